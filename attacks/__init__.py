@@ -1,0 +1,1 @@
+"""Attacks: one file per way of rewriting a response."""

@@ -1,0 +1,83 @@
+"""Everything that distract raises on purpose, in one tree.
+
+It does not know how errors are shown: the command line prints ``str(error)`` on one line and exits
+with ``exit_code``.
+
+    DistractError
+    ├── UsageError            2  the command asks for something that cannot be done
+    │   ├── UnknownName       2  no such judge, protocol, attack, data set, format …
+    │   └── DataError         2  an input file is wrong: file, line, field, what was expected
+    ├── PromptError           2  a prompt file is wrong (a bug of the plug-in that ships it)
+    ├── Inconclusive          3  too little evidence to say anything
+    └── BackendError          4  a model or server failed; what was paid for is stored
+
+What a *judge* does wrong (no verdict, a refusal, a truncated answer) is never an exception: it is a
+``Judgment`` whose ``failure`` is set.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class DistractError(Exception):
+    """Root of the tree; ``str()`` of it is one clear line."""
+
+    exit_code = 2
+
+
+class UsageError(DistractError):
+    """The command or the call asks for something that cannot be done."""
+
+
+class UnknownName(UsageError):
+    """A name that is not in a registry.
+
+    Args:
+        kind: what was looked up, as a reader would say it ("protocol", "data format").
+        name: the name given.
+        known: the names that exist.
+        hint: anything else the reader can do.
+    """
+
+    def __init__(self, kind: str, name: str, known: Iterable[str], hint: str = "") -> None:
+        names = sorted(known)
+        near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+        suggestion = f"; did you mean {near[0]!r}?" if near else ""
+        tail = f" {hint}" if hint else ""
+        super().__init__(f"unknown {kind} {name!r}{suggestion} (known: {', '.join(names) or 'none'}){tail}")
+
+
+class DataError(UsageError):
+    """An input file does not hold what it should.
+
+    Args:
+        problem: what is wrong, what was expected, what to do.
+        path: the file.
+        line: 1-based line in it, where one can be named.
+        field: the field, where one can be named.
+    """
+
+    def __init__(
+        self, problem: str, *, path: object = None, line: int | None = None, field: str | None = None
+    ) -> None:
+        where = ":".join(str(part) for part in (path, line) if part is not None)
+        named = f"field {field!r}: " if field else ""
+        super().__init__(f"{where}: {named}{problem}" if where else f"{named}{problem}")
+
+
+class PromptError(DistractError):
+    """A prompt file has no roles, an unknown slot, or a slot that nothing fills."""
+
+
+class Inconclusive(DistractError):
+    """There is no or too little valid evidence."""
+
+    exit_code = 3
+
+
+class BackendError(DistractError):
+    """A model or server failed for a reason that is not the judge's answer."""
+
+    exit_code = 4

@@ -1,0 +1,145 @@
+"""A way of judging as a generator of requests.
+
+``Plan[T]`` yields the requests it needs now, is sent their replies in the same order, and returns a T. It
+reads like the paper's description of the method and holds no backend, cache, retry, clock or thread; the
+same replies always give the same requests, which is what lets a run resume by replay.
+
+It does not know where replies come from, nor how a prompt is worded.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from distract.records import Case, Constraint, Judgment, Outcome, Reply, Request, Response
+
+T = TypeVar("T")
+Plan = Generator[Sequence[Request], Sequence[Reply], T]
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Two responses to one case, in the order in which they are to be shown."""
+
+    case: Case
+    first: Response
+    second: Response
+
+    def swapped(self) -> Comparison:
+        """The same two in the other order."""
+        return Comparison(self.case, self.second, self.first)
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """A way of asking a judge to compare two responses.
+
+    Attributes:
+        name: what ``--protocol`` takes.
+        summary: one line.
+        calls: requests that one comparison makes.
+        compare: a plan that returns one judgment per order shown, all in terms of first = a, second = b.
+        rules: how scores become a preference (``score``, ``rating``); empty when the verdict itself is one.
+        prompts: names of the prompt files it uses, for the run's record.
+    """
+
+    name: str
+    summary: str
+    calls: int
+    compare: Callable[[Comparison], Plan[tuple[Judgment, ...]]]
+    rules: tuple[str, ...] = ()
+    prompts: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Attack:
+    """A way of rewriting a response that should not change its quality.
+
+    Attributes:
+        name: what ``--attack`` takes.
+        summary: one line.
+        rewrite: the rule writer: one turn of a response, the constraints it must keep, and an integer that
+            varies its choices, to the rewritten turn. Deterministic.
+        marker: measures the wanted feature in a text (more is more); None for a control, which wants none.
+    """
+
+    name: str
+    summary: str
+    rewrite: Callable[[str, tuple[Constraint, ...], int], str]
+    marker: Callable[[str], float] | None = None
+
+    @property
+    def control(self) -> bool:
+        """True for an attack that distracts nobody and measures the noise floor."""
+        return self.marker is None
+
+
+def gather(plans: Sequence[Plan[T]]) -> Plan[list[T]]:
+    """Step many plans in lockstep, so that one round of all of them is one batch.
+
+    Args:
+        plans: generators that have not been started.
+
+    Returns:
+        Their results, in the order of ``plans``.
+    """
+    results: dict[int, T] = {}
+    waiting: list[tuple[int, Plan[T], Sequence[Request]]] = []
+    for index, plan in enumerate(plans):
+        try:
+            waiting.append((index, plan, next(plan)))
+        except StopIteration as done:
+            results[index] = done.value
+    while waiting:
+        replies = yield [request for _, _, requests in waiting for request in requests]
+        start, still = 0, []
+        for index, plan, requests in waiting:
+            own = replies[start : start + len(requests)]
+            start += len(requests)
+            try:
+                still.append((index, plan, plan.send(own)))
+            except StopIteration as done:
+                results[index] = done.value
+        waiting = still
+    return [results[index] for index in range(len(plans))]
+
+
+def both_orders(
+    ask: Callable[[Comparison], Plan[Judgment]], comparison: Comparison
+) -> Plan[tuple[Judgment, ...]]:
+    """Ask in both orders at once and map the second answer back.
+
+    Args:
+        ask: a plan for one order, which returns a judgment where a is the response shown first.
+        comparison: the two responses.
+
+    Returns:
+        Two judgments, both in terms of the given order.
+    """
+    straight, swapped = yield from gather([ask(comparison), ask(comparison.swapped())])
+    return straight, swapped.mirrored()
+
+
+def vote(ask: Callable[[int], Plan[Judgment]], samples: int) -> Plan[Judgment]:
+    """Majority of several samples (self-consistency).
+
+    Args:
+        ask: a plan for one sample, given its index.
+        samples: how many, at least 1.
+
+    Returns:
+        A judgment whose probabilities are the shares of the valid votes; an equality for the most votes is a
+        tie, and it fails only when every sample did.
+    """
+    votes = yield from gather([ask(index) for index in range(samples)])
+    counts = Counter(v.preferred for v in votes if v.preferred is not None)
+    valid = sum(counts.values())
+    if not valid:
+        return Judgment(None, read=votes[0].read, failure=votes[0].failure)
+    most = counts.most_common()
+    winner: Outcome = "tie" if len(most) > 1 and most[0][1] == most[1][1] else most[0][0]
+    shares = (counts["a"] / valid, counts["b"] / valid, counts["tie"] / valid)
+    return Judgment(winner, probabilities=shares, read=votes[0].read)

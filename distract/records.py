@@ -1,0 +1,270 @@
+"""The plain data that passes between the parts. No behaviour beyond small pure views of it.
+
+Every record is frozen and slotted. It knows nothing of files, prompts, models or statistics.
+
+Vocabulary: a *case* is a prompt with the responses to it; an *original* response has ``attack`` None; a
+*rewrite* has the author and severity of its original and the name of the attack that made it. Responses
+that break s format constraints on purpose have ``severity`` s.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Literal
+
+Outcome = Literal["a", "b", "tie"]
+"""Which of two responses a comparison prefers; ``a`` is the first one of the *comparison*, not the slot."""
+
+MIRROR: Mapping[Outcome, Outcome] = MappingProxyType({"a": "b", "b": "a", "tie": "tie"})
+
+
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    """One verifiable format requirement.
+
+    Attributes:
+        kind: an IFEval id such as ``punctuation:no_comma``.
+        arguments: sorted (name, value) pairs; values are str, int or tuple of str.
+    """
+
+    kind: str
+    arguments: tuple[tuple[str, str | int | tuple[str, ...]], ...] = ()
+
+    def __getitem__(self, name: str) -> Any:
+        return dict(self.arguments)[name]
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """What one author answered: the assistant's turns, one per turn of the prompt."""
+
+    author: str
+    turns: tuple[str, ...]
+    attack: str | None = None
+    severity: int | None = None
+
+    @property
+    def text(self) -> str:
+        """The turns as one text, separated by a blank line."""
+        return "\n\n".join(self.turns)
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A prompt and the responses to it.
+
+    Attributes:
+        id: unique in its data set.
+        prompt: the user's turns, at least one.
+        responses: originals and recorded rewrites.
+        preferred: the author labelled better, ``"tie"``, or None where there is no label.
+        criterion: what to judge, where the data say so; used for cases without constraints.
+        constraints: the format requirements that go with the prompt.
+        source: where the case comes from.
+    """
+
+    id: str
+    prompt: tuple[str, ...]
+    responses: tuple[Response, ...]
+    preferred: str | None = None
+    criterion: str | None = None
+    constraints: tuple[Constraint, ...] = ()
+    source: str | None = None
+
+    @property
+    def originals(self) -> tuple[Response, ...]:
+        """The responses that no attack has rewritten."""
+        return tuple(r for r in self.responses if r.attack is None)
+
+    @property
+    def cluster(self) -> str:
+        """A name for the prompt: cases that share it are not independent."""
+        return hashlib.sha256("\x1e".join(self.prompt).encode()).hexdigest()[:16]
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One turn of what a model is sent; ``content`` is verbatim text, never markup."""
+
+    role: Literal["system", "user", "assistant"]
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class Slots:
+    """The structure behind a request, for planted judges: they see this where a model sees text.
+
+    Attributes:
+        case: id of the case.
+        shown: the responses in the order in which the request shows them.
+        outcomes: the exact text of each possible answer, by meaning: ``"first"``, ``"second"``, ``"tie"`` for
+            a comparison; ``"1"``, ``"2"`` … for a rating.
+    """
+
+    case: str
+    shown: tuple[Response, ...]
+    outcomes: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One call of a model.
+
+    Attributes:
+        messages: what it is sent.
+        choices: when not empty, the probability of each as the next text is wanted instead of an answer.
+        prefill: the start of the answer, given.
+        max_tokens: of an answer in text.
+        temperature: 0 is greedy.
+        sample: index that tells repeated samples of the same request apart.
+        slots: the structure behind the text; not part of ``key``.
+    """
+
+    messages: tuple[Message, ...]
+    choices: tuple[str, ...] = ()
+    prefill: str = ""
+    max_tokens: int = 16
+    temperature: float = 0.0
+    sample: int = 0
+    slots: Slots | None = field(default=None, compare=False)
+
+    @property
+    def key(self) -> str:
+        """SHA-256 (hex) of everything the request itself says; the store adds the judge's identity."""
+        parts = (
+            [(m.role, m.content) for m in self.messages],
+            self.choices,
+            self.prefill,
+            self.max_tokens,
+            self.temperature,
+            self.sample,
+        )
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What a model returned.
+
+    Attributes:
+        text: its own words, without the prefill.
+        probabilities: over the request's choices, in their order, summing to 1; None where not available.
+        mass: total probability of the choices before normalising, 0 to 1; None where not available.
+        finish: ``stop``, ``length`` or ``choices``.
+        failure: why there is no usable answer (``too long``, ``refused`` …); None when there is one.
+        tokens_in: tokens of the prompt, shared ones included.
+        tokens_out: tokens generated.
+    """
+
+    text: str = ""
+    probabilities: tuple[float, ...] | None = None
+    mass: float | None = None
+    finish: str = "stop"
+    failure: str | None = None
+    tokens_in: int = 0
+    tokens_out: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Judgment:
+    """What a protocol concluded about one comparison, in terms of ``a`` and ``b``.
+
+    Attributes:
+        preferred: None exactly when ``failure`` is set.
+        probabilities: of a, b and tie, summing to 1, for a protocol that compares.
+        scores: of a and b, for a protocol that scores (probability-weighted mean).
+        ratings: of a and b, for a protocol that scores (most likely integer).
+        mass: lowest probability mass on the choices among the replies read, where known.
+        read: ``choices`` (log-probabilities) or ``text`` (a parser).
+        failure: why there is no verdict.
+    """
+
+    preferred: Outcome | None
+    probabilities: tuple[float, float, float] | None = None
+    scores: tuple[float, float] | None = None
+    ratings: tuple[int, int] | None = None
+    mass: float | None = None
+    read: str = "choices"
+    failure: str | None = None
+
+    def mirrored(self) -> Judgment:
+        """The same conclusion with a and b exchanged."""
+        p, s, r = self.probabilities, self.scores, self.ratings
+        return Judgment(
+            preferred=None if self.preferred is None else MIRROR[self.preferred],
+            probabilities=None if p is None else (p[1], p[0], p[2]),
+            scores=None if s is None else (s[1], s[0]),
+            ratings=None if r is None else (r[1], r[0]),
+            mass=self.mass,
+            read=self.read,
+            failure=self.failure,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """Which response stood on one side of a comparison."""
+
+    author: str
+    attack: str | None = None
+    severity: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One judged comparison, or the reason why it was not judged.
+
+    Attributes:
+        case: id of the case.
+        cluster: name of its prompt.
+        design: ``fixed`` (a response against its rewrite) or ``flip`` (two authors, before and after).
+        protocol: name of the protocol.
+        judge: name of the judge.
+        attack: ``none`` before a rewrite, else the attack's name.
+        a: the response named a.
+        b: the response named b.
+        target: the side that the attack rewrote, None before.
+        judgments: one per order shown, all in terms of a and b; empty when excluded.
+        keys: store keys of the replies behind the judgments.
+        excluded: why the comparison was not made.
+    """
+
+    case: str
+    cluster: str
+    design: Literal["fixed", "flip"]
+    protocol: str
+    judge: str
+    attack: str
+    a: Side
+    b: Side
+    target: Literal["a", "b"] | None = None
+    judgments: tuple[Judgment, ...] = ()
+    keys: tuple[str, ...] = ()
+    excluded: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rewrite:
+    """What an attack made of one response, and whether it may be used.
+
+    Attributes:
+        response: the rewritten response, with the author and severity of the original.
+        generator: who wrote it.
+        reasons: the fidelity rules it breaks; empty when accepted.
+        evidence: what was measured, by rule.
+    """
+
+    case: str
+    response: Response
+    generator: str
+    reasons: tuple[str, ...]
+    evidence: tuple[tuple[str, float | int | str], ...] = ()
+
+    @property
+    def accepted(self) -> bool:
+        """True when no fidelity rule is broken."""
+        return not self.reasons

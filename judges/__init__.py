@@ -1,0 +1,1 @@
+"""Protocols: one file per way of asking a judge, and their prompts."""

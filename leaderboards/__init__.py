@@ -1,0 +1,1 @@
+"""Rating systems: one file each. None is here yet."""
