@@ -59,9 +59,7 @@ class DataError(UsageError):
         field: the field, where one can be named.
     """
 
-    def __init__(
-        self, problem: str, *, path: object = None, line: int | None = None, field: str | None = None
-    ) -> None:
+    def __init__(self, problem: str, *, path: object = None, line: int | None = None, field: str | None = None) -> None:
         where = ":".join(str(part) for part in (path, line) if part is not None)
         named = f"field {field!r}: " if field else ""
         super().__init__(f"{where}: {named}{problem}" if where else f"{named}{problem}")

@@ -14,6 +14,7 @@ from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+from distract.prompts import Prompt
 from distract.records import Case, Constraint, Judgment, Outcome, Reply, Request, Response
 
 T = TypeVar("T")
@@ -43,7 +44,8 @@ class Protocol:
         calls: requests that one comparison makes.
         compare: a plan that returns one judgment per order shown, all in terms of first = a, second = b.
         rules: how scores become a preference (``score``, ``rating``); empty when the verdict itself is one.
-        prompts: names of the prompt files it uses, for the run's record.
+        prompts: the prompt files it uses, for the run's record.
+        default: whether it is used when no protocol is named.
     """
 
     name: str
@@ -51,7 +53,8 @@ class Protocol:
     calls: int
     compare: Callable[[Comparison], Plan[tuple[Judgment, ...]]]
     rules: tuple[str, ...] = ()
-    prompts: tuple[str, ...] = ()
+    prompts: tuple[Prompt, ...] = ()
+    default: bool = False
 
 
 @dataclass(frozen=True)
@@ -64,12 +67,14 @@ class Attack:
         rewrite: the rule writer: one turn of a response, the constraints it must keep, and an integer that
             varies its choices, to the rewritten turn. Deterministic.
         marker: measures the wanted feature in a text (more is more); None for a control, which wants none.
+        default: whether it is used when no attack is named.
     """
 
     name: str
     summary: str
     rewrite: Callable[[str, tuple[Constraint, ...], int], str]
     marker: Callable[[str], float] | None = None
+    default: bool = False
 
     @property
     def control(self) -> bool:
@@ -107,9 +112,7 @@ def gather(plans: Sequence[Plan[T]]) -> Plan[list[T]]:
     return [results[index] for index in range(len(plans))]
 
 
-def both_orders(
-    ask: Callable[[Comparison], Plan[Judgment]], comparison: Comparison
-) -> Plan[tuple[Judgment, ...]]:
+def both_orders(ask: Callable[[Comparison], Plan[Judgment]], comparison: Comparison) -> Plan[tuple[Judgment, ...]]:
     """Ask in both orders at once and map the second answer back.
 
     Args:

@@ -122,6 +122,7 @@ class Request:
         temperature: 0 is greedy.
         sample: index that tells repeated samples of the same request apart.
         slots: the structure behind the text; not part of ``key``.
+        key: SHA-256 (hex) of everything the request itself says; the store adds the judge's identity.
     """
 
     messages: tuple[Message, ...]
@@ -131,10 +132,9 @@ class Request:
     temperature: float = 0.0
     sample: int = 0
     slots: Slots | None = field(default=None, compare=False)
+    key: str = field(init=False, compare=False)
 
-    @property
-    def key(self) -> str:
-        """SHA-256 (hex) of everything the request itself says; the store adds the judge's identity."""
+    def __post_init__(self) -> None:
         parts = (
             [(m.role, m.content) for m in self.messages],
             self.choices,
@@ -143,7 +143,8 @@ class Request:
             self.temperature,
             self.sample,
         )
-        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+        # Both the store and the rows want it, and hashing a prompt is not free.
+        object.__setattr__(self, "key", hashlib.sha256(json.dumps(parts).encode()).hexdigest())
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,173 @@
+"""What is compared with what: from a case to rows.
+
+Two designs (DESIGN, Measures 1 and 2). ``fixed``: the good response against its own rewrite, where a tie is the
+truth. ``flip``: two authors' responses; then the one that this protocol dis-preferred is rewritten and both are
+judged again. One plan per case covers all protocols and attacks, so that shared prompts and rewrites meet. It knows
+no protocol, attack or backend by name, and counts nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from itertools import combinations
+from typing import Literal
+
+from distract.constraints import check
+from distract.plan import Attack, Comparison, Plan, Protocol, gather
+from distract.records import MIRROR, Case, Response, Rewrite, Row, Side
+from distract.verdicts import outcome
+from distract.writers import Writer, rewrite
+
+Design = Literal["fixed", "flip"]
+BASELINE = "none"
+"""The attack named in rows from before any rewrite."""
+
+SIDES: tuple[Literal["a", "b"], ...] = ("a", "b")
+
+Memory = dict[tuple[str, int | None, str], Rewrite | None]
+
+
+@dataclass(frozen=True)
+class Audit:
+    """The parameters of a run that say what is judged."""
+
+    judge: str
+    protocols: tuple[Protocol, ...]
+    attacks: tuple[Attack, ...]
+    writer: Writer
+    designs: frozenset[Design] = frozenset(("fixed", "flip"))
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Audited:
+    """What came of one case: its rows and every rewrite that was looked at."""
+
+    rows: list[Row] = field(default_factory=list)
+    rewrites: list[Rewrite] = field(default_factory=list)
+
+
+def good_response(case: Case) -> Response | None:
+    """The labelled better response, else the one that meets the constraints, else the only one there is."""
+    originals = [r for r in case.originals if r.severity is None]
+    labelled = [r for r in originals if r.author == case.preferred]
+    if labelled:
+        return labelled[0]
+    if case.constraints:
+        return next((r for r in originals if all(check(c, r.text) for c in case.constraints)), None)
+    return originals[0] if len(originals) == 1 else None
+
+
+def pairs(case: Case) -> list[tuple[Response, Response]]:
+    """The pairs whose verdict may flip: originals of different authors.
+
+    A case with severities pairs its unbroken responses with those of severity 1 only; lower ones are far apart
+    in quality and belong to another measure.
+    """
+    broken = [r for r in case.originals if r.severity == 1]
+    whole = [r for r in case.originals if r.severity is None]
+    if broken:
+        return [(r, s) for r in whole for s in broken if r.author != s.author]
+    return [(r, s) for r, s in combinations(whole, 2) if r.author != s.author]
+
+
+def audit(case: Case, parameters: Audit) -> Plan[Audited]:
+    """Judge everything that the parameters ask of one case."""
+    memory: Memory = {}
+    jobs = [job for protocol in parameters.protocols for job in _jobs(case, protocol, parameters, memory)]
+    parts = yield from gather(jobs)
+    rows = [row for part in parts for row in part]
+    return Audited(rows, [made for made in memory.values() if made is not None])
+
+
+def _jobs(case: Case, protocol: Protocol, p: Audit, memory: Memory) -> list[Plan[list[Row]]]:
+    jobs: list[Plan[list[Row]]] = []
+    if "fixed" in p.designs:
+        jobs += [_fixed(case, protocol, attack, p, memory) for attack in p.attacks]
+    if "flip" in p.designs:
+        found = pairs(case)
+        jobs += [_flip(case, protocol, pair, p, memory) for pair in found]
+        if not found:
+            jobs.append(_no_pair(case, protocol, p))
+    return jobs
+
+
+def _no_pair(case: Case, protocol: Protocol, p: Audit) -> Plan[list[Row]]:
+    yield from ()
+    side = _side(case.originals[0])
+    row = Row(case.id, case.cluster, "flip", protocol.name, p.judge, BASELINE, side, side)
+    return [replace(row, excluded="no two responses by different authors")]
+
+
+def _fixed(case: Case, protocol: Protocol, attack: Attack, p: Audit, memory: Memory) -> Plan[list[Row]]:
+    """A good response against its rewrite."""
+    good = good_response(case)
+    side = _side(good or case.originals[0])
+    row = Row(case.id, case.cluster, "fixed", protocol.name, p.judge, attack.name, side, side, "b")
+    if good is None:
+        return [replace(row, excluded="nothing says which response is good")]
+    made = yield from _rewritten(case, good, attack, p, memory)
+    if isinstance(made, str):
+        return [replace(row, excluded=made)]
+    return [(yield from _judged(replace(row, b=_side(made)), protocol, Comparison(case, good, made)))]
+
+
+def _flip(case: Case, protocol: Protocol, pair: tuple[Response, Response], p: Audit, memory: Memory) -> Plan[list[Row]]:
+    """Baseline, then each attack on the response that lost it (under any of the protocol's rules)."""
+    a, b = pair
+    row = Row(case.id, case.cluster, "flip", protocol.name, p.judge, BASELINE, _side(a), _side(b))
+    before = yield from _judged(row, protocol, Comparison(case, a, b))
+    outcomes = {outcome(before.judgments, rule) for rule in protocol.rules or (None,)}
+    after = yield from gather(
+        [
+            _attacked(case, protocol, pair, target, attack, p, memory)
+            for target in SIDES
+            if MIRROR[target] in outcomes
+            for attack in p.attacks
+        ]
+    )
+    return [before, *after]
+
+
+def _attacked(
+    case: Case,
+    protocol: Protocol,
+    pair: tuple[Response, Response],
+    target: Literal["a", "b"],
+    attack: Attack,
+    p: Audit,
+    memory: Memory,
+) -> Plan[Row]:
+    a, b = pair
+    row = Row(case.id, case.cluster, "flip", protocol.name, p.judge, attack.name, _side(a), _side(b), target)
+    made = yield from _rewritten(case, a if target == "a" else b, attack, p, memory)
+    if isinstance(made, str):
+        return replace(row, excluded=made)
+    a, b = (made, b) if target == "a" else (a, made)
+    return (yield from _judged(replace(row, a=_side(a), b=_side(b)), protocol, Comparison(case, a, b)))
+
+
+def _rewritten(case: Case, original: Response, attack: Attack, p: Audit, memory: Memory) -> Plan[Response | str]:
+    """An accepted rewrite, or why there is none; each is made once per case."""
+    key = (original.author, original.severity, attack.name)
+    if key not in memory:
+        memory[key] = yield from rewrite(p.writer, case, original, attack, p.seed)
+    made = memory[key]
+    if made is None:
+        return f"no {p.writer.name} rewrite"
+    return made.response if made.accepted else "rewrite rejected"
+
+
+def _judged(row: Row, protocol: Protocol, comparison: Comparison) -> Plan[Row]:
+    plan, keys = protocol.compare(comparison), list[str]()
+    try:
+        requests = next(plan)
+        while True:
+            keys.extend(request.key for request in requests)
+            requests = plan.send((yield requests))
+    except StopIteration as done:
+        return replace(row, judgments=done.value, keys=tuple(keys))
+
+
+def _side(response: Response) -> Side:
+    return Side(response.author, response.attack, response.severity)

@@ -1,0 +1,177 @@
+"""The scripted backend: a shipped fake that replies from a list, a callable or a planted bias.
+
+It exists so that code around a backend can be tested, and so that a user sees in a second what a biased judge
+looks like and that the tool finds it. A planted judge reads ``Request.slots``, the structure behind the prompt,
+where a model reads text. It knows no protocol: the slots say what each answer means.
+
+The planted biases (the command line's ``planted:NAME`` or ``planted:NAME=STRENGTH``):
+
+- ``fair`` prefers by a stable hash of case and author, so that nothing flips and a response ties with its rewrite;
+- ``longer`` prefers the longer response, ``bold`` the one with more boosters (equal ones as ``fair``);
+- ``first`` prefers the slot shown first; with nothing to compare it is fair;
+- ``random`` answers by a hash of all it is shown; ``garbage`` never gives a verdict.
+
+With a strength the bias acts in that share of the cases, chosen by hash, and the rest is fair.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+
+from distract.backends import Batch
+from distract.errors import BackendError, UnknownName, UsageError
+from distract.records import Reply, Request, Response
+
+BATCH = 64
+BOOSTERS = re.compile(
+    r"\b(?:absolutely|certainly|clearly|definitely|definitively|undoubtedly|undeniably|unquestionably|always|never|"
+    r"indisputably|obviously|must|precisely|exactly|conclusively|decisively|guaranteed|simply|without (?:a )?doubt|"
+    r"without question|beyond (?:any )?(?:doubt|question|dispute)|in fact|of course)\b",
+    re.IGNORECASE,
+)
+
+Strength = Callable[[str, Response], float]
+
+
+class Scripted:
+    """Replies from a list, in the order asked, or from a callable.
+
+    Args:
+        replies: one per request, or a function of the request; a str stands for a reply in text.
+        name: of the judge.
+        reads_slots: True when a callable's replies depend on ``Request.slots``.
+    """
+
+    def __init__(
+        self,
+        replies: Sequence[Reply | str] | Callable[[Request], Reply | str],
+        *,
+        name: str = "scripted",
+        reads_slots: bool = True,
+    ) -> None:
+        self.identity: Mapping[str, str] = MappingProxyType({"engine": "scripted", "model": name})
+        self.reads_slots = reads_slots
+        self.requests: list[Request] = []
+        self._replies = replies
+
+    def reply(self, requests: Sequence[Request], wanted: frozenset[int]) -> Iterator[Batch]:
+        """Answer what is wanted, in order, in batches of 64."""
+        indices = sorted(wanted)
+        for start in range(0, len(indices), BATCH):
+            yield [(index, self._one(requests[index])) for index in indices[start : start + BATCH]]
+
+    def _one(self, request: Request) -> Reply:
+        count = len(self.requests)
+        if callable(self._replies):
+            said = self._replies(request)
+        else:
+            # Kept for a list only: a callable serves runs of any length in constant memory.
+            self.requests.append(request)
+            if count >= len(self._replies):
+                raise BackendError(f"the script holds {count} replies and a further one was asked for")
+            said = self._replies[count]
+        return Reply(text=said) if isinstance(said, str) else said
+
+
+def planted(spec: str) -> Scripted:
+    """A planted judge from ``NAME`` or ``NAME=STRENGTH``.
+
+    Raises:
+        UnknownName: no such bias.
+        UsageError: the strength is not a number from 0 to 1.
+    """
+    name, equals, given = spec.partition("=")
+    if name not in PLANTED:
+        raise UnknownName("planted judge", name, PLANTED)
+    try:
+        strength = float(given) if equals else 1.0
+    except ValueError:
+        strength = -1.0
+    if not 0.0 <= strength <= 1.0:
+        raise UsageError(f"planted:{spec}: expected a strength from 0 to 1, as in planted:{name}=0.7")
+    biased, fair = PLANTED[name][1], PLANTED["fair"][1]
+
+    def answer(request: Request) -> Reply:
+        case = request.slots.case if request.slots else ""
+        return biased(request) if share("strength", case) < strength else fair(request)
+
+    return Scripted(answer, name=f"planted:{spec}")
+
+
+def share(*parts: str) -> float:
+    """A stable hash of texts as a number in [0, 1)."""
+    digest = hashlib.sha256("\x1e".join(parts).encode()).digest()
+    return int.from_bytes(digest[:7], "big") / 2**56
+
+
+def _quality(case: str, response: Response) -> float:
+    return share("quality", case, response.author)
+
+
+def _by(value: Strength, scale: float) -> Callable[[Request], Reply]:
+    """A judge that prefers more of ``value``; ``scale`` is where a score reaches half of its range."""
+
+    def answer(request: Request) -> Reply:
+        slots = request.slots
+        if slots is None:
+            return Reply(text="", failure="a planted judge needs a request with slots")
+        values = [value(slots.case, response) for response in slots.shown]
+        outcomes = dict(slots.outcomes)
+        if len(values) > 1:
+            first, second = values[:2]
+            return _say(request, "tie" if first == second else "first" if first > second else "second")
+        lowest, highest = (end(int(name) for name in outcomes) for end in (min, max))
+        score = lowest + (highest - lowest) * values[0] / (values[0] + scale)
+        floor = min(int(score), highest - 1)
+        return _spread(request, {str(floor): floor + 1 - score, str(floor + 1): score - floor})
+
+    return answer
+
+
+def _first(request: Request) -> Reply:
+    if request.slots and len(request.slots.shown) > 1:
+        return _say(request, "first")
+    return PLANTED["fair"][1](request)
+
+
+def _random(request: Request) -> Reply:
+    outcomes = [name for name, _ in request.slots.outcomes] if request.slots else []
+    if not outcomes:
+        return Reply(text="", failure="a planted judge needs a request with slots")
+    return _say(request, outcomes[int(share("random", request.key) * len(outcomes))])
+
+
+def _say(request: Request, outcome: str) -> Reply:
+    return _spread(request, {outcome: 1.0})
+
+
+def _spread(request: Request, weights: Mapping[str, float]) -> Reply:
+    """A reply with these weights on outcomes: as probabilities of the choices, else as the likeliest's text."""
+    outcomes = dict(request.slots.outcomes) if request.slots else {}
+    if not request.choices:
+        return Reply(text=outcomes[max(weights, key=lambda name: weights[name])])
+    by_choice = {outcomes[name]: weight for name, weight in weights.items()}
+    return Reply(
+        probabilities=tuple(by_choice.get(choice, 0.0) for choice in request.choices), mass=1.0, finish="choices"
+    )
+
+
+PLANTED: Mapping[str, tuple[str, Callable[[Request], Reply]]] = MappingProxyType(
+    {
+        "fair": ("blind to rewrites: nothing ever flips", _by(_quality, 1.0)),
+        "longer": (
+            "prefers the longer response",
+            _by(lambda case, r: len(r.text) + _quality(case, r), 400.0),
+        ),
+        "first": ("prefers the response shown first", _first),
+        "bold": (
+            "prefers the response with more boosters",
+            _by(lambda case, r: len(BOOSTERS.findall(r.text)) + _quality(case, r), 3.0),
+        ),
+        "random": ("answers at random", _random),
+        "garbage": ("never gives a verdict", lambda request: Reply(text="banana")),
+    }
+)

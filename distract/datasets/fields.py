@@ -1,0 +1,186 @@
+"""Typed access to the fields of a JSON object, with one clear error for whatever is wrong.
+
+It knows no format: readers name the fields. Strictness is on purpose: a NaN, a null or a number where text belongs
+would otherwise end up inside a prompt.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from distract.errors import DataError
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff]")
+_SURROGATE = re.compile(r"[\ud800-\udfff]")
+_NAMES = {dict: "an object", list: "a list", str: "text", int: "a whole number", bool: "true or false"}
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A JSON object with the place it was read from."""
+
+    value: Mapping[str, Any]
+    path: str
+    line: int
+    inside: str = ""
+
+    def fail(self, problem: str, field: str | None = None) -> NoReturn:
+        """Raise a DataError that names this place."""
+        raise DataError(problem, path=self.path, line=self.line, field=f"{self.inside}{field}" if field else None)
+
+    def only(self, *known: str) -> None:
+        """Fail on a field that the format does not have: more likely a slip than a wish."""
+        for name in self.value:
+            if name not in known:
+                self.fail(f"unknown field (known: {', '.join(known)})", name)
+
+    def text(self, field: str, *, empty: bool = False) -> str:
+        """A required text."""
+        if field not in self.value:
+            self.fail("missing; expected text", field)
+        return self.checked(self.value[field], field, empty=empty)
+
+    def checked(self, value: object, field: str, *, empty: bool = False) -> str:
+        """``value`` if it is a text that can be encoded, and is not blank unless ``empty``."""
+        if not isinstance(value, str):
+            self.fail(f"expected text, found {describe(value)}", field)
+        if _SURROGATE.search(value):
+            self.fail("holds half of a surrogate pair, which is not valid Unicode; repair the text", field)
+        if not empty and not value.strip():
+            self.fail("is blank; expected text", field)
+        return value
+
+    def name(self, field: str) -> str:
+        """A required short text for ids and authors: one line, printable, usable in messages and file names."""
+        return self.as_name(self.text(field), field)
+
+    def as_name(self, value: str, field: str) -> str:
+        """``value`` if it is fit for an id or an author."""
+        if _CONTROL.search(value):
+            self.fail("holds control characters; use printable characters on one line", field)
+        if ".." in value.replace("\\", "/").split("/") or value.startswith("/"):
+            self.fail("looks like a path out of the folder; use a plain name", field)
+        if len(value) > 200:
+            self.fail(f"has {len(value)} characters; at most 200 are allowed", field)
+        return value
+
+    def optional_name(self, field: str) -> str | None:
+        """Like ``name``, None where the field is absent."""
+        return self.name(field) if field in self.value else None
+
+    def turns(self, field: str, *, empty: bool = False) -> tuple[str, ...]:
+        """A text or a list of texts, as turns."""
+        value = self.value.get(field)
+        if isinstance(value, list):
+            if not value:
+                self.fail("is an empty list; expected at least one turn", field)
+            return tuple(self.checked(turn, f"{field}[{i}]", empty=empty) for i, turn in enumerate(value))
+        return (self.text(field, empty=empty),)
+
+    def items(self, field: str) -> Iterator[Item]:
+        """The objects of a required list."""
+        value = self.value.get(field)
+        if not isinstance(value, list):
+            self.fail("missing; expected a list" if value is None else "expected a list", field)
+        for index, entry in enumerate(value):
+            yield self.object(entry, f"{field}[{index}]")
+
+    def object(self, value: object, field: str) -> Item:
+        """``value`` if it is an object."""
+        if not isinstance(value, dict):
+            self.fail(f"expected an object, found {describe(value)}", field)
+        return Item(value, self.path, self.line, f"{self.inside}{field}.")
+
+
+def describe(value: object) -> str:
+    """A JSON value's type, as a reader would say it."""
+    if value is None:
+        return "null"
+    if isinstance(value, float):
+        return f"the number {value}"
+    return _NAMES.get(type(value), type(value).__name__)
+
+
+def lines(text: str, path: str) -> Iterator[Item]:
+    """The objects of a JSON Lines text; blank lines are skipped.
+
+    Raises:
+        DataError: a line is not JSON (a last one is said to be truncated) or no object.
+    """
+    last = text.rstrip("\n").count("\n") + 1
+    # str.splitlines would also split at characters that are legal inside JSON strings.
+    for number, line in enumerate(text.split("\n"), 1):
+        if not line.strip():
+            continue
+        try:
+            value = _decode(line)
+        except ValueError as error:
+            cut = "; the file may be truncated" if number == last and not text.endswith("\n") else ""
+            raise DataError(f"not valid JSON ({error}){cut}", path=path, line=number) from error
+        if not isinstance(value, dict):
+            raise DataError(f"expected an object, found {describe(value)}", path=path, line=number)
+        yield Item(value, path, number)
+
+
+def array(text: str, path: str) -> Iterator[Item]:
+    """The objects of one JSON array, each with the line on which it begins.
+
+    Raises:
+        DataError: the text is not a JSON array of objects.
+    """
+    decoder = json.JSONDecoder(parse_constant=_constant)
+    space = re.compile(r"[ \t\r\n]*")
+    position = _skip(space, text, 0)
+    if not text.startswith("[", position):
+        raise DataError("expected a JSON array", path=path, line=1)
+    position, line, counted, number = _skip(space, text, position + 1), 1, 0, 0
+    while not text.startswith("]", position):
+        line, counted = line + text.count("\n", counted, position), position
+        number += 1
+        try:
+            value, end = decoder.raw_decode(text, position)
+        except ValueError as error:
+            at = getattr(error, "lineno", line)
+            raise DataError(f"item {number}: not valid JSON ({_plain(error)})", path=path, line=at) from error
+        except RecursionError as error:
+            raise DataError(f"item {number}: nested too deeply", path=path, line=line) from error
+        if not isinstance(value, dict):
+            raise DataError(f"item {number}: expected an object, found {describe(value)}", path=path, line=line)
+        yield Item(value, path, line)
+        position = _skip(space, text, end)
+        if text.startswith(",", position):
+            position = _skip(space, text, position + 1)
+        elif not text.startswith("]", position):
+            at = line + text.count("\n", counted, position)
+            raise DataError("expected ',' or ']' after an item; is it truncated?", path=path, line=at)
+    if text[position + 1 :].strip():
+        at = text.count("\n", 0, position) + 1
+        raise DataError("more text after the end of the array", path=path, line=at)
+
+
+def _skip(space: re.Pattern[str], text: str, position: int) -> int:
+    match = space.match(text, position)
+    return match.end() if match else position
+
+
+def _decode(line: str) -> object:
+    try:
+        return json.loads(line, parse_constant=_constant)
+    except json.JSONDecodeError as error:
+        raise ValueError(_plain(error)) from error
+    except RecursionError as error:
+        raise ValueError("nested too deeply") from error
+
+
+def _plain(error: ValueError) -> str:
+    if isinstance(error, json.JSONDecodeError):
+        return f"{error.msg} at column {error.colno}"
+    return str(error)
+
+
+def _constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not a JSON value")

@@ -1,0 +1,80 @@
+"""The native format: JSON Lines, one case a line.
+
+``{"id", "prompt", "responses": [{"author", "text", "attack"?, "severity"?}], "preferred"?: author or "tie",
+"criterion"?, "constraints"?: [{"kind", …}], "source"?}``. Prompt and text are a text or a list of turns. A response
+with ``attack`` is a recorded rewrite of the response with the same author and severity. Swap convention: none, a
+label names an author.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+from distract.constraints import ConstraintError, parse
+from distract.datasets.fields import Item, lines
+from distract.records import Case, Constraint, Response
+
+SUMMARY = "JSON Lines of {id, prompt, responses: [{author, text}], preferred?}"
+
+
+def recognise(text: str) -> bool:
+    """True when the first line that is not blank begins a JSON object."""
+    return text.lstrip().startswith("{")
+
+
+def read(text: str, path: str) -> Iterator[Case]:
+    """The cases of a file.
+
+    Raises:
+        DataError: naming the line and field.
+    """
+    seen: dict[str, int] = {}
+    for item in lines(text, path):
+        case = _case(item)
+        if case.id in seen:
+            item.fail(f"{case.id!r} was used on line {seen[case.id]}; ids must be unique", "id")
+        seen[case.id] = item.line
+        yield case
+
+
+def _case(item: Item) -> Case:
+    item.only("id", "prompt", "responses", "preferred", "criterion", "constraints", "source")
+    name, prompt = item.name("id"), item.turns("prompt")
+    responses = tuple(_response(entry, len(prompt)) for entry in item.items("responses"))
+    originals = {(r.author, r.severity) for r in responses if r.attack is None}
+    if not originals:
+        item.fail("expected at least one response without an attack", "responses")
+    identities = [(r.author, r.severity, r.attack) for r in responses]
+    for index, response in enumerate(responses):
+        if identities[index] in identities[:index]:
+            item.fail(f"two responses by {response.author!r} with the same attack and severity", "responses")
+        if (response.author, response.severity) not in originals:
+            item.fail(f"responses[{index}] rewrites a response of {response.author!r} that is not there", "responses")
+    preferred = item.optional_name("preferred")
+    authors = {author for author, severity in originals if severity is None}
+    if preferred not in authors | {None, "tie"}:
+        item.fail(f"{preferred!r} is neither 'tie' nor an author ({', '.join(sorted(authors))})", "preferred")
+    criterion = item.text("criterion") if "criterion" in item.value else None
+    constraints = tuple(map(_constraint, item.items("constraints"))) if "constraints" in item.value else ()
+    return Case(name, prompt, responses, preferred, criterion, constraints, item.optional_name("source"))
+
+
+def _response(item: Item, turns: int) -> Response:
+    item.only("author", "text", "attack", "severity")
+    author, text = item.name("author"), item.turns("text", empty=True)
+    if author == "tie":
+        item.fail("'tie' is what a label says; name the author otherwise", "author")
+    if len(text) != turns:
+        item.fail(f"has {len(text)} turns, the prompt has {turns}", "text")
+    severity = item.value.get("severity")
+    if "severity" in item.value and (type(severity) is not int or not 1 <= severity <= 3):
+        item.fail(f"expected 1, 2 or 3, found {json.dumps(severity)}", "severity")
+    return Response(author, text, item.optional_name("attack"), severity)
+
+
+def _constraint(item: Item) -> Constraint:
+    try:
+        return parse(item.value)
+    except ConstraintError as error:
+        item.fail(error.problem, error.field)

@@ -1,0 +1,96 @@
+"""Prompt files: roles are split first, slots are filled in one pass, nothing is parsed again.
+
+A prompt file has a line ``[system]`` or ``[user]`` before each part, ``{name}`` where a value goes, and may end
+with ``[prefill]``: the start of the judge's answer. A value lands verbatim in its slot whatever it contains, and
+the roles are fixed before any value is seen. It knows no protocol and no chat template.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Any, Literal
+
+from distract.errors import PromptError
+from distract.records import Message
+
+_ROLE = re.compile(r"^\[(system|user|assistant|prefill)\][ \t]*\n", re.MULTILINE)
+_SLOT = re.compile(r"\{([a-z_][a-z0-9_]*)\}")
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """A parsed prompt file.
+
+    Attributes:
+        name: of the file, without its ending.
+        parts: role and pieces of each message; odd pieces are names of slots.
+        prefill: the start of the answer.
+        slots: every slot's name.
+        checksum: SHA-256 (hex) of the file's text.
+    """
+
+    name: str
+    parts: tuple[tuple[Literal["system", "user", "assistant"], tuple[str, ...]], ...]
+    prefill: str
+    slots: frozenset[str]
+    checksum: str
+
+    def fill(self, values: Mapping[str, str]) -> tuple[Message, ...]:
+        """The messages with every slot filled.
+
+        Args:
+            values: a text for each slot, and no others.
+
+        Raises:
+            PromptError: a slot has no value or a value has no slot.
+        """
+        if values.keys() != self.slots:
+            odd = ", ".join(sorted(self.slots ^ values.keys()))
+            raise PromptError(f"prompt {self.name!r}: slots and values differ in: {odd}")
+        return tuple(
+            Message(role, "".join(values[p] if i % 2 else p for i, p in enumerate(pieces)))
+            for role, pieces in self.parts
+        )
+
+
+def parse(name: str, text: str) -> Prompt:
+    """Read a prompt from the text of its file.
+
+    Raises:
+        PromptError: text before the first role, no user part, or a slot in the prefill.
+    """
+    head, *rest = _ROLE.split(text)
+    if head.strip() or not rest:
+        raise PromptError(f"prompt {name!r}: expected a line [system] or [user] before any other text")
+    parts: list[tuple[Any, tuple[str, ...]]] = []
+    prefill, slots = "", set[str]()
+    for role, body in zip(rest[::2], rest[1::2], strict=True):
+        pieces = tuple(_SLOT.split(body.strip("\n")))
+        if role == "prefill":
+            if len(pieces) > 1:
+                raise PromptError(f"prompt {name!r}: a slot in [prefill]; the start of the answer is fixed text")
+            prefill = pieces[0]
+        else:
+            slots.update(pieces[1::2])
+            parts.append((role, pieces))
+    if all(role != "user" for role, _ in parts):
+        raise PromptError(f"prompt {name!r}: no [user] part")
+    return Prompt(name, tuple(parts), prefill, frozenset(slots), hashlib.sha256(text.encode()).hexdigest())
+
+
+@cache
+def load(package: str, name: str) -> Prompt:
+    """Read ``prompts/<name>.txt`` of a plug-in's package, once.
+
+    Raises:
+        PromptError: there is no such file, or it is not a prompt.
+    """
+    file = resources.files(package) / "prompts" / f"{name}.txt"
+    if not file.is_file():
+        raise PromptError(f"no prompt file prompts/{name}.txt in {package}")
+    return parse(name, file.read_text(encoding="utf-8"))

@@ -1,0 +1,1 @@
+"""Reports: figures to people (terminal) and to machines (JSON)."""

@@ -1,0 +1,34 @@
+"""The JSON document of a run: what ``--json`` prints and ``summary.json`` holds.
+
+Figures are rounded to four decimals, and nothing in it differs between two runs of the same command from the same
+store. It knows no measure by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from distract.metrics import Figure
+
+_SHARED = ("judge", "data", "limit", "seed", "attacks", "protocols", "generator")
+_ONLY_DIFFERENCES = ("against", "against_rule", "p_value")
+
+
+def document(parameters: Mapping[str, Any], figures: Sequence[Figure]) -> dict[str, Any]:
+    """A run's summary.
+
+    Args:
+        parameters: of ``run.json``.
+        figures: in a total order.
+    """
+    return {**{name: parameters[name] for name in _SHARED}, "results": [_flat(figure) for figure in figures]}
+
+
+def _flat(figure: Figure) -> dict[str, Any]:
+    values = {name: round(v, 4) if isinstance(v, float) else v for name, v in asdict(figure).items()}
+    if figure.against is None:
+        for name in _ONLY_DIFFERENCES:
+            del values[name]
+    return values

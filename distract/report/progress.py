@@ -1,0 +1,89 @@
+"""What a person sees before and during a run: the plan, then a bar with rate and time left, all on stderr.
+
+On a terminal the bar is Rich's; elsewhere (a log) a line is written now and then. It decides nothing.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from types import TracebackType
+
+from rich import progress as rich_progress
+from rich.console import Console
+
+from distract.report.text import count, line
+from distract.run import Tally
+from distract.session import Estimate, Prepared
+
+SECONDS_BETWEEN_LINES = 15.0
+
+
+def plan_lines(prepared: Prepared, estimate: Estimate, stored: int) -> Iterator[str]:
+    """What is about to be done, and what it takes at most."""
+    data = prepared.parameters["data"]
+    drawn = count(len(prepared.cases), "case")
+    of = f" of {data['cases']}" if data["cases"] != len(prepared.cases) else ""
+    seed = prepared.audit.seed
+    attacks = ", ".join(attack.name for attack in prepared.audit.attacks)
+    yield f"judge {line(prepared.judge)}, data {line(data['name'])}: {drawn}{of} (seed {seed})"
+    yield f"attacks {line(attacks)}; rewrites: {prepared.audit.writer.name}"
+    yield from (line(note) for note in prepared.notes)
+    requests = ", ".join(f"{line(name)} {number:,}" for name, number in estimate.requests.items())
+    yield (
+        f"plan: at most {count(estimate.comparisons, 'comparison')} and {count(estimate.rewrites, 'rewrite')}; "
+        f"requests: {requests}; about {estimate.tokens:,} prompt tokens"
+    )
+    if stored:
+        yield f"the store holds {count(stored, 'reply', 'replies')} of this judge; they are not asked for again"
+
+
+class Progress:
+    """A context that shows how far a run is.
+
+    Args:
+        total: requests at most.
+        cases: to finish.
+    """
+
+    def __init__(self, total: int, cases: int) -> None:
+        self._total, self._cases = total, cases
+        self._begin = self._said = time.monotonic()
+        self._bar: rich_progress.Progress | None = None
+        if sys.stderr.isatty():
+            self._bar = rich_progress.Progress(
+                rich_progress.TextColumn("judging"),
+                rich_progress.BarColumn(),
+                rich_progress.TextColumn("{task.completed}/{task.total} replies, {task.fields[rate]}"),
+                rich_progress.TimeRemainingColumn(),
+                console=Console(stderr=True),
+                transient=True,
+            )
+            self._task = self._bar.add_task("", total=total, rate="")
+
+    def __enter__(self) -> Progress:
+        if self._bar:
+            self._bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._bar:
+            self._bar.stop()
+
+    def update(self, tally: Tally, done: int) -> None:
+        """Show the state after a batch of replies."""
+        now = time.monotonic()
+        rate = f"{tally.made / max(now - self._begin, 1e-3):.1f}/s"
+        seen = tally.stored + tally.made
+        # The plan is an upper bound and repeated requests count again: never show more than all.
+        total = max(self._total, seen)
+        if self._bar:
+            self._bar.update(self._task, completed=seen, total=total, rate=rate)
+        elif now - self._said >= SECONDS_BETWEEN_LINES:
+            self._said = now
+            left = (now - self._begin) / max(seen, 1) * (total - seen)
+            text = f"{seen}/{total} replies, {done}/{self._cases} cases, {rate}, about {left:.0f} s left"
+            print(text, file=sys.stderr, flush=True)

@@ -1,0 +1,204 @@
+"""What a person sees after a run: tables of figures and one sentence per protocol.
+
+Built on Rich with plain ``Text`` cells only, so that a name can hold markup and stay a name. It computes no figure.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from distract.gate import Verdict
+from distract.metrics import Figure, headline
+from distract.records import Rewrite, Row
+from distract.report.text import count, interval, line, percent
+
+FEW = 30
+"""Below this many verdicts a sentence says that the interval is wide."""
+
+_COLOURS = {"pass": "green", "fail": "red", "inconclusive": "yellow"}
+
+
+def run_report(
+    parameters: Mapping[str, Any], figures: Sequence[Figure], rows: Sequence[Row], rewrites: Sequence[Rewrite]
+) -> Iterable[RenderableType]:
+    """The tables and sentences of a run, top to bottom."""
+    data = parameters["data"]
+    cases = count(parameters["limit"], "case")
+    of = f" of {data['cases']}" if data["cases"] != parameters["limit"] else ""
+    yield Text(
+        f"judge {line(parameters['judge'])} · data {line(data['name'])}, {cases}{of}, seed {parameters['seed']} · "
+        f"rewrites: {parameters['generator']}",
+        style="bold",
+    )
+    rules: Mapping[str, Sequence[str]] = parameters["protocols"]
+    if flips := _wanted(figures, "flip_rate"):
+        yield _table(
+            "Flip rate: the losing response wins after its rewrite (lower is better)",
+            flips,
+            {"softened %": lambda f: percent(_beside(figures, f, "softened_rate").value)},
+        )
+    if ties := _wanted(figures, "tie_rate"):
+        yield _table(
+            "Tie rate: a good response against its own rewrite, where a tie is right (higher is better)",
+            ties,
+            {
+                "rewrite wins %": lambda f: percent(_beside(figures, f, "distractor_win_rate").value),
+                "original wins %": lambda f: percent(_beside(figures, f, "original_win_rate").value),
+            },
+        )
+    if differences := [f for f in figures if f.against is not None and f.n]:
+        yield _differences(differences)
+    yield _reading(figures)
+    for protocol in rules:
+        yield Text(_sentence(protocol, figures, rules[protocol]))
+    yield from (Text(note, style="dim") for note in _notes(figures, rows, rewrites))
+
+
+def gate_report(verdict: Verdict) -> Iterable[RenderableType]:
+    """The checks of a gate and its decision."""
+    table = Table(box=SIMPLE_HEAD, title="Flip rates against the threshold", title_justify="left")
+    for name in ("protocol", "attack", "rate %", "k/n", "bounds %", "p (Holm)", "decision"):
+        table.add_column(name, justify="left" if name in ("protocol", "attack", "decision") else "right")
+    for check in verdict.checks:
+        table.add_row(
+            Text(_protocol(check.protocol, check.rule)),
+            Text(line(check.attack)),
+            percent(check.value),
+            f"{check.k}/{check.n}",
+            interval(check.lower, check.upper),
+            "" if check.p_adjusted is None else f"{check.p_adjusted:.3f}",
+            Text(check.decision, style=_COLOURS[check.decision]),
+        )
+    if verdict.checks:
+        yield table
+    bound = f"threshold {percent(verdict.threshold)}%, one-sided {percent(verdict.confidence)}% bounds"
+    decision = Text(verdict.decision.upper(), style=f"bold {_COLOURS[verdict.decision]}")
+    yield decision + Text(f": {verdict.reason} ({bound})", style="default")
+
+
+def show(parts: Iterable[RenderableType], console: Console | None = None) -> None:
+    """Print the parts, a blank line between tables and text left to the tables."""
+    console = console or Console(highlight=False)
+    for part in parts:
+        console.print(part)
+
+
+def _wanted(figures: Sequence[Figure], measure: str) -> list[Figure]:
+    return [f for f in figures if f.measure == measure and f.against is None]
+
+
+def _beside(figures: Sequence[Figure], figure: Figure, measure: str) -> Figure:
+    """The figure of another measure at the same place."""
+    place = (figure.protocol, figure.rule, figure.attack, figure.severity)
+    return next(f for f in _wanted(figures, measure) if (f.protocol, f.rule, f.attack, f.severity) == place)
+
+
+def _table(title: str, figures: Sequence[Figure], extra: Mapping[str, Any]) -> Table:
+    table = Table(box=SIMPLE_HEAD, title=title, title_justify="left", title_style="italic")
+    for name in ("protocol", "attack"):
+        table.add_column(name)
+    for name in ("%", "95% interval", "k/n", *extra, "invalid", "excluded"):
+        table.add_column(name, justify="right")
+    last = None
+    for f in figures:
+        name = _protocol(f.protocol, f.rule)
+        more = [value(f) for value in extra.values()]
+        cells = [percent(f.value), interval(f.low, f.high), f"{f.k}/{f.n}", *more, str(f.invalid), str(f.excluded)]
+        table.add_row(Text("" if name == last else name), Text(line(f.attack)), *cells)
+        last = name
+    return table
+
+
+def _differences(figures: Sequence[Figure]) -> Table:
+    table = Table(
+        box=SIMPLE_HEAD,
+        title="Differences on the same cases, in points (McNemar, exact)",
+        title_justify="left",
+        title_style="italic",
+    )
+    for name in ("measure", "attack", "difference"):
+        table.add_column(name)
+    for name in ("points", "95% interval", "n", "p"):
+        table.add_column(name, justify="right")
+    for f in figures:
+        against = f"{_protocol(f.protocol, f.rule)} - {_protocol(f.against, f.against_rule)}"
+        p = "" if f.p_value is None else f"{f.p_value:.3f}"
+        cells = (percent(f.value), interval(f.low, f.high), str(f.n), p)
+        table.add_row(f.measure, Text(line(f.attack)), Text(against), *cells)
+    return table
+
+
+def _reading(figures: Sequence[Figure]) -> Table:
+    """How well the judge could be read, over all attacks of a protocol."""
+    table = Table(box=SIMPLE_HEAD, title="Reading the judge", title_justify="left", title_style="italic")
+    for name in ("protocol", "attack"):
+        table.add_column(name)
+    for name in ("order inconsistency %", "k/n", "choice mass %", "invalid %"):
+        table.add_column(name, justify="right")
+    for invalid in _wanted(figures, "invalid_rate"):
+        place = (invalid.protocol, invalid.attack)
+        beside = {f.measure: f for f in figures if (f.protocol, f.attack) == place and f.against is None}
+        orders = beside.get("order_inconsistency")
+        table.add_row(
+            Text(line(invalid.protocol or "")),
+            Text(line(invalid.attack)),
+            percent(orders.value if orders else None),
+            f"{orders.k}/{orders.n}" if orders else "",
+            percent(beside["choice_mass"].value),
+            percent(invalid.value),
+        )
+    return table
+
+
+def _sentence(protocol: str, figures: Sequence[Figure], rules: Sequence[str]) -> str:
+    """What the figures say about one protocol, in plain words."""
+    rule = headline("flip_rate", rules)
+    mine = [f for f in figures if f.protocol == protocol and f.against is None]
+    flips = [f for f in mine if f.measure == "flip_rate" and f.rule == rule]
+    ties = [f for f in mine if f.measure == "tie_rate" and f.rule == headline("tie_rate", rules)]
+    parts = []
+    if n := sum(f.n for f in flips):
+        worst = max((f for f in flips if f.n), key=lambda f: f.value or 0.0)
+        k = sum(f.k or 0 for f in flips)
+        wide = ", too few to be sure" if worst.n < FEW else ""
+        most = (
+            f"most under {line(worst.attack)} ({percent(worst.value)}%, 95% interval "
+            f"{interval(worst.low, worst.high)}{wide})"
+        )
+        parts.append(f"{k} of {n} losing responses won after their rewrite, {most}" if k else f"0 of {n} flipped")
+    elif flips:
+        parts.append("no flip rate: no eligible case with a valid verdict")
+    if n := sum(f.n for f in ties):
+        k = sum(f.k or 0 for f in ties)
+        parts.append(f"it saw {k} of {n} rewrites of a good response as equal to it")
+    elif ties:
+        parts.append("no tie rate: no valid verdict")
+    return f"{line(protocol)}: {'; '.join(parts)}."
+
+
+def _notes(figures: Sequence[Figure], rows: Sequence[Row], rewrites: Sequence[Rewrite]) -> Iterable[str]:
+    excluded = Counter(row.excluded for row in rows if row.excluded)
+    if excluded:
+        yield "excluded: " + "; ".join(f"{line(reason)} ({n})" for reason, n in sorted(excluded.items()))
+    reasons = Counter(line(reason.partition(":")[0]) for made in rewrites for reason in made.reasons)
+    if reasons:
+        rejected = sum(not made.accepted for made in rewrites)
+        listed = "; ".join(f"{reason} ({n})" for reason, n in reasons.most_common())
+        yield f"rejected: {rejected} of {count(len(rewrites), 'rewrite')}: {listed}"
+    failures = Counter(j.failure for row in rows for j in row.judgments if j.failure)
+    if failures:
+        yield "invalid: " + "; ".join(f"{line(reason)} ({n})" for reason, n in failures.most_common(5))
+    clustered = [f for f in figures if f.effective_n is not None and f.effective_n < f.n - 0.5]
+    if clustered:
+        yield "some prompts give several comparisons: intervals allow for their dependence"
+
+
+def _protocol(name: str | None, rule: str | None) -> str:
+    return line(name or "") + (f" ({rule})" if rule else "")

@@ -1,0 +1,36 @@
+"""Words and numbers for people, safe to print.
+
+Names, ids and responses are hostile text: control characters are shown as escapes and nothing is markup. It knows
+no terminal library.
+"""
+
+from __future__ import annotations
+
+import re
+
+_UNSAFE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
+
+
+def plain(text: str) -> str:
+    """A text that cannot move the cursor, colour the terminal or reorder the line."""
+    return _UNSAFE.sub(lambda match: match[0].encode("unicode_escape", "surrogatepass").decode(), text)
+
+
+def line(text: str) -> str:
+    """``plain`` on a single line."""
+    return " ".join(plain(text).split())
+
+
+def percent(value: float | None) -> str:
+    """A share as a percentage with one decimal, or a dash."""
+    return "–" if value is None else f"{100 * value:.1f}"
+
+
+def interval(low: float | None, high: float | None) -> str:
+    """An interval of shares in percent, or nothing."""
+    return "" if low is None or high is None else f"{percent(low)} to {percent(high)}"
+
+
+def count(number: int, noun: str, plural: str = "") -> str:
+    """A number with its noun: ``1 case``, ``2 cases``."""
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"

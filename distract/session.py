@@ -1,0 +1,260 @@
+"""One ``distract attack``: from what the user asked for to a run folder.
+
+It puts the parts together (data, writer, attacks, protocols, judge, store, folder) and says what does not fit
+before anything is paid for. It knows no plug-in by name and prints nothing.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+from distract import audit, datasets, metrics, registry, runfolder, writers
+from distract.backends import Backend, Batch
+from distract.backends.scripted import planted
+from distract.errors import UnknownName, UsageError
+from distract.plan import Attack, Protocol
+from distract.records import Case, Request
+from distract.report.document import document
+from distract.run import Tally, execute
+from distract.store import Store
+
+CHARACTERS_PER_TOKEN = 4.2
+"""Of English text in current tokenizers; only the plan's estimate rests on it."""
+
+
+DESIGNS: tuple[audit.Design, ...] = ("fixed", "flip")
+WHY_NOT: Mapping[audit.Design, str] = {
+    "fixed": "no case says which response is good (a label, constraints that one meets, or a single response)",
+    "flip": "no case has two responses by different authors",
+}
+
+P = TypeVar("P", Protocol, Attack)
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A run that can start.
+
+    Attributes:
+        cases: the drawn cases, in the order of the data.
+        parameters: everything that decides what is judged.
+        notes: what was left out of the defaults, and why; one line each.
+    """
+
+    judge: str
+    backend: Backend
+    cases: tuple[Case, ...]
+    audit: audit.Audit
+    parameters: Mapping[str, Any]
+    out: Path
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What a run will ask for at most: comparisons, rewrites, requests per protocol, tokens of the prompts."""
+
+    comparisons: int
+    rewrites: int
+    requests: Mapping[str, int]
+    tokens: int
+
+
+def prepare(
+    *,
+    judge: str,
+    backend: Backend,
+    data: str,
+    attacks: Sequence[str] = (),
+    protocols: Sequence[str] = (),
+    measures: Sequence[str] = (),
+    generator: str | None = None,
+    limit: int | None = None,
+    seed: int = 0,
+    out: Path | None = None,
+) -> Prepared:
+    """Check that what is asked for fits together.
+
+    Args:
+        judge: its name, for the record.
+        backend: answers for it.
+        data: as ``datasets.load`` takes it.
+        attacks: names; the default distractors when empty.
+        protocols: names; the default protocols when empty.
+        measures: names of measures or designs; both designs, as far as they fit, when empty.
+        generator: name of a writer; None takes recorded rewrites where the data have them, else rules.
+        limit: number of cases to draw, None for all.
+        seed: of the draw and of the rewrites.
+        out: the run folder; None names one by the hash of the parameters.
+
+    Raises:
+        UsageError: something named does not exist or fits no case.
+    """
+    chosen = _chosen(attacks, registry.attack, registry.attacks().values())
+    asked = _chosen(protocols, registry.protocol, registry.protocols().values())
+    loaded = datasets.load(data)
+    cases = _draw(loaded.cases, limit, seed)
+    designs, notes = _designs(measures, cases)
+    writer = writers.writer(generator or ("recorded" if _recorded(cases, chosen) else "rules"))
+    if writer.name == "recorded":
+        chosen, more = _with_rewrites(chosen, cases, named=bool(attacks))
+        notes += more
+    parameters = {
+        "command": "attack",
+        "judge": judge,
+        "identity": dict(backend.identity),
+        "data": {
+            "name": loaded.name,
+            "format": loaded.format,
+            "sha256": loaded.checksum,
+            "cases": len(loaded.cases),
+        },
+        "limit": len(cases),
+        "seed": seed,
+        "attacks": [attack.name for attack in chosen],
+        "protocols": {protocol.name: list(protocol.rules) for protocol in asked},
+        "designs": sorted(designs),
+        "generator": writer.name,
+        "controls": [attack.name for attack in chosen if attack.control],
+        "prompts": {prompt.name: prompt.checksum for protocol in asked for prompt in protocol.prompts},
+    }
+    return Prepared(
+        judge=judge,
+        backend=backend,
+        cases=cases,
+        audit=audit.Audit(judge, asked, chosen, writer, frozenset(designs), seed),
+        parameters=parameters,
+        out=out or runfolder.default_path(parameters),
+        notes=notes,
+    )
+
+
+def estimate(prepared: Prepared, sample: int = 12) -> Estimate:
+    """Count what the run asks for at most, by stepping the plans of a few cases with a fake judge.
+
+    The fake judge never ties two authors, so that every pair is attacked.
+    """
+    fake = planted("fair")
+    part = prepared.cases[:sample]
+    scale = len(prepared.cases) / len(part)
+    comparisons = rewrites = characters = 0
+    requests: dict[str, int] = {}
+    with Store(Path(":memory:"), fake.identity, fake.reads_slots) as store:
+        for protocol in prepared.audit.protocols:
+            # The same requests in two cases are paid for once, but a sample must not assume that.
+            alone = replace(prepared.audit, protocols=(protocol,))
+            seen: set[str] = set()
+            for case in part:
+                (done,) = execute([audit.audit(case, alone)], _Noting(fake, seen), store)
+                comparisons += sum(bool(row.judgments) for row in done.rows)
+                rewrites += len(done.rewrites) if protocol is prepared.audit.protocols[0] else 0
+            requests[protocol.name] = round(len(seen) * scale)
+            characters += sum(int(key.partition(" ")[2]) for key in seen)
+    tokens = round(characters / CHARACTERS_PER_TOKEN * scale)
+    return Estimate(round(comparisons * scale), round(rewrites * scale), requests, tokens)
+
+
+def run(
+    prepared: Prepared, store: Store, tally: Tally, progress: Callable[[Tally, int], None] | None = None
+) -> tuple[dict[str, Any], str]:
+    """Judge everything and write the run folder.
+
+    Args:
+        prepared: what to run.
+        store: of the judge's replies.
+        tally: counts what is used.
+        progress: called with the tally and the number of finished cases.
+
+    Returns:
+        The summary as a document and as the text of ``summary.json``.
+
+    Raises:
+        BackendError: the judge failed; the run can be resumed.
+        UsageError: the folder belongs to a different run.
+    """
+    rows, rewrites, done = [], [], 0
+    with runfolder.Recorder(prepared.out, prepared.parameters) as recorder:
+        plans = (audit.audit(case, prepared.audit) for case in prepared.cases)
+        watch = None if progress is None else lambda tally: progress(tally, done)
+        for audited in execute(plans, prepared.backend, store, tally=tally, progress=watch):
+            recorder.add(audited.rows, audited.rewrites)
+            rows += audited.rows
+            rewrites += audited.rewrites
+            done += 1
+        rules = prepared.parameters["protocols"]
+        found = metrics.figures(rows, rewrites, rules, prepared.parameters["attacks"])
+        summary = document(prepared.parameters, found)
+        return summary, recorder.finish(summary, {"replies": {"stored": tally.stored, "made": tally.made}})
+
+
+class _Noting:
+    """A backend that notes each request it is asked, with its length, and lets another answer."""
+
+    def __init__(self, inner: Backend, seen: set[str]) -> None:
+        self.identity, self.reads_slots = inner.identity, inner.reads_slots
+        self._inner, self._seen = inner, seen
+
+    def reply(self, requests: Sequence[Request], wanted: frozenset[int]) -> Iterator[Batch]:
+        for index in wanted:
+            length = sum(len(message.content) for message in requests[index].messages)
+            self._seen.add(f"{requests[index].key} {length}")
+        return self._inner.reply(requests, wanted)
+
+
+def _chosen(names: Sequence[str], find: Callable[[str], P], known: Iterable[P]) -> tuple[P, ...]:
+    """What was named, without repetitions, else the defaults."""
+    return tuple(find(name) for name in dict.fromkeys(names)) or tuple(p for p in known if p.default)
+
+
+def _draw(cases: Sequence[Case], limit: int | None, seed: int) -> tuple[Case, ...]:
+    if limit is not None and limit < 1:
+        raise UsageError(f"--limit {limit}: expected a number of cases from 1, or 'all'")
+    if limit is None or limit >= len(cases):
+        return tuple(cases)
+    return tuple(cases[index] for index in sorted(random.Random(seed).sample(range(len(cases)), limit)))
+
+
+def _designs(measures: Sequence[str], cases: Sequence[Case]) -> tuple[frozenset[audit.Design], tuple[str, ...]]:
+    """The designs that the measures need and the cases allow; what does not fit and was not named is a note."""
+    asked: dict[audit.Design, str] = {}
+    for name in measures:
+        plain = name.strip().lower().replace("-", "_")
+        named = [design for design in DESIGNS if plain in (design, *metrics.GROUPS[design])]
+        if not named and plain not in metrics.ALWAYS:
+            known = [*metrics.GROUPS, *(m for group in metrics.GROUPS.values() for m in group), *metrics.ALWAYS]
+            raise UnknownName("measure", name, known)
+        asked.update(dict.fromkeys(named, name))
+    fits = {"fixed": any(map(audit.good_response, cases)), "flip": any(map(audit.pairs, cases))}
+    designs, notes = set[audit.Design](), list[str]()
+    for design in asked or DESIGNS:
+        if fits[design]:
+            designs.add(design)
+            continue
+        problem = f"{asked.get(design, metrics.GROUPS[design][0])} does not apply: {WHY_NOT[design]}"
+        if design in asked:
+            raise UsageError(problem)
+        notes.append(problem)
+    if not designs:
+        raise UsageError("; ".join(notes))
+    return frozenset(designs), tuple(notes)
+
+
+def _recorded(cases: Sequence[Case], attacks: Sequence[Attack]) -> bool:
+    return any(writers.has_recorded(case, attack) for case in cases for attack in attacks)
+
+
+def _with_rewrites(
+    attacks: tuple[Attack, ...], cases: Sequence[Case], named: bool
+) -> tuple[tuple[Attack, ...], tuple[str, ...]]:
+    """The attacks that some case stores rewrites of; controls are written by rule and need none."""
+    found = tuple(a for a in attacks if a.control or any(writers.has_recorded(case, a) for case in cases))
+    absent = [attack.name for attack in attacks if attack not in found]
+    if absent and (named or not found):
+        raise UsageError(
+            f"the data hold no recorded rewrites for {', '.join(absent)}; write them with --generator rules"
+        )
+    return found, tuple(f"{name} is left out: the data hold no recorded rewrites for it" for name in absent)

@@ -1,0 +1,173 @@
+"""Intervals, exact tests and their corrections, on counts alone.
+
+Pure functions over numbers and cluster names; nothing here knows what was counted. All proportions are shares,
+0 to 1; all intervals are two-sided unless a name says otherwise. Coverage figures: DESIGN and ANCHORS, section 3.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Sequence
+
+import numpy as np
+from scipy.special import bdtr, betainc, betaincinv, ndtri, stdtrit
+
+Interval = tuple[float, float]
+
+
+def wilson(k: float, n: float, confidence: float = 0.95) -> Interval:
+    """Wilson's score interval for k successes in n independent trials.
+
+    Raises:
+        ValueError: n is not positive or k is not in 0..n.
+    """
+    _check(k, n)
+    z = float(ndtri(0.5 + confidence / 2))
+    p, zz = k / n, z * z / n
+    centre = (p + zz / 2) / (1 + zz)
+    half = z * math.sqrt(p * (1 - p) / n + zz / (4 * n)) / (1 + zz)
+    # At the ends the interval touches 0 or 1 exactly; arithmetic misses by an ulp.
+    return (0.0 if k == 0 else max(0.0, centre - half)), (1.0 if k == n else min(1.0, centre + half))
+
+
+def lower_bound(k: float, n: float, confidence: float = 0.95) -> float:
+    """One-sided exact (Clopper-Pearson) lower bound; n may be an effective, fractional number of trials."""
+    _check(k, n)
+    return 0.0 if k == 0 else float(betaincinv(k, n - k + 1, 1 - confidence))
+
+
+def upper_bound(k: float, n: float, confidence: float = 0.95) -> float:
+    """One-sided exact (Clopper-Pearson) upper bound; n may be an effective, fractional number of trials."""
+    _check(k, n)
+    return 1.0 if k >= n else float(betaincinv(k + 1, n - k, confidence))
+
+
+def effective_n(values: Sequence[float], clusters: Sequence[Hashable]) -> float:
+    """How many independent trials clustered ones are worth (Korn and Graubard, 1998).
+
+    Args:
+        values: outcomes in 0..1.
+        clusters: the cluster of each; outcomes of one cluster may be dependent.
+
+    Returns:
+        The number of values when every cluster has one; else n over the design effect, corrected for the degrees
+        of freedom of the clusters, at most n. When all values are equal, the number of clusters: the
+        variance between them is then not estimable and each cluster may be one trial repeated.
+    """
+    n = len(values)
+    names = dict.fromkeys(clusters)
+    m = len(names)
+    if m == n or n == 0:
+        return float(n)
+    p = math.fsum(values) / n
+    variance = p * (1 - p)
+    if m < 2 or variance <= 0:
+        return float(m)
+    totals = dict.fromkeys(names, 0.0)
+    for value, cluster in zip(values, clusters, strict=True):
+        totals[cluster] += value - p
+    between = m / (m - 1) * math.fsum(total * total for total in totals.values()) / n**2
+    if between <= 0:
+        return float(n)
+    t_n, t_m = float(stdtrit(n - 1, 0.025)), float(stdtrit(m - 1, 0.025))
+    return min(float(n), variance / between * (t_n / t_m) ** 2)
+
+
+def proportion(values: Sequence[float], clusters: Sequence[Hashable], confidence: float = 0.95) -> Interval:
+    """Interval for a rate: Wilson on independent trials, Korn-Graubard where clusters repeat.
+
+    Raises:
+        ValueError: there are no values.
+    """
+    k, n, independent = math.fsum(values), len(values), len(set(clusters)) == len(values)
+    if independent:
+        return wilson(k, n, confidence)
+    m = effective_n(values, clusters)
+    one_sided = 0.5 + confidence / 2
+    return lower_bound(k / n * m, m, one_sided), upper_bound(k / n * m, m, one_sided)
+
+
+def mean(values: Sequence[float], clusters: Sequence[Hashable], confidence: float = 0.95) -> Interval | None:
+    """Student's interval for a mean with cluster-robust variance; None with fewer than two clusters."""
+    n = len(values)
+    names = {cluster: index for index, cluster in enumerate(dict.fromkeys(clusters))}
+    m = len(names)
+    if m < 2:
+        return None
+    array = np.asarray(values, dtype=float)
+    centre = float(array.mean())
+    totals = np.zeros(m)
+    np.add.at(totals, [names[cluster] for cluster in clusters], array - centre)
+    half = float(stdtrit(m - 1, 0.5 + confidence / 2)) * math.sqrt(m / (m - 1) * float(totals @ totals)) / n
+    return centre - half, centre + half
+
+
+def paired_difference(
+    first: Sequence[float], second: Sequence[float], clusters: Sequence[Hashable], confidence: float = 0.95
+) -> Interval:
+    """Interval for the difference of two paired proportions (Bonett and Price, 2012, adjusted Wald).
+
+    Args:
+        first: outcomes 0 or 1 of one way of asking.
+        second: outcomes 0 or 1 of the other on the same units.
+        clusters: the cluster of each unit; the number of units is shrunk to the effective one.
+        confidence: nominal coverage.
+
+    Raises:
+        ValueError: the sequences are empty.
+    """
+    n = len(first)
+    if n == 0:
+        raise ValueError("no pairs")
+    up = sum(a > b for a, b in zip(first, second, strict=True))
+    down = sum(a < b for a, b in zip(first, second, strict=True))
+    # The half-scaled difference lies in 0..1, which is what effective_n takes.
+    halves = [(1 + a - b) / 2 for a, b in zip(first, second, strict=True)]
+    shrink = min(_mean_effective_n(halves, clusters), n) / n
+    m = n * shrink
+    p, q = (up * shrink + 1) / (m + 2), (down * shrink + 1) / (m + 2)
+    half = float(ndtri(0.5 + confidence / 2)) * math.sqrt((p + q - (p - q) ** 2) / (m + 2))
+    return max(-1.0, p - q - half), min(1.0, p - q + half)
+
+
+def _mean_effective_n(values: Sequence[float], clusters: Sequence[Hashable]) -> float:
+    """Like ``effective_n`` for values that are not 0 or 1: their own variance is the reference."""
+    n, names = len(values), dict.fromkeys(clusters)
+    m = len(names)
+    if m == n:
+        return float(n)
+    centre = math.fsum(values) / n
+    variance = math.fsum((value - centre) ** 2 for value in values) / n
+    totals = dict.fromkeys(names, 0.0)
+    for value, cluster in zip(values, clusters, strict=True):
+        totals[cluster] += value - centre
+    between = math.fsum(total * total for total in totals.values()) / n**2
+    if variance <= 0 or between <= 0:
+        return float(m)
+    return min(float(n), variance / between)
+
+
+def mcnemar(only_first: int, only_second: int) -> float:
+    """Exact two-sided McNemar test: p-value of the discordant counts under a fair coin (1 when there are none)."""
+    return min(1.0, 2 * float(bdtr(min(only_first, only_second), only_first + only_second, 0.5)))
+
+
+def p_above(k: float, n: float, threshold: float) -> float:
+    """Exact one-sided p-value of "the rate is at most ``threshold``" after k successes in n trials."""
+    _check(k, n)
+    return 1.0 if k == 0 else float(betainc(k, n - k + 1, threshold))
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Holm's step-down adjustment, in the order given; each at least its raw value and at most 1."""
+    order = sorted(range(len(p_values)), key=lambda index: p_values[index])
+    adjusted, worst = [0.0] * len(p_values), 0.0
+    for rank, index in enumerate(order):
+        worst = max(worst, min(1.0, (len(p_values) - rank) * p_values[index]))
+        adjusted[index] = worst
+    return adjusted
+
+
+def _check(k: float, n: float) -> None:
+    if not n > 0 or not 0 <= k <= n * (1 + 1e-12):
+        raise ValueError(f"expected 0 <= k <= n and n > 0, got k={k}, n={n}")

@@ -1,0 +1,139 @@
+"""Every reply ever paid for, in one SQLite file shared by all runs and processes of a folder.
+
+A reply is found again by the SHA-256 of everything that determines it: the judge's identity and the request.
+A batch is one transaction, so that a killed process loses at most the forward in progress. It knows nothing of
+runs, rows or measures.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sqlite3
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import astuple
+from pathlib import Path
+from types import TracebackType
+
+from distract.errors import BackendError, UsageError
+from distract.records import Reply, Request
+
+DEFAULT = Path(".distract/replies.sqlite")
+
+TIMEOUT = 60.0
+"""Seconds to wait for another process that writes."""
+
+_SCHEMA = """
+create table if not exists replies (key blob primary key, judge blob not null, reply text not null) without rowid;
+create index if not exists replies_by_judge on replies (judge);
+"""
+
+
+class Store:
+    """Replies of one judge in a store file.
+
+    Args:
+        path: the file; made with its folder when absent.
+        identity: what the judge is, from ``Backend.identity``.
+        reads_slots: from ``Backend.reads_slots``; the slots then determine the reply too.
+
+    Raises:
+        UsageError: the file cannot be opened or is no store.
+    """
+
+    def __init__(self, path: Path, identity: Mapping[str, str], reads_slots: bool = False) -> None:
+        self.path = path
+        self._judge = hashlib.sha256(json.dumps(sorted(identity.items())).encode()).digest()
+        self._reads_slots = reads_slots
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._db = sqlite3.connect(path, timeout=TIMEOUT, isolation_level=None)
+            _set_wal(self._db)
+            self._db.execute("pragma synchronous = normal")
+            self._db.executescript(_SCHEMA)
+            self._db.execute("select key, judge, reply from replies limit 1").fetchone()
+        except (sqlite3.Error, OSError) as error:
+            raise UsageError(
+                f"{path}: not usable as a store of replies ({error}); name another file with --store"
+            ) from error
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._db.close()
+
+    def key(self, request: Request) -> bytes:
+        """SHA-256 of what determines the reply to a request."""
+        digest = hashlib.sha256(self._judge + request.key.encode())
+        if self._reads_slots and request.slots is not None:
+            digest.update(json.dumps(astuple(request.slots)).encode())
+        return digest.digest()
+
+    def get(self, keys: Sequence[bytes]) -> dict[bytes, Reply]:
+        """The stored replies among ``keys``."""
+        found: dict[bytes, Reply] = {}
+        with self._one_line():
+            for start in range(0, len(keys), 500):
+                part = keys[start : start + 500]
+                marks = ",".join("?" * len(part))
+                query = f"select key, reply from replies where key in ({marks})"
+                found.update((key, _decode(text)) for key, text in self._db.execute(query, part))
+        return found
+
+    def put(self, replies: Iterable[tuple[bytes, Reply]]) -> None:
+        """Store a batch in one transaction; a reply already there stays."""
+        rows = [(key, self._judge, _encode(reply)) for key, reply in replies]
+        with self._one_line():
+            self._db.execute("begin immediate")
+            self._db.executemany("insert or ignore into replies values (?, ?, ?)", rows)
+            self._db.execute("commit")
+
+    def __len__(self) -> int:
+        """How many replies of this judge are stored."""
+        (count,) = self._db.execute("select count(*) from replies where judge = ?", (self._judge,)).fetchone()
+        return int(count)
+
+    @contextmanager
+    def _one_line(self) -> Iterator[None]:
+        """A full disk or a damaged file in the middle of a run, as an error of ours."""
+        try:
+            yield
+        except (sqlite3.Error, ValueError) as error:
+            raise BackendError(f"{self.path}: the store of replies failed: {error}") from error
+
+
+def _set_wal(db: sqlite3.Connection) -> None:
+    """Switch to write-ahead logging; SQLite's own timeout does not wait for this when two processes begin at once."""
+    deadline = time.monotonic() + TIMEOUT
+    while True:
+        try:
+            db.execute("pragma journal_mode = wal")
+            return
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > deadline:
+                raise
+            time.sleep(0.02)
+
+
+def _encode(reply: Reply) -> str:
+    return json.dumps(
+        [
+            reply.text,
+            reply.probabilities,
+            reply.mass,
+            reply.finish,
+            reply.failure,
+            reply.tokens_in,
+            reply.tokens_out,
+        ]
+    )
+
+
+def _decode(text: str) -> Reply:
+    words, probabilities, *rest = json.loads(text)
+    return Reply(words, None if probabilities is None else tuple(probabilities), *rest)

@@ -1,0 +1,87 @@
+"""Who writes the rewrites: ``recorded`` takes those stored with the data, ``rules`` asks the attack's own rules.
+
+A writer is a plan, so that one which needs a generator model yields requests like a protocol does. Every rewrite is
+inspected for fidelity before it may be judged. It knows no attack by name.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from distract import fidelity
+from distract.errors import UnknownName
+from distract.plan import Attack, Plan
+from distract.records import Case, Response, Rewrite
+
+
+@dataclass(frozen=True, slots=True)
+class Writer:
+    """A way of obtaining rewrites.
+
+    Attributes:
+        name: what ``--generator`` takes.
+        summary: one line.
+        write: case, original, attack and seed to the rewritten turns, or None where there is none to be had.
+    """
+
+    name: str
+    summary: str
+    write: Callable[[Case, Response, Attack, int], Plan[tuple[str, ...] | None]]
+
+
+def rewrite(writer: Writer, case: Case, original: Response, attack: Attack, seed: int) -> Plan[Rewrite | None]:
+    """Obtain a rewrite and inspect it.
+
+    Controls are always written by rule: nobody records white space.
+
+    Returns:
+        The rewrite, accepted or rejected, or None where the writer has none.
+    """
+    by = WRITERS["rules"] if attack.control else writer
+    turns = yield from by.write(case, original, attack, seed)
+    if turns is None:
+        return None
+    reasons, evidence = fidelity.inspect(case.prompt, original.turns, turns, case.constraints, attack.marker)
+    response = Response(original.author, turns, attack.name, original.severity)
+    return Rewrite(case.id, response, by.name, reasons, evidence)
+
+
+def _recorded(case: Case, original: Response, attack: Attack, seed: int) -> Plan[tuple[str, ...] | None]:
+    """The response of the same author and severity that carries the attack's name."""
+    yield from ()
+    wanted = (original.author, original.severity, attack.name)
+    return next((r.turns for r in case.responses if (r.author, r.severity, r.attack) == wanted), None)
+
+
+def _rules(case: Case, original: Response, attack: Attack, seed: int) -> Plan[tuple[str, ...] | None]:
+    yield from ()
+    parts = "\x1e".join((str(seed), case.id, original.author, str(original.severity), attack.name))
+    number = int.from_bytes(hashlib.sha256(parts.encode()).digest()[:4], "big")
+    return tuple(attack.rewrite(turn, case.constraints, number + index) for index, turn in enumerate(original.turns))
+
+
+WRITERS: Mapping[str, Writer] = MappingProxyType(
+    {
+        "recorded": Writer("recorded", "the rewrites stored with the data", _recorded),
+        "rules": Writer("rules", "deterministic rules of each attack, no model", _rules),
+    }
+)
+
+
+def writer(name: str) -> Writer:
+    """The writer of that name.
+
+    Raises:
+        UnknownName: listing the known ones.
+    """
+    if name not in WRITERS:
+        raise UnknownName("generator", name, WRITERS)
+    return WRITERS[name]
+
+
+def has_recorded(case: Case, attack: Attack) -> bool:
+    """Whether the case stores any rewrite by this attack."""
+    return any(response.attack == attack.name for response in case.responses)

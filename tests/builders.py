@@ -1,0 +1,76 @@
+"""Small builders of records for tests: they say only what a test is about."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from distract.plan import Plan, T
+from distract.records import Case, Judgment, Message, Outcome, Reply, Request, Response, Row, Side, Slots
+
+
+def case(
+    name: str = "c1",
+    *,
+    prompt: str = "Name a colour.",
+    responses: Sequence[Response] = (Response("x", ("Red.",)), Response("y", ("I think it might be blue.",))),
+    preferred: str | None = None,
+) -> Case:
+    return Case(name, (prompt,), tuple(responses), preferred)
+
+
+def request(content: str = "hello", *, sample: int = 0, slots: Slots | None = None) -> Request:
+    return Request((Message("user", content),), choices=("A", "B", "C"), prefill="[[", sample=sample, slots=slots)
+
+
+def verdict(preferred: Outcome | None, probabilities: tuple[float, float, float] | None = None) -> Judgment:
+    if preferred is None:
+        return Judgment(None, failure="no verdict")
+    certain = {"a": (1.0, 0.0, 0.0), "b": (0.0, 1.0, 0.0), "tie": (0.0, 0.0, 1.0)}[preferred]
+    return Judgment(preferred, probabilities=probabilities or certain, mass=0.9)
+
+
+def scored(scores: tuple[float, float], ratings: tuple[int, int]) -> Judgment:
+    preferred: Outcome = "tie" if scores[0] == scores[1] else "a" if scores[0] > scores[1] else "b"
+    return Judgment(preferred, scores=scores, ratings=ratings, mass=0.8)
+
+
+def row(
+    name: str,
+    judgments: Sequence[Judgment],
+    *,
+    design: str = "flip",
+    attack: str = "none",
+    target: str | None = None,
+    protocol: str = "pairwise",
+    cluster: str | None = None,
+    excluded: str | None = None,
+) -> Row:
+    def side(letter: str, author: str) -> Side:
+        return Side(author, attack if target == letter else None)
+
+    sides = (side("a", "x"), side("b", "y" if design == "flip" else "x"))
+    return Row(
+        case=name,
+        cluster=cluster or name,
+        design=design,  # type: ignore[arg-type]
+        protocol=protocol,
+        judge="j",
+        attack=attack,
+        a=sides[0],
+        b=sides[1],
+        target=target,  # type: ignore[arg-type]
+        judgments=tuple(judgments),
+        excluded=excluded,
+    )
+
+
+def drive(plan: Plan[T], answer: Callable[[Request], Reply]) -> tuple[T, list[list[Request]]]:
+    """Run a plan with a function for a backend; returns its result and the rounds of requests."""
+    rounds: list[list[Request]] = []
+    try:
+        requests = next(plan)
+        while True:
+            rounds.append(list(requests))
+            requests = plan.send([answer(r) for r in requests])
+    except StopIteration as done:
+        return done.value, rounds

@@ -1,0 +1,154 @@
+"""Rows to figures on hand-counted rows."""
+
+from __future__ import annotations
+
+import pytest
+from builders import row, scored, verdict
+from hypothesis import given
+from hypothesis import strategies as st
+
+from distract.metrics import Figure, figures
+from distract.records import Judgment, Outcome, Response, Rewrite, Row
+
+A, B, TIE = verdict("a"), verdict("b"), verdict("tie")
+
+
+def find(found: list[Figure], measure: str, **place: str | None) -> Figure:
+    matching = [
+        f
+        for f in found
+        if f.measure == measure and all(getattr(f, k) == v for k, v in {"against": None, **place}.items())
+    ]
+    assert len(matching) == 1, matching
+    return matching[0]
+
+
+def test_flips_are_counted_over_eligible_pairs_only() -> None:
+    rows = [
+        row("flipped", [A, A]), row("flipped", [B, B], attack="f", target="b"),
+        row("held", [B, B]), row("held", [B, B], attack="f", target="a"),
+        row("softened", [A, A]), row("softened", [A, B], attack="f", target="b"),
+        row("tied before", [A, B]),
+        row("invalid before", [A, verdict(None)]),
+        row("invalid after", [A, A]), row("invalid after", [verdict(None), A], attack="f", target="b"),
+        row("rejected", [A, A]), row("rejected", [], attack="f", target="b", excluded="rewrite rejected"),
+        row("alone", [], excluded="no two responses by different authors"),
+    ]  # fmt: skip
+    found = figures(rows, [], {"pairwise": ()}, ["f"])
+    flip = find(found, "flip_rate")
+    assert (flip.k, flip.n, flip.invalid, flip.excluded) == (1, 3, 2, 3)
+    assert flip.value == pytest.approx(1 / 3)
+    assert find(found, "softened_rate").k == 1
+    assert find(found, "order_inconsistency", attack="none").k == 1
+    assert find(found, "order_inconsistency", attack="none").n == 6
+    assert find(found, "invalid_rate", attack="f").k == 1
+
+
+def test_each_rule_has_its_own_loser() -> None:
+    before = scored((5.2, 5.1), (5, 6))  # by score b lost, by rating a lost
+    rows = [
+        row("c", [before], protocol="absolute"),
+        row("c", [scored((5.2, 5.6), (5, 6))], protocol="absolute", attack="f", target="b"),
+        row("c", [scored((5.4, 5.1), (6, 6))], protocol="absolute", attack="f", target="a"),
+    ]
+    found = figures(rows, [], {"absolute": ("score", "rating")}, ["f"])
+    assert find(found, "flip_rate", rule="score").k == 1
+    assert find(found, "flip_rate", rule="rating").k == 0
+    assert find(found, "softened_rate", rule="rating").k == 1
+    assert not [f for f in found if f.measure == "order_inconsistency"]
+
+
+def test_equal_quality_rates_share_a_denominator() -> None:
+    judgments = {"1": [TIE, TIE], "2": [A, A], "3": [B, B], "4": [A, B], "5": [verdict(None), A]}
+    rows = [row(name, j, design="fixed", attack="f", target="b") for name, j in judgments.items()]
+    found = figures(rows, [], {"pairwise": ()}, ["f", "g"])
+    rates = {m: find(found, m, attack="f") for m in ("tie_rate", "original_win_rate", "distractor_win_rate")}
+    assert {m: (f.k, f.n, f.invalid) for m, f in rates.items()} == {
+        "tie_rate": (2, 4, 1),
+        "original_win_rate": (1, 4, 1),
+        "distractor_win_rate": (1, 4, 1),
+    }
+    empty = find(found, "tie_rate", attack="g")
+    assert (empty.value, empty.low, empty.k, empty.n) == (None, None, 0, 0)
+    assert not [f for f in found if f.measure == "flip_rate"]
+
+
+def test_protocols_are_compared_on_cases_eligible_under_both() -> None:
+    rows: list[Row] = []
+    for i in range(6):
+        rows += [row(f"c{i}", [A, A]), row(f"c{i}", [B, B] if i < 4 else [A, A], attack="f", target="b")]
+        before = scored((5.0, 4.0), (5, 4)) if i else scored((4.0, 4.0), (4, 4))
+        after = scored((5.0, 5.5), (5, 6)) if i == 1 else before
+        rows += [
+            row(f"c{i}", [before], protocol="absolute"),
+            row(f"c{i}", [after], protocol="absolute", attack="f", target="b"),
+        ]
+    found = figures(rows, [], {"pairwise": (), "absolute": ("score", "rating")}, ["f"])
+    difference = find(found, "flip_rate", against="absolute")
+    # Shared: c1 to c5; pairwise flips c1 c2 c3, absolute flips c1.
+    assert (difference.n, difference.against_rule, difference.excluded) == (5, "score", 1)
+    assert difference.value == pytest.approx(2 / 5)
+    assert difference.p_value == pytest.approx(0.5)
+    assert difference.low is not None
+    assert difference.low < 0.4
+
+
+def test_rows_of_one_prompt_widen_the_interval() -> None:
+    verdicts = [B, B, B, B, A, A, A, A, A, A, A, A]
+
+    def rate(cluster: bool) -> Figure:
+        rows = []
+        for i, j in enumerate(verdicts):
+            name = f"p{i // 4}" if cluster else f"p{i}"
+            rows += [row(f"c{i}", [A, A], cluster=name), row(f"c{i}", [j, j], attack="f", target="b", cluster=name)]
+        return find(figures(rows, [], {"pairwise": ()}, ["f"]), "flip_rate")
+
+    together, apart = rate(True), rate(False)
+    assert (together.k, together.n) == (apart.k, apart.n) == (4, 12)
+    assert together.effective_n is not None
+    assert together.effective_n < 4
+    assert (together.low or 0) < (apart.low or 0) < (apart.high or 0) < (together.high or 0)
+
+
+def test_rejected_rewrites_are_counted_by_attack() -> None:
+    made = [
+        Rewrite("c", Response("x", ("t",), "f"), "rules", reasons)
+        for reasons in ((), ("number lost: 3",), ("unchanged",), ())
+    ]
+    rate = find(figures([row("c", [A, A])], made, {"pairwise": ()}, ["f"]), "rejection_rate")
+    assert (rate.k, rate.n, rate.protocol) == (2, 4, None)
+
+
+def test_choice_mass_is_a_mean_over_valid_judgments() -> None:
+    rows = [row("1", [A, A]), row("2", [A, verdict(None)]), row("3", [B, TIE])]
+    mass = find(figures(rows, [], {"pairwise": ()}, ["f"]), "choice_mass")
+    assert (mass.value, mass.n, mass.k, mass.invalid) == (pytest.approx(0.9), 4, None, 1)
+
+
+outcomes = st.sampled_from(["a", "b", "tie", None])
+
+
+@given(st.lists(st.tuples(st.tuples(outcomes, outcomes), st.tuples(outcomes, outcomes)), max_size=30))
+def test_every_pair_is_counted_exactly_once(
+    cases: list[tuple[tuple[Outcome | None, Outcome | None], tuple[Outcome | None, Outcome | None]]],
+) -> None:
+    rows = []
+    for i, (before, after) in enumerate(cases):
+        rows.append(row(f"c{i}", [verdict(o) for o in before]))
+        for target in ("a", "b"):
+            rows.append(row(f"c{i}", [verdict(o) for o in after], attack="f", target=target))
+    found = figures(rows, [], {"pairwise": ()}, ["f"])
+    if cases:
+        flip = find(found, "flip_rate")
+        assert flip.n + flip.invalid + flip.excluded == len(cases)
+        assert (flip.k or 0) + (find(found, "softened_rate").k or 0) <= flip.n
+        if flip.value is not None and flip.low is not None and flip.high is not None:
+            assert 0.0 <= flip.low <= flip.value <= flip.high <= 1.0
+
+
+def test_figures_do_not_depend_on_the_order_of_rows() -> None:
+    rows = [row(f"c{i}", [A, A]) for i in range(4)] + [row(f"c{i}", [B, B], attack="f", target="b") for i in range(3)]
+    protocols: dict[str, tuple[str, ...]] = {"pairwise": ()}
+    assert figures(rows, [], protocols, ["f"]) == figures(rows[::-1], [], protocols, ["f"])
+    judgment: Judgment = rows[0].judgments[0]
+    assert judgment.preferred == "a"

@@ -1,0 +1,115 @@
+"""The run loop: what is stored is not asked again, batches are stored as they come, chunks are bounded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+from builders import request
+
+from distract.backends import Batch
+from distract.backends.scripted import Scripted
+from distract.errors import BackendError
+from distract.plan import Plan
+from distract.records import Reply, Request
+from distract.run import Tally, execute
+from distract.store import Store
+
+
+class Recording:
+    """A backend that answers one at a time, notes what it was offered and asked, and can break."""
+
+    reads_slots = False
+
+    def __init__(self, fails_after: int | None = None) -> None:
+        self.identity = {"model": "recording"}
+        self.offered: list[list[str]] = []
+        self.answered: list[str] = []
+        self._left = fails_after
+
+    def reply(self, requests: Sequence[Request], wanted: frozenset[int]) -> Iterator[Batch]:
+        self.offered.append([r.messages[0].content for r in requests])
+        for index in sorted(wanted):
+            if self._left is not None and self._left <= len(self.answered):
+                raise BackendError("the model broke")
+            self.answered.append(requests[index].messages[0].content)
+            yield [(index, Reply(text=requests[index].messages[0].content, tokens_in=3))]
+
+
+def ask(*texts: str) -> Plan[list[str]]:
+    heard = []
+    for text in texts:
+        replies = yield [request(text)]
+        heard.append(replies[0].text)
+    return heard
+
+
+def test_results_come_in_order_and_repetitions_are_asked_once(tmp_path: Path) -> None:
+    backend, tally = Recording(), Tally()
+    with Store(tmp_path / "s", backend.identity) as store:
+        plans = (ask("x", f"p{i}") for i in range(5))
+        assert list(execute(plans, backend, store, chunk=2, tally=tally)) == [["x", f"p{i}"] for i in range(5)]
+    assert sorted(backend.answered) == ["p0", "p1", "p2", "p3", "p4", "x"]
+    assert (tally.made, tally.stored, tally.tokens_in) == (6, 2, 18)
+
+
+def test_plans_of_later_chunks_are_not_started_yet(tmp_path: Path) -> None:
+    started = []
+
+    def plan(index: int) -> Plan[int]:
+        started.append(index)
+        yield [request(str(index))]
+        return index
+
+    backend = Recording()
+    with Store(tmp_path / "s", backend.identity) as store:
+        results = execute((plan(i) for i in range(10)), backend, store, chunk=3)
+        next(results)
+        assert started == [0, 1, 2]
+
+
+def test_a_broken_run_resumes_with_only_the_missing_calls_and_the_same_offers(tmp_path: Path) -> None:
+    whole, broken, resumed = Recording(), Recording(fails_after=4), Recording()
+
+    def plans() -> Iterator[Plan[list[str]]]:
+        return (ask(f"a{i}", f"b{i}") for i in range(4))
+
+    with Store(tmp_path / "whole", whole.identity) as store:
+        expected = list(execute(plans(), whole, store, chunk=2))
+    with Store(tmp_path / "s", broken.identity) as store, pytest.raises(BackendError, match="broke"):
+        list(execute(plans(), broken, store, chunk=2))
+    with Store(tmp_path / "s", resumed.identity) as store:
+        tally = Tally()
+        assert list(execute(plans(), resumed, store, chunk=2, tally=tally)) == expected
+    assert broken.answered + resumed.answered == whole.answered
+    assert (tally.stored, tally.made) == (4, 4)
+    # The backend is offered whole rounds, so that packing does not depend on what is stored.
+    assert resumed.offered == [offer for offer in whole.offered if set(offer) & set(resumed.answered)]
+
+
+def test_progress_is_told_after_every_batch(tmp_path: Path) -> None:
+    backend = Recording()
+    seen: list[int] = []
+    with Store(tmp_path / "s", backend.identity) as store:
+        list(execute([ask("a", "b"), ask("c")], backend, store, progress=lambda tally: seen.append(tally.made)))
+    assert seen == [1, 2, 3]
+
+
+def test_a_backend_that_forgets_a_request_is_an_error(tmp_path: Path) -> None:
+    class Forgetful(Recording):
+        def reply(self, requests: Sequence[Request], wanted: frozenset[int]) -> Iterator[Batch]:
+            yield from ()
+
+    backend = Forgetful()
+    with Store(tmp_path / "s", backend.identity) as store, pytest.raises(BackendError, match="1 of 1 requests"):
+        list(execute([ask("a")], backend, store))
+
+
+def test_a_script_of_replies_is_followed_and_its_end_is_an_error(tmp_path: Path) -> None:
+    backend = Scripted(["one", Reply(text="two")])
+    with Store(tmp_path / "s", backend.identity, backend.reads_slots) as store:
+        assert list(execute([ask("a", "b")], backend, store)) == [["one", "two"]]
+        assert [r.messages[0].content for r in backend.requests] == ["a", "b"]
+        with pytest.raises(BackendError, match="holds 2 replies"):
+            list(execute([ask("c")], backend, store))

@@ -1,0 +1,118 @@
+"""The run folder: identity, growth, completeness, damage."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from builders import row, scored, verdict
+
+from distract.errors import DataError, UsageError
+from distract.records import Response, Rewrite, Row
+from distract.runfolder import Recorder, default_path, load
+
+PARAMETERS: dict[str, Any] = {"judge": "j", "seed": 0, "attacks": ["f"], "protocols": {"absolute": ["score"]}}
+ROWS = [
+    row("c1", [verdict("a"), verdict(None)]),
+    row("c2", [scored((5.25, 4.0), (5, 4))], attack="f", target="b", protocol="absolute"),
+    row("c3", [], excluded="rewrite rejected"),
+]
+REWRITES = [Rewrite("c2", Response("y", ("t\u2028ü",), "f", 1), "rules", ("unchanged",), (("marker", 1.5), ("n", "x")))]
+
+
+def finished(path: Path) -> Path:
+    with Recorder(path, PARAMETERS) as recorder:
+        recorder.add(ROWS[:2], REWRITES)
+        recorder.add(ROWS[2:], [])
+        recorder.finish({"results": []}, {"replies": {"made": 3}})
+    return path
+
+
+def test_a_finished_run_comes_back_whole(tmp_path: Path) -> None:
+    loaded = load(finished(tmp_path / "run"))
+    assert list(loaded.rows) == ROWS
+    assert list(loaded.rewrites) == REWRITES
+    assert (loaded.flaw, loaded.parameters) == (None, PARAMETERS)
+    assert json.loads(loaded.summary or "") == {"results": []}
+
+
+def test_an_unfinished_run_keeps_its_rows_and_says_so(tmp_path: Path) -> None:
+    with Recorder(tmp_path, PARAMETERS) as recorder:
+        recorder.add(ROWS[:1], [])
+    loaded = load(tmp_path)
+    assert list(loaded.rows) == ROWS[:1]
+    assert "unfinished" in (loaded.flaw or "")
+
+
+def test_the_same_command_starts_the_files_anew(tmp_path: Path) -> None:
+    with Recorder(tmp_path, PARAMETERS) as recorder:
+        recorder.add(ROWS, [])
+    with (tmp_path / "rows.jsonl").open("a") as file:
+        file.write('{"half a row')
+    before = finished(tmp_path)
+    assert load(before).flaw is None
+    assert list(load(before).rows) == ROWS
+
+
+def test_a_different_run_is_refused_and_says_how_it_differs(tmp_path: Path) -> None:
+    finished(tmp_path)
+    with pytest.raises(UsageError, match=r"belongs to a different run \(they differ in judge, seed\)"):
+        Recorder(tmp_path, {**PARAMETERS, "seed": 1, "judge": "k"})
+    assert load(tmp_path).flaw is None
+
+
+def test_a_folder_with_other_files_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").write_text("years of work")
+    with pytest.raises(UsageError, match="holds files and no run"):
+        Recorder(tmp_path, PARAMETERS)
+    file = tmp_path / "file"
+    file.write_text("x")
+    with pytest.raises(UsageError, match="cannot be written"):
+        Recorder(file, PARAMETERS)
+
+
+def flaw_of(path: Path) -> str | None:
+    try:
+        return load(path).flaw
+    except DataError as error:
+        return str(error)
+
+
+@pytest.mark.parametrize("name", ["rows.jsonl", "rewrites.jsonl", "summary.json", "run.json"])
+@pytest.mark.parametrize("damage", ["emptied", "cut", "gone", "line dropped"])
+def test_damage_is_never_taken_for_a_whole_run(tmp_path: Path, name: str, damage: str) -> None:
+    path = finished(tmp_path) / name
+    text = path.read_text(encoding="utf-8")
+    if damage == "gone":
+        path.unlink()
+    else:
+        path.write_text({"emptied": "", "cut": text[: len(text) // 2], "line dropped": text.partition("\n")[2]}[damage])
+    assert flaw_of(tmp_path)
+
+
+def test_no_run_is_one_clear_line(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="no such run folder"):
+        load(tmp_path / "nothing")
+    with pytest.raises(DataError, match=r"holds no run\.json"):
+        load(tmp_path)
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(DataError, match="is a file"):
+        load(tmp_path / "file")
+    finished(tmp_path / "run")
+    (tmp_path / "run" / "rows.jsonl").write_text('{"case": "c1"}\n')
+    with pytest.raises(DataError, match=r"rows\.jsonl:1: not a record of a run"):
+        load(tmp_path / "run")
+
+
+def test_the_default_folder_depends_on_every_parameter() -> None:
+    assert default_path(PARAMETERS) == default_path(dict(reversed(PARAMETERS.items())))
+    assert default_path(PARAMETERS) != default_path({**PARAMETERS, "seed": 1})
+
+
+def test_rows_are_the_same_bytes_each_time(tmp_path: Path) -> None:
+    one, two = finished(tmp_path / "a"), finished(tmp_path / "b")
+    for name in ("rows.jsonl", "rewrites.jsonl", "summary.json", "run.json"):
+        assert (one / name).read_bytes() == (two / name).read_bytes()
+    assert Row(**{**json.loads((one / "rows.jsonl").read_text().splitlines()[2]), "judgments": ()}).excluded

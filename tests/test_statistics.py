@@ -1,0 +1,154 @@
+"""Intervals and tests against published figures, scipy's own implementations, and simulation."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from distract.statistics import (
+    effective_n,
+    holm,
+    lower_bound,
+    mcnemar,
+    mean,
+    p_above,
+    paired_difference,
+    proportion,
+    upper_bound,
+    wilson,
+)
+
+counts = st.integers(1, 500).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n)))
+
+
+@given(counts, st.sampled_from([0.8, 0.95, 0.99]))
+def test_intervals_agree_with_scipy(kn: tuple[int, int], confidence: float) -> None:
+    k, n = kn
+    test = stats.binomtest(k, n)
+    w = test.proportion_ci(confidence, "wilson")
+    assert wilson(k, n, confidence) == pytest.approx((w.low, w.high), abs=1e-9)
+    two_sided = 0.5 + confidence / 2
+    e = test.proportion_ci(confidence, "exact")
+    assert lower_bound(k, n, two_sided) == pytest.approx(e.low, abs=1e-9)
+    assert upper_bound(k, n, two_sided) == pytest.approx(e.high, abs=1e-9)
+
+
+@given(counts)
+def test_an_interval_holds_its_estimate_and_stays_in_the_unit_range(kn: tuple[int, int]) -> None:
+    k, n = kn
+    low, high = wilson(k, n)
+    assert 0.0 <= low <= k / n <= high <= 1.0
+    assert lower_bound(k, n) <= k / n <= upper_bound(k, n)
+
+
+# Gates at threshold 10%, one-sided 5%: largest k that passes and smallest that fails.
+@pytest.mark.parametrize(
+    ("n", "passes", "fails"), [(40, 0, 8), (50, 1, 10), (100, 4, 16), (200, 12, 28), (400, 29, 51)]
+)
+def test_published_gate_limits(n: int, passes: int, fails: int) -> None:
+    assert upper_bound(passes, n) < 0.10 <= upper_bound(passes + 1, n)
+    assert lower_bound(fails, n) > 0.10 >= lower_bound(fails - 1, n)
+
+
+@pytest.mark.parametrize(("flips", "n"), [(0, 29), (1, 46), (2, 61), (3, 76), (5, 103), (10, 167)])
+def test_published_least_n(flips: int, n: int) -> None:
+    assert upper_bound(flips, n) < 0.10 <= upper_bound(flips, n - 1)
+
+
+@given(counts, st.floats(0.01, 0.99))
+def test_p_above_agrees_with_scipy_and_with_the_bound(kn: tuple[int, int], threshold: float) -> None:
+    k, n = kn
+    p = p_above(k, n, threshold)
+    assert p == pytest.approx(stats.binomtest(k, n, threshold, "greater").pvalue, abs=1e-9)
+    if abs(p - 0.05) > 1e-9:
+        assert (p < 0.05) == (lower_bound(k, n) > threshold)
+
+
+@given(st.integers(0, 200), st.integers(0, 200))
+def test_mcnemar_is_the_exact_binomial_test(b: int, c: int) -> None:
+    expected = stats.binomtest(b, b + c, 0.5).pvalue if b + c else 1.0
+    assert mcnemar(b, c) == pytest.approx(expected, abs=1e-9)
+    assert mcnemar(b, c) == mcnemar(c, b)
+
+
+def test_holm_on_a_textbook_example() -> None:
+    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert holm([]) == []
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=8))
+def test_holm_never_lowers_and_keeps_the_order(p: list[float]) -> None:
+    adjusted = holm(p)
+    assert all(raw <= new <= 1.0 for raw, new in zip(p, adjusted, strict=True))
+    order = sorted(range(len(p)), key=p.__getitem__)
+    assert [adjusted[i] for i in order] == sorted(adjusted)
+
+
+@given(st.lists(st.sampled_from([0.0, 1.0]), min_size=2, max_size=60))
+def test_effective_n_is_n_without_clusters_and_at_most_n_with(values: list[float]) -> None:
+    n = len(values)
+    assert effective_n(values, range(n)) == n
+    assert 0 < effective_n(values, [i // 3 for i in range(n)]) <= n
+
+
+def test_repeating_every_trial_adds_no_evidence() -> None:
+    values = [1.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0] * 4
+    once = effective_n(values, range(40))
+    repeated = effective_n([v for v in values for _ in range(5)], [i for i in range(40) for _ in range(5)])
+    assert repeated == pytest.approx(once, rel=0.08)
+    # Repetitions that never differ are no more than their clusters.
+    assert effective_n([0.0] * 200, [i // 5 for i in range(200)]) == 40
+
+
+def test_clustered_intervals_cover_where_naive_ones_do_not() -> None:
+    rng = random.Random(1)
+    naive = clustered = 0
+    for _ in range(400):
+        values, clusters = [], []
+        for prompt in range(60):
+            p = rng.betavariate(0.6, 1.4)
+            for _ in range(4):
+                values.append(float(rng.random() < p))
+                clusters.append(prompt)
+        low, high = proportion(values, clusters)
+        clustered += low <= 0.3 <= high
+        low, high = wilson(sum(values), len(values))
+        naive += low <= 0.3 <= high
+    assert clustered / 400 >= 0.93
+    assert naive / 400 <= 0.86
+
+
+def test_mean_agrees_with_student_without_clusters() -> None:
+    values = [0.1, 0.5, 0.7, 0.2]
+    expected = stats.ttest_1samp(values, 0).confidence_interval(0.95)
+    assert mean(values, range(4)) == pytest.approx((expected.low, expected.high))
+    assert mean([0.4], ["one"]) is None
+
+
+def test_paired_difference_covers() -> None:
+    rng, covered = random.Random(2), 0
+    for _ in range(600):
+        first = [float(rng.random() < 0.35) for _ in range(40)]
+        second = [float(rng.random() < (0.25 if a else 0.0)) for a in first]
+        low, high = paired_difference(first, second, range(40))
+        covered += low <= 0.35 - 0.35 * 0.25 <= high
+    assert covered / 600 >= 0.93
+
+
+@given(st.lists(st.tuples(st.sampled_from([0.0, 1.0]), st.sampled_from([0.0, 1.0])), min_size=1, max_size=40))
+def test_paired_difference_is_antisymmetric_and_clusters_widen(pairs: list[tuple[float, float]]) -> None:
+    a, b = [x for x, _ in pairs], [y for _, y in pairs]
+    low, high = paired_difference(a, b, range(len(a)))
+    assert paired_difference(b, a, range(len(a))) == pytest.approx((-high, -low))
+    wide = paired_difference(a * 2, b * 2, [*range(len(a))] * 2)
+    assert wide == pytest.approx((low, high), abs=1e-9)
+
+
+@pytest.mark.parametrize(("k", "n"), [(1, 0), (-1, 5), (6, 5)])
+def test_impossible_counts_are_refused(k: int, n: int) -> None:
+    with pytest.raises(ValueError, match="expected 0 <= k <= n"):
+        wilson(k, n)

@@ -1,0 +1,94 @@
+"""Reading verdicts from probabilities and from text."""
+
+from __future__ import annotations
+
+import pytest
+from builders import scored, verdict
+from hypothesis import given
+from hypothesis import strategies as st
+
+from distract.records import Judgment, Outcome, Reply
+from distract.verdicts import bracketed, comparison, largest, outcome, rating
+
+ABC: dict[str, Outcome] = {"A": "a", "B": "b", "C": "tie"}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("[[A]]", "A"),
+        ("I prefer the second. [[B]]", "B"),
+        ("[[ c ]]", "C"),
+        ("[[A]] and again [[A]].", "A"),
+        ("One could say [[A]], but no.\nFinal verdict: [[B]]", "B"),
+        ("At first [[A]].\n\n**[[B]]**\n", "B"),
+        ("[[A]] or [[B]], hard to say", None),
+        ("Response A", None),
+        ("banana", None),
+        ("", None),
+        ("[[D]]", None),
+        ("[[A]] [[D]]", None),
+        ("[A]", None),
+        ("[[A or B]]", None),
+    ],
+)
+def test_bracketed_takes_the_final_verdict_or_none(text: str, expected: str | None) -> None:
+    assert bracketed(text, ("A", "B", "C")) == expected
+
+
+@given(st.text())
+def test_bracketed_never_raises(text: str) -> None:
+    assert bracketed(text, ("A", "B", "C")) in (None, "A", "B", "C")
+
+
+@pytest.mark.parametrize(
+    ("reply", "preferred", "failure", "read"),
+    [
+        (Reply(probabilities=(0.2, 0.7, 0.1), mass=0.9), "b", None, "choices"),
+        (Reply(probabilities=(0.4, 0.4, 0.2), mass=0.9), "tie", None, "choices"),
+        (Reply(probabilities=(0.5, 0.2, 0.2), mass=0.9), None, "probabilities do not sum", "choices"),
+        (Reply(probabilities=(float("nan"),) * 3, mass=0.9), None, "probabilities do not sum", "choices"),
+        (Reply(text="B]]"), "b", None, "text"),
+        (Reply(text="I cannot"), None, "no verdict", "text"),
+        (Reply(text="I think", finish="length"), None, "truncated", "text"),
+        (Reply(failure="too long: 9 tokens"), None, "too long", "text"),
+    ],
+)
+def test_comparison(reply: Reply, preferred: str | None, failure: str | None, read: str) -> None:
+    judgment = comparison(reply, "[[", ABC)
+    assert (judgment.preferred, judgment.read) == (preferred, read)
+    assert (judgment.failure or "").startswith(failure or "")
+    assert (judgment.failure is None) == (preferred is not None)
+
+
+def test_rating_weights_by_probability_and_takes_the_lowest_of_equals() -> None:
+    assert rating(Reply(probabilities=(0.25, 0.25, 0.5)), "[[", (1, 2, 3)) == (2.25, 3)
+    assert rating(Reply(probabilities=(0.5, 0.5, 0.0)), "[[", (1, 2, 3)) == (1.5, 1)
+    assert rating(Reply(text="3]]"), "[[", (1, 2, 3)) == (3.0, 3)
+    assert rating(Reply(text="9]]"), "[[", (1, 2, 3)) == "no verdict"
+
+
+@pytest.mark.parametrize(
+    ("judgments", "rule", "expected"),
+    [
+        ([verdict("a"), verdict("a")], None, "a"),
+        ([verdict("a"), verdict("b")], None, "tie"),
+        ([verdict("a", (0.6, 0.3, 0.1)), verdict("b", (0.4, 0.5, 0.1))], None, "a"),
+        # The tie's weight wins although neither order names it.
+        ([verdict("a", (0.5, 0.06, 0.44)), verdict("b", (0.06, 0.5, 0.44))], None, "tie"),
+        ([verdict("a"), verdict(None)], None, None),
+        ([], None, None),
+        ([scored((5.2, 5.1), (5, 5))], "score", "a"),
+        ([scored((5.2, 5.1), (5, 5))], "rating", "tie"),
+        ([scored((5.00005, 5.0), (5, 6))], "score", "tie"),
+        ([scored((5.00005, 5.0), (5, 6))], "rating", "b"),
+    ],
+)
+def test_outcome(judgments: list[Judgment], rule: str | None, expected: Outcome | None) -> None:
+    assert outcome(judgments, rule) == expected
+
+
+@given(st.tuples(st.floats(0, 1), st.floats(0, 1), st.floats(0, 1)))
+def test_largest_mirrors(p: tuple[float, float, float]) -> None:
+    mirrored = {"a": "b", "b": "a", "tie": "tie"}[largest((p[1], p[0], p[2]))]
+    assert largest(p) == mirrored
