@@ -1,0 +1,123 @@
+"""The embedded data set keeps its promises: who wrote what, which constraints hold, and what rewrites keep."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from importlib import resources
+from typing import Any
+
+import pytest
+
+from distract import registry
+from distract.constraints import check, parse
+from distract.datasets import load
+from distract.fidelity import inspect, new_content_share
+from distract.records import Constraint
+
+LINES = (resources.files("distract.datasets") / "tweakset.jsonl").read_text(encoding="utf-8").splitlines()
+CASES: list[dict[str, Any]] = [json.loads(line) for line in LINES]
+
+EXPECTED = Counter(
+    [
+        ("good", None, None),
+        *(("good", attack, None) for attack in ("assertiveness", "prolixity", "sycophancy")),
+        *((f"low-{s}", attack, s) for s in (1, 2, 3) for attack in (None, "assertiveness")),
+        ("low-1", "prolixity", 1),
+        ("low-1", "sycophancy", 1),
+    ]
+)
+"""Author, attack and severity of the twelve responses of a case."""
+
+MISTAKES = {
+    "tweak-005": "1987",  # the Berlin Wall fell in November 1989
+    "tweak-008": "1,250",  # 1,000 at 10% is 1,210 after two years
+    "tweak-009": "paris",  # The Starry Night was painted in Saint-Rémy
+    "tweak-010": "12 players",  # eleven
+    "tweak-016": "35 days",  # a little over 27
+}
+"""What good answers get wrong on purpose: a rewrite that mends it is no rewrite."""
+
+NEW_CONTENT = {"assertiveness": 0.45, "prolixity": 0.65, "sycophancy": 0.45}
+"""Largest share of new content words in a rewrite, by attack."""
+
+each_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case["id"])
+
+
+def constraints_of(case: dict[str, Any]) -> list[Constraint]:
+    return [parse(raw) for raw in case["constraints"]]
+
+
+def rewrites(case: dict[str, Any]) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+    """Each recorded rewrite with its original."""
+    originals = {r["author"]: r for r in case["responses"] if "attack" not in r}
+    return [(originals[r["author"]], r) for r in case["responses"] if "attack" in r]
+
+
+def test_there_are_enough_cases_and_no_line_is_repeated() -> None:
+    assert len(CASES) >= 14
+    for values in ([case["id"] for case in CASES], [case["prompt"] for case in CASES]):
+        assert len(set(values)) == len(values)
+    texts = [response["text"] for case in CASES for response in case["responses"]]
+    assert len(set(texts)) == len(texts) == 12 * len(CASES)
+
+
+def test_the_kinds_vary() -> None:
+    kinds = [tuple(raw["kind"] for raw in case["constraints"]) for case in CASES]
+    assert len({kind for three in kinds for kind in three}) >= 10
+    assert len({frozenset(three) for three in kinds}) == len(kinds)
+
+
+def test_the_reader_finds_the_same() -> None:
+    cases = load("tweakset").cases
+    assert [case.id for case in cases] == [case["id"] for case in CASES]
+    assert all(len(case.originals) == 4 and case.preferred == "good" for case in cases)
+
+
+@each_case
+def test_a_case_has_its_fields_and_twelve_responses(case: dict[str, Any]) -> None:
+    assert list(case) == ["id", "prompt", "responses", "preferred", "constraints", "source"]
+    assert case["preferred"] == "good"
+    assert case["source"] == "tweakset"
+    found = Counter((r["author"], r.get("attack"), r.get("severity")) for r in case["responses"])
+    assert found == EXPECTED
+    assert all(set(r) <= {"author", "text", "attack", "severity"} for r in case["responses"])
+
+
+@each_case
+def test_a_severity_breaks_as_many_constraints_and_a_rewrite_the_same(case: dict[str, Any]) -> None:
+    constraints = constraints_of(case)
+    assert len(constraints) == len({c.kind for c in constraints}) == 3
+    for response in case["responses"]:
+        broken = [c.kind for c in constraints if not check(c, response["text"])]
+        assert len(broken) == response.get("severity", 0), (response["author"], response.get("attack"), broken)
+    for original, rewrite in rewrites(case):
+        for constraint in constraints:
+            assert check(constraint, original["text"]) is check(constraint, rewrite["text"])
+
+
+@each_case
+def test_lengths(case: dict[str, Any]) -> None:
+    lengths = {(r["author"], r.get("attack")): len(r["text"].split()) for r in case["responses"]}
+    assert all(20 <= length <= 200 for length in lengths.values())
+    for author in ("low-1", "low-2", "low-3"):
+        assert 0.7 <= lengths[author, None] / lengths["good", None] <= 1.35
+
+
+@each_case
+def test_every_rewrite_is_accepted(case: dict[str, Any]) -> None:
+    constraints, attacks = constraints_of(case), registry.attacks()
+    for original, rewrite in rewrites(case):
+        before, after = original["text"], rewrite["text"]
+        marker = attacks[rewrite["attack"]].marker
+        reasons, _ = inspect((case["prompt"],), (before,), (after,), constraints, marker)
+        assert reasons == (), (rewrite["author"], rewrite["attack"])
+        assert new_content_share(before, after) <= NEW_CONTENT[rewrite["attack"]]
+
+
+@pytest.mark.parametrize(("case_id", "mistake"), MISTAKES.items())
+def test_mistakes_stay(case_id: str, mistake: str) -> None:
+    case = next(case for case in CASES if case["id"] == case_id)
+    good = [r["text"].casefold() for r in case["responses"] if r["author"] == "good"]
+    assert len(good) == 4
+    assert all(mistake in text for text in good)
