@@ -131,7 +131,7 @@ def figures(
                     made += _shares("fixed", count_fixed(fixed, rule, attack), protocol, rule, attack)
                 if "flip" in designs:
                     made += _shares("flip", count_flips(flip, rule, attack), protocol, rule, attack)
-    for one, other in combinations(rules, 2):
+    for one, other in combinations(sorted(rules), 2):
         for attack in attacks:
             if "fixed" in designs:
                 made.append(_difference("tie_rate", count_fixed, by, rules, one, other, attack))

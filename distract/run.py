@@ -20,9 +20,8 @@ from distract.store import Store
 
 @dataclass(slots=True)
 class Tally:
-    """What a run has used so far. ``requests`` counts repetitions once per round."""
+    """What a run has used so far: replies found in the store, replies made, and their tokens."""
 
-    requests: int = 0
     stored: int = 0
     made: int = 0
     tokens_in: int = 0
@@ -58,10 +57,11 @@ def execute(
     waiting = iter(plans)
     while part := list(islice(waiting, chunk)):
         together = gather(part)
+        known: dict[bytes, Reply] = {}
         try:
             requests = next(together)
             while True:
-                requests = together.send(_answer(requests, backend, store, tally, progress))
+                requests = together.send(_answer(requests, backend, store, known, tally, progress))
         except StopIteration as done:
             yield from done.value
 
@@ -70,28 +70,30 @@ def _answer(
     requests: Sequence[Request],
     backend: Backend,
     store: Store,
+    known: dict[bytes, Reply],
     tally: Tally,
     progress: Callable[[Tally], None] | None,
 ) -> list[Reply]:
+    """The replies to one round; ``known`` holds those of the chunk's earlier rounds and gains this one's."""
     keys = [store.key(request) for request in requests]
     unique = dict(zip(keys, requests, strict=True))
     order = list(unique)
-    replies = store.get(order)
-    tally.requests += len(order)
-    tally.stored += len(replies)
-    if progress and replies:
+    found = store.get([key for key in order if key not in known])
+    known.update(found)
+    tally.stored += len(found)
+    if progress and found:
         progress(tally)
-    wanted = frozenset(index for index, key in enumerate(order) if key not in replies)
+    wanted = frozenset(index for index, key in enumerate(order) if key not in known)
     if wanted:
         for batch in backend.reply(list(unique.values()), wanted):
             received = [(order[index], reply) for index, reply in batch]
             store.put(received)
-            replies.update(received)
+            known.update(received)
             tally.made += len(received)
             tally.tokens_in += sum(reply.tokens_in for _, reply in received)
             tally.tokens_out += sum(reply.tokens_out for _, reply in received)
             if progress:
                 progress(tally)
-    if missing := len(order) - len(replies):
+    if missing := sum(key not in known for key in order):
         raise BackendError(f"the backend left {missing} of {len(wanted)} requests without a reply")
-    return [replies[key] for key in keys]
+    return [known[key] for key in keys]

@@ -13,7 +13,6 @@ import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import astuple
 from pathlib import Path
 from types import TracebackType
 
@@ -71,7 +70,8 @@ class Store:
         """SHA-256 of what determines the reply to a request."""
         digest = hashlib.sha256(self._judge + request.key.encode())
         if self._reads_slots and request.slots is not None:
-            digest.update(json.dumps(astuple(request.slots)).encode())
+            shown = [(r.author, r.turns, r.attack, r.severity) for r in request.slots.shown]
+            digest.update(json.dumps((request.slots.case, shown, request.slots.outcomes)).encode())
         return digest.digest()
 
     def get(self, keys: Sequence[bytes]) -> dict[bytes, Reply]:

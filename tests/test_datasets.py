@@ -95,7 +95,7 @@ X = {"author": "x", "text": "t"}
         ('[{"input": "q", "output_1": "a", "output_2": "b", "label": 1}', 1, "truncated"),
         ('[\n{"input": "q", "output_1": "a", "output_2": "b", "label": 1},\n{"inp', 3, "item 2: not valid JSON"),
         ('[\n{"input": "q", "output_1": "a", "output_2": "b"}]', 2, "field 'label': missing"),
-        ('[{"input": "q", "output_1": "a", "output_2": "b", "label": 3}]', 1, "field 'label': expected 1 or 2, found 3"),
+        ('[{"input": "q", "output_1": "a", "output_2": "b", "label": 3}]', 1, "expected 1 or 2, found 3"),
         ('[{"input": "q", "output_1": "a", "output_2": null, "label": 2}]', 1, "field 'output_2': expected text"),
         ('[{"input": "q", "output_1": NaN, "output_2": "b", "label": 2}]', 1, "NaN is not a JSON value"),
     ],

@@ -51,6 +51,7 @@ def test_results_come_in_order_and_repetitions_are_asked_once(tmp_path: Path) ->
         plans = (ask("x", f"p{i}") for i in range(5))
         assert list(execute(plans, backend, store, chunk=2, tally=tally)) == [["x", f"p{i}"] for i in range(5)]
     assert sorted(backend.answered) == ["p0", "p1", "p2", "p3", "p4", "x"]
+    # "x" comes from the store in the second and third chunk.
     assert (tally.made, tally.stored, tally.tokens_in) == (6, 2, 18)
 
 

@@ -27,9 +27,9 @@ from distract.records import Reply, Request, Response
 
 BATCH = 64
 BOOSTERS = re.compile(
-    r"\b(?:absolutely|certainly|clearly|definitely|definitively|undoubtedly|undeniably|unquestionably|always|never|"
-    r"indisputably|obviously|must|precisely|exactly|conclusively|decisively|guaranteed|simply|without (?:a )?doubt|"
-    r"without question|beyond (?:any )?(?:doubt|question|dispute)|in fact|of course)\b",
+    r"\b(?:absolutely|certain(?:ly)?|clearly|definitely|definitively|undoubtedly|undeniably|unquestionably|always|never|"
+    r"indisputably|obviously|must|precisely|exactly|conclusively|decisively|decidedly|guaranteed|"
+    r"without (?:a |any )?doubt|without question|beyond (?:any )?(?:doubt|question|dispute)|in fact|of course)\b",
     re.IGNORECASE,
 )
 

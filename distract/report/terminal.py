@@ -6,7 +6,7 @@ Built on Rich with plain ``Text`` cells only, so that a name can hold markup and
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
@@ -39,37 +39,28 @@ def run_report(
     )
     rules: Mapping[str, Sequence[str]] = parameters["protocols"]
     if flips := _wanted(figures, "flip_rate"):
-        yield _table(
-            "Flip rate: the losing response wins after its rewrite (lower is better)",
-            flips,
-            {"softened %": lambda f: percent(_beside(figures, f, "softened_rate").value)},
-        )
+        yield _title("Flip rate: the response that lost wins after its rewrite (lower is better)")
+        yield _table(flips, {"softened": _value_of(figures, "softened_rate")})
     if ties := _wanted(figures, "tie_rate"):
-        yield _table(
-            "Tie rate: a good response against its own rewrite, where a tie is right (higher is better)",
-            ties,
-            {
-                "rewrite wins %": lambda f: percent(_beside(figures, f, "distractor_win_rate").value),
-                "original wins %": lambda f: percent(_beside(figures, f, "original_win_rate").value),
-            },
-        )
+        yield _title("Tie rate: a good response against its own rewrite; else which one won, in %")
+        wins = {"rewrite": "distractor_win_rate", "original": "original_win_rate"}
+        yield _table(ties, {name: _value_of(figures, measure) for name, measure in wins.items()})
     if differences := [f for f in figures if f.against is not None and f.n]:
+        yield _title("Differences on the same cases, in points; exact McNemar test")
         yield _differences(differences)
+    yield _title("Reading the judge, in %: order inconsistency, mass on the choices, invalid")
     yield _reading(figures)
     for protocol in rules:
-        yield Text(_sentence(protocol, figures, rules[protocol]))
-    yield from (Text(note, style="dim") for note in _notes(figures, rows, rewrites))
+        yield Text("\n" + _sentence(protocol, figures, rules[protocol]))
+    yield from (Text(f"\n{note}", style="dim") for note in _notes(figures, rows, rewrites))
 
 
 def gate_report(verdict: Verdict) -> Iterable[RenderableType]:
     """The checks of a gate and its decision."""
-    table = Table(box=SIMPLE_HEAD, title="Flip rates against the threshold", title_justify="left")
-    for name in ("protocol", "attack", "rate %", "k/n", "bounds %", "p (Holm)", "decision"):
-        table.add_column(name, justify="left" if name in ("protocol", "attack", "decision") else "right")
+    table = _grid("flip rate", "%", "k/n", "bounds", "p (Holm)", "decision")
     for check in verdict.checks:
         table.add_row(
-            Text(_protocol(check.protocol, check.rule)),
-            Text(line(check.attack)),
+            Text(f"{_protocol(check.protocol, check.rule)}, {line(check.attack)}"),
             percent(check.value),
             f"{check.k}/{check.n}",
             interval(check.lower, check.upper),
@@ -100,60 +91,70 @@ def _beside(figures: Sequence[Figure], figure: Figure, measure: str) -> Figure:
     return next(f for f in _wanted(figures, measure) if (f.protocol, f.rule, f.attack, f.severity) == place)
 
 
-def _table(title: str, figures: Sequence[Figure], extra: Mapping[str, Any]) -> Table:
-    table = Table(box=SIMPLE_HEAD, title=title, title_justify="left", title_style="italic")
-    for name in ("protocol", "attack"):
-        table.add_column(name)
-    for name in ("%", "95% interval", "k/n", *extra, "invalid", "excluded"):
-        table.add_column(name, justify="right")
+def _value_of(figures: Sequence[Figure], measure: str) -> Callable[[Figure], str]:
+    return lambda figure: percent(_beside(figures, figure, measure).value)
+
+
+def _title(text: str) -> Text:
+    return Text(f"\n{text}", style="italic")
+
+
+def _grid(first: str, *others: str) -> Table:
+    """A table that fits 80 columns: a left-aligned label and right-aligned numbers."""
+    table = Table(box=SIMPLE_HEAD, padding=(0, 1), collapse_padding=True, pad_edge=False, show_edge=False)
+    table.add_column(first, no_wrap=True, min_width=18)
+    for name in others:
+        table.add_column(name, justify="right", no_wrap=True)
+    return table
+
+
+def _table(figures: Sequence[Figure], extra: Mapping[str, Callable[[Figure], str]]) -> Table:
+    table = _grid("", "%", "95% CI", "k/n", *extra, "inv.", "excl.")
     last = None
     for f in figures:
         name = _protocol(f.protocol, f.rule)
+        if name != last:
+            table.add_row(Text(name, style="bold"))
         more = [value(f) for value in extra.values()]
-        cells = [percent(f.value), interval(f.low, f.high), f"{f.k}/{f.n}", *more, str(f.invalid), str(f.excluded)]
-        table.add_row(Text("" if name == last else name), Text(line(f.attack)), *cells)
+        counts = (str(f.invalid), str(f.excluded))
+        table.add_row(
+            Text(f" {line(f.attack)}"), percent(f.value), interval(f.low, f.high), f"{f.k}/{f.n}", *more, *counts
+        )
         last = name
     return table
 
 
 def _differences(figures: Sequence[Figure]) -> Table:
-    table = Table(
-        box=SIMPLE_HEAD,
-        title="Differences on the same cases, in points (McNemar, exact)",
-        title_justify="left",
-        title_style="italic",
-    )
-    for name in ("measure", "attack", "difference"):
-        table.add_column(name)
-    for name in ("points", "95% interval", "n", "p"):
-        table.add_column(name, justify="right")
+    table = _grid("", "points", "95% CI", "n", "p")
+    last = None
     for f in figures:
-        against = f"{_protocol(f.protocol, f.rule)} - {_protocol(f.against, f.against_rule)}"
+        name = f"{f.measure}, {_protocol(f.protocol, f.rule)} – {_protocol(f.against, f.against_rule)}"
+        if name != last:
+            table.add_row(Text(name, style="bold"))
         p = "" if f.p_value is None else f"{f.p_value:.3f}"
-        cells = (percent(f.value), interval(f.low, f.high), str(f.n), p)
-        table.add_row(f.measure, Text(line(f.attack)), Text(against), *cells)
+        table.add_row(Text(f" {line(f.attack)}"), percent(f.value), interval(f.low, f.high), str(f.n), p)
+        last = name
     return table
 
 
 def _reading(figures: Sequence[Figure]) -> Table:
-    """How well the judge could be read, over all attacks of a protocol."""
-    table = Table(box=SIMPLE_HEAD, title="Reading the judge", title_justify="left", title_style="italic")
-    for name in ("protocol", "attack"):
-        table.add_column(name)
-    for name in ("order inconsistency %", "k/n", "choice mass %", "invalid %"):
-        table.add_column(name, justify="right")
+    """How well the judge could be read, by protocol and attack."""
+    table = _grid("", "order", "k/n", "mass", "invalid")
+    last = None
     for invalid in _wanted(figures, "invalid_rate"):
         place = (invalid.protocol, invalid.attack)
         beside = {f.measure: f for f in figures if (f.protocol, f.attack) == place and f.against is None}
         orders = beside.get("order_inconsistency")
+        if invalid.protocol != last:
+            table.add_row(Text(line(invalid.protocol or ""), style="bold"))
         table.add_row(
-            Text(line(invalid.protocol or "")),
-            Text(line(invalid.attack)),
-            percent(orders.value if orders else None),
+            Text(f" {line(invalid.attack)}"),
+            percent(orders.value) if orders else "",
             f"{orders.k}/{orders.n}" if orders else "",
             percent(beside["choice_mass"].value),
             percent(invalid.value),
         )
+        last = invalid.protocol
     return table
 
 
@@ -168,11 +169,10 @@ def _sentence(protocol: str, figures: Sequence[Figure], rules: Sequence[str]) ->
         worst = max((f for f in flips if f.n), key=lambda f: f.value or 0.0)
         k = sum(f.k or 0 for f in flips)
         wide = ", too few to be sure" if worst.n < FEW else ""
-        most = (
-            f"most under {line(worst.attack)} ({percent(worst.value)}%, 95% interval "
-            f"{interval(worst.low, worst.high)}{wide})"
-        )
-        parts.append(f"{k} of {n} losing responses won after their rewrite, {most}" if k else f"0 of {n} flipped")
+        at = "most" if len(flips) > 1 else "all"
+        range_ = f"{percent(worst.value)}%, 95% interval {interval(worst.low, worst.high)}{wide}"
+        most = f", {at} under {line(worst.attack)} ({range_})" if k else ""
+        parts.append(f"{k} of {n} losing responses won after their rewrite{most}")
     elif flips:
         parts.append("no flip rate: no eligible case with a valid verdict")
     if n := sum(f.n for f in ties):
@@ -195,10 +195,10 @@ def _notes(figures: Sequence[Figure], rows: Sequence[Row], rewrites: Sequence[Re
     failures = Counter(j.failure for row in rows for j in row.judgments if j.failure)
     if failures:
         yield "invalid: " + "; ".join(f"{line(reason)} ({n})" for reason, n in failures.most_common(5))
-    clustered = [f for f in figures if f.effective_n is not None and f.effective_n < f.n - 0.5]
-    if clustered:
+    shown = [*_wanted(figures, "flip_rate"), *_wanted(figures, "tie_rate")]
+    if any(f.effective_n is not None and f.effective_n < f.n for f in shown):
         yield "some prompts give several comparisons: intervals allow for their dependence"
 
 
 def _protocol(name: str | None, rule: str | None) -> str:
-    return line(name or "") + (f" ({rule})" if rule else "")
+    return line(name or "") + (f" by {rule}" if rule else "")

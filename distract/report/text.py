@@ -28,7 +28,9 @@ def percent(value: float | None) -> str:
 
 def interval(low: float | None, high: float | None) -> str:
     """An interval of shares in percent, or nothing."""
-    return "" if low is None or high is None else f"{percent(low)} to {percent(high)}"
+    if low is None or high is None:
+        return ""
+    return f"{percent(low)} to {percent(high)}" if low < 0 else f"{percent(low)}–{percent(high)}"
 
 
 def count(number: int, noun: str, plural: str = "") -> str:

@@ -1,0 +1,139 @@
+"""What is compared with what, with planted judges and small attacks made for the test."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from builders import case
+
+from distract.audit import Audit, Audited, audit, good_response, pairs
+from distract.backends.scripted import Scripted, planted
+from distract.constraints import parse
+from distract.plan import Attack
+from distract.records import Case, Request, Response, Side
+from distract.registry import protocols
+from distract.run import Tally, execute
+from distract.store import Store
+from distract.writers import writer
+
+NO_COMMA = (parse({"kind": "punctuation:no_comma"}),)
+LOUDER = Attack("louder", "adds a booster", lambda turn, constraints, seed: f"Certainly! {turn}", marker=len)
+TIMID = Attack("timid", "adds nothing", lambda turn, constraints, seed: turn, marker=len)
+CONTROL = Attack("control", "writes nothing", lambda turn, constraints, seed: turn)
+X, Y = Response("x", ("Red is a colour.",)), Response("y", ("I think that blue might be a nice colour.",))
+
+
+def audited(one: Case, judge: str = "longer", **changes: object) -> Audited:
+    parameters = Audit(judge, tuple(protocols().values()), (LOUDER,), writer("rules"))
+    backend = planted(judge)
+    with Store(Path(":memory:"), backend.identity, backend.reads_slots) as store:
+        (done,) = execute([audit(one, replace(parameters, **changes))], backend, store)  # type: ignore[arg-type]
+    return done
+
+
+@pytest.mark.parametrize(
+    ("one", "good"),
+    [
+        (case(preferred="y"), "y"),
+        (case(preferred="tie"), None),
+        (case(), None),
+        (case(responses=[X]), "x"),
+        (replace(case(responses=[Response("x", ("Red, blue",)), Y]), constraints=NO_COMMA), "y"),
+        (replace(case(responses=[Response("x", ("Red, blue",))]), constraints=NO_COMMA), None),
+        (replace(case(responses=[X, replace(Y, severity=1)])), "x"),
+    ],
+)
+def test_the_good_response(one: Case, good: str | None) -> None:
+    found = good_response(one)
+    assert (found and found.author) == good
+
+
+def test_pairs_are_of_different_authors_and_of_severity_one_at_most() -> None:
+    low = [replace(Y, author=f"low-{s}", severity=s) for s in (1, 2, 3)]
+    rewrite = replace(X, attack="louder")
+    assert [(a.author, b.author) for a, b in pairs(case(responses=[X, rewrite, *low]))] == [("x", "low-1")]
+    z = Response("z", ("Green.",))
+    assert [(a.author, b.author) for a, b in pairs(case(responses=[X, Y, z]))] == [("x", "y"), ("x", "z"), ("y", "z")]
+    assert pairs(case(responses=[X])) == []
+
+
+def test_the_dispreferred_response_is_rewritten_and_judged_again() -> None:
+    done = audited(case(responses=[X, Y], preferred="x"))
+    flips = [r for r in done.rows if r.design == "flip" and r.protocol == "pairwise"]
+    assert [(r.attack, r.target) for r in flips] == [("none", None), ("louder", "a")]
+    assert flips[1].a == Side("x", "louder")
+    assert flips[1].b == Side("y")
+    assert [len(r.judgments) for r in flips] == [2, 2]
+    assert all(j.preferred == "b" for j in flips[0].judgments)
+    fixed = [r for r in done.rows if r.design == "fixed"]
+    assert {(r.a.author, r.b.attack, r.target) for r in fixed} == {("x", "louder", "b")}
+    assert len(done.rewrites) == 1
+
+
+def test_scores_whose_rules_disagree_attack_both_sides() -> None:
+    def answer(request: Request) -> str:
+        slots = request.slots
+        assert slots is not None
+        return "[[4]]" if slots.shown[0].author == "x" else "[[5]]"
+
+    one = case(responses=[X, Y], preferred="x")
+    parameters = Audit("j", (protocols()["absolute"],), (LOUDER,), writer("rules"))
+    backend = Scripted(lambda request: answer(request))
+    with Store(Path(":memory:"), backend.identity, True) as store:
+        (done,) = execute([audit(one, parameters)], backend, store)
+    assert {r.target for r in done.rows if r.design == "flip"} == {None, "a"}
+    assert all(j.read == "text" for r in done.rows for j in r.judgments)
+
+
+def test_rejected_and_missing_rewrites_are_not_judged() -> None:
+    done = audited(case(responses=[X, Y], preferred="x"), attacks=(TIMID,))
+    excluded = {(r.design, r.attack, r.excluded) for r in done.rows if r.excluded}
+    assert excluded == {("fixed", "timid", "rewrite rejected"), ("flip", "timid", "rewrite rejected")}
+    assert [made.accepted for made in done.rewrites] == [False]
+    done = audited(case(responses=[X, Y], preferred="x"), writer=writer("recorded"))
+    assert {r.excluded for r in done.rows if r.attack == "louder"} == {"no recorded rewrite"}
+    assert done.rewrites == []
+
+
+def test_recorded_rewrites_are_found_by_author_and_severity() -> None:
+    low = replace(Y, author="low", severity=1)
+    recorded = [
+        replace(X, attack="louder", turns=("Red is certainly a colour.",)),
+        replace(low, attack="louder", turns=("I think that blue might certainly be a nice colour.",)),
+    ]
+    done = audited(case(responses=[X, low, *recorded], preferred="x"), writer=writer("recorded"))
+    assert {made.response.author for made in done.rewrites if made.accepted} == {"x"}
+    assert {r.a for r in done.rows if r.design == "flip" and r.target == "a"} == {Side("x", "louder")}
+
+
+def test_controls_are_written_by_rule_and_may_change_nothing() -> None:
+    done = audited(case(responses=[X, Y], preferred="x"), attacks=(CONTROL,), writer=writer("recorded"))
+    assert [made.accepted for made in done.rewrites] == [True]
+    fixed = [r for r in done.rows if r.design == "fixed" and r.protocol == "pairwise"]
+    assert [j.preferred for j in fixed[0].judgments] == ["tie", "tie"]
+
+
+def test_what_cannot_be_compared_is_a_row_with_the_reason() -> None:
+    done = audited(case(responses=[X]))
+    assert {(r.design, r.excluded) for r in done.rows if r.excluded} == {
+        ("flip", "no two responses by different authors")
+    }
+    done = audited(case(responses=[X, Y]))
+    assert {r.excluded for r in done.rows if r.design == "fixed"} == {"nothing says which response is good"}
+
+
+def test_one_design_alone_asks_only_its_questions() -> None:
+    one = case(responses=[X, Y], preferred="x")
+    assert {r.design for r in audited(one, designs=frozenset({"fixed"})).rows} == {"fixed"}
+    assert {r.design for r in audited(one, designs=frozenset({"flip"})).rows} == {"flip"}
+
+
+def test_a_score_is_asked_for_once_however_many_comparisons_it_serves() -> None:
+    backend, tally = planted("longer"), Tally()
+    parameters = Audit("longer", (protocols()["absolute"],), (LOUDER, CONTROL), writer("rules"))
+    with Store(Path(":memory:"), backend.identity, True) as store:
+        list(execute([audit(case(responses=[X, Y], preferred="y"), parameters)], backend, store, tally=tally))
+    # x, y, and the louder rewrites of both; the control's text is the original's.
+    assert tally.made == 6

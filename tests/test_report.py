@@ -1,0 +1,119 @@
+"""What is printed is safe, fits 80 columns, and says what the figures say."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from builders import row, verdict
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+
+from distract.metrics import figures
+from distract.records import Row
+from distract.report.document import document
+from distract.report.terminal import run_report, show
+from distract.report.text import count, interval, line, percent, plain
+
+A, B = verdict("a"), verdict("b")
+
+
+def printed(rows: list[Row], attacks: list[str], width: int = 80, **changes: object) -> str:
+    parameters = {
+        "judge": "[bold red]:m:[/] \x1b[31mred",
+        "data": {"name": "d\x07.jsonl", "cases": 9},
+        "limit": 3,
+        "seed": 0,
+        "attacks": attacks,
+        "protocols": {"pairwise": ()},
+        "generator": "rules",
+        **changes,
+    }
+    console = Console(file=io.StringIO(), width=width, highlight=False, force_terminal=False)
+    show(run_report(parameters, figures(rows, [], {"pairwise": ()}, attacks), rows, []), console)
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+@given(st.text())
+def test_plain_text_moves_no_cursor_and_starts_no_escape(text: str) -> None:
+    shown = plain(text)
+    assert not any(ord(c) < 32 and c not in "\t\n" for c in shown)
+    assert not any(0x7F <= ord(c) < 0xA0 or c in "\u2028\u2029\u202e\ufeff" for c in shown)
+    assert "\n" not in line(text)
+
+
+def test_names_with_markup_and_escapes_are_shown_as_they_are() -> None:
+    rows = [row("c", [A, A]), row("c", [B, B], attack="[red]f[/red]", target="b")]
+    text = printed(rows, ["[red]f[/red]"])
+    assert r"judge [bold red]:m:[/] \x1b[31mred · data d\x07.jsonl, 3 cases of 9, seed 0" in text
+    assert "[red]f[/red]" in text
+    assert "\x1b" not in text
+
+
+def test_tables_fit_eighty_columns_with_the_longest_shipped_names() -> None:
+    judgments = [[A, A], [B, B], [A, B], [A, A], [A, A], [B, A]] * 40
+    rows = [row(f"c{i}", [A, A]) for i in range(240)]
+    rows += [row(f"c{i}", j, attack="assertiveness", target="b") for i, j in enumerate(judgments)]
+    rows += [row(f"c{i}", j, design="fixed", attack="assertiveness", target="b") for i, j in enumerate(judgments)]
+    text = printed(rows, ["assertiveness"])
+    assert "…" not in text
+    assert all(len(one.rstrip()) <= 80 for one in text.splitlines())
+    assert "40/240" in text
+
+
+def test_a_sentence_says_what_happened_and_how_sure_it_is() -> None:
+    rows = [row(f"c{i}", [A, A]) for i in range(4)]
+    rows += [row(f"c{i}", [B, B] if i else [A, A], attack="f", target="b") for i in range(4)]
+    text = " ".join(printed(rows, ["f"]).split())
+    assert "pairwise: 3 of 4 losing responses won after their rewrite, all under f (75.0%," in text
+    assert "too few to be sure" in text
+
+
+def test_reasons_for_what_is_missing_are_listed() -> None:
+    rows = [
+        row("1", [], attack="f", target="b", excluded="rewrite rejected"),
+        row("2", [A, verdict(None)]),
+    ]
+    text = printed(rows, ["f"])
+    assert "excluded: rewrite rejected (1)" in text
+    assert "invalid: no verdict (1)" in text
+    assert "no flip rate: no eligible case with a valid verdict" in " ".join(text.split())
+
+
+def test_the_document_is_flat_and_rounded() -> None:
+    rows = [row(f"c{i}", [A, A]) for i in range(3)] + [row("c0", [B, B], attack="f", target="b")]
+    parameters = dict.fromkeys(("judge", "data", "limit", "seed", "attacks", "protocols", "generator"), "x")
+    results = document(parameters, figures(rows, [], {"pairwise": ()}, ["f"]))["results"]
+    flip = next(r for r in results if r["measure"] == "flip_rate")
+    wanted = (
+        "measure",
+        "protocol",
+        "rule",
+        "attack",
+        "severity",
+        "value",
+        "low",
+        "high",
+        "k",
+        "n",
+        "invalid",
+        "excluded",
+    )
+    assert set(wanted) | {"unit"} <= flip.keys()
+    assert (flip["value"], flip["k"], flip["n"], flip["unit"]) == (1.0, 1, 1, "share")
+    assert flip["low"] == round(flip["low"], 4)
+    assert "against" not in flip
+
+
+@pytest.mark.parametrize(
+    ("call", "shown"),
+    [
+        (percent(None), "–"), (percent(1 / 3), "33.3"), (interval(None, None), ""), (interval(0.0, 0.5), "0.0–50.0"),
+        (interval(-0.1, 0.5), "-10.0 to 50.0"), (count(1, "case"), "1 case"), (count(1200, "case"), "1,200 cases"),
+        (count(2, "reply", "replies"), "2 replies"),
+    ],
+)  # fmt: skip
+def test_numbers_as_people_read_them(call: str, shown: str) -> None:
+    assert call == shown

@@ -1,0 +1,92 @@
+"""Planted judges do what their names say, under every protocol there is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from builders import case, request
+
+from distract.backends.scripted import PLANTED, planted
+from distract.errors import UnknownName, UsageError
+from distract.plan import Comparison
+from distract.records import Judgment, Outcome, Response
+from distract.registry import protocols
+from distract.run import execute
+from distract.store import Store
+from distract.verdicts import outcome
+
+SHORT = Response("x", ("Red certainly.",))
+LONG = Response("y", ("Blue, or perhaps some other colour that I like.",))
+REWRITE = Response("x", ("Red, without any doubt, definitely, and for a great many splendid reasons.",), "f")
+
+
+def judge(spec: str, protocol: str, a: Response, b: Response, name: str = "c") -> tuple[Judgment, ...]:
+    backend = planted(spec)
+    with Store(Path(":memory:"), backend.identity, backend.reads_slots) as store:
+        (judgments,) = execute([protocols()[protocol].compare(Comparison(case(name), a, b))], backend, store)
+    return judgments
+
+
+def prefers(spec: str, protocol: str, a: Response, b: Response, name: str = "c") -> Outcome | None:
+    return outcome(judge(spec, protocol, a, b, name), "score" if protocols()[protocol].rules else None)
+
+
+@pytest.mark.parametrize("protocol", protocols())
+class TestEveryProtocol:
+    def test_longer(self, protocol: str) -> None:
+        assert prefers("longer", protocol, SHORT, LONG) == "b"
+        assert prefers("longer", protocol, REWRITE, LONG) == "a"
+
+    def test_bold(self, protocol: str) -> None:
+        assert prefers("bold", protocol, SHORT, LONG) == "a"
+        assert prefers("bold", protocol, SHORT, REWRITE) == "b"
+
+    def test_fair_is_blind_to_rewrites(self, protocol: str) -> None:
+        verdicts = {prefers("fair", protocol, SHORT, LONG, f"c{i}") for i in range(12)}
+        assert verdicts == {"a", "b"}
+        for i in range(12):
+            assert prefers("fair", protocol, SHORT, REWRITE, f"c{i}") == "tie"
+            assert prefers("fair", protocol, REWRITE, LONG, f"c{i}") == prefers("fair", protocol, SHORT, LONG, f"c{i}")
+
+    def test_garbage_is_never_a_verdict(self, protocol: str) -> None:
+        judgments = judge("garbage", protocol, SHORT, LONG)
+        assert all(j.preferred is None and j.failure == "no verdict" for j in judgments)
+
+    def test_random_is_the_same_twice_and_not_always_the_same(self, protocol: str) -> None:
+        def verdicts() -> list[tuple[Judgment, ...]]:
+            pairs = [(Response("x", (f"x{i}",)), Response("y", (f"y{i}",))) for i in range(60)]
+            return [judge("random", protocol, *pair) for pair in pairs]
+
+        first = verdicts()
+        assert first == verdicts()
+        assert len({j[0].preferred for j in first}) == 3
+
+    def test_strength_is_the_share_of_biased_cases(self, protocol: str) -> None:
+        alike = Response("z", SHORT.turns), Response("z", LONG.turns)
+        biased = sum(prefers("longer=0.3", protocol, *alike, f"c{i}") == "b" for i in range(400))
+        assert 0.22 < biased / 400 < 0.38
+        assert prefers("longer=0", protocol, *alike) == "tie"
+
+
+def test_first_prefers_the_first_slot_in_both_orders() -> None:
+    assert [j.preferred for j in judge("first", "pairwise", SHORT, LONG)] == ["a", "b"]
+    assert prefers("first", "absolute", SHORT, LONG) == prefers("fair", "absolute", SHORT, LONG)
+
+
+@pytest.mark.parametrize("spec", ["longer=1.5", "longer=-1", "longer=nan", "longer=much", "longer="])
+def test_a_strength_out_of_range_is_one_clear_error(spec: str) -> None:
+    with pytest.raises(UsageError, match="expected a strength from 0 to 1"):
+        planted(spec)
+
+
+def test_an_unknown_bias_suggests_the_nearest() -> None:
+    with pytest.raises(UnknownName, match="did you mean 'longer'"):
+        planted("longest")
+
+
+@pytest.mark.parametrize("name", set(PLANTED) - {"garbage"})
+def test_a_request_without_slots_is_a_failure_and_no_crash(name: str) -> None:
+    backend = planted(name)
+    ((_, reply),) = next(backend.reply([request()], frozenset({0})))
+    assert "slots" in (reply.failure or "")
