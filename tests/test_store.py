@@ -58,7 +58,8 @@ def test_more_keys_than_one_query_takes(tmp_path: Path) -> None:
     with Store(tmp_path / "s", WHO) as store:
         keys = [store.key(request(str(i))) for i in range(1201)]
         store.put((key, Reply(str(i))) for i, key in enumerate(keys))
-        assert [store.get(keys)[key].text for key in keys] == [str(i) for i in range(1201)]
+        found = store.get(keys)
+        assert [found[key].text for key in keys] == [str(i) for i in range(1201)]
 
 
 def test_two_processes_write_at_once(tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -104,9 +103,9 @@ def test_the_other_layouts_agree_too(
 
 def test_a_resumed_round_gives_the_same_bits(small: Transformers) -> None:
     batches = list(small.reply(ROUND, frozenset(range(len(ROUND)))))
-    assert len(batches) > 3
+    assert len(batches) > 2
     full = dict(pair for batch in batches for pair in batch)
-    stored = {index for batch in batches[:2] for index, _ in batch}
+    stored = {index for batch in batches[:1] for index, _ in batch}
     rest = ask(small, ROUND, set(range(len(ROUND))) - stored)
     assert rest == {index: full[index] for index in rest}
     assert ask(small, ROUND, {7}) == {7: full[7]}
@@ -180,7 +179,7 @@ def test_numbers_that_are_none_are_failures(value: float, says: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def folders(smollm2: Transformers, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Path]]:
+def folders(smollm2: Transformers, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     import torch
     import transformers
 
@@ -206,7 +205,7 @@ def folders(smollm2: Transformers, tmp_path_factory: pytest.TempPathFactory) -> 
         made[name] = tmp_path_factory.mktemp(name)
         transformers.AutoModelForCausalLM.from_config(config).save_pretrained(made[name])
         smollm2._chat.tokenizer.save_pretrained(made[name])
-    yield made
+    return made
 
 
 @pytest.mark.parametrize(

@@ -56,7 +56,15 @@ def open_judge(name: str, options: Options | None = None) -> Backend:
     if name == "smollm2-135m":
         from distract.backends.transformers import embedded_judge
 
-        return embedded_judge(dtype=options.dtype, device_map=options.device_map, batch_tokens=options.batch_tokens)
+        if options.revision or options.trust_remote_code:
+            raise UsageError(f"{name} is one fixed file without code; leave out --revision and --trust-remote-code")
+        return embedded_judge(
+            # Named here, since finding out what "auto" means would import torch even where all replies are stored.
+            dtype="float32" if options.dtype == "auto" else options.dtype,
+            device_map=options.device_map,
+            quantization=options.quantization,
+            batch_tokens=options.batch_tokens,
+        )
     if kind == "transformers" and rest:
         from distract.backends.transformers import Transformers
 

