@@ -101,9 +101,9 @@ def attack(
         seed=seed,
         out=out,
     )
-    loaded, text = _finished(prepared) or _judge(prepared, store)
+    loaded = _finished(prepared) or _judge(prepared, store)
     if as_json:
-        click.echo(text, nl=False)
+        click.echo(loaded.summary, nl=False)
     else:
         _print_run(loaded)
         click.echo(f"\nrun folder: {_safe(str(prepared.out))}")
@@ -181,7 +181,7 @@ def list_() -> None:
             click.echo(f"  {_safe(name):<{width}}  {_safe(line)}")
 
 
-def _finished(prepared: Prepared) -> tuple[Loaded, str] | None:
+def _finished(prepared: Prepared) -> Loaded | None:
     """The run as it is on disk, when the same command has finished there already."""
     from distract import runfolder
 
@@ -191,11 +191,11 @@ def _finished(prepared: Prepared) -> tuple[Loaded, str] | None:
     if loaded.flaw or loaded.summary is None or loaded.parameters != prepared.parameters:
         return None
     click.echo(f"this run is complete in {_safe(str(prepared.out))}: no call is made", err=True)
-    return loaded, loaded.summary
+    return loaded
 
 
-def _judge(prepared: Prepared, path: Path | None) -> tuple[Loaded, str]:
-    from distract import runfolder, session, store
+def _judge(prepared: Prepared, path: Path | None) -> Loaded:
+    from distract import session, store
     from distract.report.progress import Progress, plan_lines
     from distract.run import Tally
 
@@ -205,9 +205,9 @@ def _judge(prepared: Prepared, path: Path | None) -> tuple[Loaded, str]:
             click.echo(line, err=True)
         tally = Tally()
         with Progress(total=sum(estimate.requests.values()), cases=len(prepared.cases)) as progress:
-            _, text = session.run(prepared, replies, tally, progress.update)
+            loaded = session.run(prepared, replies, tally, progress.update)
     click.echo(f"replies: {tally.stored} were stored, {tally.made} made", err=True)
-    return runfolder.load(prepared.out), text
+    return loaded
 
 
 def _print_run(loaded: Loaded) -> None:

@@ -76,9 +76,10 @@ def _answer(
 ) -> list[Reply]:
     """The replies to one round; ``known`` holds those of the chunk's earlier rounds and gains this one's."""
     keys = [store.key(request) for request in requests]
-    unique = dict(zip(keys, requests, strict=True))
+    # What earlier rounds of the chunk have answered is left out; what happens to be stored is offered all the same.
+    unique = {key: request for key, request in zip(keys, requests, strict=True) if key not in known}
     order = list(unique)
-    found = store.get([key for key in order if key not in known])
+    found = store.get(order)
     known.update(found)
     tally.stored += len(found)
     if progress and found:

@@ -160,7 +160,7 @@ def estimate(prepared: Prepared, sample: int = 12) -> Estimate:
 
 def run(
     prepared: Prepared, store: Store, tally: Tally, progress: Callable[[Tally, int], None] | None = None
-) -> tuple[dict[str, Any], str]:
+) -> runfolder.Loaded:
     """Judge everything and write the run folder.
 
     Args:
@@ -170,7 +170,7 @@ def run(
         progress: called with the tally and the number of finished cases.
 
     Returns:
-        The summary as a document and as the text of ``summary.json``.
+        The finished run, as ``runfolder.load`` would read it back.
 
     Raises:
         BackendError: the judge failed; the run can be resumed.
@@ -187,8 +187,9 @@ def run(
             done += 1
         rules = prepared.parameters["protocols"]
         found = metrics.figures(rows, rewrites, rules, prepared.parameters["attacks"])
-        summary = document(prepared.parameters, found)
-        return summary, recorder.finish(summary, {"replies": {"stored": tally.stored, "made": tally.made}})
+        numbers = {"replies": {"stored": tally.stored, "made": tally.made}}
+        text = recorder.finish(document(prepared.parameters, found), numbers)
+    return runfolder.Loaded(prepared.out, prepared.parameters, tuple(rows), tuple(rewrites), None, text)
 
 
 class _Noting:
@@ -206,8 +207,8 @@ class _Noting:
 
 
 def _chosen(names: Sequence[str], find: Callable[[str], P], known: Iterable[P]) -> tuple[P, ...]:
-    """What was named, without repetitions, else the defaults."""
-    return tuple(find(name) for name in dict.fromkeys(names)) or tuple(p for p in known if p.default)
+    """What was named, else the defaults; by name, so that the order of the options is no part of a run."""
+    return tuple(find(name) for name in sorted(set(names))) or tuple(p for p in known if p.default)
 
 
 def _draw(cases: Sequence[Case], limit: int | None, seed: int) -> tuple[Case, ...]:

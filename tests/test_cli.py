@@ -108,6 +108,8 @@ def test_json_is_one_document_and_equals_the_summary(run: Any) -> None:
     attack = run("attack", "--judge", "planted:longer", *PLANTED, "--out", "r", "--json")
     assert attack.out == Path("r/summary.json").read_text(encoding="utf-8")
     assert run("report", "r", "--json").out == attack.out
+    table = run("attack", "--judge", "planted:longer", *PLANTED, "--out", "t").out
+    assert table == run("report", "t").out + "\nrun folder: t\n"
     again = run("attack", "--judge", "planted:longer", *PLANTED, "--out", "r", "--json")
     assert again.out == attack.out
     assert "no call is made" in again.err

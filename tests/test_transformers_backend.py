@@ -12,7 +12,8 @@ import pytest
 
 from distract.backends import embedded
 from distract.backends.chat import Encoded
-from distract.backends.transformers import Transformers, _verdict, embedded_judge
+from distract.backends.choices import verdict
+from distract.backends.transformers import Transformers, embedded_judge
 from distract.errors import BackendError, UsageError
 from distract.records import Message, Reply, Request
 
@@ -165,14 +166,14 @@ def test_choices_of_several_tokens(smollm2: Transformers) -> None:
 def test_a_prefix_choice_does_not_count_what_belongs_to_the_longer_one() -> None:
     encoded = Encoded((0,), continuations=((1,), (1, 0), (2,)))
     seen = {(): {1: math.log(0.5), 2: math.log(0.25)}, (1,): {0: math.log(0.4)}}
-    reply = _verdict(encoded, seen)
+    reply = verdict(encoded, seen)
     assert reply.mass == pytest.approx(0.75)
     assert reply.probabilities == pytest.approx((0.4, 0.2 / 0.75, 0.25 / 0.75))
 
 
 @pytest.mark.parametrize(("value", "says"), [(math.nan, "not a number"), (-math.inf, "no choice")])
 def test_numbers_that_are_none_are_failures(value: float, says: str) -> None:
-    reply = _verdict(Encoded((0,), choice_tokens=(1, 2)), {(): {1: value, 2: value}})
+    reply = verdict(Encoded((0,), choice_tokens=(1, 2)), {(): {1: value, 2: value}})
     assert reply.failure is not None
     assert says in reply.failure
     assert reply.probabilities is None

@@ -1,0 +1,14 @@
+"""The control that does nothing: the response as it is. It knows nothing of texts at all."""
+
+from __future__ import annotations
+
+from distract.plan import Attack
+from distract.records import Constraint
+
+
+def rewrite(turn: str, constraints: tuple[Constraint, ...], seed: int) -> str:
+    """Return the turn."""
+    return turn
+
+
+none = Attack("none", "control: the response unchanged", rewrite)

@@ -1,0 +1,48 @@
+"""The control that changes nothing a reader sees: runs of white space and typographic quotes are normalised.
+
+It measures the noise floor. It does not know what a text says, and leaves alone the places where white space means
+something: code, tables, tabs, indentation, and the two spaces that end a Markdown line.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from itertools import pairwise
+
+from distract.constraints import check
+from distract.fidelity import code_spans
+from distract.plan import Attack
+from distract.records import Constraint
+
+_QUOTES = str.maketrans({"“": '"', "”": '"', "„": '"', "‘": "'", "’": "'"})
+_RUN = re.compile(r"(?<=\S)[ \u00a0]+(?=\S)")
+_TAIL = re.compile(r"(?<=\S)[ \u00a0](?=\n)")
+_BLANKS = re.compile(r"\n{3,}")
+
+
+def _spaces(prose: str) -> str:
+    lines = [
+        line if "\t" in line or "|" in line or line.startswith("    ") else _RUN.sub(" ", line)
+        for line in prose.split("\n")
+    ]
+    return _BLANKS.sub("\n\n", _TAIL.sub("", "\n".join(lines)))
+
+
+def _quotes(prose: str) -> str:
+    return prose.translate(_QUOTES)
+
+
+def rewrite(turn: str, constraints: tuple[Constraint, ...], seed: int) -> str:
+    """Normalise white space and quotes outside code, each only as far as the format allows."""
+    wanted = [check(constraint, turn) for constraint in constraints]
+    edges = [0, *(edge for span in code_spans(turn) for edge in span), len(turn)]
+    pieces: Sequence[str] = [turn[a:b] for a, b in pairwise(edges)]
+    for change in (_spaces, _quotes):
+        changed = [piece if index % 2 else change(piece) for index, piece in enumerate(pieces)]
+        if [check(constraint, "".join(changed)) for constraint in constraints] == wanted:
+            pieces = changed
+    return "".join(pieces)
+
+
+null = Attack("null", "control: white space and typographic quotes normalised", rewrite)

@@ -1,0 +1,245 @@
+"""What the rule writers share: where a text may be edited, and how to edit it within its constraints.
+
+A writer proposes candidates in order; a candidate is a tuple of alternative edits ``(start, end, replacement)`` of
+the original text, the best first. ``apply`` keeps as many as the format allows: an edit that would break a
+constraint which holds, or mend one which does not, gives way to its next alternative or is left out. It knows no
+attack.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+
+from distract.constraints import check
+from distract.fidelity import URL, code_spans, core, quote_spans
+from distract.records import Constraint
+
+Edit = tuple[int, int, str]
+Candidate = tuple[Edit, ...]
+Span = tuple[int, int]
+
+TRIALS = 400
+"""Most texts that are checked against the constraints for one rewrite, so that the time stays linear."""
+
+_FIXED = re.compile(
+    r"<<[^\n<>]{1,300}>>|\[[^\[\]\n]{1,300}\]|\{[^{}\n]{1,300}\}|</?[A-Za-z][^<>\n]{0,200}>"  # titles, names, tags
+    r"|\*\*[^*\n]{1,200}\*\*|(?<![*\w])\*[^*\s][^*\n]{0,200}\*|(?<!\w)_[^_\n]{1,200}_(?!\w)"  # emphasis marks terms
+    r"|\$\$[^$]{1,500}\$\$|\\\([^\n]{1,300}?\\\)"  # formulas
+    r"|‘[^‘’\n]{1,200}’(?!\w)|(?<!\w)'[^'\n]{2,200}'(?!\w)"  # single quotes
+    r"|[$€£¥]?\d[\d.,:/]*\w*%?"
+)
+_LINE = re.compile(
+    r"^[ \t]*(?:#{1,6} .*|.*\|.*|[-*_=]{3,}[ \t]*|>.*|(?:import|from|def|class|return|const|let|var|#include)\b.*"
+    r"|(?:for|if|while|else|try|elif)\b[^\n]*:[ \t]*|.*[;{}][ \t]*|[\w.]+\([^\n]*\)[ \t]*"
+    r"|[\w.\[\]]+ ?[+*-]?= ?[^\n]*"
+    r"|(?:SECTION|Section|PARAGRAPH|Dear|Sincerely)\b[^\n]{0,40})$",
+    re.M,
+)
+_HEAD = re.compile(r"<<|#|\*\*|(?:dear|hi|hello|greetings|subject|to)\b[^.!?\n]{0,80}$", re.I | re.M)
+_ITEM = re.compile(r"[ \t]*(?:[-*+•]|\(?\w{1,3}[.)])[ \t]+|[ \t]*[A-Z][\w ]{0,24}:[ \t]+|[ \t]+")
+_STOP = re.compile(r"[.!?]{1,4}[\"”’)*]{0,4}(?=[ \t]+[\"“(*]?[A-Z\d]|[ \t]*$)", re.M)
+_SOFT_STOP = re.compile(r"[.!?]{1,4}[\"”’)*]{0,4}(?=[ \t]+\S|[ \t]*$)", re.M)
+_SHORT = re.compile(r"(?:\b(?:Mr|Mrs|Ms|Dr|Prof|St|vs|etc|No|Inc|Jr|Sr|e\.g|i\.e|U\.S|U\.K|a\.m|p\.m)|\b[A-Z])\Z")
+
+
+class Text:
+    """A text and the places where it may be edited.
+
+    Args:
+        text: the original.
+
+    Attributes:
+        text: the original.
+        source: the same in lower case where it is all in capitals: what patterns are matched with.
+        sentences: spans of its sentences, in order.
+        plain: those of them that are not items of a list.
+        starts: where a line or a sentence begins, so that a capital there is no name.
+    """
+
+    def __init__(self, text: str) -> None:
+        self.text = self.source = text
+        cased = any(map(str.isalpha, text))
+        self._lower = cased and not any(map(str.isupper, text))
+        self._upper = cased and not any(map(str.islower, text))
+        if self._upper and len(text.lower()) == len(text):
+            self.source = text.lower()
+        spans = code_spans(text) + quote_spans(text)
+        spans += [m.span() for pattern in (URL, _FIXED, _LINE) for m in pattern.finditer(text)]
+        self._protected: list[Span] = []
+        for start, end in sorted(spans):
+            if self._protected and start <= self._protected[-1][1]:
+                self._protected[-1] = (self._protected[-1][0], max(end, self._protected[-1][1]))
+            else:
+                self._protected.append((start, end))
+        self._starts = [start for start, _ in self._protected]
+        self.sentences, self.plain, self.starts = list[Span](), list[Span](), set[int]()
+        self._find_sentences()
+
+    def free(self, start: int, end: int) -> bool:
+        """Whether a span touches nothing that is protected; an insertion may stand at its edge."""
+        index = bisect_left(self._starts, end) - 1
+        return index < 0 or start >= self._protected[index][1]
+
+    def adapt(self, words: str) -> str:
+        """Put words into the case of the text: all lower, all upper or as they are."""
+        return words.lower() if self._lower and self.sentences else words.upper() if self._upper else words
+
+    def adapted(self, options: Iterable[str]) -> list[str]:
+        """The options in the case of the text, then in lower case where the text has no capitals at all."""
+        found = [self.adapt(option) for option in options]
+        return [*found, *(option.lower() for option in found)] if self._lower else found
+
+    def sentence_at(self, position: int) -> str:
+        """The sentence around a position; empty where there is none."""
+        index = bisect_right(self.sentences, (position, len(self.text))) - 1
+        start, end = self.sentences[index] if index >= 0 else (0, 0)
+        return self.text[start:end] if start <= position < end else ""
+
+    def _find_sentences(self) -> None:
+        low, high = core(self.text)
+        position = low
+        for line in self.text[low:high].split("\n"):
+            begin, end = position, position + len(line)
+            position = end + 1
+            item = _ITEM.match(line)
+            begin += item.end() if item else 0
+            self.starts.add(begin)
+            # A text without capitals has none at the start of its sentences.
+            for stop in (_SOFT_STOP if self._lower else _STOP).finditer(self.text, begin, end):
+                if not _SHORT.search(self.text, max(begin, stop.start() - 8), stop.start()):
+                    if len(self.text[begin : stop.end()].split()) > 3 and self.free(begin, begin):
+                        self.sentences.append((begin, stop.end()))
+                        self.plain += [] if item else [(begin, stop.end())]
+                    begin = stop.end() + 1
+                    self.starts.add(begin)
+
+
+def rotated(options: Sequence[str], seed: int, salt: str) -> list[str]:
+    """The options in an order that depends on the seed."""
+    return random.Random(f"{seed}/{salt}").sample(list(options), len(options))
+
+
+def opening(text: Text, sentences: Iterable[str]) -> Candidate:
+    """Alternatives for a sentence before the text: in its first paragraph where that is prose, else above it."""
+    low = core(text.text)[0]
+    words = text.adapted(sentences)
+    first = text.plain[0][0] if text.plain else -1
+    inline = [(first, first, f"{s} ") for s in words if first >= 0]
+    above = [(low, low, f"{s}\n\n") for s in words]
+    later = [(end, end, f" {s}") for _, end in text.plain[:3] for s in words]
+    titled = first >= 0 and _HEAD.match(text.text, low)
+    return tuple((inline + above if titled or first == low else above + inline) + later)
+
+
+def closing(text: Text, sentences: Iterable[str]) -> Candidate:
+    """Alternatives for a sentence after the text: in its last paragraph where that is prose, else below it."""
+    high = core(text.text)[1]
+    words = text.adapted(sentences)
+    last = text.plain[-1][1] if text.plain else -1
+    below = [(high, high, f"\n\n{s}") for s in words]
+    inside = [(last, last, f" {s}") for s in words if last >= 0]
+    # Where the end is fixed (an end phrase, a postscript), the sentence goes before the last one.
+    before = [(start, start, f"{s} ") for start, _ in text.plain[:-4:-1] for s in words]
+    letter = text.text[core(text.text)[0] :][:5].lower() == "dear "
+    return tuple((inside + below if last == high or (letter and inside) else below + inside) + before)
+
+
+def substitute(text: Text, pattern: re.Pattern[str], replacement: str) -> list[Candidate]:
+    """Candidates that put a replacement for every free match of a pattern, in the case of what it replaces.
+
+    A match inside a name (capitalised, not at the start of a sentence) or a compound with a hyphen stays.
+    """
+    found: list[Candidate] = []
+    for match in pattern.finditer(text.source):
+        start, end = match.span()
+        old, new = match[0], text.adapt(match.expand(replacement))
+        around = text.text[start - 1 : start] + text.text[end : end + 1]
+        if not text.free(start, end) or "-" in around or "_" in around or "/" in around or old == new:
+            continue
+        if old[0].isupper():
+            if old.isupper() and len(old) > 1:
+                new = new.upper()
+            elif start in text.starts:
+                new = new[:1].upper() + new[1:]
+            elif not old.startswith("I "):
+                continue
+        found.append((article(text.text, start, end, new),))
+    return found
+
+
+def article(text: str, start: int, end: int, new: str) -> Edit:
+    """Let an edit take along the article before it, where the sound of the next word changes."""
+    match = re.search(r"\b([Aa])n? \Z", text[max(0, start - 4) : start])
+    if match and new and new[0].isalpha():
+        vowel = new[0].lower() in "aeiou" and not new.lower().startswith(("uni", "use", "uti", "eu", "one"))
+        return start - len(match[0]), end, f"{match[1]}{'n' if vowel else ''} {new}"
+    return start, end, new
+
+
+def apply(text: str, candidates: Iterable[Candidate], constraints: Sequence[Constraint]) -> str:
+    """Apply candidates in order, as far as no constraint changes from held to broken or back.
+
+    Args:
+        text: the original.
+        candidates: alternatives for each edit; one that overlaps an earlier edit is left out.
+        constraints: what must stay as it is.
+
+    Returns:
+        The edited text.
+    """
+    wanted = tuple(check(constraint, text) for constraint in constraints)
+    trials = TRIALS if constraints else 10**9
+    accepted: list[Edit] = []
+
+    def fits(edits: Sequence[Edit]) -> bool:
+        nonlocal trials
+        trials -= 1
+        if trials < 0:
+            return False
+        ordered = sorted([*accepted, *edits], key=lambda e: e[:2])
+        if any(a[1] > b[0] for a, b in pairwise(ordered)):
+            return False
+        new = _render(text, ordered)
+        return tuple(check(constraint, new) for constraint in constraints) == wanted
+
+    def take(batch: Sequence[Candidate]) -> None:
+        """Try a batch as a whole and halve it where it fails: few edits clash, so this needs few checks."""
+        if not batch:
+            return
+        if not constraints or fits([options[0] for options in batch]):
+            accepted.extend(options[0] for options in batch)
+        elif len(batch) > 1:
+            take(batch[: len(batch) // 2])
+            take(batch[len(batch) // 2 :])
+        else:
+            accepted.extend(next(([option] for option in batch[0][1:] if fits([option])), []))
+
+    take(_disjoint(candidates))
+    return _render(text, sorted(accepted, key=lambda e: e[:2]))
+
+
+def _disjoint(candidates: Iterable[Candidate]) -> list[Candidate]:
+    """Leave out candidates whose best edit overlaps that of an earlier one."""
+    kept: list[Candidate] = []
+    taken: list[Span] = []
+    for candidate in candidates:
+        if candidate:
+            start, end, _ = candidate[0]
+            index = bisect_left(taken, (start, end))
+            before, after = taken[index - 1 : index] if index else [], taken[index : index + 1]
+            if not any(start < e and s < end for s, e in (*before, *after)):
+                taken.insert(index, (start, end))
+                kept.append(candidate)
+    return kept
+
+
+def _render(text: str, edits: Iterable[Edit]) -> str:
+    parts, position = [], 0
+    for start, end, new in edits:
+        parts += [text[position:start], new]
+        position = end
+    return "".join([*parts, text[position:]])

@@ -1,0 +1,224 @@
+"""Which model, from where, in which precision: everything up to the point where it can run.
+
+Weights load at first use; what identifies a model is known before, for the embedded judge without any import. It
+knows nothing of requests beyond their encoding, and reads no verdict.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import importlib
+import math
+import re
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from distract.backends.chat import Chat
+from distract.errors import BackendError, UsageError
+from distract.records import Request
+
+DTYPES = ("auto", "float32", "bfloat16", "float16")
+QUANTIZATIONS = (None, "bnb-8bit", "bnb-4bit")
+
+
+class LocalModel:
+    """A model of Hugging Face transformers and how it is loaded.
+
+    Args:
+        model: a name on the Hugging Face hub or a folder.
+        revision: a branch, tag or commit of the hub; ``main`` unless given.
+        dtype: ``auto`` is bfloat16 on a GPU and float32 on a CPU.
+        device_map: as transformers takes it; the first GPU, or else the CPU, unless given.
+        quantization: None, ``bnb-8bit`` or ``bnb-4bit``.
+        trust_remote_code: run code that comes with the model.
+        batch_tokens: most tokens in one forward.
+        name: shown to people; the model's unless given.
+        prepare: makes the model's folder at first use; ``model`` and ``revision`` then only identify it.
+
+    Raises:
+        UsageError: an argument is none of those it may be.
+    """
+
+    reads_slots = False
+    _by_runs = False
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        revision: str | None = None,
+        dtype: str = "auto",
+        device_map: Any = None,
+        quantization: str | None = None,
+        trust_remote_code: bool = False,
+        batch_tokens: int = 2048,
+        name: str | None = None,
+        prepare: Callable[[], Path] | None = None,
+    ) -> None:
+        if dtype not in DTYPES:
+            raise UsageError(f"unknown dtype {dtype!r} (known: {', '.join(DTYPES)})")
+        if quantization not in QUANTIZATIONS:
+            raise UsageError(f"unknown quantization {quantization!r} (known: none, bnb-8bit, bnb-4bit)")
+        if batch_tokens < 1:
+            raise UsageError(f"batch_tokens must be at least 1, not {batch_tokens}")
+        self.model, self.revision, self.name = str(model), revision, name or str(model)
+        self.dtype, self.device_map, self.quantization = dtype, device_map, quantization
+        self.trust_remote_code, self.batch_tokens, self._prepare = trust_remote_code, batch_tokens, prepare
+
+    @cached_property
+    def identity(self) -> Mapping[str, str]:
+        """Model, revision, engine, dtype (and quantization); for the embedded judge without any import."""
+        found = {
+            "model": self.model,
+            "revision": self._commit,
+            "engine": "transformers",
+            "dtype": self._dtype,
+        }
+        return found if self.quantization is None else {**found, "quantization": self.quantization}
+
+    def encode(self, request: Request) -> tuple[int, ...]:
+        """The token ids forwarded for a request, prefill included; loads the tokenizer only."""
+        return self._chat.encode(request).prompt
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text of token ids, special tokens shown; loads the tokenizer only."""
+        return str(self._chat.tokenizer.decode(list(ids), skip_special_tokens=False))
+
+    @cached_property
+    def _chat(self) -> Chat:
+        transformers = self._libraries()[1]
+        with self._failing("load"), quiet():
+            tokenizer = transformers.AutoTokenizer.from_pretrained(self._place, **self._origin)
+        return Chat(tokenizer, self.name)
+
+    @cached_property
+    def _loaded(self) -> Any:
+        """The model, ready to run."""
+        torch, transformers = self._libraries()
+        options: dict[str, Any] = {"dtype": getattr(torch, self._dtype), **self._origin}
+        device_map = self.device_map
+        if self.quantization:
+            bits = {"bnb-8bit": {"load_in_8bit": True}, "bnb-4bit": {"load_in_4bit": True}}[self.quantization]
+            if bits.get("load_in_4bit"):
+                bits["bnb_4bit_compute_dtype"] = options["dtype"]
+            try:
+                importlib.import_module("bitsandbytes")
+            except ImportError as error:
+                raise UsageError(f"{self.quantization} needs bitsandbytes: pip install bitsandbytes") from error
+            options["quantization_config"] = transformers.BitsAndBytesConfig(**bits)
+            device_map = device_map or "auto"
+        with self._failing("load"), quiet():
+            kind = transformers.AutoModelForCausalLM
+            if device_map is not None:
+                model = kind.from_pretrained(self._place, device_map=device_map, **options)
+            else:
+                model = kind.from_pretrained(self._place, **options)
+                model = model.to("cuda" if torch.cuda.is_available() else "cpu")
+            # A model's own sampling defaults (penalties, top-p) would change what greedy means.
+            own = model.generation_config
+            self._ends = {self._chat.tokenizer.eos_token_id, *np.atleast_1d(own.eos_token_id or [])} - {None}
+            self._ends = {int(end) for end in self._ends}
+            pad = own.pad_token_id if own.pad_token_id is not None else min(self._ends, default=0)
+            model.generation_config = transformers.GenerationConfig(
+                eos_token_id=sorted(self._ends) or None, pad_token_id=pad
+            )
+        return model.eval()
+
+    @cached_property
+    def _context(self) -> float:
+        """Most tokens that the model takes."""
+        config = self._loaded.config.get_text_config()
+        return getattr(config, "max_position_embeddings", None) or math.inf
+
+    @cached_property
+    def _dtype(self) -> str:
+        if self.dtype != "auto":
+            return self.dtype
+        return "bfloat16" if self._libraries()[0].cuda.is_available() else "float32"
+
+    @cached_property
+    def _place(self) -> str:
+        return str(self._prepare()) if self._prepare else self.model
+
+    @cached_property
+    def _origin(self) -> dict[str, Any]:
+        """Where transformers looks; a folder never leads to the network."""
+        if self._prepare or Path(self.model).is_dir():
+            return {"local_files_only": True, "trust_remote_code": self.trust_remote_code}
+        return {"revision": self._commit, "trust_remote_code": self.trust_remote_code}
+
+    @cached_property
+    def _commit(self) -> str:
+        """What fixes the weights: a commit of the hub, or a digest of a folder's configuration and files."""
+        if self.revision and (self._prepare or re.fullmatch("[0-9a-f]{40}", self.revision)):
+            return self.revision
+        here = Path(self.model)
+        if here.is_dir():
+            files = sorted((path.name, path.stat().st_size) for path in here.iterdir() if path.is_file())
+            config = here / "config.json"
+            settings = config.read_bytes() if config.is_file() else b""
+            return hashlib.sha256(settings + repr(files).encode()).hexdigest()
+        transformers = self._libraries()[1]
+        with self._failing("load"), quiet():
+            config = transformers.AutoConfig.from_pretrained(
+                self.model, revision=self.revision, trust_remote_code=self.trust_remote_code
+            )
+        return str(getattr(config, "_commit_hash", None) or self.revision or "main")
+
+    def _libraries(self) -> tuple[Any, Any]:
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                import torch
+                import transformers
+        except ImportError as error:
+            raise UsageError(f'{self.name} needs {error.name}: pip install "distract[local]"') from error
+        return torch, transformers
+
+    @contextlib.contextmanager
+    def _failing(self, doing: str) -> Iterator[None]:
+        """Turn what the libraries raise into one line."""
+        try:
+            import safetensors
+
+            broken: tuple[type[Exception], ...] = (safetensors.SafetensorError, RuntimeError)
+        except ImportError:
+            broken = (RuntimeError,)
+        if doing == "load":
+            broken = (*broken, OSError, ValueError, TypeError, KeyError, AttributeError, ImportError)
+        try:
+            yield
+        except broken as error:
+            reason = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
+            reason = (reason or type(error).__name__).rstrip(".")
+            if "out of memory" in str(error).lower() or "can't allocate" in str(error).lower():
+                hint = f"give it less at once (batch_tokens, now {self.batch_tokens}) or a smaller model"
+            elif doing == "load":
+                hint = "check the name or folder, the revision, the access rights and the network"
+            else:
+                hint = "the replies so far are stored; run again, or with dtype float32"
+            raise BackendError(f"cannot {doing} the model {self.name}: {reason}; {hint}") from error
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """No progress bars and advice from transformers; its settings are put back afterwards."""
+    from transformers.utils import logging
+
+    level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.set_verbosity(level)
+        if bars:
+            logging.enable_progress_bar()
