@@ -250,9 +250,7 @@ def test_agreement_with_the_original_checkers() -> None:
         prompt = prompts.get(result["prompt"])  # one prompt is worded differently in the results
         if prompt is None:
             continue
-        labels = zip(
-            prompt["instruction_id_list"], prompt["kwargs"], result["follow_instruction_list"], strict=True
-        )
+        labels = zip(prompt["instruction_id_list"], prompt["kwargs"], result["follow_instruction_list"], strict=True)
         agreed += [
             check(parse({"kind": kind, **arguments}), result["response"]) is label
             for kind, arguments, label in labels
