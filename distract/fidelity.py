@@ -222,6 +222,9 @@ def inspect(
     Returns:
         Reasons to reject it (empty: accept), each a stable slug and what it is about, and what was measured.
     """
+    if tuple(original) == tuple(rewrite):
+        # What a control mostly does; nothing can have been lost, and looking would cost more than judging.
+        return ("unchanged",) if marker else (), (("kept_content_share", 1.0), ("new_content_share", 0.0))
     old, new, asked = "\n\n".join(original), "\n\n".join(rewrite), content_words(" ".join(prompt))
     words, kept = content_words(old), content_words(new)
     share = len(words & kept) / len(words) if words else 1.0
