@@ -56,7 +56,7 @@ class Prepared:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What a run will ask for at most: comparisons, rewrites, requests per protocol, tokens of the prompts."""
+    """About what a run asks for: comparisons, rewrites, requests per protocol, tokens of the prompts."""
 
     comparisons: int
     rewrites: int
@@ -134,9 +134,10 @@ def prepare(
 
 
 def estimate(prepared: Prepared, sample: int = 12) -> Estimate:
-    """Count what the run asks for at most, by stepping the plans of a few cases with a fake judge.
+    """Count about what the run asks for, by stepping the plans of a few cases with a fake judge.
 
-    The fake judge never ties two authors, so that every pair is attacked.
+    The fake judge never ties two authors, so that every pair is attacked; a real one asks for a little less, or for a
+    little more where its score and its rating name different losers.
     """
     fake = planted("fair")
     part = prepared.cases[:sample]

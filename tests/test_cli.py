@@ -130,7 +130,7 @@ def test_two_runs_of_one_command_give_the_same_bytes(run: Any) -> None:
 def test_the_plan_and_the_replies_are_told_on_stderr(run: Any) -> None:
     arguments = ("attack", "--judge", "planted:longer", *PLANTED, "--store", "s")
     first, second = run(*arguments, "--out", "a"), run(*arguments, "--out", "b")
-    assert "plan: at most" in first.err
+    assert "plan: about" in first.err
     assert "replies: 0 were stored" in first.err
     assert "of this judge; they are not asked for again" in second.err
     assert ", 0 made" in second.err

@@ -32,7 +32,7 @@ def plan_lines(prepared: Prepared, estimate: Estimate, stored: int) -> Iterator[
     yield from (line(note) for note in prepared.notes)
     requests = ", ".join(f"{line(name)} {number:,}" for name, number in estimate.requests.items())
     yield (
-        f"plan: at most {count(estimate.comparisons, 'comparison')} and {count(estimate.rewrites, 'rewrite')}; "
+        f"plan: about {count(estimate.comparisons, 'comparison')} and {count(estimate.rewrites, 'rewrite')}; "
         f"requests: {requests}; about {estimate.tokens:,} prompt tokens"
     )
     if stored:

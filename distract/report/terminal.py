@@ -14,10 +14,11 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from distract.audit import BASELINE
 from distract.gate import Verdict
 from distract.metrics import Figure, headline
 from distract.records import Rewrite, Row
-from distract.report.text import count, interval, line, percent
+from distract.report.text import count, interval, line, p_value, percent
 
 FEW = 30
 """Below this many verdicts a sentence says that the interval is wide."""
@@ -64,7 +65,7 @@ def gate_report(verdict: Verdict) -> Iterable[RenderableType]:
             percent(check.value),
             f"{check.k}/{check.n}",
             interval(check.lower, check.upper),
-            "" if check.p_adjusted is None else f"{check.p_adjusted:.3f}",
+            p_value(check.p_adjusted),
             Text(check.decision, style=_COLOURS[check.decision]),
         )
     if verdict.checks:
@@ -131,7 +132,7 @@ def _differences(figures: Sequence[Figure]) -> Table:
         name = f"{f.measure}, {_protocol(f.protocol, f.rule)} – {_protocol(f.against, f.against_rule)}"
         if name != last:
             table.add_row(Text(name, style="bold"))
-        p = "" if f.p_value is None else f"{f.p_value:.3f}"
+        p = p_value(f.p_value)
         table.add_row(Text(f" {line(f.attack)}"), percent(f.value), interval(f.low, f.high), str(f.n), p)
         last = name
     return table
@@ -180,6 +181,11 @@ def _sentence(protocol: str, figures: Sequence[Figure], rules: Sequence[str]) ->
         parts.append(f"it saw {k} of {n} rewrites of a good response as equal to it")
     elif ties:
         parts.append("no tie rate: no valid verdict")
+    parts += [
+        f"its verdict changed with the order in {f.k} of {f.n} pairs before any rewrite"
+        for f in mine
+        if f.measure == "order_inconsistency" and f.attack == BASELINE and f.k
+    ]
     return f"{line(protocol)}: {'; '.join(parts)}."
 
 

@@ -33,6 +33,11 @@ def interval(low: float | None, high: float | None) -> str:
     return f"{percent(low)} to {percent(high)}" if low < 0 else f"{percent(low)}–{percent(high)}"
 
 
+def p_value(p: float | None) -> str:
+    """A p-value with three decimals; one that would read 0.000 says what it is below."""
+    return "" if p is None else "<0.001" if p < 0.0005 else f"{p:.3f}"
+
+
 def count(number: int, noun: str, plural: str = "") -> str:
     """A number with its noun: ``1 case``, ``2 cases``."""
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
