@@ -111,7 +111,8 @@ def test_the_document_is_flat_and_rounded() -> None:
     ("call", "shown"),
     [
         (percent(None), "–"), (percent(1 / 3), "33.3"), (interval(None, None), ""), (interval(0.0, 0.5), "0.0–50.0"),
-        (interval(-0.1, 0.5), "-10.0 to 50.0"), (p_value(0.0004), "<0.001"), (p_value(0.03), "0.030"), (p_value(None), ""),
+        (interval(-0.1, 0.5), "-10.0 to 50.0"), (p_value(0.0004), "<0.001"), (p_value(0.03), "0.030"),
+        (p_value(None), ""),
         (count(1, "case"), "1 case"), (count(1200, "case"), "1,200 cases"),
         (count(2, "reply", "replies"), "2 replies"),
     ],
