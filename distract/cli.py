@@ -242,7 +242,7 @@ def main() -> None:
     except click.ClickException as error:
         _stop(error.format_message(), 2)
     except DistractError as error:
-        resumes = "; what was paid for is stored, and the same command resumes" if error.exit_code == 4 else ""
+        resumes = "; the same command resumes" if error.exit_code == 4 else ""
         _stop(f"{error}{resumes}", error.exit_code)
     except BrokenPipeError:
         # The reader of our output went away; python would complain again when it flushes at exit.
