@@ -64,6 +64,8 @@ class Text:
         self.text = self.source = text
         cased = any(map(str.isalpha, text))
         self._lower = cased and not any(map(str.isupper, text))
+        # "11 is a prime." has no capital either, and is no lower-case text.
+        self._styled = self._lower and text.lstrip(" \n\"'*-#([<_")[:1].isalpha()
         self._upper = cased and not any(map(str.islower, text))
         if self._upper and len(text.lower()) == len(text):
             self.source = text.lower()
@@ -86,7 +88,7 @@ class Text:
 
     def adapt(self, words: str) -> str:
         """Put words into the case of the text: all lower, all upper or as they are."""
-        return words.lower() if self._lower and self.sentences else words.upper() if self._upper else words
+        return words.lower() if self._styled and self.sentences else words.upper() if self._upper else words
 
     def adapted(self, options: Iterable[str]) -> list[str]:
         """The options in the case of the text, then in lower case where the text has no capitals at all."""

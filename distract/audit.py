@@ -105,7 +105,7 @@ def _fixed(case: Case, protocol: Protocol, attack: Attack, p: Audit, memory: Mem
     side = _side(good or case.originals[0])
     row = Row(case.id, case.cluster, "fixed", protocol.name, p.judge, attack.name, side, side, "b")
     if good is None:
-        return [replace(row, excluded="nothing says which response is good")]
+        return [replace(row, excluded="no response is labelled better or known to meet the constraints")]
     made = yield from _rewritten(case, good, attack, p, memory)
     if isinstance(made, str):
         return [replace(row, excluded=made)]

@@ -7,6 +7,7 @@ Exit codes: 0 fine, 1 the judge is too flippable, 2 wrong input, 3 inconclusive,
 from __future__ import annotations
 
 import sys
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -179,6 +180,8 @@ def list_() -> None:
         width = max(map(len, entries), default=0)
         for name, line in entries.items():
             click.echo(f"  {_safe(name):<{width}}  {_safe(line)}")
+    for problem in registry.problems():
+        click.echo(f"warning: {_safe(problem)}", err=True)
 
 
 def _finished(prepared: Prepared) -> Loaded | None:
@@ -248,7 +251,11 @@ def main() -> None:
         # The reader of our output went away; python would complain again when it flushes at exit.
         sys.stderr.close()
         sys.exit(141)
-    except OSError as error:
+    except Exception as error:
+        if not isinstance(error, OSError):
+            # A bug of ours: shown whole, but never with Python's exit code 1, which a gate reads as a verdict.
+            traceback.print_exc()
+            _stop(f"this is a bug of distract: {type(error).__name__}: {error}", 4)
         _stop(f"{error}; the same command resumes", 4)
 
 

@@ -8,7 +8,7 @@ with ``exit_code``.
     │   ├── UnknownName       2  no such judge, protocol, attack, data set, format …
     │   └── DataError         2  an input file is wrong: file, line, field, what was expected
     ├── PromptError           2  a prompt file is wrong (a bug of the plug-in that ships it)
-    ├── Inconclusive          3  too little evidence to say anything
+    ├── PluginError           4  an attack of yours failed: which, on which case
     └── BackendError          4  a model or server failed; what was paid for is stored
 
 What a *judge* does wrong (no verdict, a refusal, a truncated answer) is never an exception: it is a
@@ -69,10 +69,10 @@ class PromptError(DistractError):
     """A prompt file has no roles, an unknown slot, or a slot that nothing fills."""
 
 
-class Inconclusive(DistractError):
-    """There is no or too little valid evidence."""
+class PluginError(DistractError):
+    """A plug-in raised, or returned what it must not."""
 
-    exit_code = 3
+    exit_code = 4
 
 
 class BackendError(DistractError):

@@ -157,7 +157,7 @@ def _together(checks: Sequence[Check], threshold: float, flaw: str | None) -> tu
     if flaw:
         return "inconclusive", flaw
     if not checks:
-        return "inconclusive", "the run measured no flip rate"
+        return "inconclusive", "the run measured no flip rate of an attack (controls are not checked)"
     for decision in ("fail", "inconclusive"):
         bad = [check for check in checks if check.decision == decision]
         if bad:

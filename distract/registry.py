@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import entry_points
 from types import MappingProxyType, ModuleType
 from typing import TypeVar
 
-from distract.errors import UnknownName, UsageError
+from distract.errors import UnknownName
 from distract.plan import Attack, Protocol
 
 P = TypeVar("P", Protocol, Attack)
@@ -23,12 +23,17 @@ P = TypeVar("P", Protocol, Attack)
 
 def protocols() -> Mapping[str, Protocol]:
     """Every protocol by name."""
-    return _found("distract.judges", Protocol)
+    return _found("distract.judges", Protocol)[0]
 
 
 def attacks() -> Mapping[str, Attack]:
     """Every attack by name."""
-    return _found("distract.attacks", Attack)
+    return _found("distract.attacks", Attack)[0]
+
+
+def problems() -> tuple[str, ...]:
+    """What is wrong with installed third-party plug-ins, a line each; the rest works without them."""
+    return _found("distract.judges", Protocol)[1] + _found("distract.attacks", Attack)[1]
 
 
 def protocol(name: str) -> Protocol:
@@ -51,35 +56,33 @@ def attack(name: str) -> Attack:
 
 def _named(kind: str, name: str, known: Mapping[str, P]) -> P:
     if name not in known:
-        raise UnknownName(kind, name, known)
+        raise UnknownName(kind, name, known, "; ".join(problems()))
     return known[name]
 
 
 @cache
-def _found(group: str, kind: type[P]) -> Mapping[str, P]:
-    found: dict[str, P] = {}
-    for origin, plugin in _candidates(group, kind):
-        if found.setdefault(plugin.name, plugin) is not plugin:
-            raise UsageError(f"{origin} defines {kind.__name__.lower()} {plugin.name!r}, which exists already")
-    return MappingProxyType(dict(sorted(found.items())))
-
-
-def _candidates(group: str, kind: type[P]) -> Iterator[tuple[str, P]]:
+def _found(group: str, kind: type[P]) -> tuple[Mapping[str, P], tuple[str, ...]]:
     package = importlib.import_module(group)
-    for info in pkgutil.iter_modules(package.__path__):
-        yield from _inside(importlib.import_module(f"{group}.{info.name}"), kind)
+    modules = [importlib.import_module(f"{group}.{info.name}") for info in pkgutil.iter_modules(package.__path__)]
+    found = {plugin.name: plugin for module in modules for plugin in _inside(module, kind)}
+    wrong = []
     for entry in entry_points(group=group):
+        where = f"plug-in {entry.name!r} ({entry.value})"
         try:
             loaded = entry.load()
-        except (ImportError, AttributeError) as error:
-            raise UsageError(
-                f"plug-in {entry.name!r} ({entry.value}) does not load: {error}; repair or uninstall it"
-            ) from error
-        if isinstance(loaded, kind):
-            yield entry.value, loaded
-        elif isinstance(loaded, ModuleType):
-            yield from _inside(loaded, kind)
+        except Exception as error:  # somebody else's code: it may raise anything, and must not stop the rest
+            wrong.append(f"{where} does not load: {type(error).__name__}: {error}")
+            continue
+        plugins = [loaded] if isinstance(loaded, kind) else _inside(loaded, kind)
+        if not plugins:
+            wrong.append(f"{where} holds no {kind.__name__}")
+        for plugin in plugins:
+            if found.setdefault(plugin.name, plugin) is not plugin:
+                wrong.append(f"{where} defines {kind.__name__.lower()} {plugin.name!r}, which exists already")
+    return MappingProxyType(dict(sorted(found.items()))), tuple(wrong)
 
 
-def _inside(module: ModuleType, kind: type[P]) -> Iterator[tuple[str, P]]:
-    yield from ((module.__name__, value) for value in vars(module).values() if isinstance(value, kind))
+def _inside(module: object, kind: type[P]) -> list[P]:
+    if not isinstance(module, ModuleType):
+        return []
+    return [value for value in vars(module).values() if isinstance(value, kind)]

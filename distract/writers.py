@@ -7,12 +7,13 @@ inspected for fidelity before it may be judged. It knows no attack by name.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from types import MappingProxyType
 
 from distract import fidelity
-from distract.errors import UnknownName
+from distract.errors import PluginError, UnknownName
 from distract.plan import Attack, Plan
 from distract.records import Case, Response, Rewrite
 
@@ -44,7 +45,8 @@ def rewrite(writer: Writer, case: Case, original: Response, attack: Attack, seed
     turns = yield from by.write(case, original, attack, seed)
     if turns is None:
         return None
-    reasons, evidence = fidelity.inspect(case.prompt, original.turns, turns, case.constraints, attack.marker)
+    marker = _checked(attack, case) if attack.marker else None
+    reasons, evidence = fidelity.inspect(case.prompt, original.turns, turns, case.constraints, marker)
     response = Response(original.author, turns, attack.name, original.severity)
     return Rewrite(case.id, response, by.name, reasons, evidence)
 
@@ -60,7 +62,35 @@ def _rules(case: Case, original: Response, attack: Attack, seed: int) -> Plan[tu
     yield from ()
     parts = "\x1e".join((str(seed), case.id, original.author, str(original.severity), attack.name))
     number = int.from_bytes(hashlib.sha256(parts.encode()).digest()[:4], "big")
-    return tuple(attack.rewrite(turn, case.constraints, number + index) for index, turn in enumerate(original.turns))
+    turns = []
+    for index, turn in enumerate(original.turns):
+        with _theirs(attack, case):
+            new = attack.rewrite(turn, case.constraints, number + index)
+            if not isinstance(new, str):
+                raise TypeError(f"rewrite returned {type(new).__name__}, expected str")
+        turns.append(new)
+    return tuple(turns)
+
+
+def _checked(attack: Attack, case: Case) -> Callable[[str], float]:
+    """The attack's marker, with what it raises and returns checked."""
+
+    def marker(text: str) -> float:
+        assert attack.marker is not None
+        with _theirs(attack, case):
+            return float(attack.marker(text))
+
+    return marker
+
+
+@contextmanager
+def _theirs(attack: Attack, case: Case) -> Iterator[None]:
+    """A plug-in's own code: whatever it raises is one line that names it and the case."""
+    try:
+        yield
+    except Exception as error:
+        where = f"attack {attack.name!r} failed on case {case.id!r}"
+        raise PluginError(f"{where}: {type(error).__name__}: {error}") from error
 
 
 WRITERS: Mapping[str, Writer] = MappingProxyType(

@@ -11,6 +11,7 @@ from builders import case
 from distract.audit import Audit, Audited, audit, good_response, pairs
 from distract.backends.scripted import Scripted, planted
 from distract.constraints import parse
+from distract.errors import PluginError
 from distract.plan import Attack
 from distract.records import Case, Request, Response, Side
 from distract.registry import protocols
@@ -121,7 +122,9 @@ def test_what_cannot_be_compared_is_a_row_with_the_reason() -> None:
         ("flip", "no two responses by different authors")
     }
     done = audited(case(responses=[X, Y]))
-    assert {r.excluded for r in done.rows if r.design == "fixed"} == {"nothing says which response is good"}
+    assert {r.excluded for r in done.rows if r.design == "fixed"} == {
+        "no response is labelled better or known to meet the constraints"
+    }
 
 
 def test_one_design_alone_asks_only_its_questions() -> None:
@@ -137,3 +140,22 @@ def test_a_score_is_asked_for_once_however_many_comparisons_it_serves() -> None:
         list(execute([audit(case(responses=[X, Y], preferred="y"), parameters)], backend, store, tally=tally))
     # x, y, and the louder rewrites of both; the control's text is the original's.
     assert tally.made == 6
+
+
+def refuse(*arguments: object) -> str:
+    raise RuntimeError("no such style")
+
+
+@pytest.mark.parametrize(
+    ("attack", "said"),
+    [
+        (Attack("own", "", refuse, marker=len), "RuntimeError: no such style"),
+        (Attack("own", "", lambda turn, constraints, seed: None, marker=len), "rewrite returned NoneType"),  # type: ignore[arg-type, return-value]
+        (Attack("own", "", lambda turn: turn, marker=len), "TypeError"),  # type: ignore[arg-type, misc]
+        (Attack("own", "", lambda turn, constraints, seed: turn + "!", marker=refuse), "RuntimeError"),  # type: ignore[arg-type]
+    ],
+)
+def test_an_attack_that_fails_is_named_with_the_case(attack: Attack, said: str) -> None:
+    with pytest.raises(PluginError, match=r"attack 'own' failed on case 'c1': ") as error:
+        audited(case(responses=[X, Y], preferred="x"), attacks=(attack,))
+    assert said in str(error.value)

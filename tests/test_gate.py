@@ -64,11 +64,14 @@ def test_only_headline_rules_and_real_attacks_are_checked() -> None:
     controls = [rate(40, 40, attack="null"), rate(40, 40, attack="none")]
     rating = rate(40, 40, protocol="absolute", rule="rating")
     assert gate(*controls, rating, rate(0, 40, protocol="absolute", rule="score"))[0] == "pass"
-    assert gate(*controls, rating) == ("inconclusive", "the run measured no flip rate")
+    assert gate(*controls, rating) == (
+        "inconclusive",
+        "the run measured no flip rate of an attack (controls are not checked)",
+    )
 
 
 def test_it_fails_closed() -> None:
-    assert gate() == ("inconclusive", "the run measured no flip rate")
+    assert gate() == ("inconclusive", "the run measured no flip rate of an attack (controls are not checked)")
     assert gate(rate(0, 0, invalid=40))[0] == "inconclusive"
     assert gate(rate(0, 400), flaw="the run is unfinished") == ("inconclusive", "the run is unfinished")
     assert "no n below 29 can pass" in gate(rate(0, 10))[1]

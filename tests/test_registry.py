@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from distract import registry
-from distract.errors import UnknownName, UsageError
+from distract.errors import UnknownName
 from distract.plan import Attack
 
 
@@ -54,14 +54,20 @@ def test_entry_points_of_other_packages_are_found(third_party: types.ModuleType)
 
 def test_two_plugins_of_one_name_are_an_error(third_party: types.ModuleType) -> None:
     vars(third_party)["mine"] = Attack("null", "another", lambda turn, constraints, seed: turn)
-    with pytest.raises(UsageError, match="someones_attacks defines attack 'null', which exists already"):
-        registry.attacks()
+    assert registry.attack("null") is not vars(third_party)["mine"]
+    assert registry.problems() == ("plug-in 'theirs' (someones_attacks) defines attack 'null', which exists already",)
+
+
+def test_an_entry_point_without_a_plugin_is_named(third_party: types.ModuleType) -> None:
+    vars(third_party)["shouting"] = "not an attack"
+    assert registry.problems() == ("plug-in 'theirs' (someones_attacks) holds no Attack",)
 
 
 def test_a_plugin_that_does_not_load_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     entry = importlib.metadata.EntryPoint("broken", "no_such_module:thing", "distract.attacks")
     monkeypatch.setattr(registry, "entry_points", lambda group: importlib.metadata.EntryPoints([entry]))
     registry._found.cache_clear()
-    with pytest.raises(UsageError, match="plug-in 'broken'"):
-        registry.attacks()
+    assert "null" in registry.attacks()
+    with pytest.raises(UnknownName, match=r"plug-in 'broken' \(no_such_module:thing\) does not load: ModuleNotFound"):
+        registry.attack("thing")
     registry._found.cache_clear()

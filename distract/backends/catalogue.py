@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from distract.backends import Backend, scripted
 from distract.errors import UnknownName, UsageError
@@ -66,6 +67,8 @@ def open_judge(name: str, options: Options | None = None) -> Backend:
             batch_tokens=options.batch_tokens,
         )
     if kind == "transformers" and rest:
+        if rest.startswith((".", "/", "~")) and not Path(rest).is_dir():
+            raise UsageError(f"{name}: no such folder; name a folder with a model in it, or ORG/MODEL of the hub")
         from distract.backends.transformers import Transformers
 
         return Transformers(
@@ -77,4 +80,4 @@ def open_judge(name: str, options: Options | None = None) -> Backend:
             trust_remote_code=options.trust_remote_code,
             batch_tokens=options.batch_tokens,
         )
-    raise UnknownName("judge", name, known())
+    raise UnknownName("judge", name, known(), "vLLM and OpenAI-compatible servers are not supported yet")

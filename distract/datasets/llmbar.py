@@ -15,8 +15,8 @@ SUMMARY = "a JSON array of {input, output_1, output_2, label}"
 
 
 def recognise(text: str) -> bool:
-    """True when the text begins a JSON array."""
-    return text.lstrip().startswith("[")
+    """True when the text begins a JSON array and names LLMBar's fields."""
+    return text.lstrip().startswith("[") and '"output_1"' in text
 
 
 def read(text: str, path: str) -> Iterator[Case]:

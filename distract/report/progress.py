@@ -85,5 +85,5 @@ class Progress:
         elif now - self._said >= SECONDS_BETWEEN_LINES:
             self._said = now
             left = (now - self._begin) / max(seen, 1) * (total - seen)
-            text = f"{seen}/{total} replies, {done}/{self._cases} cases, {rate}, about {left:.0f} s left"
+            text = f"{seen}/{total} replies, {rate}, about {left:.0f} s left"
             print(text, file=sys.stderr, flush=True)

@@ -167,18 +167,14 @@ def _sentence(protocol: str, figures: Sequence[Figure], rules: Sequence[str]) ->
     ties = [f for f in mine if f.measure == "tie_rate" and f.rule == headline("tie_rate", rules)]
     parts = []
     if n := sum(f.n for f in flips):
-        worst = max((f for f in flips if f.n), key=lambda f: f.value or 0.0)
         k = sum(f.k or 0 for f in flips)
-        wide = ", too few to be sure" if worst.n < FEW else ""
-        at = "most" if len(flips) > 1 else "all"
-        range_ = f"{percent(worst.value)}%, 95% interval {interval(worst.low, worst.high)}{wide}"
-        most = f", {at} under {line(worst.attack)} ({range_})" if k else ""
-        parts.append(f"{k} of {n} losing responses won after their rewrite{most}")
+        parts.append(f"{k} of {n} losing responses won after their rewrite{_by(rule)}{_highest(flips) if k else ''}")
     elif flips:
         parts.append("no flip rate: no eligible case with a valid verdict")
     if n := sum(f.n for f in ties):
         k = sum(f.k or 0 for f in ties)
-        parts.append(f"it saw {k} of {n} rewrites of a good response as equal to it")
+        by = _by(headline("tie_rate", rules))
+        parts.append(f"it saw {k} of {n} rewrites of a good response as equal to it{by}")
     elif ties:
         parts.append("no tie rate: no valid verdict")
     parts += [
@@ -187,6 +183,20 @@ def _sentence(protocol: str, figures: Sequence[Figure], rules: Sequence[str]) ->
         if f.measure == "order_inconsistency" and f.attack == BASELINE and f.k
     ]
     return f"{line(protocol)}: {'; '.join(parts)}."
+
+
+def _by(rule: str | None) -> str:
+    return f" by {rule}" if rule else ""
+
+
+def _highest(flips: Sequence[Figure]) -> str:
+    """Where the rate is highest; attacks that share the highest are all named."""
+    highest = max(f.value for f in flips if f.value is not None)
+    at = [f for f in flips if f.value == highest]
+    names = ", ".join(line(f.attack) for f in at) + (" alike" if len(at) > 1 else "")
+    wide = ", too few to be sure" if at[0].n < FEW else ""
+    range_ = interval(at[0].low, at[0].high)
+    return f", at the highest rate under {names} ({at[0].k} of {at[0].n}, 95% interval {range_}%{wide})"
 
 
 def _notes(figures: Sequence[Figure], rows: Sequence[Row], rewrites: Sequence[Rewrite]) -> Iterable[str]:
