@@ -196,6 +196,8 @@ def _highest(flips: Sequence[Figure]) -> str:
     names = ", ".join(line(f.attack) for f in at) + (" alike" if len(at) > 1 else "")
     wide = ", too few to be sure" if at[0].n < FEW else ""
     range_ = interval(at[0].low, at[0].high)
+    if len(flips) == 1:
+        return f", under {names} (95% interval {range_}%{wide})"
     return f", at the highest rate under {names} ({at[0].k} of {at[0].n}, 95% interval {range_}%{wide})"
 
 
