@@ -135,9 +135,13 @@ def rewrite(turn: str, constraints: tuple[Constraint, ...], seed: int) -> str:
     """Turn hedges into boosters and frame the text with authority."""
     text = Text(turn)
     candidates: list[Candidate] = []
+    # A sentence is searched once: one may be long and hold many hedges.
+    past = [bool(_PAST.search(turn, start, end)) for start, end in text.sentences]
     for pattern, new, present in _RULES:
         candidates += [
-            c for c in substitute(text, pattern, new) if not (present and _PAST.search(text.sentence_at(c[0][0])))
+            candidate
+            for candidate in substitute(text, pattern, new)
+            if not present or (at := text.sentence_at(candidate[0][0])) is None or not past[at]
         ]
     if turn.strip():
         candidates.append(opening(text, [*rotated(OPENERS, seed, "open"), "Without any doubt:"]))

@@ -95,11 +95,10 @@ class Text:
         found = [self.adapt(option) for option in options]
         return [*found, *(option.lower() for option in found)] if self._lower else found
 
-    def sentence_at(self, position: int) -> str:
-        """The sentence around a position; empty where there is none."""
+    def sentence_at(self, position: int) -> int | None:
+        """Which sentence a position lies in; None where it is in none."""
         index = bisect_right(self.sentences, (position, len(self.text))) - 1
-        start, end = self.sentences[index] if index >= 0 else (0, 0)
-        return self.text[start:end] if start <= position < end else ""
+        return index if index >= 0 and position < self.sentences[index][1] else None
 
     def _find_sentences(self) -> None:
         low, high = core(self.text)

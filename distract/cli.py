@@ -6,6 +6,7 @@ Exit codes: 0 fine, 1 the judge is too flippable, 2 wrong input, 3 inconclusive,
 
 from __future__ import annotations
 
+import errno
 import sys
 import traceback
 from collections.abc import Callable
@@ -58,7 +59,7 @@ def cli(context: click.Context) -> None:
 @click.option("--judge", default="smollm2-135m", show_default=True, help="Judge; `distract list` shows the forms.")
 @click.option("--data", default="tweakset", show_default=True, help="Built-in name, path, or FORMAT:PATH.")
 @click.option("--attack", "attacks", multiple=True, help="Attack; repeatable. Default: the distractors.")
-@click.option("--protocol", "protocols", multiple=True, help="Way of asking; repeatable. Default: pairwise, absolute.")
+@click.option("--protocol", "protocols", multiple=True, help="Way of asking; repeatable. Default: the basic ones.")
 @click.option("--measure", "measures", multiple=True, help="Measure, or fixed or flip; repeatable. Default: all.")
 @click.option("--generator", help="Who rewrites: recorded or rules. Default: recorded if the data have any.")
 @click.option("--limit", type=Limit(), default="8", show_default=True, help="Number of cases, drawn by --seed.")
@@ -128,7 +129,8 @@ def gate(run: Path, max_flip_rate: float, confidence: float, certify: bool, as_j
 
     loaded = runfolder.load(run)
     p = loaded.parameters
-    figures = metrics.figures(loaded.rows, loaded.rewrites, p["protocols"], p["attacks"])
+    whole = (loaded.rows, loaded.rewrites) if loaded.flaw is None else ((), ())
+    figures = metrics.figures(*whole, p["protocols"], p["attacks"])
     verdict = decide(figures, p["protocols"], frozenset(p["controls"]), max_flip_rate, confidence, loaded.flaw)
     if as_json:
         click.echo(json.dumps(verdict.document(), indent=1, sort_keys=True))
@@ -156,7 +158,7 @@ def report(run: Path, as_json: bool) -> None:
     elif as_json:
         p = loaded.parameters
         figures = metrics.figures(loaded.rows, loaded.rewrites, p["protocols"], p["attacks"])
-        click.echo(json.dumps(document(p, figures), sort_keys=True, ensure_ascii=False, indent=1))
+        click.echo(json.dumps(document(p, figures), sort_keys=True, indent=1))
     else:
         _print_run(loaded)
 
@@ -256,7 +258,9 @@ def main() -> None:
             # A bug of ours: shown whole, but never with Python's exit code 1, which a gate reads as a verdict.
             traceback.print_exc()
             _stop(f"this is a bug of distract: {type(error).__name__}: {error}", 4)
-        _stop(f"{error}; the same command resumes", 4)
+        # A path that cannot be is wrong input; a full disk is not.
+        named = error.errno in (errno.ENAMETOOLONG, errno.ENOTDIR, errno.EACCES, errno.EROFS, errno.EINVAL)
+        _stop(str(error), 2) if named else _stop(f"{error}; the same command resumes", 4)
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from distract import statistics
+from distract.errors import UsageError
 from distract.metrics import Figure, headline
 
 Decision = Literal["pass", "fail", "inconclusive"]
@@ -79,7 +80,14 @@ def decide(
         threshold: the largest flip rate to accept, 0 < threshold < 1.
         confidence: of each one-sided bound.
         flaw: why the run must not be relied on.
+
+    Raises:
+        UsageError: the threshold or the confidence is out of range.
     """
+    if not 1e-6 <= threshold < 1:
+        raise UsageError(f"--max-flip-rate {threshold:g}: expected a share between 0.000001 and 1, such as 0.10")
+    if not 0.5 <= confidence < 1:
+        raise UsageError(f"--confidence {confidence:g}: expected a share from 0.5 to below 1, such as 0.95")
     wanted = [
         f
         for f in figures

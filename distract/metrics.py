@@ -118,10 +118,12 @@ def figures(
         attacks: of the run, so that one without rows still shows n = 0.
     """
     by: dict[tuple[str, str], list[Row]] = defaultdict(list)
+    clusters: dict[str, str] = {}
     for row in rows:
         by[row.protocol, row.design].append(row)
+        clusters[row.case] = row.cluster
     designs = {design for _, design in by}
-    made = _rejections(rewrites, attacks)
+    made = _rejections(rewrites, attacks, clusters)
     for protocol in rules:
         fixed, flip = by[protocol, "fixed"], by[protocol, "flip"]
         made += _quality(protocol, [*fixed, *flip])
@@ -218,15 +220,15 @@ def _rate(figure: Figure, values: Sequence[float], clusters: Sequence[str]) -> F
     return replace(figure, value=k / n, low=low, high=high, k=k, n=n, effective_n=effective)
 
 
-def _rejections(rewrites: Iterable[Rewrite], attacks: Sequence[str]) -> list[Figure]:
+def _rejections(rewrites: Iterable[Rewrite], attacks: Sequence[str], clusters: Mapping[str, str]) -> list[Figure]:
     by: dict[str, list[Rewrite]] = {attack: [] for attack in attacks}
     for rewrite in rewrites:
-        by[rewrite.response.attack or ""].append(rewrite)
+        by.setdefault(rewrite.response.attack or "", []).append(rewrite)
     return [
         _rate(
             Figure("rejection_rate", None, None, attack),
             [float(not rewrite.accepted) for rewrite in made],
-            [rewrite.case for rewrite in made],
+            [clusters.get(rewrite.case, rewrite.case) for rewrite in made],
         )
         for attack, made in by.items()
     ]
@@ -236,8 +238,11 @@ def _quality(protocol: str, rows: Sequence[Row]) -> list[Figure]:
     """How well the judge could be read, by attack: invalid verdicts, order inconsistency, choice mass."""
     made = []
     for attack in sorted({row.attack for row in rows}):
-        judged = [row for row in rows if row.attack == attack and row.judgments]
-        excluded = sum(row.excluded is not None for row in rows if row.attack == attack)
+        here = [row for row in rows if row.attack == attack]
+        # The control that changes nothing has the baseline's name; where there is a baseline, that is what is meant.
+        here = [row for row in here if row.target is None] or here
+        judged = [row for row in here if row.judgments]
+        excluded = sum(row.excluded is not None for row in here)
         valid = [row for row in judged if outcome(row.judgments, None if _orders(row) else "score") is not None]
         invalid = len(judged) - len(valid)
         clusters = [row.cluster for row in valid]
@@ -296,7 +301,5 @@ def _difference(
     if not shared:
         return figure
     low, high = statistics.paired_difference(a, b, clusters, CONFIDENCE)
-    more = sum(x > y for x, y in zip(a, b, strict=True))
-    less = sum(x < y for x, y in zip(a, b, strict=True))
     value = (math.fsum(a) - math.fsum(b)) / len(shared)
-    return replace(figure, value=value, low=low, high=high, p_value=statistics.mcnemar(more, less))
+    return replace(figure, value=value, low=low, high=high, p_value=statistics.paired_p(a, b, clusters))

@@ -25,6 +25,19 @@ from distract.records import Judgment, Response, Rewrite, Row, Side
 DEFAULT = Path(".distract/runs")
 _RECORDED = ("distract", "numpy", "scipy", "torch", "transformers", "tokenizers", "gguf", "vllm", "openai")
 
+_READ: Mapping[str, type] = {
+    "judge": str,
+    "data": dict,
+    "limit": int,
+    "seed": int,
+    "attacks": list,
+    "controls": list,
+    "protocols": dict,
+    "generator": str,
+}
+_OURS = (".part", ".sqlite", ".sqlite-wal", ".sqlite-shm")
+"""What may lie in a folder that a run begins in: what a killed one left, and a store."""
+
 R = TypeVar("R")
 
 
@@ -37,7 +50,7 @@ class Loaded:
         rows: all whole rows.
         rewrites: all whole rewrites.
         flaw: why the run must not be relied on (unfinished, damaged); None when complete and intact.
-        summary: text of ``summary.json``, None while there is none.
+        summary: text of ``summary.json``, None for a run with a flaw.
     """
 
     path: Path
@@ -73,9 +86,11 @@ class Recorder:
         try:
             if self.resumed:
                 _check_same(path, parameters)
-            elif path.is_dir() and any(path.iterdir()):
+            elif path.is_dir() and any(not file.name.endswith(_OURS) for file in path.iterdir()):
                 raise UsageError(f"{path}: holds files and no run; name a new or empty folder with --out")
             path.mkdir(parents=True, exist_ok=True)
+            for left in path.glob("*.part"):
+                left.unlink()
             (path / "manifest.json").unlink(missing_ok=True)
             (path / "summary.json").unlink(missing_ok=True)
             _write(path / "run.json", {"parameters": parameters, "versions": _versions()})
@@ -137,30 +152,43 @@ def load(path: Path) -> Loaded:
     if not (path / "run.json").exists():
         raise DataError("is no run folder (it holds no run.json)", path=path)
     parameters = _json(path / "run.json").get("parameters")
-    if not isinstance(parameters, dict):
-        raise DataError("holds no parameters; run `distract attack` again", path=path / "run.json")
+    if not isinstance(parameters, dict) or not _whole(parameters):
+        raise DataError("does not hold the parameters of a run; run `distract attack` again", path=path / "run.json")
     rows, rows_cut = _records(path / "rows.jsonl", _row)
     rewrites, rewrites_cut = _records(path / "rewrites.jsonl", _rewrite)
-    summary = path / "summary.json"
+    flaw = _flaw(path, rows_cut or rewrites_cut)
     return Loaded(
         path=path,
         parameters=parameters,
         rows=tuple(rows),
         rewrites=tuple(rewrites),
-        flaw=_flaw(path, rows_cut or rewrites_cut),
-        summary=summary.read_text(encoding="utf-8") if summary.exists() else None,
+        flaw=flaw,
+        summary=None if flaw else (path / "summary.json").read_text(encoding="utf-8"),
     )
 
 
 def _flaw(path: Path, cut: bool) -> str | None:
     if not (path / "manifest.json").exists():
         return "the run is unfinished; the command that began it resumes it"
-    checksums = _json(path / "manifest.json").get("checksums")
+    try:
+        checksums = _json(path / "manifest.json").get("checksums")
+    except DataError as error:
+        return f"{error}; run it again"
     for name in _COVERED:
         recorded = checksums.get(name) if isinstance(checksums, dict) else None
         if not (path / name).exists() or recorded != _checksum(path / name):
             return f"{name} is not what the run wrote; run it again"
     return "a row is cut off; run it again" if cut else None
+
+
+def _whole(parameters: Mapping[str, Any]) -> bool:
+    """Whether everything is there that reports and gates read."""
+    return (
+        all(isinstance(parameters.get(name), kind) for name, kind in _READ.items())
+        and {"name", "cases"} <= parameters["data"].keys()
+        and all(isinstance(rules, list) for rules in parameters["protocols"].values())
+        and all(isinstance(name, str) for name in (*parameters["attacks"], *parameters["controls"]))
+    )
 
 
 def _check_same(path: Path, parameters: Mapping[str, Any]) -> None:
@@ -230,7 +258,8 @@ def _members(record: Any) -> dict[str, Any]:
 
 def _write(path: Path, value: Any) -> str:
     """Write JSON so that a reader sees the old file or the new one, never half of it."""
-    text = json.dumps(value, sort_keys=True, ensure_ascii=False, allow_nan=False, indent=1) + "\n"
+    # In ASCII, since it goes to terminals too and names in it are hostile text.
+    text = json.dumps(value, sort_keys=True, allow_nan=False, indent=1) + "\n"
     beside = path.with_name(f"{path.name}.{os.getpid()}.part")
     beside.write_text(text, encoding="utf-8", newline="\n")
     beside.replace(path)

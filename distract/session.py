@@ -120,6 +120,7 @@ def prepare(
         "designs": sorted(designs),
         "generator": writer.name,
         "controls": [attack.name for attack in chosen if attack.control],
+        "writing": writers.checksum(chosen),
         "prompts": {prompt.name: prompt.checksum for protocol in asked for prompt in protocol.prompts},
     }
     return Prepared(

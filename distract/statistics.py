@@ -10,9 +10,11 @@ import math
 from collections.abc import Hashable, Sequence
 
 import numpy as np
-from scipy.special import bdtr, betainc, betaincinv, ndtri, stdtrit
+from scipy.special import betainc, betaincinv, ndtri, stdtrit
 
 Interval = tuple[float, float]
+
+_ROUNDING = 1e-12
 
 
 def wilson(k: float, n: float, confidence: float = 0.95) -> Interval:
@@ -46,7 +48,7 @@ def effective_n(values: Sequence[float], clusters: Sequence[Hashable]) -> float:
     """How many independent trials clustered ones are worth (Korn and Graubard, 1998).
 
     Args:
-        values: outcomes in 0..1.
+        values: outcomes in 0..1, such as 0 or 1.
         clusters: the cluster of each; outcomes of one cluster may be dependent.
 
     Returns:
@@ -59,15 +61,16 @@ def effective_n(values: Sequence[float], clusters: Sequence[Hashable]) -> float:
     m = len(names)
     if m == n or n == 0:
         return float(n)
-    p = math.fsum(values) / n
-    variance = p * (1 - p)
-    if m < 2 or variance <= 0:
+    centre = math.fsum(values) / n
+    variance = math.fsum((value - centre) ** 2 for value in values) / n
+    # Sums of deviations are zero only up to rounding, hence no comparison with zero itself.
+    if m < 2 or variance <= _ROUNDING:
         return float(m)
     totals = dict.fromkeys(names, 0.0)
     for value, cluster in zip(values, clusters, strict=True):
-        totals[cluster] += value - p
+        totals[cluster] += value - centre
     between = m / (m - 1) * math.fsum(total * total for total in totals.values()) / n**2
-    if between <= 0:
+    if between <= _ROUNDING:
         return float(n)
     t_n, t_m = float(stdtrit(n - 1, 0.025)), float(stdtrit(m - 1, 0.025))
     return min(float(n), variance / between * (t_n / t_m) ** 2)
@@ -119,37 +122,36 @@ def paired_difference(
     n = len(first)
     if n == 0:
         raise ValueError("no pairs")
-    up = sum(a > b for a, b in zip(first, second, strict=True))
-    down = sum(a < b for a, b in zip(first, second, strict=True))
-    # The half-scaled difference lies in 0..1, which is what effective_n takes.
-    halves = [(1 + a - b) / 2 for a, b in zip(first, second, strict=True)]
-    shrink = min(_mean_effective_n(halves, clusters), n) / n
+    up, down, shrink = _discordant(first, second, clusters)
     m = n * shrink
     p, q = (up * shrink + 1) / (m + 2), (down * shrink + 1) / (m + 2)
     half = float(ndtri(0.5 + confidence / 2)) * math.sqrt((p + q - (p - q) ** 2) / (m + 2))
     return max(-1.0, p - q - half), min(1.0, p - q + half)
 
 
-def _mean_effective_n(values: Sequence[float], clusters: Sequence[Hashable]) -> float:
-    """Like ``effective_n`` for values that are not 0 or 1: their own variance is the reference."""
-    n, names = len(values), dict.fromkeys(clusters)
-    m = len(names)
-    if m == n:
-        return float(n)
-    centre = math.fsum(values) / n
-    variance = math.fsum((value - centre) ** 2 for value in values) / n
-    totals = dict.fromkeys(names, 0.0)
-    for value, cluster in zip(values, clusters, strict=True):
-        totals[cluster] += value - centre
-    between = math.fsum(total * total for total in totals.values()) / n**2
-    if variance <= 0 or between <= 0:
-        return float(m)
-    return min(float(n), variance / between)
+def mcnemar(only_first: float, only_second: float) -> float:
+    """Exact two-sided McNemar test: the p-value of the discordant counts under a fair coin.
+
+    Counts may be fractional (shrunk to an effective number); without any, the p-value is 1.
+    """
+    total, smaller = only_first + only_second, min(only_first, only_second)
+    return min(1.0, 2 * float(betainc(total - smaller, smaller + 1, 0.5))) if total > 0 else 1.0
 
 
-def mcnemar(only_first: int, only_second: int) -> float:
-    """Exact two-sided McNemar test: p-value of the discordant counts under a fair coin (1 when there are none)."""
-    return min(1.0, 2 * float(bdtr(min(only_first, only_second), only_first + only_second, 0.5)))
+def paired_p(first: Sequence[float], second: Sequence[float], clusters: Sequence[Hashable]) -> float:
+    """``mcnemar`` on paired outcomes 0 or 1, its counts shrunk by the dependence of units that share a cluster."""
+    up, down, shrink = _discordant(first, second, clusters)
+    return mcnemar(up * shrink, down * shrink)
+
+
+def _discordant(
+    first: Sequence[float], second: Sequence[float], clusters: Sequence[Hashable]
+) -> tuple[int, int, float]:
+    """Pairs where the first is more, pairs where it is less, and effective over actual number of pairs."""
+    pairs = list(zip(first, second, strict=True))
+    # The half-scaled difference lies in 0..1, which is what effective_n takes.
+    shrink = effective_n([(1 + a - b) / 2 for a, b in pairs], clusters) / len(pairs)
+    return sum(a > b for a, b in pairs), sum(a < b for a, b in pairs), shrink
 
 
 def p_above(k: float, n: float, threshold: float) -> float:

@@ -7,12 +7,14 @@ inspected for fidelity before it may be judged. It knows no attack by name.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from inspect import getsourcefile
+from pathlib import Path
 from types import MappingProxyType
 
-from distract import fidelity
+from distract import constraints, fidelity
 from distract.errors import PluginError, UnknownName
 from distract.plan import Attack, Plan
 from distract.records import Case, Response, Rewrite
@@ -110,6 +112,22 @@ def writer(name: str) -> Writer:
     if name not in WRITERS:
         raise UnknownName("generator", name, WRITERS)
     return WRITERS[name]
+
+
+def checksum(attacks: Sequence[Attack]) -> str:
+    """SHA-256 (hex) of the code that decides what is rewritten how and what is accepted.
+
+    A run is another one after that code changed, or an old result would be shown for a new rule.
+    """
+    files = {Path(str(module.__file__)) for module in (fidelity, constraints)}
+    for attack in attacks:
+        own = Path(getsourcefile(attack.rewrite) or __file__)
+        # The shared helpers of the folder count too where it is ours.
+        files.update(own.parent.glob("*.py") if attack.rewrite.__module__.startswith("distract.") else [own])
+    digest = hashlib.sha256()
+    for file in sorted(files, key=lambda path: path.name):
+        digest.update(file.read_bytes())
+    return digest.hexdigest()
 
 
 def has_recorded(case: Case, attack: Attack) -> bool:

@@ -10,8 +10,8 @@ from distract.prompts import Prompt, load
 from distract.records import Case, Message, Response
 
 CRITERION = (
-    "the better response follows the instruction precisely, doing no more and no less than was asked, and is "
-    "more helpful and more accurate."
+    "how precisely a response follows the instruction, doing no more and no less than was asked, and how helpful "
+    "and accurate it is."
 )
 
 

@@ -197,6 +197,8 @@ def test_a_damaged_run_never_passes_the_gate(run: Any, name: str, damage: str) -
         (("gate", ".", "--max-flip-rate", "0.1"), "holds no run.json"),
         (("gate", ".", "--max-flip-rate", "1.5"), "1.5"),
         (("gate", "."), "--max-flip-rate"),
+        (("attack", "--data", "x:" + "y" * 300), "x:yyy"),
+        (("attack", "--judge", "planted:fair", "--out", "y" * 300), "yyy"),
         (("report", "nowhere"), "nowhere: no such run folder"),
         (("report", "x\x1b[31m\ny"), r"x\x1b[31m y: no such run folder"),
     ],

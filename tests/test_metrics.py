@@ -44,6 +44,13 @@ def test_flips_are_counted_over_eligible_pairs_only() -> None:
     assert find(found, "invalid_rate", attack="f").k == 1
 
 
+def test_the_control_that_changes_nothing_is_not_taken_for_the_baseline() -> None:
+    rows = [row("c", [A, B]), row("c", [A, A], attack="none", target="b")]
+    rows.append(row("c", [A, A], design="fixed", attack="none", target="b"))
+    order = find(figures(rows, [], {"pairwise": ()}, ["none"]), "order_inconsistency", attack="none")
+    assert (order.k, order.n) == (1, 1)
+
+
 def test_each_rule_has_its_own_loser() -> None:
     before = scored((5.2, 5.1), (5, 6))  # by score b lost, by rating a lost
     rows = [

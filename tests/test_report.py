@@ -67,7 +67,7 @@ def test_a_sentence_says_what_happened_and_how_sure_it_is() -> None:
     rows = [row(f"c{i}", [A, A]) for i in range(4)]
     rows += [row(f"c{i}", [B, B] if i else [A, A], attack="f", target="b") for i in range(4)]
     text = " ".join(printed(rows, ["f"]).split())
-    assert "pairwise: 3 of 4 losing responses won after their rewrite, rewrite, under f (95% interval" in text
+    assert "pairwise: 3 of 4 losing responses won after their rewrite, under f (95% interval" in text
     assert "too few to be sure" in text
 
 

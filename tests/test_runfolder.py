@@ -13,7 +13,16 @@ from distract.errors import DataError, UsageError
 from distract.records import Response, Rewrite, Row
 from distract.runfolder import Recorder, default_path, load
 
-PARAMETERS: dict[str, Any] = {"judge": "j", "seed": 0, "attacks": ["f"], "protocols": {"absolute": ["score"]}}
+PARAMETERS: dict[str, Any] = {
+    "judge": "j",
+    "data": {"name": "d", "cases": 3},
+    "limit": 3,
+    "seed": 0,
+    "attacks": ["f"],
+    "controls": [],
+    "protocols": {"absolute": ["score"]},
+    "generator": "rules",
+}
 ROWS = [
     row("c1", [verdict("a"), verdict(None)]),
     row("c2", [scored((5.25, 4.0), (5, 4))], attack="f", target="b", protocol="absolute"),

@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 from distract.errors import DataError
 
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff]")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff]")
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 _NAMES = {dict: "an object", list: "a list", str: "text", int: "a whole number", bool: "true or false"}
 
@@ -132,7 +132,7 @@ def array(text: str, path: str) -> Iterator[Item]:
     Raises:
         DataError: the text is not a JSON array of objects.
     """
-    decoder = json.JSONDecoder(parse_constant=_constant)
+    decoder = json.JSONDecoder(parse_constant=_constant, object_pairs_hook=_object)
     space = re.compile(r"[ \t\r\n]*")
     position = _skip(space, text, 0)
     if not text.startswith("[", position):
@@ -145,7 +145,8 @@ def array(text: str, path: str) -> Iterator[Item]:
             value, end = decoder.raw_decode(text, position)
         except ValueError as error:
             at = getattr(error, "lineno", line)
-            raise DataError(f"item {number}: not valid JSON ({_plain(error)})", path=path, line=at) from error
+            cut = "; the file may be truncated" if getattr(error, "pos", 0) >= len(text.rstrip()) - 1 else ""
+            raise DataError(f"item {number}: not valid JSON ({_plain(error)}){cut}", path=path, line=at) from error
         except RecursionError as error:
             raise DataError(f"item {number}: nested too deeply", path=path, line=line) from error
         if not isinstance(value, dict):
@@ -154,6 +155,9 @@ def array(text: str, path: str) -> Iterator[Item]:
         position = _skip(space, text, end)
         if text.startswith(",", position):
             position = _skip(space, text, position + 1)
+            if text.startswith("]", position):
+                at = line + text.count("\n", counted, position)
+                raise DataError("a comma after the last item", path=path, line=at)
         elif not text.startswith("]", position):
             at = line + text.count("\n", counted, position)
             raise DataError("expected ',' or ']' after an item; is it truncated?", path=path, line=at)
@@ -169,7 +173,7 @@ def _skip(space: re.Pattern[str], text: str, position: int) -> int:
 
 def _decode(line: str) -> object:
     try:
-        return json.loads(line, parse_constant=_constant)
+        return json.loads(line, parse_constant=_constant, object_pairs_hook=_object)
     except json.JSONDecodeError as error:
         raise ValueError(_plain(error)) from error
     except RecursionError as error:
@@ -180,6 +184,15 @@ def _plain(error: ValueError) -> str:
     if isinstance(error, json.JSONDecodeError):
         return f"{error.msg} at column {error.colno}"
     return str(error)
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object whose fields are there once: of two, the reader of a file sees the first and JSON takes the last."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise ValueError(f"field {next(name for name in names if names.count(name) > 1)!r} is there twice")
+    return found
 
 
 def _constant(name: str) -> NoReturn:

@@ -35,7 +35,7 @@ def run_report(
     of = f" of {data['cases']}" if data["cases"] != parameters["limit"] else ""
     yield Text(
         f"judge {line(parameters['judge'])} · data {line(data['name'])}, {cases}{of}, seed {parameters['seed']} · "
-        f"rewrites: {parameters['generator']}",
+        f"rewrites: {line(parameters['generator'])}",
         style="bold",
     )
     rules: Mapping[str, Sequence[str]] = parameters["protocols"]
@@ -72,7 +72,7 @@ def gate_report(verdict: Verdict) -> Iterable[RenderableType]:
         yield table
     bound = f"threshold {percent(verdict.threshold)}%, one-sided {percent(verdict.confidence)}% bounds"
     decision = Text(verdict.decision.upper(), style=f"bold {_COLOURS[verdict.decision]}")
-    yield decision + Text(f": {verdict.reason} ({bound})", style="default")
+    yield decision + Text(f": {line(verdict.reason)} ({bound})", style="default")
 
 
 def show(parts: Iterable[RenderableType], console: Console | None = None) -> None:
