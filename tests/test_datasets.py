@@ -61,7 +61,6 @@ X = {"author": "x", "text": "t"}
         (with_(responses=[]), 1, "at least one response"),
         (with_(colour="red"), 1, "field 'colour': unknown field"),
         (with_(preferred="z"), 1, "field 'preferred': 'z' is neither 'tie' nor an author"),
-        (with_(preferred=None), 1, "field 'preferred': expected text, found null"),
         (with_(id="../../etc/passwd"), 1, "field 'id': looks like a path"),
         (with_(id="a/../b"), 1, "field 'id': looks like a path"),
         (with_(id="a\x1b[31m"), 1, "field 'id': holds control characters"),
@@ -81,7 +80,7 @@ X = {"author": "x", "text": "t"}
         (responses({**X, "attack": "f"}), 1, "at least one response without an attack"),
         (responses({**X, "severity": 4}), 1, "field 'responses[0].severity': expected 1, 2 or 3"),
         (responses({**X, "severity": True}), 1, "field 'responses[0].severity': expected 1, 2 or 3"),
-        (responses({**X, "severity": None}), 1, "field 'responses[0].severity': expected 1, 2 or 3, found null"),
+        (responses({**X, "severity": "1"}), 1, "field 'responses[0].severity': expected 1, 2 or 3, found "),
         (responses({**X, "text": ["a", "b"]}), 1, "has 2 turns, the prompt has 1"),
         (responses({**X, "author": "tie"}), 1, "'tie' is what a label says"),
         (with_(constraints=[{"kind": "punctuation:no_coma"}]), 1, "no_comma"),
@@ -143,6 +142,15 @@ def test_native_fields_arrive(tmp_path: Path) -> None:
         assert first.responses[1].severity == 1
         assert first.constraints[0].kind == "punctuation:no_comma"
         assert (second.prompt, second.responses[0].turns) == (("First?", "Second?"), ("One.", ""))
+
+
+def test_null_in_an_optional_field_is_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "cases.jsonl"
+    nothing = dict.fromkeys(("preferred", "criterion", "constraints", "source"))
+    path.write_text(with_(**nothing, responses=[{**X, "attack": None, "severity": None}]))
+    (case,) = load(str(path)).cases
+    assert (case.preferred, case.criterion, case.constraints, case.source) == (None, None, (), None)
+    assert (case.responses[0].attack, case.responses[0].severity) == (None, None)
 
 
 def test_a_byte_order_mark_and_windows_line_ends_are_fine(tmp_path: Path) -> None:

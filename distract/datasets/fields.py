@@ -70,7 +70,11 @@ class Item:
 
     def optional_name(self, field: str) -> str | None:
         """Like ``name``, None where the field is absent."""
-        return self.name(field) if field in self.value else None
+        return self.name(field) if self.has(field) else None
+
+    def has(self, field: str) -> bool:
+        """Whether an optional field says anything; exports often write null for nothing."""
+        return self.value.get(field) is not None
 
     def turns(self, field: str, *, empty: bool = False) -> tuple[str, ...]:
         """A text or a list of texts, as turns."""

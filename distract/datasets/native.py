@@ -55,8 +55,8 @@ def _case(item: Item) -> Case:
     authors = {author for author, severity in originals if severity is None}
     if preferred not in authors | {None, "tie"}:
         item.fail(f"{preferred!r} is neither 'tie' nor an author ({', '.join(sorted(authors))})", "preferred")
-    criterion = item.text("criterion") if "criterion" in item.value else None
-    constraints = tuple(map(_constraint, item.items("constraints"))) if "constraints" in item.value else ()
+    criterion = item.text("criterion") if item.has("criterion") else None
+    constraints = tuple(map(_constraint, item.items("constraints"))) if item.has("constraints") else ()
     return Case(name, prompt, responses, preferred, criterion, constraints, item.optional_name("source"))
 
 
@@ -68,7 +68,7 @@ def _response(item: Item, turns: int) -> Response:
     if len(text) != turns:
         item.fail(f"has {len(text)} turns, the prompt has {turns}", "text")
     severity = item.value.get("severity")
-    if "severity" in item.value and (type(severity) is not int or not 1 <= severity <= 3):
+    if severity is not None and (type(severity) is not int or not 1 <= severity <= 3):
         item.fail(f"expected 1, 2 or 3, found {json.dumps(severity)}", "severity")
     return Response(author, text, item.optional_name("attack"), severity)
 
