@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from distract.errors import DistractError
+from distract.errors import DataError, DistractError
 
 if TYPE_CHECKING:
     from distract.runfolder import Loaded
@@ -192,8 +192,11 @@ def _finished(prepared: Prepared) -> Loaded | None:
 
     if not (prepared.out / "manifest.json").exists():
         return None
-    loaded = runfolder.load(prepared.out)
-    if loaded.flaw or loaded.summary is None or loaded.parameters != prepared.parameters:
+    try:
+        loaded = runfolder.load(prepared.out)
+    except DataError:
+        return None  # damaged: it is begun anew, from the stored replies
+    if loaded.flaw or loaded.parameters != prepared.parameters:
         return None
     click.echo(f"this run is complete in {_safe(str(prepared.out))}: no call is made", err=True)
     return loaded
@@ -209,7 +212,7 @@ def _judge(prepared: Prepared, path: Path | None) -> Loaded:
         for line in plan_lines(prepared, estimate, stored=len(replies)):
             click.echo(line, err=True)
         tally = Tally()
-        with Progress(total=sum(estimate.requests.values()), cases=len(prepared.cases)) as progress:
+        with Progress(total=sum(estimate.requests.values())) as progress:
             loaded = session.run(prepared, replies, tally, progress.update)
     click.echo(f"replies: {tally.stored} were stored, {tally.made} made", err=True)
     return loaded

@@ -79,15 +79,11 @@ class Recorder:
 
     def __init__(self, path: Path, parameters: Mapping[str, Any]) -> None:
         self.path = path
-        self.resumed = (path / "run.json").exists()
         self._rows: IO[str] | None = None
         self._rewrites: IO[str] | None = None
         self._counts = {"rows": 0, "rewrites": 0}
+        check(path, parameters)
         try:
-            if self.resumed:
-                _check_same(path, parameters)
-            elif path.is_dir() and any(not file.name.endswith(_OURS) for file in path.iterdir()):
-                raise UsageError(f"{path}: holds files and no run; name a new or empty folder with --out")
             path.mkdir(parents=True, exist_ok=True)
             for left in path.glob("*.part"):
                 left.unlink()
@@ -189,6 +185,21 @@ def _whole(parameters: Mapping[str, Any]) -> bool:
         and all(isinstance(rules, list) for rules in parameters["protocols"].values())
         and all(isinstance(name, str) for name in (*parameters["attacks"], *parameters["controls"]))
     )
+
+
+def check(path: Path, parameters: Mapping[str, Any]) -> None:
+    """See that a folder is free for a run, or holds this very one.
+
+    Raises:
+        UsageError: it belongs to a different run, holds other files, or cannot be looked into.
+    """
+    try:
+        if (path / "run.json").exists():
+            _check_same(path, parameters)
+        elif path.is_dir() and any(not file.name.endswith(_OURS) for file in path.iterdir()):
+            raise UsageError(f"{path}: holds files and no run; name a new or empty folder with --out")
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be a run folder ({error.strerror}); name another with --out") from error
 
 
 def _check_same(path: Path, parameters: Mapping[str, Any]) -> None:

@@ -7,6 +7,7 @@ before anything is paid for. It knows no plug-in by name and prints nothing.
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -123,13 +124,15 @@ def prepare(
         "writing": writers.checksum(chosen),
         "prompts": {prompt.name: prompt.checksum for protocol in asked for prompt in protocol.prompts},
     }
+    out = out or runfolder.default_path(parameters)
+    runfolder.check(out, parameters)
     return Prepared(
         judge=judge,
         backend=backend,
         cases=cases,
         audit=audit.Audit(judge, asked, chosen, writer, frozenset(designs), seed),
         parameters=parameters,
-        out=out or runfolder.default_path(parameters),
+        out=out,
         notes=notes,
     )
 
@@ -161,7 +164,7 @@ def estimate(prepared: Prepared, sample: int = 12) -> Estimate:
 
 
 def run(
-    prepared: Prepared, store: Store, tally: Tally, progress: Callable[[Tally, int], None] | None = None
+    prepared: Prepared, store: Store, tally: Tally, progress: Callable[[Tally], None] | None = None
 ) -> runfolder.Loaded:
     """Judge everything and write the run folder.
 
@@ -169,7 +172,7 @@ def run(
         prepared: what to run.
         store: of the judge's replies.
         tally: counts what is used.
-        progress: called with the tally and the number of finished cases.
+        progress: called after every batch of replies.
 
     Returns:
         The finished run, as ``runfolder.load`` would read it back.
@@ -178,18 +181,17 @@ def run(
         BackendError: the judge failed; the run can be resumed.
         UsageError: the folder belongs to a different run.
     """
-    rows, rewrites, done = [], [], 0
+    rows, rewrites, begin = [], [], time.time()
     with runfolder.Recorder(prepared.out, prepared.parameters) as recorder:
         plans = (audit.audit(case, prepared.audit) for case in prepared.cases)
-        watch = None if progress is None else lambda tally: progress(tally, done)
-        for audited in execute(plans, prepared.backend, store, tally=tally, progress=watch):
+        for audited in execute(plans, prepared.backend, store, tally=tally, progress=progress):
             recorder.add(audited.rows, audited.rewrites)
             rows += audited.rows
             rewrites += audited.rewrites
-            done += 1
         rules = prepared.parameters["protocols"]
         found = metrics.figures(rows, rewrites, rules, prepared.parameters["attacks"])
-        numbers = {"replies": {"stored": tally.stored, "made": tally.made}}
+        times = {"began": round(begin, 3), "seconds": round(time.time() - begin, 3)}
+        numbers = {"replies": {"stored": tally.stored, "made": tally.made}, "times": times}
         text = recorder.finish(document(prepared.parameters, found), numbers)
     return runfolder.Loaded(prepared.out, prepared.parameters, tuple(rows), tuple(rewrites), None, text)
 

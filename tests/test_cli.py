@@ -241,10 +241,22 @@ def test_an_output_folder_of_a_different_run_is_refused(run: Any) -> None:
     before = Path("r/rows.jsonl").read_bytes()
     for change in (("--seed", "5"), ("--limit", "1"), ("--attack", "null"), ("--protocol", "pairwise")):
         ran = run(*base, *change)
-        assert (ran.code, "belongs to a different run" in ran.err) == (2, True)
+        assert (ran.code, "belongs to a different run" in ran.err, ran.err.count("\n")) == (2, True, 1)
     write("d.jsonl", pair("c1"), pair("c3"))
     assert run(*base).code == 2
     assert Path("r/rows.jsonl").read_bytes() == before
+
+
+@pytest.mark.parametrize("damage", ["", '{"case": 1}\n', "half a ro"])
+def test_the_same_command_repairs_a_damaged_run(run: Any, damage: str) -> None:
+    base = ("attack", "--judge", "planted:fair", *PLANTED, "--out", "r")
+    assert run(*base).code == 0
+    whole = Path("r/rows.jsonl").read_bytes()
+    Path("r/rows.jsonl").write_text(damage)
+    again = run(*base)
+    assert (again.code, ", 0 made" in again.err) == (0, True)
+    assert Path("r/rows.jsonl").read_bytes() == whole
+    assert json.loads(Path("r/manifest.json").read_text())["times"]["seconds"] >= 0
 
 
 def test_rewrites_of_the_data_are_used_unless_there_are_none(run: Any) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from builders import case, request
+from builders import case, drive, request
 
 from distract.backends.scripted import PLANTED, planted
 from distract.errors import UnknownName, UsageError
@@ -34,6 +34,12 @@ def prefers(spec: str, protocol: str, a: Response, b: Response, name: str = "c")
 
 @pytest.mark.parametrize("protocol", protocols())
 class TestEveryProtocol:
+    def test_it_makes_the_calls_that_it_states(self, protocol: str) -> None:
+        plan = protocols()[protocol].compare(Comparison(case(), SHORT, LONG))
+        backend = planted("fair")
+        _, rounds = drive(plan, lambda r: next(backend.reply([r], frozenset({0})))[0][1])
+        assert sum(map(len, rounds)) == protocols()[protocol].calls
+
     def test_longer(self, protocol: str) -> None:
         assert prefers("longer", protocol, SHORT, LONG) == "b"
         assert prefers("longer", protocol, REWRITE, LONG) == "a"

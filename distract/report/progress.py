@@ -43,12 +43,11 @@ class Progress:
     """A context that shows how far a run is.
 
     Args:
-        total: requests at most.
-        cases: to finish.
+        total: requests expected.
     """
 
-    def __init__(self, total: int, cases: int) -> None:
-        self._total, self._cases = total, cases
+    def __init__(self, total: int) -> None:
+        self._total = total
         self._begin = self._said = time.monotonic()
         self._bar: rich_progress.Progress | None = None
         if sys.stderr.isatty():
@@ -73,7 +72,7 @@ class Progress:
         if self._bar:
             self._bar.stop()
 
-    def update(self, tally: Tally, done: int) -> None:
+    def update(self, tally: Tally) -> None:
         """Show the state after a batch of replies."""
         now = time.monotonic()
         rate = f"{tally.made / max(now - self._begin, 1e-3):.1f}/s"
