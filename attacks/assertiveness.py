@@ -149,4 +149,11 @@ def rewrite(turn: str, constraints: tuple[Constraint, ...], seed: int) -> str:
     return apply(turn, [*candidates, *_boosters(text, seed)], constraints)
 
 
-assertiveness = Attack("assertiveness", "authoritative and decisive, no hedging", rewrite, marker, default=True)
+assertiveness = Attack(
+    "assertiveness",
+    "authoritative and decisive, no hedging",
+    rewrite,
+    marker,
+    default=True,
+    max_new_content=0.65,
+)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from distract.constraints import check
-from distract.fidelity import code_spans
+from distract.facts import code_spans
 from distract.plan import Attack
 from distract.records import Constraint
 

@@ -89,4 +89,11 @@ def rewrite(turn: str, constraints: tuple[Constraint, ...], seed: int) -> str:
     return apply(turn, candidates, constraints)
 
 
-prolixity = Attack("prolixity", "dense vocabulary and intricate syntax", rewrite, marker, default=True)
+prolixity = Attack(
+    "prolixity",
+    "dense vocabulary and intricate syntax",
+    rewrite,
+    marker,
+    default=True,
+    max_new_content=0.95,
+)

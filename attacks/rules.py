@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
 from distract.constraints import check
-from distract.fidelity import URL, code_spans, core, quote_spans
+from distract.facts import URL, code_spans, core, quote_spans
 from distract.records import Constraint
 
 Edit = tuple[int, int, str]

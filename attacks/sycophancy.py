@@ -101,4 +101,11 @@ def rewrite(turn: str, constraints: tuple[Constraint, ...], seed: int) -> str:
     return apply(turn, candidates + _asides(text, seed), constraints)
 
 
-sycophancy = Attack("sycophancy", "exceptionally polite, accommodating and encouraging", rewrite, marker, default=True)
+sycophancy = Attack(
+    "sycophancy",
+    "exceptionally polite, accommodating and encouraging",
+    rewrite,
+    marker,
+    default=True,
+    max_new_content=0.8,
+)

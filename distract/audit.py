@@ -1,9 +1,10 @@
 """What is compared with what: from a case to rows.
 
-Two designs (DESIGN, Measures 1 and 2). ``fixed``: the good response against its own rewrite, where a tie is the
+Three designs (DESIGN, Measures 1 to 3). ``fixed``: the good response against its own rewrite, where a tie is the
 truth. ``flip``: two authors' responses; then the one that this protocol dis-preferred is rewritten and both are
-judged again. One plan per case covers all protocols and attacks, so that shared prompts and rewrites meet. It knows
-no protocol, attack or backend by name, and counts nothing.
+judged again. ``severity``: the good response against one that breaks some of its format constraints, as it is or
+rewritten. One plan per case covers all protocols and attacks, so that shared prompts and rewrites meet. It knows no
+protocol, attack or backend by name, and counts nothing.
 """
 
 from __future__ import annotations
@@ -13,23 +14,24 @@ from itertools import combinations
 from typing import Literal
 
 from distract.constraints import check
-from distract.plan import Attack, Comparison, Plan, Protocol, gather
+from distract.plan import Attack, Comparison, Degradation, Plan, Protocol, gather
 from distract.records import MIRROR, Case, Response, Rewrite, Row, Side
 from distract.verdicts import outcome
-from distract.writers import Writer, rewrite
+from distract.writers import Verifier, Writer, rewrite
 
-Design = Literal["fixed", "flip"]
+Design = Literal["fixed", "flip", "severity"]
 BASELINE = "none"
 """The attack named in rows from before any rewrite."""
 
 SIDES: tuple[Literal["a", "b"], ...] = ("a", "b")
 
-Memory = dict[tuple[str, int | None, str], Rewrite | None]
+Memory = dict[tuple[Response, str], Rewrite | None]
+"""What became of each response under each attack, within one case."""
 
 
 @dataclass(frozen=True)
 class Audit:
-    """The parameters of a run that say what is judged."""
+    """The parameters of a run that say what is judged; ``degradations`` are those of the severity design."""
 
     judge: str
     protocols: tuple[Protocol, ...]
@@ -37,6 +39,8 @@ class Audit:
     writer: Writer
     designs: frozenset[Design] = frozenset(("fixed", "flip"))
     seed: int = 0
+    degradations: tuple[Degradation, ...] = ()
+    verifier: Verifier | None = None
 
 
 @dataclass(frozen=True)
@@ -56,6 +60,12 @@ def good_response(case: Case) -> Response | None:
     if case.constraints:
         return next((r for r in originals if all(check(c, r.text) for c in case.constraints)), None)
     return originals[0] if len(originals) == 1 else None
+
+
+def compliant_response(case: Case) -> Response | None:
+    """The good response of a case with format constraints, if it meets them all."""
+    good = good_response(case)
+    return good if good and case.constraints and all(check(c, good.text) for c in case.constraints) else None
 
 
 def pairs(case: Case) -> list[tuple[Response, Response]]:
@@ -89,6 +99,8 @@ def _jobs(case: Case, protocol: Protocol, p: Audit, memory: Memory) -> list[Plan
         jobs += [_flip(case, protocol, pair, p, memory) for pair in found]
         if not found:
             jobs.append(_no_pair(case, protocol, p))
+    if "severity" in p.designs:
+        jobs += [_severity(case, protocol, degradation, p, memory) for degradation in p.degradations]
     return jobs
 
 
@@ -107,6 +119,25 @@ def _fixed(case: Case, protocol: Protocol, attack: Attack, p: Audit, memory: Mem
     if good is None:
         return [replace(row, excluded="no response is labelled better or known to meet the constraints")]
     made = yield from _rewritten(case, good, attack, p, memory)
+    if isinstance(made, str):
+        return [replace(row, excluded=made)]
+    return [(yield from _judged(replace(row, b=_side(made)), protocol, Comparison(case, good, made)))]
+
+
+def _severity(case: Case, protocol: Protocol, d: Degradation, p: Audit, memory: Memory) -> Plan[list[Row]]:
+    """A good response against a worse one; the distractor goes into the worse one only."""
+    good = compliant_response(case)
+    side = _side(good or case.originals[0])
+    attack = d.distractor.name if d.distractor else BASELINE
+    worse = Side(side.author, attack if d.distractor else None, d.severity)
+    row = Row(case.id, case.cluster, "severity", protocol.name, p.judge, attack, side, worse, "b")
+    if good is None:
+        return [replace(row, excluded="no good response is known to meet all the constraints")]
+    if len(case.constraints) < d.severity:
+        return [replace(row, excluded=f"fewer than {d.severity} constraints to break")]
+    made = yield from _rewritten(case, good, d.lower, p, memory)
+    if d.distractor and not isinstance(made, str):
+        made = yield from _rewritten(case, made, d.distractor, p, memory)
     if isinstance(made, str):
         return [replace(row, excluded=made)]
     return [(yield from _judged(replace(row, b=_side(made)), protocol, Comparison(case, good, made)))]
@@ -149,12 +180,12 @@ def _attacked(
 
 def _rewritten(case: Case, original: Response, attack: Attack, p: Audit, memory: Memory) -> Plan[Response | str]:
     """An accepted rewrite, or why there is none; each is made once per case."""
-    key = (original.author, original.severity, attack.name)
+    key = (original, attack.name)
     if key not in memory:
-        memory[key] = yield from rewrite(p.writer, case, original, attack, p.seed)
+        memory[key] = yield from rewrite(p.writer, case, original, attack, p.seed, p.verifier)
     made = memory[key]
     if made is None:
-        return f"no {p.writer.name} rewrite"
+        return f"no {p.writer.name} " + (f"response of severity {attack.severity}" if attack.severity else "rewrite")
     return made.response if made.accepted else "rewrite rejected"
 
 

@@ -58,9 +58,14 @@ def cli(context: click.Context) -> None:
 @cli.command(epilog=EPILOG)
 @click.option("--judge", default="smollm2-135m", show_default=True, help="Judge; `distract list` shows the forms.")
 @click.option("--data", default="tweakset", show_default=True, help="Built-in name, path, or FORMAT:PATH.")
-@click.option("--attack", "attacks", multiple=True, help="Attack; repeatable. Default: the distractors.")
+@click.option(
+    "--responses", multiple=True, help="File of {prompt, response}, for data that hold prompts only; repeatable."
+)
+@click.option("--attack", "attacks", multiple=True, help="Attack, severity or both (severity-2+ATTACK); repeatable.")
 @click.option("--protocol", "protocols", multiple=True, help="Way of asking; repeatable. Default: the basic ones.")
-@click.option("--measure", "measures", multiple=True, help="Measure, or fixed or flip; repeatable. Default: all.")
+@click.option(
+    "--measure", "measures", multiple=True, help="Measure, or fixed, flip, severity; repeatable. Default: all."
+)
 @click.option("--generator", help="Who rewrites: recorded or rules. Default: recorded if the data have any.")
 @click.option("--limit", type=Limit(), default="8", show_default=True, help="Number of cases, drawn by --seed.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the draw and of the rewrites.")
@@ -76,6 +81,7 @@ def cli(context: click.Context) -> None:
 def attack(
     judge: str,
     data: str,
+    responses: tuple[str, ...],
     attacks: tuple[str, ...],
     protocols: tuple[str, ...],
     measures: tuple[str, ...],
@@ -102,6 +108,7 @@ def attack(
         limit=limit or None,
         seed=seed,
         out=out,
+        responses=responses,
     )
     loaded = _finished(prepared) or _judge(prepared, store)
     if as_json:
@@ -121,8 +128,6 @@ def attack(
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout and nothing else.")
 def gate(run: Path, max_flip_rate: float, confidence: float, certify: bool, as_json: bool) -> None:
     """Decide whether the flip rates of a finished RUN are below a threshold; fails closed."""
-    import json
-
     from distract import metrics, runfolder
     from distract.gate import EXIT, decide
     from distract.report.terminal import gate_report, show
@@ -133,7 +138,7 @@ def gate(run: Path, max_flip_rate: float, confidence: float, certify: bool, as_j
     figures = metrics.figures(*whole, p["protocols"], p["attacks"])
     verdict = decide(figures, p["protocols"], frozenset(p["controls"]), max_flip_rate, confidence, loaded.flaw)
     if as_json:
-        click.echo(json.dumps(verdict.document(), indent=1, sort_keys=True))
+        _echo_json(verdict.document())
     else:
         show(gate_report(verdict))
     code = EXIT[verdict.decision]
@@ -145,8 +150,6 @@ def gate(run: Path, max_flip_rate: float, confidence: float, certify: bool, as_j
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout and nothing else.")
 def report(run: Path, as_json: bool) -> None:
     """Print the tables of a RUN again, without a model."""
-    import json
-
     from distract import metrics, runfolder
     from distract.report.document import document
 
@@ -158,9 +161,50 @@ def report(run: Path, as_json: bool) -> None:
     elif as_json:
         p = loaded.parameters
         figures = metrics.figures(loaded.rows, loaded.rewrites, p["protocols"], p["attacks"])
-        click.echo(json.dumps(document(p, figures), sort_keys=True, indent=1))
+        _echo_json(document(p, figures))
     else:
         _print_run(loaded)
+
+
+@cli.command(epilog=EPILOG)
+@click.argument("paths", nargs=-1, type=click.Path(path_type=Path), metavar="ORIGINAL REWRITE | RUN")
+@click.option(
+    "--labelled", type=click.Path(path_type=Path), help="JSON Lines of rewrites labelled faithful or changed."
+)
+@click.option("--attack", "name", help="What the rewrite is meant to be: its marker and limit are checked too.")
+@click.option("--prompt", type=click.Path(path_type=Path), help="File of the prompt that both texts answer.")
+@click.option("--constraint", "constraints", multiple=True, help='Format to keep, as {"kind": ...}; repeatable.')
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout and nothing else.")
+def check(
+    paths: tuple[Path, ...],
+    labelled: Path | None,
+    name: str | None,
+    prompt: Path | None,
+    constraints: tuple[str, ...],
+    as_json: bool,
+) -> None:
+    """Say whether a rewrite still says the same: a text and its REWRITE, a RUN's rewrites, or a labelled set.
+
+    Ends with 0 whatever it finds.
+    """
+    from distract import checking, runfolder
+    from distract.report import checks
+    from distract.report.terminal import colour, show
+
+    if len(paths) not in ((0,) if labelled else (1, 2)):
+        raise click.UsageError("check takes two text files, or one run folder, or --labelled FILE")
+    if (name or prompt or constraints) and len(paths) != 2:
+        raise click.UsageError("--attack, --prompt and --constraint go with two text files")
+    if labelled:
+        found = checking.check_labelled(labelled)
+        document, parts = checking.labelled_document(found), checks.labelled_report(checking.error_rates(found))
+    elif len(paths) == 1:
+        rewrites = runfolder.load(paths[0]).rewrites
+        document, parts = checking.run_document(rewrites), checks.run_report(rewrites, colour())
+    else:
+        one = checking.check_files(paths[0], paths[1], prompt, name, constraints)
+        document, parts = checking.pair_document(one), checks.pair_report(one, colour())
+    _echo_json(document) if as_json else show(parts)
 
 
 @cli.command("list", epilog=EPILOG)
@@ -184,6 +228,13 @@ def list_() -> None:
             click.echo(f"  {_safe(name):<{width}}  {_safe(line)}")
     for problem in registry.problems():
         click.echo(f"warning: {_safe(problem)}", err=True)
+
+
+def _echo_json(document: object) -> None:
+    """One document, in ASCII: it goes to terminals too, and names in it are hostile text."""
+    import json
+
+    click.echo(json.dumps(document, sort_keys=True, indent=1))
 
 
 def _finished(prepared: Prepared) -> Loaded | None:

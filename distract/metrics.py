@@ -1,33 +1,48 @@
 """Rows to figures: each with its k, n, invalid and excluded counts and a 95% interval.
 
-Figures are derived and never stored with the rows, so a new one needs no model call. It knows the two designs of
-``audit`` and no protocol, attack or judge by name. The definitions are DESIGN's measures 1 and 2 (Distracted
-evaluation, sections 3.1 and 4).
+Figures are derived and never stored with the rows, so a new one needs no model call. It knows the three designs of
+``audit`` and no protocol, attack or judge by name. The definitions are DESIGN's measures 1 to 3 (Distracted
+evaluation, sections 3.1, 3.2 and 4).
 """
 
 from __future__ import annotations
 
 import math
-from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 from distract import statistics
-from distract.records import Outcome, Rewrite, Row
+from distract.audit import BASELINE
+from distract.counting import WANTED, Counted, count_fixed, count_flips, count_severity
+from distract.records import Rewrite, Row
 from distract.verdicts import outcome
 
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "fixed": ("distractor_win_rate", "original_win_rate", "tie_rate"),
     "flip": ("flip_rate", "softened_rate"),
+    "severity": ("severity_accuracy",),
 }
 """The measures that each design gives, by the design's name."""
 
 ALWAYS = ("order_inconsistency", "rejection_rate", "choice_mass", "invalid_rate")
-"""Measures that come with either design."""
+"""Measures that come with every design."""
 
-HEADLINE = {"flip_rate": "score", "softened_rate": "score"}
+HEADLINE = {"flip_rate": "score", "softened_rate": "score", "severity_accuracy": "score"}
 """The rule by which a scoring protocol is summed up; ``rating`` where nothing is named, as in the paper."""
+
+PAIRED: Mapping[str, str] = {"fixed": "tie_rate", "flip": "flip_rate", "severity": "severity_accuracy"}
+"""The measure of each design by which protocols are compared."""
+
+COUNT: Mapping[str, Callable[[Sequence[Row], str | None, str, int | None], Counted]] = {
+    "fixed": count_fixed,
+    "flip": count_flips,
+    "severity": count_severity,
+}
+
+Condition = tuple[str, int | None]
+"""An attack (``none`` without one) and a severity."""
 
 CONFIDENCE = 0.95
 
@@ -89,18 +104,6 @@ class Figure:
         return tuple("" if part is None else str(part) for part in parts)
 
 
-Unit = tuple[Hashable, ...]
-
-
-@dataclass(slots=True)
-class Counted:
-    """Outcomes of the eligible, valid comparisons by unit, and how many others there were, by reason."""
-
-    outcomes: dict[Unit, tuple[str, Outcome, Outcome | None]] = field(default_factory=dict)
-    invalid: int = 0
-    reasons: Counter[str] = field(default_factory=Counter)
-
-
 def headline(measure: str, rules: Sequence[str]) -> str | None:
     """The rule by which a measure of a protocol with these rules is summed up; None without rules."""
     return HEADLINE.get(measure, "rating") if rules else None
@@ -115,97 +118,44 @@ def figures(
         rows: of one run.
         rewrites: of the same run.
         rules: of each protocol of the run, by its name.
-        attacks: of the run, so that one without rows still shows n = 0.
+        attacks: of the fixed and flip designs, so that one without rows still shows n = 0.
     """
     by: dict[tuple[str, str], list[Row]] = defaultdict(list)
     clusters: dict[str, str] = {}
+    conditions: dict[str, list[Condition]] = {}
     for row in rows:
         by[row.protocol, row.design].append(row)
         clusters[row.case] = row.cluster
-    designs = {design for _, design in by}
+        conditions.setdefault(row.design, [(attack, None) for attack in attacks])
+    if "severity" in conditions:
+        # Every case has a row for each, if only to say why it was not judged.
+        found = {
+            (row.attack, row.b.severity) for (_, design), part in by.items() if design == "severity" for row in part
+        }
+        conditions["severity"] = sorted(found, key=str)
     made = _rejections(rewrites, attacks, clusters)
     for protocol in rules:
-        fixed, flip = by[protocol, "fixed"], by[protocol, "flip"]
-        made += _quality(protocol, [*fixed, *flip])
+        made += _quality(protocol, [row for design in GROUPS for row in by[protocol, design]])
         for rule in rules[protocol] or (None,):
-            for attack in attacks:
-                if "fixed" in designs:
-                    made += _shares("fixed", count_fixed(fixed, rule, attack), protocol, rule, attack)
-                if "flip" in designs:
-                    made += _shares("flip", count_flips(flip, rule, attack), protocol, rule, attack)
+            for design, places in conditions.items():
+                for place in places:
+                    counted = COUNT[design](by[protocol, design], rule, *place)
+                    made += _shares(design, counted, protocol, rule, *place)
     for one, other in combinations(sorted(rules), 2):
-        for attack in attacks:
-            if "fixed" in designs:
-                made.append(_difference("tie_rate", count_fixed, by, rules, one, other, attack))
-            if "flip" in designs:
-                made.append(_difference("flip_rate", count_flips, by, rules, one, other, attack))
+        for design, places in conditions.items():
+            made += [_difference(PAIRED[design], design, by, rules, one, other, *place) for place in places]
     return sorted(made, key=lambda figure: figure.place)
 
 
-def count_fixed(rows: Sequence[Row], rule: str | None, attack: str) -> Counted:
-    """Outcomes of a good response (a) against its rewrite (b)."""
-    counted = Counted()
-    for row in rows:
-        if row.attack == attack:
-            _count(counted, (row.case, row.a.author, row.a.severity), row, rule, None)
-    return counted
-
-
-def count_flips(rows: Sequence[Row], rule: str | None, attack: str) -> Counted:
-    """Outcomes of attacked pairs, in terms of the side that had lost under this rule.
-
-    A unit is a pair whose baseline has a loser. Its outcome is ``b`` when the rewritten response is now preferred
-    (a flip), ``tie`` when the verdict softened, ``a`` when it held.
-    """
-    counted = Counted()
-    attacked = {(*_pair(row), row.target): row for row in rows if row.target is not None and row.attack == attack}
-    for row in rows:
-        if row.target is not None:
-            continue
-        before = outcome(row.judgments, rule)
-        if row.excluded is not None:
-            counted.reasons[row.excluded] += 1
-        elif before is None:
-            counted.invalid += 1
-        elif before == "tie":
-            counted.reasons["baseline is a tie"] += 1
-        else:
-            after = attacked.get((*_pair(row), "b" if before == "a" else "a"))
-            if after is None:
-                counted.reasons["not judged yet"] += 1
-            else:
-                _count(counted, _pair(row), after, rule, before)
-    return counted
-
-
-def _pair(row: Row) -> Unit:
-    return (row.case, row.a.author, row.a.severity, row.b.author, row.b.severity)
-
-
-def _count(counted: Counted, unit: Unit, row: Row, rule: str | None, before: Outcome | None) -> None:
-    if row.excluded is not None:
-        counted.reasons[row.excluded] += 1
-    elif (after := outcome(row.judgments, rule)) is None:
-        counted.invalid += 1
-    else:
-        counted.outcomes[unit] = (row.cluster, after, before)
-
-
-_WANTED: Mapping[str, Callable[[Outcome, Outcome | None], bool]] = {
-    "distractor_win_rate": lambda after, before: after == "b",
-    "original_win_rate": lambda after, before: after == "a",
-    "tie_rate": lambda after, before: after == "tie",
-    "flip_rate": lambda after, before: after not in (before, "tie"),
-    "softened_rate": lambda after, before: after == "tie",
-}
-
-
-def _shares(design: str, counted: Counted, protocol: str, rule: str | None, attack: str) -> list[Figure]:
+def _shares(
+    design: str, counted: Counted, protocol: str, rule: str | None, attack: str, severity: int | None
+) -> list[Figure]:
     clusters = [cluster for cluster, _, _ in counted.outcomes.values()]
     made = []
     for measure in GROUPS[design]:
-        values = [float(_WANTED[measure](after, before)) for _, after, before in counted.outcomes.values()]
-        empty = Figure(measure, protocol, rule, attack, invalid=counted.invalid, excluded=counted.reasons.total())
+        values = [float(WANTED[measure](after, before)) for _, after, before in counted.outcomes.values()]
+        excluded = counted.reasons.total()
+        empty = Figure(measure, protocol, rule, attack, severity, invalid=counted.invalid, excluded=excluded)
         made.append(_rate(empty, values, clusters))
     return made
 
@@ -221,24 +171,26 @@ def _rate(figure: Figure, values: Sequence[float], clusters: Sequence[str]) -> F
 
 
 def _rejections(rewrites: Iterable[Rewrite], attacks: Sequence[str], clusters: Mapping[str, str]) -> list[Figure]:
-    by: dict[str, list[Rewrite]] = {attack: [] for attack in attacks}
-    for rewrite in rewrites:
-        by.setdefault(rewrite.response.attack or "", []).append(rewrite)
+    """By attack; responses that were made worse are counted by their severity."""
+    by: dict[Condition, list[Rewrite]] = {(attack, None): [] for attack in attacks}
+    for made in rewrites:
+        attack = made.response.attack
+        by.setdefault((attack, None) if attack else (BASELINE, made.response.severity), []).append(made)
     return [
         _rate(
-            Figure("rejection_rate", None, None, attack),
+            Figure("rejection_rate", None, None, *condition),
             [float(not rewrite.accepted) for rewrite in made],
             [clusters.get(rewrite.case, rewrite.case) for rewrite in made],
         )
-        for attack, made in by.items()
+        for condition, made in by.items()
     ]
 
 
 def _quality(protocol: str, rows: Sequence[Row]) -> list[Figure]:
     """How well the judge could be read, by attack: invalid verdicts, order inconsistency, choice mass."""
     made = []
-    for attack in sorted({row.attack for row in rows}):
-        here = [row for row in rows if row.attack == attack]
+    for attack, severity in sorted({_condition(row) for row in rows}, key=str):
+        here = [row for row in rows if _condition(row) == (attack, severity)]
         # The control that changes nothing has the baseline's name; where there is a baseline, that is what is meant.
         here = [row for row in here if row.target is None] or here
         judged = [row for row in here if row.judgments]
@@ -246,7 +198,7 @@ def _quality(protocol: str, rows: Sequence[Row]) -> list[Figure]:
         valid = [row for row in judged if outcome(row.judgments, None if _orders(row) else "score") is not None]
         invalid = len(judged) - len(valid)
         clusters = [row.cluster for row in valid]
-        figure = Figure("invalid_rate", protocol, None, attack, excluded=excluded)
+        figure = Figure("invalid_rate", protocol, None, attack, severity, excluded=excluded)
         failed = [float(any(j.failure for j in row.judgments)) for row in judged]
         made.append(_rate(figure, failed, [row.cluster for row in judged]))
         figure = replace(figure, invalid=invalid)
@@ -264,26 +216,31 @@ def _quality(protocol: str, rows: Sequence[Row]) -> list[Figure]:
     return made
 
 
+def _condition(row: Row) -> Condition:
+    """What a row's figures stand under; severities are told apart where they are the point."""
+    return row.attack, row.b.severity if row.design == "severity" else None
+
+
 def _orders(row: Row) -> bool:
     return len(row.judgments) > 1
 
 
 def _difference(
     measure: str,
-    count: Callable[[Sequence[Row], str | None, str], Counted],
+    design: str,
     by: Mapping[tuple[str, str], Sequence[Row]],
     rules: Mapping[str, Sequence[str]],
     one: str,
     other: str,
     attack: str,
+    severity: int | None,
 ) -> Figure:
     """Two protocols on the units that are eligible and valid under both."""
-    design = next(design for design, measures in GROUPS.items() if measure in measures)
     rule_one, rule_other = headline(measure, rules[one]), headline(measure, rules[other])
-    first = count(by.get((one, design), ()), rule_one, attack)
-    second = count(by.get((other, design), ()), rule_other, attack)
+    first = COUNT[design](by.get((one, design), ()), rule_one, attack, severity)
+    second = COUNT[design](by.get((other, design), ()), rule_other, attack, severity)
     shared = [unit for unit in first.outcomes if unit in second.outcomes]
-    wanted = _WANTED[measure]
+    wanted = WANTED[measure]
     a = [float(wanted(*first.outcomes[unit][1:])) for unit in shared]
     b = [float(wanted(*second.outcomes[unit][1:])) for unit in shared]
     clusters = [first.outcomes[unit][0] for unit in shared]
@@ -293,6 +250,7 @@ def _difference(
         one,
         rule_one,
         attack,
+        severity,
         n=len(shared),
         excluded=len(everything) - len(shared),
         against=other,

@@ -68,6 +68,9 @@ class Attack:
             varies its choices, to the rewritten turn. Deterministic.
         marker: measures the wanted feature in a text (more is more); None for a control, which wants none.
         default: whether it is used when no attack is named.
+        severity: how many of the constraints it breaks, for an attack that lowers quality on purpose; else None.
+        max_new_content: the largest share of content words that are new in a faithful rewrite, 0 to 1; None sets
+            no limit.
     """
 
     name: str
@@ -75,11 +78,37 @@ class Attack:
     rewrite: Callable[[str, tuple[Constraint, ...], int], str]
     marker: Callable[[str], float] | None = None
     default: bool = False
+    severity: int | None = None
+    max_new_content: float | None = None
 
     @property
     def control(self) -> bool:
         """True for an attack that distracts nobody and measures the noise floor."""
-        return self.marker is None
+        return self.marker is None and self.severity is None
+
+
+@dataclass(frozen=True)
+class Degradation:
+    """A response made worse by a known amount, and perhaps distracting too (``severity-2+assertiveness``).
+
+    Attributes:
+        lower: an attack with a severity.
+        distractor: what is then done to the worse response; None leaves it as it is.
+    """
+
+    lower: Attack
+    distractor: Attack | None = None
+
+    @property
+    def name(self) -> str:
+        """What ``--attack`` takes."""
+        return self.lower.name + (f"+{self.distractor.name}" if self.distractor else "")
+
+    @property
+    def severity(self) -> int:
+        """How many constraints the worse response breaks."""
+        assert self.lower.severity is not None
+        return self.lower.severity
 
 
 def gather(plans: Sequence[Plan[T]]) -> Plan[list[T]]:

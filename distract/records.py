@@ -222,10 +222,11 @@ class Row:
     Attributes:
         case: id of the case.
         cluster: name of its prompt.
-        design: ``fixed`` (a response against its rewrite) or ``flip`` (two authors, before and after).
+        design: ``fixed`` (a response against its rewrite), ``flip`` (two authors, before and after) or
+            ``severity`` (a good response against a worse one, whose severity b has).
         protocol: name of the protocol.
         judge: name of the judge.
-        attack: ``none`` before a rewrite, else the attack's name.
+        attack: ``none`` before a rewrite, else the distractor's name.
         a: the response named a.
         b: the response named b.
         target: the side that the attack rewrote, None before.
@@ -236,7 +237,7 @@ class Row:
 
     case: str
     cluster: str
-    design: Literal["fixed", "flip"]
+    design: Literal["fixed", "flip", "severity"]
     protocol: str
     judge: str
     attack: str
@@ -253,7 +254,9 @@ class Rewrite:
     """What an attack made of one response, and whether it may be used.
 
     Attributes:
-        response: the rewritten response, with the author and severity of the original.
+        response: the rewritten response, with the author and severity of the original (a response that was made
+            worse has its new severity, and no attack).
+        original: the turns that were rewritten.
         generator: who wrote it.
         reasons: the fidelity rules it breaks; empty when accepted.
         evidence: what was measured, by rule.
@@ -261,6 +264,7 @@ class Rewrite:
 
     case: str
     response: Response
+    original: tuple[str, ...]
     generator: str
     reasons: tuple[str, ...]
     evidence: tuple[tuple[str, float | int | str], ...] = ()

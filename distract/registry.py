@@ -15,8 +15,8 @@ from importlib.metadata import entry_points
 from types import MappingProxyType, ModuleType
 from typing import TypeVar
 
-from distract.errors import UnknownName
-from distract.plan import Attack, Protocol
+from distract.errors import UnknownName, UsageError
+from distract.plan import Attack, Degradation, Protocol
 
 P = TypeVar("P", Protocol, Attack)
 
@@ -52,6 +52,23 @@ def attack(name: str) -> Attack:
         UnknownName: listing the known ones.
     """
     return _named("attack", name, attacks())
+
+
+def composed(name: str) -> Attack | Degradation:
+    """What ``--attack`` takes: an attack, a severity, or both joined by a plus sign in either order.
+
+    Raises:
+        UnknownName: listing the known ones.
+        UsageError: the parts do not go together.
+    """
+    parts = [attack(name)] if name in attacks() else [attack(part.strip()) for part in name.split("+")]
+    lower = [part for part in parts if part.severity]
+    others = [part for part in parts if not part.severity]
+    if len(lower) == 1 and len(others) < 2:
+        return Degradation(lower[0], *others)
+    if len(parts) > 1:
+        raise UsageError(f"attack {name!r}: expected one severity and one distractor, as in severity-2+assertiveness")
+    return parts[0]
 
 
 def _named(kind: str, name: str, known: Mapping[str, P]) -> P:

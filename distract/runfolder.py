@@ -32,6 +32,8 @@ _READ: Mapping[str, type] = {
     "seed": int,
     "attacks": list,
     "controls": list,
+    "degradations": list,
+    "left_out": dict,
     "protocols": dict,
     "generator": str,
 }
@@ -183,7 +185,10 @@ def _whole(parameters: Mapping[str, Any]) -> bool:
         all(isinstance(parameters.get(name), kind) for name, kind in _READ.items())
         and {"name", "cases"} <= parameters["data"].keys()
         and all(isinstance(rules, list) for rules in parameters["protocols"].values())
-        and all(isinstance(name, str) for name in (*parameters["attacks"], *parameters["controls"]))
+        and all(
+            isinstance(name, str)
+            for name in [n for field in ("attacks", "controls", "degradations") for n in parameters[field]]
+        )
     )
 
 
@@ -239,6 +244,7 @@ def _row(value: dict[str, Any]) -> Row:
 
 def _rewrite(value: dict[str, Any]) -> Rewrite:
     value["response"] = _with_tuples(Response, value["response"])
+    value["original"] = tuple(value["original"])
     value["reasons"] = tuple(value["reasons"])
     value["evidence"] = tuple(tuple(pair) for pair in value["evidence"])
     return Rewrite(**value)

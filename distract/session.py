@@ -6,18 +6,16 @@ before anything is paid for. It knows no plug-in by name and prints nothing.
 
 from __future__ import annotations
 
-import random
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-from distract import audit, datasets, metrics, registry, runfolder, writers
+from distract import audit, datasets, metrics, registry, runfolder, scope, writers
 from distract.backends import Backend, Batch
 from distract.backends.scripted import planted
-from distract.errors import UnknownName, UsageError
-from distract.plan import Attack, Protocol
+from distract.plan import Protocol
 from distract.records import Case, Request
 from distract.report.document import document
 from distract.run import Tally, execute
@@ -25,15 +23,6 @@ from distract.store import Store
 
 CHARACTERS_PER_TOKEN = 4.2
 """Of English text in current tokenizers; only the plan's estimate rests on it."""
-
-
-DESIGNS: tuple[audit.Design, ...] = ("fixed", "flip")
-WHY_NOT: Mapping[audit.Design, str] = {
-    "fixed": "no case says which response is good (a label, constraints that one meets, or a single response)",
-    "flip": "no case has two responses by different authors",
-}
-
-P = TypeVar("P", Protocol, Attack)
 
 
 @dataclass(frozen=True)
@@ -77,6 +66,7 @@ def prepare(
     limit: int | None = None,
     seed: int = 0,
     out: Path | None = None,
+    responses: Sequence[str] = (),
 ) -> Prepared:
     """Check that what is asked for fits together.
 
@@ -84,26 +74,26 @@ def prepare(
         judge: its name, for the record.
         backend: answers for it.
         data: as ``datasets.load`` takes it.
-        attacks: names; the default distractors when empty.
+        attacks: names, also of severities and of both joined by ``+``; the default distractors when empty.
         protocols: names; the default protocols when empty.
-        measures: names of measures or designs; both designs, as far as they fit, when empty.
+        measures: names of measures or designs; all that the attacks are for, as far as they fit, when empty.
         generator: name of a writer; None takes recorded rewrites where the data have them, else rules.
         limit: number of cases to draw, None for all.
         seed: of the draw and of the rewrites.
         out: the run folder; None names one by the hash of the parameters.
+        responses: files of responses to the prompts of the data, for formats that hold prompts only.
 
     Raises:
         UsageError: something named does not exist or fits no case.
     """
-    chosen = _chosen(attacks, registry.attack, registry.attacks().values())
-    asked = _chosen(protocols, registry.protocol, registry.protocols().values())
-    loaded = datasets.load(data)
-    cases = _draw(loaded.cases, limit, seed)
-    designs, notes = _designs(measures, cases)
-    writer = writers.writer(generator or ("recorded" if _recorded(cases, chosen) else "rules"))
+    asked = _protocols(protocols)
+    loaded = datasets.load(data, responses)
+    found = scope.scope(attacks, measures, loaded.cases)
+    writer = writers.writer(generator or ("recorded" if scope.holds_any(found, loaded.cases) else "rules"))
     if writer.name == "recorded":
-        chosen, more = _with_rewrites(chosen, cases, named=bool(attacks))
-        notes += more
+        found = scope.on_record(found, attacks, loaded.cases)
+    cases, left_out = scope.draw(found, loaded.cases, limit, seed)
+    left_out += loaded.left_out
     parameters = {
         "command": "attack",
         "judge": judge,
@@ -112,16 +102,18 @@ def prepare(
             "name": loaded.name,
             "format": loaded.format,
             "sha256": loaded.checksum,
-            "cases": len(loaded.cases),
+            "cases": loaded.size,
         },
+        "left_out": dict(sorted(left_out.items())),
         "limit": len(cases),
         "seed": seed,
-        "attacks": [attack.name for attack in chosen],
+        "attacks": [attack.name for attack in found.attacks],
+        "degradations": [degradation.name for degradation in found.degradations],
         "protocols": {protocol.name: list(protocol.rules) for protocol in asked},
-        "designs": sorted(designs),
+        "designs": sorted(found.designs),
         "generator": writer.name,
-        "controls": [attack.name for attack in chosen if attack.control],
-        "writing": writers.checksum(chosen),
+        "controls": [attack.name for attack in found.attacks if attack.control],
+        "writing": writers.checksum(found.writing),
         "prompts": {prompt.name: prompt.checksum for protocol in asked for prompt in protocol.prompts},
     }
     out = out or runfolder.default_path(parameters)
@@ -130,10 +122,10 @@ def prepare(
         judge=judge,
         backend=backend,
         cases=cases,
-        audit=audit.Audit(judge, asked, chosen, writer, frozenset(designs), seed),
+        audit=audit.Audit(judge, asked, found.attacks, writer, found.designs, seed, found.degradations),
         parameters=parameters,
         out=out,
-        notes=notes,
+        notes=found.notes,
     )
 
 
@@ -210,56 +202,7 @@ class _Noting:
         return self._inner.reply(requests, wanted)
 
 
-def _chosen(names: Sequence[str], find: Callable[[str], P], known: Iterable[P]) -> tuple[P, ...]:
+def _protocols(names: Sequence[str]) -> tuple[Protocol, ...]:
     """What was named, else the defaults; by name, so that the order of the options is no part of a run."""
-    return tuple(find(name) for name in sorted(set(names))) or tuple(p for p in known if p.default)
-
-
-def _draw(cases: Sequence[Case], limit: int | None, seed: int) -> tuple[Case, ...]:
-    if limit is not None and limit < 1:
-        raise UsageError(f"--limit {limit}: expected a number of cases from 1, or 'all'")
-    if limit is None or limit >= len(cases):
-        return tuple(cases)
-    return tuple(cases[index] for index in sorted(random.Random(seed).sample(range(len(cases)), limit)))
-
-
-def _designs(measures: Sequence[str], cases: Sequence[Case]) -> tuple[frozenset[audit.Design], tuple[str, ...]]:
-    """The designs that the measures need and the cases allow; what does not fit and was not named is a note."""
-    asked: dict[audit.Design, str] = {}
-    for name in measures:
-        plain = name.strip().lower().replace("-", "_")
-        named = [design for design in DESIGNS if plain in (design, *metrics.GROUPS[design])]
-        if not named and plain not in metrics.ALWAYS:
-            known = [*metrics.GROUPS, *(m for group in metrics.GROUPS.values() for m in group), *metrics.ALWAYS]
-            raise UnknownName("measure", name, known)
-        asked.update(dict.fromkeys(named, name))
-    fits = {"fixed": any(map(audit.good_response, cases)), "flip": any(map(audit.pairs, cases))}
-    designs, notes = set[audit.Design](), list[str]()
-    for design in asked or DESIGNS:
-        if fits[design]:
-            designs.add(design)
-            continue
-        problem = f"{asked.get(design, metrics.GROUPS[design][0])} does not apply: {WHY_NOT[design]}"
-        if design in asked:
-            raise UsageError(problem)
-        notes.append(problem)
-    if not designs:
-        raise UsageError("; ".join(notes))
-    return frozenset(designs), tuple(notes)
-
-
-def _recorded(cases: Sequence[Case], attacks: Sequence[Attack]) -> bool:
-    return any(writers.has_recorded(case, attack) for case in cases for attack in attacks)
-
-
-def _with_rewrites(
-    attacks: tuple[Attack, ...], cases: Sequence[Case], named: bool
-) -> tuple[tuple[Attack, ...], tuple[str, ...]]:
-    """The attacks that some case stores rewrites of; controls are written by rule and need none."""
-    found = tuple(a for a in attacks if a.control or any(writers.has_recorded(case, a) for case in cases))
-    absent = [attack.name for attack in attacks if attack not in found]
-    if absent and (named or not found):
-        raise UsageError(
-            f"the data hold no recorded rewrites for {', '.join(absent)}; write them with --generator rules"
-        )
-    return found, tuple(f"{name} is left out: the data hold no recorded rewrites for it" for name in absent)
+    known = registry.protocols().values()
+    return tuple(map(registry.protocol, sorted(set(names)))) or tuple(p for p in known if p.default)

@@ -1,7 +1,8 @@
 """Who writes the rewrites: ``recorded`` takes those stored with the data, ``rules`` asks the attack's own rules.
 
 A writer is a plan, so that one which needs a generator model yields requests like a protocol does. Every rewrite is
-inspected for fidelity before it may be judged. It knows no attack by name.
+inspected for fidelity before it may be judged: by rules, by graded evidence, and by a verifier where there is one.
+It knows no attack by name.
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ from inspect import getsourcefile
 from pathlib import Path
 from types import MappingProxyType
 
-from distract import constraints, fidelity
+from distract import constraints, facts, fidelity
 from distract.errors import PluginError, UnknownName
+from distract.fidelity import Evidence
 from distract.plan import Attack, Plan
 from distract.records import Case, Response, Rewrite
 
@@ -27,15 +29,30 @@ class Writer:
     Attributes:
         name: what ``--generator`` takes.
         summary: one line.
-        write: case, original, attack and seed to the rewritten turns, or None where there is none to be had.
+        write: case, original, attack and seed to the rewritten response, or None where there is none to be had.
     """
 
     name: str
     summary: str
-    write: Callable[[Case, Response, Attack, int], Plan[tuple[str, ...] | None]]
+    write: Callable[[Case, Response, Attack, int], Plan[Response | None]]
 
 
-def rewrite(writer: Writer, case: Case, original: Response, attack: Attack, seed: int) -> Plan[Rewrite | None]:
+@dataclass(frozen=True, slots=True)
+class Verifier:
+    """The third layer of fidelity: whatever reads both texts, such as a model asked whether they say the same.
+
+    Attributes:
+        name: for the record.
+        verify: case, original and rewrite to reasons to reject it (empty: accept) and evidence.
+    """
+
+    name: str
+    verify: Callable[[Case, Response, Response], Plan[tuple[tuple[str, ...], Evidence]]]
+
+
+def rewrite(
+    writer: Writer, case: Case, original: Response, attack: Attack, seed: int, verifier: Verifier | None = None
+) -> Plan[Rewrite | None]:
     """Obtain a rewrite and inspect it.
 
     Controls are always written by rule: nobody records white space.
@@ -44,34 +61,58 @@ def rewrite(writer: Writer, case: Case, original: Response, attack: Attack, seed
         The rewrite, accepted or rejected, or None where the writer has none.
     """
     by = WRITERS["rules"] if attack.control else writer
-    turns = yield from by.write(case, original, attack, seed)
-    if turns is None:
+    made = yield from by.write(case, original, attack, seed)
+    if made is None:
         return None
-    marker = _checked(attack, case) if attack.marker else None
-    reasons, evidence = fidelity.inspect(case.prompt, original.turns, turns, case.constraints, marker)
-    response = Response(original.author, turns, attack.name, original.severity)
-    return Rewrite(case.id, response, by.name, reasons, evidence)
+    if made.author != original.author:
+        # A worse answer that the data hold is not an edit of the good one: only its severity can be proved.
+        reasons, evidence = fidelity.inspect_severity(made.text, case.constraints, attack.severity or 0)
+        return Rewrite(case.id, made, (), by.name, reasons, evidence)
+    reasons, evidence = fidelity.inspect(
+        case.prompt,
+        original.turns,
+        made.turns,
+        case.constraints,
+        _checked(attack, case) if attack.marker else None,
+        max_new_content=attack.max_new_content,
+        severity=attack.severity,
+    )
+    if verifier and made.turns != original.turns:
+        more_reasons, more = yield from verifier.verify(case, original, made)
+        reasons, evidence = (*reasons, *more_reasons), (*evidence, *more)
+    return Rewrite(case.id, made, original.turns, by.name, reasons, evidence)
 
 
-def _recorded(case: Case, original: Response, attack: Attack, seed: int) -> Plan[tuple[str, ...] | None]:
-    """The response of the same author and severity that carries the attack's name."""
+def _recorded(case: Case, original: Response, attack: Attack, seed: int) -> Plan[Response | None]:
+    """The response of the same author and severity that carries the attack's name, or the one of that severity."""
     yield from ()
+    return next(iter(recorded(case, original, attack)), None)
+
+
+def recorded(case: Case, original: Response, attack: Attack) -> list[Response]:
+    """What the case stores of an attack on a response."""
+    if attack.severity:
+        return [r for r in case.originals if r.severity == attack.severity]
     wanted = (original.author, original.severity, attack.name)
-    return next((r.turns for r in case.responses if (r.author, r.severity, r.attack) == wanted), None)
+    return [r for r in case.responses if (r.author, r.severity, r.attack) == wanted]
 
 
-def _rules(case: Case, original: Response, attack: Attack, seed: int) -> Plan[tuple[str, ...] | None]:
+def _rules(case: Case, original: Response, attack: Attack, seed: int) -> Plan[Response | None]:
     yield from ()
     parts = "\x1e".join((str(seed), case.id, original.author, str(original.severity), attack.name))
     number = int.from_bytes(hashlib.sha256(parts.encode()).digest()[:4], "big")
-    turns = []
-    for index, turn in enumerate(original.turns):
+    # Constraints are on the answer as a whole: breaking them in every turn would break the same ones again.
+    first = len(original.turns) - 1 if attack.severity else 0
+    turns = list(original.turns)
+    for index in range(first, len(turns)):
         with _theirs(attack, case):
-            new = attack.rewrite(turn, case.constraints, number + index)
+            new = attack.rewrite(turns[index], case.constraints, number + index)
             if not isinstance(new, str):
                 raise TypeError(f"rewrite returned {type(new).__name__}, expected str")
-        turns.append(new)
-    return tuple(turns)
+        turns[index] = new
+    if attack.severity:
+        return Response(original.author, tuple(turns), original.attack, attack.severity)
+    return Response(original.author, tuple(turns), attack.name, original.severity)
 
 
 def _checked(attack: Attack, case: Case) -> Callable[[str], float]:
@@ -119,17 +160,16 @@ def checksum(attacks: Sequence[Attack]) -> str:
 
     A run is another one after that code changed, or an old result would be shown for a new rule.
     """
-    files = {Path(str(module.__file__)) for module in (fidelity, constraints)}
+    files = {
+        Path(str(facts.__file__)),
+        Path(str(fidelity.__file__)),
+        *Path(str(constraints.__file__)).parent.glob("*.py"),
+    }
     for attack in attacks:
         own = Path(getsourcefile(attack.rewrite) or __file__)
         # The shared helpers of the folder count too where it is ours.
         files.update(own.parent.glob("*.py") if attack.rewrite.__module__.startswith("distract.") else [own])
     digest = hashlib.sha256()
-    for file in sorted(files, key=lambda path: path.name):
+    for file in sorted(files, key=lambda path: (path.name, path.parent.name)):
         digest.update(file.read_bytes())
     return digest.hexdigest()
-
-
-def has_recorded(case: Case, attack: Attack) -> bool:
-    """Whether the case stores any rewrite by this attack."""
-    return any(response.attack == attack.name for response in case.responses)

@@ -89,7 +89,7 @@ def test_a_biased_judge_is_found_and_a_fair_one_cleared(run: Any) -> None:
 def test_a_judge_that_only_sees_the_order_ties_everything(run: Any) -> None:
     first = run("attack", "--judge", "planted:first", *PLANTED, "--protocol", "pairwise", "--json")
     flip = first.figure("flip_rate", attack="prolixity")
-    assert (flip["n"], flip["value"], flip["excluded"]) == (0, None, 16)
+    assert (flip["n"], flip["value"], flip["excluded"]) == (0, None, 42)
     assert first.figure("order_inconsistency", attack="none")["value"] == 1.0
     assert first.figure("tie_rate", attack="prolixity")["value"] == 1.0
 

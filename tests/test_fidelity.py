@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distract.fidelity import code_spans, content_words, inspect, new_content_share, quote_spans
+from distract.facts import code_spans, content_words, new_content_share, quote_spans
+from distract.fidelity import inspect
 from distract.records import Constraint
 
 NO_COMMA = Constraint("punctuation:no_comma")

@@ -119,7 +119,7 @@ def test_rows_of_one_prompt_widen_the_interval() -> None:
 
 def test_rejected_rewrites_are_counted_by_attack() -> None:
     made = [
-        Rewrite("c", Response("x", ("t",), "f"), "rules", reasons)
+        Rewrite("c", Response("x", ("t",), "f"), ("t0",), "rules", reasons)
         for reasons in ((), ("number lost: 3",), ("unchanged",), ())
     ]
     rate = find(figures([row("c", [A, A])], made, {"pairwise": ()}, ["f"]), "rejection_rate")

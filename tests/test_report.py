@@ -12,7 +12,7 @@ from rich.console import Console
 
 from distract.metrics import figures
 from distract.records import Row
-from distract.report.document import document
+from distract.report.document import _SHARED, document
 from distract.report.terminal import run_report, show
 from distract.report.text import count, interval, line, p_value, percent, plain
 
@@ -28,6 +28,7 @@ def printed(rows: list[Row], attacks: list[str], width: int = 80, **changes: obj
         "attacks": attacks,
         "protocols": {"pairwise": ()},
         "generator": "rules",
+        "left_out": {},
         **changes,
     }
     console = Console(file=io.StringIO(), width=width, highlight=False, force_terminal=False)
@@ -84,7 +85,7 @@ def test_reasons_for_what_is_missing_are_listed() -> None:
 
 def test_the_document_is_flat_and_rounded() -> None:
     rows = [row(f"c{i}", [A, A]) for i in range(3)] + [row("c0", [B, B], attack="f", target="b")]
-    parameters = dict.fromkeys(("judge", "data", "limit", "seed", "attacks", "protocols", "generator"), "x")
+    parameters = dict.fromkeys(_SHARED, "x")
     results = document(parameters, figures(rows, [], {"pairwise": ()}, ["f"]))["results"]
     flip = next(r for r in results if r["measure"] == "flip_rate")
     wanted = (

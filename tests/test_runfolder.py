@@ -20,6 +20,8 @@ PARAMETERS: dict[str, Any] = {
     "seed": 0,
     "attacks": ["f"],
     "controls": [],
+    "degradations": [],
+    "left_out": {},
     "protocols": {"absolute": ["score"]},
     "generator": "rules",
 }
@@ -28,7 +30,9 @@ ROWS = [
     row("c2", [scored((5.25, 4.0), (5, 4))], attack="f", target="b", protocol="absolute"),
     row("c3", [], excluded="rewrite rejected"),
 ]
-REWRITES = [Rewrite("c2", Response("y", ("t\u2028ü",), "f", 1), "rules", ("unchanged",), (("marker", 1.5), ("n", "x")))]
+REWRITES = [
+    Rewrite("c2", Response("y", ("t\u2028ü",), "f", 1), ("t0",), "rules", ("unchanged",), (("marker", 1.5), ("n", "x")))
+]
 
 
 def finished(path: Path) -> Path:

@@ -12,7 +12,7 @@ import pytest
 from distract import registry
 from distract.constraints import check, parse
 from distract.datasets import load
-from distract.fidelity import inspect, new_content_share
+from distract.fidelity import inspect, inspect_severity
 from distract.records import Constraint
 
 LINES = (resources.files("distract.datasets") / "tweakset.jsonl").read_text(encoding="utf-8").splitlines()
@@ -35,11 +35,13 @@ MISTAKES = {
     "tweak-009": "paris",  # The Starry Night was painted in Saint-Rémy
     "tweak-010": "12 players",  # eleven
     "tweak-016": "35 days",  # a little over 27
+    "tweak-023": "belgrade",  # Sarajevo
+    "tweak-028": "1682",  # 1582
+    "tweak-033": "john keats",  # Lord Byron
+    "tweak-038": "79 percent",  # about 97
+    "tweak-042": "2,100",  # 6 percent of 30,000 are 1,800
 }
 """What good answers get wrong on purpose: a rewrite that mends it is no rewrite."""
-
-NEW_CONTENT = {"assertiveness": 0.45, "prolixity": 0.65, "sycophancy": 0.45}
-"""Largest share of new content words in a rewrite, by attack."""
 
 each_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case["id"])
 
@@ -55,7 +57,7 @@ def rewrites(case: dict[str, Any]) -> list[tuple[dict[str, Any], dict[str, Any]]
 
 
 def test_there_are_enough_cases_and_no_line_is_repeated() -> None:
-    assert len(CASES) >= 14
+    assert len(CASES) >= 40
     for values in ([case["id"] for case in CASES], [case["prompt"] for case in CASES]):
         assert len(set(values)) == len(values)
     texts = [response["text"] for case in CASES for response in case["responses"]]
@@ -64,8 +66,9 @@ def test_there_are_enough_cases_and_no_line_is_repeated() -> None:
 
 def test_the_kinds_vary() -> None:
     kinds = [tuple(raw["kind"] for raw in case["constraints"]) for case in CASES]
-    assert len({kind for three in kinds for kind in three}) >= 10
-    assert len({frozenset(three) for three in kinds}) == len(kinds)
+    assert len({kind for three in kinds for kind in three}) >= 20
+    assert len(set(kinds)) == len(kinds)
+    assert len({frozenset(three) for three in kinds}) > 0.9 * len(kinds)
 
 
 def test_the_reader_finds_the_same() -> None:
@@ -109,10 +112,17 @@ def test_every_rewrite_is_accepted(case: dict[str, Any]) -> None:
     constraints, attacks = constraints_of(case), registry.attacks()
     for original, rewrite in rewrites(case):
         before, after = original["text"], rewrite["text"]
-        marker = attacks[rewrite["attack"]].marker
-        reasons, _ = inspect((case["prompt"],), (before,), (after,), constraints, marker)
+        attack = attacks[rewrite["attack"]]
+        limit = attack.max_new_content
+        reasons, _ = inspect((case["prompt"],), (before,), (after,), constraints, attack.marker, max_new_content=limit)
         assert reasons == (), (rewrite["author"], rewrite["attack"])
-        assert new_content_share(before, after) <= NEW_CONTENT[rewrite["attack"]]
+
+
+@each_case
+def test_every_severity_is_what_it_says(case: dict[str, Any]) -> None:
+    for response in case["responses"]:
+        if "severity" in response:
+            assert inspect_severity(response["text"], constraints_of(case), response["severity"])[0] == ()
 
 
 @pytest.mark.parametrize(("case_id", "mistake"), MISTAKES.items())

@@ -6,7 +6,8 @@ where a model reads text. It knows no protocol: the slots say what each answer m
 
 The planted biases (the command line's ``planted:NAME`` or ``planted:NAME=STRENGTH``):
 
-- ``fair`` prefers by a stable hash of case and author, so that nothing flips and a response ties with its rewrite;
+- ``fair`` prefers the lower severity, then by a stable hash of case and author, so that nothing flips, a response ties
+  with its rewrite and one with broken constraints loses;
 - ``longer`` prefers the longer response, ``bold`` the one with more boosters (equal ones as ``fair``);
 - ``first`` prefers the slot shown first; with nothing to compare it is fair;
 - ``random`` answers by a hash of all it is shown; ``garbage`` never gives a verdict.
@@ -108,7 +109,8 @@ def share(*parts: str) -> float:
 
 
 def _quality(case: str, response: Response) -> float:
-    return share("quality", case, response.author)
+    """Between 0 and 1: fewer constraints broken on purpose, then a hash of case and author."""
+    return (3 - (response.severity or 0) + share("quality", case, response.author)) / 4
 
 
 def _by(value: Strength, scale: float) -> Callable[[Request], Reply]:

@@ -12,7 +12,7 @@ from typing import Any
 
 from distract.metrics import Figure
 
-_SHARED = ("judge", "data", "limit", "seed", "attacks", "protocols", "generator")
+_SHARED = ("judge", "data", "left_out", "limit", "seed", "attacks", "degradations", "protocols", "generator")
 _ONLY_DIFFERENCES = ("against", "against_rule", "p_value")
 
 

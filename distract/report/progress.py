@@ -13,7 +13,7 @@ from types import TracebackType
 from rich import progress as rich_progress
 from rich.console import Console
 
-from distract.report.text import count, line
+from distract.report.text import count, line, set_aside
 from distract.run import Tally
 from distract.session import Estimate, Prepared
 
@@ -26,10 +26,12 @@ def plan_lines(prepared: Prepared, estimate: Estimate, stored: int) -> Iterator[
     drawn = count(len(prepared.cases), "case")
     of = f" of {data['cases']}" if data["cases"] != len(prepared.cases) else ""
     seed = prepared.audit.seed
-    attacks = ", ".join(attack.name for attack in prepared.audit.attacks)
+    attacks = ", ".join(prepared.parameters["attacks"] + prepared.parameters["degradations"])
     yield f"judge {line(prepared.judge)}, data {line(data['name'])}: {drawn}{of} (seed {seed})"
     yield f"attacks {line(attacks)}; rewrites: {prepared.audit.writer.name}"
     yield from (line(note) for note in prepared.notes)
+    if left_out := prepared.parameters["left_out"]:
+        yield set_aside("left out before the draw", left_out)
     requests = ", ".join(f"{line(name)} {number:,}" for name, number in estimate.requests.items())
     yield (
         f"plan: about {count(estimate.comparisons, 'comparison')} and {count(estimate.rewrites, 'rewrite')}; "

@@ -18,7 +18,10 @@ from distract.audit import BASELINE
 from distract.gate import Verdict
 from distract.metrics import Figure, headline
 from distract.records import Rewrite, Row
-from distract.report.text import count, interval, line, p_value, percent
+from distract.report.text import bar, count, interval, line, p_value, percent, set_aside
+
+LONGEST = 40
+"""Characters of a row's title that still leave room for the columns."""
 
 FEW = 30
 """Below this many verdicts a sentence says that the interval is wide."""
@@ -46,6 +49,9 @@ def run_report(
         yield _title("Tie rate: a good response against its own rewrite; else which one won, in %")
         wins = {"rewrite": "distractor_win_rate", "original": "original_win_rate"}
         yield _table(ties, {name: _value_of(figures, measure) for name, measure in wins.items()})
+    if accuracies := _wanted(figures, "severity_accuracy"):
+        yield _title("Accuracy: the good response wins over one that breaks 1, 2 or 3 constraints")
+        yield _severities(accuracies)
     if differences := [f for f in figures if f.against is not None and f.n]:
         yield _title("Differences on the same cases, in points; exact McNemar test")
         yield _differences(differences)
@@ -53,12 +59,14 @@ def run_report(
     yield _reading(figures)
     for protocol in rules:
         yield Text("\n" + _sentence(protocol, figures, rules[protocol]))
+    if left_out := parameters["left_out"]:
+        yield Text(f"\n{set_aside('left out before the draw', left_out)}", style="dim")
     yield from (Text(f"\n{note}", style="dim") for note in _notes(figures, rows, rewrites))
 
 
 def gate_report(verdict: Verdict) -> Iterable[RenderableType]:
     """The checks of a gate and its decision."""
-    table = _grid("flip rate", "%", "k/n", "bounds", "p (Holm)", "decision")
+    table = grid("flip rate", "%", "k/n", "bounds", "p (Holm)", "decision")
     for check in verdict.checks:
         table.add_row(
             Text(f"{_protocol(check.protocol, check.rule)}, {line(check.attack)}"),
@@ -73,6 +81,11 @@ def gate_report(verdict: Verdict) -> Iterable[RenderableType]:
     bound = f"threshold {percent(verdict.threshold)}%, one-sided {percent(verdict.confidence)}% bounds"
     decision = Text(verdict.decision.upper(), style=f"bold {_COLOURS[verdict.decision]}")
     yield decision + Text(f": {line(verdict.reason)} ({bound})", style="default")
+
+
+def colour() -> bool:
+    """Whether output is in colour."""
+    return Console().color_system is not None
 
 
 def show(parts: Iterable[RenderableType], console: Console | None = None) -> None:
@@ -100,8 +113,8 @@ def _title(text: str) -> Text:
     return Text(f"\n{text}", style="italic")
 
 
-def _grid(first: str, *others: str) -> Table:
-    """A table that fits 80 columns: a left-aligned label and right-aligned numbers."""
+def grid(first: str, *others: str) -> Table:
+    """An empty table that fits 80 columns: a left-aligned label and right-aligned numbers."""
     table = Table(box=SIMPLE_HEAD, padding=(0, 1), collapse_padding=True, pad_edge=False, show_edge=False)
     table.add_column(first, no_wrap=True, min_width=18)
     for name in others:
@@ -110,7 +123,7 @@ def _grid(first: str, *others: str) -> Table:
 
 
 def _table(figures: Sequence[Figure], extra: Mapping[str, Callable[[Figure], str]]) -> Table:
-    table = _grid("", "%", "95% CI", "k/n", *extra, "inv.", "excl.")
+    table = grid("", "%", "95% CI", "k/n", *extra, "inv.", "excl.")
     last = None
     for f in figures:
         name = _protocol(f.protocol, f.rule)
@@ -125,31 +138,59 @@ def _table(figures: Sequence[Figure], extra: Mapping[str, Callable[[Figure], str
     return table
 
 
-def _differences(figures: Sequence[Figure]) -> Table:
-    table = _grid("", "points", "95% CI", "n", "p")
+def _severities(figures: Sequence[Figure]) -> Table:
+    """Accuracy per severity with a bar, with and without the distractors in the worse response."""
+    table = grid("", "%", "95% CI", "k/n", "", "inv.", "excl.")
     last = None
-    for f in figures:
+    for f in sorted(figures, key=_by_severity):
+        name = _protocol(f.protocol, f.rule)
+        if name != last:
+            table.add_row(Text(name, style="bold"))
+        counts = (str(f.invalid), str(f.excluded))
+        table.add_row(Text(_place(f)), percent(f.value), interval(f.low, f.high), f"{f.k}/{f.n}", bar(f.value), *counts)
+        last = name
+    return table
+
+
+def _by_severity(f: Figure) -> tuple[Any, ...]:
+    """An order for tables: within a protocol, what has no severity first, then each severity before its distractors."""
+    names = (f.measure, f.protocol or "", f.rule or "", f.against or "")
+    return (*names, f.severity or 0, f.attack != BASELINE, f.attack)
+
+
+def _place(f: Figure) -> str:
+    """A figure's attack, and its severity where it has one."""
+    attack = f"+{f.attack}" if f.severity and f.attack != BASELINE else f.attack if not f.severity else ""
+    return f" {line(f'severity {f.severity}{attack}' if f.severity else attack)}"
+
+
+def _differences(figures: Sequence[Figure]) -> Table:
+    table = grid("", "points", "95% CI", "n", "p")
+    last = None
+    for f in sorted(figures, key=_by_severity):
         name = f"{f.measure}, {_protocol(f.protocol, f.rule)} – {_protocol(f.against, f.against_rule)}"
+        if len(name) > LONGEST:  # or the whole table grows with it
+            name = name.replace(", ", "\n", 1)
         if name != last:
             table.add_row(Text(name, style="bold"))
         p = p_value(f.p_value)
-        table.add_row(Text(f" {line(f.attack)}"), percent(f.value), interval(f.low, f.high), str(f.n), p)
+        table.add_row(Text(_place(f)), percent(f.value), interval(f.low, f.high), str(f.n), p)
         last = name
     return table
 
 
 def _reading(figures: Sequence[Figure]) -> Table:
     """How well the judge could be read, by protocol and attack."""
-    table = _grid("", "order", "k/n", "mass", "invalid")
+    table = grid("", "order", "k/n", "mass", "invalid")
     last = None
-    for invalid in _wanted(figures, "invalid_rate"):
-        place = (invalid.protocol, invalid.attack)
-        beside = {f.measure: f for f in figures if (f.protocol, f.attack) == place and f.against is None}
+    for invalid in sorted(_wanted(figures, "invalid_rate"), key=_by_severity):
+        place = (invalid.protocol, invalid.attack, invalid.severity)
+        beside = {f.measure: f for f in figures if (f.protocol, f.attack, f.severity) == place and f.against is None}
         orders = beside.get("order_inconsistency")
         if invalid.protocol != last:
             table.add_row(Text(line(invalid.protocol or ""), style="bold"))
         table.add_row(
-            Text(f" {line(invalid.attack)}"),
+            Text(_place(invalid)),
             percent(orders.value) if orders else "",
             f"{orders.k}/{orders.n}" if orders else "",
             percent(beside["choice_mass"].value),
@@ -177,10 +218,16 @@ def _sentence(protocol: str, figures: Sequence[Figure], rules: Sequence[str]) ->
         parts.append(f"it saw {k} of {n} rewrites of a good response as equal to it{by}")
     elif ties:
         parts.append("no tie rate: no valid verdict")
+    accuracies = [f for f in mine if f.measure == "severity_accuracy" and f.rule == headline(f.measure, rules) and f.n]
+    if accuracies:
+        k, n = (sum(getattr(f, name) or 0 for f in accuracies) for name in "kn")
+        lowest = min(accuracies, key=lambda f: (f.value or 0.0, f.place))
+        where = f", least often at{_place(lowest)} ({lowest.k} of {lowest.n})" if len(accuracies) > 1 else ""
+        parts.append(f"it ranked the good response above the worse one in {k} of {n}{_by(accuracies[0].rule)}{where}")
     parts += [
         f"its verdict changed with the order in {f.k} of {f.n} pairs before any rewrite"
         for f in mine
-        if f.measure == "order_inconsistency" and f.attack == BASELINE and f.k
+        if f.measure == "order_inconsistency" and f.attack == BASELINE and f.severity is None and f.k
     ]
     return f"{line(protocol)}: {'; '.join(parts)}."
 
@@ -202,9 +249,8 @@ def _highest(flips: Sequence[Figure]) -> str:
 
 
 def _notes(figures: Sequence[Figure], rows: Sequence[Row], rewrites: Sequence[Rewrite]) -> Iterable[str]:
-    excluded = Counter(row.excluded for row in rows if row.excluded)
-    if excluded:
-        yield "excluded: " + "; ".join(f"{line(reason)} ({n})" for reason, n in sorted(excluded.items()))
+    if excluded := Counter(row.excluded for row in rows if row.excluded):
+        yield set_aside("excluded", excluded)
     reasons = Counter(line(reason.partition(":")[0]) for made in rewrites for reason in made.reasons)
     if reasons:
         rejected = sum(not made.accepted for made in rewrites)
@@ -213,7 +259,7 @@ def _notes(figures: Sequence[Figure], rows: Sequence[Row], rewrites: Sequence[Re
     failures = Counter(j.failure for row in rows for j in row.judgments if j.failure)
     if failures:
         yield "invalid: " + "; ".join(f"{line(reason)} ({n})" for reason, n in failures.most_common(5))
-    shown = [*_wanted(figures, "flip_rate"), *_wanted(figures, "tie_rate")]
+    shown = [f for measure in ("flip_rate", "tie_rate", "severity_accuracy") for f in _wanted(figures, measure)]
     if any(f.effective_n is not None and f.effective_n < f.n for f in shown):
         yield "some prompts give several comparisons: intervals allow for their dependence"
 

@@ -7,6 +7,7 @@ no terminal library.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 _UNSAFE = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
@@ -43,3 +44,16 @@ def p_value(p: float | None) -> str:
 def count(number: int, noun: str, plural: str = "") -> str:
     """A number with its noun: ``1 case``, ``2 cases``."""
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
+def set_aside(what: str, counts: Mapping[str, int]) -> str:
+    """What was set aside, how often and why: ``excluded: no rewrite (3); rewrite rejected (1)``."""
+    return f"{what}: " + "; ".join(f"{line(reason)} ({n})" for reason, n in sorted(counts.items()))
+
+
+def bar(share: float | None, width: int = 10) -> str:
+    """A share as a bar of that many characters: full blocks, then dots."""
+    if share is None:
+        return ""
+    full = round(share * width)
+    return "█" * full + "·" * (width - full)

@@ -1,0 +1,64 @@
+"""Lower the quality by a known amount: break exactly one, two or three format constraints, and nothing else.
+
+Which constraints are broken depends on the seed. Edits that keep every number, name and quotation are preferred. It
+does not know how a constraint is broken (``distract.constraints.breaks`` does) nor whether the result is used: the
+engine verifies how many are broken.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from itertools import combinations, islice, permutations
+
+from distract.constraints import breaks, check
+from distract.fidelity import inspect
+from distract.plan import Attack
+from distract.records import Constraint
+
+WIDTH = 6
+"""Alternative edits tried for one constraint."""
+
+TRIALS = 60
+"""Most texts that are looked at for one response, so that a stubborn one takes no longer."""
+
+
+def attack(severity: int) -> Attack:
+    """The attack that breaks that many constraints; the text stays as it is where no way is found."""
+
+    def rewrite(turn: str, constraints: tuple[Constraint, ...], seed: int) -> str:
+        held = [c for c in constraints if check(c, turn)]
+        broken_already = len(constraints) - len(held)
+        second_best: str | None = None
+        for text in islice(_ways(turn, held, severity - broken_already, seed), TRIALS):
+            if text is not None and sum(not check(c, text) for c in constraints) == severity:
+                if not inspect((), (turn,), (text,), constraints, severity=severity)[0]:
+                    return text
+                second_best = second_best or text
+        return second_best or turn
+
+    words = {1: "one", 2: "two", 3: "three"}
+    summary = f"break exactly {words[severity]} of the case's format constraints; +ATTACK distracts then"
+    return Attack(f"severity-{severity}", summary, rewrite, severity=severity)
+
+
+def _ways(turn: str, held: Sequence[Constraint], severity: int, seed: int) -> Iterator[str | None]:
+    """Texts with that many constraints broken one after the other, in orders that depend on the seed."""
+    sets = list(combinations(held, max(severity, 0)))
+    random.Random(seed).shuffle(sets)
+    for chosen in sets:
+        for order in permutations(chosen):
+            yield from _broken(turn, order)
+
+
+def _broken(text: str, order: Sequence[Constraint]) -> Iterator[str | None]:
+    if not order:
+        yield text
+    elif not check(order[0], text):
+        yield None  # an earlier edit broke this one too; a dead end counts as a trial
+    else:
+        for candidate in islice(breaks(order[0], text), WIDTH):
+            yield from _broken(candidate, order[1:])
+
+
+severity_1, severity_2, severity_3 = attack(1), attack(2), attack(3)

@@ -1,0 +1,233 @@
+"""Check rewrites outside a run: two texts, or a labelled set that says how often fidelity itself is wrong.
+
+A labelled set is JSON Lines of ``{prompt, original, rewrite, style, label: faithful|changed, kind, constraints?}``;
+``style`` is the name of an attack, ``kind`` says what was changed. Two error rates follow: faithful rewrites that are
+rejected and changed ones that are accepted. It makes no call and prints nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from distract import fidelity, registry, statistics
+from distract.constraints import ConstraintError, parse
+from distract.datasets import text
+from distract.datasets.fields import Item, lines
+from distract.errors import DataError, UnknownName, UsageError
+from distract.facts import Difference, differences
+from distract.plan import Attack
+from distract.records import Constraint, Rewrite
+
+LABELS = ("faithful", "changed")
+ERRORS = {"faithful": "false_rejection_rate", "changed": "missed_change_rate"}
+"""The error that can be made on a rewrite with each label."""
+
+CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A text and its rewrite, with what they must keep."""
+
+    prompt: tuple[str, ...]
+    original: tuple[str, ...]
+    rewrite: tuple[str, ...]
+    attack: Attack | None = None
+    constraints: tuple[Constraint, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What fidelity says of a pair.
+
+    Attributes:
+        reasons: to reject it; empty: accept.
+        evidence: what was measured.
+        facts: what became of the facts, by kind.
+    """
+
+    pair: Pair
+    reasons: tuple[str, ...]
+    evidence: fidelity.Evidence
+    facts: dict[str, Difference]
+
+
+@dataclass(frozen=True, slots=True)
+class Labelled:
+    """A checked rewrite whose truth is known; ``line`` is its place in the file."""
+
+    checked: Checked
+    line: int
+    label: str
+    style: str
+    kind: str
+
+    @property
+    def wrong(self) -> bool:
+        """True for a faithful rewrite that is rejected and a changed one that is accepted."""
+        return bool(self.checked.reasons) == (self.label == "faithful")
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorRate:
+    """One error rate; ``style`` or ``kind`` None means all of them."""
+
+    measure: str
+    style: str | None
+    kind: str | None
+    value: float
+    low: float
+    high: float
+    k: int
+    n: int
+    unit: str = "share"
+
+
+def check_pair(pair: Pair) -> Checked:
+    """Inspect a rewrite as a run would."""
+    attack = pair.attack
+    reasons, evidence = fidelity.inspect(
+        pair.prompt,
+        pair.original,
+        pair.rewrite,
+        pair.constraints,
+        attack.marker if attack else None,
+        max_new_content=attack.max_new_content if attack else None,
+    )
+    return Checked(
+        pair,
+        reasons,
+        evidence,
+        differences(*("\n\n".join(turns) for turns in (pair.original, pair.rewrite, pair.prompt))),
+    )
+
+
+def check_labelled(path: Path) -> list[Labelled]:
+    """Check every rewrite of a labelled set.
+
+    Raises:
+        DataError: naming the line and field, or a file without rewrites.
+    """
+    found = [_labelled(item) for item in lines(text(path), str(path))]
+    if not found:
+        raise DataError("holds no rewrite", path=path)
+    return found
+
+
+def error_rates(labelled: Sequence[Labelled]) -> list[ErrorRate]:
+    """Both error rates over all, by style, by kind, and by both; in a total order."""
+    made = []
+    for label, measure in ERRORS.items():
+        mine = [one for one in labelled if one.label == label]
+        places = {(s, k) for one in mine for s in (None, one.style) for k in (None, one.kind)}
+        for style, kind in sorted(places, key=lambda place: tuple(part or "" for part in place)):
+            here = [one for one in mine if style in (None, one.style) and kind in (None, one.kind)]
+            values = [float(one.wrong) for one in here]
+            clusters = ["\x1e".join(one.checked.pair.original) for one in here]
+            low, high = statistics.proportion(values, clusters, CONFIDENCE)
+            k = int(math.fsum(values))
+            made.append(ErrorRate(measure, style, kind, k / len(here), low, high, k, len(here)))
+    return made
+
+
+def labelled_document(labelled: Sequence[Labelled]) -> dict[str, Any]:
+    """Error rates and the rewrites behind them, as JSON values."""
+    wrong = [
+        {**{name: getattr(one, name) for name in ("line", "label", "style", "kind")}, "reasons": one.checked.reasons}
+        for one in labelled
+        if one.wrong
+    ]
+    return {"results": [_rounded(asdict(rate)) for rate in error_rates(labelled)], "mistakes": wrong}
+
+
+def pair_document(checked: Checked) -> dict[str, Any]:
+    """A verdict on one rewrite, as JSON values."""
+    return {
+        "accepted": not checked.reasons,
+        "reasons": checked.reasons,
+        "evidence": _rounded(dict(checked.evidence)),
+        "facts": {kind: asdict(found) for kind, found in checked.facts.items()},
+    }
+
+
+def run_document(rewrites: Sequence[Rewrite]) -> dict[str, Any]:
+    """The verdicts on a run's rewrites, as JSON values."""
+    return {
+        "rewrites": [
+            {
+                "case": made.case,
+                "author": made.response.author,
+                "attack": made.response.attack,
+                "severity": made.response.severity,
+                "generator": made.generator,
+                "accepted": made.accepted,
+                "reasons": made.reasons,
+                "evidence": _rounded(dict(made.evidence)),
+            }
+            for made in rewrites
+        ]
+    }
+
+
+def check_files(
+    original: Path,
+    rewrite: Path,
+    prompt: Path | None = None,
+    attack: str | None = None,
+    constraints: Sequence[str] = (),
+) -> Checked:
+    """Check a rewrite in a file against its original in another.
+
+    Args:
+        original: a text.
+        rewrite: a text.
+        prompt: the text that both answer.
+        attack: name of what the rewrite is meant to be.
+        constraints: JSON objects such as ``{"kind": "punctuation:no_comma"}``.
+
+    Raises:
+        DataError: a file cannot be read as text.
+        UsageError: no such attack, or a constraint is none.
+    """
+    found = []
+    for raw in constraints:
+        try:
+            value = json.loads(raw)
+        except ValueError as error:
+            raise UsageError(f"--constraint {raw}: not valid JSON ({error})") from error
+        if not isinstance(value, dict):
+            raise UsageError(f'--constraint {raw}: expected an object such as {{"kind": "punctuation:no_comma"}}')
+        found.append(parse(value))
+    before, after = ((text(path).rstrip("\n"),) for path in (original, rewrite))
+    asked = (text(prompt),) if prompt else ()
+    return check_pair(Pair(asked, before, after, registry.attack(attack) if attack else None, tuple(found)))
+
+
+def _rounded(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: round(value, 4) if isinstance(value, float) else value for name, value in values.items()}
+
+
+def _labelled(item: Item) -> Labelled:
+    style, label = item.text("style"), item.text("label")
+    if label not in LABELS:
+        item.fail(f"expected faithful or changed, found {label!r}", "label")
+    try:
+        attack = registry.attack(style)
+    except UnknownName as error:
+        item.fail(str(error), "style")
+    constraints = tuple(map(_constraint, item.items("constraints"))) if item.has("constraints") else ()
+    pair = Pair(item.turns("prompt"), item.turns("original"), item.turns("rewrite", empty=True), attack, constraints)
+    kind = item.name("kind") if label == "changed" or item.has("kind") else label
+    return Labelled(check_pair(pair), item.line, label, style, kind)
+
+
+def _constraint(item: Item) -> Constraint:
+    try:
+        return parse(item.value)
+    except ConstraintError as error:
+        item.fail(error.problem, error.field)

@@ -1,0 +1,138 @@
+"""What checks count in a text: sentences, paragraphs, bullets, spans and words.
+
+Every function takes arbitrary text in linear time and agrees with IFEval's strict checkers, except that sentences
+are found by rules instead of a trained model. It knows no constraint.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from itertools import pairwise
+
+_WRAPPING = "\"'“”‘’()[]*_"
+_ABBREVIATION = re.compile(
+    r"(mrs?|ms|dr|prof|rev|gen|col|capt|lt|sgt|jr|st|mt|vs|etc|e\.g|i\.e|cf|al|inc|ltd|co|corp|est|fig|vol|pp|ed"
+    r"|approx|jan|feb|mar|apr|aug|sept?|oct|nov|dec|a\.m|p\.m|u\.s|u\.k|u\.n|ph\.d|[a-hj-z])\.",
+    re.IGNORECASE,
+)
+HIGHLIGHT = re.compile(r"\*[^\n*]*\*"), re.compile(r"\*\*[^\n*]*\*\*")
+PLACEHOLDER = re.compile(r"\[[^\[\]\n]*\]")
+BULLET = re.compile(r"^[^\S\n]*\*[^*].*$", re.M), re.compile(r"^[^\S\n]*-", re.M)
+DIVIDER = re.compile(r"\s?\*\*\*\s?")
+# Where a word of capitals ends: what a tokenizer for English splits off, a contraction's second half included.
+_TOKEN = re.compile(
+    r"n't(?!\w)|'(?:s|m|d|ll|re|ve)(?!\w)|(?:(?!n't(?!\w)|'(?:s|m|d|ll|re|ve)(?!\w)|--|[,:](?!\d))"
+    r"[^\s\"“”`;@#$%&?!()\[\]{}<>])+",
+    re.I,
+)
+
+
+def sentence_ends(text: str) -> list[int]:
+    """Find where a sentence ends and another follows.
+
+    A line break alone ends none, and neither does a dot before a lower-case word, except in a text without any
+    capitals, where such a word may well begin a sentence.
+    """
+    words = [(match[0].strip(_WRAPPING), match.end()) for match in re.finditer(r"\S+", text)]
+    ends, lower = [], text.islower()
+    for (word, end), (following, _) in pairwise(words):
+        inside = following[:1].islower() and (not lower or word[:-1].isdigit())  # "1. a" is an item of a list
+        if word.endswith(("!", "?")) or (word.endswith(".") and not _ABBREVIATION.fullmatch(word) and not inside):
+            ends.append(end)
+    return ends
+
+
+def sentences(text: str) -> int:
+    """Count sentences; what stands after the last mark is one."""
+    return len(sentence_ends(text)) + 1 if text.strip() else 0
+
+
+def words(text: str) -> int:
+    """Count words."""
+    return len(re.findall(r"\w+", text))
+
+
+def capital_words(text: str) -> int:
+    """Count the words, and halves of contractions, that are all in capitals; a single capital is one."""
+    return sum(map(str.isupper, _TOKEN.findall(text)))
+
+
+def paragraphs(text: str) -> int:
+    """Count the parts between ``***`` dividers; 0 when one in the middle is empty."""
+    parts = [part.strip() for part in DIVIDER.split(text)]
+    return 0 if not all(parts[1:-1]) else sum(map(bool, parts))
+
+
+def blocks(text: str) -> list[str]:
+    """Split at blank lines; a part may be empty."""
+    return text.split("\n\n")
+
+
+def first_word(block: str) -> str:
+    """The first word of a paragraph in lower case, up to its first punctuation mark."""
+    word = (block.split() or [""])[0].lstrip("'").lstrip('"')
+    return re.split(r"[.,?!'\"]", word, maxsplit=1)[0].lower()
+
+
+def bullets(text: str) -> int:
+    """Count the lines that begin with ``*`` or ``-``."""
+    return sum(len(mark.findall(text)) for mark in BULLET)
+
+
+def highlights(text: str) -> int:
+    """Count the spans in asterisks that are not empty; one in double asterisks counts as one."""
+    spans = [span for pattern in HIGHLIGHT for span in pattern.findall(text)]
+    return sum(bool(span.strip("*").strip()) for span in spans)
+
+
+def titles(text: str) -> list[str]:
+    """Find what stands in double angular brackets, at most one a line, from its first bracket to its last."""
+    found = []
+    for line in text.split("\n"):
+        start, end = line.find("<<"), line.rfind(">>")
+        if 0 <= start <= end - 3 and (title := line[start : end + 2].lstrip("<").rstrip(">").strip()):
+            found.append(title)
+    return found
+
+
+def sections(text: str, marker: str) -> int:
+    """Count a marker followed by a number."""
+    return len(re.findall(rf"{re.escape(marker)}\s?\d+", text))
+
+
+def occurrences(text: str, keyword: str) -> int:
+    """Count a keyword in any case, parts of words included."""
+    return len(re.findall(re.escape(keyword), text, re.IGNORECASE))
+
+
+def has_word(text: str, word: str) -> bool:
+    """Whether a word stands somewhere as a word of its own."""
+    return re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text, re.IGNORECASE) is not None
+
+
+def has_postscript(text: str, marker: str) -> bool:
+    """Whether a postscript's marker stands somewhere; blanks inside it may vary."""
+    pattern = {"P.P.S": r"p\.\s?p\.\s?s", "P.S.": r"p\.\s?s\."}.get(marker, re.escape(marker.lower()))
+    return re.search(pattern, text.lower()) is not None
+
+
+def is_json(text: str) -> bool:
+    """Whether the whole text is one JSON value, in a code fence or not."""
+    text = text.strip()
+    for fence in ("```json", "```Json", "```JSON", "```"):
+        text = text.removeprefix(fence)
+    try:
+        # Numbers are left as they are: converting a long one takes quadratic time, or is refused.
+        json.loads(text.removesuffix("```").strip(), parse_int=str)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def parts_of_two(text: str) -> list[str]:
+    """The two different responses that six asterisks separate, else an empty list."""
+    pieces = text.split("******")
+    found = [piece.strip() for piece in pieces if piece.strip()]
+    hollow = any(not piece.strip() for piece in pieces[1:-1])
+    return found if len(found) == 2 and found[0] != found[1] and not hollow else []

@@ -1,0 +1,99 @@
+"""What a kind of constraint is made of: its arguments, its check, its words and its breaking edits.
+
+It holds what the families of kinds share in reading arguments and wording them, and knows no kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from distract.errors import UsageError
+from distract.records import Constraint
+
+
+class ConstraintError(UsageError):
+    """A constraint is not one (its kind or an argument is missing, wrong or unknown), or a text cannot break it.
+
+    Args:
+        field: the name in the JSON object that is at fault.
+        problem: what is wrong and what was expected.
+    """
+
+    def __init__(self, field: str, problem: str) -> None:
+        self.field = field
+        self.problem = problem
+        super().__init__(f"constraint field {field!r}: {problem}")
+
+
+class Unavailable(ConstraintError):
+    """A constraint is fine, but the optional library that checks it is not installed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """What an argument may be: in words, and as a test."""
+
+    expected: str
+    fits: Callable[[Any], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One kind of constraint.
+
+    Attributes:
+        check: whether a text follows it.
+        describe: it as one imperative sentence.
+        edits: edits of a text that follows it, the best first; one that fails to break it is left out by the caller.
+        arguments: what it takes, by name.
+    """
+
+    check: Callable[[Constraint, str], bool]
+    describe: Callable[[Constraint], str]
+    edits: Callable[[Constraint, str], Iterator[str]]
+    arguments: Mapping[str, Argument] = field(default_factory=dict)
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and bool(value.strip())
+
+
+COUNT = Argument("a whole number of at least 1", lambda v: type(v) is int and v >= 1)
+TEXT = Argument("a text that is not empty", _is_text)
+TEXTS = Argument(
+    "a list of texts that are not empty",
+    lambda v: isinstance(v, (list, tuple)) and bool(v) and all(_is_text(part) for part in v),
+)
+CHARACTER = Argument("a single character that is no white space", lambda v: _is_text(v) and len(v) == 1)
+WORD = Argument("a text without white space", lambda v: _is_text(v) and len(v.split()) == 1 and v == v.strip())
+RELATION = Argument("'at least' or 'less than'", lambda v: v in ("at least", "less than"))
+
+
+def within(relation: str, found: int, limit: int) -> bool:
+    """Whether a count satisfies ``at least`` or ``less than`` its limit."""
+    return found >= limit if relation == "at least" else found < limit
+
+
+def number(n: int, noun: str) -> str:
+    """A count with its noun in the right number."""
+    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
+
+
+def bound(relation: str) -> str:
+    """A relation before something that can be counted."""
+    return "at least" if relation == "at least" else "fewer than"
+
+
+def listed(noun: str, words: Sequence[str], link: str) -> str:
+    """Quoted words after their noun in the right number."""
+    quoted = [f'"{word}"' for word in words]
+    return f"{noun}s {', '.join(quoted[:-1])} {link} {quoted[-1]}" if quoted[1:] else f"{noun} {quoted[0]}"
+
+
+def times(relation: str, what: str, n: int) -> str:
+    """How often something is to be used, as a sentence."""
+    if n == 1:
+        return f"Use {what} at least once." if relation == "at least" else f"Do not use {what}."
+    return f"Use {what} {bound(relation)} {n} times."

@@ -1,0 +1,90 @@
+"""Rows to outcomes: which comparisons count for a measure, and what came of each.
+
+It knows the three designs of ``audit`` and what makes a comparison eligible, and no interval, protocol or attack by
+name.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from distract.records import Outcome, Row
+from distract.verdicts import outcome
+
+Unit = tuple[Hashable, ...]
+
+
+@dataclass(slots=True)
+class Counted:
+    """Outcomes of the eligible, valid comparisons by unit, and how many others there were, by reason."""
+
+    outcomes: dict[Unit, tuple[str, Outcome, Outcome | None]] = field(default_factory=dict)
+    invalid: int = 0
+    reasons: Counter[str] = field(default_factory=Counter)
+
+
+def count_fixed(rows: Sequence[Row], rule: str | None, attack: str, severity: int | None = None) -> Counted:
+    """Outcomes of a good response (a) against its rewrite (b)."""
+    counted = Counted()
+    for row in rows:
+        if row.attack == attack:
+            _count(counted, (row.case, row.a.author, row.a.severity), row, rule, None)
+    return counted
+
+
+def count_severity(rows: Sequence[Row], rule: str | None, attack: str, severity: int | None) -> Counted:
+    """Outcomes of a good response (a) against one of that severity (b), as it is (``none``) or attacked."""
+    return count_fixed([row for row in rows if row.b.severity == severity], rule, attack)
+
+
+def count_flips(rows: Sequence[Row], rule: str | None, attack: str, severity: int | None = None) -> Counted:
+    """Outcomes of attacked pairs, in terms of the side that had lost under this rule.
+
+    A unit is a pair whose baseline has a loser. Its outcome is ``b`` when the rewritten response is now preferred
+    (a flip), ``tie`` when the verdict softened, ``a`` when it held.
+    """
+    counted = Counted()
+    attacked = {(*_pair(row), row.target): row for row in rows if row.target is not None and row.attack == attack}
+    for row in rows:
+        if row.target is not None:
+            continue
+        before = outcome(row.judgments, rule)
+        if row.excluded is not None:
+            counted.reasons[row.excluded] += 1
+        elif before is None:
+            counted.invalid += 1
+        elif before == "tie":
+            counted.reasons["baseline is a tie"] += 1
+        else:
+            after = attacked.get((*_pair(row), "b" if before == "a" else "a"))
+            if after is None:
+                counted.reasons["not judged yet"] += 1
+            else:
+                _count(counted, _pair(row), after, rule, before)
+    return counted
+
+
+def _pair(row: Row) -> Unit:
+    return (row.case, row.a.author, row.a.severity, row.b.author, row.b.severity)
+
+
+def _count(counted: Counted, unit: Unit, row: Row, rule: str | None, before: Outcome | None) -> None:
+    if row.excluded is not None:
+        counted.reasons[row.excluded] += 1
+    elif (after := outcome(row.judgments, rule)) is None:
+        counted.invalid += 1
+    else:
+        counted.outcomes[unit] = (row.cluster, after, before)
+
+
+WANTED: Mapping[str, Callable[[Outcome, Outcome | None], bool]] = {
+    "distractor_win_rate": lambda after, before: after == "b",
+    "original_win_rate": lambda after, before: after == "a",
+    "tie_rate": lambda after, before: after == "tie",
+    "flip_rate": lambda after, before: after not in (before, "tie"),
+    "softened_rate": lambda after, before: after == "tie",
+    "severity_accuracy": lambda after, before: after == "a",
+}
+"""What each measure counts, of the outcome after a rewrite and (for flips) before it."""

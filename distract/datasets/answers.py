@@ -1,0 +1,54 @@
+"""Responses that lie apart from their prompts: JSON Lines of ``{prompt, response}``, as models' outputs are published.
+
+They are matched by the text of the prompt. Other fields are passed over, because outputs carry many. It knows no
+data format.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from distract.datasets.fields import Item, lines
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """What one author answered.
+
+    Attributes:
+        author: the file's name without its ending.
+        by_prompt: the responses.
+    """
+
+    author: str
+    by_prompt: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """An entry that makes no case.
+
+    Attributes:
+        reason: why.
+        prompt: whether it is a prompt of the data, and not just a response without one.
+    """
+
+    reason: str
+    prompt: bool = True
+
+
+def read_answers(text: str, path: str) -> Answers:
+    """The responses of a file.
+
+    Raises:
+        DataError: naming the line and field; also for a prompt that is there twice.
+    """
+    author = Item({}, path, 1).as_name(Path(path).stem, "file name")
+    found: dict[str, str] = {}
+    for item in lines(text, path):
+        prompt = item.text("prompt")
+        if prompt in found:
+            item.fail("was answered on an earlier line; one response per prompt is expected", "prompt")
+        found[prompt] = item.text("response", empty=True)
+    return Answers(author, found)

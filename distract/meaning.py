@@ -1,0 +1,257 @@
+"""Signs that a rewrite says something else although every fact is still there; no model is needed.
+
+Four signs, each a list of what was found: a statement that lost or gained its negation, a comparison or direction that
+turned, a condition that is gone, steps in another order; and a word exchanged where nothing around it changed. Words
+are compared, not understood: a heavy paraphrase hides a change from it, and it sees no added claim. It takes texts of
+bounded length and looks no further in longer ones; it does not know what an attack is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from itertools import pairwise
+
+from distract.facts import content_words, new_content_share, normal
+
+MOST_CLAUSES = 150
+"""Clauses of a text that are looked at: each is compared with each of the other text."""
+
+MOST_WORDS = 1200
+"""Longer texts are not searched for exchanged words: the time grows with the square of the length."""
+
+FEW_NEW = 0.2
+"""Share of new content words below which a rewrite leaves the vocabulary as it is."""
+
+_BOOSTER = re.compile(
+    r"\b(?:without|beyond|no|not in|past)\b(?: a| any| all| the)?(?: slightest| reasonable)? (?:doubt|question|dispute|"
+    r"exceptions?|fail|hesitation|mistake|argument|other way|two ways)\b|\bnot only\b|\bno \w+er\b|\bnothing \w+ than\b"
+    r"|\bno (?:more|less) than\b|\bif (?:i|we) (?:am|are|remember|recall|understand)\b[^,.;]*"
+)
+_NOT = r"\b(?:not|never|no|none|nor|neither|nobody|nothing|cannot|hardly|rarely|seldom)\b|n't\b"
+_NEGATOR = re.compile(_NOT)
+_LIKE_NOT = re.compile(
+    rf"{_NOT}|\bwithout\b|\b(?:avoid|refrain|stop|prevent|lack|fail|unable|forbid|prohibit|exclu|preclu|eschew|omit|abstain|"
+    r"deni|deny|refus|absen|devoid|free of|instead of|rather than|needless|bereft|forgo|cease|little|few|at a loss|"
+    r"keep|un(?!d|i|t|less)[a-z]{4}|im(?:p[eor]|mat|mob)|"
+    r"in(?:operat|activ|valid|elig|effect|admiss|capab|correct|adequa|suffic|compat)|dis(?:a|b|l|p[elr]|q|r|s)|[a-z]{3,}less\b)"
+)
+_CLAUSE = re.compile(
+    r"[.!?;:,\n()<>]+\s*|\s(?=(?:and|but|because|while|although|since|so|which|whereas|if|when|that)\b)"
+)
+_WORD = re.compile(r"[^\W\d_]+(?:['-][^\W\d_]+)*|\d[\d.,]*|[^\w\s]")
+
+_COMPARATIVES = (
+    ("more|greater|larger|bigger|higher", "less|fewer|smaller|lower"),
+    ("faster|quicker|sooner|swifter", "slower|more slowly"),
+    ("longer|taller|wider|deeper", "shorter|narrower|shallower"),
+    ("hotter|warmer", "colder|cooler"),
+    ("older|oldest", "younger|youngest|newer"),
+    ("better|best|stronger|strongest|easier|easiest", "worse|worst|weaker|weakest|harder|hardest|less well"),
+    ("most|largest|biggest|highest|maximum", "least|smallest|lowest|minimum"),
+    ("cheaper|cheapest", "dearer|costlier|pricier"),
+    ("heavier|heaviest|thicker|thickest", "lighter|lightest|thinner|thinnest"),
+)
+_DIRECTIONS = (
+    ("above|over", "below|under|beneath"),
+    ("before|prior|preced\\w+|earlier|antecedent|beforehand", "after|afterwards|following|later|subsequent\\w*"),
+    (
+        "increas\\w*|rises?|rising|rose|climb\\w*|grows?|growing|grew|raises?|augment\\w*",
+        "decreas\\w*|falls?|falling|fell|drops?|declin\\w*|shrinks?|lowers?|reduc\\w*|diminish\\w*",
+    ),
+    ("hot|warm", "cold|cool"),
+    ("upwards?|upper|top", "downwards?|bottom"),
+    ("left", "right"),
+    ("north\\w*", "south\\w*"),
+    ("east\\w*", "west\\w*"),
+    ("first", "last"),
+    ("inside|inner", "outside|outer"),
+    ("always", "never"),
+    ("gain\\w*|wins?", "lose|loses|losing"),
+    ("opens?|opened", "close|closes|closed"),
+)
+
+
+def _axes(pairs: Sequence[tuple[str, str]]) -> list[tuple[re.Pattern[str], re.Pattern[str]]]:
+    return [(re.compile(rf"\b(?:{plus})\b"), re.compile(rf"\b(?:{minus})\b")) for plus, minus in pairs]
+
+
+_COMPARED, _AXES = _axes(_COMPARATIVES[1:]), _axes((*_COMPARATIVES, *_DIRECTIONS))
+_IF = r"if|unless|only|except|until|provided|as long as|so long as|once|whenever|when|while"
+_CONDITION = re.compile(rf"\b(?:{_IF})\b[^.,;:!?\n()]*")
+_CONDITIONAL = re.compile(
+    rf"\b(?:{_IF}|assuming|should|supposing|given|where|whereupon|in case|in the event|on condition|conditional|"
+    r"contingent|subject to|insofar|save|barring|exclusively|solely|just|alone|upon|after|before|till|inasmuch|"
+    r"predicated|presuppos\w*|requir\w*|exclud\w*|apart from|other than|exception|as soon as|were|had|absent)\b"
+)
+_LATER = "then|next|afterwards|thereafter|subsequently|finally|at the end"
+_SEQUENCE = re.compile(rf"\b(?:{_LATER}|until|start by|first,)|^[ \t]*(?:\d{{1,2}}[.)]|step \d)", re.M)
+_STEP = re.compile(rf"[.!?;,\n]+\s*|\s(?:and )?(?:{_LATER})\b")
+_SENTENCE = re.compile(r"[.!?;:\n]+\s*")
+_DETERMINERS = "a an the of in on only this that my your his her its their our first every each no from"
+_LINKS = "that which who can is are was were has have of in on and or for to with at by from will"
+_BEFORE_NOUN, _AFTER_NOUN = frozenset(_DETERMINERS.split()), frozenset(_LINKS.split())
+
+
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """A clause with its content words and the sentence that it stands in."""
+
+    text: str
+    words: set[str]
+    sentence: str
+
+
+Clauses = Sequence[Clause]
+
+
+def signs(original: str, rewrite: str) -> list[str]:
+    """Every sign that one turn says something else than another: a slug and what it is about."""
+    before, after = normal(original), normal(rewrite)
+    pairs = list(_aligned(_clauses(original), _clauses(rewrite)))
+    found = [
+        *_polarity(pairs),
+        *_turned(pairs),
+        *_compared(before, after),
+        *_conditions(before, after),
+        *_answer(before, after),
+    ]
+    found += _order(original.casefold(), rewrite.casefold())
+    # An attack on the vocabulary exchanges words by design; that shows in the share of new ones.
+    found += _exchanged(before, after) if new_content_share(original, rewrite) < FEW_NEW else ()
+    return list(dict.fromkeys(found))
+
+
+def _clauses(text: str) -> Clauses:
+    made: list[Clause] = []
+    for sentence in _SENTENCE.split("\n".join(map(normal, text.split("\n"))))[:MOST_CLAUSES]:
+        plain = _BOOSTER.sub(" ", sentence)
+        made += [Clause(part.strip(), content_words(part), plain) for part in _CLAUSE.split(plain) if part.strip()]
+    return made[:MOST_CLAUSES]
+
+
+def _aligned(before: Clauses, after: Clauses) -> Iterator[tuple[Clause, Clause]]:
+    """Clauses of a rewrite with the one they come from, where there is one such that shares enough of its words."""
+    for clause in after:
+        shared = [len(clause.words & source.words) for source in before]
+        most = max(shared, default=0)
+        if most > 1 and shared.count(most) == 1:
+            source = before[shared.index(most)]
+            if most >= 0.4 * max(len(clause.words), len(source.words)):
+                yield source, clause
+
+
+def _polarity(pairs: Sequence[tuple[Clause, Clause]]) -> Iterator[str]:
+    """Clauses that deny what was stated, or the reverse; a denial anywhere in the other's sentence may be the same."""
+    for before, after in pairs:
+        if _NEGATOR.search(before.text) and not _LIKE_NOT.search(after.sentence):
+            yield f"negation lost: {before.text[:60]}"
+        elif (match := _NEGATOR.search(after.text)) and not _LIKE_NOT.search(before.sentence):
+            follows = content_words(after.text[match.end() : match.end() + 40])
+            # "Keep it closed" may become "never open it": only a statement that is still there can be denied.
+            if match[0] in ("not", "n't", "cannot") or follows & before.words:
+                yield f"negation invented: {after.text[:60]}"
+
+
+def _turned(pairs: Sequence[tuple[Clause, Clause]]) -> Iterator[str]:
+    """Clauses in which either the direction of a comparison changed or its terms changed places, but not both."""
+    for before, after in pairs:
+        if bool(_LIKE_NOT.search(before.text)) == bool(_LIKE_NOT.search(after.text)):
+            flipped = kept = False
+            for sides in _AXES:
+                was, now = ([bool(side.search(clause.text)) for side in sides] for clause in (before, after))
+                flipped |= was[0] != was[1] and now == was[::-1]
+                kept |= any(was) and was == now
+            swapped = _terms_swapped(before.text, after.text)
+            if flipped != swapped and (flipped or kept):
+                yield f"comparison turned: {after.text[:60]}"
+
+
+def _terms_swapped(before: str, after: str) -> bool:
+    """Whether something that stood before "than" stands behind it now, or the other way round."""
+    (left, than, right), (new_left, new_than, new_right) = (clause.partition(" than ") for clause in (before, after))
+    was, now = (content_words(left), content_words(right)), (content_words(new_left), content_words(new_right))
+    crossed = (was[0] - was[1]) & (now[1] - now[0]) or (was[1] - was[0]) & (now[0] - now[1])
+    return bool(than and new_than and crossed)
+
+
+def _compared(before: str, after: str) -> Iterator[str]:
+    """Comparatives of which one side became fewer and the opposite more, where none is against something named."""
+    for sides in () if " than " in before and " than " in after else _COMPARED:
+        (was, now), (was_other, now_other) = ((side.findall(before), side.findall(after)) for side in sides)
+        if len(now) < len(was) and len(now_other) > len(was_other):
+            yield f"comparison turned: {was[0]} to {now_other[-1]}"
+        elif len(now) > len(was) and len(now_other) < len(was_other):
+            yield f"comparison turned: {was_other[0]} to {now[-1]}"
+
+
+def _answer(before: str, after: str) -> Iterator[str]:
+    """A text that begins with yes or no, and a rewrite that says its opposite."""
+    for said, opposite in (("yes", "no"), ("no", "yes")):
+        begins = re.match(rf"\W*{said}\b", before) and not re.search(rf"\b{said}\b", after)
+        if begins and re.search(rf"(?:\A|[.!?] )\W*{opposite}\b(?! \w+er\b)", after):
+            yield f"negation {'lost' if said == 'no' else 'invented'}: {said} to {opposite}"
+
+
+def _conditions(before: str, after: str) -> Iterator[str]:
+    """Conditions of which no word is left, where what they restrict is still said, and without any condition."""
+    kept = content_words(after)
+    sentences = [(s, content_words(s)) for s in _SENTENCE.split(after)[:MOST_CLAUSES]]
+    for sentence in _SENTENCE.split(before)[:MOST_CLAUSES]:
+        for match in _CONDITION.finditer(_BOOSTER.sub(" ", sentence)):
+            rest = content_words(sentence.replace(match[0], " "))
+            own = content_words(match[0].partition(" ")[2]) - rest
+            if own and not any(word[:5] == other[:5] for word in own for other in kept):
+                elsewhere = content_words(before) - own
+                light = len(own) > 1 and len(elsewhere & kept) > 0.85 * len(elsewhere)
+                same = max(sentences, key=lambda pair: len(rest & pair[1]), default=("", set[str]()))
+                said = len(rest) > 2 and len(rest & same[1]) >= 0.6 * len(rest) and not _CONDITIONAL.search(same[0])
+                if light or said:
+                    yield f"condition lost: {match[0].strip()[:60]}"
+
+
+def _order(original: str, rewrite: str) -> Iterator[str]:
+    """Steps that changed places, in a text that tells steps."""
+    if _SEQUENCE.search(original.casefold()):
+        steps = _steps(rewrite)
+        places = [place for step in _steps(original) if (place := _place(step, steps))]
+        for (first, one), (second, other) in pairwise(places):
+            if second < first:
+                yield f"order changed: {one} and {other}"
+
+
+def _steps(text: str) -> list[set[str]]:
+    return [words for step in _STEP.split(text)[:MOST_CLAUSES] if (words := content_words(step))]
+
+
+def _place(step: set[str], steps: Sequence[set[str]]) -> tuple[int, str] | None:
+    """Where most of a step went, if that is one place, and a word of it."""
+    shared = [len(step & other) for other in steps]
+    most = max(shared, default=0)
+    if most < 2 or most < 0.5 * len(step) or shared.count(most) > 1:
+        return None
+    at = shared.index(most)
+    return at, max(step & steps[at], key=lambda word: (len(word), word))
+
+
+def _exchanged(before: str, after: str) -> Iterator[str]:
+    """Single nouns in place of others, where nothing around them changed."""
+    old, new = _WORD.findall(before), _WORD.findall(after)
+    if max(len(old), len(new)) > MOST_WORDS:
+        return
+    for what, a, b, c, d in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        if what == "replace" and b - a == d - c == 1 and a > 0 and b < len(old) and c > 0 and d < len(new):
+            around = old[a - 1] == new[c - 1] in _BEFORE_NOUN and old[b] == new[d]
+            after_noun = old[b] in _AFTER_NOUN or not old[b][0].isalnum()
+            words = content_words(old[a]), content_words(new[c])
+            if (
+                around
+                and after_noun
+                and all(words)
+                and words[0] != words[1]
+                and old[a] not in new
+                and new[c] not in old
+            ):
+                yield f"word exchanged: {old[a]} to {new[c]}"

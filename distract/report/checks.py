@@ -1,0 +1,93 @@
+"""What a person sees of ``distract check``: facts kept, lost and invented, the difference in colour, error rates.
+
+Without colour the difference is marked as ``[-gone-]`` and ``{+new+}``. The texts are hostile: nothing in them is
+markup, and control characters are shown as escapes. It decides nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from difflib import SequenceMatcher
+
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from distract.checking import ERRORS, Checked, ErrorRate
+from distract.records import Rewrite
+from distract.report.terminal import grid
+from distract.report.text import interval, line, percent, plain
+
+MOST_WORDS = 4000
+"""Longer texts are compared line by line: the time of a comparison grows with the square of the length."""
+
+_TOKENS = re.compile(r"\s+|\w+|[^\w\s]")
+
+
+def pair_report(checked: Checked, colour: bool) -> Iterator[RenderableType]:
+    """A verdict with its reasons, rule by rule, and the difference."""
+    yield _verdict(checked.reasons)
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
+    for name in ("fact", "kept", "lost", "invented"):
+        table.add_column(name, style="red" if name in ("lost", "invented") and colour else None, overflow="fold")
+    for kind, found in checked.facts.items():
+        parts = [", ".join(map(line, part)) for part in (found.kept, found.lost, found.invented)]
+        table.add_row(Text(kind), *(Text(part or "–") for part in parts))
+    yield table
+    yield Text("evidence: " + ", ".join(f"{name} {value}" for name, value in checked.evidence))
+    yield Text("")
+    yield difference("\n\n".join(checked.pair.original), "\n\n".join(checked.pair.rewrite), colour)
+
+
+def run_report(rewrites: Sequence[Rewrite], colour: bool) -> Iterator[RenderableType]:
+    """Every rewrite of a run: rejected ones first, with the difference."""
+    for made in sorted(rewrites, key=lambda made: made.accepted):
+        r = made.response
+        what = " ".join(part for part in (r.attack, f"severity {r.severity}" if r.severity else "") if part)
+        yield Text(f"\n{line(made.case)}, {line(r.author)}, {line(what)} ({line(made.generator)})", style="bold")
+        yield _verdict(made.reasons)
+        if made.original:
+            yield difference("\n\n".join(made.original), "\n\n".join(r.turns), colour)
+    rejected = sum(not made.accepted for made in rewrites)
+    yield Text(f"\n{rejected} of {len(rewrites)} rewrites rejected")
+
+
+def labelled_report(rates: Sequence[ErrorRate]) -> Iterator[RenderableType]:
+    """Both error rates: over all, by style, by kind."""
+    for measure, title in zip(
+        ERRORS.values(), ("Faithful rewrites rejected", "Changed rewrites accepted"), strict=True
+    ):
+        table = grid("", "%", "95% CI", "k/n")
+        mine = [rate for rate in rates if rate.measure == measure]
+        for rate in sorted(mine, key=lambda r: (r.kind is not None, r.style is not None)):
+            if rate.kind is None or rate.style is None:
+                name = rate.style or rate.kind or "all"
+                shown = (percent(rate.value), interval(rate.low, rate.high), f"{rate.k}/{rate.n}")
+                table.add_row(Text(line(name)), *shown)
+        yield Text(f"\n{title} (lower is better)", style="italic")
+        yield table
+
+
+def difference(before: str, after: str, colour: bool) -> Text:
+    """A text with what became of it."""
+    old, new = (_TOKENS.findall(text) for text in (before, after))
+    if max(len(old), len(new)) > MOST_WORDS:
+        old, new = before.splitlines(keepends=True), after.splitlines(keepends=True)
+    shown = Text()
+    for what, a, b, c, d in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        gone, came = plain("".join(old[a:b])), plain("".join(new[c:d]))
+        if what == "equal":
+            shown.append(gone)
+            continue
+        if gone:
+            shown.append(gone if colour else f"[-{gone}-]", style="red strike")
+        if came:
+            shown.append(came if colour else f"{{+{came}+}}", style="green")
+    return shown
+
+
+def _verdict(reasons: Sequence[str]) -> Text:
+    if not reasons:
+        return Text("accepted", style="green")
+    return Text("rejected: ", style="red") + Text("; ".join(map(line, reasons)), style="default")

@@ -1,0 +1,200 @@
+"""What a user asked for and what the data allow: attacks, measures, rewrites on record, the cases drawn.
+
+What was asked for by name and fits no case is an error; what came by default and does not fit is left out with a
+note. It knows no plug-in by name and makes no call.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from distract import audit, metrics, registry
+from distract.errors import UnknownName, UsageError
+from distract.plan import Attack, Degradation
+from distract.records import Case
+from distract.writers import recorded
+
+Treatment = Attack | Degradation
+
+WHY_NOT: Mapping[audit.Design, str] = {
+    "fixed": "no case says which response is good (a label, constraints that one meets, or a single response)",
+    "flip": "no case has two responses by different authors",
+    "severity": "no case has a good response that meets all of its format constraints",
+}
+
+
+@dataclass(frozen=True)
+class Scope:
+    """What a run is about.
+
+    Attributes:
+        attacks: of the fixed and flip designs.
+        degradations: of the severity design.
+        designs: those that are asked for and fit.
+        notes: what was left out of the defaults, and why; one line each.
+    """
+
+    attacks: tuple[Attack, ...]
+    degradations: tuple[Degradation, ...]
+    designs: frozenset[audit.Design]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def treatments(self) -> tuple[Treatment, ...]:
+        """Everything that is done to a response."""
+        return (*self.attacks, *self.degradations)
+
+    @property
+    def writing(self) -> tuple[Attack, ...]:
+        """Every attack that writes something."""
+        parts = [part for d in self.degradations for part in (d.lower, d.distractor) if part]
+        return tuple(dict.fromkeys((*self.attacks, *parts)))
+
+
+def scope(names: Sequence[str], measures: Sequence[str], cases: Sequence[Case]) -> Scope:
+    """Find what to do.
+
+    Args:
+        names: of attacks, severities and compositions; the default distractors when empty.
+        measures: names of measures or designs; all that the attacks are for when empty.
+        cases: of the data.
+
+    Raises:
+        UnknownName: an attack or a measure does not exist.
+        UsageError: something named fits no case, or nothing does.
+    """
+    # By name, so that the order of the options is no part of a run.
+    asked = [registry.composed(name) for name in sorted(set(names))]
+    attacks = tuple(a for a in asked if isinstance(a, Attack))
+    degradations = tuple(dict.fromkeys(d for d in asked if isinstance(d, Degradation)))
+    if not asked:
+        attacks = tuple(a for a in registry.attacks().values() if a.default)
+    wanted = _measured(measures)
+    if degradations and wanted and "severity" not in wanted:
+        raise UsageError(f"{degradations[0].name} is measured by severity_accuracy; add --measure severity_accuracy")
+    if "severity" in wanted and not degradations:
+        lower = [a for a in registry.attacks().values() if a.severity]
+        degradations = tuple(Degradation(s, d) for s in lower for d in (None, *attacks))
+    elif wanted.keys() == {"severity"} and attacks:
+        both = f"{degradations[0].lower.name}+{attacks[0].name}"
+        raise UsageError(f"{attacks[0].name} alone has no severity_accuracy; write --attack {both}")
+    if not wanted:
+        wanted = {design: "" for design in WHY_NOT if (degradations if design == "severity" else attacks)}
+    designs, notes = list[audit.Design](), list[str]()
+    for design, name in wanted.items():
+        if any(fits(design, degradations, case) for case in cases):
+            designs.append(design)
+        elif name or (design == "severity" and asked):
+            raise UsageError(f"{name or degradations[0].name} does not apply: {WHY_NOT[design]}")
+        else:
+            notes.append(f"{metrics.GROUPS[design][0]} does not apply: {WHY_NOT[design]}")
+    if not designs or (asked and attacks and designs == ["severity"] != list(wanted)):
+        raise UsageError("; ".join(notes))
+    if "severity" not in designs:
+        degradations = ()
+    found = Scope(attacks if set(designs) - {"severity"} else (), degradations, frozenset(designs), tuple(notes))
+    return _without(
+        found,
+        {
+            d: f"no good response has {d.severity} constraints to break"
+            for d in degradations
+            if not any(fits("severity", (d,), case) for case in cases)
+        },
+        asked,
+    )
+
+
+def on_record(found: Scope, names: Sequence[str], cases: Sequence[Case]) -> Scope:
+    """Leave out what the data hold no recorded rewrites of; controls are written by rule and need none.
+
+    Raises:
+        UsageError: one of them was asked for by name, or nothing is left.
+    """
+    asked = [registry.composed(name) for name in names]
+    absent = {t: "the data hold no recorded rewrites for it" for t in found.treatments if not is_recorded(t, cases)}
+    return _without(found, absent, asked or (found.treatments if len(absent) == len(found.treatments) else ()))
+
+
+def holds_any(found: Scope, cases: Sequence[Case]) -> bool:
+    """Whether the data store anything of what is to be done."""
+    return any(is_recorded(t, cases) for t in found.treatments if isinstance(t, Degradation) or not t.control)
+
+
+def is_recorded(treatment: Treatment, cases: Sequence[Case]) -> bool:
+    """Whether the data need no other writer for a treatment: some case stores it, or it is a control."""
+    if isinstance(treatment, Attack):
+        return treatment.control or any(r.attack == treatment.name for case in cases for r in case.responses)
+    distractor = treatment.distractor
+    return any(
+        distractor is None or distractor.control or recorded(case, low, distractor)
+        for case in cases
+        for low in case.originals
+        if low.severity == treatment.severity
+    )
+
+
+def fits(design: audit.Design, degradations: Sequence[Degradation], case: Case) -> bool:
+    """Whether a case can be judged under a design."""
+    if design == "flip":
+        return bool(audit.pairs(case))
+    if design == "fixed":
+        return audit.good_response(case) is not None
+    least = min((d.severity for d in degradations), default=1)
+    return audit.compliant_response(case) is not None and len(case.constraints) >= least
+
+
+def draw(found: Scope, cases: Sequence[Case], limit: int | None, seed: int) -> tuple[tuple[Case, ...], Counter[str]]:
+    """Draw cases among those that fit any design.
+
+    Returns:
+        The cases in the order of the data, and how many do not fit, by reason.
+
+    Raises:
+        UsageError: the limit is no number of cases.
+    """
+    if limit is not None and limit < 1:
+        raise UsageError(f"--limit {limit}: expected a number of cases from 1, or 'all'")
+    fitting = [case for case in cases if any(fits(design, found.degradations, case) for design in found.designs)]
+    kept = {case.id for case in fitting}
+    left_out = Counter(_why_not(case) for case in cases if case.id not in kept)
+    if limit is not None and limit < len(fitting):
+        fitting = [fitting[i] for i in sorted(random.Random(seed).sample(range(len(fitting)), limit))]
+    return tuple(fitting), left_out
+
+
+def _why_not(case: Case) -> str:
+    if audit.good_response(case) is None:
+        return "no response meets all constraints" if case.constraints else "no response is known to be good"
+    if not case.constraints:
+        return "no format constraints"
+    return "the good response breaks a constraint" if not audit.compliant_response(case) else "too few constraints"
+
+
+def _without(found: Scope, absent: Mapping[Treatment, str], named: Collection[Treatment]) -> Scope:
+    """The scope without some treatments, each with a note."""
+    if bad := [t.name for t in found.treatments if t in absent and t in named]:
+        reason = next(reason for t, reason in absent.items() if t.name == bad[0])
+        hint = "; write them with --generator rules" if "recorded" in reason else ""
+        raise UsageError(f"{', '.join(bad)}: {reason}{hint}")
+    return replace(
+        found,
+        attacks=tuple(a for a in found.attacks if a not in absent),
+        degradations=tuple(d for d in found.degradations if d not in absent),
+        notes=(*found.notes, *(f"{t.name} is left out: {reason}" for t, reason in absent.items())),
+    )
+
+
+def _measured(measures: Sequence[str]) -> dict[audit.Design, str]:
+    """The designs that the measures need, with the name that asked for each."""
+    wanted: dict[audit.Design, str] = {}
+    for name in measures:
+        plain = name.strip().lower().replace("-", "_")
+        named = [design for design in WHY_NOT if plain in (design, *metrics.GROUPS[design])]
+        if not named and plain not in metrics.ALWAYS:
+            known = [*metrics.GROUPS, *(m for group in metrics.GROUPS.values() for m in group), *metrics.ALWAYS]
+            raise UnknownName("measure", name, known)
+        wanted.update(dict.fromkeys(named, name))
+    return wanted
