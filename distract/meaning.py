@@ -149,9 +149,10 @@ def _polarity(pairs: Sequence[tuple[Clause, Clause]]) -> Iterator[str]:
         if _NEGATOR.search(before.text) and not _LIKE_NOT.search(after.sentence):
             yield f"negation lost: {before.text[:60]}"
         elif (match := _NEGATOR.search(after.text)) and not _LIKE_NOT.search(before.sentence):
-            follows = content_words(after.text[match.end() : match.end() + 40])
+            follows = [word for word in _WORD.findall(after.text, match.end(), match.end() + 80) if content_words(word)]
+            follows = follows[:1] if match[0] == "never" else follows[:4]
             # "Keep it closed" may become "never open it": only a statement that is still there can be denied.
-            if match[0] in ("not", "n't", "cannot") or follows & before.words:
+            if match[0] in ("not", "n't", "cannot") or content_words(" ".join(follows)) & before.words:
                 yield f"negation invented: {after.text[:60]}"
 
 
@@ -204,7 +205,7 @@ def _conditions(before: str, after: str) -> Iterator[str]:
             rest = content_words(sentence.replace(match[0], " "))
             own = content_words(match[0].partition(" ")[2]) - rest
             if own and not any(word[:5] == other[:5] for word in own for other in kept):
-                elsewhere = content_words(before) - own
+                elsewhere = content_words(before) - content_words(match[0])
                 light = len(own) > 1 and len(elsewhere & kept) > 0.85 * len(elsewhere)
                 same = max(sentences, key=lambda pair: len(rest & pair[1]), default=("", set[str]()))
                 said = len(rest) > 2 and len(rest & same[1]) >= 0.6 * len(rest) and not _CONDITIONAL.search(same[0])

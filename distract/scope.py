@@ -85,7 +85,7 @@ def scope(names: Sequence[str], measures: Sequence[str], cases: Sequence[Case]) 
         wanted = {design: "" for design in WHY_NOT if (degradations if design == "severity" else attacks)}
     designs, notes = list[audit.Design](), list[str]()
     for design, name in wanted.items():
-        if any(fits(design, degradations, case) for case in cases):
+        if any(fits(design, (), case) for case in cases):
             designs.append(design)
         elif name or (design == "severity" and asked):
             raise UsageError(f"{name or degradations[0].name} does not apply: {WHY_NOT[design]}")

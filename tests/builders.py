@@ -44,9 +44,11 @@ def row(
     protocol: str = "pairwise",
     cluster: str | None = None,
     excluded: str | None = None,
+    severity: int | None = None,
 ) -> Row:
     def side(letter: str, author: str) -> Side:
-        return Side(author, attack if target == letter else None)
+        attacked = target == letter and attack != "none"
+        return Side(author, attack if attacked else None, severity if letter == "b" else None)
 
     sides = (side("a", "x"), side("b", "y" if design == "flip" else "x"))
     return Row(

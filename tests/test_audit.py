@@ -6,18 +6,19 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from builders import case
+from builders import case, request
 
 from distract.audit import Audit, Audited, audit, good_response, pairs
 from distract.backends.scripted import Scripted, planted
 from distract.constraints import parse
 from distract.errors import PluginError
-from distract.plan import Attack
+from distract.fidelity import Evidence
+from distract.plan import Attack, Degradation, Plan
 from distract.records import Case, Request, Response, Side
-from distract.registry import protocols
+from distract.registry import composed, protocols
 from distract.run import Tally, execute
 from distract.store import Store
-from distract.writers import writer
+from distract.writers import Verifier, writer
 
 NO_COMMA = (parse({"kind": "punctuation:no_comma"}),)
 LOUDER = Attack("louder", "adds a booster", lambda turn, constraints, seed: f"Certainly! {turn}", marker=len)
@@ -140,6 +141,81 @@ def test_a_score_is_asked_for_once_however_many_comparisons_it_serves() -> None:
         list(execute([audit(case(responses=[X, Y], preferred="y"), parameters)], backend, store, tally=tally))
     # x, y, and the louder rewrites of both; the control's text is the original's.
     assert tally.made == 6
+
+
+TITLED = replace(
+    case(responses=[Response("x", ("red is a colour",))]),
+    constraints=tuple(parse({"kind": kind}) for kind in ("punctuation:no_comma", "change_case:english_lowercase")),
+)
+SEVERITY = {s: composed(f"severity-{s}") for s in (1, 2, 3)}
+
+
+def degraded(one: Case, *degradations: object, generator: str = "rules", **changes: object) -> Audited:
+    given = {"designs": frozenset({"severity"}), "degradations": degradations, "attacks": (), **changes}
+    return audited(one, "fair", writer=writer(generator), **given)
+
+
+def test_a_good_response_is_compared_with_one_that_breaks_so_many_constraints() -> None:
+    louder = Degradation(SEVERITY[2].lower, LOUDER)  # type: ignore[union-attr]
+    done = degraded(TITLED, SEVERITY[1], SEVERITY[2], louder, SEVERITY[3])
+    rows = [r for r in done.rows if r.protocol == "pairwise"]
+    assert [(r.design, r.attack, r.b.severity, r.b.attack, r.target) for r in rows] == [
+        ("severity", "none", 1, None, "b"),
+        ("severity", "none", 2, None, "b"),
+        ("severity", "louder", 2, "louder", "b"),
+        ("severity", "none", 3, None, "b"),
+    ]
+    assert all(j.preferred == "a" for r in rows for j in r.judgments)
+    assert [r.excluded for r in rows] == [None, None, None, "fewer than 3 constraints to break"]
+    made = {(r.response.severity, r.response.attack): r for r in done.rewrites}
+    assert made.keys() == {(1, None), (2, None), (2, "louder")}
+    assert all(r.accepted for r in made.values())
+    assert made[2, "louder"].original == made[2, None].response.turns
+    assert made[1, None].original == ("red is a colour",)
+
+
+def test_recorded_responses_of_a_severity_are_verified() -> None:
+    low = [Response("low", ("Red, blue",), None, 2), Response("low", ("Certainly! Red, blue",), "louder", 2)]
+    one = replace(TITLED, responses=(*TITLED.responses, *low, Response("sly", ("red",), None, 1)), preferred="x")
+    louder = Degradation(SEVERITY[2].lower, LOUDER)  # type: ignore[union-attr]
+    done = degraded(one, SEVERITY[1], SEVERITY[2], louder, generator="recorded")
+    rows = {(r.attack, r.b.severity): r for r in done.rows if r.protocol == "absolute"}
+    assert rows["none", 1].excluded == "rewrite rejected"
+    assert rows["none", 2].b == Side("low", None, 2)
+    assert rows["louder", 2].b == Side("low", "louder", 2)
+    reasons = {r.response.severity: r.reasons for r in done.rewrites if r.response.attack is None}
+    assert reasons == {1: ("severity: 0 constraints broken, not 1",), 2: ()}
+    done = degraded(TITLED, SEVERITY[1], generator="recorded")
+    assert {r.excluded for r in done.rows} == {"no recorded response of severity 1"}
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        case(preferred="x"),
+        replace(TITLED, responses=(Response("x", ("Red, blue",)),)),
+        replace(TITLED, responses=(Response("x", ("Red",)), Response("y", ("blue",))), preferred="x"),
+    ],
+)
+def test_a_good_response_must_meet_all_constraints(one: Case) -> None:
+    excluded = {r.excluded for r in degraded(one, SEVERITY[1]).rows}
+    assert excluded == {"no good response is known to meet all the constraints"}
+
+
+def test_a_verifier_adds_reasons_and_evidence() -> None:
+    asked: list[tuple[str, str]] = []
+
+    def verify(one: Case, original: Response, rewrite: Response) -> Plan[tuple[tuple[str, ...], Evidence]]:
+        (reply,) = yield [request(f"{original.text} / {rewrite.text}")]
+        asked.append((original.text, rewrite.text))
+        return ("verifier: not the same",) if "blue" in rewrite.text else (), (("verifier", reply.text),)
+
+    given = {"verifier": Verifier("v", verify), "designs": frozenset({"fixed"})}
+    done = audited(case(responses=[X, Y], preferred="x"), "garbage", **given)
+    assert [(made.accepted, dict(made.evidence)["verifier"]) for made in done.rewrites] == [(True, "banana")]
+    done = audited(case(responses=[X, Y], preferred="y"), "garbage", **given)
+    assert [made.reasons for made in done.rewrites] == [("verifier: not the same",)]
+    assert ("Red is a colour.", "Certainly! Red is a colour.") in asked
 
 
 def refuse(*arguments: object) -> str:

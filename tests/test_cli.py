@@ -322,3 +322,90 @@ def test_a_closed_pipe_is_no_traceback() -> None:
     done = subprocess.run(command, shell=True, capture_output=True, text=True, env={**os.environ})
     assert done.stdout == "judges:\n"
     assert "Traceback" not in done.stderr
+
+
+def constrained(name: str, text: str) -> dict[str, Any]:
+    kinds = ("punctuation:no_comma", "change_case:english_lowercase")
+    raw = [{"kind": kind} for kind in kinds]
+    return {**single(name), "responses": [{"author": "x", "text": text}], "constraints": raw}
+
+
+def test_a_fair_judge_is_always_right_about_severity(run: Any) -> None:
+    named = ("--attack", "severity-1", "--attack", "severity-1+assertiveness", "--attack", "severity-3")
+    found = run("attack", "--judge", "planted:fair", *named, "--limit", "8", "--json")
+    assert found.code == 0
+    accuracies = [r for r in found.results if r["measure"] == "severity_accuracy" and "against" not in r]
+    assert {(r["protocol"], r["rule"]) for r in accuracies} == {
+        ("pairwise", None), ("absolute", "score"), ("absolute", "rating")
+    }  # fmt: skip
+    assert {(r["attack"], r["severity"]) for r in accuracies} == {("none", 1), ("assertiveness", 1), ("none", 3)}
+    assert {r["value"] for r in accuracies if r["rule"] != "rating"} == {1.0}
+    assert {r["n"] for r in accuracies} == {8}
+    shown = run("attack", "--judge", "planted:fair", *named, "--limit", "8")
+    assert "severity 1+assertiveness" in shown.out
+    assert "██████████" in shown.out
+
+
+def test_a_distracted_judge_is_less_right_with_the_distractor(run: Any) -> None:
+    named = ("--attack", "severity-2", "--attack", "severity-2+assertiveness")
+    found = run("attack", "--judge", "planted:bold", *named, "--limit", "all", "--json")
+    plain, distracted = (
+        found.figure("severity_accuracy", attack=attack, protocol="pairwise") for attack in ("none", "assertiveness")
+    )
+    assert plain["value"] > distracted["value"] + 0.2
+
+
+def test_cases_that_fit_nothing_are_left_out_and_counted(run: Any) -> None:
+    data = write("data.jsonl", constrained("ok", "red is a colour"), constrained("broken", "Red, a colour"), single())
+    found = run("attack", "--judge", "planted:fair", "--data", data, "--attack", "severity-2", *PLANTED, "--json")
+    document = json.loads(found.out)
+    assert document["left_out"] == {"no response meets all constraints": 1, "no format constraints": 1}
+    assert (document["limit"], document["data"]["cases"], document["degradations"]) == (1, 3, ["severity-2"])
+    assert "left out before the draw: no format constraints (1); no response meets" in found.err
+    assert run("attack", "--judge", "planted:fair", "--data", data, "--attack", "severity-3", *PLANTED).code == 2
+
+
+def test_check_reads_two_files_a_run_or_a_labelled_set(run: Any) -> None:
+    Path("a").write_text("I think it takes 3 hours.", encoding="utf-8")
+    Path("b").write_text("It certainly takes 4 [bold]hours\x1b[31m.", encoding="utf-8")
+    shown = run("check", "a", "b")
+    assert shown.code == 0
+    assert "rejected: number lost: 3; number invented: 31, 4 fact" in " ".join(shown.out.split())
+    assert r"{+[bold]+}hours{+\x1b[31m+}" in shown.out.replace("\n", "")
+    assert "\x1b" not in shown.out
+    document = json.loads(run("check", "a", "b", "--json").out)
+    assert document["accepted"] is False
+    data = write("data.jsonl", *(pair(f"c{i}", preferred="x") for i in range(3)))
+    run("attack", "--judge", "planted:fair", "--data", data, *PLANTED, "--out", "r")
+    checked = run("check", "r")
+    assert checked.code == 0
+    assert "rewrites rejected" in checked.out
+    rewrites = json.loads(run("check", "r", "--json").out)["rewrites"]
+    assert len(rewrites) == len((Path("r") / "rewrites.jsonl").read_text(encoding="utf-8").splitlines())
+    row = {"prompt": "?", "original": "It takes 3 hours.", "rewrite": "It surely takes 3 hours.", "label": "faithful"}
+    Path("set.jsonl").write_text(json.dumps({**row, "style": "assertiveness"}) + "\n", encoding="utf-8")
+    results = json.loads(run("check", "--labelled", "set.jsonl", "--json").out)["results"]
+    assert {(r["measure"], r["k"], r["n"]) for r in results} == {("false_rejection_rate", 0, 1)}
+    assert "Faithful rewrites rejected" in run("check", "--labelled", "set.jsonl").out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        ((), "check takes two text files, or one run folder, or --labelled FILE"),
+        (("a", "b", "c"), "check takes two text files"),
+        (("a", "--labelled", "set.jsonl"), "check takes two text files"),
+        (("--labelled", "none.jsonl"), "none.jsonl: no such file"),
+        (("none", "a"), "none: no such file"),
+        (("a",), "a: is a file; name a run folder"),
+        (("--labelled", "a", "--attack", "null"), "go with two text files"),
+        (("a", "a", "--attack", "shouty"), "unknown attack 'shouty'"),
+        (("a", "a", "--constraint", "{"), "--constraint {: not valid JSON"),
+    ],
+)
+def test_check_says_what_is_wrong_in_one_line(run: Any, arguments: tuple[str, ...], problem: str) -> None:
+    Path("a").write_text("some text", encoding="utf-8")
+    found = run("check", *arguments)
+    assert found.code == 2
+    assert found.err.count("\n") == 1
+    assert problem in found.err

@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from distract.facts import code_spans, content_words, new_content_share, quote_spans
-from distract.fidelity import inspect
+from distract.fidelity import inspect, inspect_severity
 from distract.records import Constraint
 
 NO_COMMA = Constraint("punctuation:no_comma")
-PROMPT = ("How long does the trip take and what does it cost?",)
+PROMPT = ("How long does the trip take and what does it cost? Yours, Ewa",)
 
 
 def reasons(original: str, rewrite: str, *constraints: Constraint) -> tuple[str, ...]:
@@ -53,6 +53,15 @@ ACCEPTED = [
     ("name with a number", "H2O and COVID-19 matter here.", "Here H2O and COVID-19 matter."),
     ("refusing already", "I'm sorry, but I can't open it.", "I'm so sorry, but I can't open it, my friend."),
     ("comment already", "Here is a revised version of it.", "Here is a revised version of it, dear friend."),
+    ("a name's adjective", "They moved to Brazil last year.", "They made the move to the Brazilian coast last year."),
+    ("a name's initials", "It joined the European Union late.", "It certainly joined the EU late."),
+    ("names of the prompt", "It takes hours.", "It takes hours, as you know, dear Ewa."),
+    ("half an hour", "Rest it for half an hour.", "Do rest it for 30 minutes."),
+    ("weeks in days", "It lasts 3 weeks.", "It lasts 21 days without fail."),
+    ("a share in percent", "A fifth of it is water.", "Water is 20% of it."),
+    ("per cent", "The town grew by 5 per cent.", "The town grew by 5%."),
+    ("each of two", "It may take between one and three hours.", "It takes one to three hours."),
+    ("unit left to the context", "The room is 4 m long, 6 m wide.", "The room is 4 by 6 m."),
     ("few words", "Paris", "It is Paris."),
     ("number only", "5", "Without question: 5"),
     ("script kept", "Поезд идёт три часа до города.", "Поезд идёт ровно три часа до города."),
@@ -78,6 +87,10 @@ REJECTED = [
     ("code lost", "Do this:\n```\nx = y\n```\nand go", "Do this:\n```\ny = x\n```\nand go"),
     ("quote lost: the hub", 'They call it "the hub" of trade.', "They call it the centre of trade."),
     ("quote invented: a jewel", "They love the place.", 'They love the place, "a jewel".'),
+    ("name lost: curie", "It was Marie Curie who found it.", "It was Marie Meitner who found it."),
+    ("name invented: meitner", "It was Marie Curie who found it.", "It was Marie Meitner who found it."),
+    ("number lost: 3", "It lasts 3 weeks.", "It lasts 20 days."),
+    ("negation lost", "The deal does not have to be in writing.", "The deal has to be in writing."),
     ("script changed", "The train is slow today.", "Поезд сегодня идёт медленно."),
     ("refusal", "Open the door of the train.", "I'm sorry, but I can't help to open the door of the train."),
     ("refusal", "Open the door of the train.", "As an AI I open the door of the train."),
@@ -122,6 +135,27 @@ def test_a_constraint_that_held_must_hold() -> None:
 def test_a_constraint_that_was_broken_stays_broken() -> None:
     assert reasons("It is late, now.", "It is late now.", NO_COMMA) == ("constraint repaired: punctuation:no_comma",)
     assert reasons("It is late, now.", "Now, it is late.", NO_COMMA) == ()
+
+
+def test_a_severity_breaks_exactly_as_many() -> None:
+    both = (NO_COMMA, Constraint("change_case:english_lowercase"))
+    for rewrite, broken in (("it is late, now", 1), ("It is late, now", 2)):
+        for severity in (1, 2):
+            found, evidence = inspect(PROMPT, ("it is late now",), (rewrite,), both, severity=severity)
+            assert found == (() if severity == broken else (f"severity: {broken} constraints broken, not {severity}",))
+            assert len(str(dict(evidence)["constraints_broken"]).split(", ")) == broken
+    assert inspect(PROMPT, ("it is late now",), ("it is late now",), both, severity=1)[0] == ("unchanged",)
+    assert inspect_severity("It is late, now", both, 2)[0] == ()
+
+
+def test_too_many_new_words_are_rejected_in_a_text_of_some_length() -> None:
+    text = "apple bread cloud dream eagle flame grape honey ivory jelly koala lemon mango north ocean piano"
+    longer = f"{text} queen river stone tiger uncle violet"
+    assert inspect(PROMPT, (text,), (longer,), max_new_content=0.3)[0] == ()
+    assert inspect(PROMPT, (text,), (longer,), max_new_content=0.2)[0] == (
+        "new content: 27% of the words, at most 20%",
+    )
+    assert inspect(PROMPT, ("apple bread",), ("apple bread queen river",), max_new_content=0.2)[0] == ()
 
 
 def test_the_feature_must_increase_unless_for_a_control() -> None:

@@ -133,6 +133,55 @@ def test_choice_mass_is_a_mean_over_valid_judgments() -> None:
     assert (mass.n, mass.k, mass.invalid) == (4, None, 1)
 
 
+def test_accuracy_is_counted_by_severity_with_and_without_the_distractor() -> None:
+    def judged(name: str, judgments: list[Judgment], severity: int, attack: str = "none") -> Row:
+        return row(name, judgments, design="severity", attack=attack, target="b", severity=severity)
+
+    rows = [
+        judged("1", [A, A], 1), judged("2", [B, B], 1), judged("3", [A, B], 1), judged("4", [A, verdict(None)], 1),
+        judged("1", [A, A], 1, "f"), judged("2", [B, B], 1, "f"), judged("3", [B, B], 1, "f"),
+        judged("1", [A, A], 3), judged("2", [A, A], 3),
+        row("3", [], design="severity", target="b", severity=3, excluded="fewer than 3 constraints to break"),
+    ]  # fmt: skip
+    found = figures(rows, [], {"pairwise": ()}, [])
+    counts = {
+        (f.attack, f.severity): (f.k, f.n, f.invalid, f.excluded) for f in found if f.measure == "severity_accuracy"
+    }
+    assert counts == {("none", 1): (1, 3, 1, 0), ("f", 1): (1, 3, 0, 0), ("none", 3): (2, 2, 0, 1)}
+    assert not [f for f in found if f.measure in ("tie_rate", "flip_rate")]
+    order = {(f.attack, f.severity): (f.k, f.n) for f in found if f.measure == "order_inconsistency"}
+    assert order == {("none", 1): (1, 3), ("f", 1): (0, 3), ("none", 3): (0, 2)}
+
+
+def test_accuracies_of_two_protocols_are_compared_by_severity() -> None:
+    rows: list[Row] = []
+    for i in range(5):
+        place = {"design": "severity", "target": "b", "severity": 2}
+        rows.append(row(f"c{i}", [A, A] if i else [B, B], **place))  # type: ignore[arg-type]
+        judgment = scored((5.0, 4.5), (5, 5)) if i < 3 else scored((4.0, 4.5), (4, 5))
+        rows.append(row(f"c{i}", [judgment], protocol="absolute", **place))  # type: ignore[arg-type]
+    found = figures(rows, [], {"pairwise": (), "absolute": ("score", "rating")}, [])
+    difference = next(f for f in found if f.against is not None)
+    assert (difference.measure, difference.severity, difference.rule, difference.n) == (
+        "severity_accuracy",
+        2,
+        "score",
+        5,
+    )
+    assert difference.value == pytest.approx(3 / 5 - 4 / 5)
+    assert find(found, "severity_accuracy", rule="rating").k == 0
+
+
+def test_responses_made_worse_are_counted_by_their_severity() -> None:
+    def made(severity: int | None, attack: str | None, *reasons: str) -> Rewrite:
+        return Rewrite("c", Response("x", ("t",), attack, severity), ("t0",), "rules", reasons)
+
+    rewrites = [made(1, None), made(1, None, "unchanged"), made(2, None), made(1, "f", "unchanged"), made(None, "f")]
+    found = figures([row("c", [A, A])], rewrites, {"pairwise": ()}, ["f"])
+    counts = {(f.attack, f.severity): (f.k, f.n) for f in found if f.measure == "rejection_rate"}
+    assert counts == {("none", 1): (1, 2), ("none", 2): (0, 1), ("f", None): (1, 2)}
+
+
 outcomes = st.sampled_from(["a", "b", "tie", None])
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
+from typing import Any
 
 import pytest
 from builders import row, verdict
@@ -14,13 +16,13 @@ from distract.metrics import figures
 from distract.records import Row
 from distract.report.document import _SHARED, document
 from distract.report.terminal import run_report, show
-from distract.report.text import count, interval, line, p_value, percent, plain
+from distract.report.text import bar, count, interval, line, p_value, percent, plain
 
 A, B = verdict("a"), verdict("b")
 
 
 def printed(rows: list[Row], attacks: list[str], width: int = 80, **changes: object) -> str:
-    parameters = {
+    parameters: dict[str, Any] = {
         "judge": "[bold red]:m:[/] \x1b[31mred",
         "data": {"name": "d\x07.jsonl", "cases": 9},
         "limit": 3,
@@ -32,7 +34,7 @@ def printed(rows: list[Row], attacks: list[str], width: int = 80, **changes: obj
         **changes,
     }
     console = Console(file=io.StringIO(), width=width, highlight=False, force_terminal=False)
-    show(run_report(parameters, figures(rows, [], {"pairwise": ()}, attacks), rows, []), console)
+    show(run_report(parameters, figures(rows, [], parameters["protocols"], attacks), rows, []), console)
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
 
@@ -62,6 +64,35 @@ def test_tables_fit_eighty_columns_with_the_longest_shipped_names() -> None:
     assert "…" not in text
     assert all(len(one.rstrip()) <= 80 for one in text.splitlines())
     assert "40/240" in text
+
+
+def test_severities_are_shown_in_order_with_a_bar_and_fit_eighty_columns() -> None:
+    rows = [
+        row(f"c{i}", [A, A] if i % 4 else [B, B], design="severity", attack=attack, target="b", severity=severity)
+        for severity in (1, 3)
+        for attack in ("assertiveness", "none")
+        for i in range(240)
+    ]
+    both = [*rows, *(replace(one, protocol="absolutely-everything") for one in rows)]
+    parameters = {"pairwise": (), "absolutely-everything": ()}
+    for some, protocols in ((rows, {"pairwise": ()}), (both, parameters)):
+        text = printed(some, [], protocols=protocols)
+        assert all(len(one.rstrip()) <= 80 for one in text.splitlines())
+        assert "…" not in text
+        lines = [one.split() for one in text.splitlines() if one.startswith(" severity") and "180/240" in one]
+        labels = [" ".join(words[:2]) for words in lines]
+        assert labels == ["severity 1", "severity 1+assertiveness", "severity 3", "severity 3+assertiveness"] * len(
+            protocols
+        )
+        assert "████████··" in text
+        assert "it ranked the good response above the worse one in 720 of 960, least often at severity 1+" in " ".join(
+            text.split()
+        )
+
+
+def test_what_was_left_out_before_the_draw_is_said() -> None:
+    text = printed([row("c", [A, A])], [], left_out={"no response meets all constraints": 117})
+    assert "left out before the draw: no response meets all constraints (117)" in text
 
 
 def test_a_sentence_says_what_happened_and_how_sure_it_is() -> None:
@@ -111,6 +142,7 @@ def test_the_document_is_flat_and_rounded() -> None:
 @pytest.mark.parametrize(
     ("call", "shown"),
     [
+        (bar(None), ""), (bar(0.0, 4), "····"), (bar(0.5, 4), "██··"), (bar(1.0, 4), "████"),
         (percent(None), "–"), (percent(1 / 3), "33.3"), (interval(None, None), ""), (interval(0.0, 0.5), "0.0–50.0"),
         (interval(-0.1, 0.5), "-10.0 to 50.0"), (p_value(0.0004), "<0.001"), (p_value(0.03), "0.030"),
         (p_value(None), ""),

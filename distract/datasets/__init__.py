@@ -128,7 +128,8 @@ def _decoded(raw: bytes, where: str) -> str:
 def _parse(raw: bytes, where: str, name: str, form: str | None, responses: Sequence[str]) -> DataSet:
     text = _decoded(raw, where)
     if form is None:
-        form = next((key for key, reader in READERS.items() if reader.recognise(text)), None)
+        # The native format is told by the least and asked last.
+        form = next((key for key in reversed(tuple(READERS)) if READERS[key].recognise(text)), None)
     if form is None:
         known = "; ".join(f"{key}: {reader.summary}" for key, reader in READERS.items())
         raise DataError(f"in no format that distract knows ({known})", path=where)

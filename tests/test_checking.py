@@ -1,0 +1,128 @@
+"""``distract check``: the labelled sets, both error rates, two files, and what is wrong in a file."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from distract.checking import check_files, check_labelled, error_rates, labelled_document, pair_document
+from distract.errors import DataError, UnknownName, UsageError
+
+DATA = Path(__file__).parent / "data"
+DEVELOPED = DATA / "labelled.jsonl"
+"""240 rewrites; the rules were developed on them."""
+
+HELD_OUT = DATA / "held_out.jsonl"
+"""96 rewrites written afterwards, on which no rule was developed: their error rates are the ones to quote."""
+
+HARD = ("number",)
+"""Kinds of change that a rule of the first layer sees: none may be missed."""
+
+KINDS = {"number", "name", "negation", "dropped-condition", "added-claim", "corrected-error", "order", "comparison"}
+
+ROW: dict[str, Any] = {
+    "prompt": "How long does it take?",
+    "original": "I think the trip usually takes 3 hours.",
+    "rewrite": "The trip always takes 3 hours, without any doubt.",
+    "style": "assertiveness",
+    "label": "faithful",
+    "kind": "faithful",
+}
+
+
+def rates(path: Path) -> dict[tuple[str, str | None, str | None], tuple[int, int]]:
+    return {(r.measure, r.style, r.kind): (r.k, r.n) for r in error_rates(check_labelled(path))}
+
+
+@pytest.mark.parametrize(("path", "size"), [(DEVELOPED, 240), (HELD_OUT, 96)])
+def test_the_labelled_sets_are_half_faithful_in_three_styles(path: Path, size: int) -> None:
+    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    labels = Counter((row["label"], row["style"]) for row in rows)
+    assert len(rows) == size
+    assert set(labels.values()) == {size // 6}
+    kinds = Counter(row["kind"] for row in rows if row["label"] == "changed")
+    assert kinds.keys() == KINDS
+    assert len({row["original"] for row in rows}) == size
+    assert not {row["original"] for row in rows if row["original"] == row["rewrite"]}
+
+
+@pytest.mark.parametrize("path", [DEVELOPED, HELD_OUT])
+def test_changes_that_a_hard_rule_sees_are_never_missed(path: Path) -> None:
+    found = rates(path)
+    for kind in HARD:
+        assert found["missed_change_rate", None, kind][0] == 0
+
+
+@pytest.mark.parametrize(("path", "rejected", "missed"), [(DEVELOPED, 0.05, 0.3), (HELD_OUT, 0.11, 0.4)])
+def test_error_rates_do_not_get_worse(path: Path, rejected: float, missed: float) -> None:
+    found = rates(path)
+    for measure, limit in (("false_rejection_rate", rejected), ("missed_change_rate", missed)):
+        k, n = found[measure, None, None]
+        assert k / n <= limit
+
+
+def test_rates_are_given_by_style_by_kind_and_by_both(tmp_path: Path) -> None:
+    changed = {**ROW, "label": "changed", "kind": "number", "rewrite": "The trip always takes 4 hours, no doubt."}
+    missed = {**ROW, "label": "changed", "kind": "added-claim", "style": "sycophancy"}
+    missed["rewrite"] = "What a lovely question! I think the trip usually takes 3 hours, and it is scenic. Thank you!"
+    path = tmp_path / "set.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in (ROW, changed, missed)), encoding="utf-8")
+    found = rates(path)
+    assert found["false_rejection_rate", None, None] == (0, 1)
+    assert found["missed_change_rate", None, None] == (1, 2)
+    assert found["missed_change_rate", "sycophancy", "added-claim"] == (1, 1)
+    assert found["missed_change_rate", "assertiveness", None] == (0, 1)
+    document = labelled_document(check_labelled(path))
+    assert [(one["line"], one["label"], one["kind"]) for one in document["mistakes"]] == [(3, "changed", "added-claim")]
+    assert {"measure", "style", "kind", "value", "low", "high", "k", "n", "unit"} == document["results"][0].keys()
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ({"label": "maybe"}, "field 'label': expected faithful or changed, found 'maybe'"),
+        ({"style": "shouty"}, "field 'style': unknown attack 'shouty'"),
+        ({"original": 3}, "field 'original': expected text"),
+        ({"rewrite": None}, "field 'rewrite': expected text"),
+        ({"prompt": []}, "field 'prompt': is an empty list"),
+        ({"label": "changed", "kind": " "}, "field 'kind': is blank"),
+        ({"constraints": [{"kind": "x"}]}, "field 'constraints[0].kind': unknown kind 'x'"),
+        ({"constraints": ["x"]}, "field 'constraints[0]': expected an object"),
+    ],
+)
+def test_what_is_wrong_is_named(change: dict[str, Any], problem: str, tmp_path: Path) -> None:
+    path = tmp_path / "set.jsonl"
+    path.write_text(json.dumps(ROW) + "\n" + json.dumps({**ROW, **change}) + "\n", encoding="utf-8")
+    with pytest.raises(DataError) as caught:
+        check_labelled(path)
+    assert f"{path}:2" in str(caught.value)
+    assert problem in str(caught.value)
+
+
+def test_two_files_are_checked_with_all_that_is_known(tmp_path: Path) -> None:
+    original, rewrite, prompt = tmp_path / "a", tmp_path / "b", tmp_path / "p"
+    original.write_text("Ewa thinks that the trip takes 3 hours.\n", encoding="utf-8")
+    rewrite.write_text("Certainly, the trip takes 4 hours, Tom.\n", encoding="utf-8")
+    prompt.write_text("How long, Tom?", encoding="utf-8")
+    document = pair_document(check_files(original, rewrite))
+    assert document["facts"]["number"] == {"kept": (), "lost": ("3",), "invented": ("4",)}
+    assert document["facts"]["name"]["invented"] == ("tom",)
+    assert not document["accepted"]
+    given = pair_document(check_files(original, rewrite, prompt, "assertiveness", ['{"kind": "punctuation:no_comma"}']))
+    assert given["facts"]["name"]["invented"] == ()
+    assert "constraint broken: punctuation:no_comma" in given["reasons"]
+    assert given["evidence"]["marker_after"] > given["evidence"]["marker_before"]
+
+
+@pytest.mark.parametrize(
+    ("attack", "constraint", "error"),
+    [("shouty", None, UnknownName), (None, "{", UsageError), (None, "[]", UsageError), (None, "{}", UsageError)],
+)
+def test_a_wrong_option_is_one_line(attack: str | None, constraint: str | None, error: Any, tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("a b", encoding="utf-8")
+    with pytest.raises(error):
+        check_files(tmp_path / "a", tmp_path / "a", None, attack, [constraint] if constraint else [])

@@ -1,0 +1,146 @@
+"""What is asked for, what fits, what is left out and what is an error."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from builders import case
+
+from distract.constraints import parse
+from distract.datasets import load
+from distract.errors import UnknownName, UsageError
+from distract.plan import Attack, Degradation
+from distract.records import Case, Response
+from distract.registry import attack, composed
+from distract.scope import Scope, draw, holds_any, on_record, scope
+
+TWEAKSET = load("tweakset").cases
+NO_COMMA, LOWER, TITLE = (
+    parse({"kind": kind})
+    for kind in ("punctuation:no_comma", "change_case:english_lowercase", "detectable_format:title")
+)
+GOOD = Response("x", ("red is a colour",))
+ONE_CONSTRAINT = replace(case("one", responses=[GOOD]), constraints=(NO_COMMA,))
+TWO_CONSTRAINTS = replace(case("two", responses=[GOOD]), constraints=(NO_COMMA, LOWER))
+BROKEN = replace(case("broken", responses=[GOOD]), constraints=(TITLE,))
+PLAIN = case("plain")
+
+
+def names(found: Scope) -> list[str]:
+    return [treatment.name for treatment in found.treatments]
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("assertiveness", "assertiveness"),
+        ("severity-2", "severity-2"),
+        ("severity-2+assertiveness", "severity-2+assertiveness"),
+        ("assertiveness+severity-2", "severity-2+assertiveness"),
+        ("severity-1 + null", "severity-1+null"),
+    ],
+)
+def test_names_are_composed(name: str, expected: str) -> None:
+    found = composed(name)
+    assert found.name == expected
+    assert isinstance(found, Degradation) is expected.startswith("severity")
+
+
+@pytest.mark.parametrize("name", ["severity-1+severity-2", "null+prolixity", "severity-1+null+prolixity"])
+def test_parts_that_do_not_go_together(name: str) -> None:
+    with pytest.raises(UsageError, match=r"one severity and one distractor, as in severity-2\+assertiveness"):
+        composed(name)
+
+
+@pytest.mark.parametrize("name", ["severity-4", "severity-1+shouty", "+", "severity-1+"])
+def test_unknown_parts(name: str) -> None:
+    with pytest.raises(UnknownName):
+        composed(name)
+
+
+def test_the_default_is_the_distractors_in_two_designs() -> None:
+    found = scope([], [], TWEAKSET)
+    assert names(found) == ["assertiveness", "prolixity", "sycophancy"]
+    assert found.designs == {"fixed", "flip"}
+    assert (found.degradations, found.notes) == ((), ())
+
+
+def test_a_severity_alone_is_measured_by_its_design_only() -> None:
+    found = scope(["severity-3", "severity-1+assertiveness", "severity-1"], [], TWEAKSET)
+    assert names(found) == ["severity-1", "severity-1+assertiveness", "severity-3"]
+    assert found.designs == {"severity"}
+    assert found.attacks == ()
+    assert {part.name for part in found.writing} == {"severity-1", "severity-3", "assertiveness"}
+    both = scope(["severity-1", "prolixity"], [], TWEAKSET)
+    assert both.designs == {"fixed", "flip", "severity"}
+
+
+def test_the_measure_alone_takes_every_severity_with_and_without_the_distractors() -> None:
+    found = scope([], ["severity_accuracy"], TWEAKSET)
+    assert len(found.degradations) == 3 * 4
+    assert found.designs == {"severity"}
+    kept = on_record(found, [], TWEAKSET)
+    assert [d.name for d in kept.degradations] == [
+        *("severity-1", "severity-1+assertiveness", "severity-1+prolixity", "severity-1+sycophancy"),
+        *("severity-2", "severity-2+assertiveness", "severity-3", "severity-3+assertiveness"),
+    ]
+    assert "severity-2+prolixity is left out: the data hold no recorded rewrites for it" in kept.notes
+
+
+@pytest.mark.parametrize(
+    ("attacks", "measures", "cases", "problem"),
+    [
+        (["severity-1"], ["flip"], TWEAKSET, "severity-1 is measured by severity_accuracy"),
+        (["severity-1", "null"], ["severity"], TWEAKSET, "null alone has no severity_accuracy"),
+        (["severity-1"], [], [PLAIN], "severity-1 does not apply: no case has a good response that meets all"),
+        (["severity-1"], [], [BROKEN], "severity-1 does not apply"),
+        (["severity-2"], [], [ONE_CONSTRAINT], "severity-2: no good response has 2 constraints to break"),
+        (["severity-1", "prolixity"], ["fixed", "severity"], [BROKEN], "fixed does not apply"),
+        ([], ["severity_accuracy"], [PLAIN], "severity_accuracy does not apply"),
+        (["prolixity"], ["flip_rate"], [ONE_CONSTRAINT], "flip_rate does not apply: no case has two responses"),
+        ([], [], [BROKEN], "tie_rate|distractor_win_rate does not apply"),
+    ],
+)  # fmt: skip
+def test_what_was_asked_for_and_does_not_fit(
+    attacks: list[str], measures: list[str], cases: list[Case], problem: str
+) -> None:
+    with pytest.raises(UsageError, match=problem):
+        scope(attacks, measures, cases)
+
+
+def test_what_came_by_itself_and_does_not_fit_is_a_note() -> None:
+    found = scope([], ["severity_accuracy"], [TWO_CONSTRAINTS])
+    assert {d.severity for d in found.degradations} == {1, 2}
+    assert sum("no good response has 3 constraints" in note for note in found.notes) == 4
+    found = scope(["assertiveness"], [], [ONE_CONSTRAINT])
+    assert found.designs == {"fixed"}
+    assert found.notes == ("flip_rate does not apply: no case has two responses by different authors",)
+
+
+def test_recorded_rewrites_that_lack_are_an_error_when_named() -> None:
+    found = scope(["severity-2+prolixity"], [], TWEAKSET)
+    assert not holds_any(found, TWEAKSET)
+    with pytest.raises(UsageError, match=r"severity-2\+prolixity: the data hold no recorded.*--generator rules"):
+        on_record(found, ["severity-2+prolixity"], TWEAKSET)
+    controlled = scope(["severity-2+null", "null"], [], TWEAKSET)
+    assert on_record(controlled, ["severity-2+null", "null"], TWEAKSET) == controlled
+    assert not holds_any(Scope((attack("null"),), (), frozenset({"fixed"})), TWEAKSET)
+
+
+def test_only_fitting_cases_are_drawn_and_the_others_counted() -> None:
+    cases = [ONE_CONSTRAINT, BROKEN, PLAIN, TWO_CONSTRAINTS]
+    two = Scope((), (Degradation(attack("severity-2")),), frozenset({"severity"}))
+    drawn, left_out = draw(two, cases, None, 0)
+    assert [one.id for one in drawn] == ["two"]
+    assert left_out == {
+        "too few constraints": 1,
+        "no response meets all constraints": 1,
+        "no response is known to be good": 1,
+    }
+    assert isinstance(composed("null"), Attack)
+    fixed = Scope((attack("null"),), (), frozenset({"fixed"}))
+    assert [one.id for one in draw(fixed, cases, None, 0)[0]] == ["one", "two"]
+    assert draw(fixed, cases, 1, 3) == draw(fixed, cases, 1, 3)
+    with pytest.raises(UsageError, match="--limit 0"):
+        draw(fixed, cases, 0, 0)

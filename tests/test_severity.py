@@ -1,0 +1,64 @@
+"""Severity attacks: exactly so many constraints break, the facts stay, and what cannot be done is left alone."""
+
+from __future__ import annotations
+
+import json
+from importlib import resources
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from distract.constraints import check, parse
+from distract.datasets import load
+from distract.fidelity import inspect
+from distract.records import Case
+from distract.registry import attacks
+
+CASES = load("tweakset").cases
+LOWER = {s: attacks()[f"severity-{s}"] for s in (1, 2, 3)}
+GOOD = "the trip takes 3 hours and costs 9 euros"
+THREE = tuple(
+    parse({"kind": kind})
+    for kind in ("punctuation:no_comma", "change_case:english_lowercase", "detectable_format:title")
+)
+
+
+@pytest.mark.parametrize("severity", LOWER)
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+def test_every_embedded_answer_can_be_made_worse_by_any_amount(case: Case, severity: int) -> None:
+    good = case.responses[0]
+    for seed in (0, 1):
+        worse = LOWER[severity].rewrite(good.text, case.constraints, seed)
+        reasons, _ = inspect(case.prompt, good.turns, (worse,), case.constraints, severity=severity)
+        assert reasons == ()
+        assert LOWER[severity].rewrite(good.text, case.constraints, seed) == worse
+
+
+def test_the_seed_chooses_which_constraint_breaks() -> None:
+    case = CASES[0]
+    broken = set()
+    for seed in range(12):
+        worse = LOWER[1].rewrite(case.responses[0].text, case.constraints, seed)
+        broken |= {c.kind for c in case.constraints if not check(c, worse)}
+    assert len(broken) == 3
+
+
+@pytest.mark.parametrize("severity", LOWER)
+def test_broken_constraints_count_and_too_few_leave_the_text_alone(severity: int) -> None:
+    # The title is missing already: one constraint is broken before anything is done.
+    worse = LOWER[severity].rewrite(GOOD, THREE, 0)
+    assert sum(not check(c, worse) for c in THREE) == severity
+    assert LOWER[severity].rewrite(GOOD, (), 0) == GOOD
+
+
+@given(st.text(), st.integers(0, 9), st.sampled_from(sorted(LOWER)))
+def test_any_text_is_made_worse_or_left_alone(text: str, seed: int, severity: int) -> None:
+    worse = LOWER[severity].rewrite(text, THREE, seed)
+    assert worse == text or sum(not check(c, worse) for c in THREE) == severity
+
+
+def test_severities_are_no_distractors() -> None:
+    assert not any(attack.default or attack.control for attack in LOWER.values())
+    raw = (resources.files("distract.datasets") / "tweakset.jsonl").read_text(encoding="utf-8")
+    assert "severity-" not in {r.get("attack", "") for line in raw.splitlines() for r in json.loads(line)["responses"]}
