@@ -15,7 +15,7 @@ from inspect import getsourcefile
 from pathlib import Path
 from types import MappingProxyType
 
-from distract import constraints, facts, fidelity
+from distract import amounts, constraints, facts, fidelity, meaning
 from distract.errors import PluginError, UnknownName
 from distract.fidelity import Evidence
 from distract.plan import Attack, Plan
@@ -160,11 +160,8 @@ def checksum(attacks: Sequence[Attack]) -> str:
 
     A run is another one after that code changed, or an old result would be shown for a new rule.
     """
-    files = {
-        Path(str(facts.__file__)),
-        Path(str(fidelity.__file__)),
-        *Path(str(constraints.__file__)).parent.glob("*.py"),
-    }
+    files = {Path(str(module.__file__)) for module in (amounts, facts, fidelity, meaning)}
+    files.update(Path(str(constraints.__file__)).parent.glob("*.py"))
     for attack in attacks:
         own = Path(getsourcefile(attack.rewrite) or __file__)
         # The shared helpers of the folder count too where it is ours.

@@ -382,7 +382,12 @@ def test_check_reads_two_files_a_run_or_a_labelled_set(run: Any) -> None:
     assert "rewrites rejected" in checked.out
     rewrites = json.loads(run("check", "r", "--json").out)["rewrites"]
     assert len(rewrites) == len((Path("r") / "rewrites.jsonl").read_text(encoding="utf-8").splitlines())
-    row = {"prompt": "?", "original": "It takes 3 hours.", "rewrite": "It surely takes 3 hours.", "label": "faithful"}
+    row = {
+        "prompt": "?",
+        "original": "It takes 3 hours.",
+        "rewrite": "It certainly takes 3 hours.",
+        "label": "faithful",
+    }
     Path("set.jsonl").write_text(json.dumps({**row, "style": "assertiveness"}) + "\n", encoding="utf-8")
     results = json.loads(run("check", "--labelled", "set.jsonl", "--json").out)["results"]
     assert {(r["measure"], r["k"], r["n"]) for r in results} == {("false_rejection_rate", 0, 1)}

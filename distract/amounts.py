@@ -1,0 +1,148 @@
+"""Numbers, units and dates in a text, in digits and in words, and the same amounts said in another way.
+
+It reads English words and the usual ways of writing figures, strictly or leniently, in linear time. It does not know
+what the figures are about.
+"""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+
+
+def _aliases(text: str) -> dict[str, str]:
+    return {alias: names.split()[0] for names in text.split("|") for alias in names.split()}
+
+
+_NAMES = (
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
+    "eighteen nineteen twenty thirty forty fifty sixty seventy eighty ninety"
+)
+SMALL = dict(zip(_NAMES.split(), [*range(20), *range(20, 100, 10)], strict=True))
+SCALES = {"hundred": 100, "thousand": 1000, "million": 10**6, "billion": 10**9, "trillion": 10**12}
+_LOOSE = _aliases(
+    "1 once single sole first|2 both either pair couple twice double dual second|3 triple thrice third|"
+    "4 fourth quarter|5 fifth|6 sixth|7 seventh|8 eighth|9 ninth|10 tenth|12 dozen twelfth|19 nineteenth|"
+    "20 twentieth|0.5 half|0 none no"
+)
+_UNITS = _aliases(  # the plural in -s is taken off before the look-up
+    "% percent percentage|$ dollar usd|€ euro eur|£ pound gbp lb|¥ yen|km kilometre kilometer|m metre meter|mm|cm "
+    "centimetre centimeter|mile|ft foot feet|inch inche|kg kilogram|g gram|mg|oz ounce|l litre liter|ml millilitre|cup|"
+    "tbsp tablespoon|tsp teaspoon|° degree|hour hr|minute min|second sec|day|week|month|year yr|kwh|gb|mb|mph|hz"
+)
+_FACTORS = (
+    ("week", 7, "day"),
+    ("day", 24, "hour"),
+    ("hour", 60, "minute"),
+    ("minute", 60, "second"),
+    ("year", 12, "month"),
+    ("km", 1000, "m"),
+    ("m", 100, "cm"),
+    ("cm", 10, "mm"),
+    ("kg", 1000, "g"),
+    ("l", 1000, "ml"),
+)
+_ORDINAL = re.compile(rf"\b(?:{'|'.join(filter(str.isalpha, _LOOSE))})\b")
+_SPANS = {  # figures that may stand for them, after numbers in words have become digits
+    "quarter of an hour": "15 minutes",
+    "half an hour": "30 minutes",
+    "half hour": "30 minutes",
+    "half-hour": "30 minutes",
+    "quarters of an hour": "45 minutes",
+    "an hour": "60 minutes",
+    "hour and a half": "90 minutes",
+    "fortnight": "14 days 2 weeks",
+    "a week": "7 days",
+    "a year": "12 months",
+    "half a year": "6 months",
+    "year and a half": "18 months",
+    "a day": "24 hours",
+    "decade": "10 years",
+    "century": "100 years",
+    "half": "50 %",
+    "third": "33 %",
+    "quarter": "25 %",
+    "fifth": "20 %",
+    "tenth": "10 %",
+}
+_SPAN = re.compile(rf"\b(?:{'|'.join(sorted(_SPANS, key=len, reverse=True))})\b")
+_W = "|".join([*SMALL, *SCALES])
+_RUN = re.compile(rf"\b(?:{_W})(?:(?:[ -]|(?<=hundred) and |(?<=thousand) and )(?:{_W}))*\b")
+_HALVES = re.compile(r"(?<![\d.])(\d{1,9}) and a half\b")
+_SCALED = re.compile(rf"\b(\d{{1,30}}(?:[.,]\d{{1,30}})?)[ -]({'|'.join(SCALES)})\b")
+_NUMBER = re.compile(r"(?<!\w)(?:(?<![\d)\]] )(?<![\w)\]])-)?\d+(?:[.,]\d+)*")
+_NAMED = re.compile(r"\b[^\W\d_]+\d\w*")  # H2O, B12: a number that belongs to a name
+_NEXT, _JOINED = re.compile(r"[^\W\d_]+|[%°$€£¥]"), re.compile(r"[ -]?[^\W_]|[ -]?[%°]")
+_MONTHS = list(_aliases("january|february|march|april|may|june|july|august|september|october|november|december"))
+MONTH = {m: m for m in _MONTHS} | {m[:3]: m for m in _MONTHS} | {"sept": "september"}
+_M = "|".join(sorted(MONTH, key=len, reverse=True))
+_DATE = re.compile(rf"\b(?:({_M})\.? (\d{{1,2}})(?:st|nd|rd|th)?\b|(\d{{1,2}})(?:st|nd|rd|th)?(?: of)? ({_M})\b)")
+DAY = re.compile(rf"\b(?:(?:mon|tues|wednes|thurs|fri|satur|sun)day|{'|'.join(_MONTHS[:2] + _MONTHS[5:])})\b")
+_ISO = re.compile(r"\b(\d{4})-(0[1-9]|1[0-2])-(\d{2})\b")
+
+
+def _spelled(run: str) -> str:  # "two hundred and five" is 205
+    total = current = 0
+    for word in run.replace("-", " ").replace(" and ", " ").split():
+        if word in SMALL:
+            current += SMALL[word]
+        else:
+            product = max(current, 1) * SCALES[word]
+            total, current = (total, product) if word == "hundred" else (total + product, 0)
+    return str(total + current)
+
+
+def _numerals(digits: str) -> list[str]:  # 1,000.50 is 1000.5; a bare list such as 2,3,5 is several numbers
+    sign, digits = ("-", digits[1:]) if digits[0] == "-" else ("", digits)
+    grouped = re.fullmatch(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?", digits)
+    found = []
+    for part in [digits.replace(",", "")] if grouped else digits.split(","):
+        whole, _, rest = part.partition(".")
+        rest = rest if "." in rest else rest.rstrip("0")
+        found.append((whole.lstrip("0") or "0") + (f".{rest}" if rest else ""))
+    return [sign + found[0], *found[1:]]
+
+
+def _converted(numbers: set[str], units: set[str]) -> tuple[set[str], set[str]]:
+    """The same amounts in other units: 3 weeks are 21 days, a fifth is 20%."""
+    more_numbers, more_units = set[str](), set[str]()
+    for figure in sorted(units)[:200]:
+        number, _, unit = figure.partition(" ")
+        for larger, factor, smaller in _FACTORS:
+            if unit in (larger, smaller) and len(number) < 15 and number.lstrip("-").replace(".", "", 1).isdigit():
+                value = Decimal(number) * factor if unit == larger else Decimal(number) / factor
+                if value == round(value, 2):
+                    found = _numerals(format(value.normalize(), "f"))[0]
+                    more_numbers.add(found)
+                    more_units.add(f"{found} {smaller if unit == larger else larger}")
+    return numbers | more_numbers, units | more_units
+
+
+def amounts(text: str, strict: bool) -> dict[str, set[str]]:
+    """The numbers, units and dates of a text, each kind as a set.
+
+    Args:
+        text: with plain quotation marks and hyphens.
+        strict: what it surely states; else all that it may be read as stating.
+    """
+    text = text.replace("per cent", "percent")
+    text = _ISO.sub(lambda m: f"{_MONTHS[int(m[2]) - 1]} {m[3]} {m[1]}", text.casefold())
+    text = _SCALED.sub(lambda m: format(Decimal(m[1].replace(",", "")) * SCALES[m[2]], "f"), text)
+    # "one" is a pronoun as often as a number; an ordinal or "both" may stand for a number, and need not.
+    text = _RUN.sub(lambda m: m[0] if strict and m[0] in ("zero", "one") else _spelled(m[0]), text)
+    text = _HALVES.sub(r"\1.5", text)
+    if not strict:
+        text = _SPAN.sub(lambda m: f"{m[0]} {_SPANS[m[0]]} ", text)
+        text = _ORDINAL.sub(lambda m: f"{_LOOSE[m[0]]} {m[0]}", text)
+    numbers, units = set(_NAMED.findall(text)), set[str]()
+    for match in _NUMBER.finditer(text):
+        numbers.update(values := _numerals(match[0]))
+        after = text[match.end() : match.end() + (20 if strict else 80)]
+        near = _NEXT.findall(after)[: 1 if strict else 4] if not strict or _JOINED.match(after) else []
+        near = [text[match.start() - 1 : match.start()], *(unit.removesuffix("s") for unit in near)]
+        units |= {f"{values[-1]} {_UNITS[unit]}" for unit in near if unit in _UNITS}
+    if not strict:
+        numbers, units = _converted(numbers, units)
+    pairs = [(MONTH[m[1] or m[4]], int(m[2] or m[3])) for m in _DATE.finditer(text)]
+    dates = {f"{month} {day}" for month, day in pairs} | set(DAY.findall(text))
+    return {"number": numbers, "unit": units, "date": dates if strict else dates | {month for month, _ in pairs}}
