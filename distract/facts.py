@@ -12,8 +12,12 @@ import unicodedata
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 
 from distract.amounts import DAY, MONTH, SCALES, SMALL, amounts
+
+MOST_PAIRS = 200_000
+"""Pairs of equal words in two texts up to which their difference is searched for."""
 
 Span = tuple[int, int]
 Facts = dict[str, set[str]]
@@ -198,3 +202,20 @@ def _missing(there: str, here: str) -> tuple[Facts, Facts]:
     for kind, found in verbatim.items():  # a search per item would not be linear: bounded
         missing[kind] = {f for i, f in enumerate(sorted(found - kept[kind])) if i > 99 or f not in whole}
     return sure | {"name": names} | verbatim, missing
+
+
+def opcodes(old: Sequence[str], new: Sequence[str]) -> Sequence[tuple[str, int, int, int, int]]:
+    """What makes one sequence of words of another, as ``difflib`` says it.
+
+    Where words repeat so often that the search would take seconds, everything between the common start and the common
+    end is one replacement.
+    """
+    counts = Counter(new)
+    if sum(count * counts[word] for word, count in Counter(old).items()) <= MOST_PAIRS:
+        return SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
+    most = min(len(old), len(new))
+    start = next((i for i in range(most) if old[i] != new[i]), most)
+    end = next((i for i in range(most - start) if old[-1 - i] != new[-1 - i]), most - start)
+    a, b = len(old) - end, len(new) - end
+    whole = [("equal", 0, start, 0, start), ("replace", start, a, start, b), ("equal", a, len(old), b, len(new))]
+    return [code for code in whole if code[1] < code[2] or code[3] < code[4]]

@@ -11,16 +11,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from difflib import SequenceMatcher
 from itertools import pairwise
 
-from distract.facts import content_words, new_content_share, normal
+from distract.facts import content_words, new_content_share, normal, opcodes
 
 MOST_CLAUSES = 150
 """Clauses of a text that are looked at: each is compared with each of the other text."""
-
-MOST_WORDS = 1200
-"""Longer texts are not searched for exchanged words: the time grows with the square of the length."""
 
 FEW_NEW = 0.2
 """Share of new content words below which a rewrite leaves the vocabulary as it is."""
@@ -240,9 +236,7 @@ def _place(step: set[str], steps: Sequence[set[str]]) -> tuple[int, str] | None:
 def _exchanged(before: str, after: str) -> Iterator[str]:
     """Single nouns in place of others, where nothing around them changed."""
     old, new = _WORD.findall(before), _WORD.findall(after)
-    if max(len(old), len(new)) > MOST_WORDS:
-        return
-    for what, a, b, c, d in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+    for what, a, b, c, d in opcodes(old, new):
         if what == "replace" and b - a == d - c == 1 and a > 0 and b < len(old) and c > 0 and d < len(new):
             around = old[a - 1] == new[c - 1] in _BEFORE_NOUN and old[b] == new[d]
             after_noun = old[b] in _AFTER_NOUN or not old[b][0].isalnum()

@@ -371,7 +371,7 @@ def test_check_reads_two_files_a_run_or_a_labelled_set(run: Any) -> None:
     shown = run("check", "a", "b")
     assert shown.code == 0
     assert "rejected: number lost: 3; number invented: 31, 4 fact" in " ".join(shown.out.split())
-    assert r"{+[bold]+}hours{+\x1b[31m+}" in shown.out.replace("\n", "")
+    assert r"{+ 4 [bold]hours\x1b[31m+}" in shown.out.replace("\n", "")
     assert "\x1b" not in shown.out
     document = json.loads(run("check", "a", "b", "--json").out)
     assert document["accepted"] is False

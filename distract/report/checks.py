@@ -8,21 +8,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from difflib import SequenceMatcher
 
 from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from distract.checking import ERRORS, Checked, ErrorRate
+from distract.facts import opcodes
 from distract.records import Rewrite
 from distract.report.terminal import grid
 from distract.report.text import interval, line, percent, plain
 
-MOST_WORDS = 4000
-"""Longer texts are compared line by line: the time of a comparison grows with the square of the length."""
-
-_TOKENS = re.compile(r"\s+|\w+|[^\w\s]")
+_TOKENS = re.compile(r"\s*\w+|\s*[^\w\s]|\s+")
 
 
 def pair_report(checked: Checked, colour: bool) -> Iterator[RenderableType]:
@@ -72,10 +69,8 @@ def labelled_report(rates: Sequence[ErrorRate]) -> Iterator[RenderableType]:
 def difference(before: str, after: str, colour: bool) -> Text:
     """A text with what became of it."""
     old, new = (_TOKENS.findall(text) for text in (before, after))
-    if max(len(old), len(new)) > MOST_WORDS:
-        old, new = before.splitlines(keepends=True), after.splitlines(keepends=True)
     shown = Text()
-    for what, a, b, c, d in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+    for what, a, b, c, d in opcodes(old, new):
         gone, came = plain("".join(old[a:b])), plain("".join(new[c:d]))
         if what == "equal":
             shown.append(gone)
