@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from distract import fidelity, registry, statistics
-from distract.constraints import ConstraintError, parse
+from distract.constraints import ConstraintError, check, parse
 from distract.datasets import text
 from distract.datasets.fields import Item, lines
 from distract.errors import DataError, UnknownName, UsageError
@@ -48,7 +48,7 @@ class Checked:
     Attributes:
         reasons: to reject it; empty: accept.
         evidence: what was measured.
-        facts: what became of the facts, by kind.
+        facts: what became of the facts, by kind; ``format`` is the constraints (invented: one that was broken before).
     """
 
     pair: Pair
@@ -99,12 +99,13 @@ def check_pair(pair: Pair) -> Checked:
         attack.marker if attack else None,
         max_new_content=attack.max_new_content if attack else None,
     )
-    return Checked(
-        pair,
-        reasons,
-        evidence,
-        differences(*("\n\n".join(turns) for turns in (pair.original, pair.rewrite, pair.prompt))),
-    )
+    before, after, prompt = ("\n\n".join(turns) for turns in (pair.original, pair.rewrite, pair.prompt))
+    facts = differences(before, after, prompt)
+    if pair.constraints:
+        held = [(c.kind, check(c, before), check(c, after)) for c in pair.constraints]
+        states = ((True, True), (True, False), (False, True))
+        facts["format"] = Difference(*(tuple(kind for kind, *state in held if tuple(state) == s) for s in states))
+    return Checked(pair, reasons, evidence, facts)
 
 
 def check_labelled(path: Path) -> list[Labelled]:

@@ -114,6 +114,7 @@ def test_two_files_are_checked_with_all_that_is_known(tmp_path: Path) -> None:
     assert not document["accepted"]
     given = pair_document(check_files(original, rewrite, prompt, "assertiveness", ['{"kind": "punctuation:no_comma"}']))
     assert given["facts"]["name"]["invented"] == ()
+    assert given["facts"]["format"] == {"kept": (), "lost": ("punctuation:no_comma",), "invented": ()}
     assert "constraint broken: punctuation:no_comma" in given["reasons"]
     assert given["evidence"]["marker_after"] > given["evidence"]["marker_before"]
 
