@@ -1,8 +1,9 @@
 """Check rewrites outside a run: two texts, or a labelled set that says how often fidelity itself is wrong.
 
 A labelled set is JSON Lines of ``{prompt, original, rewrite, style, label: faithful|changed, kind, constraints?}``;
-``style`` is the name of an attack, ``kind`` says what was changed. Two error rates follow: faithful rewrites that are
-rejected and changed ones that are accepted. It makes no call and prints nothing.
+``style`` names an attack (or is its adjective: assertive, prolix, sycophantic), ``kind`` says what was changed. Two
+error rates follow: faithful rewrites that are rejected and changed ones that are accepted. It makes no call and prints
+nothing.
 """
 
 from __future__ import annotations
@@ -28,6 +29,9 @@ ERRORS = {"faithful": "false_rejection_rate", "changed": "missed_change_rate"}
 """The error that can be made on a rewrite with each label."""
 
 CONFIDENCE = 0.95
+
+ALIKE = 5
+"""Characters that a style must share with the beginning of an attack's name to stand for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,13 +222,19 @@ def _labelled(item: Item) -> Labelled:
     if label not in LABELS:
         item.fail(f"expected faithful or changed, found {label!r}", "label")
     try:
-        attack = registry.attack(style)
+        attack = _styled(style)
     except UnknownName as error:
         item.fail(str(error), "style")
     constraints = tuple(map(_constraint, item.items("constraints"))) if item.has("constraints") else ()
     pair = Pair(item.turns("prompt"), item.turns("original"), item.turns("rewrite", empty=True), attack, constraints)
     kind = item.name("kind") if label == "changed" or item.has("kind") else label
     return Labelled(check_pair(pair), item.line, label, style, kind)
+
+
+def _styled(style: str) -> Attack:
+    """The attack of that name, or the only one that begins like it: sycophantic, sycophancy."""
+    alike = [name for name in registry.attacks() if len(style) >= ALIKE and name[:ALIKE] == style[:ALIKE].lower()]
+    return registry.attack(alike[0] if len(alike) == 1 else style)
 
 
 def _constraint(item: Item) -> Constraint:

@@ -82,6 +82,18 @@ def test_rates_are_given_by_style_by_kind_and_by_both(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("style", "name"),
+    [("assertive", "assertiveness"), ("Prolix", "prolixity"), ("sycophantic", "sycophancy"), ("null", "null")],
+)
+def test_a_style_may_be_said_as_an_adjective(style: str, name: str, tmp_path: Path) -> None:
+    path = tmp_path / "set.jsonl"
+    path.write_text(json.dumps({**ROW, "style": style}), encoding="utf-8")
+    (one,) = check_labelled(path)
+    assert one.checked.pair.attack is not None
+    assert (one.checked.pair.attack.name, one.style) == (name, style)
+
+
+@pytest.mark.parametrize(
     ("change", "problem"),
     [
         ({"label": "maybe"}, "field 'label': expected faithful or changed, found 'maybe'"),
