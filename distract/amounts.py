@@ -27,8 +27,10 @@ _LOOSE = _aliases(
 )
 _UNITS = _aliases(  # the plural in -s is taken off before the look-up
     "% percent percentage|$ dollar usd|€ euro eur|£ pound gbp lb|¥ yen|km kilometre kilometer|m metre meter|mm|cm "
-    "centimetre centimeter|mile|ft foot feet|inch inche|kg kilogram|g gram|mg|oz ounce|l litre liter|ml millilitre|cup|"
-    "tbsp tablespoon|tsp teaspoon|° degree|hour hr|minute min|second sec|day|week|month|year yr|kwh|gb|mb|mph|hz"
+    "centimetre centimeter|mile|ft foot feet|"
+    "inch|inches inche|kg kilogram|g gram|mg|µg mcg μg|oz ounce|l litre liter|ml millilitre|cup|"
+    "tbsp tablespoon|tsp teaspoon|° degree|hour hr|minute min|second sec|day|week|month|year yr|kwh|gb|mb|mph|hz|ms|"
+    "ns|nm|volt|amp|watt|acre|hectare|°c celsius|°f fahrenheit|am|pm|knot|tonne|ton|gallon|pint|quart|bar|calorie|joule"
 )
 _FACTORS = (
     ("week", 7, "day"),
@@ -68,21 +70,31 @@ _SPANS = {  # figures that may stand for them, after numbers in words have becom
 _SPAN = re.compile(rf"\b(?:{'|'.join(sorted(_SPANS, key=len, reverse=True))})\b")
 _W = "|".join([*SMALL, *SCALES])
 _RUN = re.compile(rf"\b(?:{_W})(?:(?:[ -]|(?<=hundred) and |(?<=thousand) and )(?:{_W}))*\b")
-_HALVES = re.compile(r"(?<![\d.])(\d{1,9}) and a half\b")
+_HALVES = re.compile(rf"(?<![\d.])(\d{{1,9}}|{'|'.join(SMALL)}) and a half\b")
+_FRACTIONS = str.maketrans({"½": "0.5", "¼": "0.25", "¾": "0.75"})
+_CLOCK, _DEGREES = re.compile(r"\b([ap])\.m\b\.?"), re.compile(r"° ?([cf])\b|\bdegrees? (c|f)(?:elsius|ahrenheit)\b")
 _SCALED = re.compile(rf"\b(\d{{1,30}}(?:[.,]\d{{1,30}})?)[ -]({'|'.join(SCALES)})\b")
 _NUMBER = re.compile(r"(?<!\w)(?:(?<![\d)\]] )(?<![\w)\]])-)?\d+(?:[.,]\d+)*")
 _NAMED = re.compile(r"\b[^\W\d_]+\d\w*")  # H2O, B12: a number that belongs to a name
-_NEXT, _JOINED = re.compile(r"[^\W\d_]+|[%°$€£¥]"), re.compile(r"[ -]?[^\W_]|[ -]?[%°]")
+_DIGIT = re.compile(r"\d")
+_NEXT, _JOINED = re.compile(r"°[cf]\b|[^\W\d_]+|[%°$€£¥]"), re.compile(r" {0,2}-?[^\W_]|[ -]{0,2}[%°]")
 _MONTHS = list(_aliases("january|february|march|april|may|june|july|august|september|october|november|december"))
 MONTH = {m: m for m in _MONTHS} | {m[:3]: m for m in _MONTHS} | {"sept": "september"}
 _M = "|".join(sorted(MONTH, key=len, reverse=True))
 _DATE = re.compile(rf"\b(?:({_M})\.? (\d{{1,2}})(?:st|nd|rd|th)?\b|(\d{{1,2}})(?:st|nd|rd|th)?(?: of)? ({_M})\b)")
 DAY = re.compile(rf"\b(?:(?:mon|tues|wednes|thurs|fri|satur|sun)day|{'|'.join(_MONTHS[:2] + _MONTHS[5:])})\b")
+_IN_MONTH = re.compile(
+    r"\b(?:in|since|until|by|of|during|from|early|late|mid|last|next|this) (march|april|may)\b"
+    r"|\b(march|april|may) (?=\d{4}\b)"
+)
+_SLASHES = re.compile(r"\b\d{1,2}/\d{1,2}/\d{2,4}\b")
 _ISO = re.compile(r"\b(\d{4})-(0[1-9]|1[0-2])-(\d{2})\b")
 
 
 def _spelled(run: str) -> str:  # "two hundred and five" is 205
     total = current = 0
+    if len(run) > 200:  # no number, and its value might be too long to be written out
+        return run
     for word in run.replace("-", " ").replace(" and ", " ").split():
         if word in SMALL:
             current += SMALL[word]
@@ -125,24 +137,43 @@ def amounts(text: str, strict: bool) -> dict[str, set[str]]:
         text: with plain quotation marks and hyphens.
         strict: what it surely states; else all that it may be read as stating.
     """
-    text = text.replace("per cent", "percent")
-    text = _ISO.sub(lambda m: f"{_MONTHS[int(m[2]) - 1]} {m[3]} {m[1]}", text.casefold())
+    text = text.casefold().translate(_FRACTIONS).replace("per cent", "percent")
+    text = _DEGREES.sub(lambda m: f" °{m[1] or m[2]} ", _CLOCK.sub(r"\1m", text))
+    text = _ISO.sub(lambda m: f"{_MONTHS[int(m[2]) - 1]} {m[3]} {m[1]}", text)
+    text = _HALVES.sub(lambda m: f"{SMALL.get(m[1], m[1])}.5", text)
+    text = re.sub(r"(?<=\d)bn\b", " billion", text)
     text = _SCALED.sub(lambda m: format(Decimal(m[1].replace(",", "")) * SCALES[m[2]], "f"), text)
     # "one" is a pronoun as often as a number; an ordinal or "both" may stand for a number, and need not.
     text = _RUN.sub(lambda m: m[0] if strict and m[0] in ("zero", "one") else _spelled(m[0]), text)
-    text = _HALVES.sub(r"\1.5", text)
     if not strict:
         text = _SPAN.sub(lambda m: f"{m[0]} {_SPANS[m[0]]} ", text)
-        text = _ORDINAL.sub(lambda m: f"{_LOOSE[m[0]]} {m[0]}", text)
+        text = _ORDINAL.sub(lambda m: f"{m[0]} {_LOOSE[m[0]]}", text)
     numbers, units = set(_NAMED.findall(text)), set[str]()
     for match in _NUMBER.finditer(text):
         numbers.update(values := _numerals(match[0]))
-        after = text[match.end() : match.end() + (20 if strict else 80)]
+        # A unit behind the next number belongs to that one.
+        after = _DIGIT.split(text[match.end() : match.end() + (20 if strict else 80)], maxsplit=1)[0]
         near = _NEXT.findall(after)[: 1 if strict else 4] if not strict or _JOINED.match(after) else []
-        near = [text[match.start() - 1 : match.start()], *(unit.removesuffix("s") for unit in near)]
-        units |= {f"{values[-1]} {_UNITS[unit]}" for unit in near if unit in _UNITS}
+        found = map(_unit, (text[match.start() - 1 : match.start()], *near))
+        units |= {f"{values[-1]} {unit}" for unit in found if unit}
     if not strict:
         numbers, units = _converted(numbers, units)
     pairs = [(MONTH[m[1] or m[4]], int(m[2] or m[3])) for m in _DATE.finditer(text)]
-    dates = {f"{month} {day}" for month, day in pairs} | set(DAY.findall(text))
+    dates = {f"{month} {day}" for month, day in pairs} | set(DAY.findall(text)) | set(_SLASHES.findall(text))
+    dates |= {first or second for first, second in _IN_MONTH.findall(text)}
+    if not strict:
+        dates |= set(re.findall(r"\b(?:march|april|may)\b", text))
     return {"number": numbers, "unit": units, "date": dates if strict else dates | {month for month, _ in pairs}}
+
+
+def units_in(text: str) -> set[str]:
+    """The units that a text names, whatever they belong to."""
+    text = _DEGREES.sub(
+        lambda m: f" °{m[1] or m[2]} ", _CLOCK.sub(r"\1m", text.casefold().replace("per cent", "percent"))
+    )
+    return {unit for word in _NEXT.findall(text) if (unit := _unit(word))}
+
+
+def _unit(word: str) -> str | None:
+    """The unit that a word names, in the plural too."""
+    return _UNITS.get(word) or _UNITS.get(word.removesuffix("s"))

@@ -15,14 +15,11 @@ from typing import Literal
 
 from distract.constraints import check
 from distract.plan import Attack, Comparison, Degradation, Plan, Protocol, gather
-from distract.records import MIRROR, Case, Response, Rewrite, Row, Side
+from distract.records import BASELINE, MIRROR, Case, Response, Rewrite, Row, Side
 from distract.verdicts import outcome
 from distract.writers import Verifier, Writer, rewrite
 
 Design = Literal["fixed", "flip", "severity"]
-BASELINE = "none"
-"""The attack named in rows from before any rewrite."""
-
 SIDES: tuple[Literal["a", "b"], ...] = ("a", "b")
 
 Memory = dict[tuple[Response, str], Rewrite | None]

@@ -102,12 +102,14 @@ def check_pair(pair: Pair) -> Checked:
         pair.constraints,
         attack.marker if attack else None,
         max_new_content=attack.max_new_content if attack else None,
+        severity=attack.severity if attack else None,
     )
     before, after, prompt = ("\n\n".join(turns) for turns in (pair.original, pair.rewrite, pair.prompt))
     facts = differences(before, after, prompt)
     if pair.constraints:
         held = [(c.kind, check(c, before), check(c, after)) for c in pair.constraints]
         states = ((True, True), (True, False), (False, True))
+        evidence = (*evidence, ("constraints_broken_in_both", sum(not was and not now for _, was, now in held)))
         facts["format"] = Difference(*(tuple(kind for kind, *state in held if tuple(state) == s) for s in states))
     return Checked(pair, reasons, evidence, facts)
 
@@ -203,8 +205,8 @@ def check_files(
     for raw in constraints:
         try:
             value = json.loads(raw)
-        except ValueError as error:
-            raise UsageError(f"--constraint {raw}: not valid JSON ({error})") from error
+        except (ValueError, RecursionError) as error:
+            raise UsageError(f"--constraint {raw[:200]}: not valid JSON ({error})") from error
         if not isinstance(value, dict):
             raise UsageError(f'--constraint {raw}: expected an object such as {{"kind": "punctuation:no_comma"}}')
         found.append(parse(value))

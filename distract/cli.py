@@ -116,6 +116,8 @@ def attack(
     else:
         _print_run(loaded)
         click.echo(f"\nrun folder: {_safe(str(prepared.out))}")
+    if not any(row.judgments for row in loaded.rows):
+        _stop("nothing was judged: every comparison is excluded (see the reasons above)", 3)
     if not any(row.judgments and not any(j.failure for j in row.judgments) for row in loaded.rows):
         _stop("no verdict was valid: nothing can be said about this judge", 3)
 
@@ -154,8 +156,7 @@ def report(run: Path, as_json: bool) -> None:
     from distract.report.document import document
 
     loaded = runfolder.load(run)
-    if loaded.flaw:
-        click.echo(f"warning: {loaded.flaw}", err=True)
+    _warn(loaded)
     if as_json and loaded.summary and not loaded.flaw:
         click.echo(loaded.summary, nl=False)
     elif as_json:
@@ -185,7 +186,8 @@ def check(
 ) -> None:
     """Say whether a rewrite still says the same: a text and its REWRITE, a RUN's rewrites, or a labelled set.
 
-    Ends with 0 whatever it finds.
+    A labelled set is JSON Lines of {prompt, original, rewrite, style, label, kind, constraints?}: style is an attack,
+    label faithful or changed, kind what was changed. Ends with 0 whatever it finds.
     """
     from distract import checking, runfolder
     from distract.report import checks
@@ -199,7 +201,9 @@ def check(
         found = checking.check_labelled(labelled)
         document, parts = checking.labelled_document(found), checks.labelled_report(checking.error_rates(found))
     elif len(paths) == 1:
-        rewrites = runfolder.load(paths[0]).rewrites
+        loaded = runfolder.load(paths[0])
+        _warn(loaded)
+        rewrites = loaded.rewrites
         document, parts = checking.run_document(rewrites), checks.run_report(rewrites, colour())
     else:
         one = checking.check_files(paths[0], paths[1], prompt, name, constraints)
@@ -228,6 +232,11 @@ def list_() -> None:
             click.echo(f"  {_safe(name):<{width}}  {_safe(line)}")
     for problem in registry.problems():
         click.echo(f"warning: {_safe(problem)}", err=True)
+
+
+def _warn(loaded: Loaded) -> None:
+    if loaded.flaw:
+        click.echo(f"warning: {loaded.flaw}", err=True)
 
 
 def _echo_json(document: object) -> None:

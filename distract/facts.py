@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
-from distract.amounts import DAY, MONTH, SCALES, SMALL, amounts
+from distract.amounts import DAY, MONTH, SCALES, SMALL, amounts, units_in
 
 MOST_PAIRS = 200_000
 """Pairs of equal words in two texts up to which their difference is searched for."""
@@ -136,12 +136,16 @@ def _is_read(name: str, read: set[str]) -> bool:
 
 def normal(text: str) -> str:
     """A text without what typography and case add."""
-    return " ".join(text.translate(_PLAIN).casefold().split())
+    return _flat(text).casefold()
+
+
+def _flat(text: str) -> str:
+    return " ".join(text.translate(_PLAIN).split())
 
 
 def _verbatim(text: str) -> Facts:  # what must be kept to the letter
     spans = code_spans(text)
-    code = {normal(re.sub(r"\A *(?:`{3,}|~{3,}).*|[`~]+\Z", "", text[a:b])).strip("` ") for a, b in spans}
+    code = {_flat(re.sub(r"\A *(?:`{3,}|~{3,}).*|[`~]+\Z", "", text[a:b])).strip("` ") for a, b in spans}
     text = _without(text, spans)
     quotes = {normal(text[a + 1 : b - 1]).strip(" .,;:!?") for a, b in quote_spans(text)}
     urls = {normal(url).rstrip(".,;:!?)'*_`") for url in URL.findall(text)}
@@ -174,8 +178,9 @@ def differences(original: str, rewrite: str, given: str = "") -> dict[str, Diffe
     """
     surely, lost = _missing(original, rewrite)
     _, invented = _missing(rewrite, original)
-    # A figure may lose its unit to the context, as in "between 5 and 6 kg"; it may not get another one.
-    lost["unit"] = {unit for unit in lost["unit"] if _units_of(unit.split()[0], rewrite)}
+    # A figure may leave its unit to another one, as in "between 5 and 6 kg"; it may not get a different one.
+    own, named = {unit.split()[0] for unit in _amounts(rewrite, True)["unit"]}, units_in(rewrite)
+    lost["unit"] = {u for u in lost["unit"] if u.split()[0] in own or u.partition(" ")[2] not in named}
     known = _read_as_names(given)
     invented["name"] = {name for name in invented["name"] if not _is_read(name, known)}
     return {
@@ -184,14 +189,9 @@ def differences(original: str, rewrite: str, given: str = "") -> dict[str, Diffe
     }
 
 
-def _units_of(number: str, text: str) -> bool:
-    """Whether a text gives any unit to a number."""
-    return any(unit.split()[0] == number for unit in _amounts(text, True)["unit"])
-
-
 def _missing(there: str, here: str) -> tuple[Facts, Facts]:
     """What one text surely states, by kind, and what of it the other one does not."""
-    sure, read, whole = _amounts(there, True), _amounts(here, False), normal(here)
+    sure, read = _amounts(there, True), _amounts(here, False)
     # The unit of a number that is gone, or new, would be the same finding twice.
     sure["unit"] = {unit for unit in sure["unit"] if unit.split()[0] in read["number"]}
     missing = {kind: found - read[kind] for kind, found in sure.items()}
@@ -200,6 +200,7 @@ def _missing(there: str, here: str) -> tuple[Facts, Facts]:
     missing["name"] = {name for name in names if not _is_read(name, words) and name not in short}
     kept, verbatim = _verbatim(here), _verbatim(there)
     for kind, found in verbatim.items():  # a search per item would not be linear: bounded
+        whole = _flat(here) if kind == "code" else normal(here)
         missing[kind] = {f for i, f in enumerate(sorted(found - kept[kind])) if i > 99 or f not in whole}
     return sure | {"name": names} | verbatim, missing
 

@@ -11,12 +11,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import islice, pairwise
 
 from distract.facts import content_words, new_content_share, normal, opcodes
 
 MOST_CLAUSES = 150
 """Clauses of a text that are looked at: each is compared with each of the other text."""
+
+MOST_CONDITIONS = 5
+"""Conditions of one sentence that are looked at: each is compared with the whole text."""
 
 FEW_NEW = 0.2
 """Share of new content words below which a rewrite leaves the vocabulary as it is."""
@@ -34,6 +37,7 @@ _LIKE_NOT = re.compile(
     r"keep|un(?!d|i|t|less)[a-z]{4}|im(?:p[eor]|mat|mob)|"
     r"in(?:operat|activ|valid|elig|effect|admiss|capab|correct|adequa|suffic|compat)|dis(?:a|b|l|p[elr]|q|r|s)|[a-z]{3,}less\b)"
 )
+_DENIED = re.compile(r"(?:un|in|im|il|ir|dis|non-?)([a-z]{3,})")
 _CLAUSE = re.compile(
     r"[.!?;:,\n()<>]+\s*|\s(?=(?:and|but|because|while|although|since|so|which|whereas|if|when|that)\b)"
 )
@@ -150,6 +154,21 @@ def _polarity(pairs: Sequence[tuple[Clause, Clause]]) -> Iterator[str]:
             # "Keep it closed" may become "never open it": only a statement that is still there can be denied.
             if match[0] in ("not", "n't", "cannot") or content_words(" ".join(follows)) & before.words:
                 yield f"negation invented: {after.text[:60]}"
+        elif bool(_NEGATOR.search(before.text)) == bool(_NEGATOR.search(after.text)) and (
+            word := _opposite(before.text, after.text)
+        ):
+            yield f"negation {'lost' if word in before.text else 'invented'}: {word}"
+
+
+def _opposite(before: str, after: str) -> str | None:
+    """A word of one clause that is the other's with a prefix of denial: safe and unsafe."""
+    was, now = set(_WORD.findall(before)), set(_WORD.findall(after))
+    for there, here in ((was - now, now - was), (now - was, was - now)):
+        for word in sorted(there):
+            match = _DENIED.fullmatch(word)
+            if match and match[1] in here:
+                return str(word)
+    return None
 
 
 def _turned(pairs: Sequence[tuple[Clause, Clause]]) -> Iterator[str]:
@@ -197,7 +216,7 @@ def _conditions(before: str, after: str) -> Iterator[str]:
     kept = content_words(after)
     sentences = [(s, content_words(s)) for s in _SENTENCE.split(after)[:MOST_CLAUSES]]
     for sentence in _SENTENCE.split(before)[:MOST_CLAUSES]:
-        for match in _CONDITION.finditer(_BOOSTER.sub(" ", sentence)):
+        for match in islice(_CONDITION.finditer(_BOOSTER.sub(" ", sentence)), MOST_CONDITIONS):
             rest = content_words(sentence.replace(match[0], " "))
             own = content_words(match[0].partition(" ")[2]) - rest
             if own and not any(word[:5] == other[:5] for word in own for other in kept):

@@ -14,9 +14,8 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 
 from distract import statistics
-from distract.audit import BASELINE
 from distract.counting import WANTED, Counted, count_fixed, count_flips, count_severity
-from distract.records import Rewrite, Row
+from distract.records import BASELINE, Rewrite, Row
 from distract.verdicts import outcome
 
 GROUPS: Mapping[str, tuple[str, ...]] = {

@@ -16,6 +16,9 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal
 
+BASELINE = "none"
+"""The attack named in rows from before any rewrite."""
+
 Outcome = Literal["a", "b", "tie"]
 """Which of two responses a comparison prefers; ``a`` is the first one of the *comparison*, not the slot."""
 

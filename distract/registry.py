@@ -17,6 +17,7 @@ from typing import TypeVar
 
 from distract.errors import UnknownName, UsageError
 from distract.plan import Attack, Degradation, Protocol
+from distract.records import BASELINE
 
 P = TypeVar("P", Protocol, Attack)
 
@@ -64,6 +65,7 @@ def composed(name: str) -> Attack | Degradation:
     parts = [attack(name)] if name in attacks() else [attack(part.strip()) for part in name.split("+")]
     lower = [part for part in parts if part.severity]
     others = [part for part in parts if not part.severity]
+    others = [part for part in others if part.name != BASELINE or len(parts) == 1]
     if len(lower) == 1 and len(others) < 2:
         return Degradation(lower[0], *others)
     if len(parts) > 1:

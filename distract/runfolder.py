@@ -246,7 +246,11 @@ def _rewrite(value: dict[str, Any]) -> Rewrite:
     value["response"] = _with_tuples(Response, value["response"])
     value["original"] = tuple(value["original"])
     value["reasons"] = tuple(value["reasons"])
-    value["evidence"] = tuple(tuple(pair) for pair in value["evidence"])
+    value["evidence"] = tuple((str(name), found) for name, found in value["evidence"])
+    if not all(isinstance(reason, str) for reason in value["reasons"]):
+        raise ValueError("a reason is no text")
+    if not all(isinstance(found, int | float | str) for _, found in value["evidence"]):
+        raise ValueError("evidence is neither a number nor a text")
     return Rewrite(**value)
 
 

@@ -75,6 +75,8 @@ def scope(names: Sequence[str], measures: Sequence[str], cases: Sequence[Case]) 
     wanted = _measured(measures)
     if degradations and wanted and "severity" not in wanted:
         raise UsageError(f"{degradations[0].name} is measured by severity_accuracy; add --measure severity_accuracy")
+    if asked and not attacks and (other := [name for design, name in wanted.items() if design != "severity"]):
+        raise UsageError(f"{other[0]} needs an attack that is no severity; name one with --attack")
     if "severity" in wanted and not degradations:
         lower = [a for a in registry.attacks().values() if a.severity]
         degradations = tuple(Degradation(s, d) for s in lower for d in (None, *attacks))

@@ -64,9 +64,9 @@ def rewrite(
     made = yield from by.write(case, original, attack, seed)
     if made is None:
         return None
-    if made.author != original.author:
+    if attack.severity and by.name == "recorded":
         # A worse answer that the data hold is not an edit of the good one: only its severity can be proved.
-        reasons, evidence = fidelity.inspect_severity(made.text, case.constraints, attack.severity or 0)
+        reasons, evidence = fidelity.inspect_severity(made.text, case.constraints, attack.severity)
         return Rewrite(case.id, made, (), by.name, reasons, evidence)
     reasons, evidence = fidelity.inspect(
         case.prompt,
@@ -92,7 +92,8 @@ def _recorded(case: Case, original: Response, attack: Attack, seed: int) -> Plan
 def recorded(case: Case, original: Response, attack: Attack) -> list[Response]:
     """What the case stores of an attack on a response."""
     if attack.severity:
-        return [r for r in case.originals if r.severity == attack.severity]
+        found = [r for r in case.originals if r.severity == attack.severity]
+        return sorted(found, key=lambda r: r.author != original.author)
     wanted = (original.author, original.severity, attack.name)
     return [r for r in case.responses if (r.author, r.severity, r.attack) == wanted]
 

@@ -11,6 +11,7 @@ import pytest
 
 from distract.checking import check_files, check_labelled, error_rates, labelled_document, pair_document
 from distract.errors import DataError, UnknownName, UsageError
+from distract.report.checks import difference
 
 DATA = Path(__file__).parent / "data"
 DEVELOPED = DATA / "labelled.jsonl"
@@ -131,9 +132,33 @@ def test_two_files_are_checked_with_all_that_is_known(tmp_path: Path) -> None:
     assert given["evidence"]["marker_after"] > given["evidence"]["marker_before"]
 
 
+def test_a_severity_is_checked_as_one(tmp_path: Path) -> None:
+    original, worse = tmp_path / "a", tmp_path / "b"
+    original.write_text("red is a colour", encoding="utf-8")
+    worse.write_text("red, is a colour", encoding="utf-8")
+    no_comma = ['{"kind": "punctuation:no_comma"}']
+    assert check_files(original, worse, None, "severity-1", no_comma).reasons == ()
+    assert check_files(original, worse, None, "severity-2", no_comma).reasons != ()
+    worse.write_text("", encoding="utf-8")
+    assert check_files(original, worse).reasons == ("empty",)
+
+
+@pytest.mark.parametrize("line", ["a\nb\n", "the a the b\n", "x y x\n"])
+def test_the_difference_of_long_repetitive_texts_is_shown(line: str) -> None:
+    text = line * (100_000 // len(line))
+    # Nothing is timed here: a search that is not bounded would take longer than anybody waits.
+    assert difference(text, f"{text}c", colour=False).plain.endswith(("c+}", "{+c+}"))
+
+
 @pytest.mark.parametrize(
     ("attack", "constraint", "error"),
-    [("shouty", None, UnknownName), (None, "{", UsageError), (None, "[]", UsageError), (None, "{}", UsageError)],
+    [
+        ("shouty", None, UnknownName),
+        (None, "{", UsageError),
+        (None, "[]", UsageError),
+        (None, "{}", UsageError),
+        (None, "[" * 9999, UsageError),
+    ],
 )
 def test_a_wrong_option_is_one_line(attack: str | None, constraint: str | None, error: Any, tmp_path: Path) -> None:
     (tmp_path / "a").write_text("a b", encoding="utf-8")

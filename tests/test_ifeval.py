@@ -53,6 +53,9 @@ def test_prompts_meet_their_responses(tmp_path: Path) -> None:
         }
         assert loaded.size == 3
     assert load(data, [first]).checksum != load(data, [first, second]).checksum
+    # Under another author the same text is another run.
+    renamed = write(tmp_path / "other-name.jsonl", ANSWER, stray)
+    assert load(data, [first]).checksum != load(data, [renamed]).checksum
 
 
 @pytest.mark.parametrize(
@@ -88,6 +91,13 @@ def test_responses_go_with_prompts_only(tmp_path: Path) -> None:
         load(data, [write(tmp_path / "a.jsonl", ANSWER, ANSWER)])
     with pytest.raises(DataError, match=r"holds no case: .*has no response"):
         load(data, [write(tmp_path / "a.jsonl", {**ANSWER, "prompt": "Stray."})])
+    (tmp_path / "b").mkdir()
+    with pytest.raises(UsageError, match="two files stand for the author 'a'"):
+        load(data, [answers, write(tmp_path / "b" / "a.jsonl", ANSWER)])
+    with pytest.raises(DataError, match="'tie' is what a label says"):
+        load(data, [write(tmp_path / "tie.jsonl", ANSWER)])
+    with pytest.raises(DataError, match="holds no response"):
+        load(data, [write(tmp_path / "none.jsonl")])
     with pytest.raises(DataError, match="7 was used on line 1"):
         load(write(tmp_path / "twice.jsonl", PROMPT, PROMPT), [answers])
 
@@ -110,6 +120,7 @@ NO_COMMA = {"kind": "punctuation:no_comma"}
 BULLETS = {"kind": "detectable_format:number_bullet_lists", "num_bullets": 2}
 WORDS = {"kind": "length_constraints:number_words", "relation": "at least", "num_words": 300}
 END = {"kind": "startend:end_checker", "end_phrase": "Is that all?"}
+WHITE = {"kind": "keywords:forbidden_words", "forbidden_words": ["white"]}
 REPEAT = {"kind": "combination:repeat_prompt", "prompt_to_repeat": "Write a song."}
 
 
@@ -128,6 +139,13 @@ REPEAT = {"kind": "combination:repeat_prompt", "prompt_to_repeat": "Write a song
         ("Do not use commas.", [NO_COMMA], None),
         ("Please list famous mums and use no commas. It should rhyme.", [NO_COMMA], None),
         ("Write a song.", [REPEAT], None),
+        ('Expand: "It is old. The word is white." Do not use the word white.', [WHITE],
+         'Expand: "It is old. The word is white."'),
+        ("My cat is old. It is white. Describe it. Do not use the word white.", [WHITE],
+         "My cat is old. It is white. Describe it."),
+        ("Name a sea. Make it funny and do not use any commas.", [NO_COMMA], None),
+        ("Name a sea. Include the phrase 'blue whale' and use no commas.", [NO_COMMA], None),
+        ("Name a sea. Avoid the word white.", [WHITE], "Name a sea."),
     ],
 )  # fmt: skip
 def test_a_question_is_split_only_where_nothing_else_goes(

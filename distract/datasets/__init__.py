@@ -15,7 +15,7 @@ from importlib import resources
 from pathlib import Path
 from types import MappingProxyType
 
-from distract.datasets import ifeval, llmbar, native
+from distract.datasets import ifeval, llmbar, native, splitting
 from distract.datasets.answers import Answers, LeftOut, read_answers
 from distract.errors import DataError, UnknownName, UsageError
 from distract.records import Case
@@ -90,6 +90,8 @@ def load(spec: str, responses: Sequence[str] = ()) -> DataSet:
         if prefix not in READERS:
             raise UnknownName("data format", prefix, READERS)
         return _parse(_bytes(Path(rest)), rest, Path(rest).name, prefix, responses)
+    if not Path(spec).exists():
+        raise DataError(f"no such file (built-in data sets: {', '.join(BUILT_IN)})", path=spec)
     return _parse(_bytes(Path(spec)), spec, Path(spec).name, None, responses)
 
 
@@ -97,8 +99,7 @@ def _bytes(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except FileNotFoundError:
-        known = ", ".join(BUILT_IN)
-        raise DataError(f"no such file (built-in data sets: {known})", path=path) from None
+        raise DataError("no such file", path=path) from None
     except IsADirectoryError:
         raise DataError("is a directory; name a file in it", path=path) from None
     except OSError as error:
@@ -109,24 +110,23 @@ def text(path: Path) -> str:
     """The text of a file.
 
     Raises:
-        DataError: it is missing, empty or not UTF-8.
+        DataError: it is missing or not UTF-8.
     """
     return _decoded(_bytes(path), str(path))
 
 
 def _decoded(raw: bytes, where: str) -> str:
     try:
-        found = raw.decode("utf-8-sig")
+        return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
         raise DataError("not UTF-8; convert the file to UTF-8", path=where, line=line) from error
-    if not found.strip():
-        raise DataError("is empty; expected cases", path=where)
-    return found
 
 
 def _parse(raw: bytes, where: str, name: str, form: str | None, responses: Sequence[str]) -> DataSet:
     text = _decoded(raw, where)
+    if not text.strip():
+        raise DataError("is empty; expected cases", path=where)
     if form is None:
         # The native format is told by the least and asked last.
         form = next((key for key in reversed(tuple(READERS)) if READERS[key].recognise(text)), None)
@@ -147,8 +147,10 @@ def _parse(raw: bytes, where: str, name: str, form: str | None, responses: Seque
         why = "; ".join(f"{reason} ({n})" for reason, n in left_out.most_common())
         raise DataError(f"holds no case{': ' if why else ''}{why}", path=where)
     if files:
-        every = [checksum, *(hashlib.sha256(raw).hexdigest() for raw in files.values())]
-        checksum = hashlib.sha256("".join(every).encode()).hexdigest()
+        # The author and the way a prompt is split are part of what is judged.
+        parts = [raw, Path(splitting.__file__).read_bytes()]
+        parts += [part for path, answer in files.items() for part in (Path(path).stem.encode(), answer)]
+        checksum = hashlib.sha256("".join(hashlib.sha256(part).hexdigest() for part in parts).encode()).hexdigest()
     return DataSet(name, form, checksum, tuple(cases.values()), left_out, size)
 
 
@@ -158,7 +160,11 @@ def _entries(reader: Reader, form: str, text: str, where: str, files: Mapping[st
             raise UsageError(
                 f"{where}: {form} holds prompts only; name a file of {{prompt, response}} with --responses"
             )
-        return reader.join(text, where, [read_answers(_decoded(raw, path), path) for path, raw in files.items()])
+        answers = [read_answers(_decoded(raw, path), path) for path, raw in files.items()]
+        authors = [one.author for one in answers]
+        if twice := [author for author in authors if authors.count(author) > 1]:
+            raise UsageError(f"--responses: two files stand for the author {twice[0]!r}; rename one of them")
+        return reader.join(text, where, answers)
     if files:
         raise UsageError(f"--responses: {form} data hold their responses; it goes with prompts only, such as ifeval")
     assert reader.read is not None

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from distract.datasets.fields import Item, lines
+from distract.errors import DataError
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +46,14 @@ def read_answers(text: str, path: str) -> Answers:
         DataError: naming the line and field; also for a prompt that is there twice.
     """
     author = Item({}, path, 1).as_name(Path(path).stem, "file name")
+    if author == "tie":
+        raise DataError("'tie' is what a label says; name the file after the author", path=path)
     found: dict[str, str] = {}
     for item in lines(text, path):
         prompt = item.text("prompt")
         if prompt in found:
             item.fail("was answered on an earlier line; one response per prompt is expected", "prompt")
         found[prompt] = item.text("response", empty=True)
+    if not found:
+        raise DataError("holds no response", path=path)
     return Answers(author, found)

@@ -1,8 +1,9 @@
 """Split a prompt that holds its format requirements into the question and the rest, where that can be done safely.
 
-A sentence is taken for a format requirement when it reads as an instruction about the answer and speaks of what one
-of the case's constraints is about. The prompt is split only if every constraint has such a sentence and a question
-is left; otherwise it stays whole, and the judge sees its requirements twice. It checks no text.
+A sentence is taken for a format requirement when it reads as an instruction about the answer, speaks of what one of the
+case's constraints is about, and holds no word that could be about anything else. The prompt is split only if every
+constraint has such a sentence and a question is left; otherwise it stays whole, and the judge sees its requirements
+twice. It checks no text.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ import re
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
+from distract.constraints.language import NAMES
+from distract.facts import content_words
 from distract.records import Constraint
 
 _SPEAKS: Mapping[str, str] = {
@@ -67,12 +70,29 @@ _INSTRUCTION = re.compile(
     r")",
     re.IGNORECASE,
 )
-_TASK = re.compile(
-    r"\b(?:write|create|compose|draft|generate|explain|describe|summarize|rewrite|tell me|give me|come up|help me|"
-    r"provide|list|what|why|how|who|which|can you|could you|should i|is it|i want|i need|i am|i'm|my)\b"
-    r"(?! (?:answer is|your|the (?:answer|response|reply)|in|at least|less|more|exactly|only|each|it|with|without|all"
-    r")\b)"
-    r"|\b(?:rhyme|tone|style|about|appropriate)\b",
+_ABOUT_FORMAT = (
+    "response answer reply respond output text version whole entire total word letter character keyword key "
+    "phrase sentence paragraph section part bullet point list title bracket angular double single square quote "
+    "quotation mark marker markdown highlight highlighted italic italicize bold asterisk symbol placeholder "
+    "postscript divider format json block tick language english capital capitalize lowercase uppercase lower "
+    "upper case caps comma punctuation number time times line space separate separated wrap wrapped enclose "
+    "contain include use using used mention make sure ensure add put give have keep need must write written start "
+    "starting begin beginning end ending finish appear appearing follow following repeat represent represented "
+    "indicate indicated allow allowed avoid refrain limit exactly explicitly least most more less fewer few only "
+    "just each every first last final next second third once twice different new other another also additional "
+    "additionally please don't not without within throughout around inside outside before after such like example "
+    "below above form style exact same question yes no maybe option choose one either between any anywhere "
+    "anything nothing else whatsoever etc some somewhere able still long length short called named name "
+    "completely entirely say saying express said poem song story essay itinerary resume email post tweet article "
+    "blog haiku rap limerick template proposal advertisement document summary riddle joke speech script review "
+    "report outline plan rubric slogan pitch dialogue"
+)
+_KNOWN = content_words(_ABOUT_FORMAT) | content_words(" ".join(NAMES.values()))
+_SHOWN = re.compile(r"<<[^>\n]*>>|\*[^*\n]+\*|\[[^\]\n]*\]")
+_EXAMPLE = re.compile(r"\b(?:such as|like|example|i\.?e|e\.?g)\b.*$", re.IGNORECASE | re.DOTALL)
+_ABOUT_WORDS = re.compile(
+    r"\b(?:words?|keywords?|letters?|characters?|phrase|includ\w+|us(?:e|es|ing)|avoid|contain\w*|mention\w*|appear\w*|end\w*|"
+    r"finish\w*|refrain|say|times|response|answer|reply)\b",
     re.IGNORECASE,
 )
 _REST = re.compile(
@@ -87,7 +107,8 @@ def split(prompt: str, constraints: Sequence[Constraint]) -> str | None:
     stated, kept, taken = set[int](), list[str](), ""
     for start, end in pieces:
         piece = prompt[start:end]
-        if found := _spoken(piece, constraints):
+        quoted = prompt.count('"', 0, start) % 2 or prompt.count("“", 0, start) > prompt.count("”", 0, start)
+        if not quoted and (found := _spoken(piece, constraints)):
             stated |= found
             taken = piece
         elif taken and (_REST.match(piece) or (taken.rstrip().endswith(":") and piece.startswith(("*", "-", "[")))):
@@ -108,15 +129,15 @@ def _pieces(text: str) -> list[tuple[int, int]]:
 
 
 def _spoken(sentence: str, constraints: Sequence[Constraint]) -> set[int]:
-    """Which constraints a sentence states; none unless it is an instruction about the answer and nothing else."""
+    """Which constraints a sentence states; none unless it is an instruction about the answer and says nothing else."""
     plain = sentence.strip()
     if not _INSTRUCTION.match(plain):
         return set()
     own = [str(part) for c in constraints for _, v in c.arguments for part in (v if isinstance(v, tuple) else (v,))]
-    rest = plain
+    rest = plain.casefold()
     for words in sorted(own, key=len, reverse=True):
-        rest = rest.replace(words, " ") if len(words) > 2 else rest
-    if _TASK.search(rest):
+        rest = re.sub(rf"(?<!\w){re.escape(words.casefold())}(?!\w)", " ", rest)
+    if content_words(_EXAMPLE.sub(" ", _SHOWN.sub(" ", rest))) - _KNOWN:
         return set()
     return {index for index, c in enumerate(constraints) if _states(plain, c)}
 
@@ -124,6 +145,9 @@ def _spoken(sentence: str, constraints: Sequence[Constraint]) -> set[int]:
 def _states(sentence: str, c: Constraint) -> bool:
     if name := _WORDS.get(c.kind):
         words = c[name] if isinstance(c[name], tuple) else (c[name],)
-        return all(word.casefold() in sentence.casefold() for word in words)
+        # "It is white." holds the word too, and says nothing about words.
+        return _ABOUT_WORDS.search(sentence) is not None and all(
+            word.casefold() in sentence.casefold() for word in words
+        )
     pattern = _SPEAKS.get(c.kind)
     return bool(pattern and re.search(pattern, sentence, re.IGNORECASE | re.DOTALL))

@@ -14,10 +14,9 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from distract.audit import BASELINE
 from distract.gate import Verdict
 from distract.metrics import Figure, headline
-from distract.records import Rewrite, Row
+from distract.records import BASELINE, Rewrite, Row
 from distract.report.text import bar, count, interval, line, p_value, percent, set_aside
 
 LONGEST = 40
@@ -88,9 +87,18 @@ def colour() -> bool:
     return Console().color_system is not None
 
 
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        """End like any tool whose reader went away; 1 would be read as a gate's verdict."""
+        try:
+            super().on_broken_pipe()
+        except SystemExit:
+            raise SystemExit(141) from None
+
+
 def show(parts: Iterable[RenderableType], console: Console | None = None) -> None:
     """Print the parts, a blank line between tables and text left to the tables."""
-    console = console or Console(highlight=False)
+    console = console or _Console(highlight=False)
     for part in parts:
         console.print(part)
 
@@ -222,7 +230,7 @@ def _sentence(protocol: str, figures: Sequence[Figure], rules: Sequence[str]) ->
     if accuracies:
         k, n = (sum(getattr(f, name) or 0 for f in accuracies) for name in "kn")
         lowest = min(accuracies, key=lambda f: (f.value or 0.0, f.place))
-        where = f", least often at{_place(lowest)} ({lowest.k} of {lowest.n})" if len(accuracies) > 1 else ""
+        where = f", least often at{_place(lowest)} ({lowest.k} of {lowest.n})" if k < n and len(accuracies) > 1 else ""
         parts.append(f"it ranked the good response above the worse one in {k} of {n}{_by(accuracies[0].rule)}{where}")
     parts += [
         f"its verdict changed with the order in {f.k} of {f.n} pairs before any rewrite"
