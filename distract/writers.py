@@ -102,18 +102,30 @@ def _rules(case: Case, original: Response, attack: Attack, seed: int) -> Plan[Re
     yield from ()
     parts = "\x1e".join((str(seed), case.id, original.author, str(original.severity), attack.name))
     number = int.from_bytes(hashlib.sha256(parts.encode()).digest()[:4], "big")
-    # Constraints are on the answer as a whole: breaking them in every turn would break the same ones again.
-    first = len(original.turns) - 1 if attack.severity else 0
-    turns = list(original.turns)
-    for index in range(first, len(turns)):
-        with _theirs(attack, case):
-            new = attack.rewrite(turns[index], case.constraints, number + index)
-            if not isinstance(new, str):
-                raise TypeError(f"rewrite returned {type(new).__name__}, expected str")
-        turns[index] = new
     if attack.severity:
-        return Response(original.author, tuple(turns), original.attack, attack.severity)
+        # Constraints are on the answer as a whole: broken in every turn, the same ones would be broken again.
+        new = _written(attack, case, original.text, number)
+        return Response(original.author, _in_one_turn(original.turns, new), original.attack, attack.severity)
+    turns = (_written(attack, case, turn, number + index) for index, turn in enumerate(original.turns))
     return Response(original.author, tuple(turns), attack.name, original.severity)
+
+
+def _written(attack: Attack, case: Case, text: str, number: int) -> str:
+    with _theirs(attack, case):
+        new = attack.rewrite(text, case.constraints, number)
+        if not isinstance(new, str):
+            raise TypeError(f"rewrite returned {type(new).__name__}, expected str")
+    return new
+
+
+def _in_one_turn(turns: tuple[str, ...], new: str) -> tuple[str, ...]:
+    """The turns with the one in which their text was changed; unchanged where it was changed in several."""
+    for index in reversed(range(len(turns))):
+        before = "".join(f"{turn}\n\n" for turn in turns[:index])
+        after = "".join(f"\n\n{turn}" for turn in turns[index + 1 :])
+        if new.startswith(before) and new.endswith(after) and len(before) + len(after) <= len(new):
+            return (*turns[:index], new[len(before) : len(new) - len(after)], *turns[index + 1 :])
+    return turns
 
 
 def _checked(attack: Attack, case: Case) -> Callable[[str], float]:

@@ -189,6 +189,16 @@ def test_recorded_responses_of_a_severity_are_verified() -> None:
     assert {r.excluded for r in done.rows} == {"no recorded response of severity 1"}
 
 
+def test_one_turn_of_several_is_made_worse() -> None:
+    kinds = ({"kind": "punctuation:no_comma"}, {"kind": "length_constraints:number_words", "relation": "at least"})
+    constraints = (parse(kinds[0]), parse({**kinds[1], "num_words": 12}))
+    turns = ("red is a colour and blue is one too", "green is yet another one and so is grey")
+    two = Case("c", ("Which?", "More?"), (Response("x", turns),), constraints=constraints)
+    (made,) = degraded(two, SEVERITY[1]).rewrites
+    assert made.accepted, made.reasons
+    assert sum(a != b for a, b in zip(turns, made.response.turns, strict=True)) == 1
+
+
 @pytest.mark.parametrize(
     "one",
     [

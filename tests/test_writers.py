@@ -1,0 +1,40 @@
+"""Writers: what a run's rewriting code is known by, and where a change of several turns went."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from distract.registry import attacks
+from distract.writers import _in_one_turn, checksum
+
+CODE = "from distract import registry, writers; print(writers.checksum(list(registry.attacks().values())))"
+
+
+def test_the_checksum_is_the_same_in_every_process_and_depends_on_the_attacks() -> None:
+    found = set()
+    for seed in ("0", "1", "2", "3"):
+        environment = {**os.environ, "PYTHONHASHSEED": seed}
+        done = subprocess.run([sys.executable, "-c", CODE], env=environment, capture_output=True, text=True, check=True)
+        found.add(done.stdout.strip())
+    assert found == {checksum(list(attacks().values()))}
+    assert checksum([]) not in found
+
+
+@pytest.mark.parametrize(
+    ("turns", "new", "expected"),
+    [
+        (("a",), "b", ("b",)),
+        (("a", "b"), "a\n\nc", ("a", "c")),
+        (("a", "b"), "c\n\nb", ("c", "b")),
+        (("a", "b", "c"), "a\n\nx\n\ny\n\nc", ("a", "x\n\ny", "c")),
+        (("a", "b"), "x\n\ny", ("a", "b")),
+        (("a", "a"), "a\n\na", ("a", "a")),
+        (("a", "b"), "a", ("a", "b")),
+    ],
+)
+def test_a_change_is_found_in_its_turn(turns: tuple[str, ...], new: str, expected: tuple[str, ...]) -> None:
+    assert _in_one_turn(turns, new) == expected
