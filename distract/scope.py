@@ -93,7 +93,7 @@ def scope(names: Sequence[str], measures: Sequence[str], cases: Sequence[Case]) 
             raise UsageError(f"{name or degradations[0].name} does not apply: {WHY_NOT[design]}")
         else:
             notes.append(f"{metrics.GROUPS[design][0]} does not apply: {WHY_NOT[design]}")
-    if not designs or (asked and attacks and designs == ["severity"] != list(wanted)):
+    if not designs or (asked and attacks and designs == ["severity"] and len(wanted) > 1):
         raise UsageError("; ".join(notes))
     if "severity" not in designs:
         degradations = ()
