@@ -64,8 +64,9 @@ class Figure:
         invalid: comparisons without a valid verdict.
         excluded: comparisons not made, or not eligible.
         unit: ``share``.
-        against: the protocol that a difference is taken against (value = protocol - against).
+        against: the protocol that a difference is taken against (value = this figure's - that one's).
         against_rule: its rule.
+        against_attack: the attack that it is taken under: the same one, or ``none`` for what a distractor does.
         p_value: exact two-sided McNemar test of a difference.
         effective_n: n shrunk by the dependence of cases that share a prompt.
     """
@@ -85,6 +86,7 @@ class Figure:
     unit: str = "share"
     against: str | None = None
     against_rule: str | None = None
+    against_attack: str | None = None
     p_value: float | None = None
     effective_n: float | None = None
 
@@ -99,6 +101,7 @@ class Figure:
             self.severity,
             self.against,
             self.against_rule,
+            self.against_attack,
         )
         return tuple("" if part is None else str(part) for part in parts)
 
@@ -142,7 +145,12 @@ def figures(
                     made += _shares(design, counted, protocol, rule, *place)
     for one, other in combinations(sorted(rules), 2):
         for design, places in conditions.items():
-            made += [_difference(PAIRED[design], design, by, rules, one, other, *place) for place in places]
+            made += [_difference(design, by, rules, (one, place), (other, place)) for place in places]
+    for protocol in rules:  # what a distractor in the worse response does to the accuracy
+        for attack, severity in conditions.get("severity", ()):
+            if attack != BASELINE and (plain := (BASELINE, severity)) in conditions["severity"]:
+                place = (attack, severity)
+                made.append(_difference("severity", by, rules, (protocol, place), (protocol, plain)))
     return sorted(made, key=lambda figure: figure.place)
 
 
@@ -225,35 +233,30 @@ def _orders(row: Row) -> bool:
 
 
 def _difference(
-    measure: str,
     design: str,
     by: Mapping[tuple[str, str], Sequence[Row]],
     rules: Mapping[str, Sequence[str]],
-    one: str,
-    other: str,
-    attack: str,
-    severity: int | None,
+    one: tuple[str, Condition],
+    other: tuple[str, Condition],
 ) -> Figure:
-    """Two protocols on the units that are eligible and valid under both."""
-    rule_one, rule_other = headline(measure, rules[one]), headline(measure, rules[other])
-    first = COUNT[design](by.get((one, design), ()), rule_one, attack, severity)
-    second = COUNT[design](by.get((other, design), ()), rule_other, attack, severity)
+    """Two protocols, or two conditions, on the units that are eligible and valid under both."""
+    measure = PAIRED[design]
+    rule, rule_other = (headline(measure, rules[protocol]) for protocol, _ in (one, other))
+    first = COUNT[design](by.get((one[0], design), ()), rule, *one[1])
+    second = COUNT[design](by.get((other[0], design), ()), rule_other, *other[1])
     shared = [unit for unit in first.outcomes if unit in second.outcomes]
-    wanted = WANTED[measure]
-    a = [float(wanted(*first.outcomes[unit][1:])) for unit in shared]
-    b = [float(wanted(*second.outcomes[unit][1:])) for unit in shared]
+    a, b = ([float(WANTED[measure](*counted.outcomes[u][1:])) for u in shared] for counted in (first, second))
     clusters = [first.outcomes[unit][0] for unit in shared]
-    everything = first.outcomes.keys() | second.outcomes.keys()
     figure = Figure(
         measure,
-        one,
-        rule_one,
-        attack,
-        severity,
+        one[0],
+        rule,
+        *one[1],
         n=len(shared),
-        excluded=len(everything) - len(shared),
-        against=other,
+        excluded=len(first.outcomes.keys() | second.outcomes.keys()) - len(shared),
+        against=other[0],
         against_rule=rule_other,
+        against_attack=other[1][0],
     )
     if not shared:
         return figure

@@ -145,12 +145,30 @@ def test_accuracy_is_counted_by_severity_with_and_without_the_distractor() -> No
     ]  # fmt: skip
     found = figures(rows, [], {"pairwise": ()}, [])
     counts = {
-        (f.attack, f.severity): (f.k, f.n, f.invalid, f.excluded) for f in found if f.measure == "severity_accuracy"
+        (f.attack, f.severity): (f.k, f.n, f.invalid, f.excluded)
+        for f in found
+        if f.measure == "severity_accuracy" and f.against is None
     }
     assert counts == {("none", 1): (1, 3, 1, 0), ("f", 1): (1, 3, 0, 0), ("none", 3): (2, 2, 0, 1)}
     assert not [f for f in found if f.measure in ("tie_rate", "flip_rate")]
     order = {(f.attack, f.severity): (f.k, f.n) for f in found if f.measure == "order_inconsistency"}
     assert order == {("none", 1): (1, 3), ("f", 1): (0, 3), ("none", 3): (0, 2)}
+
+
+def test_what_the_distractor_does_is_a_paired_difference() -> None:
+    rows = []
+    for i in range(6):
+        rows.append(row(f"c{i}", [A, A], design="severity", target="b", severity=1))
+        after = [B, B] if i < 4 else [A, A]
+        rows.append(row(f"c{i}", after, design="severity", attack="f", target="b", severity=1))
+    rows.append(row("c7", [B, B], design="severity", attack="f", target="b", severity=1))
+    rows.append(row("c0", [B, B], design="severity", attack="f", target="b", severity=2))
+    (difference,) = (f for f in figures(rows, [], {"pairwise": ()}, []) if f.against is not None)
+    assert (difference.protocol, difference.against) == ("pairwise", "pairwise")
+    assert (difference.attack, difference.against_attack, difference.severity) == ("f", "none", 1)
+    assert (difference.n, difference.excluded) == (6, 1)
+    assert difference.value == pytest.approx(-4 / 6)
+    assert difference.p_value == pytest.approx(0.125)
 
 
 def test_accuracies_of_two_protocols_are_compared_by_severity() -> None:

@@ -13,7 +13,7 @@ from typing import Any
 from distract.metrics import Figure
 
 _SHARED = ("judge", "data", "left_out", "limit", "seed", "attacks", "degradations", "protocols", "generator")
-_ONLY_DIFFERENCES = ("against", "against_rule", "p_value")
+_ONLY_DIFFERENCES = ("against", "against_rule", "against_attack", "p_value")
 
 
 def document(parameters: Mapping[str, Any], figures: Sequence[Figure]) -> dict[str, Any]:

@@ -162,7 +162,7 @@ def _severities(figures: Sequence[Figure]) -> Table:
 
 def _by_severity(f: Figure) -> tuple[Any, ...]:
     """An order for tables: within a protocol, what has no severity first, then each severity before its distractors."""
-    names = (f.measure, f.protocol or "", f.rule or "", f.against or "")
+    names = (f.measure, f.protocol or "", f.rule or "", f.against or "", f.against_attack in (None, f.attack))
     return (*names, f.severity or 0, f.attack != BASELINE, f.attack)
 
 
@@ -177,6 +177,8 @@ def _differences(figures: Sequence[Figure]) -> Table:
     last = None
     for f in sorted(figures, key=_by_severity):
         name = f"{f.measure}, {_protocol(f.protocol, f.rule)} – {_protocol(f.against, f.against_rule)}"
+        if f.against_attack != f.attack:
+            name = f"{f.measure}, {_protocol(f.protocol, f.rule)}: with – without"
         if len(name) > LONGEST:  # or the whole table grows with it
             name = name.replace(", ", "\n", 1)
         if name != last:
