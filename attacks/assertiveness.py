@@ -155,5 +155,5 @@ assertiveness = Attack(
     rewrite,
     marker,
     default=True,
-    max_new_content=0.65,
+    max_new_content=0.65,  # what faithful paraphrases by a model reach (tests/data)
 )

@@ -95,5 +95,5 @@ prolixity = Attack(
     rewrite,
     marker,
     default=True,
-    max_new_content=0.95,
+    max_new_content=0.95,  # what faithful paraphrases by a model reach (tests/data)
 )

@@ -107,5 +107,5 @@ sycophancy = Attack(
     rewrite,
     marker,
     default=True,
-    max_new_content=0.8,
+    max_new_content=0.8,  # what faithful paraphrases by a model reach (tests/data)
 )

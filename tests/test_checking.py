@@ -11,6 +11,8 @@ import pytest
 
 from distract.checking import check_files, check_labelled, error_rates, labelled_document, pair_document
 from distract.errors import DataError, UnknownName, UsageError
+from distract.facts import new_content_share
+from distract.registry import attacks
 from distract.report.checks import difference
 
 DATA = Path(__file__).parent / "data"
@@ -64,6 +66,19 @@ def test_error_rates_do_not_get_worse(path: Path, rejected: float, missed: float
     for measure, limit in (("false_rejection_rate", rejected), ("missed_change_rate", missed)):
         k, n = found[measure, None, None]
         assert k / n <= limit
+
+
+def test_the_limits_on_new_content_let_faithful_paraphrases_pass() -> None:
+    rows = [json.loads(line) for path in (DEVELOPED, HELD_OUT) for line in path.read_text("utf-8").splitlines()]
+    for name, attack in attacks().items():
+        shares = [
+            new_content_share(row["original"], row["rewrite"])
+            for row in rows
+            if row["style"] == name and row["label"] == "faithful"
+        ]
+        if shares:
+            assert attack.max_new_content is not None
+            assert sum(share > attack.max_new_content for share in shares) <= 0.05 * len(shares)
 
 
 def test_rates_are_given_by_style_by_kind_and_by_both(tmp_path: Path) -> None:
