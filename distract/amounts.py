@@ -28,7 +28,7 @@ _LOOSE = _aliases(
 _UNITS = _aliases(  # the plural in -s is taken off before the look-up
     "% percent percentage|$ dollar usd|€ euro eur|£ pound gbp lb|¥ yen|km kilometre kilometer|m metre meter|mm|cm "
     "centimetre centimeter|mile|ft foot feet|"
-    "inch|inches inche|kg kilogram|g gram|mg|µg mcg μg|oz ounce|l litre liter|ml millilitre|cup|"
+    "inch inches|kg kilogram|g gram|mg|µg mcg μg|oz ounce|l litre liter|ml millilitre|cup|"
     "tbsp tablespoon|tsp teaspoon|° degree|hour hr|minute min|second sec|day|week|month|year yr|kwh|gb|mb|mph|hz|ms|"
     "ns|nm|volt|amp|watt|acre|hectare|°c celsius|°f fahrenheit|am|pm|knot|tonne|ton|gallon|pint|quart|bar|calorie|joule"
 )
@@ -116,7 +116,7 @@ def _numerals(digits: str) -> list[str]:  # 1,000.50 is 1000.5; a bare list such
 
 
 def _converted(numbers: set[str], units: set[str]) -> tuple[set[str], set[str]]:
-    """The same amounts in other units: 3 weeks are 21 days, a fifth is 20%."""
+    """The same amounts in other units too: 3 weeks are 21 days."""
     more_numbers, more_units = set[str](), set[str]()
     for figure in sorted(units)[:200]:
         number, _, unit = figure.partition(" ")
@@ -137,8 +137,7 @@ def amounts(text: str, strict: bool) -> dict[str, set[str]]:
         text: with plain quotation marks and hyphens.
         strict: what it surely states; else all that it may be read as stating.
     """
-    text = text.casefold().translate(_FRACTIONS).replace("per cent", "percent")
-    text = _DEGREES.sub(lambda m: f" °{m[1] or m[2]} ", _CLOCK.sub(r"\1m", text))
+    text = _written(text).translate(_FRACTIONS)
     text = _ISO.sub(lambda m: f"{_MONTHS[int(m[2]) - 1]} {m[3]} {m[1]}", text)
     text = _HALVES.sub(lambda m: f"{SMALL.get(m[1], m[1])}.5", text)
     text = re.sub(r"(?<=\d)bn\b", " billion", text)
@@ -168,10 +167,13 @@ def amounts(text: str, strict: bool) -> dict[str, set[str]]:
 
 def units_in(text: str) -> set[str]:
     """The units that a text names, whatever they belong to."""
-    text = _DEGREES.sub(
-        lambda m: f" °{m[1] or m[2]} ", _CLOCK.sub(r"\1m", text.casefold().replace("per cent", "percent"))
-    )
-    return {unit for word in _NEXT.findall(text) if (unit := _unit(word))}
+    return {unit for word in _NEXT.findall(_written(text)) if (unit := _unit(word))}
+
+
+def _written(text: str) -> str:
+    """A text in lower case with one spelling of units that have several."""
+    text = _CLOCK.sub(r"\1m", text.casefold().replace("per cent", "percent"))
+    return _DEGREES.sub(lambda m: f" °{m[1] or m[2]} ", text)
 
 
 def _unit(word: str) -> str | None:

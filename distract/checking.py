@@ -16,19 +16,19 @@ from pathlib import Path
 from typing import Any
 
 from distract import fidelity, registry, statistics
-from distract.constraints import ConstraintError, check, parse
+from distract.constraints import check, parse
 from distract.datasets import text
 from distract.datasets.fields import Item, lines
+from distract.datasets.native import constraint
 from distract.errors import DataError, UnknownName, UsageError
 from distract.facts import Difference, differences
+from distract.metrics import CONFIDENCE
 from distract.plan import Attack
 from distract.records import Constraint, Rewrite
 
 LABELS = ("faithful", "changed")
 ERRORS = {"faithful": "false_rejection_rate", "changed": "missed_change_rate"}
 """The error that can be made on a rewrite with each label."""
-
-CONFIDENCE = 0.95
 
 ALIKE = 5
 """Characters that a style must share with the beginning of an attack's name to stand for it."""
@@ -227,7 +227,7 @@ def _labelled(item: Item) -> Labelled:
         attack = _styled(style)
     except UnknownName as error:
         item.fail(str(error), "style")
-    constraints = tuple(map(_constraint, item.items("constraints"))) if item.has("constraints") else ()
+    constraints = tuple(map(constraint, item.items("constraints"))) if item.has("constraints") else ()
     pair = Pair(item.turns("prompt"), item.turns("original"), item.turns("rewrite", empty=True), attack, constraints)
     kind = item.name("kind") if label == "changed" or item.has("kind") else label
     return Labelled(check_pair(pair), item.line, label, style, kind)
@@ -237,10 +237,3 @@ def _styled(style: str) -> Attack:
     """The attack of that name, or the only one that begins like it: sycophantic, sycophancy."""
     alike = [name for name in registry.attacks() if len(style) >= ALIKE and name[:ALIKE] == style[:ALIKE].lower()]
     return registry.attack(alike[0] if len(alike) == 1 else style)
-
-
-def _constraint(item: Item) -> Constraint:
-    try:
-        return parse(item.value)
-    except ConstraintError as error:
-        item.fail(error.problem, error.field)

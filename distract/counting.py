@@ -25,8 +25,8 @@ class Counted:
     reasons: Counter[str] = field(default_factory=Counter)
 
 
-def count_fixed(rows: Sequence[Row], rule: str | None, attack: str, severity: int | None = None) -> Counted:
-    """Outcomes of a good response (a) against its rewrite (b)."""
+def count_fixed(rows: Sequence[Row], rule: str | None, attack: str) -> Counted:
+    """Outcomes of a good response (a) against its rewrite, or against a worse one (b)."""
     counted = Counted()
     for row in rows:
         if row.attack == attack:
@@ -34,12 +34,7 @@ def count_fixed(rows: Sequence[Row], rule: str | None, attack: str, severity: in
     return counted
 
 
-def count_severity(rows: Sequence[Row], rule: str | None, attack: str, severity: int | None) -> Counted:
-    """Outcomes of a good response (a) against one of that severity (b), as it is (``none``) or attacked."""
-    return count_fixed([row for row in rows if row.b.severity == severity], rule, attack)
-
-
-def count_flips(rows: Sequence[Row], rule: str | None, attack: str, severity: int | None = None) -> Counted:
+def count_flips(rows: Sequence[Row], rule: str | None, attack: str) -> Counted:
     """Outcomes of attacked pairs, in terms of the side that had lost under this rule.
 
     A unit is a pair whose baseline has a loser. Its outcome is ``b`` when the rewritten response is now preferred
@@ -64,6 +59,14 @@ def count_flips(rows: Sequence[Row], rule: str | None, attack: str, severity: in
             else:
                 _count(counted, _pair(row), after, rule, before)
     return counted
+
+
+COUNT: Mapping[str, Callable[[Sequence[Row], str | None, str], Counted]] = {
+    "fixed": count_fixed,
+    "flip": count_flips,
+    "severity": count_fixed,
+}
+"""How outcomes are counted under each design."""
 
 
 def _pair(row: Row) -> Unit:

@@ -29,8 +29,6 @@ _CODE = re.compile(
 _QUOTE = re.compile(r'(?<!\w)"[^"\n]{1,600}"(?!\w)|“[^“”\n]{1,600}”|«[^«»\n]{1,600}»|「[^「」\n]{1,600}」')
 _PLAIN = str.maketrans({"“": '"', "”": '"', "‘": "'", "’": "'", "\u00a0": " ", "\u2011": "-", "−": "-"})
 _MARKER = re.compile(r"^[ \t]*(?:[*#>-]+[ \t]*)?\d{1,3}[.)](?=[ \t*]+\S)", re.M)
-
-
 _CAPITAL = re.compile(r"(?<=[\w,;)] )([A-Z][\w’'&-]*[^\W_])(?!\w)")
 _LETTERS = re.compile(r"[^\W_]+")
 _TITLE = re.compile(r"<<[^\n]{0,300}>>|^[ \t]*#.*$", re.M)
@@ -199,8 +197,9 @@ def _missing(there: str, here: str) -> tuple[Facts, Facts]:
     short = {part.casefold() for run in _RUN_OF_NAMES.findall(there) if _initials(run) in words for part in run.split()}
     missing["name"] = {name for name in names if not _is_read(name, words) and name not in short}
     kept, verbatim = _verbatim(here), _verbatim(there)
+    exact, plain = _flat(here), normal(here)
     for kind, found in verbatim.items():  # a search per item would not be linear: bounded
-        whole = _flat(here) if kind == "code" else normal(here)
+        whole = exact if kind == "code" else plain
         missing[kind] = {f for i, f in enumerate(sorted(found - kept[kind])) if i > 99 or f not in whole}
     return sure | {"name": names} | verbatim, missing
 

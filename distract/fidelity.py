@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from distract import meaning
 from distract.constraints import check
-from distract.facts import content_words, differences, new_content_share, normal, scripts
+from distract.facts import content_words, differences, normal, scripts
 from distract.records import Constraint
 
 Turns = Sequence[str]
@@ -22,7 +22,9 @@ Evidence = tuple[tuple[str, float | int | str], ...]
 MIN_WORDS = 20
 """Fewest content words of a rewrite whose share of new ones says anything: an added courtesy fills a short text."""
 
-MIN_KEPT = 0.1  # least share of the original's content words in a rewrite; faithful ones keep far more (0.7 and up)
+MIN_KEPT = 0.1
+"""Least share of the original's content words in a rewrite; the heaviest faithful paraphrases keep a fifth."""
+
 _CANNOT = "(?:can't|cannot|can not|won't|am unable to|am not able to)"
 _REFUSAL = re.compile(
     rf"\A\W*(?:i(?:'m| am) (?:very |so )?(?:sorry|afraid)\b.{{0,40}}?\b{_CANNOT}|sorry,? (?:but )?i {_CANNOT}|"
@@ -86,9 +88,10 @@ def inspect(
     old, new, asked = "\n\n".join(original), "\n\n".join(rewrite), content_words(" ".join(prompt))
     words, kept = content_words(old), content_words(new)
     share = len(words & kept) / len(words) if words else 1.0
+    new_share = len(kept - words) / len(kept) if kept else 0.0
     evidence: dict[str, float | int | str] = {
         "kept_content_share": round(share, 4),
-        "new_content_share": round(new_content_share(old, new), 4),
+        "new_content_share": round(new_share, 4),
         "length_ratio": round(len(new) / max(len(old), 1), 4),
         "words_before": len(old.split()),
         "words_after": len(new.split()),
@@ -111,8 +114,8 @@ def inspect(
         # What is broken on purpose may well read as a sign.
         signs = dict.fromkeys(sign for before, after in pairs for sign in meaning.signs(before, after))
         reasons, evidence = [*reasons, *signs], evidence | {"signs": len(signs)}
-    if max_new_content is not None and len(kept) >= MIN_WORDS and new_content_share(old, new) > max_new_content:
-        reasons.append(f"new content: {evidence['new_content_share']:.0%} of the words, at most {max_new_content:.0%}")
+    if max_new_content is not None and len(kept) >= MIN_WORDS and new_share > max_new_content:
+        reasons.append(f"new content: {new_share:.0%} of the words, at most {max_new_content:.0%}")
     if marker is not None:
         evidence |= {"marker_before": (was := marker(old)), "marker_after": (now := marker(new))}
         same = normal(old) == normal(new)

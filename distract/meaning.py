@@ -229,8 +229,8 @@ def _conditions(before: str, after: str) -> Iterator[str]:
 
 
 def _order(original: str, rewrite: str) -> Iterator[str]:
-    """Steps that changed places, in a text that tells steps."""
-    if _SEQUENCE.search(original.casefold()):
+    """Steps that changed places, in a text that tells steps; both texts in lower case."""
+    if _SEQUENCE.search(original):
         steps = _steps(rewrite)
         places = [place for step in _steps(original) if (place := _place(step, steps))]
         for (first, one), (second, other) in pairwise(places):

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
 from distract import statistics
-from distract.counting import WANTED, Counted, count_fixed, count_flips, count_severity
+from distract.counting import COUNT, WANTED, Counted
 from distract.records import BASELINE, Rewrite, Row
 from distract.verdicts import outcome
 
@@ -33,12 +33,6 @@ HEADLINE = {"flip_rate": "score", "softened_rate": "score", "severity_accuracy":
 
 PAIRED: Mapping[str, str] = {"fixed": "tie_rate", "flip": "flip_rate", "severity": "severity_accuracy"}
 """The measure of each design by which protocols are compared."""
-
-COUNT: Mapping[str, Callable[[Sequence[Row], str | None, str, int | None], Counted]] = {
-    "fixed": count_fixed,
-    "flip": count_flips,
-    "severity": count_severity,
-}
 
 Condition = tuple[str, int | None]
 """An attack (``none`` without one) and a severity."""
@@ -141,7 +135,7 @@ def figures(
         for rule in rules[protocol] or (None,):
             for design, places in conditions.items():
                 for place in places:
-                    counted = COUNT[design](by[protocol, design], rule, *place)
+                    counted = _counted(design, by, protocol, rule, *place)
                     made += _shares(design, counted, protocol, rule, *place)
     for one, other in combinations(sorted(rules), 2):
         for design, places in conditions.items():
@@ -152,6 +146,19 @@ def figures(
                 place = (attack, severity)
                 made.append(_difference("severity", by, rules, (protocol, place), (protocol, plain)))
     return sorted(made, key=lambda figure: figure.place)
+
+
+def _counted(
+    design: str,
+    by: Mapping[tuple[str, str], Sequence[Row]],
+    protocol: str,
+    rule: str | None,
+    attack: str,
+    severity: int | None,
+) -> Counted:
+    """The outcomes of one protocol under one condition."""
+    rows = by.get((protocol, design), ())
+    return COUNT[design]([row for row in rows if severity in (None, row.b.severity)], rule, attack)
 
 
 def _shares(
@@ -242,8 +249,8 @@ def _difference(
     """Two protocols, or two conditions, on the units that are eligible and valid under both."""
     measure = PAIRED[design]
     rule, rule_other = (headline(measure, rules[protocol]) for protocol, _ in (one, other))
-    first = COUNT[design](by.get((one[0], design), ()), rule, *one[1])
-    second = COUNT[design](by.get((other[0], design), ()), rule_other, *other[1])
+    first = _counted(design, by, one[0], rule, *one[1])
+    second = _counted(design, by, other[0], rule_other, *other[1])
     shared = [unit for unit in first.outcomes if unit in second.outcomes]
     a, b = ([float(WANTED[measure](*counted.outcomes[u][1:])) for u in shared] for counted in (first, second))
     clusters = [first.outcomes[unit][0] for unit in shared]

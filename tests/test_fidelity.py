@@ -63,6 +63,7 @@ ACCEPTED = [
     ("each of two", "It may take between one and three hours.", "It takes one to three hours."),
     ("unit left to the context", "The room is 4 m long, 6 m wide.", "The room is 4 by 6 m."),
     ("degrees", "Set it to 21 °C now.", "Do set it to 21 degrees Celsius now."),
+    ("inches", "Cut 10 inch of tape.", "Do cut 10 inches of tape."),
     ("clock", "It opens at 3 p.m. sharp.", "It opens at 3 pm sharp, without fail."),
     ("half a million", "It cost 1.5 million.", "It cost one and a half million."),
     ("day in words", "It began on July 4, 1776.", "It began on the fourth of July, 1776."),

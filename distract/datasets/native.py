@@ -56,7 +56,7 @@ def _case(item: Item) -> Case:
     if preferred not in authors | {None, "tie"}:
         item.fail(f"{preferred!r} is neither 'tie' nor an author ({', '.join(sorted(authors))})", "preferred")
     criterion = item.text("criterion") if item.has("criterion") else None
-    constraints = tuple(map(_constraint, item.items("constraints"))) if item.has("constraints") else ()
+    constraints = tuple(map(constraint, item.items("constraints"))) if item.has("constraints") else ()
     return Case(name, prompt, responses, preferred, criterion, constraints, item.optional_name("source"))
 
 
@@ -73,7 +73,12 @@ def _response(item: Item, turns: int) -> Response:
     return Response(author, text, item.optional_name("attack"), severity)
 
 
-def _constraint(item: Item) -> Constraint:
+def constraint(item: Item) -> Constraint:
+    """A constraint from its JSON object.
+
+    Raises:
+        DataError: naming the line and field.
+    """
     try:
         return parse(item.value)
     except ConstraintError as error:
