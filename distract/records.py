@@ -22,6 +22,9 @@ BASELINE = "none"
 Outcome = Literal["a", "b", "tie"]
 """Which of two responses a comparison prefers; ``a`` is the first one of the *comparison*, not the slot."""
 
+Role = Literal["judge", "generator", "verifier"]
+"""What a model is asked as: to judge, to rewrite, to say whether a rewrite still says the same."""
+
 MIRROR: Mapping[Outcome, Outcome] = MappingProxyType({"a": "b", "b": "a", "tie": "tie"})
 
 
@@ -123,8 +126,12 @@ class Request:
         prefill: the start of the answer, given.
         max_tokens: of an answer in text.
         temperature: 0 is greedy.
+        top_p: share of the probability that is sampled from, above 0 up to 1; 1 is all of it.
+        seed: of a sampled answer; together with ``sample`` it fixes the draw.
         sample: index that tells repeated samples of the same request apart.
+        stop: an answer in text ends with the first of these that it contains, which is kept.
         slots: the structure behind the text; not part of ``key``.
+        to: which model of the run is asked; not part of ``key``, since the store adds that model's identity.
         key: SHA-256 (hex) of everything the request itself says; the store adds the judge's identity.
     """
 
@@ -133,8 +140,12 @@ class Request:
     prefill: str = ""
     max_tokens: int = 16
     temperature: float = 0.0
+    top_p: float = 1.0
+    seed: int = 0
     sample: int = 0
+    stop: tuple[str, ...] = ()
     slots: Slots | None = field(default=None, compare=False)
+    to: Role = field(default="judge", compare=False)
     key: str = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -144,7 +155,10 @@ class Request:
             self.prefill,
             self.max_tokens,
             self.temperature,
+            self.top_p,
+            self.seed,
             self.sample,
+            self.stop,
         )
         # Both the store and the rows want it, and hashing a prompt is not free.
         object.__setattr__(self, "key", hashlib.sha256(json.dumps(parts).encode()).hexdigest())
