@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 
 from distract.plan import Attack
+from distract.prompts import load
 from distract.records import Constraint
 
 from .rules import Candidate, Text, apply, closing, opening, rotated, substitute
@@ -156,4 +157,5 @@ assertiveness = Attack(
     marker,
     default=True,
     max_new_content=0.65,  # what faithful paraphrases by a model reach (tests/data)
+    prompt=load("distract.attacks", "assertiveness"),
 )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 
 from distract.plan import Attack
+from distract.prompts import load
 from distract.records import Constraint
 
 from .lexicon import RULES
@@ -96,4 +97,5 @@ prolixity = Attack(
     marker,
     default=True,
     max_new_content=0.95,  # what faithful paraphrases by a model reach (tests/data)
+    prompt=load("distract.attacks", "prolixity"),
 )

@@ -14,6 +14,7 @@ from itertools import combinations, islice, permutations
 from distract.constraints import breaks, check
 from distract.fidelity import inspect
 from distract.plan import Attack
+from distract.prompts import load
 from distract.records import Constraint
 
 WIDTH = 6
@@ -39,7 +40,8 @@ def attack(severity: int) -> Attack:
 
     words = {1: "one", 2: "two", 3: "three"}
     summary = f"break exactly {words[severity]} of the case's format constraints; +ATTACK distracts then"
-    return Attack(f"severity-{severity}", summary, rewrite, severity=severity)
+    prompt = load("distract.attacks", "severity")
+    return Attack(f"severity-{severity}", summary, rewrite, severity=severity, prompt=prompt)
 
 
 def _ways(turn: str, held: Sequence[Constraint], severity: int, seed: int) -> Iterator[str | None]:

@@ -20,7 +20,6 @@ from typing import Any
 from distract import session
 from distract.backends.scripted import planted
 from distract.run import Tally
-from distract.store import Store
 
 # A case with two responses, pairwise and absolute, one attack: 2 judgments of a good response against its rewrite,
 # 2 of the baseline and 2 of the attacked pair, each of 2 requests.
@@ -54,8 +53,8 @@ def measure(folder: str, judgments: int, out: str, results: Any) -> None:
         out=Path(folder, out),
     )
     tally = Tally()
-    with Store(Path(folder, f"{judgments}.sqlite"), backend.identity, backend.reads_slots) as store:
-        session.run(prepared, store, tally)
+    with session.stores(prepared.models, Path(folder, f"{judgments}.sqlite")) as models:
+        session.run(prepared, models, tally)
     seconds = time.perf_counter() - begin
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     results.put((seconds, peak, tally.made, tally.stored))

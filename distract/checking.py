@@ -22,9 +22,9 @@ from distract.datasets.fields import Item, lines
 from distract.datasets.native import constraint
 from distract.errors import DataError, UnknownName, UsageError
 from distract.facts import Difference, differences
-from distract.metrics import CONFIDENCE
+from distract.figure import CONFIDENCE
 from distract.plan import Attack
-from distract.records import Constraint, Rewrite
+from distract.records import Constraint, Evidence, Rewrite
 
 LABELS = ("faithful", "changed")
 ERRORS = {"faithful": "false_rejection_rate", "changed": "missed_change_rate"}
@@ -57,7 +57,7 @@ class Checked:
 
     pair: Pair
     reasons: tuple[str, ...]
-    evidence: fidelity.Evidence
+    evidence: Evidence
     facts: dict[str, Difference]
 
 

@@ -13,7 +13,8 @@ from typing import Any, Literal
 
 from distract import statistics
 from distract.errors import UsageError
-from distract.metrics import Figure, headline
+from distract.figure import Figure
+from distract.metrics import headline
 
 Decision = Literal["pass", "fail", "inconclusive"]
 EXIT: Mapping[Decision, int] = {"pass": 0, "fail": 1, "inconclusive": 3}

@@ -10,12 +10,14 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import combinations
 
 from distract import statistics
 from distract.counting import COUNT, WANTED, Counted
+from distract.figure import CONFIDENCE, Condition, Figure, rate
 from distract.records import BASELINE, Rewrite, Row
+from distract.rewrite_metrics import agreements, rejections
 from distract.verdicts import outcome
 
 GROUPS: Mapping[str, tuple[str, ...]] = {
@@ -25,7 +27,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
 }
 """The measures that each design gives, by the design's name."""
 
-ALWAYS = ("order_inconsistency", "rejection_rate", "choice_mass", "invalid_rate")
+ALWAYS = ("order_inconsistency", "rejection_rate", "layer_agreement", "choice_mass", "invalid_rate")
 """Measures that come with every design."""
 
 HEADLINE = {"flip_rate": "score", "softened_rate": "score", "severity_accuracy": "score"}
@@ -33,71 +35,6 @@ HEADLINE = {"flip_rate": "score", "softened_rate": "score", "severity_accuracy":
 
 PAIRED: Mapping[str, str] = {"fixed": "tie_rate", "flip": "flip_rate", "severity": "severity_accuracy"}
 """The measure of each design by which protocols are compared."""
-
-Condition = tuple[str, int | None]
-"""An attack (``none`` without one) and a severity."""
-
-CONFIDENCE = 0.95
-
-
-@dataclass(frozen=True, slots=True)
-class Figure:
-    """One measured figure.
-
-    Attributes:
-        measure: its name in DESIGN.
-        protocol: None where it belongs to no protocol.
-        rule: ``score`` or ``rating`` for a scoring protocol.
-        attack: ``none`` before any rewrite.
-        severity: of measure 3 only.
-        value: a share or a mean, 0 to 1, or a difference of shares, -1 to 1; None when n is 0.
-        low: lower end of the 95% interval.
-        high: upper end.
-        k: how many of n; None for a mean.
-        n: valid and eligible comparisons.
-        invalid: comparisons without a valid verdict.
-        excluded: comparisons not made, or not eligible.
-        unit: ``share``.
-        against: the protocol that a difference is taken against (value = this figure's - that one's).
-        against_rule: its rule.
-        against_attack: the attack that it is taken under: the same one, or ``none`` for what a distractor does.
-        p_value: exact two-sided McNemar test of a difference.
-        effective_n: n shrunk by the dependence of cases that share a prompt.
-    """
-
-    measure: str
-    protocol: str | None
-    rule: str | None
-    attack: str
-    severity: int | None = None
-    value: float | None = None
-    low: float | None = None
-    high: float | None = None
-    k: int | None = None
-    n: int = 0
-    invalid: int = 0
-    excluded: int = 0
-    unit: str = "share"
-    against: str | None = None
-    against_rule: str | None = None
-    against_attack: str | None = None
-    p_value: float | None = None
-    effective_n: float | None = None
-
-    @property
-    def place(self) -> tuple[str, ...]:
-        """A total order over the figures of one run."""
-        parts = (
-            self.measure,
-            self.protocol,
-            self.rule,
-            self.attack,
-            self.severity,
-            self.against,
-            self.against_rule,
-            self.against_attack,
-        )
-        return tuple("" if part is None else str(part) for part in parts)
 
 
 def headline(measure: str, rules: Sequence[str]) -> str | None:
@@ -129,7 +66,8 @@ def figures(
             (row.attack, row.b.severity) for (_, design), part in by.items() if design == "severity" for row in part
         }
         conditions["severity"] = sorted(found, key=str)
-    made = _rejections(rewrites, attacks, clusters)
+    rewrites = list(rewrites)
+    made = [*rejections(rewrites, attacks, clusters), *agreements(rewrites, clusters)]
     for protocol in rules:
         made += _quality(protocol, [row for design in GROUPS for row in by[protocol, design]])
         for rule in rules[protocol] or (None,):
@@ -170,34 +108,8 @@ def _shares(
         values = [float(WANTED[measure](after, before)) for _, after, before in counted.outcomes.values()]
         excluded = counted.reasons.total()
         empty = Figure(measure, protocol, rule, attack, severity, invalid=counted.invalid, excluded=excluded)
-        made.append(_rate(empty, values, clusters))
+        made.append(rate(empty, values, clusters))
     return made
-
-
-def _rate(figure: Figure, values: Sequence[float], clusters: Sequence[str]) -> Figure:
-    """Fill in a share with its interval."""
-    n, k = len(values), int(math.fsum(values))
-    if not n:
-        return replace(figure, k=0)
-    low, high = statistics.proportion(values, clusters, CONFIDENCE)
-    effective = statistics.effective_n(values, clusters)
-    return replace(figure, value=k / n, low=low, high=high, k=k, n=n, effective_n=effective)
-
-
-def _rejections(rewrites: Iterable[Rewrite], attacks: Sequence[str], clusters: Mapping[str, str]) -> list[Figure]:
-    """By attack; responses that were made worse are counted by their severity."""
-    by: dict[Condition, list[Rewrite]] = {(attack, None): [] for attack in attacks}
-    for made in rewrites:
-        attack = made.response.attack
-        by.setdefault((attack, None) if attack else (BASELINE, made.response.severity), []).append(made)
-    return [
-        _rate(
-            Figure("rejection_rate", None, None, *condition),
-            [float(not rewrite.accepted) for rewrite in made],
-            [clusters.get(rewrite.case, rewrite.case) for rewrite in made],
-        )
-        for condition, made in by.items()
-    ]
 
 
 def _quality(protocol: str, rows: Sequence[Row]) -> list[Figure]:
@@ -214,11 +126,11 @@ def _quality(protocol: str, rows: Sequence[Row]) -> list[Figure]:
         clusters = [row.cluster for row in valid]
         figure = Figure("invalid_rate", protocol, None, attack, severity, excluded=excluded)
         failed = [float(any(j.failure for j in row.judgments)) for row in judged]
-        made.append(_rate(figure, failed, [row.cluster for row in judged]))
+        made.append(rate(figure, failed, [row.cluster for row in judged]))
         figure = replace(figure, invalid=invalid)
         if any(_orders(row) for row in judged):
             differ = [float(len({j.preferred for j in row.judgments}) > 1) for row in valid]
-            made.append(_rate(replace(figure, measure="order_inconsistency"), differ, clusters))
+            made.append(rate(replace(figure, measure="order_inconsistency"), differ, clusters))
         masses = [(row.cluster, j.mass) for row in valid for j in row.judgments if j.mass is not None]
         mass = replace(figure, measure="choice_mass", n=len(masses))
         if masses:

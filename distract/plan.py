@@ -71,6 +71,8 @@ class Attack:
         severity: how many of the constraints it breaks, for an attack that lowers quality on purpose; else None.
         max_new_content: the largest share of content words that are new in a faithful rewrite, 0 to 1; None sets
             no limit.
+        prompt: what a generator model is asked, with any of the slots ``question``, ``response``, ``requirements``
+            and ``feedback``; None leaves the writing to ``rewrite``.
     """
 
     name: str
@@ -80,6 +82,7 @@ class Attack:
     default: bool = False
     severity: int | None = None
     max_new_content: float | None = None
+    prompt: Prompt | None = None
 
     @property
     def control(self) -> bool:

@@ -59,6 +59,33 @@ class Response:
         return "\n\n".join(self.turns)
 
 
+Evidence = tuple[tuple[str, float | int | str], ...]
+"""What was measured of a rewrite, by name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lineage:
+    """How a recorded response was written.
+
+    Attributes:
+        response: which one.
+        generator: name of the writer.
+        model: the writer's identity, by name.
+        prompt: SHA-256 (hex) of the prompt file; empty where no model was asked.
+        parameters: of the writing (temperature, retries, seed …), by name.
+        reasons: to reject it, as found when it was written; empty when it was accepted.
+        evidence: what was measured then.
+    """
+
+    response: Response
+    generator: str
+    model: tuple[tuple[str, str], ...] = ()
+    prompt: str = ""
+    parameters: tuple[tuple[str, float | int | str], ...] = ()
+    reasons: tuple[str, ...] = ()
+    evidence: Evidence = ()
+
+
 @dataclass(frozen=True, slots=True)
 class Case:
     """A prompt and the responses to it.
@@ -71,6 +98,7 @@ class Case:
         criterion: what to judge, where the data say so; used for cases without constraints.
         constraints: the format requirements that go with the prompt.
         source: where the case comes from.
+        lineages: of those responses that say how they were written.
     """
 
     id: str
@@ -80,11 +108,16 @@ class Case:
     criterion: str | None = None
     constraints: tuple[Constraint, ...] = ()
     source: str | None = None
+    lineages: tuple[Lineage, ...] = ()
 
     @property
     def originals(self) -> tuple[Response, ...]:
         """The responses that no attack has rewritten."""
         return tuple(r for r in self.responses if r.attack is None)
+
+    def lineage(self, response: Response) -> Lineage | None:
+        """How a response was written, where that is known."""
+        return next((lineage for lineage in self.lineages if lineage.response == response), None)
 
     @property
     def cluster(self) -> str:
@@ -284,7 +317,7 @@ class Rewrite:
     original: tuple[str, ...]
     generator: str
     reasons: tuple[str, ...]
-    evidence: tuple[tuple[str, float | int | str], ...] = ()
+    evidence: Evidence = ()
 
     @property
     def accepted(self) -> bool:

@@ -1,31 +1,46 @@
-"""The only loop: plans to the store to the backend and back, in bounded chunks.
+"""The only loop: plans to the store to the backends and back, in bounded chunks.
 
 It knows nothing of protocols, attacks or measures: a plan yields requests and is sent replies. Plans of one chunk
-advance in lockstep, so that one round is one batch for the backend; a chunk ends at plan boundaries, whatever
+advance in lockstep, so that one round is one batch for each backend; a chunk ends at plan boundaries, whatever
 is stored, so that a resumed run packs its batches as an uninterrupted one does.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import islice
+from typing import Literal
 
 from distract.backends import Backend
 from distract.errors import BackendError
 from distract.plan import Plan, T, gather
-from distract.records import Reply, Request
+from distract.records import Reply, Request, Role
 from distract.store import Store
+
+Model = tuple[Backend, Store]
+"""What answers requests, and where its replies are kept."""
 
 
 @dataclass(slots=True)
 class Tally:
-    """What a run has used so far: replies found in the store, replies made, and their tokens."""
+    """What a run has used so far.
+
+    Attributes:
+        stored: replies found in the store.
+        made: replies made.
+        tokens_in: of the prompts of those made.
+        tokens_out: of those made.
+        asked: distinct requests by the model they went to and by whether an answer in ``text`` or a verdict on
+            ``choices`` was wanted; stored ones included.
+    """
 
     stored: int = 0
     made: int = 0
     tokens_in: int = 0
     tokens_out: int = 0
+    asked: Counter[tuple[Role, Literal["text", "choices"]]] = field(default_factory=Counter)
 
 
 def execute(
@@ -33,6 +48,7 @@ def execute(
     backend: Backend,
     store: Store,
     *,
+    others: Mapping[Role, Model] | None = None,
     chunk: int = 16,
     tally: Tally | None = None,
     progress: Callable[[Tally], None] | None = None,
@@ -41,8 +57,9 @@ def execute(
 
     Args:
         plans: started here, ``chunk`` at a time; the rest is not touched yet.
-        backend: answers what is not stored.
-        store: where replies come from and go to.
+        backend: the judge; answers what is not stored.
+        store: where its replies come from and go to.
+        others: the same for requests to another model than the judge.
         chunk: plans per chunk, at least 1; bounds the memory in use.
         tally: counts what is used.
         progress: called after every batch of replies.
@@ -51,8 +68,9 @@ def execute(
         The plans' results, each as soon as its chunk is done.
 
     Raises:
-        BackendError: the backend failed; all replies received before are stored.
+        BackendError: a backend failed; all replies received before are stored.
     """
+    models: dict[Role, Model] = {"judge": (backend, store), **(others or {})}
     tally = tally if tally is not None else Tally()
     waiting = iter(plans)
     while part := list(islice(waiting, chunk)):
@@ -61,27 +79,43 @@ def execute(
         try:
             requests = next(together)
             while True:
-                requests = together.send(_answer(requests, backend, store, known, tally, progress))
+                requests = together.send(_answer(requests, models, known, tally, progress))
         except StopIteration as done:
             yield from done.value
 
 
 def _answer(
     requests: Sequence[Request],
-    backend: Backend,
-    store: Store,
+    models: Mapping[Role, Model],
     known: dict[bytes, Reply],
     tally: Tally,
     progress: Callable[[Tally], None] | None,
 ) -> list[Reply]:
     """The replies to one round; ``known`` holds those of the chunk's earlier rounds and gains this one's."""
-    keys = [store.key(request) for request in requests]
+    keys = [models[request.to][1].key(request) for request in requests]
     # What earlier rounds of the chunk have answered is left out; what happens to be stored is offered all the same.
     unique = {key: request for key, request in zip(keys, requests, strict=True) if key not in known}
+    for role, model in models.items():
+        mine = {key: request for key, request in unique.items() if request.to == role}
+        if mine:
+            _ask(mine, model, known, tally, progress)
+    return [known[key] for key in keys]
+
+
+def _ask(
+    unique: Mapping[bytes, Request],
+    model: Model,
+    known: dict[bytes, Reply],
+    tally: Tally,
+    progress: Callable[[Tally], None] | None,
+) -> None:
+    """Answer one round's requests to one model, from its store or by its backend."""
+    backend, store = model
     order = list(unique)
     found = store.get(order)
     known.update(found)
     tally.stored += len(found)
+    tally.asked.update((request.to, "choices" if request.choices else "text") for request in unique.values())
     if progress and found:
         progress(tally)
     wanted = frozenset(index for index, key in enumerate(order) if key not in known)
@@ -97,4 +131,3 @@ def _answer(
                 progress(tally)
     if missing := sum(key not in known for key in order):
         raise BackendError(f"the backend left {missing} of {len(wanted)} requests without a reply")
-    return [known[key] for key in keys]

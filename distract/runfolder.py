@@ -36,6 +36,7 @@ _READ: Mapping[str, type] = {
     "left_out": dict,
     "protocols": dict,
     "generator": str,
+    "self_judging": list,
 }
 _OURS = (".part", ".sqlite", ".sqlite-wal", ".sqlite-shm")
 """What may lie in a folder that a run begins in: what a killed one left, and a store."""
@@ -183,11 +184,14 @@ def _whole(parameters: Mapping[str, Any]) -> bool:
     """Whether everything is there that reports and gates read."""
     return (
         all(isinstance(parameters.get(name), kind) for name, kind in _READ.items())
+        and {"asking", "verifier"} <= parameters.keys()
         and {"name", "cases"} <= parameters["data"].keys()
         and all(isinstance(rules, list) for rules in parameters["protocols"].values())
         and all(
             isinstance(name, str)
-            for name in [n for field in ("attacks", "controls", "degradations") for n in parameters[field]]
+            for name in [
+                n for field in ("attacks", "controls", "degradations", "self_judging") for n in parameters[field]
+            ]
         )
     )
 

@@ -1,28 +1,54 @@
 """One ``distract attack``: from what the user asked for to a run folder.
 
-It puts the parts together (data, writer, attacks, protocols, judge, store, folder) and says what does not fit
+It puts the parts together (data, writer, attacks, protocols, judge, stores, folder) and says what does not fit
 before anything is paid for. It knows no plug-in by name and prints nothing.
 """
 
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
-from distract import audit, datasets, metrics, registry, runfolder, scope, writers
-from distract.backends import Backend, Batch
-from distract.backends.scripted import planted
-from distract.plan import Protocol
-from distract.records import Case, Request
+from distract import audit, datasets, families, metrics, registry, runfolder, scope, writers
+from distract.backends import Backend
+from distract.plan import Attack, Protocol
+from distract.prompts import Prompt
+from distract.records import Case, Role
 from distract.report.document import document
-from distract.run import Tally, execute
+from distract.run import Model, Tally, execute
 from distract.store import Store
+from distract.writers import Verifier, Writer
+from distract.writers import verifier as verifying
+from distract.writers.asking import Asking
+from distract.writers.generator import generator as generator_writer
 
-CHARACTERS_PER_TOKEN = 4.2
-"""Of English text in current tokenizers; only the plan's estimate rests on it."""
+NO_MODELS: Mapping[Role, Backend] = MappingProxyType({})
+
+
+@dataclass(frozen=True)
+class Selected:
+    """What a command is about: data, what is to be done to it, by whom.
+
+    Attributes:
+        cases: the drawn ones, in the order of the data.
+        parameters: all of it, for the record.
+        models: generator and verifier, where they are models.
+    """
+
+    data: datasets.DataSet
+    scope: scope.Scope
+    cases: tuple[Case, ...]
+    writer: Writer
+    verifier: Verifier | None
+    seed: int
+    parameters: Mapping[str, Any]
+    models: Mapping[Role, Backend]
 
 
 @dataclass(frozen=True)
@@ -30,13 +56,14 @@ class Prepared:
     """A run that can start.
 
     Attributes:
+        models: whom requests go to; always a judge.
         cases: the drawn cases, in the order of the data.
         parameters: everything that decides what is judged.
         notes: what was left out of the defaults, and why; one line each.
     """
 
     judge: str
-    backend: Backend
+    models: Mapping[Role, Backend]
     cases: tuple[Case, ...]
     audit: audit.Audit
     parameters: Mapping[str, Any]
@@ -44,14 +71,57 @@ class Prepared:
     notes: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Estimate:
-    """About what a run asks for: comparisons, rewrites, requests per protocol, tokens of the prompts."""
+def select(
+    *,
+    data: str,
+    responses: Sequence[str] = (),
+    attacks: Sequence[str] = (),
+    measures: Sequence[str] = (),
+    generator: str | None = None,
+    asking: Asking | None = None,
+    verifier: str | None = None,
+    models: Mapping[Role, Backend] = NO_MODELS,
+    limit: int | None = None,
+    seed: int = 0,
+) -> Selected:
+    """Check that data, attacks and writer fit together; the arguments are those of ``prepare``.
 
-    comparisons: int
-    rewrites: int
-    requests: Mapping[str, int]
-    tokens: int
+    Raises:
+        UsageError: something named does not exist or fits no case.
+    """
+    loaded = datasets.load(data, responses)
+    found = scope.scope(attacks, measures, loaded.cases)
+    asking = asking or Asking()
+    if "generator" in models:
+        writer = generator_writer(str(generator), asking)
+    else:
+        writer = writers.writer(generator or ("recorded" if scope.holds_any(found, loaded.cases) else "rules"))
+    if writer.name == "recorded":
+        found = scope.on_record(found, attacks, loaded.cases)
+    cases, left_out = scope.draw(found, loaded.cases, limit, seed)
+    left_out += loaded.left_out
+    parameters = {
+        "data": {
+            "name": loaded.name,
+            "format": loaded.format,
+            "sha256": loaded.checksum,
+            "cases": loaded.size,
+        },
+        "left_out": dict(sorted(left_out.items())),
+        "limit": len(cases),
+        "seed": seed,
+        "attacks": [attack.name for attack in found.attacks],
+        "degradations": [degradation.name for degradation in found.degradations],
+        "designs": sorted(found.designs),
+        "generator": writer.name,
+        "asking": {**asking.parameters, "model": _identity(models, "generator")} if "generator" in models else None,
+        "verifier": {"name": verifier, "model": _identity(models, "verifier")} if verifier else None,
+        "controls": [attack.name for attack in found.attacks if attack.control],
+        "writing": writers.checksum(found.writing),
+        "prompts": {prompt.name: prompt.checksum for prompt in _prompts(found.writing, models)},
+    }
+    verify = verifying.verifier(verifier) if verifier else None
+    return Selected(loaded, found, cases, writer, verify, seed, parameters, models)
 
 
 def prepare(
@@ -63,6 +133,9 @@ def prepare(
     protocols: Sequence[str] = (),
     measures: Sequence[str] = (),
     generator: str | None = None,
+    asking: Asking | None = None,
+    verifier: str | None = None,
+    models: Mapping[Role, Backend] = NO_MODELS,
     limit: int | None = None,
     seed: int = 0,
     out: Path | None = None,
@@ -78,8 +151,11 @@ def prepare(
         protocols: names; the default protocols when empty.
         measures: names of measures or designs; all that the attacks are for, as far as they fit, when empty.
         generator: name of a writer; None takes recorded rewrites where the data have them, else rules.
+        asking: how a generator that is a model is asked.
+        verifier: name of the model that verifies rewrites; None leaves them to the rules.
+        models: backends of the generator, where it is a model, and of the verifier.
         limit: number of cases to draw, None for all.
-        seed: of the draw and of the rewrites.
+        seed: of the draw, of the rewrites and of sampling.
         out: the run folder; None names one by the hash of the parameters.
         responses: files of responses to the prompts of the data, for formats that hold prompts only.
 
@@ -87,82 +163,76 @@ def prepare(
         UsageError: something named does not exist or fits no case.
     """
     asked = _protocols(protocols)
-    loaded = datasets.load(data, responses)
-    found = scope.scope(attacks, measures, loaded.cases)
-    writer = writers.writer(generator or ("recorded" if scope.holds_any(found, loaded.cases) else "rules"))
-    if writer.name == "recorded":
-        found = scope.on_record(found, attacks, loaded.cases)
-    cases, left_out = scope.draw(found, loaded.cases, limit, seed)
-    left_out += loaded.left_out
+    selected = select(
+        data=data,
+        responses=responses,
+        attacks=attacks,
+        measures=measures,
+        generator=generator,
+        asking=asking,
+        verifier=verifier,
+        models=models,
+        limit=limit,
+        seed=seed,
+    )
+    found = selected.scope
+    prompts = {prompt.name: prompt.checksum for protocol in asked for prompt in protocol.prompts}
     parameters = {
+        **selected.parameters,
         "command": "attack",
         "judge": judge,
         "identity": dict(backend.identity),
-        "data": {
-            "name": loaded.name,
-            "format": loaded.format,
-            "sha256": loaded.checksum,
-            "cases": loaded.size,
-        },
-        "left_out": dict(sorted(left_out.items())),
-        "limit": len(cases),
-        "seed": seed,
-        "attacks": [attack.name for attack in found.attacks],
-        "degradations": [degradation.name for degradation in found.degradations],
         "protocols": {protocol.name: list(protocol.rules) for protocol in asked},
-        "designs": sorted(found.designs),
-        "generator": writer.name,
-        "controls": [attack.name for attack in found.attacks if attack.control],
-        "writing": writers.checksum(found.writing),
-        "prompts": {prompt.name: prompt.checksum for protocol in asked for prompt in protocol.prompts},
+        "prompts": {**selected.parameters["prompts"], **prompts},
+        "self_judging": _self_judging(judge, selected),
     }
     out = out or runfolder.default_path(parameters)
     runfolder.check(out, parameters)
     return Prepared(
         judge=judge,
-        backend=backend,
-        cases=cases,
-        audit=audit.Audit(judge, asked, found.attacks, writer, found.designs, seed, found.degradations),
+        models={"judge": backend, **models},
+        cases=selected.cases,
+        audit=audit.Audit(
+            judge,
+            asked,
+            found.attacks,
+            selected.writer,
+            found.designs,
+            seed,
+            found.degradations,
+            selected.verifier,
+        ),
         parameters=parameters,
         out=out,
         notes=found.notes,
     )
 
 
-def estimate(prepared: Prepared, sample: int = 12) -> Estimate:
-    """Count about what the run asks for, by stepping the plans of a few cases with a fake judge.
+@contextmanager
+def stores(models: Mapping[Role, Backend], path: Path) -> Iterator[dict[Role, Model]]:
+    """Open the store of replies for each model.
 
-    The fake judge never ties two authors, so that every pair is attacked; a real one asks for a little less, or for a
-    little more where its score and its rating name different losers.
+    Raises:
+        UsageError: the file cannot be opened or is no store.
     """
-    fake = planted("fair")
-    part = prepared.cases[:sample]
-    scale = len(prepared.cases) / len(part)
-    comparisons = rewrites = characters = 0
-    requests: dict[str, int] = {}
-    with Store(Path(":memory:"), fake.identity, fake.reads_slots) as store:
-        for protocol in prepared.audit.protocols:
-            # The same requests in two cases are paid for once, but a sample must not assume that.
-            alone = replace(prepared.audit, protocols=(protocol,))
-            seen: set[str] = set()
-            for case in part:
-                (done,) = execute([audit.audit(case, alone)], _Noting(fake, seen), store)
-                comparisons += sum(bool(row.judgments) for row in done.rows)
-                rewrites += len(done.rewrites) if protocol is prepared.audit.protocols[0] else 0
-            requests[protocol.name] = round(len(seen) * scale)
-            characters += sum(int(key.partition(" ")[2]) for key in seen)
-    tokens = round(characters / CHARACTERS_PER_TOKEN * scale)
-    return Estimate(round(comparisons * scale), round(rewrites * scale), requests, tokens)
+    with ExitStack() as stack:
+        yield {
+            role: (backend, stack.enter_context(Store(path, backend.identity, backend.reads_slots)))
+            for role, backend in models.items()
+        }
 
 
 def run(
-    prepared: Prepared, store: Store, tally: Tally, progress: Callable[[Tally], None] | None = None
+    prepared: Prepared,
+    models: Mapping[Role, Model],
+    tally: Tally,
+    progress: Callable[[Tally], None] | None = None,
 ) -> runfolder.Loaded:
     """Judge everything and write the run folder.
 
     Args:
         prepared: what to run.
-        store: of the judge's replies.
+        models: its models with their stores.
         tally: counts what is used.
         progress: called after every batch of replies.
 
@@ -170,36 +240,46 @@ def run(
         The finished run, as ``runfolder.load`` would read it back.
 
     Raises:
-        BackendError: the judge failed; the run can be resumed.
+        BackendError: a model failed; the run can be resumed.
         UsageError: the folder belongs to a different run.
     """
     rows, rewrites, begin = [], [], time.time()
     with runfolder.Recorder(prepared.out, prepared.parameters) as recorder:
         plans = (audit.audit(case, prepared.audit) for case in prepared.cases)
-        for audited in execute(plans, prepared.backend, store, tally=tally, progress=progress):
+        for audited in execute(plans, *models["judge"], others=models, tally=tally, progress=progress):
             recorder.add(audited.rows, audited.rewrites)
             rows += audited.rows
             rewrites += audited.rewrites
         rules = prepared.parameters["protocols"]
         found = metrics.figures(rows, rewrites, rules, prepared.parameters["attacks"])
         times = {"began": round(begin, 3), "seconds": round(time.time() - begin, 3)}
-        numbers = {"replies": {"stored": tally.stored, "made": tally.made}, "times": times}
-        text = recorder.finish(document(prepared.parameters, found), numbers)
+        asked: dict[str, dict[str, int]] = {}
+        for (role, kind), number in sorted(tally.asked.items()):
+            asked.setdefault(role, {})[kind] = number
+        numbers = {"replies": {"stored": tally.stored, "made": tally.made, "asked": asked}, "times": times}
+        text = recorder.finish(document(prepared.parameters, found, rewrites), numbers)
     return runfolder.Loaded(prepared.out, prepared.parameters, tuple(rows), tuple(rewrites), None, text)
 
 
-class _Noting:
-    """A backend that notes each request it is asked, with its length, and lets another answer."""
+def _identity(models: Mapping[Role, Backend], role: Role) -> dict[str, str]:
+    return dict(models[role].identity)
 
-    def __init__(self, inner: Backend, seen: set[str]) -> None:
-        self.identity, self.reads_slots = inner.identity, inner.reads_slots
-        self._inner, self._seen = inner, seen
 
-    def reply(self, requests: Sequence[Request], wanted: frozenset[int]) -> Iterator[Batch]:
-        for index in wanted:
-            length = sum(len(message.content) for message in requests[index].messages)
-            self._seen.add(f"{requests[index].key} {length}")
-        return self._inner.reply(requests, wanted)
+def _prompts(writing: Sequence[Attack], models: Mapping[Role, Backend]) -> list[Prompt]:
+    """The prompt files that the writing uses."""
+    used = [attack.prompt for attack in writing if attack.prompt] if "generator" in models else []
+    return [*used, *([verifying.prompt()] if "verifier" in models else [])]
+
+
+def _self_judging(judge: str, selected: Selected) -> list[str]:
+    """Where the judge may see its own kin; rules and planted judges are nobody's."""
+    if judge.startswith("planted:"):
+        return []
+    cases = selected.cases
+    writers_ = Counter(lineage.generator for case in cases for lineage in case.lineages)
+    writers_[selected.writer.name] += 1
+    authors = {response.author for case in cases for response in case.originals}
+    return families.self_judging(judge, writers_.keys() - writers.WRITERS.keys(), authors)
 
 
 def _protocols(names: Sequence[str]) -> tuple[Protocol, ...]:

@@ -49,12 +49,12 @@ def comparison(reply: Reply, prefill: str, outcomes: Mapping[str, Outcome]) -> J
         prefill: the given start of the answer.
         outcomes: what each choice means.
     """
-    p, failure = _distribution(reply, prefill, tuple(outcomes))
+    found = chosen(reply, prefill, tuple(outcomes))
     read = "text" if reply.probabilities is None else "choices"
-    if p is None:
-        return Judgment(None, read=read, mass=reply.mass, failure=failure)
+    if isinstance(found, str):
+        return Judgment(None, read=read, mass=reply.mass, failure=found)
     weights = dict.fromkeys(("a", "b", "tie"), 0.0)
-    for (_, outcome), share in zip(outcomes.items(), p, strict=True):
+    for (_, outcome), share in zip(outcomes.items(), found, strict=True):
         weights[outcome] += share
     triple = (weights["a"], weights["b"], weights["tie"])
     return Judgment(largest(triple), probabilities=triple, mass=reply.mass, read=read)
@@ -71,9 +71,9 @@ def rating(reply: Reply, prefill: str, scale: Sequence[int]) -> tuple[float, int
     Returns:
         The probability-weighted mean and the most likely rating (the lowest of equals), or why there is none.
     """
-    p, failure = _distribution(reply, prefill, tuple(str(value) for value in scale))
-    if p is None:
-        return failure
+    p = chosen(reply, prefill, tuple(str(value) for value in scale))
+    if isinstance(p, str):
+        return p
     mean = math.fsum(value * share for value, share in zip(scale, p, strict=True))
     return mean, max(zip(p, (-value for value in scale), strict=True))[1] * -1
 
@@ -113,15 +113,25 @@ def outcome(judgments: Sequence[Judgment], rule: str | None) -> Outcome | None:
     return "a" if a > b else "b"
 
 
-def _distribution(reply: Reply, prefill: str, choices: tuple[str, ...]) -> tuple[tuple[float, ...] | None, str]:
+def chosen(reply: Reply, prefill: str, choices: tuple[str, ...]) -> tuple[float, ...] | str:
+    """Read how a reply's weight is spread over the choices.
+
+    Args:
+        reply: of a request with these choices.
+        prefill: the given start of the answer.
+        choices: in the request's order.
+
+    Returns:
+        A share for each, summing to 1 (all of it on one where the reply is in words), or why there is no verdict.
+    """
     if reply.failure is not None:
-        return None, reply.failure
+        return reply.failure
     if reply.probabilities is not None:
         p = reply.probabilities
         if len(p) != len(choices) or not all(0.0 <= share <= 1.0 for share in p) or abs(sum(p) - 1.0) > 1e-3:
-            return None, "probabilities do not sum to one over the choices"
-        return p, ""
+            return "probabilities do not sum to one over the choices"
+        return p
     verdict = bracketed(prefill + reply.text, choices)
     if verdict is None:
-        return None, "truncated" if reply.finish == "length" else "no verdict"
-    return tuple(float(choice == verdict) for choice in choices), ""
+        return "truncated" if reply.finish == "length" else "no verdict"
+    return tuple(float(choice == verdict) for choice in choices)

@@ -25,15 +25,17 @@ def prompt_for(case: Case, name: str) -> Prompt:
     return prompt_files(name)[bool(case.constraints)]
 
 
-def fill(prompt: Prompt, case: Case, responses: dict[str, Response]) -> tuple[Message, ...]:
-    """Fill a prompt with a case and responses by slot name."""
+def fill(
+    prompt: Prompt, case: Case, responses: dict[str, Response], others: dict[str, str] | None = None
+) -> tuple[Message, ...]:
+    """Fill a prompt with a case, responses by slot name, and other texts by slot name."""
     values = {"question": conversation("User", case.prompt)}
     if case.constraints:
         values["requirements"] = "\n".join(f"- {describe(c)}" for c in case.constraints)
     else:
         values["criterion"] = case.criterion or CRITERION
     values.update({slot: conversation("Assistant", r.turns) for slot, r in responses.items()})
-    return prompt.fill(values)
+    return prompt.fill({**values, **(others or {})})
 
 
 def conversation(speaker: str, turns: tuple[str, ...]) -> str:

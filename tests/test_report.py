@@ -117,7 +117,7 @@ def test_reasons_for_what_is_missing_are_listed() -> None:
 def test_the_document_is_flat_and_rounded() -> None:
     rows = [row(f"c{i}", [A, A]) for i in range(3)] + [row("c0", [B, B], attack="f", target="b")]
     parameters = dict.fromkeys(_SHARED, "x")
-    results = document(parameters, figures(rows, [], {"pairwise": ()}, ["f"]))["results"]
+    results = document(parameters, figures(rows, [], {"pairwise": ()}, ["f"]), [])["results"]
     flip = next(r for r in results if r["measure"] == "flip_rate")
     wanted = (
         "measure",

@@ -5,12 +5,13 @@ Opening a judge is cheap: weights load when a reply is wanted that is not stored
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from distract.backends import Backend, scripted
 from distract.errors import UnknownName, UsageError
+from distract.records import Role
 
 DEFAULT = "smollm2-135m"
 
@@ -32,9 +33,50 @@ def known() -> Mapping[str, str]:
     planted = {f"planted:{name}": f"planted: {line}" for name, (line, _) in scripted.PLANTED.items()}
     return {
         "smollm2-135m": "embedded: SmolLM2-135M-Instruct, a real model that runs on a CPU",
-        "transformers:ORG/MODEL": "any chat model of the Hugging Face hub, or a local folder, through transformers",
+        "transformers:ORG/MODEL": "any chat model of the hub (@REVISION), or a local folder, through transformers",
         **planted,
     }
+
+
+def open_models(
+    names: Mapping[Role, str | None], options: Options | None = None, no_models: Collection[str] = ()
+) -> dict[Role, Backend]:
+    """The backends of a run; a model that has several roles is loaded once.
+
+    Args:
+        names: of the judge and of the others that are wanted, as listed by ``known``.
+        options: how local models are loaded; the revision is the judge's.
+        no_models: names of generators that are no model; nothing is opened for them.
+
+    Raises:
+        UnknownName: no such judge.
+        UsageError: an option does not fit, or a planted judge is to write.
+    """
+    options = options or Options()
+    named = {role: name for role, name in names.items() if name is not None and name not in no_models}
+    local = any(_is_local(name) for name in named.values())
+    opened: dict[Role, Backend] = {}
+    for role, name in named.items():
+        if role != "judge" and name.startswith("planted:"):
+            raise UsageError(f"{name} reads structure and not text: it cannot be a {role}; name a model")
+        same = next((opened[other] for other in opened if named[other] == name), None)
+        own = options if role == "judge" else replace(options, revision=None)
+        if not _is_local(name) and local:
+            own = Options(revision=own.revision)  # the rest is about the models that are loaded
+        if role != "judge" and name == DEFAULT:
+            own = replace(own, trust_remote_code=False)
+        try:
+            opened[role] = same or open_judge(name, own)
+        except UnknownName as error:
+            if role == "judge":
+                raise
+            models = [form for form in known() if not form.startswith("planted:")]
+            raise UnknownName(role, name, [*models, *(no_models if role == "generator" else ())]) from error
+    return opened
+
+
+def _is_local(name: str) -> bool:
+    return name == DEFAULT or name.startswith("transformers:")
 
 
 def open_judge(name: str, options: Options | None = None) -> Backend:
@@ -54,7 +96,7 @@ def open_judge(name: str, options: Options | None = None) -> Backend:
         if options != Options():
             raise UsageError(f"{name} is planted and loads no model; leave out the options for one")
         return scripted.planted(rest)
-    if name == "smollm2-135m":
+    if name == DEFAULT:
         from distract.backends.transformers import embedded_judge
 
         if options.revision or options.trust_remote_code:
@@ -71,6 +113,9 @@ def open_judge(name: str, options: Options | None = None) -> Backend:
             raise UsageError(f"{name}: no such folder; name a folder with a model in it, or ORG/MODEL of the hub")
         from distract.backends.transformers import Transformers
 
+        model, at, pinned = rest.rpartition("@")
+        if at and model and not Path(rest).exists():
+            rest, options = model, replace(options, revision=options.revision or pinned)
         return Transformers(
             rest,
             revision=options.revision,

@@ -97,6 +97,9 @@ def planted(spec: str) -> Scripted:
 
     def answer(request: Request) -> Reply:
         case = request.slots.case if request.slots else ""
+        if request.slots and not request.slots.outcomes:
+            # Reasoning before a verdict: what a planted judge thinks is in its verdicts only.
+            return Reply(text="banana" if name == "garbage" else "A planted judge has no reasons.")
         return biased(request) if share("strength", case) < strength else fair(request)
 
     return Scripted(answer, name=f"planted:{spec}")
@@ -124,6 +127,8 @@ def _by(value: Strength, scale: float) -> Callable[[Request], Reply]:
         outcomes = dict(slots.outcomes)
         if len(values) > 1:
             first, second = values[:2]
+            if first == second and "tie" not in outcomes:
+                return _spread(request, {"first": 0.5, "second": 0.5})
             return _say(request, "tie" if first == second else "first" if first > second else "second")
         lowest, highest = (end(int(name) for name in outcomes) for end in (min, max))
         score = lowest + (highest - lowest) * values[0] / (values[0] + scale)

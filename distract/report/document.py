@@ -6,24 +6,41 @@ store. It knows no measure by name.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from distract.metrics import Figure
+from distract.figure import Figure
+from distract.records import Rewrite
+from distract.rewrite_metrics import by_reason
 
-_SHARED = ("judge", "data", "left_out", "limit", "seed", "attacks", "degradations", "protocols", "generator")
+_SHARED = (
+    "judge",
+    "data",
+    "left_out",
+    "limit",
+    "seed",
+    "attacks",
+    "degradations",
+    "protocols",
+    "generator",
+    "asking",
+    "verifier",
+    "self_judging",
+)
 _ONLY_DIFFERENCES = ("against", "against_rule", "against_attack", "p_value")
 
 
-def document(parameters: Mapping[str, Any], figures: Sequence[Figure]) -> dict[str, Any]:
+def document(parameters: Mapping[str, Any], figures: Sequence[Figure], rewrites: Iterable[Rewrite]) -> dict[str, Any]:
     """A run's summary.
 
     Args:
         parameters: of ``run.json``.
         figures: in a total order.
+        rewrites: of the run; those that were rejected are counted by attack and reason.
     """
-    return {**{name: parameters[name] for name in _SHARED}, "results": [_flat(figure) for figure in figures]}
+    shared = {name: parameters[name] for name in _SHARED}
+    return {**shared, "rejected": by_reason(rewrites), "results": [_flat(figure) for figure in figures]}
 
 
 def _flat(figure: Figure) -> dict[str, Any]:

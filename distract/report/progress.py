@@ -13,9 +13,10 @@ from types import TracebackType
 from rich import progress as rich_progress
 from rich.console import Console
 
+from distract.estimating import Estimate
 from distract.report.text import count, line, set_aside
 from distract.run import Tally
-from distract.session import Estimate, Prepared
+from distract.session import Prepared
 
 SECONDS_BETWEEN_LINES = 15.0
 

@@ -14,8 +14,9 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from distract.figure import Figure
 from distract.gate import Verdict
-from distract.metrics import Figure, headline
+from distract.metrics import headline
 from distract.records import BASELINE, Rewrite, Row
 from distract.report.text import bar, count, interval, line, p_value, percent, set_aside
 

@@ -1,0 +1,134 @@
+"""``distract attack``: rewrite, judge, report."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from distract.commands import (
+    EPILOG,
+    asking_options,
+    data_options,
+    draw_options,
+    json_option,
+    model_options,
+    print_run,
+    safe,
+    stop,
+    store_option,
+)
+from distract.errors import DataError
+
+if TYPE_CHECKING:
+    from distract.runfolder import Loaded
+    from distract.session import Prepared
+
+
+@click.command(epilog=EPILOG)
+@click.option("--judge", default="smollm2-135m", show_default=True, help="Judge; `distract list` shows the forms.")
+@data_options
+@click.option("--attack", "attacks", multiple=True, help="Attack, severity or both (severity-2+ATTACK); repeatable.")
+@click.option("--protocol", "protocols", multiple=True, help="Way of asking; repeatable. Default: the basic ones.")
+@click.option(
+    "--measure", "measures", multiple=True, help="Measure, or fixed, flip, severity; repeatable. Default: all."
+)
+@click.option(
+    "--generator", help="Who rewrites: recorded, rules, or a model, named like a judge. Default: recorded if there."
+)
+@asking_options
+@click.option("--verifier", help="Model, named like a judge, that is asked whether a rewrite says the same.")
+@draw_options
+@click.option("--out", type=click.Path(path_type=Path), help="Run folder. Default: under .distract/runs.")
+@store_option
+@model_options
+@click.option("--revision", help="Of the judge: a commit, branch or tag of the hub (others: NAME@REVISION).")
+@json_option
+def attack(
+    judge: str,
+    data: str,
+    responses: tuple[str, ...],
+    attacks: tuple[str, ...],
+    protocols: tuple[str, ...],
+    measures: tuple[str, ...],
+    generator: str | None,
+    verifier: str | None,
+    limit: int,
+    seed: int,
+    out: Path | None,
+    store: Path | None,
+    as_json: bool,
+    retries: int,
+    best_of: int,
+    temperature: float,
+    top_p: float,
+    max_tokens: int,
+    **loading: Any,
+) -> None:
+    """Rewrite responses with distractors and measure how often the judge's verdict changes."""
+    from distract import session
+    from distract.backends.catalogue import Options, open_models
+    from distract.writers import WRITERS
+    from distract.writers.asking import Asking
+
+    models = open_models({"judge": judge, "generator": generator, "verifier": verifier}, Options(**loading), WRITERS)
+    prepared = session.prepare(
+        judge=judge,
+        backend=models.pop("judge"),
+        data=data,
+        attacks=attacks,
+        protocols=protocols,
+        measures=measures,
+        generator=generator,
+        asking=Asking(temperature, top_p, max_tokens, retries, best_of),
+        verifier=verifier,
+        models=models,
+        limit=limit or None,
+        seed=seed,
+        out=out,
+        responses=responses,
+    )
+    loaded = _finished(prepared) or _judge(prepared, store)
+    if as_json:
+        click.echo(loaded.summary, nl=False)
+    else:
+        print_run(loaded)
+        click.echo(f"\nrun folder: {safe(str(prepared.out))}")
+    if not any(row.judgments for row in loaded.rows):
+        stop("nothing was judged: every comparison is excluded (see the reasons above)", 3)
+    if not any(row.judgments and not any(j.failure for j in row.judgments) for row in loaded.rows):
+        stop("no verdict was valid: nothing can be said about this judge", 3)
+
+
+def _finished(prepared: Prepared) -> Loaded | None:
+    """The run as it is on disk, when the same command has finished there already."""
+    from distract import runfolder
+
+    if not (prepared.out / "manifest.json").exists():
+        return None
+    try:
+        loaded = runfolder.load(prepared.out)
+    except DataError:
+        return None  # damaged: it is begun anew, from the stored replies
+    if loaded.flaw or loaded.parameters != prepared.parameters:
+        return None
+    click.echo(f"this run is complete in {safe(str(prepared.out))}: no call is made", err=True)
+    return loaded
+
+
+def _judge(prepared: Prepared, path: Path | None) -> Loaded:
+    from distract import session, store
+    from distract.estimating import estimate
+    from distract.report.progress import Progress, plan_lines
+    from distract.run import Tally
+
+    expected = estimate(prepared)
+    with session.stores(prepared.models, path or store.DEFAULT) as models:
+        for line in plan_lines(prepared, expected, stored=len(models["judge"][1])):
+            click.echo(line, err=True)
+        tally = Tally()
+        with Progress(total=sum(expected.requests.values())) as progress:
+            loaded = session.run(prepared, models, tally, progress.update)
+    click.echo(f"replies: {tally.stored} were stored, {tally.made} made", err=True)
+    return loaded

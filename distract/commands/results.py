@@ -1,0 +1,125 @@
+"""Commands that read what is there and call no model: gate, report, check, list."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from distract.commands import EPILOG, echo_json, json_option, print_run, safe, warn
+
+
+@click.command(epilog=EPILOG)
+@click.argument("run", type=click.Path(path_type=Path))
+@click.option("--max-flip-rate", type=click.FloatRange(0, 1, min_open=True, max_open=True), required=True)
+@click.option("--confidence", type=click.FloatRange(0.5, 1, max_open=True), default=0.95, show_default=True)
+@click.option("--certify", is_flag=True, help="Inconclusive counts as a failure (exit 1).")
+@json_option
+def gate(run: Path, max_flip_rate: float, confidence: float, certify: bool, as_json: bool) -> None:
+    """Decide whether the flip rates of a finished RUN are below a threshold; fails closed."""
+    from distract import metrics, runfolder
+    from distract.gate import EXIT, decide
+    from distract.report.terminal import gate_report, show
+
+    loaded = runfolder.load(run)
+    p = loaded.parameters
+    whole = (loaded.rows, loaded.rewrites) if loaded.flaw is None else ((), ())
+    figures = metrics.figures(*whole, p["protocols"], p["attacks"])
+    verdict = decide(figures, p["protocols"], frozenset(p["controls"]), max_flip_rate, confidence, loaded.flaw)
+    if as_json:
+        echo_json(verdict.document())
+    else:
+        show(gate_report(verdict))
+    code = EXIT[verdict.decision]
+    sys.exit(1 if certify and code == 3 else code)
+
+
+@click.command(epilog=EPILOG)
+@click.argument("run", type=click.Path(path_type=Path))
+@json_option
+def report(run: Path, as_json: bool) -> None:
+    """Print the tables of a RUN again, without a model."""
+    from distract import metrics, runfolder
+    from distract.report.document import document
+
+    loaded = runfolder.load(run)
+    warn(loaded)
+    if as_json and loaded.summary and not loaded.flaw:
+        click.echo(loaded.summary, nl=False)
+    elif as_json:
+        p = loaded.parameters
+        figures = metrics.figures(loaded.rows, loaded.rewrites, p["protocols"], p["attacks"])
+        echo_json(document(p, figures, loaded.rewrites))
+    else:
+        print_run(loaded)
+
+
+@click.command(epilog=EPILOG)
+@click.argument("paths", nargs=-1, type=click.Path(path_type=Path), metavar="ORIGINAL REWRITE | RUN")
+@click.option(
+    "--labelled", type=click.Path(path_type=Path), help="JSON Lines of rewrites labelled faithful or changed."
+)
+@click.option("--attack", "name", help="What the rewrite is meant to be: its marker and limit are checked too.")
+@click.option("--prompt", type=click.Path(path_type=Path), help="File of the prompt that both texts answer.")
+@click.option("--constraint", "constraints", multiple=True, help='Format to keep, as {"kind": ...}; repeatable.')
+@json_option
+def check(
+    paths: tuple[Path, ...],
+    labelled: Path | None,
+    name: str | None,
+    prompt: Path | None,
+    constraints: tuple[str, ...],
+    as_json: bool,
+) -> None:
+    """Say whether a rewrite still says the same: a text and its REWRITE, a RUN's rewrites, or a labelled set.
+
+    A labelled set is JSON Lines of {prompt, original, rewrite, style, label, kind, constraints?}: style is an attack,
+    label faithful or changed, kind what was changed. Ends with 0 whatever it finds.
+    """
+    from distract import checking, runfolder
+    from distract.report import checks
+    from distract.report.terminal import colour, show
+
+    if len(paths) not in ((0,) if labelled else (1, 2)):
+        raise click.UsageError("check takes two text files, or one run folder, or --labelled FILE")
+    if (name or prompt or constraints) and len(paths) != 2:
+        raise click.UsageError("--attack, --prompt and --constraint go with two text files")
+    if labelled:
+        found = checking.check_labelled(labelled)
+        document, parts = checking.labelled_document(found), checks.labelled_report(checking.error_rates(found))
+    elif len(paths) == 1:
+        loaded = runfolder.load(paths[0])
+        warn(loaded)
+        rewrites = loaded.rewrites
+        document, parts = checking.run_document(rewrites), checks.run_report(rewrites, colour())
+    else:
+        one = checking.check_files(paths[0], paths[1], prompt, name, constraints)
+        document, parts = checking.pair_document(one), checks.pair_report(one, colour())
+    echo_json(document) if as_json else show(parts)
+
+
+@click.command("list", epilog=EPILOG)
+def list_() -> None:
+    """Show judges, protocols, attacks, data sets, formats and generators, one line each."""
+    from distract import datasets, registry, writers
+    from distract.backends import catalogue
+
+    sections = {
+        "judges": catalogue.known(),
+        "protocols": {p.name: p.summary for p in registry.protocols().values()},
+        "attacks": {a.name: a.summary for a in registry.attacks().values()},
+        "data sets": {name: line for name, (_, line) in datasets.BUILT_IN.items()},
+        "data formats": {name: reader.summary for name, reader in datasets.READERS.items()},
+        "generators": {
+            **{w.name: w.summary for w in writers.WRITERS.values()},
+            "MODEL": "any judge above that is a model: it is asked to rewrite, told why and tries again",
+        },
+    }
+    for title, entries in sections.items():
+        click.echo(f"{title}:")
+        width = max(map(len, entries), default=0)
+        for name, line in entries.items():
+            click.echo(f"  {safe(name):<{width}}  {safe(line)}")
+    for problem in registry.problems():
+        click.echo(f"warning: {safe(problem)}", err=True)

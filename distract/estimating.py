@@ -1,0 +1,81 @@
+"""About what a run takes, before it is paid for: the plans of a few cases are stepped with a fake judge.
+
+It knows no protocol and calls no model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from distract import audit
+from distract.backends import Backend, Batch
+from distract.backends.scripted import planted
+from distract.records import Request
+from distract.run import execute
+from distract.session import Prepared
+from distract.store import Store
+from distract.writers import WRITERS
+
+CHARACTERS_PER_TOKEN = 4.2
+"""Of English text in current tokenizers; only the estimate rests on it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """About what a run asks for: comparisons, rewrites, requests per protocol and writer, tokens of the prompts."""
+
+    comparisons: int
+    rewrites: int
+    requests: Mapping[str, int]
+    tokens: int
+
+
+def estimate(prepared: Prepared, sample: int = 12) -> Estimate:
+    """Count about what the run asks for.
+
+    The fake judge never ties two authors, so that every pair is attacked; a real one asks for a little less, or for a
+    little more where its score and its rating name different losers. A generator model is taken to succeed at once
+    as often as the rules do.
+    """
+    fake = planted("fair")
+    part = prepared.cases[:sample]
+    scale = len(prepared.cases) / len(part)
+    comparisons = rewrites = characters = 0
+    requests: dict[str, int] = {}
+    parameters = prepared.audit
+    if "generator" in prepared.models:
+        parameters = replace(parameters, writer=WRITERS["rules"])
+    with Store(Path(":memory:"), fake.identity, fake.reads_slots) as store:
+        for protocol in parameters.protocols:
+            # The same requests in two cases are paid for once, but a sample must not assume that.
+            alone = replace(parameters, protocols=(protocol,), verifier=None)
+            seen: set[str] = set()
+            for case in part:
+                (done,) = execute([audit.audit(case, alone)], _Noting(fake, seen), store)
+                comparisons += sum(bool(row.judgments) for row in done.rows)
+                rewrites += len(done.rewrites) if protocol is parameters.protocols[0] else 0
+            requests[protocol.name] = round(len(seen) * scale)
+            characters += sum(int(key.partition(" ")[2]) for key in seen)
+    made = round(rewrites * scale)
+    asking = prepared.parameters["asking"] or {"best_of": 1}
+    if "generator" in prepared.models:
+        requests["generator"] = made * asking["best_of"]
+    if "verifier" in prepared.models:
+        requests["verifier"] = made * asking["best_of"] * 2
+    return Estimate(round(comparisons * scale), made, requests, round(characters / CHARACTERS_PER_TOKEN * scale))
+
+
+class _Noting:
+    """A backend that notes each request it is asked, with its length, and lets another answer."""
+
+    def __init__(self, inner: Backend, seen: set[str]) -> None:
+        self.identity, self.reads_slots = inner.identity, inner.reads_slots
+        self._inner, self._seen = inner, seen
+
+    def reply(self, requests: Sequence[Request], wanted: frozenset[int]) -> Iterator[Batch]:
+        for index in wanted:
+            length = sum(len(message.content) for message in requests[index].messages)
+            self._seen.add(f"{requests[index].key} {length}")
+        return self._inner.reply(requests, wanted)

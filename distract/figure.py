@@ -1,0 +1,87 @@
+"""One measured figure: a value with its denominator and interval, and what it was measured on.
+
+It knows no measure by name and counts nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from distract import statistics
+
+CONFIDENCE = 0.95
+
+Condition = tuple[str, int | None]
+"""An attack (``none`` without one) and a severity."""
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One measured figure.
+
+    Attributes:
+        measure: its name in DESIGN.
+        protocol: None where it belongs to no protocol.
+        rule: ``score`` or ``rating`` for a scoring protocol.
+        attack: ``none`` before any rewrite.
+        severity: of measure 3 only.
+        value: a share or a mean, 0 to 1, or a difference of shares, -1 to 1; None when n is 0.
+        low: lower end of the 95% interval.
+        high: upper end.
+        k: how many of n; None for a mean.
+        n: valid and eligible comparisons.
+        invalid: comparisons without a valid verdict.
+        excluded: comparisons not made, or not eligible.
+        unit: ``share``.
+        against: the protocol that a difference is taken against (value = this figure's - that one's).
+        against_rule: its rule.
+        against_attack: the attack that it is taken under: the same one, or ``none`` for what a distractor does.
+        p_value: exact two-sided McNemar test of a difference.
+        effective_n: n shrunk by the dependence of cases that share a prompt.
+    """
+
+    measure: str
+    protocol: str | None
+    rule: str | None
+    attack: str
+    severity: int | None = None
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    k: int | None = None
+    n: int = 0
+    invalid: int = 0
+    excluded: int = 0
+    unit: str = "share"
+    against: str | None = None
+    against_rule: str | None = None
+    against_attack: str | None = None
+    p_value: float | None = None
+    effective_n: float | None = None
+
+    @property
+    def place(self) -> tuple[str, ...]:
+        """A total order over the figures of one run."""
+        parts = (
+            self.measure,
+            self.protocol,
+            self.rule,
+            self.attack,
+            self.severity,
+            self.against,
+            self.against_rule,
+            self.against_attack,
+        )
+        return tuple("" if part is None else str(part) for part in parts)
+
+
+def rate(figure: Figure, values: Sequence[float], clusters: Sequence[str]) -> Figure:
+    """Fill in a share with its interval."""
+    n, k = len(values), int(math.fsum(values))
+    if not n:
+        return replace(figure, k=0)
+    low, high = statistics.proportion(values, clusters, CONFIDENCE)
+    effective = statistics.effective_n(values, clusters)
+    return replace(figure, value=k / n, low=low, high=high, k=k, n=n, effective_n=effective)

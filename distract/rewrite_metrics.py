@@ -1,0 +1,81 @@
+"""What became of the rewrites: how many were rejected and why, and whether the layers of fidelity agree.
+
+It knows no attack by name and no protocol: a rewrite is judged for fidelity before any judge sees it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+from distract.figure import Condition, Figure, rate
+from distract.records import BASELINE, Rewrite
+
+
+def rejections(rewrites: Iterable[Rewrite], attacks: Sequence[str], clusters: Mapping[str, str]) -> list[Figure]:
+    """Rejection rates by attack; responses that were made worse are counted by their severity."""
+    by: dict[Condition, list[Rewrite]] = {(attack, None): [] for attack in attacks}
+    for made in rewrites:
+        by.setdefault(_condition(made), []).append(made)
+    return [
+        rate(
+            Figure("rejection_rate", None, None, *condition),
+            [float(not rewrite.accepted) for rewrite in made],
+            [clusters.get(rewrite.case, rewrite.case) for rewrite in made],
+        )
+        for condition, made in by.items()
+    ]
+
+
+def agreements(rewrites: Iterable[Rewrite], clusters: Mapping[str, str]) -> list[Figure]:
+    """How often the rules and a verifier agree on whether to accept a rewrite; nothing where no verifier was asked.
+
+    Args:
+        rewrites: of one run.
+        clusters: the prompt's name by case.
+    """
+    by: dict[Condition, list[tuple[float, str]]] = {}
+    invalid = Counter[Condition]()
+    for made in rewrites:
+        condition = _condition(made)
+        layers = layer_verdicts(made)
+        if layers is None:
+            invalid[condition] += "verifier_kept" in dict(made.evidence)
+        else:
+            agree = float(layers[0] == layers[1])
+            by.setdefault(condition, []).append((agree, clusters.get(made.case, made.case)))
+    return [
+        rate(
+            Figure("layer_agreement", None, None, *condition, invalid=invalid[condition]),
+            [agree for agree, _ in found],
+            [cluster for _, cluster in found],
+        )
+        for condition in sorted({*by, *+invalid}, key=str)
+        for found in [by.get(condition, [])]
+    ]
+
+
+def layer_verdicts(made: Rewrite) -> tuple[bool, bool] | None:
+    """Whether the rules and whether the verifier accept a rewrite; None where the verifier gave no verdict."""
+    evidence = dict(made.evidence)
+    said = [evidence.get(name) for name in ("verifier_kept", "verifier_nothing_added")]
+    if not all(isinstance(share, float | int) for share in said):
+        return None
+    from_verifier = [reason.startswith("verifier") for reason in made.reasons]
+    return all(from_verifier), not any(from_verifier)
+
+
+def by_reason(rewrites: Iterable[Rewrite]) -> dict[str, dict[str, int]]:
+    """Rejected rewrites by attack and reason; a rewrite counts under each of its reasons once."""
+    found: dict[str, Counter[str]] = {}
+    for made in rewrites:
+        attack, severity = _condition(made)
+        name = attack if severity is None else f"severity-{severity}"
+        found.setdefault(name, Counter()).update({reason.partition(":")[0] for reason in made.reasons})
+    return {name: dict(sorted(counts.items())) for name, counts in sorted(found.items()) if counts}
+
+
+def _condition(made: Rewrite) -> Condition:
+    """The attack; responses that were made worse are told apart by their severity."""
+    attack = made.response.attack
+    return (attack, None) if attack else (BASELINE, made.response.severity)

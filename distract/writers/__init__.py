@@ -1,0 +1,262 @@
+"""Who writes the rewrites: those stored with the data, the attack's own rules, or a generator model.
+
+A writer is a plan, so that one which needs a model yields requests like a protocol does. Every rewrite is inspected for
+fidelity before it may be judged: by rules, by graded evidence, and by a verifier where there is one; a model is told
+why its rewrite was rejected and tries again. It knows no attack by name.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from inspect import getsourcefile
+from pathlib import Path
+from types import MappingProxyType
+
+from distract import amounts, constraints, facts, fidelity, meaning
+from distract.errors import PluginError, UnknownName
+from distract.plan import Attack, Plan, gather
+from distract.records import Case, Evidence, Response, Rewrite
+
+LASTING = ("no text", "truncated", "verifier")
+"""How reasons begin that only the writing could find: looking at the text again does not find them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A rewrite that nobody has inspected.
+
+    Attributes:
+        response: the text.
+        by: who wrote it.
+        flaws: reasons to reject it that are known already.
+        evidence: what is known of its writing.
+        edit: False for a text that is no edit of the original, so that there is nothing to compare it with.
+    """
+
+    response: Response
+    by: str
+    flaws: tuple[str, ...] = ()
+    evidence: Evidence = ()
+    edit: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Writer:
+    """A way of obtaining rewrites.
+
+    Attributes:
+        name: what ``--generator`` takes.
+        summary: one line.
+        write: case, original, attack, seed, number of the attempt and why the one before was rejected, to drafts;
+            none where there is nothing to be had.
+        retries: further attempts after a rejected one.
+    """
+
+    name: str
+    summary: str
+    write: Callable[[Case, Response, Attack, int, int, tuple[str, ...]], Plan[list[Draft]]]
+    retries: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Verifier:
+    """The third layer of fidelity: whatever reads both texts, such as a model asked whether they say the same.
+
+    Attributes:
+        name: for the record.
+        verify: case, original and rewrite to reasons to reject it (empty: accept) and evidence.
+    """
+
+    name: str
+    verify: Callable[[Case, Response, Response], Plan[tuple[tuple[str, ...], Evidence]]]
+
+
+def rewrite(
+    writer: Writer, case: Case, original: Response, attack: Attack, seed: int, verifier: Verifier | None = None
+) -> Plan[Rewrite | None]:
+    """Obtain a rewrite and inspect it, as often as the writer may try.
+
+    Controls are always written by rule (nobody records white space), and so is what has no prompt for a model.
+
+    Returns:
+        The first accepted rewrite (of several drafts the most distracting one), else the last rejected one, or None
+        where the writer has none.
+    """
+    by = writer if writer.name == "recorded" or attack.prompt else WRITERS["rules"]
+    by = WRITERS["rules"] if attack.control else by
+    tried: list[Rewrite] = []
+    for attempt in range(by.retries + 1):
+        feedback = tried[-1].reasons if tried else ()
+        drafts = yield from by.write(case, original, attack, seed, attempt, feedback)
+        if not drafts:
+            return None
+        made = yield from gather([_inspected(case, original, attack, draft, verifier) for draft in drafts])
+        tried.append(max(made, key=lambda one: _merit(one, attack, case)))
+        if tried[-1].accepted:
+            break
+    return _with_history(tried) if by.retries else tried[-1]
+
+
+def _merit(made: Rewrite, attack: Attack, case: Case) -> tuple[bool, int, float]:
+    """An order of drafts: faithful ones by their marker, others by how little is wrong with them."""
+    marker = _checked(attack, case)(made.response.text) if attack.marker and made.accepted else 0.0
+    return made.accepted, -len(made.reasons), marker
+
+
+def _with_history(tried: Sequence[Rewrite]) -> Rewrite:
+    """The last of several attempts with the number of them and what was wrong with the others."""
+    last, earlier = tried[-1], [reason.partition(":")[0] for made in tried[:-1] for reason in made.reasons]
+    history: Evidence = (("attempts", len(tried)), ("rejected_before", ", ".join(dict.fromkeys(earlier))))
+    return Rewrite(last.case, last.response, last.original, last.generator, last.reasons, (*last.evidence, *history))
+
+
+def _inspected(
+    case: Case, original: Response, attack: Attack, draft: Draft, verifier: Verifier | None
+) -> Plan[Rewrite]:
+    """A draft with the verdict of every layer of fidelity."""
+    made = draft.response
+    if not draft.edit:
+        reasons, evidence = fidelity.inspect_severity(made.text, case.constraints, attack.severity or 0)
+        return Rewrite(case.id, made, (), draft.by, reasons, evidence)
+    reasons, evidence = fidelity.inspect(
+        case.prompt,
+        original.turns,
+        made.turns,
+        case.constraints,
+        _checked(attack, case) if attack.marker else None,
+        max_new_content=attack.max_new_content,
+        severity=attack.severity,
+    )
+    flaws, more = draft.flaws, draft.evidence
+    if verifier and made.turns != original.turns and any(turn.strip() for turn in made.turns):
+        flaws = tuple(flaw for flaw in flaws if not flaw.startswith("verifier"))
+        found, measured = yield from verifier.verify(case, original, made)
+        flaws, more = (*flaws, *found), (*measured, *((n, v) for n, v in more if not n.startswith("verifier")))
+    evidence = (*evidence, *((name, value) for name, value in more if name not in dict(evidence)))
+    return Rewrite(case.id, made, original.turns, draft.by, tuple(dict.fromkeys((*reasons, *flaws))), evidence)
+
+
+def _recorded(
+    case: Case, original: Response, attack: Attack, seed: int, attempt: int, feedback: tuple[str, ...]
+) -> Plan[list[Draft]]:
+    """The response of the same author and severity that carries the attack's name, or the one of that severity."""
+    yield from ()
+    drafts = []
+    for found in recorded(case, original, attack)[:1]:
+        if lineage := case.lineage(found):
+            flaws = tuple(reason for reason in lineage.reasons if reason.startswith(LASTING))
+            drafts.append(Draft(found, lineage.generator, flaws, lineage.evidence))
+        else:
+            # A worse answer that the data hold is not an edit of the good one: only its severity can be proved.
+            drafts.append(Draft(found, "recorded", edit=not attack.severity))
+    return drafts
+
+
+def recorded(case: Case, original: Response, attack: Attack) -> list[Response]:
+    """What the case stores of an attack on a response."""
+    if attack.severity:
+        found = [r for r in case.originals if r.severity == attack.severity]
+        return sorted(found, key=lambda r: r.author != original.author)
+    wanted = (original.author, original.severity, attack.name)
+    return [r for r in case.responses if (r.author, r.severity, r.attack) == wanted]
+
+
+def _rules(
+    case: Case, original: Response, attack: Attack, seed: int, attempt: int, feedback: tuple[str, ...]
+) -> Plan[list[Draft]]:
+    yield from ()
+    parts = "\x1e".join((str(seed), case.id, original.author, str(original.severity), attack.name))
+    number = int.from_bytes(hashlib.sha256(parts.encode()).digest()[:4], "big")
+    if attack.severity:
+        # Constraints are on the answer as a whole: broken in every turn, the same ones would be broken again.
+        new = _written(attack, case, original.text, number)
+        turns = _in_one_turn(original.turns, new)
+    else:
+        turns = tuple(_written(attack, case, turn, number + index) for index, turn in enumerate(original.turns))
+    return [Draft(rewritten(original, attack, turns), "rules")]
+
+
+def rewritten(original: Response, attack: Attack, turns: tuple[str, ...]) -> Response:
+    """The record of a rewrite: what breaks constraints has a severity, what distracts names its attack."""
+    if attack.severity:
+        return Response(original.author, turns, original.attack, attack.severity)
+    return Response(original.author, turns, attack.name, original.severity)
+
+
+def _written(attack: Attack, case: Case, text: str, number: int) -> str:
+    with theirs(attack, case):
+        new = attack.rewrite(text, case.constraints, number)
+        if not isinstance(new, str):
+            raise TypeError(f"rewrite returned {type(new).__name__}, expected str")
+    return new
+
+
+def _in_one_turn(turns: tuple[str, ...], new: str) -> tuple[str, ...]:
+    """The turns with the one in which their text was changed; unchanged where it was changed in several."""
+    for index in reversed(range(len(turns))):
+        before = "".join(f"{turn}\n\n" for turn in turns[:index])
+        after = "".join(f"\n\n{turn}" for turn in turns[index + 1 :])
+        if new.startswith(before) and new.endswith(after) and len(before) + len(after) <= len(new):
+            return (*turns[:index], new[len(before) : len(new) - len(after)], *turns[index + 1 :])
+    return turns
+
+
+def _checked(attack: Attack, case: Case) -> Callable[[str], float]:
+    """The attack's marker, with what it raises and returns checked."""
+
+    def marker(text: str) -> float:
+        assert attack.marker is not None
+        with theirs(attack, case):
+            return float(attack.marker(text))
+
+    return marker
+
+
+@contextmanager
+def theirs(attack: Attack, case: Case) -> Iterator[None]:
+    """A plug-in's own code: whatever it raises is one line that names it and the case."""
+    try:
+        yield
+    except Exception as error:
+        where = f"attack {attack.name!r} failed on case {case.id!r}"
+        raise PluginError(f"{where}: {type(error).__name__}: {error}") from error
+
+
+WRITERS: Mapping[str, Writer] = MappingProxyType(
+    {
+        "recorded": Writer("recorded", "the rewrites stored with the data", _recorded),
+        "rules": Writer("rules", "deterministic rules of each attack, no model", _rules),
+    }
+)
+
+
+def writer(name: str) -> Writer:
+    """The writer of that name that needs no model.
+
+    Raises:
+        UnknownName: listing the known ones.
+    """
+    if name not in WRITERS:
+        raise UnknownName("generator", name, WRITERS)
+    return WRITERS[name]
+
+
+def checksum(attacks: Sequence[Attack]) -> str:
+    """SHA-256 (hex) of the code that decides what is rewritten how and what is accepted.
+
+    A run is another one after that code changed, or an old result would be shown for a new rule.
+    """
+    files = {Path(str(module.__file__)) for module in (amounts, facts, fidelity, meaning)}
+    files.update(Path(str(constraints.__file__)).parent.glob("*.py"))
+    files.update(Path(__file__).parent.glob("*.py"))
+    for attack in attacks:
+        own = Path(getsourcefile(attack.rewrite) or __file__)
+        # The shared helpers of the folder count too where it is ours.
+        files.update(own.parent.glob("*.py") if attack.rewrite.__module__.startswith("distract.") else [own])
+    digest = hashlib.sha256()
+    for file in sorted(files, key=lambda path: (path.name, path.parent.name)):
+        digest.update(file.read_bytes())
+    return digest.hexdigest()

@@ -1,0 +1,110 @@
+"""A generator model as a writer: each turn of a response is rewritten by itself, told what it must keep.
+
+The prompt is the attack's own. The conversation up to a turn is shown with it, so that number and order of turns are
+kept whatever the model does. It knows no attack by name, reads no verdict and trusts nothing: fidelity looks at what
+comes back.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+
+from distract.constraints import check, describe
+from distract.plan import Attack, Plan
+from distract.records import Case, Constraint, Message, Reply, Response
+from distract.writers import Draft, Writer, rewritten, theirs
+from distract.writers.asking import Asking, flaws
+
+
+def generator(name: str, asking: Asking) -> Writer:
+    """A writer that asks a model.
+
+    Args:
+        name: of the model, for the record.
+        asking: its sampling, retries and best-of.
+    """
+
+    def write(
+        case: Case, original: Response, attack: Attack, seed: int, attempt: int, feedback: tuple[str, ...]
+    ) -> Plan[list[Draft]]:
+        samples = range(attempt * asking.best_of, (attempt + 1) * asking.best_of)
+        turns = [index for index, turn in enumerate(original.turns) if turn.strip()]
+        messages = {index: _messages(case, original, attack, seed, index, feedback) for index in turns}
+        # An empty turn has no tone; it stays as it is.
+        asked = [(sample, index) for sample in samples for index in turns]
+        replies = yield [
+            asking.request(messages[index], seed=seed, sample=sample, like=original.turns[index])
+            for sample, index in asked
+        ]
+        by_place = dict(zip(asked, replies, strict=True))
+        return [_draft(name, original, attack, sample, by_place) for sample in samples]
+
+    return Writer(name, "a generator model", write, asking.retries)
+
+
+def _draft(
+    name: str, original: Response, attack: Attack, sample: int, replies: Mapping[tuple[int, int], Reply]
+) -> Draft:
+    turns, wrong = [], dict[str, None]()
+    for index, turn in enumerate(original.turns):
+        reply = replies.get((sample, index))
+        turns.append(turn if reply is None else reply.text.strip())
+        wrong.update(dict.fromkeys(flaws(reply)) if reply else {})
+    return Draft(rewritten(original, attack, tuple(turns)), name, tuple(wrong))
+
+
+def _messages(
+    case: Case, original: Response, attack: Attack, seed: int, index: int, feedback: Sequence[str]
+) -> tuple[Message, ...]:
+    prompt = attack.prompt
+    assert prompt is not None
+    values = {
+        "question": _conversation(case, original, index),
+        "response": original.turns[index],
+        "requirements": _requirements(case, original, attack, seed),
+        "feedback": _feedback(feedback),
+    }
+    with theirs(attack, case):
+        return prompt.fill({name: text for name, text in values.items() if name in prompt.slots})
+
+
+def _conversation(case: Case, original: Response, index: int) -> str:
+    """What came before a turn: the user's turns, and the response's own earlier ones."""
+    if index == 0:
+        return case.prompt[0]
+    parts = []
+    for number in range(index + 1):
+        parts.append(f"## User, turn {number + 1}\n{case.prompt[number]}")
+        if number < index:
+            parts.append(f"## Assistant, turn {number + 1}\n{original.turns[number]}")
+    return "\n\n".join(parts)
+
+
+def _requirements(case: Case, original: Response, attack: Attack, seed: int) -> str:
+    """The format to keep as it is, met or not; for a severity, which requirements to break."""
+    held = [c for c in case.constraints if check(c, original.text)]
+    broken = [c for c in case.constraints if c not in held]
+    chosen: list[Constraint] = []
+    if attack.severity:
+        # By the seed, the case and the author, as a rule does; independent of how a process hashes.
+        order = random.Random(f"{seed}\x1e{case.id}\x1e{original.author}")
+        chosen = order.sample(held, min(len(held), max(0, attack.severity - len(broken))))
+    parts = []
+    for title, constraints in (
+        ("The rewritten text must still meet these format requirements:", [c for c in held if c not in chosen]),
+        ("The rewritten text must break each of these format requirements:", chosen),
+        ("The text does not meet these format requirements, and must not begin to:", broken),
+    ):
+        if constraints:
+            parts.append("\n".join([title, *(f"- {describe(c)}" for c in constraints)]))
+    return "\n\n".join(parts) or "The text has no format requirements; keep its layout."
+
+
+def _feedback(reasons: Sequence[str]) -> str:
+    if not reasons:
+        return "Write the rewritten text now."
+    listed = "\n".join(f"- {reason}" for reason in reasons)
+    return (
+        f"An earlier attempt was rejected for these reasons:\n{listed}\n\nAvoid them, and write the rewritten text now."
+    )

@@ -1,0 +1,65 @@
+"""A model that says whether two texts say the same: the third layer of fidelity.
+
+It is asked both ways, whether each text says everything that the other says and nothing that contradicts it, because a
+rewrite may lose something or add something. The answer is read from the probabilities of yes and no where the backend
+has them. It does not know which text is the rewrite, nor what an attack is.
+"""
+
+from __future__ import annotations
+
+from distract.plan import Plan
+from distract.prompts import Prompt, load
+from distract.records import Case, Evidence, Request, Response
+from distract.verdicts import chosen
+from distract.writers import Verifier
+
+CHOICES = ("Y", "N")
+LOST, ADDED = "verifier finds something lost", "verifier finds something added"
+
+
+def verifier(name: str) -> Verifier:
+    """A verifier that asks a model.
+
+    Args:
+        name: of the model, for the record.
+    """
+    return Verifier(name, verify)
+
+
+def prompt() -> Prompt:
+    """The prompt file that is used."""
+    return load("distract.writers", "verify")
+
+
+def verify(case: Case, original: Response, rewrite: Response) -> Plan[tuple[tuple[str, ...], Evidence]]:
+    """Ask both ways.
+
+    Returns:
+        Reasons to reject the rewrite, and the probability of yes both ways: that the rewrite says what the original
+        says, and that the original says what the rewrite says. No verdict is a reason too: what could not be verified
+        is not verified.
+    """
+    replies = yield [_request(case, original, rewrite), _request(case, rewrite, original)]
+    reasons: list[str] = []
+    evidence: list[tuple[str, float | int | str]] = []
+    for reply, name, reason in zip(replies, ("verifier_kept", "verifier_nothing_added"), (LOST, ADDED), strict=True):
+        found = chosen(reply, prompt().prefill, CHOICES)
+        if isinstance(found, str):
+            reasons.append(f"verifier gives no verdict: {found}")
+            evidence.append((name, found))
+        else:
+            evidence.append((name, round(found[0], 4)))
+            # An even chance is no yes.
+            if found[0] <= found[1]:
+                reasons.append(reason)
+    return tuple(dict.fromkeys(reasons)), tuple(evidence)
+
+
+def _request(case: Case, first: Response, second: Response) -> Request:
+    file = prompt()
+    values = {"question": _turns(case.prompt), "first": _turns(first.turns), "second": _turns(second.turns)}
+    return Request(file.fill(values), choices=CHOICES, prefill=file.prefill, to="verifier")
+
+
+def _turns(turns: tuple[str, ...]) -> str:
+    return turns[0] if len(turns) == 1 else "\n\n".join(f"## Turn {n}\n{turn}" for n, turn in enumerate(turns, 1))
