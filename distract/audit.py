@@ -71,10 +71,11 @@ def pairs(case: Case) -> list[tuple[Response, Response]]:
     A case with severities pairs its unbroken responses with those of severity 1 only; lower ones are far apart
     in quality and belong to another measure.
     """
-    broken = [r for r in case.originals if r.severity == 1]
     whole = [r for r in case.originals if r.severity is None]
-    if broken:
-        return [(r, s) for r in whole for s in broken if r.author != s.author]
+    authors = {r.author for r in whole}
+    # A worse version of somebody's own response is no second response.
+    if broken := [r for r in case.originals if r.severity == 1 and r.author not in authors]:
+        return [(r, s) for r in whole for s in broken]
     return [(r, s) for r, s in combinations(whole, 2) if r.author != s.author]
 
 
@@ -84,7 +85,20 @@ def audit(case: Case, parameters: Audit) -> Plan[Audited]:
     jobs = [job for protocol in parameters.protocols for job in _jobs(case, protocol, parameters, memory)]
     parts = yield from gather(jobs)
     rows = [row for part in parts for row in part]
-    return Audited(rows, [made for made in memory.values() if made is not None])
+    return Audited(rows, in_order(case, memory))
+
+
+def in_order(case: Case, memory: Memory) -> list[Rewrite]:
+    """What was written, in an order that does not depend on how long each took to write."""
+    authors = [response.author for response in case.originals]
+    return sorted(
+        (made for made in memory.values() if made is not None),
+        key=lambda made: (
+            authors.index(made.response.author),
+            made.response.severity or 0,
+            made.response.attack or "",
+        ),
+    )
 
 
 def _jobs(case: Case, protocol: Protocol, p: Audit, memory: Memory) -> list[Plan[list[Row]]]:
@@ -115,7 +129,7 @@ def _fixed(case: Case, protocol: Protocol, attack: Attack, p: Audit, memory: Mem
     row = Row(case.id, case.cluster, "fixed", protocol.name, p.judge, attack.name, side, side, "b")
     if good is None:
         return [replace(row, excluded="no response is labelled better or known to meet the constraints")]
-    made = yield from _rewritten(case, good, attack, p, memory)
+    made = yield from rewritten(case, good, attack, p, memory)
     if isinstance(made, str):
         return [replace(row, excluded=made)]
     return [(yield from _judged(replace(row, b=_side(made)), protocol, Comparison(case, good, made)))]
@@ -132,9 +146,9 @@ def _severity(case: Case, protocol: Protocol, d: Degradation, p: Audit, memory: 
         return [replace(row, excluded="no good response is known to meet all the constraints")]
     if len(case.constraints) < d.severity:
         return [replace(row, excluded=f"fewer than {d.severity} constraints to break")]
-    made = yield from _rewritten(case, good, d.lower, p, memory)
+    made = yield from rewritten(case, good, d.lower, p, memory)
     if d.distractor and not isinstance(made, str):
-        made = yield from _rewritten(case, made, d.distractor, p, memory)
+        made = yield from rewritten(case, made, d.distractor, p, memory)
     if isinstance(made, str):
         return [replace(row, excluded=made)]
     return [(yield from _judged(replace(row, b=_side(made)), protocol, Comparison(case, good, made)))]
@@ -168,14 +182,14 @@ def _attacked(
 ) -> Plan[Row]:
     a, b = pair
     row = Row(case.id, case.cluster, "flip", protocol.name, p.judge, attack.name, _side(a), _side(b), target)
-    made = yield from _rewritten(case, a if target == "a" else b, attack, p, memory)
+    made = yield from rewritten(case, a if target == "a" else b, attack, p, memory)
     if isinstance(made, str):
         return replace(row, excluded=made)
     a, b = (made, b) if target == "a" else (a, made)
     return (yield from _judged(replace(row, a=_side(a), b=_side(b)), protocol, Comparison(case, a, b)))
 
 
-def _rewritten(case: Case, original: Response, attack: Attack, p: Audit, memory: Memory) -> Plan[Response | str]:
+def rewritten(case: Case, original: Response, attack: Attack, p: Audit, memory: Memory) -> Plan[Response | str]:
     """An accepted rewrite, or why there is none; each is made once per case."""
     key = (original, attack.name)
     if key not in memory:

@@ -17,6 +17,7 @@ import click
 from distract.commands import EPILOG, stop
 from distract.commands.attack import attack
 from distract.commands.results import check, gate, list_, report
+from distract.commands.writing import make_pairs, make_tweakset, rewrite
 from distract.errors import DistractError
 
 
@@ -33,7 +34,7 @@ def cli(context: click.Context) -> None:
         click.echo(context.get_help())
 
 
-for command in (attack, gate, report, check, list_):
+for command in (attack, gate, report, check, rewrite, make_pairs, make_tweakset, list_):
     cli.add_command(command)
 
 

@@ -53,7 +53,7 @@ def estimate(prepared: Prepared, sample: int = 12) -> Estimate:
             alone = replace(parameters, protocols=(protocol,), verifier=None)
             seen: set[str] = set()
             for case in part:
-                (done,) = execute([audit.audit(case, alone)], _Noting(fake, seen), store)
+                (done,) = execute([audit.audit(case, alone)], {"judge": (_Noting(fake, seen), store)})
                 comparisons += sum(bool(row.judgments) for row in done.rows)
                 rewrites += len(done.rewrites) if protocol is parameters.protocols[0] else 0
             requests[protocol.name] = round(len(seen) * scale)

@@ -45,10 +45,8 @@ class Tally:
 
 def execute(
     plans: Iterable[Plan[T]],
-    backend: Backend,
-    store: Store,
+    models: Mapping[Role, Model],
     *,
-    others: Mapping[Role, Model] | None = None,
     chunk: int = 16,
     tally: Tally | None = None,
     progress: Callable[[Tally], None] | None = None,
@@ -57,9 +55,7 @@ def execute(
 
     Args:
         plans: started here, ``chunk`` at a time; the rest is not touched yet.
-        backend: the judge; answers what is not stored.
-        store: where its replies come from and go to.
-        others: the same for requests to another model than the judge.
+        models: who answers the requests to a judge, a generator or a verifier, and where the replies are kept.
         chunk: plans per chunk, at least 1; bounds the memory in use.
         tally: counts what is used.
         progress: called after every batch of replies.
@@ -70,7 +66,6 @@ def execute(
     Raises:
         BackendError: a backend failed; all replies received before are stored.
     """
-    models: dict[Role, Model] = {"judge": (backend, store), **(others or {})}
     tally = tally if tally is not None else Tally()
     waiting = iter(plans)
     while part := list(islice(waiting, chunk)):

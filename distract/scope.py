@@ -10,6 +10,7 @@ import random
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from distract import audit, metrics, registry
 from distract.errors import UnknownName, UsageError
@@ -17,6 +18,7 @@ from distract.plan import Attack, Degradation
 from distract.records import Case
 from distract.writers import recorded
 
+T = TypeVar("T")
 Treatment = Attack | Degradation
 
 WHY_NOT: Mapping[audit.Design, str] = {
@@ -157,14 +159,23 @@ def draw(found: Scope, cases: Sequence[Case], limit: int | None, seed: int) -> t
     Raises:
         UsageError: the limit is no number of cases.
     """
-    if limit is not None and limit < 1:
-        raise UsageError(f"--limit {limit}: expected a number of cases from 1, or 'all'")
     fitting = [case for case in cases if any(fits(design, found.degradations, case) for design in found.designs)]
     kept = {case.id for case in fitting}
     left_out = Counter(_why_not(case) for case in cases if case.id not in kept)
-    if limit is not None and limit < len(fitting):
-        fitting = [fitting[i] for i in sorted(random.Random(seed).sample(range(len(fitting)), limit))]
-    return tuple(fitting), left_out
+    return sampled(fitting, limit, seed), left_out
+
+
+def sampled(items: Sequence[T], limit: int | None, seed: int) -> tuple[T, ...]:
+    """Draw so many without repetition, None for all, and keep their order.
+
+    Raises:
+        UsageError: the limit is no number of cases.
+    """
+    if limit is not None and limit < 1:
+        raise UsageError(f"--limit {limit}: expected a number of cases from 1, or 'all'")
+    if limit is None or limit >= len(items):
+        return tuple(items)
+    return tuple(items[i] for i in sorted(random.Random(seed).sample(range(len(items)), limit)))
 
 
 def _why_not(case: Case) -> str:

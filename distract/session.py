@@ -246,7 +246,7 @@ def run(
     rows, rewrites, begin = [], [], time.time()
     with runfolder.Recorder(prepared.out, prepared.parameters) as recorder:
         plans = (audit.audit(case, prepared.audit) for case in prepared.cases)
-        for audited in execute(plans, *models["judge"], others=models, tally=tally, progress=progress):
+        for audited in execute(plans, models, tally=tally, progress=progress):
             recorder.add(audited.rows, audited.rewrites)
             rows += audited.rows
             rewrites += audited.rewrites

@@ -12,9 +12,8 @@ from distract.audit import Audit, Audited, audit, good_response, pairs
 from distract.backends.scripted import Scripted, planted
 from distract.constraints import parse
 from distract.errors import PluginError
-from distract.fidelity import Evidence
 from distract.plan import Attack, Degradation, Plan
-from distract.records import Case, Request, Response, Side
+from distract.records import Case, Evidence, Request, Response, Side
 from distract.registry import composed, protocols
 from distract.run import Tally, execute
 from distract.store import Store
@@ -31,7 +30,7 @@ def audited(one: Case, judge: str = "longer", **changes: object) -> Audited:
     parameters = Audit(judge, tuple(protocols().values()), (LOUDER,), writer("rules"))
     backend = planted(judge)
     with Store(Path(":memory:"), backend.identity, backend.reads_slots) as store:
-        (done,) = execute([audit(one, replace(parameters, **changes))], backend, store)  # type: ignore[arg-type]
+        (done,) = execute([audit(one, replace(parameters, **changes))], {"judge": (backend, store)})  # type: ignore[arg-type]
     return done
 
 
@@ -84,7 +83,7 @@ def test_scores_whose_rules_disagree_attack_both_sides() -> None:
     parameters = Audit("j", (protocols()["absolute"],), (LOUDER,), writer("rules"))
     backend = Scripted(lambda request: answer(request))
     with Store(Path(":memory:"), backend.identity, True) as store:
-        (done,) = execute([audit(one, parameters)], backend, store)
+        (done,) = execute([audit(one, parameters)], {"judge": (backend, store)})
     assert {r.target for r in done.rows if r.design == "flip"} == {None, "a"}
     assert all(j.read == "text" for r in done.rows for j in r.judgments)
 
@@ -138,7 +137,11 @@ def test_a_score_is_asked_for_once_however_many_comparisons_it_serves() -> None:
     backend, tally = planted("longer"), Tally()
     parameters = Audit("longer", (protocols()["absolute"],), (LOUDER, CONTROL), writer("rules"))
     with Store(Path(":memory:"), backend.identity, True) as store:
-        list(execute([audit(case(responses=[X, Y], preferred="y"), parameters)], backend, store, tally=tally))
+        list(
+            execute(
+                [audit(case(responses=[X, Y], preferred="y"), parameters)], {"judge": (backend, store)}, tally=tally
+            )
+        )
     # x, y, and the louder rewrites of both; the control's text is the original's.
     assert tally.made == 6
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distract.datasets import BUILT_IN, READERS, load
+from distract.constraints import parse
+from distract.datasets import BUILT_IN, READERS, load, native
 from distract.errors import DataError, UnknownName
+from distract.records import Case, Response
 
 SHARED = Path(__file__).parents[2] / "shared" / "data"
 GOOD: dict[str, Any] = {
@@ -168,6 +171,58 @@ def test_any_text_comes_back_verbatim(tmp_path_factory: pytest.TempPathFactory, 
     (read,) = load(str(path)).cases
     assert read.prompt == (text,)
     assert read.responses[0].turns == (text,)
+
+
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
+SAID = TEXTS.filter(lambda text: text.strip() != "")
+NAMES = st.text(st.characters(categories=["L", "N", "Zs"]), min_size=1, max_size=9).filter(
+    lambda name: name.strip() != "" and name != "tie"
+)
+KINDS = st.sampled_from(
+    [
+        parse(raw)
+        for raw in (
+            {"kind": "punctuation:no_comma"},
+            {"kind": "keywords:existence", "keywords": ["é", "a b"]},
+            {"kind": "length_constraints:number_words", "relation": "less than", "num_words": 9},
+        )
+    ]
+)
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> Case:
+    turns = draw(st.integers(1, 2))
+    prompt = tuple(draw(SAID) for _ in range(turns))
+    found = []
+    for author in draw(st.lists(NAMES, min_size=1, max_size=3, unique=True)):
+        severity = draw(st.sampled_from([None, None, 1, 3]))
+        for attack in (None, *draw(st.lists(NAMES, max_size=2, unique=True))):
+            found.append(Response(author, tuple(draw(TEXTS) for _ in range(turns)), attack, severity))
+    whole = [response.author for response in found if response.severity is None]
+    preferred = draw(st.sampled_from([None, "tie", *whole]))
+    constraints = tuple(draw(st.lists(KINDS, max_size=3)))
+    criterion, source = draw(st.none() | SAID), draw(st.none() | NAMES)
+    return Case(draw(NAMES), prompt, tuple(found), preferred, criterion, constraints, source)
+
+
+@given(cases())
+def test_a_case_that_is_written_is_read_as_it_was(case: Case) -> None:
+    line = native.line(case)
+    assert "\n" not in line
+    assert list(native.read(f"{line}\n", "x")) == [case]
+
+
+def test_what_is_written_says_no_more_than_it_must() -> None:
+    case = Case("c", ("Why?",), (Response("x", ("é",)), Response("x", ("e",), "f")))
+    rewrite = '{"author": "x", "text": "e", "attack": "f"}'
+    assert (
+        native.line(case)
+        == f'{{"id": "c", "prompt": "Why?", "responses": [{{"author": "x", "text": "é"}}, {rewrite}]}}'
+    )
+    built_in = (resources.files("distract.datasets") / "tweakset.jsonl").read_text(encoding="utf-8")
+    for case, line in zip(load("tweakset").cases, built_in.splitlines(), strict=True):
+        assert json.loads(native.line(case)) == json.loads(line)
 
 
 @pytest.mark.parametrize("name", BUILT_IN)

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from distract.figure import Figure
 from distract.gate import decide, least_n
-from distract.metrics import Figure
 
 RULES: dict[str, tuple[str, ...]] = {"pairwise": (), "absolute": ("score", "rating")}
 

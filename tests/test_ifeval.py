@@ -11,9 +11,10 @@ import pytest
 from distract import constraints as kinds
 from distract.audit import compliant_response
 from distract.constraints import Unavailable, parse
-from distract.datasets import load
+from distract.datasets import load, load_prompts
+from distract.datasets.ifeval import Prompted
 from distract.datasets.splitting import split
-from distract.errors import DataError, UsageError
+from distract.errors import DataError, UnknownName, UsageError
 
 SHARED = Path(__file__).parents[2] / "shared" / "data" / "ifeval"
 PROMPT: dict[str, Any] = {
@@ -100,6 +101,47 @@ def test_responses_go_with_prompts_only(tmp_path: Path) -> None:
         load(data, [write(tmp_path / "none.jsonl")])
     with pytest.raises(DataError, match="7 was used on line 1"):
         load(write(tmp_path / "twice.jsonl", PROMPT, PROMPT), [answers])
+
+
+def test_prompts_are_read_without_responses(tmp_path: Path) -> None:
+    unknown = {**PROMPT, "key": "b", "instruction_id_list": ["odd:kind"]}
+    data = write(tmp_path / "prompts.jsonl", PROMPT, unknown)
+    for spec in (data, f"ifeval:{data}"):
+        found = load_prompts(spec)
+        assert found.prompts == (Prompted("7", PROMPT["prompt"], (parse({"kind": "punctuation:no_comma"}),)),)
+        assert (found.name, found.format, found.size) == ("prompts.jsonl", "ifeval", 2)
+        assert found.left_out == {"the kind odd:kind cannot be checked": 1}
+    assert found.checksum != load_prompts(write(tmp_path / "other.jsonl", PROMPT)).checksum
+
+
+@pytest.mark.parametrize(
+    ("spec", "kind", "problem"),
+    [
+        ("tweakset", UsageError, "tweakset: native data hold no prompts with format requirements (these do: ifeval)"),
+        ("native.jsonl", UsageError, "native data hold no prompts"),
+        ("llmbar:twice.jsonl", UsageError, "llmbar data hold no prompts"),
+        ("odd:twice.jsonl", UnknownName, "unknown data format 'odd'"),
+        ("none.jsonl", DataError, "no such file"),
+        ("ifeval:none.jsonl", DataError, "no such file"),
+        ("empty.jsonl", DataError, "is empty; expected prompts"),
+        ("words.jsonl", DataError, "in no format that distract knows"),
+        ("twice.jsonl", DataError, "twice.jsonl:2: field 'key': 7 was used on line 1"),
+        ("odd.jsonl", DataError, "holds no prompt: the kind odd:kind cannot be checked (1)"),
+    ],
+)
+def test_prompts_that_cannot_be_read(
+    spec: str, kind: type[UsageError], problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write(Path("native.jsonl"), {"id": "a", "prompt": "b", "responses": []})
+    write(Path("twice.jsonl"), PROMPT, PROMPT)
+    write(Path("odd.jsonl"), {**PROMPT, "instruction_id_list": ["odd:kind"]})
+    Path("empty.jsonl").write_text(" \n")
+    Path("words.jsonl").write_text("words\n")
+    with pytest.raises(kind) as caught:
+        load_prompts(spec)
+    assert problem in str(caught.value)
+    assert "\n" not in str(caught.value)
 
 
 def test_a_language_without_its_library_leaves_the_prompt_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,8 @@ from builders import row, scored, verdict
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distract.metrics import Figure, figures
+from distract.figure import Figure
+from distract.metrics import figures
 from distract.records import Judgment, Outcome, Response, Rewrite, Row
 
 A, B, TIE = verdict("a"), verdict("b"), verdict("tie")

@@ -15,7 +15,8 @@ from rich.console import Console
 from distract.metrics import figures
 from distract.records import Row
 from distract.report.document import _SHARED, document
-from distract.report.terminal import run_report, show
+from distract.report.tables import show
+from distract.report.terminal import run_report
 from distract.report.text import bar, count, interval, line, p_value, percent, plain
 
 A, B = verdict("a"), verdict("b")
@@ -31,6 +32,7 @@ def printed(rows: list[Row], attacks: list[str], width: int = 80, **changes: obj
         "protocols": {"pairwise": ()},
         "generator": "rules",
         "left_out": {},
+        "self_judging": [],
         **changes,
     }
     console = Console(file=io.StringIO(), width=width, highlight=False, force_terminal=False)

@@ -49,7 +49,9 @@ def test_results_come_in_order_and_repetitions_are_asked_once(tmp_path: Path) ->
     backend, tally = Recording(), Tally()
     with Store(tmp_path / "s", backend.identity) as store:
         plans = (ask("x", f"p{i}") for i in range(5))
-        assert list(execute(plans, backend, store, chunk=2, tally=tally)) == [["x", f"p{i}"] for i in range(5)]
+        assert list(execute(plans, {"judge": (backend, store)}, chunk=2, tally=tally)) == [
+            ["x", f"p{i}"] for i in range(5)
+        ]
     assert sorted(backend.answered) == ["p0", "p1", "p2", "p3", "p4", "x"]
     # "x" comes from the store in the second and third chunk.
     assert (tally.made, tally.stored, tally.tokens_in) == (6, 2, 18)
@@ -65,7 +67,7 @@ def test_plans_of_later_chunks_are_not_started_yet(tmp_path: Path) -> None:
 
     backend = Recording()
     with Store(tmp_path / "s", backend.identity) as store:
-        results = execute((plan(i) for i in range(10)), backend, store, chunk=3)
+        results = execute((plan(i) for i in range(10)), {"judge": (backend, store)}, chunk=3)
         next(results)
         assert started == [0, 1, 2]
 
@@ -77,12 +79,12 @@ def test_a_broken_run_resumes_with_only_the_missing_calls_and_the_same_offers(tm
         return (ask(f"a{i}", f"b{i}") for i in range(4))
 
     with Store(tmp_path / "whole", whole.identity) as store:
-        expected = list(execute(plans(), whole, store, chunk=2))
+        expected = list(execute(plans(), {"judge": (whole, store)}, chunk=2))
     with Store(tmp_path / "s", broken.identity) as store, pytest.raises(BackendError, match="broke"):
-        list(execute(plans(), broken, store, chunk=2))
+        list(execute(plans(), {"judge": (broken, store)}, chunk=2))
     with Store(tmp_path / "s", resumed.identity) as store:
         tally = Tally()
-        assert list(execute(plans(), resumed, store, chunk=2, tally=tally)) == expected
+        assert list(execute(plans(), {"judge": (resumed, store)}, chunk=2, tally=tally)) == expected
     assert broken.answered + resumed.answered == whole.answered
     assert (tally.stored, tally.made) == (4, 4)
     # The backend is offered whole rounds, so that packing does not depend on what is stored.
@@ -93,7 +95,11 @@ def test_progress_is_told_after_every_batch(tmp_path: Path) -> None:
     backend = Recording()
     seen: list[int] = []
     with Store(tmp_path / "s", backend.identity) as store:
-        list(execute([ask("a", "b"), ask("c")], backend, store, progress=lambda tally: seen.append(tally.made)))
+        list(
+            execute(
+                [ask("a", "b"), ask("c")], {"judge": (backend, store)}, progress=lambda tally: seen.append(tally.made)
+            )
+        )
     assert seen == [1, 2, 3]
 
 
@@ -104,13 +110,13 @@ def test_a_backend_that_forgets_a_request_is_an_error(tmp_path: Path) -> None:
 
     backend = Forgetful()
     with Store(tmp_path / "s", backend.identity) as store, pytest.raises(BackendError, match="1 of 1 requests"):
-        list(execute([ask("a")], backend, store))
+        list(execute([ask("a")], {"judge": (backend, store)}))
 
 
 def test_a_script_of_replies_is_followed_and_its_end_is_an_error(tmp_path: Path) -> None:
     backend = Scripted(["one", Reply(text="two")])
     with Store(tmp_path / "s", backend.identity, backend.reads_slots) as store:
-        assert list(execute([ask("a", "b")], backend, store)) == [["one", "two"]]
+        assert list(execute([ask("a", "b")], {"judge": (backend, store)})) == [["one", "two"]]
         assert [r.messages[0].content for r in backend.requests] == ["a", "b"]
         with pytest.raises(BackendError, match="holds 2 replies"):
-            list(execute([ask("c")], backend, store))
+            list(execute([ask("c")], {"judge": (backend, store)}))

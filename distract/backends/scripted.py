@@ -148,7 +148,9 @@ def _random(request: Request) -> Reply:
     outcomes = [name for name, _ in request.slots.outcomes] if request.slots else []
     if not outcomes:
         return Reply(text="", failure="a planted judge needs a request with slots")
-    return _say(request, outcomes[int(share("random", request.key) * len(outcomes))])
+    # What is shown may be in the slots only: a verdict on analyses does not show the responses.
+    shown = [text for response in request.slots.shown for text in response.turns] if request.slots else []
+    return _say(request, outcomes[int(share("random", request.key, *shown) * len(outcomes))])
 
 
 def _say(request: Request, outcome: str) -> Reply:

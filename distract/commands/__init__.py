@@ -98,7 +98,8 @@ def echo_json(document: object) -> None:
 def print_run(loaded: Loaded) -> None:
     """The tables of a run."""
     from distract import metrics
-    from distract.report.terminal import run_report, show
+    from distract.report.tables import show
+    from distract.report.terminal import run_report
 
     p = loaded.parameters
     figures = metrics.figures(loaded.rows, loaded.rewrites, p["protocols"], p["attacks"])

@@ -20,7 +20,8 @@ def gate(run: Path, max_flip_rate: float, confidence: float, certify: bool, as_j
     """Decide whether the flip rates of a finished RUN are below a threshold; fails closed."""
     from distract import metrics, runfolder
     from distract.gate import EXIT, decide
-    from distract.report.terminal import gate_report, show
+    from distract.report.tables import show
+    from distract.report.terminal import gate_report
 
     loaded = runfolder.load(run)
     p = loaded.parameters
@@ -79,7 +80,7 @@ def check(
     """
     from distract import checking, runfolder
     from distract.report import checks
-    from distract.report.terminal import colour, show
+    from distract.report.tables import colour, show
 
     if len(paths) not in ((0,) if labelled else (1, 2)):
         raise click.UsageError("check takes two text files, or one run folder, or --labelled FILE")

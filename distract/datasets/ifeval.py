@@ -1,13 +1,15 @@
 """IFEval's ``input_data.jsonl``: ``{key, prompt, instruction_id_list, kwargs}``, prompts with verifiable constraints.
 
-The responses come from further files and are matched by the whole prompt. A prompt whose requirements can be told
-from its question is split, so that a judge sees the two apart; what cannot be used is left out with the reason. Swap
-convention: none, there are no labels; the good response is one that meets all constraints.
+The responses come from further files and are matched by the whole prompt; ``prompts`` reads the prompts without any. A
+prompt whose requirements can be told from its question is split, so that a judge sees the two apart; what cannot be
+used is left out with the reason. Swap convention: none, there are no labels; the good response is one that meets all
+constraints.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from distract.constraints import ConstraintError, Unavailable, known, parse
 from distract.datasets.answers import Answers, LeftOut
@@ -16,6 +18,21 @@ from distract.datasets.splitting import split
 from distract.records import Case, Constraint, Response
 
 SUMMARY = "JSON Lines of {key, prompt, instruction_id_list, kwargs}, with --responses"
+
+
+@dataclass(frozen=True, slots=True)
+class Prompted:
+    """A prompt without responses.
+
+    Attributes:
+        id: its key, unique in its file.
+        text: the prompt as it stands, requirements included.
+        constraints: the requirements that it holds, at least one.
+    """
+
+    id: str
+    text: str
+    constraints: tuple[Constraint, ...]
 
 
 def recognise(text: str) -> bool:
@@ -34,14 +51,9 @@ def join(text: str, path: str, answers: Sequence[Answers]) -> Iterator[Case | Le
     Raises:
         DataError: naming the line and field.
     """
-    prompts, keys = set[str](), dict[str, int]()
-    for item in lines(text, path):
-        key, prompt = _key(item), item.text("prompt")
-        if key in keys:
-            item.fail(f"{key} was used on line {keys[key]}; keys must be unique", "key")
-        keys[key] = item.line
-        prompts.add(prompt)
-        constraints = _constraints(item)
+    known_prompts = set[str]()
+    for key, prompt, constraints in _entries(text, path):
+        known_prompts.add(prompt)
         found = [Response(a.author, (a.by_prompt[prompt],)) for a in answers if prompt in a.by_prompt]
         if isinstance(constraints, str):
             yield LeftOut(constraints)
@@ -52,8 +64,33 @@ def join(text: str, path: str, answers: Sequence[Answers]) -> Iterator[Case | Le
             yield Case(f"ifeval-{key}", (question,), tuple(found), constraints=constraints, source="ifeval")
     for one in answers:
         for prompt in one.by_prompt:
-            if prompt not in prompts:
+            if prompt not in known_prompts:
                 yield LeftOut("a response matches no prompt", prompt=False)
+
+
+def prompts(text: str, path: str) -> Iterator[Prompted | LeftOut]:
+    """The prompts without responses, and what was left out.
+
+    Args:
+        text: of the file of prompts.
+        path: its name.
+
+    Raises:
+        DataError: naming the line and field.
+    """
+    for key, prompt, constraints in _entries(text, path):
+        yield LeftOut(constraints) if isinstance(constraints, str) else Prompted(key, prompt, constraints)
+
+
+def _entries(text: str, path: str) -> Iterator[tuple[str, str, tuple[Constraint, ...] | str]]:
+    """Key, prompt and constraints of every line, or why the constraints cannot be checked."""
+    keys = dict[str, int]()
+    for item in lines(text, path):
+        key, prompt = _key(item), item.text("prompt")
+        if key in keys:
+            item.fail(f"{key} was used on line {keys[key]}; keys must be unique", "key")
+        keys[key] = item.line
+        yield key, prompt, _constraints(item)
 
 
 def _key(item: Item) -> str:

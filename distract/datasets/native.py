@@ -1,17 +1,19 @@
 """The native format: JSON Lines, one case a line.
 
-``{"id", "prompt", "responses": [{"author", "text", "attack"?, "severity"?}], "preferred"?: author or "tie",
+``{"id", "prompt", "responses": [{"author", "text", "attack"?, "severity"?, "lineage"?}], "preferred"?: author or "tie",
 "criterion"?, "constraints"?: [{"kind", …}], "source"?}``. Prompt and text are a text or a list of turns. A response
-with ``attack`` is a recorded rewrite of the response with the same author and severity. Swap convention: none, a
-label names an author.
+with ``attack`` is a recorded rewrite of the response with the same author and severity; ``lineage`` says how it was
+written. Swap convention: none, a label names an author.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from typing import Any
 
 from distract.constraints import ConstraintError, parse
+from distract.datasets import lineages
 from distract.datasets.fields import Item, lines
 from distract.records import Case, Constraint, Response
 
@@ -38,10 +40,47 @@ def read(text: str, path: str) -> Iterator[Case]:
         yield case
 
 
+def dump(case: Case) -> dict[str, Any]:
+    """A case as the JSON object that ``read`` takes; optional fields that say nothing are left out."""
+    optional = {
+        "preferred": case.preferred,
+        "criterion": case.criterion,
+        "constraints": [{"kind": c.kind, **_jsonable(c)} for c in case.constraints],
+        "source": case.source,
+    }
+    fields = {"id": case.id, "prompt": _turns(case.prompt), "responses": [_dumped(case, r) for r in case.responses]}
+    return fields | {name: value for name, value in optional.items() if value}
+
+
+def line(case: Case) -> str:
+    """A case as one line of a file, without the line's end."""
+    return json.dumps(dump(case), ensure_ascii=False)
+
+
+def _dumped(case: Case, response: Response) -> dict[str, Any]:
+    lineage = case.lineage(response)
+    optional = {
+        "attack": response.attack,
+        "severity": response.severity,
+        "lineage": lineages.dump(lineage) if lineage else None,
+    }
+    fields = {"author": response.author, "text": _turns(response.turns)}
+    return fields | {name: value for name, value in optional.items() if value is not None}
+
+
+def _jsonable(c: Constraint) -> dict[str, Any]:
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in c.arguments}
+
+
+def _turns(turns: tuple[str, ...]) -> str | list[str]:
+    return turns[0] if len(turns) == 1 else list(turns)
+
+
 def _case(item: Item) -> Case:
     item.only("id", "prompt", "responses", "preferred", "criterion", "constraints", "source")
     name, prompt = item.name("id"), item.turns("prompt")
-    responses = tuple(_response(entry, len(prompt)) for entry in item.items("responses"))
+    entries = [(entry, _response(entry, len(prompt))) for entry in item.items("responses")]
+    responses = tuple(response for _, response in entries)
     originals = {(r.author, r.severity) for r in responses if r.attack is None}
     if not originals:
         item.fail("expected at least one response without an attack", "responses")
@@ -57,11 +96,24 @@ def _case(item: Item) -> Case:
         item.fail(f"{preferred!r} is neither 'tie' nor an author ({', '.join(sorted(authors))})", "preferred")
     criterion = item.text("criterion") if item.has("criterion") else None
     constraints = tuple(map(constraint, item.items("constraints"))) if item.has("constraints") else ()
-    return Case(name, prompt, responses, preferred, criterion, constraints, item.optional_name("source"))
+    return Case(
+        name,
+        prompt,
+        responses,
+        preferred,
+        criterion,
+        constraints,
+        item.optional_name("source"),
+        tuple(
+            lineages.read(entry.object(entry.value["lineage"], "lineage"), response)
+            for entry, response in entries
+            if entry.has("lineage")
+        ),
+    )
 
 
 def _response(item: Item, turns: int) -> Response:
-    item.only("author", "text", "attack", "severity")
+    item.only("author", "text", "attack", "severity", "lineage")
     author, text = item.name("author"), item.turns("text", empty=True)
     if author == "tie":
         item.fail("'tie' is what a label says; name the author otherwise", "author")

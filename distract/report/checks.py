@@ -16,7 +16,7 @@ from rich.text import Text
 from distract.checking import ERRORS, Checked, ErrorRate
 from distract.facts import opcodes
 from distract.records import Rewrite
-from distract.report.terminal import grid
+from distract.report.tables import grid
 from distract.report.text import interval, line, percent, plain
 
 _TOKENS = re.compile(r"\s*\w+|\s*[^\w\s]|\s+")

@@ -40,10 +40,11 @@ def document(parameters: Mapping[str, Any], figures: Sequence[Figure], rewrites:
         rewrites: of the run; those that were rejected are counted by attack and reason.
     """
     shared = {name: parameters[name] for name in _SHARED}
-    return {**shared, "rejected": by_reason(rewrites), "results": [_flat(figure) for figure in figures]}
+    return {**shared, "rejected": by_reason(rewrites), "results": [flat(figure) for figure in figures]}
 
 
-def _flat(figure: Figure) -> dict[str, Any]:
+def flat(figure: Figure) -> dict[str, Any]:
+    """One figure as JSON values, rounded."""
     values = {name: round(v, 4) if isinstance(v, float) else v for name, v in asdict(figure).items()}
     if figure.against is None:
         for name in _ONLY_DIFFERENCES:

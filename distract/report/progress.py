@@ -47,15 +47,16 @@ class Progress:
 
     Args:
         total: requests expected.
+        doing: what the requests are for.
     """
 
-    def __init__(self, total: int) -> None:
+    def __init__(self, total: int, doing: str = "judging") -> None:
         self._total = total
         self._begin = self._said = time.monotonic()
         self._bar: rich_progress.Progress | None = None
         if sys.stderr.isatty():
             self._bar = rich_progress.Progress(
-                rich_progress.TextColumn("judging"),
+                rich_progress.TextColumn(doing),
                 rich_progress.BarColumn(),
                 rich_progress.TextColumn("{task.completed}/{task.total} replies, {task.fields[rate]}"),
                 rich_progress.TimeRemainingColumn(),

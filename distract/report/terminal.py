@@ -9,8 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from rich.box import SIMPLE_HEAD
-from rich.console import Console, RenderableType
+from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -18,7 +17,9 @@ from distract.figure import Figure
 from distract.gate import Verdict
 from distract.metrics import headline
 from distract.records import BASELINE, Rewrite, Row
+from distract.report.tables import grid
 from distract.report.text import bar, count, interval, line, p_value, percent, set_aside
+from distract.report.written import rewrite_notes
 
 LONGEST = 40
 """Characters of a row's title that still leave room for the columns."""
@@ -62,6 +63,7 @@ def run_report(
     if left_out := parameters["left_out"]:
         yield Text(f"\n{set_aside('left out before the draw', left_out)}", style="dim")
     yield from (Text(f"\n{note}", style="dim") for note in _notes(figures, rows, rewrites))
+    yield from (Text(f"\n{line(note)}", style="yellow") for note in parameters["self_judging"])
 
 
 def gate_report(verdict: Verdict) -> Iterable[RenderableType]:
@@ -83,27 +85,6 @@ def gate_report(verdict: Verdict) -> Iterable[RenderableType]:
     yield decision + Text(f": {line(verdict.reason)} ({bound})", style="default")
 
 
-def colour() -> bool:
-    """Whether output is in colour."""
-    return Console().color_system is not None
-
-
-class _Console(Console):
-    def on_broken_pipe(self) -> None:
-        """End like any tool whose reader went away; 1 would be read as a gate's verdict."""
-        try:
-            super().on_broken_pipe()
-        except SystemExit:
-            raise SystemExit(141) from None
-
-
-def show(parts: Iterable[RenderableType], console: Console | None = None) -> None:
-    """Print the parts, a blank line between tables and text left to the tables."""
-    console = console or _Console(highlight=False)
-    for part in parts:
-        console.print(part)
-
-
 def _wanted(figures: Sequence[Figure], measure: str) -> list[Figure]:
     return [f for f in figures if f.measure == measure and f.against is None]
 
@@ -120,15 +101,6 @@ def _value_of(figures: Sequence[Figure], measure: str) -> Callable[[Figure], str
 
 def _title(text: str) -> Text:
     return Text(f"\n{text}", style="italic")
-
-
-def grid(first: str, *others: str) -> Table:
-    """An empty table that fits 80 columns: a left-aligned label and right-aligned numbers."""
-    table = Table(box=SIMPLE_HEAD, padding=(0, 1), collapse_padding=True, pad_edge=False, show_edge=False)
-    table.add_column(first, no_wrap=True, min_width=18)
-    for name in others:
-        table.add_column(name, justify="right", no_wrap=True)
-    return table
 
 
 def _table(figures: Sequence[Figure], extra: Mapping[str, Callable[[Figure], str]]) -> Table:
@@ -262,11 +234,7 @@ def _highest(flips: Sequence[Figure]) -> str:
 def _notes(figures: Sequence[Figure], rows: Sequence[Row], rewrites: Sequence[Rewrite]) -> Iterable[str]:
     if excluded := Counter(row.excluded for row in rows if row.excluded):
         yield set_aside("excluded", excluded)
-    reasons = Counter(line(reason.partition(":")[0]) for made in rewrites for reason in made.reasons)
-    if reasons:
-        rejected = sum(not made.accepted for made in rewrites)
-        listed = "; ".join(f"{reason} ({n})" for reason, n in reasons.most_common())
-        yield f"rejected: {rejected} of {count(len(rewrites), 'rewrite')}: {listed}"
+    yield from rewrite_notes(rewrites)
     failures = Counter(j.failure for row in rows for j in row.judgments if j.failure)
     if failures:
         yield "invalid: " + "; ".join(f"{line(reason)} ({n})" for reason, n in failures.most_common(5))

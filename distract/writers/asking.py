@@ -64,8 +64,8 @@ class Asking:
             sample: tells texts for the same prompt apart.
             like: a text of about the wanted length, so that an endless answer ends soon; None only has the limit.
         """
-        # Bytes bound tokens in every script; four times an English text leaves room for the most prolix rewrite.
-        room = self.max_tokens if like is None else min(self.max_tokens, SPARE + len(like.encode()))
+        # Bytes bound tokens in every script; this is three times an English text, and the most prolix rewrite fits.
+        room = self.max_tokens if like is None else min(self.max_tokens, SPARE + 3 * len(like.encode()) // 4)
         sampled = self.temperature > 0
         return Request(
             messages,

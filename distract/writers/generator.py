@@ -49,7 +49,8 @@ def _draft(
     turns, wrong = [], dict[str, None]()
     for index, turn in enumerate(original.turns):
         reply = replies.get((sample, index))
-        turns.append(turn if reply is None else reply.text.strip())
+        # Half of a surrogate pair fits into no file.
+        turns.append(turn if reply is None else reply.text.strip().encode(errors="replace").decode())
         wrong.update(dict.fromkeys(flaws(reply)) if reply else {})
     return Draft(rewritten(original, attack, tuple(turns)), name, tuple(wrong))
 

@@ -1,0 +1,186 @@
+"""Commands that write data with a generator model: rewrite, make-pairs, make-tweakset."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from distract.commands import (
+    EPILOG,
+    asking_options,
+    data_options,
+    draw_options,
+    echo_json,
+    json_option,
+    model_options,
+    options,
+    safe,
+    stop,
+    store_option,
+)
+from distract.errors import UsageError
+
+if TYPE_CHECKING:
+    from distract.making.job import Job
+    from distract.writers.asking import Asking
+
+out_option = click.option(
+    "--out", type=click.Path(path_type=Path, dir_okay=False), required=True, help="JSON Lines file to write."
+)
+making_options = options(
+    click.option("--generator", required=True, help="Model that writes, named like a judge."),
+    asking_options,
+    draw_options,
+    out_option,
+    store_option,
+    model_options,
+    json_option,
+)
+
+
+@click.command(epilog=EPILOG)
+@data_options
+@click.option("--attack", "attacks", multiple=True, help="Attack, severity or both (severity-2+ATTACK); repeatable.")
+@click.option("--measure", "measures", multiple=True, help="Measures that the rewrites are for. Default: all that fit.")
+@click.option("--generator", default="rules", show_default=True, help="Who rewrites: rules, or a model.")
+@asking_options
+@click.option("--verifier", help="Model, named like a judge, that is asked whether a rewrite says the same.")
+@draw_options
+@out_option
+@store_option
+@model_options
+@json_option
+def rewrite(
+    data: str,
+    responses: tuple[str, ...],
+    attacks: tuple[str, ...],
+    measures: tuple[str, ...],
+    generator: str,
+    verifier: str | None,
+    limit: int,
+    seed: int,
+    out: Path,
+    store: Path | None,
+    as_json: bool,
+    **more: Any,
+) -> None:
+    """Write rewrites and record them with the data, so that judges can be attacked with the same ones.
+
+    `distract attack --data FILE --generator recorded` then uses them. A rejected rewrite is recorded with its reasons.
+    """
+    from distract import recording, session
+    from distract.backends.catalogue import Options, open_models
+    from distract.report.progress import Progress
+    from distract.report.tables import show
+    from distract.report.written import recording_report
+    from distract.run import Tally
+    from distract.store import DEFAULT
+    from distract.writers import WRITERS
+
+    if generator == "recorded":
+        raise UsageError("rewrite writes new rewrites; name rules or a model with --generator")
+    asking, loading = _split(more)
+    models = open_models({"generator": generator, "verifier": verifier}, Options(**loading), WRITERS)
+    selected = session.select(
+        data=data,
+        responses=responses,
+        attacks=attacks,
+        measures=measures,
+        generator=generator,
+        asking=asking,
+        verifier=verifier,
+        models=models,
+        limit=limit or None,
+        seed=seed,
+    )
+    expected = recording.count(selected) * (asking.best_of if "generator" in models else 0)
+    click.echo(f"data {safe(selected.data.name)}, {len(selected.cases)} cases; rewrites: {safe(generator)}", err=True)
+    tally = Tally()
+    with session.stores(models, store or DEFAULT) as opened, Progress(expected, "writing") as progress:
+        recorded = recording.run(selected, opened, tally, progress.update)
+    recording.save(recorded.cases, out)
+    click.echo(f"replies: {tally.stored} were stored, {tally.made} made", err=True)
+    document = recording.document(selected, recorded)
+    echo_json(document) if as_json else show(recording_report(document, recorded.rewrites))
+    if not any(made.accepted for made in recorded.rewrites):
+        stop("no rewrite was accepted: judges cannot be attacked with this file (see the reasons above)", 3)
+
+
+@click.command("make-pairs", epilog=EPILOG)
+@data_options
+@click.option("--verifier", help="Model that is asked whether each answer says what the reference says.")
+@making_options
+def make_pairs(
+    data: str,
+    responses: tuple[str, ...],
+    verifier: str | None,
+    generator: str,
+    limit: int,
+    seed: int,
+    **more: Any,
+) -> None:
+    """Make a better and a worse answer from each reference: the good response of a case (after CALM).
+
+    Both are to be correct and complete and about equally long; the worse one lacks coherence and clarity.
+    """
+    from distract.making import job
+
+    asking, _ = _split(more)
+    found = job.pair_job(data, responses, generator, asking, verifier, limit or None, seed)
+    _make(found, {"generator": generator, "verifier": verifier}, **more)
+
+
+@click.command("make-tweakset", epilog=EPILOG)
+@click.option("--data", required=True, help="Prompts with format requirements, as ifeval:PATH.")
+@making_options
+def make_tweakset(data: str, generator: str, limit: int, seed: int, **more: Any) -> None:
+    """Make cases with format constraints from IFEval's prompts: a compliant response and worse ones.
+
+    Question and format are split, three easy requirements that go together are kept or added, a compliant response is
+    written and checked, and versions that break one, two and three requirements are made of it by rule.
+    """
+    from distract.making import job
+
+    asking, _ = _split(more)
+    found = job.tweakset_job(data, generator, asking, limit or None, seed)
+    _make(found, {"generator": generator}, **more)
+
+
+def _make(job: Job, names: Mapping[Any, str | None], out: Path, store: Path | None, as_json: bool, **more: Any) -> None:
+    from distract import session
+    from distract.backends.catalogue import Options, open_models
+    from distract.making.job import run
+    from distract.recording import save
+    from distract.report.progress import Progress
+    from distract.report.tables import show
+    from distract.report.written import making_report
+    from distract.run import Tally
+    from distract.store import DEFAULT
+
+    _, loading = _split(more)
+    models = open_models(names, Options(**loading))
+    click.echo(f"data {safe(job.name)}, {len(job.plans)} prompts; generator {safe(job.generator)}", err=True)
+    tally = Tally()
+    with session.stores(models, store or DEFAULT) as opened, Progress(len(job.plans), "writing") as progress:
+        cases, found = run(job, opened, tally, progress.update)
+    click.echo(f"replies: {tally.stored} were stored, {tally.made} made", err=True)
+    if cases:
+        save(cases, out)
+    echo_json(found) if as_json else show(making_report(found))
+    if not cases:
+        stop("nothing was made, and no file was written (see the reasons above)", 3)
+
+
+def _split(more: Mapping[str, Any]) -> tuple[Asking, dict[str, Any]]:
+    """How the generator is asked, and how local models are loaded."""
+    from dataclasses import fields
+
+    from distract.writers.asking import Asking
+
+    names = [field.name for field in fields(Asking)]
+    others = ("out", "store", "as_json")
+    loading = {name: value for name, value in more.items() if name not in (*names, *others)}
+    return Asking(**{name: more[name] for name in names}), loading

@@ -1,0 +1,218 @@
+"""Which format requirements go with a question: easy ones, that do not contradict each other.
+
+Easy is what a program can verify, a generator can follow and a small edit can break. Two requirements conflict where
+no answer, or only a contrived one, meets both. It asks no model and does not know whether an answer meets anything.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from distract.constraints import check, parse
+from distract.records import Constraint
+
+_ANY: tuple[str, int, int] = ("", 0, 0)
+EASY: Mapping[str, tuple[str, int, int]] = {
+    "change_case:capital_word_frequency": ("capital_frequency", 3, 10),
+    "change_case:english_capital": _ANY,
+    "change_case:english_lowercase": _ANY,
+    "detectable_content:number_placeholders": ("num_placeholders", 1, 4),
+    "detectable_content:postscript": _ANY,
+    "detectable_format:multiple_sections": ("num_sections", 2, 5),
+    "detectable_format:number_bullet_lists": ("num_bullets", 1, 8),
+    "detectable_format:number_highlighted_sections": ("num_highlights", 1, 4),
+    "detectable_format:title": _ANY,
+    "keywords:existence": ("keywords", 1, 4),
+    "keywords:forbidden_words": ("forbidden_words", 1, 6),
+    "keywords:frequency": ("frequency", 1, 5),
+    "length_constraints:number_paragraphs": ("num_paragraphs", 1, 4),
+    "length_constraints:number_sentences": ("num_sentences", 3, 12),
+    "length_constraints:number_words": ("num_words", 20, 300),
+    "punctuation:no_comma": _ANY,
+    "startend:end_checker": _ANY,
+    "startend:quotation": _ANY,
+}
+"""Easy kinds, each with the argument that must lie in a range (a list: its length) for it to be easy."""
+
+_LOWER, _UPPER = "change_case:english_lowercase", "change_case:english_capital"
+_END, _POSTSCRIPT, _QUOTED = "startend:end_checker", "detectable_content:postscript", "startend:quotation"
+_BULLETS, _SECTIONS = "detectable_format:number_bullet_lists", "detectable_format:multiple_sections"
+_PARAGRAPHS, _NTH = "length_constraints:number_paragraphs", "length_constraints:nth_paragraph_first_word"
+
+_ALONE = frozenset(
+    (
+        "combination:repeat_prompt",
+        "combination:two_responses",
+        "detectable_format:constrained_response",
+        "detectable_format:json_format",
+        "language:response_language",
+    )
+)
+"""Kinds that say what the whole answer is, and leave no room for another."""
+
+_GROUPS = (
+    {_LOWER, _UPPER, "change_case:capital_word_frequency"},
+    {_BULLETS, _PARAGRAPHS, _NTH},
+    {_SECTIONS, _PARAGRAPHS, _NTH},
+    {_END, _POSTSCRIPT, _QUOTED},  # each of them claims the end of the answer
+    {_QUOTED, "detectable_format:title"},
+    {_QUOTED, _BULLETS},  # the opening mark hides the first bullet
+)
+"""Kinds of which an answer can have one."""
+
+_SAYS: Mapping[str, str] = {
+    "keywords:existence": "keywords",
+    "keywords:frequency": "keyword",
+    _END: "end_phrase",
+    _POSTSCRIPT: "postscript_marker",
+    _SECTIONS: "section_spliter",
+    _NTH: "first_word",
+}
+"""Kinds that demand words of their own, and the argument that holds them."""
+
+_EXACT = frozenset((_END, _POSTSCRIPT, _SECTIONS))
+"""Kinds whose words are to stand as they are written, letter case included."""
+
+_LEAST_WORDS: Mapping[str, int] = {
+    "length_constraints:number_sentences": 4,
+    "detectable_content:number_placeholders": 3,
+    "detectable_format:number_highlighted_sections": 3,
+    "length_constraints:number_words": 1,
+    _BULLETS: 8,
+    _PARAGRAPHS: 12,
+    _SECTIONS: 15,
+    _NTH: 12,
+}
+"""Words that each counted thing takes in an answer that says something."""
+
+SENTENCE = 30
+"""Words of a sentence that is still easy to read."""
+
+_CASE = r"\b(?:lower|upper|capital|all caps|case)"
+_SHORT = r"\b(?:haiku|limerick|tweet|riddle|joke|slogan|sentence|title|headline|name|question)s?\b"
+MENU: tuple[tuple[Constraint, str], ...] = tuple(
+    (parse(raw), unfit)
+    for raw, unfit in (
+        ({"kind": "punctuation:no_comma"}, r"\bcommas?\b|\bcsv\b"),
+        ({"kind": _LOWER}, _CASE),
+        ({"kind": _UPPER}, _CASE),
+        (
+            {"kind": "change_case:capital_word_frequency", "capital_relation": "at least", "capital_frequency": 3},
+            _CASE,
+        ),
+        ({"kind": "detectable_format:title"}, r"\btitles?\b|\bheadlines?\b"),
+        (
+            {"kind": "detectable_format:number_highlighted_sections", "num_highlights": 2},
+            r"\bhighlight|\bitalic|\bbold\b",
+        ),
+        (
+            {"kind": _BULLETS, "num_bullets": 3},
+            rf"\bbullet|\blists?\b|\b(?:poem|song|rap|lyrics|story|letter|table|essay)s?\b|{_SHORT}",
+        ),
+        ({"kind": _PARAGRAPHS, "num_paragraphs": 2}, rf"\bparagraph|\bbullet|\b(?:list|table)s?\b|{_SHORT}"),
+        ({"kind": _QUOTED}, r"\bquot"),
+        ({"kind": _END, "end_phrase": "Is there anything else I can help with?"}, r"\bend(?:s|ing)?\b"),
+        ({"kind": _POSTSCRIPT, "postscript_marker": "P.S."}, r"\bpostscript|\bP\.\s?S"),
+    )
+)
+"""What is added to the requirements that a prompt has, each with the words of a question that it does not go with."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """Requirements for a question: those kept of its own, those added, and all of them in the order to show."""
+
+    kept: tuple[Constraint, ...]
+    added: tuple[Constraint, ...]
+    ordered: tuple[Constraint, ...]
+
+
+def easy(c: Constraint) -> bool:
+    """Whether a requirement is verifiable, followed without effort and broken by a small edit."""
+    if c.kind not in EASY:
+        return False
+    name, low, high = EASY[c.kind]
+    value = c[name] if name else 0
+    return low <= (len(value) if isinstance(value, tuple) else value) <= high
+
+
+def conflict(a: Constraint, b: Constraint) -> bool:
+    """Whether no answer, or only a contrived one, can meet both; the order does not matter."""
+    kinds = {a.kind, b.kind}
+    # Of one kind even two that agree are one requirement said twice.
+    if a.kind == b.kind or kinds & _ALONE or any(kinds <= group for group in _GROUPS):
+        return True
+    return _against(a, b) or _against(b, a)
+
+
+def choose(question: str, own: Sequence[Constraint], wanted: int, draw: random.Random) -> Chosen | None:
+    """Easy requirements for a question that go together (Distracted evaluation, IFEval-TweakSet).
+
+    Args:
+        question: the prompt without its requirements.
+        own: the prompt's requirements; of two that conflict the first is kept.
+        wanted: how many, from 1.
+        draw: chooses what is added, and the order.
+
+    Returns:
+        So many of them, or None where the menu has no more that fit.
+    """
+    kept: list[Constraint] = []
+    for c in own:
+        if easy(c) and len(kept) < wanted and not any(conflict(c, other) for other in kept):
+            kept.append(c)
+    added: list[Constraint] = []
+    for c, unfit in draw.sample(MENU, len(MENU)):
+        taken = [*kept, *added]
+        if len(taken) < wanted and not re.search(unfit, question, re.I) and not any(conflict(c, t) for t in taken):
+            added.append(c)
+    found = [*kept, *added]
+    ordered = tuple(draw.sample(found, len(found)))
+    return Chosen(tuple(kept), tuple(added), ordered) if len(found) == wanted else None
+
+
+def _against(a: Constraint, b: Constraint) -> bool:
+    """Whether what a demands is more than b allows."""
+    said = _said(a)
+    if said and _limits(b) and not check(b, said):
+        return True
+    if a.kind in _EXACT and (
+        (b.kind == _LOWER and said != said.lower()) or (b.kind == _UPPER and said != said.upper())
+    ):
+        return True
+    most = _most(b)
+    return most is not None and _least(a) > most
+
+
+def _said(c: Constraint) -> str:
+    """The words that an answer has to hold."""
+    name = _SAYS.get(c.kind)
+    if name is None or (c.kind == "keywords:frequency" and c["relation"] != "at least"):
+        return ""
+    words = c[name] if isinstance(c[name], tuple) else (c[name],)
+    return " ".join(words * (c["frequency"] if c.kind == "keywords:frequency" else 1))
+
+
+def _limits(c: Constraint) -> bool:
+    """Whether a text that does not follow it cannot be part of one that does."""
+    return c.kind in ("keywords:forbidden_words", "punctuation:no_comma") or "less than" in dict(c.arguments).values()
+
+
+def _least(c: Constraint) -> int:
+    """Words that an answer which follows it has at least."""
+    counts = [value for name, value in c.arguments if name.startswith("num_") and isinstance(value, int)]
+    if "less than" in dict(c.arguments).values() or c.kind not in _LEAST_WORDS:
+        return 0
+    return max(counts) * _LEAST_WORDS[c.kind]
+
+
+def _most(c: Constraint) -> int | None:
+    """Words that an answer which follows it has at most; None sets no limit."""
+    if c.kind == "length_constraints:number_words" and c["relation"] == "less than":
+        return int(c["num_words"]) - 1
+    if c.kind == "length_constraints:number_sentences" and c["relation"] == "less than":
+        return (int(c["num_sentences"]) - 1) * SENTENCE
+    return None

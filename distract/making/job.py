@@ -1,0 +1,115 @@
+"""Run a maker over data: draw, ask, keep what was made with how it was written.
+
+It knows no prompt and prints nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from distract import datasets
+from distract.audit import good_response
+from distract.errors import UsageError
+from distract.making import pairs, tweakset
+from distract.making.made import Made, known_author, yields
+from distract.plan import Plan
+from distract.records import Case, Lineage, Role
+from distract.run import Model, Tally, execute
+from distract.scope import sampled
+from distract.writers import verifier as verifying
+from distract.writers.asking import Asking
+
+
+@dataclass(frozen=True)
+class Job:
+    """What is to be made.
+
+    Attributes:
+        name: of the data.
+        size: prompts in the data.
+        plans: one for each drawn prompt.
+        left_out: how many prompts are of no use, by reason.
+        prompt: SHA-256 (hex) of the prompt file.
+    """
+
+    name: str
+    size: int
+    plans: Sequence[Plan[Made]]
+    left_out: Mapping[str, int]
+    generator: str
+    prompt: str
+    asking: Asking
+    seed: int
+
+
+def pair_job(
+    data: str,
+    responses: Sequence[str],
+    generator: str,
+    asking: Asking,
+    verifier: str | None,
+    limit: int | None,
+    seed: int,
+) -> Job:
+    """A better and a worse answer for each drawn case that has a reference: a response known to be good.
+
+    Raises:
+        UsageError: the data are wrong or no case has a reference.
+    """
+    loaded = datasets.load(data, responses)
+    fitting = [case for case in loaded.cases if good_response(case) is not None and len(case.prompt) == 1]
+    if not fitting:
+        raise UsageError(f"{data}: no case of one turn has a reference (a label, or a single response)")
+    without = {"no response is known to be good": sum(good_response(case) is None for case in loaded.cases)}
+    turns = {"more than one turn": len(loaded.cases) - len(fitting) - without["no response is known to be good"]}
+    left_out = {reason: n for reason, n in {**loaded.left_out, **without, **turns}.items() if n}
+    verify = verifying.verifier(verifier) if verifier else None
+    plans = [pairs.make_pair(case, asking, generator, seed, verify) for case in sampled(fitting, limit, seed)]
+    return Job(loaded.name, loaded.size, plans, left_out, generator, pairs.prompt_file().checksum, asking, seed)
+
+
+def tweakset_job(data: str, generator: str, asking: Asking, limit: int | None, seed: int) -> Job:
+    """A question with three format constraints, a response that meets them, and worse ones, for each drawn prompt.
+
+    Raises:
+        UsageError: the data are wrong, or the generator's name cannot be an author.
+    """
+    known_author(generator, ())
+    loaded = datasets.load_prompts(data)
+    drawn = sampled(loaded.prompts, limit, seed)
+    plans = [tweakset.make_tweak(prompt, asking, generator, seed) for prompt in drawn]
+    checksum = tweakset.prompt_file().checksum
+    return Job(loaded.name, loaded.size, plans, dict(loaded.left_out), generator, checksum, asking, seed)
+
+
+def run(
+    job: Job, models: Mapping[Role, Model], tally: Tally, progress: Callable[[Tally], None] | None = None
+) -> tuple[list[Case], dict[str, Any]]:
+    """Make everything.
+
+    Returns:
+        The cases, each response with its lineage, and the yield as JSON values.
+
+    Raises:
+        BackendError: a model failed; the same command resumes.
+    """
+    identity = tuple(sorted(models["generator"][0].identity.items()))
+    parameters = (*sorted(job.asking.parameters.items()), ("seed", job.seed))
+    cases, made = [], list(execute(job.plans, models, tally=tally, progress=progress))
+    for one in made:
+        if one.case is not None:
+            by_model = Lineage(one.case.responses[0], job.generator, identity, job.prompt, parameters, (), one.evidence)
+            cases.append(_with_lineages(one.case, by_model))
+    found = {"data": job.name, "generator": job.generator, "seed": job.seed, "left_out": dict(job.left_out)}
+    return cases, {**found, **yields(made)}
+
+
+def _with_lineages(case: Case, by_model: Lineage) -> Case:
+    """The case with how each response was written: severities by rule, the rest by the model."""
+    lineages = [
+        replace(by_model, response=response) if response.severity is None else Lineage(response, "rules")
+        for response in case.responses
+    ]
+    return replace(case, lineages=tuple(lineages))

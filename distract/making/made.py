@@ -1,0 +1,131 @@
+"""What the makers share: asking until an answer can be used, what came of it, and how much that yields.
+
+It knows no prompt, and not what is wrong with an answer: the makers say so.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from distract.errors import UsageError
+from distract.plan import Plan
+from distract.records import Case, Evidence, Message
+from distract.writers.asking import Asking, flaws
+
+V = TypeVar("V")
+BROKEN = "constraint broken"
+"""The slug whose detail, the kind of the constraint, is counted by itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """What came of one prompt.
+
+    Attributes:
+        case: None where none could be made.
+        reasons: why there is no case; of a case, what is lacking in it. Each is a stable slug, and mostly a colon and
+            what it is about.
+        evidence: ``attempts`` (requests to the generator, none where it was not asked) and what was measured.
+    """
+
+    case: Case | None
+    reasons: tuple[str, ...] = ()
+    evidence: Evidence = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Asked(Generic[V]):
+    """What a generator gave in the end: a value, or the reasons why the last attempt was rejected."""
+
+    value: V | None
+    reasons: tuple[str, ...]
+    attempts: int
+
+
+def ask(
+    fill: Callable[[tuple[str, ...]], tuple[Message, ...]],
+    read: Callable[[str], Plan[tuple[V, tuple[str, ...]]]],
+    asking: Asking,
+    seed: int,
+    like: str | None = None,
+) -> Plan[Asked[V]]:
+    """Ask for a text until one can be used.
+
+    Args:
+        fill: the reasons why the attempt before was rejected (none at first) to the prompt.
+        read: a text, without white space around it, to its value and the reasons to reject it.
+        asking: its ``retries`` bound the attempts; ``best_of`` is ignored.
+        seed: of the run.
+        like: a text of about the wanted length; None only has the limit of ``asking``.
+    """
+    reasons: tuple[str, ...] = ()
+    for attempt in range(asking.retries + 1):
+        (reply,) = yield [asking.request(fill(reasons), seed=seed, sample=attempt, like=like)]
+        reasons = flaws(reply) or _unwritable(reply.text)
+        if not reasons:
+            value, reasons = yield from read(reply.text.strip())
+            if not reasons:
+                return Asked(value, (), attempt + 1)
+    return Asked(None, reasons, asking.retries + 1)
+
+
+def _unwritable(text: str) -> tuple[str, ...]:
+    """A server may send half of a surrogate pair, which no file can hold."""
+    return ("not valid Unicode",) if any("\ud800" <= c <= "\udfff" for c in text) else ()
+
+
+def feedback(reasons: Sequence[str], meaning: Mapping[str, str] | None = None) -> str:
+    """What a prompt says of the attempt before: nothing of none.
+
+    Args:
+        reasons: why it was rejected.
+        meaning: some reasons in plainer words.
+    """
+    if not reasons:
+        return ""
+    plain = meaning or {}
+    listed = "\n".join(f"- {reason} ({plain[reason]})" if reason in plain else f"- {reason}" for reason in reasons)
+    return f"\n\nAn earlier attempt was rejected for these reasons:\n{listed}\n\nAvoid them."
+
+
+def yields(mades: Sequence[Made]) -> dict[str, Any]:
+    """How much came of it, as JSON values with sorted keys.
+
+    Returns:
+        ``asked`` and ``made`` (numbers of prompts), ``mean_attempts`` (over the prompts for which the generator was
+        asked; None where it never was), ``reasons`` (number of prompts by slug; broken constraints by kind) and
+        ``severities`` (number of texts by severity, none for pairs).
+    """
+    cases = [made.case for made in mades if made.case is not None]
+    attempts = [dict(made.evidence)["attempts"] for made in mades if "attempts" in dict(made.evidence)]
+    reasons = Counter(slug for made in mades for slug in dict.fromkeys(map(_slug, made.reasons)))
+    severities = Counter(str(r.severity) for case in cases for r in case.responses if r.severity is not None)
+    return {
+        "asked": len(mades),
+        "made": len(cases),
+        "mean_attempts": round(sum(map(float, attempts)) / len(attempts), 4) if attempts else None,
+        "reasons": dict(sorted(reasons.items())),
+        "severities": dict(sorted(severities.items())),
+    }
+
+
+def _slug(reason: str) -> str:
+    slug = reason.split(":")[0]
+    return reason if slug == BROKEN else slug
+
+
+def known_author(author: str, taken: Sequence[str]) -> str:
+    """A generator's name, if it can stand as the author of a response in a file.
+
+    Raises:
+        UsageError: it cannot, which is better said before anything is asked.
+    """
+    parts = author.replace("\\", "/").split("/")
+    if not author.strip() or not author.isprintable() or len(author) > 200 or not parts[0] or ".." in parts:
+        raise UsageError(f"author {author!r}: expected a plain name of at most 200 characters, and no path")
+    if author in ("tie", *taken):
+        raise UsageError(f"author {author!r}: means something else in a case; name the generator otherwise")
+    return author

@@ -1,0 +1,148 @@
+"""A better and a worse answer to the same prompt from a reference answer (CALM).
+
+Both are correct and complete and of about equal length; the worse one lacks user satisfaction, coherence and clarity.
+Rules check what they can: the form, the lengths, and that no fact of the reference is lost. They do not know whether
+the worse answer is worse, nor whether both are right; a verifier, where there is one, is asked the latter.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from distract.audit import good_response
+from distract.facts import normal
+from distract.fidelity import inspect
+from distract.making.made import Made, ask, feedback
+from distract.plan import Plan, gather
+from distract.prompts import Prompt, load
+from distract.records import Case, Evidence, Message, Response
+from distract.writers import Verifier
+from distract.writers.asking import Asking
+
+AUTHORS = ("better", "worse")
+SOURCE = "make-pairs"
+MOST_TIMES = 2.0
+"""How many times as many words one answer may have as the other."""
+
+SLACK = 10
+"""A difference of this many words is none: two short answers may well have three and seven."""
+
+LEAST_ROOM = 400
+"""Bytes that the room for both answers is reckoned from at least: a reference of one word says little about them."""
+
+_SEPARATOR = re.compile(r"(?m)^[ \t]*\|\|\|[ \t\r]*$")
+_LABEL = re.compile(
+    r"\A\W*(?:the )?(?:(?:better|worse|good|bad|first|second) (?:answer|response|version|text)"
+    r"|(?:answer|response|version|text) (?:1|2|one|two|a|b)|better|worse)[^\w\n]*(?::|\n|\Z)",
+    re.IGNORECASE,
+)
+_KEPT = ("script changed", "refusal", "comment about the task")
+"""What fidelity says of a rewrite that matters here too, apart from facts that are lost."""
+
+Pair = tuple[str, str]
+Read = tuple[tuple[Pair, Evidence], tuple[str, ...]]
+
+
+def prompt_file() -> Prompt:
+    """The prompt file that is used."""
+    return load("distract.making", "pair")
+
+
+def make_pair(case: Case, asking: Asking, author: str, seed: int, verifier: Verifier | None = None) -> Plan[Made]:
+    """Make a case of a better and a worse answer from a case's good response (CALM, answers from a reference).
+
+    Args:
+        case: with one turn, and a good response, which is the reference.
+        asking: of the generator; a rejected attempt is repeated with the reasons up to ``retries`` times.
+        author: name of the generator, for the evidence.
+        seed: of the run.
+        verifier: is asked whether each answer still says what the reference says; None asks nobody.
+
+    Returns:
+        A case with the same id and prompt and the authors ``better`` (which is preferred) and ``worse``, or the reasons
+        why there is none. Constraints are dropped: a judge would be asked about the format alone, and the two
+        differ in something else. Evidence: attempts, words of each, and what the verifier measured.
+    """
+    reference = good_response(case)
+    if len(case.prompt) > 1:
+        return Made(None, ("more than one turn",))
+    if reference is None or not reference.text.strip():
+        return Made(None, ("no reference: no response is labelled better or known to meet the constraints",))
+    known: Response = reference
+
+    def fill(reasons: tuple[str, ...]) -> tuple[Message, ...]:
+        slots = {"question": case.prompt[0], "reference": known.text, "feedback": feedback(reasons)}
+        return prompt_file().fill(slots)
+
+    def read(text: str) -> Plan[Read]:
+        return _read(case, known, text, verifier)
+
+    asked = yield from ask(fill, read, asking, seed, like=(known.text * 2).ljust(LEAST_ROOM))
+    evidence: Evidence = (
+        ("attempts", asked.attempts),
+        ("generator", author),
+        ("words_reference", _words(known.text)),
+    )
+    if asked.value is None:
+        return Made(None, asked.reasons, evidence)
+    texts, measured = asked.value
+    made = tuple(Response(name, (text,)) for name, text in zip(AUTHORS, texts, strict=True))
+    pair = Case(
+        case.id,
+        case.prompt,
+        made,
+        preferred=AUTHORS[0],
+        criterion=case.criterion,
+        source=SOURCE,
+    )
+    return Made(pair, (), (*evidence, *measured))
+
+
+def _read(case: Case, reference: Response, text: str, verifier: Verifier | None) -> Plan[Read]:
+    parts = [part.strip() for part in _SEPARATOR.split(text)]
+    if len(parts) != 2:
+        return (("", ""), ()), (f"separator: found {len(parts) - 1}, expected 1",)
+    pair = parts[0], parts[1]
+    if empty := [reason for reason, part in zip(_placed("empty"), parts, strict=True) if not part]:
+        return (pair, ()), tuple(empty)
+    counts = [_words(part) for part in parts]
+    evidence: Evidence = tuple((f"words_{name}", count) for name, count in zip(AUTHORS, counts, strict=True))
+    reasons = list(_wrong(case, reference, pair))
+    if verifier is not None and not reasons:
+        answers = [Response(name, (part,)) for name, part in zip(AUTHORS, parts, strict=True)]
+        verdicts = yield from gather([verifier.verify(case, reference, answer) for answer in answers])
+        for index, (found, measured) in enumerate(verdicts):
+            reasons += [_placed(reason)[index] for reason in found]
+            evidence += tuple((f"{AUTHORS[index]}_{name}", value) for name, value in measured)
+    return (pair, evidence), tuple(reasons)
+
+
+def _wrong(case: Case, reference: Response, pair: Pair) -> Iterator[str]:
+    if normal(pair[0]) == normal(pair[1]):
+        yield "same text"
+    shorter, longer = sorted(map(_words, pair))
+    if longer - shorter > SLACK and longer > MOST_TIMES * shorter:
+        times = _words(pair[1]) / max(_words(pair[0]), 1)
+        yield f"length: the second answer is {times:.2g} times as long as the first"
+    for index, answer in enumerate(pair):
+        if normal(answer) == normal(reference.text):
+            yield _placed("copies the reference")[index]
+        if _LABEL.match(answer) and not _LABEL.match(reference.text):
+            # It would tell a judge which one is which.
+            yield _placed("comment about the task: names the answer")[index]
+        for reason in inspect(case.prompt, reference.turns, (answer,))[0]:
+            slug = reason.split(":")[0]
+            if slug in _KEPT or slug.endswith(" lost"):
+                yield _placed(reason)[index]
+
+
+def _placed(reason: str) -> Pair:
+    """A reason about the first answer, and about the second."""
+    if ":" in reason:
+        return f"{reason} (first answer)", f"{reason} (second answer)"
+    return f"{reason}: first answer", f"{reason}: second answer"
+
+
+def _words(text: str) -> int:
+    return len(text.split())

@@ -1,0 +1,139 @@
+"""A question with format constraints apart, an answer that meets them, and answers that break one, two and three.
+
+After IFEval-TweakSet (Distracted evaluation 3.1 and 3.2): three easy, non-conflicting format instructions in random
+order, compliance checked by string rules, severity s breaks s of them. The compliant answer comes from a generator
+model, the worse ones from it by rule. It does not know whether an answer is any good, only what format it has.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from dataclasses import replace
+
+from distract import registry
+from distract.constraints import check, describe
+from distract.datasets.ifeval import Prompted
+from distract.datasets.splitting import split
+from distract.errors import UsageError
+from distract.fidelity import inspect
+from distract.making.formats import choose
+from distract.making.made import BROKEN, Made, ask, feedback, known_author
+from distract.plan import Attack, Plan
+from distract.prompts import Prompt, load
+from distract.records import Case, Evidence, Message, Response
+from distract.writers import theirs
+from distract.writers.asking import Asking
+
+SOURCE = "make-tweakset"
+SEVERITIES = (1, 2, 3)
+_NO_ANSWER = ("refusal", "comment about the task")
+
+
+def prompt_file() -> Prompt:
+    """The prompt file that is used."""
+    return load("distract.making", "compliant")
+
+
+def make_tweak(prompt: Prompted, asking: Asking, author: str, seed: int, wanted: int = 3) -> Plan[Made]:
+    """Make a case with format constraints from a prompt that holds some (Distracted evaluation 3.1 and 3.2).
+
+    Args:
+        prompt: a prompt with its constraints.
+        asking: of the generator; a rejected attempt is repeated with the reasons up to ``retries`` times.
+        author: name of the generator, who is the author of the compliant answer.
+        seed: of the run; chooses the constraints that are added, their order, and what is broken.
+        wanted: number of constraints, from 1.
+
+    Returns:
+        A case ``tweak-<key>`` with the question alone as its prompt, the answer that meets all constraints (preferred)
+        and, by the authors ``low-1`` to ``low-3``, those that break exactly so many; or the reasons why there is none.
+        A severity that could not be made is left out, with its reason; severity 1 cannot be. Evidence: attempts, kinds
+        kept and added, words of the answer, and the kinds that each severity breaks.
+
+    Raises:
+        UsageError: ``wanted`` is below 1, or the author's name cannot stand in a file.
+        PluginError: a severity attack failed.
+    """
+    if wanted < 1:
+        raise UsageError(f"wanted {wanted}: expected a number of constraints from 1")
+    known_author(author, [_low(severity) for severity in SEVERITIES])
+    question = split(prompt.text, prompt.constraints)
+    if question is None:
+        return Made(None, ("question and format cannot be told apart",))
+    chosen = choose(question, prompt.constraints, wanted, random.Random(_number(seed, prompt.id)))
+    if chosen is None:
+        return Made(None, (f"no {wanted} easy constraints go together",))
+    constraints, asked_of = chosen.ordered, question
+    broken = {f"{BROKEN}: {c.kind}": describe(c) for c in constraints}
+    requirements = "\n".join(f"{number}. {describe(c)}" for number, c in enumerate(constraints, 1))
+
+    def fill(reasons: tuple[str, ...]) -> tuple[Message, ...]:
+        slots = {"question": asked_of, "requirements": requirements, "feedback": feedback(reasons, broken)}
+        return prompt_file().fill(slots)
+
+    def read(text: str) -> Plan[tuple[str, tuple[str, ...]]]:
+        yield from ()
+        reasons = [f"{BROKEN}: {c.kind}" for c in constraints if not check(c, text)]
+        # Beside no answer at all, only what is said apart from one counts.
+        said = inspect((asked_of,), ("",), (text,))[0]
+        return text, (*reasons, *(reason for reason in said if reason.split(":")[0] in _NO_ANSWER))
+
+    asked = yield from ask(fill, read, asking, seed)
+    evidence: Evidence = (
+        ("attempts", asked.attempts),
+        ("generator", author),
+        ("kept", ", ".join(c.kind for c in chosen.kept)),
+        ("added", ", ".join(c.kind for c in chosen.added)),
+    )
+    if asked.value is None:
+        return Made(None, asked.reasons, evidence)
+    good = Response(author, (asked.value,))
+    name = f"tweak-{prompt.id}"
+    case = Case(name, (question,), (good,), preferred=author, constraints=constraints, source=SOURCE)
+    worse, reasons, found = _worse(case, good, seed)
+    evidence = (*evidence, ("words", len(good.text.split())), *found)
+    if not worse:
+        return Made(None, reasons, evidence)
+    return Made(replace(case, responses=(good, *worse)), reasons, evidence)
+
+
+def _low(severity: int) -> str:
+    return f"low-{severity}"
+
+
+def _worse(case: Case, good: Response, seed: int) -> tuple[list[Response], tuple[str, ...], Evidence]:
+    """The answers of each severity that are what they say, why others are not, and what each breaks; none without 1."""
+    by_severity: dict[int, Attack] = {}
+    for attack in registry.attacks().values():
+        if attack.severity is not None:
+            by_severity.setdefault(attack.severity, attack)
+    worse: list[Response] = []
+    wrong: list[str] = []
+    evidence: list[tuple[str, float | int | str]] = []
+    for severity in SEVERITIES:
+        found: tuple[str, ...] = (f"no attack makes it or fewer than {severity} constraints",)
+        if severity in by_severity and severity <= len(case.constraints):
+            text = _rewritten(by_severity[severity], case, good.text, seed)
+            found, measured = inspect(case.prompt, good.turns, (text,), case.constraints, severity=severity)
+            if not found:
+                worse.append(Response(_low(severity), (text,), severity=severity))
+                evidence.append((f"severity_{severity}_breaks", dict(measured)["constraints_broken"]))
+                continue
+        if severity == 1:
+            return [], (f"no severity 1: {'; '.join(found)}",), ()
+        wrong.append(f"severity {severity} left out: {'; '.join(found)}")
+    return worse, tuple(wrong), tuple(evidence)
+
+
+def _rewritten(attack: Attack, case: Case, text: str, seed: int) -> str:
+    with theirs(attack, case):
+        new = attack.rewrite(text, case.constraints, _number(seed, f"{case.id}\x1e{attack.name}"))
+        if not isinstance(new, str):
+            raise TypeError(f"rewrite returned {type(new).__name__}, expected str")
+    return new
+
+
+def _number(seed: int, name: str) -> int:
+    """A number that depends on both, and not on how a process hashes."""
+    return int.from_bytes(hashlib.sha256(f"{seed}\x1e{name}".encode()).digest()[:4], "big")

@@ -1,0 +1,42 @@
+"""Printing for people: tables that fit 80 columns, and a console whose reader may go away.
+
+Cells are plain ``Text``, so that a name can hold markup and stay a name. It knows no figure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console, RenderableType
+from rich.table import Table
+
+
+def colour() -> bool:
+    """Whether output is in colour."""
+    return Console().color_system is not None
+
+
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        """End like any tool whose reader went away; 1 would be read as a gate's verdict."""
+        try:
+            super().on_broken_pipe()
+        except SystemExit:
+            raise SystemExit(141) from None
+
+
+def show(parts: Iterable[RenderableType], console: Console | None = None) -> None:
+    """Print the parts, a blank line between tables and text left to the tables."""
+    console = console or _Console(highlight=False)
+    for part in parts:
+        console.print(part)
+
+
+def grid(first: str, *others: str) -> Table:
+    """An empty table that fits 80 columns: a left-aligned label and right-aligned numbers."""
+    table = Table(box=SIMPLE_HEAD, padding=(0, 1), collapse_padding=True, pad_edge=False, show_edge=False)
+    table.add_column(first, no_wrap=True, min_width=18)
+    for name in others:
+        table.add_column(name, justify="right", no_wrap=True)
+    return table

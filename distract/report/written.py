@@ -1,0 +1,60 @@
+"""What a person sees of texts that were written: how many rewrites were rejected and why, how much data were made.
+
+It computes no figure.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from distract.records import Rewrite
+from distract.report.tables import grid
+from distract.report.text import count, interval, line, percent, set_aside
+from distract.rewrite_metrics import layer_verdicts
+
+
+def recording_report(document: Mapping[str, Any], rewrites: Sequence[Rewrite]) -> Iterable[RenderableType]:
+    """What became of the rewrites that were written."""
+    table = grid("rejected", "%", "95% CI", "k/n")
+    for f in document["results"]:
+        if f["measure"] == "rejection_rate":
+            name = f["attack"] if f["severity"] is None else f"severity {f['severity']}"
+            table.add_row(Text(line(name)), percent(f["value"]), interval(f["low"], f["high"]), f"{f['k']}/{f['n']}")
+    yield table
+    yield from (Text(f"\n{note}", style="dim") for note in rewrite_notes(rewrites))
+
+
+def making_report(found: Mapping[str, Any]) -> Iterable[RenderableType]:
+    """How much came of prompts that data were to be made of."""
+    yield Text(f"made {found['made']} of {count(found['asked'], 'case')}", style="bold")
+    if found["mean_attempts"] is not None:
+        yield Text(f"attempts per prompt: {found['mean_attempts']:.2f}")
+    if found["severities"]:
+        listed = ", ".join(f"{n} of severity {severity}" for severity, n in found["severities"].items())
+        yield Text(f"worse versions: {listed}")
+    if found["reasons"]:
+        yield Text(set_aside("not usable", found["reasons"]))
+    if found["left_out"]:
+        yield Text(set_aside("left out before the draw", found["left_out"]), style="dim")
+
+
+def rewrite_notes(rewrites: Sequence[Rewrite]) -> Iterable[str]:
+    """Why rewrites were rejected, and whether the layers of fidelity agree."""
+    reasons = Counter(line(reason.partition(":")[0]) for made in rewrites for reason in made.reasons)
+    if reasons:
+        rejected = sum(not made.accepted for made in rewrites)
+        listed = "; ".join(f"{reason} ({n})" for reason, n in reasons.most_common())
+        yield f"rejected: {rejected} of {count(len(rewrites), 'rewrite')}: {listed}"
+    verdicts = Counter(layers for made in rewrites if (layers := layer_verdicts(made)) is not None)
+    if n := verdicts.total():
+        agree = verdicts[True, True] + verdicts[False, False]
+        yield (
+            f"rules and verifier agree on {agree} of {count(n, 'rewrite')}: both accept {verdicts[True, True]}, both "
+            f"reject {verdicts[False, False]}; only the rules reject {verdicts[False, True]}, only the verifier "
+            f"{verdicts[True, False]}"
+        )
