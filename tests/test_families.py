@@ -1,0 +1,66 @@
+"""Families of models, told from their names."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from distract.families import families, self_judging
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("gpt-4-0613", {"gpt"}),
+        ("GPT-3.5 Mini", {"gpt"}),
+        ("openai:chatgpt-4o-latest", {"gpt"}),
+        ("o3-mini", {"gpt"}),
+        ("o1", {"gpt"}),
+        ("transformers:meta-llama/Llama-3.3-70B-Instruct", {"llama"}),
+        ("LLaMA-13B", {"llama"}),
+        ("vicuna-13b", {"llama"}),
+        ("transformers:Qwen/Qwen2.5-3B-Instruct@main", {"qwen"}),
+        ("transformers:./models/qwen2.5-3b/", {"qwen"}),
+        ("DeepSeek-R1-Distill-Qwen-7B", {"deepseek", "qwen"}),
+        ("Claude-v1", {"claude"}),
+        ("Mixtral-8x7B", {"mistral"}),
+        ("smollm2-135m", {"smollm"}),
+        ("gemma-2-9b", {"gemma"}),
+        ("good", {"good"}),
+        ("output_1", {"output_1"}),
+        ("o2-lab", {"o2-lab"}),
+        ("o3d-printer", {"o3d-printer"}),
+    ],
+)
+def test_the_family_is_in_the_name(name: str, expected: set[str]) -> None:
+    assert families(name) == expected
+
+
+@pytest.mark.parametrize(
+    ("judge", "writers", "authors", "expected"),
+    [
+        ("smollm2-135m", ["smollm2-135m"], [], ["the generator, smollm2-135m, is the judge itself"]),
+        ("qwen2.5-72b", ["qwen-3b"], [], ["the generator, qwen-3b, and the judge are of one family (qwen)"]),
+        (
+            "gpt-4",
+            ["llama-3"],
+            ["gpt-3.5-turbo", "claude-v1", "gpt-4"],
+            ["author of responses, gpt-3.5-turbo, and the judge are of one family (gpt)", "gpt-4, is the judge itself"],
+        ),
+        ("model-a", ["model-b"], ["model-c"], []),
+        ("llama-3", ["gpt-4"], ["good", "low-1"], []),
+    ],
+)
+def test_a_judge_of_its_own_kin_is_named(
+    judge: str, writers: list[str], authors: list[str], expected: list[str]
+) -> None:
+    said = self_judging(judge, writers, authors)
+    assert len(said) == len(expected)
+    assert all(part in sentence for part, sentence in zip(expected, said, strict=True))
+
+
+@given(st.text(max_size=40))
+def test_every_name_has_a_family_and_is_of_its_own(name: str) -> None:
+    assert families(name)
+    assert self_judging(name, [name], [])

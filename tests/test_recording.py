@@ -1,0 +1,166 @@
+"""``distract rewrite``: what it records, and that a run with it is the run that writes for itself."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from builders import case
+from hypothesis import given
+from hypothesis import strategies as st
+
+from distract import datasets, recording, session
+from distract.audit import pairs
+from distract.backends import Backend
+from distract.backends.scripted import Scripted, planted, share
+from distract.datasets import native
+from distract.errors import DataError
+from distract.records import Case, Lineage, Reply, Request, Response, Role
+from distract.run import Tally
+from distract.writers.asking import Asking
+
+ATTACKS = ("assertiveness", "sycophancy", "severity-1", "severity-2+assertiveness")
+ASKING = Asking(retries=1, best_of=2)
+
+
+def write(request: Request) -> Reply:
+    """A writer that is faithful now and then: it puts a booster in front, drops a number, comments or is cut."""
+    user = request.messages[1].content
+    text = user.partition("# Response to rewrite\n")[2].partition("\n\n# Format")[0]
+    draw = share("writer", request.key)
+    if "break each" in user:
+        return Reply(text.replace("<<", "").replace("*", "") if draw < 0.7 else text)
+    said = text.replace("probably", "certainly").replace("I think ", "Clearly ") + " Thank you so much, please enjoy!"
+    if draw > 0.6:
+        return Reply(said[:-30], finish="length")
+    return Reply(said if draw < 0.3 else f"Here is the rewritten text: {said}")
+
+
+def doubt(request: Request) -> Reply:
+    yes = 0.35 + share("verifier", request.key)
+    return Reply(probabilities=(min(yes, 1.0), max(0.0, 1.0 - yes)), mass=1.0, finish="choices")
+
+
+def models() -> dict[Role, Backend]:
+    return {"generator": Scripted(write, name="w"), "verifier": Scripted(doubt, name="v")}
+
+
+def judged(folder: Path, data: str, generator: str, with_models: bool) -> session.Prepared:
+    opened = models() if with_models else {}
+    prepared = session.prepare(
+        judge="planted:longer",
+        backend=planted("longer"),
+        data=data,
+        attacks=ATTACKS,
+        generator=generator,
+        asking=ASKING,
+        verifier="v" if with_models else None,
+        models=opened,
+        limit=6,
+        out=folder,
+    )
+    with session.stores(prepared.models, folder.with_suffix(".sqlite")) as stores:
+        session.run(prepared, stores, Tally())
+    return prepared
+
+
+def recorded(path: Path, tally: Tally | None = None) -> recording.Recording:
+    opened = models()
+    selected = session.select(
+        data="tweakset", attacks=ATTACKS, generator="w", asking=ASKING, verifier="v", models=opened, limit=6
+    )
+    with session.stores(opened, path.with_suffix(".sqlite")) as stores:
+        done = recording.run(selected, stores, tally or Tally())
+    recording.save(done.cases, path)
+    return done
+
+
+def test_recorded_first_or_written_in_one_go_the_rewrites_and_the_rows_are_the_same(tmp_path: Path) -> None:
+    done = recorded(tmp_path / "f.jsonl")
+    assert {made.accepted for made in done.rewrites} == {True, False}
+    reasons = {reason.partition(":")[0] for made in done.rewrites for reason in made.reasons}
+    assert {"truncated", "verifier finds something lost", "comment about the task"} <= reasons
+    judged(tmp_path / "one", "tweakset", "w", with_models=True)
+    judged(tmp_path / "two", str(tmp_path / "f.jsonl"), "recorded", with_models=False)
+    for name in ("rewrites.jsonl", "rows.jsonl"):
+        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
+    assert len((tmp_path / "one" / "rewrites.jsonl").read_text().splitlines()) > 12
+
+
+def test_every_rewrite_has_its_lineage(tmp_path: Path) -> None:
+    done = recorded(tmp_path / "f.jsonl")
+    again = datasets.load(str(tmp_path / "f.jsonl")).cases
+    assert again == done.cases
+    lineages = [lineage for one in again for lineage in one.lineages]
+    assert len(lineages) == len(done.rewrites)
+    for lineage in lineages:
+        assert lineage.generator == "w"
+        assert dict(lineage.model)["model"] == "w"
+        assert len(lineage.prompt) == 64
+        assert dict(lineage.parameters) == {**ASKING.parameters, "seed": 0}
+        assert "attempts" in dict(lineage.evidence)
+    by_attack = {(lineage.response.attack, lineage.prompt) for lineage in lineages}
+    assert len({prompt for _, prompt in by_attack}) == 3
+
+
+def test_both_responses_of_a_pair_are_rewritten_and_a_worse_version_is_no_second_response(tmp_path: Path) -> None:
+    for one in recorded(tmp_path / "f.jsonl").cases:
+        before = next(c for c in datasets.load("tweakset").cases if c.id == one.id)
+        assert pairs(one) == pairs(before)
+        new = {(r.author, r.severity, r.attack) for r in one.responses}
+        assert {("good", None, "assertiveness"), ("low-1", 1, "assertiveness"), ("good", 1, None)} <= new
+
+
+def test_a_second_call_with_the_same_store_asks_nothing(tmp_path: Path) -> None:
+    first, second = Tally(), Tally()
+    recorded(tmp_path / "f.jsonl", first)
+    content = (tmp_path / "f.jsonl").read_bytes()
+    recorded(tmp_path / "f.jsonl", second)
+    assert (first.made > 0, second.made, content) == (True, 0, (tmp_path / "f.jsonl").read_bytes())
+    assert not list(tmp_path.glob("*.part"))
+
+
+def test_old_rewrites_of_the_same_attack_are_replaced() -> None:
+    x, old, new = Response("x", ("a",)), Response("x", ("b",), "f"), Response("x", ("c",), "f")
+    other = Response("x", ("d",), "g")
+    one = replace(case(responses=[x, old, other]), lineages=(Lineage(old, "w"), Lineage(other, "w")))
+    changed = recording.with_rewrites(one, [Lineage(new, "v")])
+    assert changed.responses == (x, other, new)
+    assert changed.lineages == (Lineage(other, "w"), Lineage(new, "v"))
+
+
+VALUES = st.one_of(st.integers(-9, 9), st.floats(-1, 1), st.text("ab[] é", max_size=6))
+PAIRS = st.dictionaries(st.text("abc", min_size=1, max_size=3), VALUES, max_size=3).map(lambda d: tuple(d.items()))
+NAMES = st.text("xyz", min_size=1, max_size=4)
+
+
+@given(NAMES, PAIRS, PAIRS, st.lists(st.text("ab:[", min_size=1, max_size=5), max_size=3))
+def test_a_lineage_comes_back_as_it_was(generator: str, parameters: tuple, evidence: tuple, reasons: list[str]) -> None:  # type: ignore[type-arg]
+    response = Response("x", ("text",), "f")
+    model = (("engine", "e"),)
+    lineage = Lineage(response, generator, model, "0" * 64, parameters, tuple(reasons), evidence)
+    one = Case("c", ("p",), (Response("x", ("t",)), response), lineages=(lineage,))
+    (back,) = native.read(native.line(one), "f")
+    assert back == one
+
+
+@pytest.mark.parametrize(
+    ("lineage", "says"),
+    [
+        ([], r"f:1: field 'responses\[0\]\.lineage': expected an object"),
+        ({}, r"'responses\[0\]\.lineage\.generator': missing"),
+        ({"generator": "w", "modle": {}}, r"lineage\.modle': unknown field"),
+        ({"generator": "w", "reasons": "cut"}, r"lineage\.reasons': expected a list"),
+        ({"generator": "w", "reasons": [1]}, r"lineage\.reasons\[0\]': expected text"),
+        ({"generator": "w", "evidence": {"a": None}}, r"lineage\.evidence\.a': expected a number or text"),
+        ({"generator": "w", "evidence": {"a": True}}, r"expected a number or text, found true or false"),
+        ({"generator": "w", "model": {"a": 1}}, r"expected text"),
+        ({"generator": "w\u001b[31m"}, r"control characters"),
+    ],
+)
+def test_a_wrong_lineage_is_one_clear_line(lineage: object, says: str) -> None:
+    raw = {"id": "c", "prompt": "p", "responses": [{"author": "x", "text": "t", "lineage": lineage}]}
+    with pytest.raises(DataError, match=says):
+        list(native.read(json.dumps(raw), "f"))
