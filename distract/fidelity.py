@@ -9,33 +9,38 @@ time.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
-from distract import meaning
+from distract import meaning, speech
 from distract.constraints import check
 from distract.facts import content_words, differences, normal, scripts
-from distract.records import Constraint
+from distract.records import Constraint, Evidence
 
 Turns = Sequence[str]
 Marker = Callable[[str], float]
-Evidence = tuple[tuple[str, float | int | str], ...]
+
 MIN_WORDS = 20
 """Fewest content words of a rewrite whose share of new ones says anything: an added courtesy fills a short text."""
 
 MIN_KEPT = 0.1
 """Least share of the original's content words in a rewrite; the heaviest faithful paraphrases keep a fifth."""
 
-_CANNOT = "(?:can't|cannot|can not|won't|am unable to|am not able to)"
-_REFUSAL = re.compile(
-    rf"\A\W*(?:i(?:'m| am) (?:very |so )?(?:sorry|afraid)\b.{{0,40}}?\b{_CANNOT}|sorry,? (?:but )?i {_CANNOT}|"
-    rf"i {_CANNOT} (?:help|assist|comply|fulfil|provide|rewrite))|\bas an? (?:large )?(?:ai|language model)\b"
-)
-_COMMENT = re.compile(
-    r"\bhere(?:'s| is| are)[^.!?\n]{0,80}\b(?:rewrit\w+|revis(?:ed|ion)|rephras\w+|reworded|paraphras\w+|version)\b"
-    r"|\A\W*(?:sure|okay|ok|certainly|of course|absolutely)\b[!,.:]* here(?:'s| is| are)\b"
-    r"|\bi(?:'ve| have)? re(?:written|wrote|phrased|worded)\b"
-    r"|\A\W*(?:the |my )?re(?:written|vised|phrased|worded|write|vision)\b[ \w]{0,30}:"
-)
+FEW_KEPT = 0.45
+"""Share of the original's words, less the prompt's, below which a rewrite must not also look like another answer."""
+
+FEWEST_KEPT, MOST_NEW = 0.3, 0.8
+"""The same share that does not need a second sign, where an attack may have no more than that share of new words."""
+
+IN_ORDER = 0.65
+"""Least share of the common words in the order of the original; a paraphrase moves clauses, and follows the text."""
+
+MANY_FACTS = 3
+"""Facts lost or invented that are a second sign; a single one that was changed is two."""
+
+FACTS = ("number", "unit", "date", "url", "code", "quote", "name")
+_WORD = re.compile(r"[^\W\d_]+")
 
 
 def _compare(original: str, rewrite: str, prompt: str) -> Iterator[str]:  # the reasons that one turn gives
@@ -46,9 +51,43 @@ def _compare(original: str, rewrite: str, prompt: str) -> Iterator[str]:  # the 
                 yield f"{kind} {verb}: {', '.join(fact[:60] for fact in facts[:5])}"
     if sum(map(str.isalpha, original)) > 3 and (scripts(original) - scripts(rewrite)).total() > 30:
         yield "script changed"
-    for slug, pattern in (("refusal", _REFUSAL), ("comment about the task", _COMMENT)):
-        if pattern.search(normal(rewrite)) and not pattern.search(normal(original)):
-            yield slug
+    yield from speech.said(original, rewrite)
+
+
+def _letters(text: str) -> str:
+    """What is left without white space, case and punctuation; all of it where that is nothing."""
+    return re.sub(r"[\W_]+", "", text.casefold()) or normal(text)
+
+
+def _is_another(words: set[str], kept: set[str], asked: set[str], most_new: float, facts: int) -> bool | None:
+    """Whether a text that kept few words of another is a second answer; None where the order of words must say it."""
+    own = words - asked
+    share = len(own & kept) / len(own) if own else 1.0
+    if share >= FEW_KEPT or (len(own) < 5 and facts < MANY_FACTS):
+        return False
+    strange = facts >= MANY_FACTS or len(asked & kept - words) > 1 or (share < FEWEST_KEPT and most_new <= MOST_NEW)
+    return True if strange else None
+
+
+def _reordered(original: str, rewrite: str) -> bool:
+    """Whether the words that two texts have in common follow each other in another order."""
+    old, new = (_WORD.findall(text.casefold()) for text in (original, rewrite))
+    often = Counter(old) | Counter(new)
+    places = {word: place for place, word in enumerate(new) if often[word] == 1 and content_words(word)}
+    common = [places[word] for word in old if word in places]
+    rising: list[int] = []
+    for place in common:  # the longest rising subsequence: what can end one of each length is enough
+        at = bisect_left(rising, place)
+        rising[at : at + 1] = [place]
+    return len(common) > 4 and len(rising) < IN_ORDER * len(common)
+
+
+def _answers(asked: set[str], words: set[str], kept: set[str]) -> bool:
+    """Whether a text that is no rewrite has to do with the prompt at all."""
+    here, there = len(asked & kept), len(asked & words)
+    # One word may be there by chance, unless the prompt has hardly more.
+    more = here / max(len(kept), 1) > there / max(len(words), 1) or 2 * here >= there
+    return more and (here > 1 or 2 * here >= len(asked) > 0)
 
 
 def inspect_severity(text: str, constraints: Sequence[Constraint], severity: int) -> tuple[tuple[str, ...], Evidence]:
@@ -107,17 +146,21 @@ def inspect(
     else:
         held = {c: check(c, old) for c in constraints if check(c, old) != check(c, new)}
         reasons += [f"constraint {'broken' if before else 'repaired'}: {c.kind}" for c, before in held.items()]
-    if share < (MIN_KEPT if len(words) > 4 else 0.01):
-        gained = bool(asked) and len(asked & kept) / max(len(kept), 1) > len(asked & words) / len(words)
-        reasons.append("answers the prompt" if gained else f"not a rewrite: {share:.0%} of the words kept")
+    facts = sum(1 + reason.count(", ") for reason in reasons if reason.split()[0] in FACTS)
+    other = _is_another(words, kept, asked, 1 if max_new_content is None else max_new_content, facts)
+    other = _reordered(old, new) if other is None else other
+    if other or share < (MIN_KEPT if len(words) > 4 else 0.01):
+        answers = _answers(asked, words, kept)
+        reasons.append("answers the prompt" if answers else f"not a rewrite: {share:.0%} of the words kept")
     if not severity:
-        # What is broken on purpose may well read as a sign.
+        # What is broken on purpose may well read as a sign, or stop short.
+        reasons += dict.fromkeys(reason for pair in pairs for reason in speech.formed(*pair))
         signs = dict.fromkeys(sign for before, after in pairs for sign in meaning.signs(before, after))
         reasons, evidence = [*reasons, *signs], evidence | {"signs": len(signs)}
     if max_new_content is not None and len(kept) >= MIN_WORDS and new_share > max_new_content:
         reasons.append(f"new content: {new_share:.0%} of the words, at most {max_new_content:.0%}")
     if marker is not None:
         evidence |= {"marker_before": (was := marker(old)), "marker_after": (now := marker(new))}
-        same = normal(old) == normal(new)
+        same = _letters(old) == _letters(new)
         reasons += ["unchanged"] if same else [f"feature did not increase: {was:g} to {now:g}"] if now <= was else []
     return tuple(reasons), tuple(evidence.items())

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -116,10 +117,28 @@ def save(cases: Sequence[Case], path: Path) -> None:
     Raises:
         UsageError: the file cannot be written.
     """
-    beside = path.with_name(f"{path.name}.{os.getpid()}.part")
-    try:
+    with _written(path) as beside:
         beside.write_text("".join(f"{native.line(case)}\n" for case in cases), encoding="utf-8", newline="\n")
         beside.replace(path)
+
+
+def check(path: Path) -> None:
+    """See that a file can be written, before anything is paid for; its folder is made.
+
+    Raises:
+        UsageError: it cannot.
+    """
+    with _written(path) as beside:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        beside.touch()
+        beside.unlink()
+
+
+@contextmanager
+def _written(path: Path) -> Iterator[Path]:
+    """A name beside the file, and one line for what prevents writing it."""
+    try:
+        yield path.with_name(f"{path.name}.{os.getpid()}.part")
     except OSError as error:
         raise UsageError(f"{path}: cannot be written ({error.strerror}); name another file with --out") from error
 

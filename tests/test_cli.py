@@ -199,6 +199,24 @@ def test_a_damaged_run_never_passes_the_gate(run: Any, name: str, damage: str) -
         (("gate", "."), "--max-flip-rate"),
         (("attack", "--data", "x:" + "y" * 300), "x:yyy"),
         (("attack", "--judge", "planted:fair", "--out", "y" * 300), "yyy"),
+        (("attack", "--generator", "planted:bold"), "cannot be a generator; name a model"),
+        (("attack", "--generator", "smolm2-135m"), "unknown generator 'smolm2-135m'; did you mean 'smollm2-135m'"),
+        (("attack", "--verifier", "planted:bold"), "cannot be a verifier; name a model"),
+        (("attack", "--verifier", "rules"), "unknown verifier 'rules'"),
+        (("attack", "--retries", "-1"), "retries -1: expected a number from 0"),
+        (("attack", "--best-of", "2", "--temperature", "0"), "best_of above 1 needs a temperature above 0"),
+        (("attack", "--top-p", "0"), "top_p 0.0: expected a number above 0 up to 1"),
+        (("rewrite",), "Missing option '--out'"),
+        (("rewrite", "--generator", "recorded", "--out", "f"), "name rules or a model with --generator"),
+        (("rewrite", "--generator", "planted:bold", "--out", "f"), "cannot be a generator; name a model"),
+        (("rewrite", "--out", "."), "is a directory"),
+        (("rewrite", "--out", "/proc/no/f.jsonl", "--limit", "1"), "/proc/no/f.jsonl: cannot be written"),
+        (("rewrite", "--attack", "sycophantic", "--out", "f"), "did you mean 'sycophancy'"),
+        (("make-pairs", "--out", "f"), "Missing option '--generator'"),
+        (("make-pairs", "--generator", "rules", "--out", "f"), "unknown generator 'rules'"),
+        (("make-pairs", "--generator", "smollm2-135m", "--data", "none.jsonl", "--out", "f"), "no such file"),
+        (("make-tweakset", "--generator", "smollm2-135m", "--out", "f"), "Missing option '--data'"),
+        (("make-tweakset", "--generator", "smollm2-135m", "--data", "tweakset", "--out", "f"), "these do: ifeval"),
         (("report", "nowhere"), "nowhere: no such run folder"),
         (("report", "x\x1b[31m\ny"), r"x\x1b[31m y: no such run folder"),
     ],
@@ -414,3 +432,43 @@ def test_check_says_what_is_wrong_in_one_line(run: Any, arguments: tuple[str, ..
     assert found.code == 2
     assert found.err.count("\n") == 1
     assert problem in found.err
+
+
+def test_rewrites_are_recorded_then_used(run: Any) -> None:
+    wrote = run("rewrite", "--attack", "sycophancy", "--limit", "4", "--out", "f.jsonl")
+    assert (wrote.code, "sycophancy" in wrote.out) == (0, True)
+    options = ("--judge", "planted:longer", "--attack", "sycophancy", "--limit", "4")
+    assert run("attack", *options, "--data", "f.jsonl", "--generator", "recorded", "--out", "a").code == 0
+    assert run("attack", *options, "--generator", "rules", "--out", "b").code == 0
+    assert Path("a/rewrites.jsonl").read_bytes() == Path("b/rewrites.jsonl").read_bytes()
+    as_json = json.loads(run("rewrite", "--attack", "sycophancy", "--limit", "4", "--out", "f.jsonl", "--json").out)
+    assert (as_json["generator"], as_json["limit"], as_json["rejected"]) == ("rules", 4, {})
+    assert {r["measure"] for r in as_json["results"]} == {"rejection_rate"}
+
+
+def test_when_no_rewrite_is_accepted_the_file_is_there_and_the_command_says_3(run: Any) -> None:
+    short = {"kind": "length_constraints:number_words", "relation": "less than", "num_words": 2}
+    write("d.jsonl", {**single(), "responses": [{"author": "x", "text": "Red"}], "constraints": [short]})
+    ran = run("rewrite", "--data", "d.jsonl", "--attack", "prolixity", "--out", "f.jsonl")
+    assert (ran.code, Path("f.jsonl").exists()) == (3, True)
+    assert "no rewrite was accepted" in ran.err
+
+
+def test_prepair_goes_through_attack_gate_and_report(run: Any) -> None:
+    options = ("--judge", "planted:longer", *PLANTED, "--protocol", "prepair", "--attack", "prolixity", "--out", "r")
+    ran = run("attack", *options, "--json")
+    assert (ran.code, ran.figure("flip_rate", attack="prolixity")["n"]) == (0, 42)
+    assert run("gate", "r", "--max-flip-rate", "0.1").code == 1
+    assert "prepair: " in run("report", "r").out
+    asked = json.loads(Path("r/manifest.json").read_text())["replies"]["asked"]
+    rows = load(Path("r")).rows
+    sides = {(row.case, side.author, side.attack) for row in rows if row.judgments for side in (row.a, row.b)}
+    assert asked["judge"]["text"] == len(sides)
+
+
+def test_a_judge_of_its_own_kin_is_named_in_report_and_document(run: Any) -> None:
+    kin = {"author": "planted:fair", "text": "Blue might be one of the nicest colours."}
+    write("d.jsonl", {**pair(), "responses": [*single()["responses"], kin]})
+    assert json.loads(run("attack", "--judge", "planted:fair", "--data", "d.jsonl", "--json").out)["self_judging"] == []
+    loaded = json.loads(Path(next(Path(".distract/runs").iterdir()), "run.json").read_text())
+    assert loaded["parameters"]["asking"] is None

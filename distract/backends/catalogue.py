@@ -53,7 +53,8 @@ def open_models(
         UsageError: an option does not fit, or a planted judge is to write.
     """
     options = options or Options()
-    named = {role: name for role, name in names.items() if name is not None and name not in no_models}
+    written = {"generator": no_models}
+    named = {role: name for role, name in names.items() if name is not None and name not in written.get(role, ())}
     local = any(_is_local(name) for name in named.values())
     opened: dict[Role, Backend] = {}
     for role, name in named.items():

@@ -63,6 +63,11 @@ class Forward:
         at = np.arange(len(self.tokens))
         return (at[None, :] <= at[:, None]) & (at[:, None] < self.ends[None, :])
 
+    def seen(self, at: int) -> Ids:
+        """Which tokens the one at ``at`` sees, itself included: places in what is kept and then in here."""
+        own = np.flatnonzero(self.ends[: at + 1] > at)
+        return np.concatenate((np.arange(self.past), self.past + own))
+
     def runs(self, longest: int = 256) -> list[tuple[int, int, Ids]]:
         """The same as stretches of queries that see the same tokens before them.
 

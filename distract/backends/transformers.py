@@ -1,8 +1,8 @@
 """Any Hugging Face causal language model as a backend, on a CPU or a GPU.
 
 A verdict on choices costs no generated token: one forward gives the distribution after the prompt. All prompts
-of a round are laid out by ``packing`` so that what they share is computed once; a probe at load decides whether
-the model does that exactly, and what it does instead.
+of a round are laid out by ``packing`` so that what they share is computed once; answers in words are written many
+at a time by ``generation``. Probes at load decide whether the model does either exactly, and what it does instead.
 
 It does not know what is judged, what a store holds, or how a chat template works.
 """
@@ -10,7 +10,7 @@ It does not know what is judged, what a store holds, or how a chat template work
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from distract.backends import Batch, embedded
 from distract.backends.attention import dense_mask, parts, register
 from distract.backends.chat import Encoded
 from distract.backends.choices import Tokens, longest, lookups, verdict
+from distract.backends.generation import Answer, Decoding, Run, batches, write, write_alone
 from distract.backends.loading import LocalModel, quiet
 from distract.backends.packing import Forward, Sharing, plan, prune
 from distract.errors import BackendError
@@ -26,6 +27,9 @@ from distract.records import Reply, Request
 
 Kept = list[tuple[Any, Any]]
 """Keys and values of a run of tokens, per layer, each (1, heads, tokens, width)."""
+
+REFUSALS = (BackendError, TypeError, ValueError, KeyError, IndexError, AttributeError)
+"""What comes of running a model in a way that it does not know."""
 
 READINGS: Mapping[Sharing, str] = {"packed": "packed", "prefix": "one by one", "none": "one by one"}
 
@@ -42,19 +46,18 @@ class Transformers(LocalModel):
         return READINGS[self._sharing]
 
     def reply(self, requests: Sequence[Request], wanted: frozenset[int]) -> Iterator[Batch]:
-        """See ``Backend.reply``; one batch per forward or generated answer."""
+        """See ``Backend.reply``; one batch per forward, or per batch of answers in words once all of it is written."""
         if not wanted:
             return
         encoded = [self._chat.encode(request) for request in requests]
-        limit = self._context
-        long = {i: len(e.prompt) for i, e in enumerate(encoded) if len(e.prompt) + longest(e) > limit}
+        needed = {i: len(e.prompt) + (longest(e) if requests[i].choices else 1) for i, e in enumerate(encoded)}
+        long = {i: tokens for i, tokens in needed.items() if tokens > self._context}
         failed = [(i, self._too_long(n)) for i, n in long.items() if i in wanted]
         if failed:
             yield failed
-        yield from self._read({i: e for i, e in enumerate(encoded) if requests[i].choices and i not in long}, wanted)
-        for index in sorted(wanted - long.keys()):
-            if not requests[index].choices:
-                yield [(index, self._generate(requests[index], encoded[index].prompt))]
+        fitting = {i: e for i, e in enumerate(encoded) if i not in long}
+        yield from self._read({i: e for i, e in fitting.items() if requests[i].choices}, wanted)
+        yield from self._write(requests, {i: e.prompt for i, e in fitting.items() if not requests[i].choices}, wanted)
 
     def _too_long(self, tokens: int) -> Reply:
         failure = f"too long: {tokens} tokens, the model takes {int(self._context)}"
@@ -71,7 +74,7 @@ class Transformers(LocalModel):
         open_ = {i for i, (index, _, _) in enumerate(owners) if index in wanted}
         seen: dict[int, dict[Tokens, dict[int, float]]] = {}
         left = {index: len(lookups(one)) for index, one in encoded.items() if index in wanted}
-        for forward, logarithms in self._run(prune(forwards, open_)):
+        for forward, logarithms, _ in self._run(prune(forwards, open_), self._sharing):
             batch = []
             for row, (_, ending) in enumerate(forward.reads):
                 for sequence in open_.intersection(ending):
@@ -85,8 +88,34 @@ class Transformers(LocalModel):
             if batch:
                 yield sorted(batch, key=lambda pair: pair[0])
 
-    def _run(self, forwards: Sequence[Forward], sharing: Sharing | None = None) -> Iterator[tuple[Forward, Any]]:
-        """Run forwards in order; yields each with the log-probabilities of its reads, (reads, vocabulary)."""
+    def _write(
+        self, requests: Sequence[Request], prompts: Mapping[int, Tokens], wanted: frozenset[int]
+    ) -> Iterator[Batch]:
+        """Answers in words, in batches planned over all requests of the round."""
+        rooms = {i: int(min(requests[i].max_tokens, self._context - len(prompt))) for i, prompt in prompts.items()}
+        decode = partial(self._chat.tokenizer.decode, skip_special_tokens=True)
+        for members in batches(prompts, rooms, 8 * self.batch_tokens):
+            due = [i for i in members if i in wanted]
+            answers = [Answer(requests[i], len(prompts[i]), rooms[i], self._ends, decode) for i in due]
+            if due and self._batched:
+                rows = {members.index(i): row for row, i in enumerate(due)}
+                with self._failing("run"), quiet():
+                    write(self._decoding([prompts[i] for i in members], rows, max(rooms[i] for i in due)), answers)
+                yield [(i, answer.reply()) for i, answer in zip(due, answers, strict=True)]
+                continue
+            for i, answer in zip(due, answers, strict=True):
+                with self._failing("run"), quiet():
+                    write_alone(self._loaded, prompts[i], answer)
+                yield [(i, answer.reply())]
+
+    def _decoding(self, sequences: Sequence[Tokens], rows: dict[int, int], room: int) -> Decoding:
+        """Those sequences that have a row, ready to be continued; read in forwards of the same shape as all."""
+        forwards = prune(plan(sequences, self.batch_tokens, self._sharing), rows)
+        lengths = [len(sequences[sequence]) for sequence in rows]
+        return Decoding(self._loaded, self._run(forwards, self._sharing, hold=True), rows, lengths, room)
+
+    def _run(self, forwards: Sequence[Forward], sharing: Sharing, hold: bool = False) -> Iterator[Run]:
+        """Run forwards in order; yields those with reads, their log-probabilities, and what they see (``hold``)."""
         kept: dict[int, Kept] = {}
         bases = {forward.index: forward.base for forward in forwards}
         for forward in forwards:
@@ -98,14 +127,14 @@ class Transformers(LocalModel):
             kept = {index: held for index, held in kept.items() if index in alive}
             past = None if forward.base is None else kept[forward.base]
             with self._failing("run"):
-                logarithms, held = self._forward(forward, past, sharing or self._sharing)
+                logarithms, held = self._forward(forward, past, sharing, hold or forward.keep)
             if forward.keep:
                 kept[forward.index] = held
             if forward.reads:
-                yield forward, logarithms
+                yield forward, logarithms, held
 
-    def _forward(self, forward: Forward, past: Kept | None, sharing: Sharing) -> tuple[Any, Kept]:
-        """One pass: log-probabilities at the reads in float32, and the keys and values to keep."""
+    def _forward(self, forward: Forward, past: Kept | None, sharing: Sharing, hold: bool) -> tuple[Any, Kept]:
+        """One pass: log-probabilities at the reads in float32, and with ``hold`` the keys and values."""
         import torch
         from transformers import DynamicCache
 
@@ -113,7 +142,7 @@ class Transformers(LocalModel):
         rows = torch.tensor([at for at, _ in forward.reads] or [count - 1], device=model.device)
         options: dict[str, Any] = {"use_cache": False, "logits_to_keep": rows}
         cache = None
-        if forward.keep or past:
+        if hold or past:
             cache = DynamicCache()
             for layer, (keys, values) in enumerate(past or ()):
                 cache.update(keys, values, layer)
@@ -132,44 +161,15 @@ class Transformers(LocalModel):
             if len(logits) != len(rows):
                 logits = logits[rows]  # a model that ignores logits_to_keep
             logarithms = torch.log_softmax(logits.float(), dim=-1)
-        held = [(layer.keys, layer.values) for layer in cache.layers] if forward.keep and cache else []
+        held = [(layer.keys, layer.values) for layer in cache.layers] if hold and cache else []
         return logarithms, held
-
-    def _generate(self, request: Request, prompt: Tokens) -> Reply:
-        """An answer in words, greedy or sampled with a seed that the request determines."""
-        import torch
-        from transformers import GenerationConfig
-
-        model = self._loaded
-        room = min(request.max_tokens, self._context - len(prompt))
-        if room < 1:
-            return self._too_long(len(prompt) + 1)
-        how: dict[str, Any] = {"do_sample": False}
-        if request.temperature > 0:
-            how = {"do_sample": True, "temperature": request.temperature, "top_k": 0, "top_p": 1.0}
-        ids = torch.tensor([prompt], device=model.device)
-        devices = [model.device] if model.device.type == "cuda" else []
-        with self._failing("run"), quiet(), torch.inference_mode(), torch.random.fork_rng(devices):
-            torch.manual_seed(int(request.key[:15], 16))
-            config = GenerationConfig(max_new_tokens=int(room), **how)
-            out = model.generate(ids, attention_mask=torch.ones_like(ids), generation_config=config)
-        new = out[0, len(prompt) :].tolist()
-        ended = bool(new) and new[-1] in self._ends
-        text = str(self._chat.tokenizer.decode(new, skip_special_tokens=True))
-        return Reply(text, finish="stop" if ended else "length", tokens_in=len(prompt), tokens_out=len(new))
 
     @cached_property
     def _sharing(self) -> Sharing:
         """The fastest way of laying out forwards that this model does exactly."""
         if _windowed(self._loaded.config):
             return "none"
-        size = self._loaded.get_input_embeddings().num_embeddings
-        ids = [(7 * i * i + 13 * i + 11) % size for i in range(40)]
-        probe = [ids[:28], ids[:24] + ids[30:36], ids[:20] + ids[36:]]
-        exact = self._distributions(probe, "none")
-        # Total variation, since a small model's probabilities may all be tiny. In half precision two exact
-        # ways differ by rounding alone; a mask that is not respected differs by far more.
-        single = self._dtype == "float32" and not self.quantization
+        probe, exact = self._probe
         # On a CPU a dense mask costs more than it hides; on a GPU many small kernels do.
         ways: list[tuple[Sharing, bool]] = [("packed", False), ("prefix", False)]
         if self._loaded.device.type == "cpu" and self._loaded.config._attn_implementation == "sdpa":
@@ -177,12 +177,40 @@ class Transformers(LocalModel):
         for sharing, by_runs in ways:
             self._attend_by_runs(by_runs)
             try:
-                found = self._distributions(probe, sharing)
-            except (BackendError, TypeError, ValueError, KeyError, IndexError, AttributeError):
+                if self._exact(self._distributions(probe, sharing), exact):
+                    return sharing
+            except REFUSALS:
                 continue
-            if (abs(found - exact).sum(axis=1) / 2).max() <= (1e-4 if single else 3e-2):
-                return sharing
         return "none"
+
+    @cached_property
+    def _batched(self) -> bool:
+        """Whether the model continues sequences of different lengths side by side exactly."""
+        if self._sharing == "none":
+            return False
+        probe, exact = self._probe
+        try:
+            with self._failing("run"), quiet():
+                decoding = self._decoding([one[:-2] for one in probe], {at: at for at in range(len(probe))}, 2)
+                for back in (2, 1):
+                    decoding.step([one[-back] for one in probe], [len(one) - back for one in probe])
+                return self._exact(decoding.logits.float().softmax(dim=-1).cpu().numpy(), exact)
+        except REFUSALS:
+            return False
+
+    @cached_property
+    def _probe(self) -> tuple[list[Tokens], Any]:
+        """Sequences of different lengths that share their starts, and the probabilities after each read alone."""
+        size = self._loaded.get_input_embeddings().num_embeddings
+        ids = tuple((7 * i * i + 13 * i + 11) % size for i in range(40))
+        probe = [ids[:28], ids[:24] + ids[30:36], ids[:20] + ids[36:]]
+        return probe, self._distributions(probe, "none")
+
+    def _exact(self, found: Any, exact: Any) -> bool:
+        # Total variation, since a small model's probabilities may all be tiny. In half precision two exact
+        # ways differ by rounding alone; a mask that is not respected differs by far more.
+        single = self._dtype == "float32" and not self.quantization
+        return bool((abs(found - exact).sum(axis=1) / 2).max() <= (1e-4 if single else 3e-2))
 
     def _attend_by_runs(self, wanted: bool) -> None:
         """Exchange the model's attention for one that looks only where a run of queries may."""
@@ -196,7 +224,7 @@ class Transformers(LocalModel):
     def _distributions(self, sequences: Sequence[Sequence[int]], sharing: Sharing) -> Any:
         """Probabilities after each sequence, (sequences, vocabulary), from forwards small enough to branch."""
         rows: dict[int, Any] = {}
-        for forward, logarithms in self._run(plan(sequences, 24, sharing), sharing):
+        for forward, logarithms, _ in self._run(plan(sequences, 24, sharing), sharing):
             for row, (_, ending) in enumerate(forward.reads):
                 rows.update((sequence, logarithms[row].exp().cpu().numpy()) for sequence in ending)
         return np.stack([rows[index] for index in range(len(sequences))])

@@ -96,6 +96,7 @@ def rewrite(
         limit=limit or None,
         seed=seed,
     )
+    recording.check(out)
     expected = recording.count(selected) * (asking.best_of if "generator" in models else 0)
     click.echo(f"data {safe(selected.data.name)}, {len(selected.cases)} cases; rewrites: {safe(generator)}", err=True)
     tally = Tally()
@@ -153,7 +154,7 @@ def _make(job: Job, names: Mapping[Any, str | None], out: Path, store: Path | No
     from distract import session
     from distract.backends.catalogue import Options, open_models
     from distract.making.job import run
-    from distract.recording import save
+    from distract.recording import check, save
     from distract.report.progress import Progress
     from distract.report.tables import show
     from distract.report.written import making_report
@@ -162,6 +163,7 @@ def _make(job: Job, names: Mapping[Any, str | None], out: Path, store: Path | No
 
     _, loading = _split(more)
     models = open_models(names, Options(**loading))
+    check(out)
     click.echo(f"data {safe(job.name)}, {len(job.plans)} prompts; generator {safe(job.generator)}", err=True)
     tally = Tally()
     with session.stores(models, store or DEFAULT) as opened, Progress(len(job.plans), "writing") as progress:

@@ -29,8 +29,10 @@ def plan_lines(prepared: Prepared, estimate: Estimate, stored: int) -> Iterator[
     seed = prepared.audit.seed
     attacks = ", ".join(prepared.parameters["attacks"] + prepared.parameters["degradations"])
     yield f"judge {line(prepared.judge)}, data {line(data['name'])}: {drawn}{of} (seed {seed})"
-    yield f"attacks {line(attacks)}; rewrites: {prepared.audit.writer.name}"
-    yield from (line(note) for note in prepared.notes)
+    verifier = prepared.audit.verifier
+    verified = f", verified by {line(verifier.name)}" if verifier else ""
+    yield f"attacks {line(attacks)}; rewrites: {line(prepared.audit.writer.name)}{verified}"
+    yield from (line(note) for note in (*prepared.notes, *prepared.parameters["self_judging"]))
     if left_out := prepared.parameters["left_out"]:
         yield set_aside("left out before the draw", left_out)
     requests = ", ".join(f"{line(name)} {number:,}" for name, number in estimate.requests.items())

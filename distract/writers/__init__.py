@@ -15,7 +15,7 @@ from inspect import getsourcefile
 from pathlib import Path
 from types import MappingProxyType
 
-from distract import amounts, constraints, facts, fidelity, meaning
+from distract import amounts, constraints, facts, fidelity, meaning, speech
 from distract.errors import PluginError, UnknownName
 from distract.plan import Attack, Plan, gather
 from distract.records import Case, Evidence, Response, Rewrite
@@ -249,7 +249,7 @@ def checksum(attacks: Sequence[Attack]) -> str:
 
     A run is another one after that code changed, or an old result would be shown for a new rule.
     """
-    files = {Path(str(module.__file__)) for module in (amounts, facts, fidelity, meaning)}
+    files = {Path(str(module.__file__)) for module in (amounts, facts, fidelity, meaning, speech)}
     files.update(Path(str(constraints.__file__)).parent.glob("*.py"))
     files.update(Path(__file__).parent.glob("*.py"))
     for attack in attacks:

@@ -1,0 +1,293 @@
+"""What a writer model says or does instead of rewriting: refuse, comment, correct, loop, stop, translate.
+
+Each rule looks for what a rewrite has and its original lacks, strictly in the one and leniently in the other, so that
+a letter that declines an invitation stays one. It reads English phrases (another language only to tell that it is
+another), takes arbitrary text in linear time, and knows neither the attack nor whether the facts were kept.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from distract.facts import URL, normal
+
+SAID_AGAIN = 3
+"""Times that a sentence must stand in a rewrite for each time in its original (at least one) to be a repetition."""
+
+PHRASE = 8
+"""Words of a phrase that counts as said again; shorter ones may well open every item of a list."""
+
+LOOP = 12
+"""Fewest words at the end of a text that can be a loop."""
+
+MANY_TIMES, MORE_CHARACTERS = 5, 400
+"""Most times the length of its original, and characters on top of it: a courtesy is long beside a short text."""
+
+FEW_WORDS = 8
+"""Fewest words whose language is told."""
+
+
+def _any(*patterns: str) -> str:
+    return "(?:" + "|".join(patterns) + ")"
+
+
+_CANNOT = (
+    r"(?:can't|can not|cannot|could not|couldn't|won't be able to|won't|will not|would not|must decline|"
+    r"have to decline|must refuse|(?:am |'m )(?:unable to|not able to|not comfortable|not permitted|not allowed))"
+)
+_TASK = (
+    r"(?:help|assist|comply|fulfil|provide|rewrite|rephrase|reword|revise|paraphrase|do (?:that|this|so|it)|answer|"
+    r"write|process|generate|create|produce|complete|engage|discuss|support|share|offer|accommodate|change|modify|"
+    r"continue|respond|proceed|participate|make (?:that|this|these|those|the)|to (?:rewrite|provide|help|assist|do))"
+)
+_SORRY = r"(?:(?:i(?:'m| am) )?(?:so |very |truly |really )?(?:sorry|afraid)|i apologi[sz]e|my (?:sincere )?apologies)"
+_AI = r"(?:large )?(?:ai|language model)\b"
+_REFUSAL = re.compile(
+    _any(
+        rf"\A\W*(?:{_SORRY}|unfortunately|regrettably)\b.{{0,60}}?\bi ?{_CANNOT}",
+        rf"\A\W*(?:\w+[,.!] )?i ?{_CANNOT}(?: \w+)?? {_TASK}",
+        r"\bi (?:can't|cannot|can not) (?:fulfill?|comply with|(?:assist|help)(?: you)? with) (?:this|that|your)\b",
+        rf"\bas an? {_AI}",
+        rf"\bi(?:'m| am) (?:just |only )?an? {_AI}",
+        r"\A\W*(?:i must|i have to) (?:respectfully )?(?:decline|refuse)",
+        r"\A\W*i (?:don't|do not) feel comfortable\b",
+        r"\bgoes against my (?:guidelines|programming)",
+    )
+)
+_UNABLE = re.compile(
+    rf"\bi ?{_CANNOT}\b|\bi (?:don't|do not) (?:know|have)\b|\bi (?:\w+ ){{0,3}}decline\b|\b(?:ai|language model)\b"
+)
+
+_MADE = r"(?:re(?:writ\w+|wrote|vis(?:ed|ion)|phras\w+|word(?:ed|ing))|paraphras\w+)"
+_TEXT = r"(?:text|response|answer|version|message|reply|draft|wording|content|meaning|sentence|passage|rewrite)s?"
+_PARTS = (
+    r"(?:tone|style|facts?|figures?|numbers?|names|wording|phrasing|hedg\w+|formatting|format|meaning|text|original|"
+    r"sentences?|structure|requirements?|constraints?|information|details|content|claims?|language)"
+)
+_STYLES = (
+    r"(?:assertive|confident|authoritative|decisive|polite|courteous|friendly|formal|verbose|prolix|wordy|elaborate|"
+    r"sycophantic|flattering|accommodating|enthusiastic|encouraging|inflated|convoluted|ornate)"
+)
+_KEPT = r"(?:kept|preserved|unchanged|retained|maintained|intact|met|followed|satisfied|respected|unaltered|the same)"
+_TONE = r"(?:tone|style|manner|voice|register)"
+_COMMENT = re.compile(
+    _any(
+        # before the text
+        r"\b(?:here(?:'s| is| are)|below (?:is|are|you)|this is|the following is)"
+        rf"[^.!?\n]{{0,80}}\b(?:{_MADE}|version)\b",
+        r"\A\W*(?:sure|okay|ok|certainly|of course|absolutely|gladly|got it|understood)\b[!,.:]* "
+        r"(?:thing[!,.:]* )?(?:here(?:'s| is| are| you go)\b|below (?:is|are|you)\b)",
+        rf"\bhere(?:'s| is)[^.!?\n]{{0,60}}\bmore {_STYLES}\b",
+        r"\A\W*(?:rewrite|rephrase|reword|paraphrase) (?:the|this)\b",
+        r"\b(?:need to|let's|let me|i'll|i will|going to|asked (?:me )?to|task is to|(?:happy|glad|delighted) to"
+        r"(?: help you)?) (?:rewrite|rephrase|reword|paraphrase)\b",
+        rf"\A\W*(?:the |my |a )?(?:more )?(?:{_STYLES} )?{_MADE}\b[ \w]{{0,30}}:",
+        rf"\A\W*(?:a |the )?(?:more )?{_STYLES} (?:{_TEXT}|tone|style)\W{{0,4}}:",
+        r"\A\W*(?:response|output|text)\W{0,4}:",
+        rf"\A[^.!?\n]{{0,100}}\b(?:in|with|using) an? [^.!?:\n]{{0,40}}\b{_TONE}\b[^.!?:\n]{{0,20}}:",
+        # about the text
+        rf"\bi(?:'ve| have)? {_MADE}",
+        r"\bi(?:'ve| have)? (?:also )?(?:made|kept|changed|adjusted|preserved|retained|maintained|removed|replaced|"
+        rf"ensured|avoided|used|tried to keep)\b[^.!?\n]{{0,40}}\b{_PARTS}\b",
+        rf"\b{_PARTS} (?:has|have|is|are|was|were)(?: been| all| left)? {_KEPT}\b",
+        rf"\b(?:all|every)\b[^.!?\n]{{0,40}}\b{_PARTS}\b[^.!?\n]{{0,40}}\b{_KEPT}\b",
+        rf"\bnote:? [^.!?\n]{{0,60}}\b{_KEPT}\b",
+        rf"\b(?:this|the) {_MADE}(?: {_TEXT})? (?:keeps|maintains|preserves|retains|is|has|uses|sounds|conveys)\b",
+        rf"\bthe original {_TEXT}\b",
+        r"\bchanges made\b",
+        r"\bthis (?:text|version|response|answer) (?:is|sounds|reads)(?: now)? (?:much )?more \w",
+        rf"\b(?:a|the) more {_STYLES} (?:tone|{_TEXT})\b",
+        # behind the text
+        r"\b(?:let me know|tell me|feel free to (?:ask|tell|let)|would you like|do you want)\b[^.!?\n]{0,60}"
+        r"\b(?:changes|adjust\w*|revis\w+|edit(?:s|ed)?\b|modif\w+|tweak\w*|alterations|re(?:writ|phras|fin)\w+|"
+        r"(?:another|different) (?:version|tone|style))",
+        r"\b(?:please|could you|can you)\b[^.!?\n]{0,20}\b(?:provide|share|paste|send)(?: me)?(?: with)? "
+        rf"(?:the|your)(?: \w+)? {_TEXT}\b",
+        r"\byou(?:'d| would) like me to (?:change|adjust|alter|revise)\b",
+        rf"\bhope (?:this|the) (?:{_MADE}|version)",
+        rf"\bend of (?:the )?(?:{_MADE}|response|text)\b",
+    )
+)
+_LABEL = re.compile(
+    rf"^[^\w\n]{{0,8}}(?:(?:response|text|answer) to (?:be )?{_MADE}|(?:the )?(?:{_MADE}|original|final)(?: {_TEXT})?|"
+    rf"{_STYLES} {_TEXT}|(?:key |main )?changes|modifications|explanation of (?:the )?changes|user prompt)"
+    r"[^\w\n]{0,4}(?:$|:[^\w\n]{0,4}(?:$|\b))|</?(?:rewrite|rewritten\w*|response|output|answer|original)>",
+    re.M,
+)
+_TRANSCRIPT = re.compile(
+    r"(?:^|(?<=[.!?] ))\W{0,6}(user|assistant|human|ai|bot|chatbot|system|q|a|question)\W{0,3}:(?!\w)"
+    r"|^#{1,4} ?(instruction|response|input|human|user|assistant|system|question)[^\w\n]{0,4}$"
+    r"|(<\|[^\n|]{1,40}\|>|\[/?inst\]|<</?sys>>|</?s>|</?think(?:ing)?>|<(?:start|end)_of_turn>)",
+    re.M,
+)
+_WRONG = (
+    r"(?:incorrect|inaccurate|wrong|false|mistaken|erroneous|untrue|not (?:quite |entirely )?(?:correct|accurate|true))"
+)
+_CLAIM = r"(?:statement|claim|figure|answer|response|original|number|date|text|information|premise)"
+_CORRECTION = re.compile(
+    _any(
+        r"(?:\A|[.!?:(] ?)\W{0,3}(?:but |well, |and )?actually\b",
+        r"\bcorrection\b",
+        r"\b(?:must|should|need to|have to|let me|to) correct (?:the|this|that|an?|one|myself)\b",
+        rf"\b(?:this|that|which|(?:this|that|the|the original|the above|your) {_CLAIM}(?: above)?) "
+        rf"(?:is|was|seems|appears) (?:\w+ )?{_WRONG}\b",
+        r"\bcontrary to (?:the|what)\b",
+        r"\bmisconception\b",
+        r"\b(?:contains|there is|has) (?:an? )?(?:\w+ )?(?:error|mistake|inaccuracy)\b",
+        r"\bshould actually be\b",
+    )
+)
+_CORRECTED = re.compile(rf"{_CORRECTION.pattern}|\b(?:actually|correct|error|mistakes?|myth|{_WRONG})\b")
+
+_SENTENCE = re.compile(r"[.!?\n]+\s*")
+_WORD = re.compile(r"[^\W_]+")
+_LETTERS = re.compile(r"[^\W\d_]+")
+_MARKS, _CLOSERS, _OPEN = ".!?…。！？؟।", "\"'”’»)]}>*_~`」』）", ",;:-–—([{/&“‘«=+"
+_ITEM = re.compile(r"\s*(?:[-*•+]|\d{1,3}[.)])\s")
+_FENCE = re.compile(r"^[ \t]*(?:```|~~~)", re.M)
+
+_FUNCTION_WORDS = {
+    "en": "the and of to is that it for with are was on you this be as have from or by not but they at which an "
+    "your we can will its has were their in a if when so there than into about would should more most "
+    "also these those he she",
+    "es": "el los las y que en un una por con para es se su sus del lo como más pero está están son al muy "
+    "también hay si este esta cuando puede de la no o ser fue desde entre porque sin sobre todo hasta le "
+    "nos tiene",
+    "fr": "le les et des est une dans que qui pour sur pas plus avec ce il elle vous nous sont au aux du cette "
+    "être mais ou son ses peut de la un en ne se par comme lorsque leur très aussi fait sans y on a",
+    "de": "der die das und ist nicht ein eine einen zu den von mit sich auf für dem im es auch sind wird bei "
+    "aus dass werden als oder wenn sie kann man nach um am wie nur noch des vom zum zur aber hat ich in "
+    "an war über",
+    "it": "il lo gli e che di è un una per con non sono della del nel nella alla al più anche come si dei delle "
+    "questo questa ha può ma da la le i in se quando dal ogni essere molto o",
+    "pt": "o os as e que em um uma para com não por é são da do dos das no na mais como ou seu sua ao se também "
+    "pode de a à está muito quando foi mas ser nos pelo pela isso",
+    "nl": "de het een en van is dat niet te op voor met zijn die aan er ook als maar bij om worden naar kan uit "
+    "je wordt in of tot door dan heeft deze dit hij zij over nog meer wel u",
+    "sv": "och att det som en är på av för med den till inte har om ett de var kan från eller men vid så när du "
+    "i man sig också ska blir mycket efter under",
+}
+_LANGUAGES = {language: frozenset(words.split()) for language, words in _FUNCTION_WORDS.items()}
+
+
+def said(original: str, rewrite: str) -> Iterator[str]:
+    """What a rewrite says about itself or instead of the answer: slugs, where the original says nothing of the kind."""
+    before, after = normal(original), normal(rewrite)
+    if _REFUSAL.search(after) and not _REFUSAL.search(before) and not _UNABLE.search(before):
+        yield "refusal"
+    lines, lines_before = rewrite.casefold(), original.casefold()
+    talks = _COMMENT.search(after) and not _COMMENT.search(before)
+    if talks or (_LABEL.search(lines) and not _LABEL.search(lines_before)):
+        yield "comment about the task"
+    if markers := _turns(lines) - _turns(lines_before):
+        yield f"transcript: {', '.join(sorted(markers)[:5])}"
+    if (match := _CORRECTION.search(after)) and not _CORRECTED.search(before):
+        yield f"correction: {match[0].strip(' .!?:(')}"
+
+
+def formed(original: str, rewrite: str) -> Iterator[str]:
+    """What is wrong with a rewrite as a text: where it stops, how often it says a thing, how long, which language."""
+    if _is_cut(original, rewrite):
+        yield f"truncated: {' '.join(rewrite[-60:].split())}"
+    if phrase := _repeated(original, rewrite):
+        yield f"repetition: {phrase[:60]}"
+    if len(rewrite) > MANY_TIMES * len(original) + MORE_CHARACTERS:
+        yield f"length: {len(original)} characters became {len(rewrite)}"
+    if languages := _translated(original, rewrite):
+        yield f"language changed: {languages[0]} to {languages[1]}"
+
+
+def _turns(text: str) -> set[str]:
+    return {next(filter(None, groups)) for groups in _TRANSCRIPT.findall(text)}
+
+
+def _is_cut(original: str, rewrite: str) -> bool:
+    """Whether a rewrite stops in the middle where its original came to an end."""
+    if len(_FENCE.findall(rewrite)) % 2 > len(_FENCE.findall(original)) % 2:
+        return True
+    before, after = original.split("\n"), rewrite.rstrip().split("\n")
+    if not _ends(original) or not _is_open(after[-1]):
+        return False
+    *above, last = [line for line in after if line.strip()]
+    farewell = above[-1] if len(above) > 1 else ""
+    if farewell.rstrip().endswith(",") and max(len(farewell.split()), len(last.split())) < 5:
+        return False  # a signature
+    if URL.search(last.split()[-1]):
+        return False
+    # Where lines end bare in the rewrite and not in the original, that is its layout: a list made of sentences.
+    return not (_bare(above) and not _bare([line for line in before if line.strip()][:-1]))
+
+
+def _ends(text: str) -> bool:
+    """Whether a text comes to an end: a sentence mark, or what closes, unless it closes an item of a list."""
+    text = text.rstrip()
+    bare = text.rstrip(_CLOSERS)
+    return bare[-1:] in (*_MARKS,) or (bare != text and not _ITEM.match(text[text.rfind("\n") + 1 :]))
+
+
+def _is_open(line: str) -> bool:
+    return line[-1:].isalnum() or line[-1:] in (*_OPEN,)
+
+
+def _bare(lines: Sequence[str]) -> bool:
+    return 2 * sum(line.rstrip()[-1:].isalnum() for line in lines) > len(lines)
+
+
+def _repeated(original: str, rewrite: str) -> str | None:
+    """A sentence or phrase that a rewrite says over and over, and its original does not."""
+    old, new = _WORD.findall(original.casefold()), _WORD.findall(rewrite.casefold())
+    if (period := _loop(new)) and not _loop(old):
+        return " ".join(new[-period:])
+    # A refrain may be reworded, so what counts is how often the original says anything at all.
+    for count, before, after in ((_sentences, original, rewrite), (_phrases, " ".join(old), " ".join(new))):
+        (phrase, times), often = _most(count(after)), _most(count(before))[1]
+        if times >= SAID_AGAIN * max(often, 1) + (count is _phrases):
+            return phrase
+    return None
+
+
+def _most(counts: Counter[str]) -> tuple[str, int]:
+    return max(counts.items(), key=lambda item: item[1], default=("", 0))
+
+
+def _sentences(text: str) -> Counter[str]:
+    parts = (_WORD.findall(part) for part in _SENTENCE.split(text.casefold()))
+    return Counter(" ".join(words) for words in parts if len(words) > 3)
+
+
+def _phrases(text: str) -> Counter[str]:
+    words = text.split()
+    return Counter(map(" ".join, zip(*(words[i:] for i in range(PHRASE)), strict=False)))
+
+
+def _loop(words: Sequence[str]) -> int:
+    """Words in the loop that the last third of a text consists of, at least three times; 0 where it is none."""
+    tail = words[-max(LOOP, len(words) // 3) :][::-1]
+    if len(tail) < LOOP:
+        return 0
+    borders, k = [0], 0  # the longest proper border of every beginning, as Knuth, Morris and Pratt have it
+    for word in tail[1:]:
+        while k and word != tail[k]:
+            k = borders[k - 1]
+        k += word == tail[k]
+        borders.append(k)
+    period = len(tail) - borders[-1]
+    return period if 3 * period <= len(tail) else 0
+
+
+def _translated(original: str, rewrite: str) -> tuple[str, str] | None:
+    """The languages of two texts, where both are clear and the words of the first one are gone."""
+    old, new = (Counter(_LETTERS.findall(text.casefold())) for text in (original, rewrite))
+    if min(old.total(), new.total()) < FEW_WORDS:
+        return None
+    was, now = (
+        max(_LANGUAGES, key=lambda language: sum(words[word] for word in _LANGUAGES[language])) for words in (old, new)
+    )
+    ours, theirs = _LANGUAGES[was] - _LANGUAGES[now], _LANGUAGES[now] - _LANGUAGES[was]
+    lost = sum(old[w] for w in ours), sum(new[w] for w in ours)
+    gained = sum(new[w] for w in theirs), sum(old[w] for w in theirs)
+    # A quotation or an example in another language is in both texts: what was there must be gone.
+    clear = all(a > 2 and a >= 0.08 * words.total() and 3 * b <= a for (a, b), words in ((lost, old), (gained, new)))
+    return (was, now) if clear else None

@@ -1,0 +1,318 @@
+"""Answers in words: written side by side they are those written one at a time, and each draws on its own."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from distract.backends import generation
+from distract.backends.generation import Answer, batches, draw
+from distract.backends.transformers import Transformers, embedded_judge
+from distract.errors import BackendError
+from distract.records import Message, Reply, Request
+
+RULES = "You are asked by people of all trades. Answer each in one or two plain sentences, without any list. "
+QUESTIONS = [
+    "Hi",
+    "What is the capital of France?",
+    "What is the capital of Italy?",
+    "Why is the sky blue? " + "Say it in simple words, please. " * 12,
+    "Count from one to twelve.",
+    RULES * 12 + "How does a bicycle stay upright?",
+    RULES * 12 + "How does a bicycle brake?",
+    "Name three rivers of Asia. " * 3,
+]
+ROOMS = [40, 12, 40, 16, 40, 3, 16, 1]
+
+
+def asked(question: str, **options: Any) -> Request:
+    return Request((Message("system", RULES), Message("user", question)), **options)
+
+
+def ask(judge: Transformers, requests: Sequence[Request], wanted: set[int] | None = None) -> dict[int, Reply]:
+    every = frozenset(range(len(requests)) if wanted is None else wanted)
+    pairs = [pair for batch in judge.reply(requests, every) for pair in batch]
+    assert sorted(index for index, _ in pairs) == sorted(every)
+    return dict(pairs)
+
+
+def sharing(judge: Transformers, **attributes: Any) -> Transformers:
+    """Another judge on the same weights."""
+    other = embedded_judge(batch_tokens=attributes.pop("batch_tokens", 2048))
+    vars(other).update({key: vars(judge)[key] for key in ("_loaded", "_ends", "_chat", "_dtype")}, **attributes)
+    return other
+
+
+def assert_greedy(judge: Transformers, requests: Sequence[Request], replies: dict[int, Reply]) -> None:
+    """Every answer is that of the model's own ``generate``, up to a tie."""
+    import torch
+
+    for index, request in enumerate(requests):
+        ids = torch.tensor([judge.encode(request)], device=judge._loaded.device)
+        options = {"attention_mask": torch.ones_like(ids), "max_new_tokens": request.max_tokens, "do_sample": False}
+        expected = judge._loaded.generate(ids, **options)[0]
+        new = expected[ids.shape[1] :].tolist()
+        reply = replies[index]
+        if reply.text == judge._chat.tokenizer.decode(new, skip_special_tokens=True):
+            assert reply.finish == ("stop" if new[-1] in judge._ends else "length")
+            assert (reply.tokens_in, reply.tokens_out) == (ids.shape[1], len(new))
+            continue
+        own = judge._chat.tokenizer(reply.text, add_special_tokens=False)["input_ids"]
+        same = next(at for at, (one, other) in enumerate(zip([*own, -1], new, strict=False)) if one != other)
+        with torch.inference_mode():
+            logits = judge._loaded(expected[None, : ids.shape[1] + same]).logits[0, -1]
+        first, second = logits.float().log_softmax(dim=-1).topk(2).values.tolist()
+        assert first - second <= 1e-4, (index, reply.text)
+
+
+@given(
+    st.lists(st.tuples(st.lists(st.integers(0, 2), min_size=1, max_size=12), st.integers(1, 9)), max_size=30),
+    st.integers(1, 80),
+    st.integers(1, 6),
+)
+def test_every_answer_is_in_one_batch_that_fits(items: list[tuple[list[int], int]], budget: int, rows: int) -> None:
+    prompts = {7 * i: tuple(prompt) for i, (prompt, _) in enumerate(items)}
+    rooms = {7 * i: room for i, (_, room) in enumerate(items)}
+    made = batches(prompts, rooms, budget, rows)
+    assert sorted(index for batch in made for index in batch) == sorted(prompts)
+    for batch in made:
+        assert 1 <= len(batch) <= rows
+        places = len(batch) * max(len(prompts[i]) for i in batch) + len(batch) * max(rooms[i] for i in batch)
+        assert len(batch) == 1 or places <= budget
+    assert made == batches(dict(reversed(prompts.items())), rooms, budget, rows)
+
+
+def test_what_shares_most_is_written_together() -> None:
+    prompts: dict[int, tuple[int, ...]] = {i: (i % 3,) * 50 + (i,) for i in range(9)}
+    assert batches(prompts, dict.fromkeys(prompts, 4), 1000, 3) == [[0, 3, 6], [1, 4, 7], [2, 5, 8]]
+    prompts[9] = (0,) * 500
+    assert batches(prompts, dict.fromkeys(prompts, 4), 100_000)[-1][-1] == 9
+
+
+def test_draws_follow_the_distribution() -> None:
+    logits = np.array([0.0, 1.0, -math.inf, 2.0, 0.5], np.float32)
+    for temperature in (0.5, 1.0, 3.0):
+        expected = np.exp(logits / temperature)
+        expected /= expected.sum()
+        spaced = (np.arange(2000) + 0.5) / 2000
+        found = np.bincount([draw(logits, temperature, 1.0, u) for u in spaced], minlength=5) / 2000
+        assert abs(found - expected).max() <= 1e-3
+
+
+@given(st.lists(st.sampled_from([0.0, 0.5, 1.0, 3.0, -20.0]), min_size=1, max_size=8), st.floats(0.001, 1.0))
+def test_the_nucleus_is_the_fewest_likeliest_that_reach_the_share(values: list[float], top_p: float) -> None:
+    logits = np.array(values)
+    weights = np.exp(logits) / np.exp(logits).sum()
+    found = {draw(logits, 1.0, top_p, u) for u in np.linspace(0, 1, 400, endpoint=False)}
+    order = np.argsort(-weights, kind="stable")
+    before = np.cumsum(weights[order]) - weights[order]
+    allowed = {int(i) for i, b in zip(order, before, strict=True) if b < top_p + 1e-9}
+    assert found <= allowed
+    assert {int(i) for i, b in zip(order, before, strict=True) if b < top_p - 1e-9 and weights[i] > 0.01} <= found
+
+
+def test_the_edges_of_a_draw() -> None:
+    logits = np.array([-math.inf, 0.0, 0.0, -math.inf], np.float32)
+    assert {draw(logits, 1.0, top_p, u) for top_p in (0.9, 1.0) for u in (0.0, 1 - 2**-53)} == {1, 2}
+    assert {draw(logits, 1.0, 1e-6, u) for u in (0.0, 0.5, 1 - 2**-53)} == {1}
+    assert draw(np.array([1.0, 1.1], np.float32), 1e-3, 1.0, 0.999) == 1
+
+
+def spelled(request: Request, words: Sequence[str], room: int = 99) -> Reply:
+    """The answer of a model that writes these tokens; the last ends it."""
+    import torch
+
+    answer = Answer(request, 5, room, {len(words)}, lambda ids: "".join([*words, ""][i] for i in ids))
+    for token in range(len(words) + 1):
+        if not answer.finish:
+            answer.write(torch.zeros(99), token, 0.0)
+    return answer.reply()
+
+
+@pytest.mark.parametrize(
+    ("stop", "text", "count"),
+    [
+        ((), "ab]] cd[[A]] e", 6),
+        (("]]",), "ab]]", 2),
+        (("[[A]]",), "ab]] cd[[A]]", 4),
+        (("[[A]]", "d"), "ab]] cd", 3),
+        (("b]] cd[", "cd[[", ""), "ab]] cd[", 3),
+        (("none",), "ab]] cd[[A]] e", 6),
+    ],
+)
+def test_an_answer_ends_right_behind_its_first_stop(stop: tuple[str, ...], text: str, count: int) -> None:
+    reply = spelled(asked("?", stop=stop), ["ab", "]] ", "cd[[", "A]]", " e"])
+    assert (reply.text, reply.finish, reply.tokens_out, reply.tokens_in) == (text, "stop", count, 5)
+
+
+def test_a_stop_behind_a_long_answer_is_found_and_the_tail_is_short() -> None:
+    words = [*("word " for _ in range(60)), "x", "y", "z"]
+    assert spelled(asked("?", stop=("xyz",)), words).text.endswith("word xyz")
+    assert spelled(asked("?"), words, room=60).finish == "length"
+
+
+def test_a_number_that_is_none_is_a_failure() -> None:
+    import torch
+
+    answer = Answer(asked("?", temperature=1.0), 5, 9, {0}, lambda ids: "x" * len(ids))
+    answer.write(torch.full((4,), math.nan), 0, math.nan)
+    assert (answer.finish, answer.reply().failure) == ("stop", "not a number")
+
+
+def test_greedy_answers_are_those_written_one_at_a_time(smollm2: Transformers) -> None:
+    requests = [asked(q, max_tokens=room) for q, room in zip(QUESTIONS, ROOMS, strict=True)]
+    assert smollm2._batched
+    replies = ask(smollm2, requests)
+    assert_greedy(smollm2, requests, replies)
+    assert {reply.finish for reply in replies.values()} == {"stop", "length"}
+
+
+@pytest.mark.parametrize(("layout", "by_runs"), [("packed", False), ("prefix", False)])
+def test_the_other_layouts_write_the_same(smollm2: Transformers, layout: str, by_runs: bool) -> None:
+    requests = [asked(q, max_tokens=4) for q in (*QUESTIONS[2:], QUESTIONS[2])]
+    judge = sharing(smollm2, batch_tokens=300, _sharing=layout, _batched=True)
+    assert ask(judge, requests) == ask(smollm2, requests)
+
+
+def test_a_sampled_answer_does_not_depend_on_the_others(smollm2: Transformers) -> None:
+    options: dict[str, Any] = {"max_tokens": 6, "temperature": 1.2, "top_p": 0.95}
+    requests = [asked(QUESTIONS[3], sample=sample, **options) for sample in range(4)]
+    requests += [asked(QUESTIONS[3], seed=1, **options), asked(QUESTIONS[6], **options)]
+    together = ask(smollm2, requests)
+    for index in (1, 5):
+        assert ask(smollm2, [requests[index]])[0] == together[index]
+    assert len({together[index].text for index in range(5)}) == 5
+    tiny = asked(QUESTIONS[3], max_tokens=10, temperature=1.2, top_p=1e-6)
+    greedy = asked(QUESTIONS[3], max_tokens=10)
+    assert len({reply.text for reply in ask(smollm2, [tiny, greedy]).values()}) == 1
+
+
+def test_stops_and_prefills_of_a_model(smollm2: Transformers) -> None:
+    free = ask(smollm2, [asked(QUESTIONS[2], max_tokens=12)])[0].text
+    middle = free[5:11]
+    said = {"prefill": free[:5], "max_tokens": 12}
+    requests = [
+        asked(QUESTIONS[2], max_tokens=12, stop=(free[8:14], middle)),
+        asked(QUESTIONS[2], **said),
+        asked(QUESTIONS[2], **said, stop=(free[:5],)),
+    ]
+    replies = ask(smollm2, requests)
+    assert (replies[0].text, replies[0].finish) == (free[: free.index(middle) + len(middle)], "stop")
+    assert replies[1].text
+    assert replies[2] == replies[1]
+
+
+@pytest.fixture(scope="module")
+def folders(smollm2: Transformers, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    import torch
+    import transformers
+
+    shape: dict[str, Any] = {
+        "vocab_size": 49152,
+        "hidden_size": 32,
+        "intermediate_size": 48,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+        "num_key_value_heads": 2,
+        "initializer_range": 0.5,
+        "max_position_embeddings": 600,
+    }
+    small: dict[str, Any] = {"vocab_size": 49152, "n_layer": 2, "n_head": 4, "initializer_range": 0.5}
+    configs = {
+        "qwen2": transformers.Qwen2Config(**shape),
+        "gpt2": transformers.GPT2Config(n_embd=32, n_positions=600, **small),
+        "mistral": transformers.MistralConfig(**shape, sliding_window=8),
+        "bloom": transformers.BloomConfig(hidden_size=32, **small),
+    }
+    made = {}
+    for name, config in configs.items():
+        torch.manual_seed(0)
+        made[name] = tmp_path_factory.mktemp(name)
+        transformers.AutoModelForCausalLM.from_config(config).save_pretrained(made[name])
+        smollm2._chat.tokenizer.save_pretrained(made[name])
+    return made
+
+
+@pytest.mark.parametrize(("kind", "together"), [("qwen2", True), ("gpt2", True), ("bloom", True), ("mistral", False)])
+def test_tiny_models_write_what_they_write_alone(folders: dict[str, Path], kind: str, together: bool) -> None:
+    judge = Transformers(str(folders[kind]), dtype="float32", batch_tokens=150)
+    requests = [asked(q, max_tokens=room) for q, room in zip(QUESTIONS, ROOMS, strict=True)]
+    replies = ask(judge, requests)
+    assert judge._batched is together
+    assert_greedy(judge, requests, replies)
+    drawn = [asked("Hi", max_tokens=8, temperature=1.0, stop=("e",), sample=sample) for sample in range(4)]
+    replies = ask(judge, drawn)
+    assert len({reply.text for reply in replies.values()}) > 1
+    assert all(reply.text.find("e") in (-1, len(reply.text) - 1) for reply in replies.values())
+    assert {index: ask(judge, [request])[0] for index, request in enumerate(drawn)} == replies
+
+
+@pytest.mark.parametrize("deaf", ["position_ids", "attention_mask"])
+def test_a_model_that_does_not_listen_writes_alone(folders: dict[str, Path], deaf: str) -> None:
+    judge = Transformers(str(folders["qwen2"]), dtype="float32")
+    requests = [asked(q, max_tokens=6) for q in QUESTIONS[:3]]
+    expected = ask(judge, requests)
+    forward = judge._loaded.forward
+
+    def listening(*given: Any, **options: Any) -> Any:
+        return forward(*given, **{name: value for name, value in options.items() if name != deaf})
+
+    other = Transformers(str(folders["qwen2"]), dtype="float32")
+    other._loaded.forward = listening
+    assert (other.reading, other._batched) == ("one by one" if deaf == "position_ids" else other.reading, False)
+    assert ask(other, requests) == expected
+
+
+def test_half_precision_is_written_side_by_side_too(folders: dict[str, Path]) -> None:
+    judge = Transformers(str(folders["qwen2"]), dtype="bfloat16")
+    assert {reply.tokens_out for reply in ask(judge, [asked(q, max_tokens=5) for q in QUESTIONS]).values()} == {5}
+    assert judge._batched
+
+
+@pytest.fixture
+def tiny(folders: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> Transformers:
+    monkeypatch.setattr(generation.batches, "__defaults__", (3,))
+    return Transformers(str(folders["gpt2"]), dtype="float32")
+
+
+def test_an_answer_is_cut_where_the_context_ends(tiny: Transformers) -> None:
+    words = 600 - len(tiny.encode(asked("x" + " word" * 100))) + 100
+    questions = ["x" + " word" * (words - short) for short in (0, 1, 3, 400)]
+    requests = [asked(question, max_tokens=30) for question in questions]
+    lengths = [len(tiny.encode(request)) for request in requests]
+    assert lengths == [600, 599, 597, 200]
+    replies = ask(tiny, requests)
+    assert replies[0].failure == f"too long: {lengths[0] + 1} tokens, the model takes 600"
+    assert [replies[i].tokens_out for i in (1, 2, 3)] == [min(30, 600 - lengths[i]) for i in (1, 2, 3)]
+    assert {replies[i].finish for i in (1, 2, 3)} == {"length"}
+
+
+def test_a_resumed_round_has_the_same_batches(tiny: Transformers) -> None:
+    requests = [asked(q, max_tokens=4, temperature=t) for q in QUESTIONS[:5] for t in (0.0, 1.0)]
+    full = [dict(batch) for batch in tiny.reply(requests, frozenset(range(10)))]
+    assert [len(batch) for batch in full] == [3, 3, 3, 1]
+    rest = frozenset(range(10)) - full[0].keys() - {min(full[2])}
+    expected = [full[1], {i: r for i, r in full[2].items() if i in rest}, full[3]]
+    assert [dict(batch) for batch in tiny.reply(requests, rest)] == expected
+
+
+def test_what_is_written_before_a_failure_is_not_lost(tiny: Transformers, monkeypatch: pytest.MonkeyPatch) -> None:
+    requests = [asked(q, max_tokens=4) for q in QUESTIONS[:5]]
+    assert tiny._batched
+    under_way = tiny.reply(requests, frozenset(range(5)))
+    assert len(next(under_way)) == 3
+
+    def fails(*_: Any, **__: Any) -> None:
+        raise RuntimeError("CUDA out of memory. Tried to allocate 2 GiB\nmore lines")
+
+    monkeypatch.setattr(tiny._loaded, "forward", fails)
+    with pytest.raises(BackendError, match="batch_tokens, now 2048") as raised:
+        next(under_way)
+    assert "\n" not in str(raised.value)
