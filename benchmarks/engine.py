@@ -44,14 +44,8 @@ def measure(folder: str, judgments: int, out: str, results: Any) -> None:
         write_cases(data, judgments // JUDGMENTS_PER_CASE)
     backend = planted("fair")
     begin = time.perf_counter()
-    prepared = session.prepare(
-        judge="planted:fair",
-        backend=backend,
-        data=str(data),
-        attacks=("null",),
-        generator="rules",
-        out=Path(folder, out),
-    )
+    selected = session.select(data=str(data), attacks=("null",), generator="rules")
+    prepared = session.prepare(selected, judge="planted:fair", backend=backend, out=Path(folder, out))
     tally = Tally()
     with session.stores(prepared.models, Path(folder, f"{judgments}.sqlite")) as models:
         session.run(prepared, models, tally)

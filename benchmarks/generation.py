@@ -31,7 +31,7 @@ Answers = list[tuple[str, int]]
 
 def requests_of(data: Path, prompts: int, tokens: int, skip: int = 0) -> list[Request]:
     """Analyses of the responses in a file of LLMBar's format."""
-    analyses = []
+    analyses: list[Request] = []
     for number, item in enumerate(json.loads(data.read_text(encoding="utf-8"))[skip : skip + (prompts + 1) // 2]):
         both = [Response(str(side), (item[f"output_{side}"],)) for side in (1, 2)]
         case = Case(str(number), (item["input"],), tuple(both))

@@ -84,7 +84,19 @@ def select(
     limit: int | None = None,
     seed: int = 0,
 ) -> Selected:
-    """Check that data, attacks and writer fit together; the arguments are those of ``prepare``.
+    """Check that data, attacks and writer fit together.
+
+    Args:
+        data: as ``datasets.load`` takes it.
+        responses: files of responses to the prompts of the data, for formats that hold prompts only.
+        attacks: names, also of severities and of both joined by ``+``; the default distractors when empty.
+        measures: names of measures or designs; all that the attacks are for, as far as they fit, when empty.
+        generator: name of a writer; None takes recorded rewrites where the data have them, else rules.
+        asking: how a generator that is a model is asked.
+        verifier: name of the model that verifies rewrites; None leaves them to the rules.
+        models: backends of the generator, where it is a model, and of the verifier.
+        limit: number of cases to draw, None for all.
+        seed: of the draw, of the rewrites and of sampling.
 
     Raises:
         UsageError: something named does not exist or fits no case.
@@ -125,56 +137,21 @@ def select(
 
 
 def prepare(
-    *,
-    judge: str,
-    backend: Backend,
-    data: str,
-    attacks: Sequence[str] = (),
-    protocols: Sequence[str] = (),
-    measures: Sequence[str] = (),
-    generator: str | None = None,
-    asking: Asking | None = None,
-    verifier: str | None = None,
-    models: Mapping[Role, Backend] = NO_MODELS,
-    limit: int | None = None,
-    seed: int = 0,
-    out: Path | None = None,
-    responses: Sequence[str] = (),
+    selected: Selected, *, judge: str, backend: Backend, protocols: Sequence[str] = (), out: Path | None = None
 ) -> Prepared:
-    """Check that what is asked for fits together.
+    """Check that protocols and the run folder are right.
 
     Args:
+        selected: data, attacks and writer.
         judge: its name, for the record.
         backend: answers for it.
-        data: as ``datasets.load`` takes it.
-        attacks: names, also of severities and of both joined by ``+``; the default distractors when empty.
         protocols: names; the default protocols when empty.
-        measures: names of measures or designs; all that the attacks are for, as far as they fit, when empty.
-        generator: name of a writer; None takes recorded rewrites where the data have them, else rules.
-        asking: how a generator that is a model is asked.
-        verifier: name of the model that verifies rewrites; None leaves them to the rules.
-        models: backends of the generator, where it is a model, and of the verifier.
-        limit: number of cases to draw, None for all.
-        seed: of the draw, of the rewrites and of sampling.
         out: the run folder; None names one by the hash of the parameters.
-        responses: files of responses to the prompts of the data, for formats that hold prompts only.
 
     Raises:
-        UsageError: something named does not exist or fits no case.
+        UsageError: a protocol does not exist, or the folder belongs to another run.
     """
     asked = _protocols(protocols)
-    selected = select(
-        data=data,
-        responses=responses,
-        attacks=attacks,
-        measures=measures,
-        generator=generator,
-        asking=asking,
-        verifier=verifier,
-        models=models,
-        limit=limit,
-        seed=seed,
-    )
     found = selected.scope
     prompts = {prompt.name: prompt.checksum for protocol in asked for prompt in protocol.prompts}
     parameters = {
@@ -190,7 +167,7 @@ def prepare(
     runfolder.check(out, parameters)
     return Prepared(
         judge=judge,
-        models={"judge": backend, **models},
+        models={"judge": backend, **selected.models},
         cases=selected.cases,
         audit=audit.Audit(
             judge,
@@ -198,7 +175,7 @@ def prepare(
             found.attacks,
             selected.writer,
             found.designs,
-            seed,
+            selected.seed,
             found.degradations,
             selected.verifier,
         ),

@@ -19,7 +19,7 @@ from .rubric import fill, prompt_files, prompt_for
 
 CHOOSE: dict[str, Outcome] = {"A": "a", "B": "b"}
 OR_TIE: dict[str, Outcome] = {**CHOOSE, "C": "tie"}
-ANALYSIS_TOKENS = 320
+ANALYSIS_TOKENS = 256
 """Enough for the few sentences that are asked for; a longer analysis is cut and used as far as it goes."""
 
 

@@ -42,10 +42,9 @@ def data(tmp_path: Path) -> str:
     return str(path)
 
 
-def judge(data: str, out: Path, smollm2: Transformers, **more: Any) -> dict[str, Any]:
-    prepared = session.prepare(
-        judge=NAME, backend=smollm2, data=data, attacks=("assertiveness",), asking=ASKING, out=out, **more
-    )
+def judge(data: str, out: Path, smollm2: Transformers, protocols: tuple[str, ...] = (), **more: Any) -> dict[str, Any]:
+    selected = session.select(data=data, attacks=("assertiveness",), asking=ASKING, **more)
+    prepared = session.prepare(selected, judge=NAME, backend=smollm2, protocols=protocols, out=out)
     with session.stores(prepared.models, out.with_suffix(".sqlite")) as models:
         session.run(prepared, models, Tally())
     found: dict[str, Any] = json.loads((out / "summary.json").read_text())

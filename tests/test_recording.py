@@ -49,9 +49,7 @@ def models() -> dict[Role, Backend]:
 
 def judged(folder: Path, data: str, generator: str, with_models: bool) -> session.Prepared:
     opened = models() if with_models else {}
-    prepared = session.prepare(
-        judge="planted:longer",
-        backend=planted("longer"),
+    selected = session.select(
         data=data,
         attacks=ATTACKS,
         generator=generator,
@@ -59,8 +57,8 @@ def judged(folder: Path, data: str, generator: str, with_models: bool) -> sessio
         verifier="v" if with_models else None,
         models=opened,
         limit=6,
-        out=folder,
     )
+    prepared = session.prepare(selected, judge="planted:longer", backend=planted("longer"), out=folder)
     with session.stores(prepared.models, folder.with_suffix(".sqlite")) as stores:
         session.run(prepared, stores, Tally())
     return prepared

@@ -73,12 +73,11 @@ def attack(
     from distract.writers.asking import Asking
 
     models = open_models({"judge": judge, "generator": generator, "verifier": verifier}, Options(**loading), WRITERS)
-    prepared = session.prepare(
-        judge=judge,
-        backend=models.pop("judge"),
+    backend = models.pop("judge")
+    selected = session.select(
         data=data,
+        responses=responses,
         attacks=attacks,
-        protocols=protocols,
         measures=measures,
         generator=generator,
         asking=Asking(temperature, top_p, max_tokens, retries, best_of),
@@ -86,9 +85,8 @@ def attack(
         models=models,
         limit=limit or None,
         seed=seed,
-        out=out,
-        responses=responses,
     )
+    prepared = session.prepare(selected, judge=judge, backend=backend, protocols=protocols, out=out)
     loaded = _finished(prepared) or _judge(prepared, store)
     if as_json:
         click.echo(loaded.summary, nl=False)

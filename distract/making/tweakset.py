@@ -22,11 +22,14 @@ from distract.making.made import BROKEN, Made, ask, feedback, known_author
 from distract.plan import Attack, Plan
 from distract.prompts import Prompt, load
 from distract.records import Case, Evidence, Message, Response
-from distract.writers import theirs
+from distract.writers import written
 from distract.writers.asking import Asking
 
 SOURCE = "make-tweakset"
 SEVERITIES = (1, 2, 3)
+LENGTH = 1200
+"""Characters of an answer that is not short; one that goes on for three times that ends there."""
+
 _NO_ANSWER = ("refusal", "comment about the task")
 
 
@@ -79,7 +82,7 @@ def make_tweak(prompt: Prompted, asking: Asking, author: str, seed: int, wanted:
         said = inspect((asked_of,), ("",), (text,))[0]
         return text, (*reasons, *(reason for reason in said if reason.split(":")[0] in _NO_ANSWER))
 
-    asked = yield from ask(fill, read, asking, seed)
+    asked = yield from ask(fill, read, asking, seed, like=" " * LENGTH)
     evidence: Evidence = (
         ("attempts", asked.attempts),
         ("generator", author),
@@ -114,7 +117,8 @@ def _worse(case: Case, good: Response, seed: int) -> tuple[list[Response], tuple
     for severity in SEVERITIES:
         found: tuple[str, ...] = (f"no attack makes it or fewer than {severity} constraints",)
         if severity in by_severity and severity <= len(case.constraints):
-            text = _rewritten(by_severity[severity], case, good.text, seed)
+            attack = by_severity[severity]
+            text = written(attack, case, good.text, _number(seed, f"{case.id}\x1e{attack.name}"))
             found, measured = inspect(case.prompt, good.turns, (text,), case.constraints, severity=severity)
             if not found:
                 worse.append(Response(_low(severity), (text,), severity=severity))
@@ -124,14 +128,6 @@ def _worse(case: Case, good: Response, seed: int) -> tuple[list[Response], tuple
             return [], (f"no severity 1: {'; '.join(found)}",), ()
         wrong.append(f"severity {severity} left out: {'; '.join(found)}")
     return worse, tuple(wrong), tuple(evidence)
-
-
-def _rewritten(attack: Attack, case: Case, text: str, seed: int) -> str:
-    with theirs(attack, case):
-        new = attack.rewrite(text, case.constraints, _number(seed, f"{case.id}\x1e{attack.name}"))
-        if not isinstance(new, str):
-            raise TypeError(f"rewrite returned {type(new).__name__}, expected str")
-    return new
 
 
 def _number(seed: int, name: str) -> int:

@@ -172,10 +172,10 @@ def _rules(
     number = int.from_bytes(hashlib.sha256(parts.encode()).digest()[:4], "big")
     if attack.severity:
         # Constraints are on the answer as a whole: broken in every turn, the same ones would be broken again.
-        new = _written(attack, case, original.text, number)
+        new = written(attack, case, original.text, number)
         turns = _in_one_turn(original.turns, new)
     else:
-        turns = tuple(_written(attack, case, turn, number + index) for index, turn in enumerate(original.turns))
+        turns = tuple(written(attack, case, turn, number + index) for index, turn in enumerate(original.turns))
     return [Draft(rewritten(original, attack, turns), "rules")]
 
 
@@ -186,7 +186,12 @@ def rewritten(original: Response, attack: Attack, turns: tuple[str, ...]) -> Res
     return Response(original.author, turns, attack.name, original.severity)
 
 
-def _written(attack: Attack, case: Case, text: str, number: int) -> str:
+def written(attack: Attack, case: Case, text: str, number: int) -> str:
+    """What an attack's rule makes of a text.
+
+    Raises:
+        PluginError: the rule failed, or gave something else than a text.
+    """
     with theirs(attack, case):
         new = attack.rewrite(text, case.constraints, number)
         if not isinstance(new, str):
