@@ -64,7 +64,7 @@ draw_options = options(
     click.option("--seed", type=int, default=0, show_default=True, help="Of the draw, the rewrites and sampling."),
 )
 asking_options = options(
-    click.option("--retries", type=int, default=2, show_default=True, help="More attempts after a rejected text."),
+    click.option("--retries", type=int, default=1, show_default=True, help="More attempts after a rejected text."),
     click.option("--best-of", type=int, default=1, show_default=True, help="Texts per attempt; the best is kept."),
     click.option("--temperature", type=float, default=0.7, show_default=True, help="Of the generator; 0 is greedy."),
     click.option("--top-p", type=float, default=1.0, show_default=True, help="Of the generator."),

@@ -28,7 +28,7 @@ from distract.writers.asking import Asking
 SOURCE = "make-tweakset"
 SEVERITIES = (1, 2, 3)
 LENGTH = 1200
-"""Characters of an answer that is not short; one that goes on for three times that ends there."""
+"""Characters of an answer that is not short; one that goes on for two and a half times that ends there."""
 
 _NO_ANSWER = ("refusal", "comment about the task")
 

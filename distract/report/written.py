@@ -15,7 +15,7 @@ from rich.text import Text
 from distract.records import Rewrite
 from distract.report.tables import grid
 from distract.report.text import count, interval, line, percent, set_aside
-from distract.rewrite_metrics import layer_verdicts
+from distract.rewrite_metrics import by_reason, layer_verdicts
 
 
 def recording_report(document: Mapping[str, Any], rewrites: Sequence[Rewrite]) -> Iterable[RenderableType]:
@@ -45,10 +45,11 @@ def making_report(found: Mapping[str, Any]) -> Iterable[RenderableType]:
 
 def rewrite_notes(rewrites: Sequence[Rewrite]) -> Iterable[str]:
     """Why rewrites were rejected, and whether the layers of fidelity agree."""
-    reasons = Counter(line(reason.partition(":")[0]) for made in rewrites for reason in made.reasons)
+    # A rewrite counts once under each of its reasons, as in the document.
+    reasons = sum((Counter(counts) for counts in by_reason(rewrites).values()), Counter[str]())
     if reasons:
         rejected = sum(not made.accepted for made in rewrites)
-        listed = "; ".join(f"{reason} ({n})" for reason, n in reasons.most_common())
+        listed = "; ".join(f"{line(reason)} ({n})" for reason, n in reasons.most_common())
         yield f"rejected: {rejected} of {count(len(rewrites), 'rewrite')}: {listed}"
     verdicts = Counter(layers for made in rewrites if (layers := layer_verdicts(made)) is not None)
     if n := verdicts.total():

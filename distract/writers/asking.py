@@ -33,7 +33,7 @@ class Asking:
     temperature: float = 0.7
     top_p: float = 1.0
     max_tokens: int = 2048
-    retries: int = 2
+    retries: int = 1
     best_of: int = 1
 
     def __post_init__(self) -> None:
@@ -64,8 +64,8 @@ class Asking:
             sample: tells texts for the same prompt apart.
             like: a text of about the wanted length, so that an endless answer ends soon; None only has the limit.
         """
-        # Bytes bound tokens in every script; this is three times an English text, and the most prolix rewrite fits.
-        room = self.max_tokens if like is None else min(self.max_tokens, SPARE + 3 * len(like.encode()) // 4)
+        # Bytes bound tokens in every script; this is two and a half times an English text, and the most prolix fits.
+        room = self.max_tokens if like is None else min(self.max_tokens, SPARE + 5 * len(like.encode()) // 8)
         sampled = self.temperature > 0
         return Request(
             messages,
