@@ -73,15 +73,21 @@ def pair_job(
 def tweakset_job(data: str, generator: str, asking: Asking, limit: int | None, seed: int) -> Job:
     """A question with three format constraints, a response that meets them, and worse ones, for each drawn prompt.
 
+    Drawn from the prompts whose question and format can be told apart.
+
     Raises:
         UsageError: the data are wrong, or the generator's name cannot be an author.
     """
     known_author(generator, ())
     loaded = datasets.load_prompts(data)
-    drawn = sampled(loaded.prompts, limit, seed)
-    plans = [tweakset.make_tweak(prompt, asking, generator, seed) for prompt in drawn]
+    fitting = [prompt for prompt in loaded.prompts if tweakset.usable(prompt)]
+    if not fitting:
+        raise UsageError(f"{data}: {tweakset.NOT_SPLIT} in any prompt")
+    unusable = {tweakset.NOT_SPLIT: len(loaded.prompts) - len(fitting)}
+    left_out = {reason: n for reason, n in {**loaded.left_out, **unusable}.items() if n}
+    plans = [tweakset.make_tweak(prompt, asking, generator, seed) for prompt in sampled(fitting, limit, seed)]
     checksum = tweakset.prompt_file().checksum
-    return Job(loaded.name, loaded.size, plans, dict(loaded.left_out), generator, checksum, asking, seed)
+    return Job(loaded.name, loaded.size, plans, left_out, generator, checksum, asking, seed)
 
 
 def run(

@@ -38,6 +38,14 @@ def prompt_file() -> Prompt:
     return load("distract.making", "compliant")
 
 
+NOT_SPLIT = "question and format cannot be told apart"
+
+
+def usable(prompt: Prompted) -> bool:
+    """Whether a prompt can be split into its question and its format, which needs no generator."""
+    return split(prompt.text, prompt.constraints) is not None
+
+
 def make_tweak(prompt: Prompted, asking: Asking, author: str, seed: int, wanted: int = 3) -> Plan[Made]:
     """Make a case with format constraints from a prompt that holds some (Distracted evaluation 3.1 and 3.2).
 
@@ -63,7 +71,7 @@ def make_tweak(prompt: Prompted, asking: Asking, author: str, seed: int, wanted:
     known_author(author, [_low(severity) for severity in SEVERITIES])
     question = split(prompt.text, prompt.constraints)
     if question is None:
-        return Made(None, ("question and format cannot be told apart",))
+        return Made(None, (NOT_SPLIT,))
     chosen = choose(question, prompt.constraints, wanted, random.Random(_number(seed, prompt.id)))
     if chosen is None:
         return Made(None, (f"no {wanted} easy constraints go together",))
