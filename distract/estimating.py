@@ -42,7 +42,7 @@ def estimate(prepared: Prepared, sample: int = 12) -> Estimate:
     fake = planted("fair")
     part = prepared.cases[:sample]
     scale = len(prepared.cases) / len(part)
-    comparisons = rewrites = characters = 0
+    comparisons = rewrites = controls = characters = 0
     requests: dict[str, int] = {}
     parameters = prepared.audit
     if "generator" in prepared.models:
@@ -55,15 +55,17 @@ def estimate(prepared: Prepared, sample: int = 12) -> Estimate:
             for case in part:
                 (done,) = execute([audit.audit(case, alone)], {"judge": (_Noting(fake, seen), store)})
                 comparisons += sum(bool(row.judgments) for row in done.rows)
-                rewrites += len(done.rewrites) if protocol is parameters.protocols[0] else 0
+                if protocol is parameters.protocols[0]:
+                    rewrites += len(done.rewrites)
+                    controls += sum(made.response.attack in prepared.parameters["controls"] for made in done.rewrites)
             requests[protocol.name] = round(len(seen) * scale)
             characters += sum(int(key.partition(" ")[2]) for key in seen)
-    made = round(rewrites * scale)
+    made, drafts = round(rewrites * scale), round((rewrites - controls) * scale)
     asking = prepared.parameters["asking"] or {"best_of": 1}
     if "generator" in prepared.models:
-        requests["generator"] = made * asking["best_of"]
+        requests["generator"] = drafts * asking["best_of"]
     if "verifier" in prepared.models:
-        requests["verifier"] = made * asking["best_of"] * 2
+        requests["verifier"] = drafts * asking["best_of"] * 2
     return Estimate(round(comparisons * scale), made, requests, round(characters / CHARACTERS_PER_TOKEN * scale))
 
 

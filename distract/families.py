@@ -17,10 +17,11 @@ _ALIASES: Mapping[str, str] = {
     **{name: name for name in _KNOWN.split()},
     **dict.fromkeys(("chatgpt", "davinci"), "gpt"),
     **dict.fromkeys(("chatglm",), "glm"),
-    **dict.fromkeys(("mixtral", "ministral", "codestral", "magistral", "zephyr"), "mistral"),
+    **dict.fromkeys(("mixtral", "ministral", "codestral", "devstral", "magistral", "pixtral"), "mistral"),
     # Fine-tuned from LLaMA: the style they learned on top is not all of their style.
     **dict.fromkeys(("vicuna", "alpaca", "tulu", "wizardlm", "guanaco", "koala"), "llama"),
     **dict.fromkeys(("qwq",), "qwen"),
+    **dict.fromkeys(("olmoe",), "olmo"),
 }
 _REASONING = re.compile(r"o[134]", re.IGNORECASE)
 """OpenAI's o1, o3 and o4 have no word in their names."""
@@ -32,13 +33,21 @@ def families(name: str) -> frozenset[str]:
     Args:
         name: as judges, generators and authors are named: ``transformers:Qwen/Qwen2.5-3B``, ``gpt-4``.
     """
-    base = name.rstrip("/").replace("\\", "/").rpartition("/")[2].partition("@")[0]
-    base = base.rpartition(":")[2] or base
-    words = [word.casefold() for word in re.findall(r"[^\W\d_]+", base)]
-    found = {_ALIASES[word] for word in words if word in _ALIASES}
-    if not found and _REASONING.match(base.partition("-")[0]) and len(base.partition("-")[0]) == 2:
-        found = {"gpt"}
-    return frozenset(found or {base.casefold()})
+    path = re.sub(r"\A(?:transformers|vllm|openai):", "", name).replace("\\", "/").partition("@")[0]
+    # The last part names the model, unless it is a revision in a cache folder.
+    for part in reversed([part for part in path.split("/") if part]):
+        words = [word.casefold() for word in re.findall(r"[^\W\d_]+", part)]
+        found = {family for word in words for alias, family in _ALIASES.items() if _is(alias, word)}
+        if not found and _REASONING.fullmatch(re.split(r"[-:]", part)[0]):
+            found = {"gpt"}
+        if found:
+            return frozenset(found)
+    return frozenset({path.rstrip("/").rpartition("/")[2].casefold() or name.casefold()})
+
+
+def _is(alias: str, word: str) -> bool:
+    """Whether a word is a family's name, or ends in a longer one (TinyLlama, CodeQwen)."""
+    return word == alias or (len(alias) > 3 and word.endswith(alias) and alias not in ("command", "solar", "falcon"))
 
 
 def self_judging(judge: str, writers: Iterable[str], authors: Iterable[str]) -> list[str]:

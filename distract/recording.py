@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from distract.report.document import flat
 from distract.rewrite_metrics import agreements, by_reason, rejections
 from distract.run import Model, Tally, execute
 from distract.session import Selected
+from distract.writers import verifier as verifying
 
 
 def record(case: Case, parameters: audit.Audit) -> Plan[list[Rewrite]]:
@@ -60,7 +61,9 @@ def with_rewrites(case: Case, made: Sequence[Lineage]) -> Case:
         made: the rewritten responses of it and how each was written.
     """
     new = {_identity(lineage.response) for lineage in made}
-    kept = [response for response in case.responses if _identity(response) not in new]
+    # What was made of a text that is replaced goes with it.
+    gone = {(author, severity) for author, severity, attack in new if attack is None}
+    kept = [r for r in case.responses if _identity(r) not in new and (r.author, r.severity) not in gone]
     lineages = [lineage for lineage in case.lineages if lineage.response in kept]
     responses = (*kept, *(lineage.response for lineage in made))
     return replace(case, responses=responses, lineages=(*lineages, *made))
@@ -122,25 +125,30 @@ def save(cases: Sequence[Case], path: Path) -> None:
         beside.replace(path)
 
 
-def check(path: Path) -> None:
+def check(path: Path, store: Path) -> None:
     """See that a file can be written, before anything is paid for; its folder is made.
 
     Raises:
-        UsageError: it cannot.
+        UsageError: it cannot, or it is the store of replies.
     """
+    if path.resolve() == store.resolve():
+        raise UsageError(f"{path}: is the store of replies; name another file with --out")
     with _written(path) as beside:
         path.parent.mkdir(parents=True, exist_ok=True)
         beside.touch()
-        beside.unlink()
 
 
 @contextmanager
 def _written(path: Path) -> Iterator[Path]:
     """A name beside the file, and one line for what prevents writing it."""
+    beside = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:
-        yield path.with_name(f"{path.name}.{os.getpid()}.part")
+        yield beside
     except OSError as error:
         raise UsageError(f"{path}: cannot be written ({error.strerror}); name another file with --out") from error
+    finally:
+        with suppress(OSError):
+            beside.unlink(missing_ok=True)
 
 
 def document(selected: Selected, recorded: Recording) -> dict[str, Any]:
@@ -156,6 +164,13 @@ def document(selected: Selected, recorded: Recording) -> dict[str, Any]:
     }
 
 
+def _made_by(attack: Attack, response: Response) -> bool:
+    """Whether a response is what an attack makes: what distracts names its attack, what is worse has a severity."""
+    if response.attack is not None:
+        return attack.name == response.attack
+    return attack.severity is not None and attack.severity == response.severity
+
+
 def _parameters(selected: Selected) -> audit.Audit:
     found = selected.scope
     return audit.Audit(
@@ -166,9 +181,9 @@ def _parameters(selected: Selected) -> audit.Audit:
 def _lineage(made: Rewrite, selected: Selected) -> Lineage:
     """How a rewrite was written; what the rules wrote has no model."""
     prompt, model, parameters = "", dict[str, str](), dict[str, float | int]()
+    verified = verifying.parameters(selected.verifier.name) if selected.verifier else ()
     if made.generator == selected.writer.name and (asking := selected.parameters["asking"]):
-        names = (made.response.attack, f"severity-{made.response.severity}")
-        attack = next(one for name in names for one in selected.scope.writing if one.name == name)
+        attack = next(one for one in selected.scope.writing if _made_by(one, made.response))
         prompt, model = attack.prompt.checksum if attack.prompt else "", asking["model"]
         parameters = {name: value for name, value in asking.items() if name != "model"}
     return Lineage(
@@ -176,7 +191,7 @@ def _lineage(made: Rewrite, selected: Selected) -> Lineage:
         made.generator,
         tuple(sorted(model.items())),
         prompt,
-        (*sorted(parameters.items()), ("seed", selected.seed)),
+        (*sorted(parameters.items()), ("seed", selected.seed), *verified),
         made.reasons,
         made.evidence,
     )

@@ -133,7 +133,11 @@ def is_recorded(treatment: Treatment, cases: Sequence[Case]) -> bool:
         return treatment.control or any(r.attack == treatment.name for case in cases for r in case.responses)
     distractor = treatment.distractor
     return any(
-        distractor is None or distractor.control or recorded(case, low, distractor)
+        distractor is None
+        or distractor.control
+        or recorded(case, low, distractor)
+        # Nobody distracts with what was rejected; that it was is on record.
+        or ((lineage := case.lineage(low)) is not None and lineage.reasons)
         for case in cases
         for low in case.originals
         if low.severity == treatment.severity

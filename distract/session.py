@@ -7,7 +7,6 @@ before anything is paid for. It knows no plug-in by name and prints nothing.
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -252,11 +251,16 @@ def _self_judging(judge: str, selected: Selected) -> list[str]:
     """Where the judge may see its own kin; rules and planted judges are nobody's."""
     if judge.startswith("planted:"):
         return []
-    cases = selected.cases
-    writers_ = Counter(lineage.generator for case in cases for lineage in case.lineages)
-    writers_[selected.writer.name] += 1
-    authors = {response.author for case in cases for response in case.originals}
-    return families.self_judging(judge, writers_.keys() - writers.WRITERS.keys(), authors)
+    authors, generators = set[str](), {selected.writer.name}
+    attacks = {attack.name for attack in selected.scope.writing}
+    for case in selected.cases:
+        authors.update(response.author for response in case.originals)
+        for lineage in case.lineages:
+            if lineage.response.attack is None:
+                authors.add(lineage.generator)
+            elif selected.writer.name == "recorded" and lineage.response.attack in attacks:
+                generators.add(lineage.generator)
+    return families.self_judging(judge, generators - writers.WRITERS.keys(), authors - writers.WRITERS.keys())
 
 
 def _protocols(names: Sequence[str]) -> tuple[Protocol, ...]:

@@ -17,7 +17,7 @@ from distract.run import Tally
 from distract.writers.asking import Asking
 
 NAME = "smollm2-135m"
-ASKING = Asking(retries=1, max_tokens=48)
+ASKING = Asking(retries=1, max_tokens=24)
 
 
 @pytest.fixture
@@ -67,7 +67,11 @@ def test_written_in_one_go_or_recorded_first_by_a_real_model(data: str, tmp_path
     assert (tmp_path / "one" / "rewrites.jsonl").read_bytes() == (tmp_path / "two" / "rewrites.jsonl").read_bytes()
 
 
-def test_prepair_analyses_each_response_once(data: str, tmp_path: Path, smollm2: Transformers) -> None:
+def test_prepair_analyses_each_response_once(
+    data: str, tmp_path: Path, smollm2: Transformers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A cut analysis is used as far as it goes, and a short one does here.
+    monkeypatch.setattr("distract.judges.prepair.ANALYSIS_TOKENS", 24)
     out = tmp_path / "run"
     found = judge(data, out, smollm2, protocols=("prepair",), generator="rules")
     invalid = next(r for r in found["results"] if r["measure"] == "invalid_rate" and r["attack"] == "none")

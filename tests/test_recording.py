@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
-from builders import case
+from builders import case, drive
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distract import datasets, recording, session
+from distract import datasets, recording, registry, session
 from distract.audit import pairs
 from distract.backends import Backend
 from distract.backends.scripted import Scripted, planted, share
@@ -19,6 +20,8 @@ from distract.datasets import native
 from distract.errors import DataError
 from distract.records import Case, Lineage, Reply, Request, Response, Role
 from distract.run import Tally
+from distract.writers import WRITERS, rewrite
+from distract.writers import verifier as verifying
 from distract.writers.asking import Asking
 
 ATTACKS = ("assertiveness", "sycophancy", "severity-1", "severity-2+assertiveness")
@@ -97,7 +100,8 @@ def test_every_rewrite_has_its_lineage(tmp_path: Path) -> None:
         assert lineage.generator == "w"
         assert dict(lineage.model)["model"] == "w"
         assert len(lineage.prompt) == 64
-        assert dict(lineage.parameters) == {**ASKING.parameters, "seed": 0}
+        verified = {"verifier": "v", "verifier_prompt": verifying.prompt().checksum}
+        assert dict(lineage.parameters) == {**ASKING.parameters, "seed": 0, **verified}
         assert "attempts" in dict(lineage.evidence)
     by_attack = {(lineage.response.attack, lineage.prompt) for lineage in lineages}
     assert len({prompt for _, prompt in by_attack}) == 3
@@ -156,9 +160,65 @@ def test_a_lineage_comes_back_as_it_was(generator: str, parameters: tuple, evide
         ({"generator": "w", "evidence": {"a": True}}, r"expected a number or text, found true or false"),
         ({"generator": "w", "model": {"a": 1}}, r"expected text"),
         ({"generator": "w\u001b[31m"}, r"control characters"),
+        ({"generator": "w", "evidence": {"\ud800": 1}}, r"surrogate"),
     ],
 )
 def test_a_wrong_lineage_is_one_clear_line(lineage: object, says: str) -> None:
     raw = {"id": "c", "prompt": "p", "responses": [{"author": "x", "text": "t", "lineage": lineage}]}
     with pytest.raises(DataError, match=says):
         list(native.read(json.dumps(raw), "f"))
+
+
+def test_a_number_beyond_all_bounds_is_refused() -> None:
+    raw = '{"id": "c", "prompt": "p", "responses": [{"author": "x", "text": "t", "lineage": %s}]}'
+    with pytest.raises(DataError, match=r"evidence\.a': expected a finite number"):
+        list(native.read(raw % '{"generator": "w", "evidence": {"a": 1e999}}', "f"))
+
+
+@pytest.mark.parametrize("name", ["transformers:../../models/qwen", "transformers:/" + "x" * 300])
+def test_a_generator_may_be_a_path(name: str) -> None:
+    response = Response("x", ("text",), "f")
+    one = Case("c", ("p",), (Response("x", ("t",)), response), lineages=(Lineage(response, name),))
+    assert list(native.read(native.line(one), "f")) == [one]
+
+
+def test_what_was_rejected_is_on_record_too(tmp_path: Path) -> None:
+    """No severity text is accepted, so that nothing was ever distracted: a run says so as the one in one go does."""
+    opened: dict[Role, Backend] = {"generator": Scripted(lambda request: "No.", name="w")}
+    how: dict[str, Any] = {"attacks": ("severity-2+sycophancy",), "limit": 3, "seed": 0}
+    writing = session.select(data="tweakset", generator="w", models=opened, asking=Asking(retries=0), **how)
+    with session.stores(opened, tmp_path / "s") as stores:
+        recording.save(recording.run(writing, stores, Tally()).cases, tmp_path / "f.jsonl")
+    again = session.select(data=str(tmp_path / "f.jsonl"), generator="recorded", **how)
+    for selected, out in ((writing, "one"), (again, "two")):
+        prepared = session.prepare(selected, judge="planted:fair", backend=planted("fair"), out=tmp_path / out)
+        with session.stores(prepared.models, tmp_path / "s") as stores:
+            assert not any(row.judgments for row in session.run(prepared, stores, Tally()).rows)
+    assert (tmp_path / "one" / "rewrites.jsonl").read_bytes() == (tmp_path / "two" / "rewrites.jsonl").read_bytes()
+
+
+def test_a_severity_of_any_name_has_its_lineage(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    known = registry.attacks()
+    worse = replace(known["severity-1"], name="worse")
+    monkeypatch.setattr(registry, "attacks", lambda: {"worse": worse, "none": known["none"]})
+    opened: dict[Role, Backend] = {"generator": Scripted(write, name="w")}
+    selected = session.select(data="tweakset", attacks=("worse",), generator="w", models=opened, limit=2)
+    with session.stores(opened, tmp_path / "s") as stores:
+        done = recording.run(selected, stores, Tally())
+    assert worse.prompt is not None
+    assert {lineage.prompt for one in done.cases for lineage in one.lineages} == {worse.prompt.checksum}
+
+
+def test_what_was_made_of_a_replaced_text_goes_with_it() -> None:
+    x, low, louder = Response("x", ("a",)), Response("x", ("b",), None, 1), Response("x", ("b!",), "f", 1)
+    new = Response("x", ("c",), None, 1)
+    changed = recording.with_rewrites(case(responses=[x, low, louder]), [Lineage(new, "v")])
+    assert changed.responses == (x, new)
+
+
+def test_controls_are_not_verified() -> None:
+    one = case(responses=[Response("x", ("Two  spaces are here.",))])
+    null = registry.attacks()["null"]
+    made, rounds = drive(rewrite(WRITERS["rules"], one, one.originals[0], null, 0, verifying.verifier("v")), doubt)
+    assert made is not None
+    assert (made.accepted, rounds) == (True, [])

@@ -63,9 +63,11 @@ draw_options = options(
     click.option("--limit", type=Limit(), default="8", show_default=True, help="Number of cases, drawn by --seed."),
     click.option("--seed", type=int, default=0, show_default=True, help="Of the draw, the rewrites and sampling."),
 )
+best_of_option = click.option(
+    "--best-of", type=int, default=1, show_default=True, help="Texts per attempt; the best is kept."
+)
 asking_options = options(
     click.option("--retries", type=int, default=1, show_default=True, help="More attempts after a rejected text."),
-    click.option("--best-of", type=int, default=1, show_default=True, help="Texts per attempt; the best is kept."),
     click.option("--temperature", type=float, default=0.7, show_default=True, help="Of the generator; 0 is greedy."),
     click.option("--top-p", type=float, default=1.0, show_default=True, help="Of the generator."),
     click.option("--max-tokens", type=int, default=2048, show_default=True, help="The most a generated text takes."),

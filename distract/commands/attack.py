@@ -10,6 +10,7 @@ import click
 from distract.commands import (
     EPILOG,
     asking_options,
+    best_of_option,
     data_options,
     draw_options,
     json_option,
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     "--generator", help="Who rewrites: recorded, rules, or a model, named like a judge. Default: recorded if there."
 )
 @asking_options
+@best_of_option
 @click.option("--verifier", help="Model, named like a judge, that is asked whether a rewrite says the same.")
 @draw_options
 @click.option("--out", type=click.Path(path_type=Path), help="Run folder. Default: under .distract/runs.")

@@ -11,6 +11,7 @@ import click
 from distract.commands import (
     EPILOG,
     asking_options,
+    best_of_option,
     data_options,
     draw_options,
     echo_json,
@@ -47,6 +48,7 @@ making_options = options(
 @click.option("--measure", "measures", multiple=True, help="Measures that the rewrites are for. Default: all that fit.")
 @click.option("--generator", default="rules", show_default=True, help="Who rewrites: rules, or a model.")
 @asking_options
+@best_of_option
 @click.option("--verifier", help="Model, named like a judge, that is asked whether a rewrite says the same.")
 @draw_options
 @out_option
@@ -96,7 +98,9 @@ def rewrite(
         limit=limit or None,
         seed=seed,
     )
-    recording.check(out)
+    if not recording.count(selected):
+        raise UsageError("nothing is to be written: controls are written by rule in every run; name another --attack")
+    recording.check(out, store or DEFAULT)
     expected = recording.count(selected) * (asking.best_of if "generator" in models else 0)
     click.echo(f"data {safe(selected.data.name)}, {len(selected.cases)} cases; rewrites: {safe(generator)}", err=True)
     tally = Tally()
@@ -163,7 +167,7 @@ def _make(job: Job, names: Mapping[Any, str | None], out: Path, store: Path | No
 
     _, loading = _split(more)
     models = open_models(names, Options(**loading))
-    check(out)
+    check(out, store or DEFAULT)
     click.echo(f"data {safe(job.name)}, {len(job.plans)} prompts; generator {safe(job.generator)}", err=True)
     tally = Tally()
     with session.stores(models, store or DEFAULT) as opened, Progress(len(job.plans), "writing") as progress:
@@ -185,4 +189,4 @@ def _split(more: Mapping[str, Any]) -> tuple[Asking, dict[str, Any]]:
     names = [field.name for field in fields(Asking)]
     others = ("out", "store", "as_json")
     loading = {name: value for name, value in more.items() if name not in (*names, *others)}
-    return Asking(**{name: more[name] for name in names}), loading
+    return Asking(**{name: more[name] for name in names if name in more}), loading

@@ -60,12 +60,17 @@ class Item:
 
     def as_name(self, value: str, field: str) -> str:
         """``value`` if it is fit for an id or an author."""
-        if _CONTROL.search(value):
-            self.fail("holds control characters; use printable characters on one line", field)
+        self.one_line(value, field)
         if ".." in value.replace("\\", "/").split("/") or value.startswith("/"):
             self.fail("looks like a path out of the folder; use a plain name", field)
         if len(value) > 200:
             self.fail(f"has {len(value)} characters; at most 200 are allowed", field)
+        return value
+
+    def one_line(self, value: str, field: str) -> str:
+        """``value`` if it has printable characters on one line only."""
+        if _CONTROL.search(value):
+            self.fail("holds control characters; use printable characters on one line", field)
         return value
 
     def optional_name(self, field: str) -> str | None:

@@ -95,7 +95,9 @@ def _entries(text: str, path: str) -> Iterator[tuple[str, str, tuple[Constraint,
 
 def _key(item: Item) -> str:
     key = item.value.get("key")
-    return str(key) if type(key) is int else item.name("key")
+    name = str(key) if type(key) is int else item.name("key")
+    item.as_name(f"ifeval-{name}", "key")  # the id of the case
+    return name
 
 
 def _constraints(item: Item) -> tuple[Constraint, ...] | str:

@@ -6,6 +6,7 @@ values are kept as they are and in their order; nothing is checked against the t
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from distract.datasets.fields import Item, describe
@@ -32,7 +33,7 @@ def read(item: Item, response: Response) -> Lineage:
             item.fail(f"expected text, found {describe(value)}", f"model.{name}")
     return Lineage(
         response,
-        item.name("generator"),
+        item.one_line(item.text("generator"), "generator"),  # a model's name may be a path
         tuple((name, str(value)) for name, value in model),
         item.name("prompt") if item.has("prompt") else "",
         _values(item, "parameters"),
@@ -58,9 +59,12 @@ def _values(item: Item, field: str) -> tuple[tuple[str, float | int | str], ...]
         return ()
     inner = item.object(item.value[field], field)
     for name, value in inner.value.items():
+        inner.one_line(inner.checked(name, name), name)
         # A bool is an int in Python, and no number in JSON.
         if isinstance(value, bool) or not isinstance(value, int | float | str):
             inner.fail(f"expected a number or text, found {describe(value)}", name)
         if isinstance(value, str):
             inner.checked(value, name, empty=True)
+        elif not math.isfinite(value):
+            inner.fail("expected a finite number", name)
     return tuple(inner.value.items())

@@ -54,7 +54,7 @@ def dump(case: Case) -> dict[str, Any]:
 
 def line(case: Case) -> str:
     """A case as one line of a file, without the line's end."""
-    return json.dumps(dump(case), ensure_ascii=False)
+    return json.dumps(dump(case), ensure_ascii=False, allow_nan=False)
 
 
 def _dumped(case: Case, response: Response) -> dict[str, Any]:

@@ -32,6 +32,7 @@ class Job:
         plans: one for each drawn prompt.
         left_out: how many prompts are of no use, by reason.
         prompt: SHA-256 (hex) of the prompt file.
+        verifier: name of the model that verifies; None checks by rules only.
     """
 
     name: str
@@ -42,6 +43,12 @@ class Job:
     prompt: str
     asking: Asking
     seed: int
+    verifier: str | None = None
+
+    @property
+    def parameters(self) -> dict[str, float | int]:
+        """How the generator is asked; best-of is for rewrites, which have a marker."""
+        return {name: value for name, value in self.asking.parameters.items() if name != "best_of"}
 
 
 def pair_job(
@@ -67,7 +74,8 @@ def pair_job(
     left_out = {reason: n for reason, n in {**loaded.left_out, **without, **turns}.items() if n}
     verify = verifying.verifier(verifier) if verifier else None
     plans = [pairs.make_pair(case, asking, generator, seed, verify) for case in sampled(fitting, limit, seed)]
-    return Job(loaded.name, loaded.size, plans, left_out, generator, pairs.prompt_file().checksum, asking, seed)
+    checksum = pairs.prompt_file().checksum
+    return Job(loaded.name, loaded.size, plans, left_out, generator, checksum, asking, seed, verifier)
 
 
 def tweakset_job(data: str, generator: str, asking: Asking, limit: int | None, seed: int) -> Job:
@@ -102,13 +110,21 @@ def run(
         BackendError: a model failed; the same command resumes.
     """
     identity = tuple(sorted(models["generator"][0].identity.items()))
-    parameters = (*sorted(job.asking.parameters.items()), ("seed", job.seed))
+    verified = verifying.parameters(job.verifier) if job.verifier else ()
+    parameters = (*sorted(job.parameters.items()), ("seed", job.seed), *verified)
     cases, made = [], list(execute(job.plans, models, tally=tally, progress=progress))
     for one in made:
         if one.case is not None:
             by_model = Lineage(one.case.responses[0], job.generator, identity, job.prompt, parameters, (), one.evidence)
             cases.append(_with_lineages(one.case, by_model))
-    found = {"data": job.name, "generator": job.generator, "seed": job.seed, "left_out": dict(job.left_out)}
+    found = {
+        "data": {"name": job.name, "prompts": job.size},
+        "generator": job.generator,
+        "asking": {**job.parameters, "model": dict(identity)},
+        "verifier": job.verifier,
+        "seed": job.seed,
+        "left_out": dict(job.left_out),
+    }
     return cases, {**found, **yields(made)}
 
 

@@ -37,7 +37,15 @@ _LABEL = re.compile(
     r"|(?:answer|response|version|text) (?:1|2|one|two|a|b)|better|worse)[^\w\n]*(?::|\n|\Z)",
     re.IGNORECASE,
 )
-_KEPT = ("script changed", "refusal", "comment about the task")
+_KEPT = (
+    "script changed",
+    "language changed",
+    "refusal",
+    "comment about the task",
+    "transcript",
+    "repetition",
+    "not a rewrite",
+)
 """What fidelity says of a rewrite that matters here too, apart from facts that are lost."""
 
 Pair = tuple[str, str]

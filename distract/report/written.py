@@ -39,6 +39,8 @@ def making_report(found: Mapping[str, Any]) -> Iterable[RenderableType]:
         yield Text(f"worse versions: {listed}")
     if found["reasons"]:
         yield Text(set_aside("not usable", found["reasons"]))
+    if found["made"] and not found["severities"] and found["verifier"] is None:
+        yield Text("checked by rules only: whether an answer is correct, a --verifier says", style="dim")
     if found["left_out"]:
         yield Text(set_aside("left out before the draw", found["left_out"]), style="dim")
 

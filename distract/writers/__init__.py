@@ -8,6 +8,7 @@ why its rewrite was rejected and tries again. It knows no attack by name.
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -86,7 +87,9 @@ def rewrite(
         where the writer has none.
     """
     by = writer if writer.name == "recorded" or attack.prompt else WRITERS["rules"]
-    by = WRITERS["rules"] if attack.control else by
+    if attack.control:
+        # The noise floor is measured on what the rules make of it, whoever writes and verifies the rest.
+        by, verifier = WRITERS["rules"], None
     tried: list[Rewrite] = []
     for attempt in range(by.retries + 1):
         feedback = tried[-1].reasons if tried else ()
@@ -222,7 +225,10 @@ def _checked(attack: Attack, case: Case) -> Callable[[str], float]:
     def marker(text: str) -> float:
         assert attack.marker is not None
         with theirs(attack, case):
-            return float(attack.marker(text))
+            value = float(attack.marker(text))
+            if not math.isfinite(value):
+                raise ValueError(f"marker returned {value}, expected a finite number")
+            return value
 
     return marker
 

@@ -31,6 +31,11 @@ def prompt() -> Prompt:
     return load("distract.writers", "verify")
 
 
+def parameters(name: str) -> tuple[tuple[str, str], ...]:
+    """What a lineage says of a verifier: its name and the SHA-256 (hex) of its prompt."""
+    return ("verifier", name), ("verifier_prompt", prompt().checksum)
+
+
 def verify(case: Case, original: Response, rewrite: Response) -> Plan[tuple[tuple[str, ...], Evidence]]:
     """Ask both ways.
 
