@@ -449,11 +449,11 @@ def test_rewrites_are_recorded_then_used(run: Any) -> None:
     assert {r["measure"] for r in as_json["results"]} == {"rejection_rate"}
 
 
-def test_when_no_rewrite_is_accepted_the_file_is_there_and_the_command_says_3(run: Any) -> None:
+def test_when_no_rewrite_is_accepted_the_file_is_there_and_the_command_says_so(run: Any) -> None:
     short = {"kind": "length_constraints:number_words", "relation": "less than", "num_words": 2}
     write("d.jsonl", {**single(), "responses": [{"author": "x", "text": "Red"}], "constraints": [short]})
     ran = run("rewrite", "--data", "d.jsonl", "--attack", "prolixity", "--out", "f.jsonl")
-    assert (ran.code, Path("f.jsonl").exists()) == (3, True)
+    assert (ran.code, Path("f.jsonl").exists()) == (0, True)
     assert "no rewrite was accepted" in ran.err
 
 
