@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import pytest
 
 from distract.backends.transformers import Transformers, embedded_judge
@@ -18,3 +21,36 @@ def smollm2() -> Transformers:
     except (BackendError, UsageError) as error:
         pytest.skip(f"the embedded judge is not available: {error}")
     return judge
+
+
+@pytest.fixture(scope="session")
+def folders(smollm2: Transformers, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Tiny models of several architectures with random weights, and the embedded judge's tokenizer, by name."""
+    import torch
+    import transformers
+
+    shape: dict[str, Any] = {
+        "vocab_size": 49152,
+        "hidden_size": 32,
+        "intermediate_size": 48,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+        "num_key_value_heads": 2,
+        "initializer_range": 0.5,
+        "max_position_embeddings": 2048,
+    }
+    small: dict[str, Any] = {"vocab_size": 49152, "n_layer": 2, "n_head": 4, "initializer_range": 0.5}
+    configs = {
+        "llama": transformers.LlamaConfig(**shape),
+        "qwen2": transformers.Qwen2Config(**shape),
+        "gpt2": transformers.GPT2Config(n_embd=32, n_positions=2048, **small),
+        "mistral": transformers.MistralConfig(**shape, sliding_window=8),
+        "bloom": transformers.BloomConfig(hidden_size=32, **small),
+    }
+    made = {}
+    for name, config in configs.items():
+        torch.manual_seed(0)
+        made[name] = tmp_path_factory.mktemp(name)
+        transformers.AutoModelForCausalLM.from_config(config).save_pretrained(made[name])
+        smollm2._chat.tokenizer.save_pretrained(made[name])
+    return made

@@ -209,37 +209,6 @@ def test_stops_and_prefills_of_a_model(smollm2: Transformers) -> None:
     assert replies[2] == replies[1]
 
 
-@pytest.fixture(scope="module")
-def folders(smollm2: Transformers, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    import torch
-    import transformers
-
-    shape: dict[str, Any] = {
-        "vocab_size": 49152,
-        "hidden_size": 32,
-        "intermediate_size": 48,
-        "num_hidden_layers": 2,
-        "num_attention_heads": 4,
-        "num_key_value_heads": 2,
-        "initializer_range": 0.5,
-        "max_position_embeddings": 600,
-    }
-    small: dict[str, Any] = {"vocab_size": 49152, "n_layer": 2, "n_head": 4, "initializer_range": 0.5}
-    configs = {
-        "qwen2": transformers.Qwen2Config(**shape),
-        "gpt2": transformers.GPT2Config(n_embd=32, n_positions=600, **small),
-        "mistral": transformers.MistralConfig(**shape, sliding_window=8),
-        "bloom": transformers.BloomConfig(hidden_size=32, **small),
-    }
-    made = {}
-    for name, config in configs.items():
-        torch.manual_seed(0)
-        made[name] = tmp_path_factory.mktemp(name)
-        transformers.AutoModelForCausalLM.from_config(config).save_pretrained(made[name])
-        smollm2._chat.tokenizer.save_pretrained(made[name])
-    return made
-
-
 @pytest.mark.parametrize(("kind", "together"), [("qwen2", True), ("gpt2", True), ("bloom", True), ("mistral", False)])
 def test_tiny_models_write_what_they_write_alone(folders: dict[str, Path], kind: str, together: bool) -> None:
     judge = Transformers(str(folders[kind]), dtype="float32", batch_tokens=150)
@@ -283,14 +252,14 @@ def tiny(folders: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> Transform
 
 
 def test_an_answer_is_cut_where_the_context_ends(tiny: Transformers) -> None:
-    words = 600 - len(tiny.encode(asked("x" + " word" * 100))) + 100
+    words = 2048 - len(tiny.encode(asked("x" + " word" * 100))) + 100
     questions = ["x" + " word" * (words - short) for short in (0, 1, 3, 400)]
     requests = [asked(question, max_tokens=30) for question in questions]
     lengths = [len(tiny.encode(request)) for request in requests]
-    assert lengths == [600, 599, 597, 200]
+    assert lengths == [2048, 2047, 2045, 1648]
     replies = ask(tiny, requests)
-    assert replies[0].failure == f"too long: {lengths[0] + 1} tokens, the model takes 600"
-    assert [replies[i].tokens_out for i in (1, 2, 3)] == [min(30, 600 - lengths[i]) for i in (1, 2, 3)]
+    assert replies[0].failure == f"too long: {lengths[0] + 1} tokens, the model takes 2048"
+    assert [replies[i].tokens_out for i in (1, 2, 3)] == [min(30, 2048 - lengths[i]) for i in (1, 2, 3)]
     assert {replies[i].finish for i in (1, 2, 3)} == {"length"}
 
 

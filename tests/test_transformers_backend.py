@@ -179,36 +179,6 @@ def test_numbers_that_are_none_are_failures(value: float, says: str) -> None:
     assert reply.probabilities is None
 
 
-@pytest.fixture(scope="module")
-def folders(smollm2: Transformers, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    import torch
-    import transformers
-
-    shape: dict[str, Any] = {
-        "vocab_size": 49152,
-        "hidden_size": 32,
-        "intermediate_size": 48,
-        "num_hidden_layers": 2,
-        "num_attention_heads": 4,
-        "num_key_value_heads": 2,
-        "initializer_range": 0.5,
-        "max_position_embeddings": 2048,
-    }
-    configs = {
-        "llama": transformers.LlamaConfig(**shape),
-        "qwen2": transformers.Qwen2Config(**shape),
-        "mistral": transformers.MistralConfig(**shape, sliding_window=8),
-        "bloom": transformers.BloomConfig(vocab_size=49152, hidden_size=32, n_layer=2, n_head=4, initializer_range=0.5),
-    }
-    made = {}
-    for name, config in configs.items():
-        torch.manual_seed(0)
-        made[name] = tmp_path_factory.mktemp(name)
-        transformers.AutoModelForCausalLM.from_config(config).save_pretrained(made[name])
-        smollm2._chat.tokenizer.save_pretrained(made[name])
-    return made
-
-
 @pytest.mark.parametrize(
     ("kind", "reading"),
     [("llama", "packed"), ("qwen2", "packed"), ("mistral", "one by one"), ("bloom", "one by one")],
