@@ -7,14 +7,16 @@ inside itself, so that ``--help`` stays fast.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
 
 if TYPE_CHECKING:
+    from distract.backends.catalogue import Options
     from distract.runfolder import Loaded
+    from distract.writers.asking import Asking
 
 EPILOG = "Exit codes: 0 fine, 1 too flippable, 2 wrong input, 3 inconclusive, 4 the run broke, 130 stopped."
 
@@ -82,6 +84,22 @@ model_options = options(
     click.option("--trust-remote-code", is_flag=True, help="Run code that comes with a model. Off unless asked."),
     click.option("--batch-tokens", type=click.IntRange(min=64), default=2048, show_default=True, help="Per forward."),
 )
+
+
+def sort_out(more: Mapping[str, Any]) -> tuple[Asking, Options, dict[str, Any]]:
+    """How a generator is asked, how local models are loaded, and the other options of a command."""
+    from dataclasses import fields
+
+    from distract.backends.catalogue import Options
+    from distract.writers.asking import Asking
+
+    asking, loading = ([field.name for field in fields(kind)] for kind in (Asking, Options))
+    others = {name: value for name, value in more.items() if name not in (*asking, *loading)}
+    return (
+        Asking(**{name: more[name] for name in asking if name in more}),
+        Options(**{name: more[name] for name in loading if name in more}),
+        others,
+    )
 
 
 def warn(loaded: Loaded) -> None:

@@ -17,6 +17,7 @@ from distract.commands import (
     model_options,
     print_run,
     safe,
+    sort_out,
     stop,
     store_option,
 )
@@ -49,45 +50,25 @@ if TYPE_CHECKING:
 @json_option
 def attack(
     judge: str,
-    data: str,
-    responses: tuple[str, ...],
-    attacks: tuple[str, ...],
     protocols: tuple[str, ...],
-    measures: tuple[str, ...],
     generator: str | None,
     verifier: str | None,
     limit: int,
-    seed: int,
     out: Path | None,
     store: Path | None,
     as_json: bool,
-    retries: int,
-    best_of: int,
-    temperature: float,
-    top_p: float,
-    max_tokens: int,
-    **loading: Any,
+    **more: Any,
 ) -> None:
     """Rewrite responses with distractors and measure how often the judge's verdict changes."""
     from distract import session
-    from distract.backends.catalogue import Options, open_models
+    from distract.backends.catalogue import open_models
     from distract.writers import WRITERS
-    from distract.writers.asking import Asking
 
-    models = open_models({"judge": judge, "generator": generator, "verifier": verifier}, Options(**loading), WRITERS)
+    asking, loading, chosen = sort_out(more)
+    models = open_models({"judge": judge, "generator": generator, "verifier": verifier}, loading, WRITERS)
     backend = models.pop("judge")
-    selected = session.select(
-        data=data,
-        responses=responses,
-        attacks=attacks,
-        measures=measures,
-        generator=generator,
-        asking=Asking(temperature, top_p, max_tokens, retries, best_of),
-        verifier=verifier,
-        models=models,
-        limit=limit or None,
-        seed=seed,
-    )
+    who: dict[str, Any] = {"generator": generator, "verifier": verifier, "models": models, "asking": asking}
+    selected = session.select(**who, limit=limit or None, **chosen)
     prepared = session.prepare(selected, judge=judge, backend=backend, protocols=protocols, out=out)
     loaded = _finished(prepared) or _judge(prepared, store)
     if as_json:

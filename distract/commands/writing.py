@@ -19,14 +19,15 @@ from distract.commands import (
     model_options,
     options,
     safe,
+    sort_out,
     stop,
     store_option,
 )
 from distract.errors import UsageError
 
 if TYPE_CHECKING:
+    from distract.backends.catalogue import Options
     from distract.making.job import Job
-    from distract.writers.asking import Asking
 
 out_option = click.option(
     "--out", type=click.Path(path_type=Path, dir_okay=False), required=True, help="JSON Lines file to write."
@@ -56,14 +57,9 @@ making_options = options(
 @model_options
 @json_option
 def rewrite(
-    data: str,
-    responses: tuple[str, ...],
-    attacks: tuple[str, ...],
-    measures: tuple[str, ...],
     generator: str,
     verifier: str | None,
     limit: int,
-    seed: int,
     out: Path,
     store: Path | None,
     as_json: bool,
@@ -74,7 +70,7 @@ def rewrite(
     `distract attack --data FILE --generator recorded` then uses them. A rejected rewrite is recorded with its reasons.
     """
     from distract import recording, session
-    from distract.backends.catalogue import Options, open_models
+    from distract.backends.catalogue import open_models
     from distract.report.progress import Progress
     from distract.report.tables import show
     from distract.report.written import recording_report
@@ -84,20 +80,10 @@ def rewrite(
 
     if generator == "recorded":
         raise UsageError("rewrite writes new rewrites; name rules or a model with --generator")
-    asking, loading = _split(more)
-    models = open_models({"generator": generator, "verifier": verifier}, Options(**loading), WRITERS)
-    selected = session.select(
-        data=data,
-        responses=responses,
-        attacks=attacks,
-        measures=measures,
-        generator=generator,
-        asking=asking,
-        verifier=verifier,
-        models=models,
-        limit=limit or None,
-        seed=seed,
-    )
+    asking, loading, chosen = sort_out(more)
+    models = open_models({"generator": generator, "verifier": verifier}, loading, WRITERS)
+    who: dict[str, Any] = {"generator": generator, "verifier": verifier, "models": models, "asking": asking}
+    selected = session.select(**who, limit=limit or None, **chosen)
     if not recording.count(selected):
         raise UsageError("nothing is to be written: controls are written by rule in every run; name another --attack")
     recording.check(out, store or DEFAULT)
@@ -134,9 +120,9 @@ def make_pairs(
     """
     from distract.making import job
 
-    asking, _ = _split(more)
+    asking, loading, where = sort_out(more)
     found = job.pair_job(data, responses, generator, asking, verifier, limit or None, seed)
-    _make(found, {"generator": generator, "verifier": verifier}, **more)
+    _make(found, {"generator": generator, "verifier": verifier}, loading, **where)
 
 
 @click.command("make-tweakset", epilog=EPILOG)
@@ -150,14 +136,16 @@ def make_tweakset(data: str, generator: str, limit: int, seed: int, **more: Any)
     """
     from distract.making import job
 
-    asking, _ = _split(more)
+    asking, loading, where = sort_out(more)
     found = job.tweakset_job(data, generator, asking, limit or None, seed)
-    _make(found, {"generator": generator}, **more)
+    _make(found, {"generator": generator}, loading, **where)
 
 
-def _make(job: Job, names: Mapping[Any, str | None], out: Path, store: Path | None, as_json: bool, **more: Any) -> None:
+def _make(
+    job: Job, names: Mapping[Any, str | None], loading: Options, *, out: Path, store: Path | None, as_json: bool
+) -> None:
     from distract import session
-    from distract.backends.catalogue import Options, open_models
+    from distract.backends.catalogue import open_models
     from distract.making.job import run
     from distract.recording import check, save
     from distract.report.progress import Progress
@@ -166,8 +154,7 @@ def _make(job: Job, names: Mapping[Any, str | None], out: Path, store: Path | No
     from distract.run import Tally
     from distract.store import DEFAULT
 
-    _, loading = _split(more)
-    models = open_models(names, Options(**loading))
+    models = open_models(names, loading)
     check(out, store or DEFAULT)
     click.echo(f"data {safe(job.name)}, {len(job.plans)} prompts; generator {safe(job.generator)}", err=True)
     tally = Tally()
@@ -179,15 +166,3 @@ def _make(job: Job, names: Mapping[Any, str | None], out: Path, store: Path | No
     echo_json(found) if as_json else show(making_report(found))
     if not cases:
         stop("nothing was made, and no file was written (see the reasons above)", 3)
-
-
-def _split(more: Mapping[str, Any]) -> tuple[Asking, dict[str, Any]]:
-    """How the generator is asked, and how local models are loaded."""
-    from dataclasses import fields
-
-    from distract.writers.asking import Asking
-
-    names = [field.name for field in fields(Asking)]
-    others = ("out", "store", "as_json")
-    loading = {name: value for name, value in more.items() if name not in (*names, *others)}
-    return Asking(**{name: more[name] for name in names if name in more}), loading
