@@ -299,6 +299,11 @@ class Row:
     excluded: str | None = None
 
 
+def slug(reason: str) -> str:
+    """The stable beginning of a reason to reject a text; what follows the colon is what it is about."""
+    return reason.partition(":")[0]
+
+
 @dataclass(frozen=True, slots=True)
 class Rewrite:
     """What an attack made of one response, and whether it may be used.

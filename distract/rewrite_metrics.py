@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from distract.figure import Condition, Figure, rate
-from distract.records import BASELINE, Rewrite
+from distract.records import BASELINE, Rewrite, slug
 
 
 def rejections(rewrites: Iterable[Rewrite], attacks: Sequence[str], clusters: Mapping[str, str]) -> list[Figure]:
@@ -71,7 +71,7 @@ def by_reason(rewrites: Iterable[Rewrite]) -> dict[str, dict[str, int]]:
     for made in rewrites:
         attack, severity = _condition(made)
         name = attack if severity is None else f"severity-{severity}"
-        found.setdefault(name, Counter()).update({reason.partition(":")[0] for reason in made.reasons})
+        found.setdefault(name, Counter()).update({slug(reason) for reason in made.reasons})
     return {name: dict(sorted(counts.items())) for name, counts in sorted(found.items()) if counts}
 
 

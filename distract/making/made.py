@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 
 from distract.errors import UsageError
 from distract.plan import Plan
-from distract.records import Case, Evidence, Message
+from distract.records import Case, Evidence, Message, slug
 from distract.writers.asking import Asking, flaws
 
 V = TypeVar("V")
@@ -101,7 +101,7 @@ def yields(mades: Sequence[Made]) -> dict[str, Any]:
     """
     cases = [made.case for made in mades if made.case is not None]
     attempts = [dict(made.evidence)["attempts"] for made in mades if "attempts" in dict(made.evidence)]
-    reasons = Counter(slug for made in mades for slug in dict.fromkeys(map(_slug, made.reasons)))
+    reasons = Counter(name for made in mades for name in dict.fromkeys(map(_counted_as, made.reasons)))
     severities = Counter(str(r.severity) for case in cases for r in case.responses if r.severity is not None)
     return {
         "asked": len(mades),
@@ -112,9 +112,8 @@ def yields(mades: Sequence[Made]) -> dict[str, Any]:
     }
 
 
-def _slug(reason: str) -> str:
-    slug = reason.split(":")[0]
-    return reason if slug == BROKEN else slug
+def _counted_as(reason: str) -> str:
+    return reason if slug(reason) == BROKEN else slug(reason)
 
 
 def known_author(author: str, taken: Sequence[str]) -> str:

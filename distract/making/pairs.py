@@ -16,7 +16,7 @@ from distract.fidelity import inspect
 from distract.making.made import Made, ask, feedback
 from distract.plan import Plan, gather
 from distract.prompts import Prompt, load
-from distract.records import Case, Evidence, Message, Response
+from distract.records import Case, Evidence, Message, Response, slug
 from distract.writers import Verifier
 from distract.writers.asking import Asking
 
@@ -140,8 +140,7 @@ def _wrong(case: Case, reference: Response, pair: Pair) -> Iterator[str]:
             # It would tell a judge which one is which.
             yield _placed("comment about the task: names the answer")[index]
         for reason in inspect(case.prompt, reference.turns, (answer,))[0]:
-            slug = reason.split(":")[0]
-            if slug in _KEPT or slug.endswith(" lost"):
+            if slug(reason) in _KEPT or slug(reason).endswith(" lost"):
                 yield _placed(reason)[index]
 
 

@@ -21,7 +21,7 @@ from distract.making.formats import choose
 from distract.making.made import BROKEN, Made, ask, feedback, known_author
 from distract.plan import Attack, Plan
 from distract.prompts import Prompt, load
-from distract.records import Case, Evidence, Message, Response
+from distract.records import Case, Evidence, Message, Response, slug
 from distract.writers import written
 from distract.writers.asking import Asking
 
@@ -88,7 +88,7 @@ def make_tweak(prompt: Prompted, asking: Asking, author: str, seed: int, wanted:
         reasons = [f"{BROKEN}: {c.kind}" for c in constraints if not check(c, text)]
         # Beside no answer at all, only what is said apart from one counts.
         said = inspect((asked_of,), ("",), (text,))[0]
-        return text, (*reasons, *(reason for reason in said if reason.split(":")[0] in _NO_ANSWER))
+        return text, (*reasons, *(reason for reason in said if slug(reason) in _NO_ANSWER))
 
     asked = yield from ask(fill, read, asking, seed, like=" " * LENGTH)
     evidence: Evidence = (

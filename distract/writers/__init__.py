@@ -19,7 +19,7 @@ from types import MappingProxyType
 from distract import amounts, constraints, facts, fidelity, meaning, speech
 from distract.errors import PluginError, UnknownName
 from distract.plan import Attack, Plan, gather
-from distract.records import Case, Evidence, Response, Rewrite
+from distract.records import Case, Evidence, Response, Rewrite, slug
 
 LASTING = ("no text", "truncated", "verifier")
 """How reasons begin that only the writing could find: looking at the text again does not find them."""
@@ -111,7 +111,7 @@ def _merit(made: Rewrite, attack: Attack, case: Case) -> tuple[bool, int, float]
 
 def _with_history(tried: Sequence[Rewrite]) -> Rewrite:
     """The last of several attempts with the number of them and what was wrong with the others."""
-    last, earlier = tried[-1], [_slug(reason) for made in tried[:-1] for reason in made.reasons]
+    last, earlier = tried[-1], [slug(reason) for made in tried[:-1] for reason in made.reasons]
     history: Evidence = (("attempts", len(tried)), ("rejected_before", ", ".join(dict.fromkeys(earlier))))
     return Rewrite(last.case, last.response, last.original, last.generator, last.reasons, (*last.evidence, *history))
 
@@ -140,13 +140,9 @@ def _inspected(
         flaws, more = (*flaws, *found), (*measured, *((n, v) for n, v in more if not n.startswith("verifier")))
     evidence = (*evidence, *((name, value) for name, value in more if name not in dict(evidence)))
     # That a text is cut both the rules and its writing may say.
-    found_already = {_slug(reason) for reason in reasons}
-    reasons = (*reasons, *(flaw for flaw in flaws if _slug(flaw) not in found_already))
+    found_already = {slug(reason) for reason in reasons}
+    reasons = (*reasons, *(flaw for flaw in flaws if slug(flaw) not in found_already))
     return Rewrite(case.id, made, original.turns, draft.by, reasons, evidence)
-
-
-def _slug(reason: str) -> str:
-    return reason.partition(":")[0]
 
 
 def _recorded(
