@@ -197,6 +197,10 @@ class Request:
         object.__setattr__(self, "key", hashlib.sha256(json.dumps(parts).encode()).hexdigest())
 
 
+NO_REPLY = "no reply"
+"""What the failure of a reply begins with where the model never answered, through no doing of its own."""
+
+
 @dataclass(frozen=True, slots=True)
 class Reply:
     """What a model returned.
@@ -218,6 +222,11 @@ class Reply:
     failure: str | None = None
     tokens_in: int = 0
     tokens_out: int = 0
+
+    @property
+    def answered(self) -> bool:
+        """False where the model never answered: that is not kept, and the same command asks again."""
+        return self.failure is None or not self.failure.startswith(NO_REPLY)
 
 
 @dataclass(frozen=True, slots=True)

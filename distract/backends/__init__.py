@@ -1,10 +1,15 @@
-"""Backends: requests in, replies out, nothing else."""
+"""Backends: requests in, replies out, nothing else.
+
+A backend answers a round of requests at once (``Backend``), or each as it can (``Streaming``): a server, or an engine
+that schedules by itself. It knows no plan, no store and no protocol.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
+from distract.errors import BackendError
 from distract.records import Reply, Request
 
 Batch = Sequence[tuple[int, Reply]]
@@ -48,3 +53,64 @@ class Backend(Protocol):
             BackendError: the model cannot be loaded or failed.
         """
         ...
+
+
+class Stream(Protocol):
+    """Requests under way at a backend that answers each as it can.
+
+    Attributes:
+        capacity: how many requests are worth having here at once, at least 1; more would only wait.
+    """
+
+    @property
+    def capacity(self) -> int:
+        """How many requests are worth having here at once."""
+        ...
+
+    def submit(self, ticket: int, request: Request) -> None:
+        """Take a request; returns at once. ``ticket`` comes back with its reply and is unique in this stream."""
+        ...
+
+    def collect(self, timeout: float) -> Batch:
+        """The replies that came since the last call, as (ticket, reply); waits for the first, about ``timeout`` s.
+
+        Raises:
+            BackendError: the backend failed for good. What came before has been returned, or is by ``close``.
+        """
+        ...
+
+    def close(self) -> Batch:
+        """Abandon what is under way, within a second or so; returns what came and was not collected."""
+        ...
+
+
+@runtime_checkable
+class Streaming(Backend, Protocol):
+    """A backend that answers each request as it can; ``reply`` is ``reply_through(self.open(), ...)``."""
+
+    def open(self) -> Stream:
+        """Begin; the stream is closed by who opened it."""
+        ...
+
+
+def reply_through(stream: Stream, requests: Sequence[Request], wanted: frozenset[int]) -> Iterator[Batch]:
+    """What ``Backend.reply`` yields, from a stream, which is closed at the end.
+
+    Raises:
+        BackendError: the backend failed; what came before has been yielded.
+    """
+    left, under_way = sorted(wanted, reverse=True), 0
+    try:
+        while left or under_way:
+            while left and under_way < stream.capacity:
+                stream.submit(left[-1], requests[left.pop()])
+                under_way += 1
+            if batch := stream.collect(1.0):
+                under_way -= len(batch)
+                yield batch
+    except (BackendError, KeyboardInterrupt):
+        if late := stream.close():
+            yield late
+        raise
+    finally:
+        stream.close()
