@@ -19,7 +19,7 @@ from typing import Any
 
 from distract import session
 from distract.backends.scripted import planted
-from distract.run import Tally
+from distract.tally import Tally
 
 # A case with two responses, pairwise and absolute, one attack: 2 judgments of a good response against its rewrite,
 # 2 of the baseline and 2 of the attacked pair, each of 2 requests.

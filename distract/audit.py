@@ -206,7 +206,8 @@ def _judged(row: Row, protocol: Protocol, comparison: Comparison) -> Plan[Row]:
         requests = next(plan)
         while True:
             keys.extend(request.key for request in requests)
-            requests = plan.send((yield requests))
+            # As a plain list, which is answered as a whole: the keys are then the same however replies come.
+            requests = plan.send((yield list(requests)))
     except StopIteration as done:
         return replace(row, judgments=done.value, keys=tuple(keys))
 

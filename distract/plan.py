@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from distract.prompts import Prompt
 from distract.records import Case, Constraint, Judgment, Outcome, Reply, Request, Response
@@ -114,33 +114,66 @@ class Degradation:
         return self.lower.severity
 
 
+class Open(list[Request]):
+    """Requests of plans that do not wait for each other: replies may be sent as they come.
+
+    In the place of a reply that is still to come stands ``PENDING``; what is yielded next asks for it again.
+    """
+
+
+PENDING = Reply(failure="still to come")
+"""Told from a reply by identity."""
+
+
+@dataclass(slots=True)
+class _Child:
+    """A plan among several: what it asked last, and what it has heard of that; None before it is started."""
+
+    index: int
+    plan: Plan[Any]
+    asked: Sequence[Request] = ()
+    heard: list[Reply] | None = None
+
+    def pending(self) -> list[tuple[int, Request]]:
+        """What it has asked and not heard, with the place of each."""
+        return [(at, self.asked[at]) for at, reply in enumerate(self.heard or ()) if reply is PENDING]
+
+    def ready(self) -> bool:
+        """Whether it can go on: with any reply if it is open, else with all."""
+        pending = len(self.pending())
+        return not pending or (isinstance(self.asked, Open) and pending < len(self.asked))
+
+
 def gather(plans: Sequence[Plan[T]]) -> Plan[list[T]]:
-    """Step many plans in lockstep, so that one round of all of them is one batch.
+    """Step many plans together, so that a round of all of them is one batch and none has to wait for another.
 
     Args:
         plans: generators that have not been started.
+
+    Yields:
+        ``Open`` requests: all that the plans wait for.
 
     Returns:
         Their results, in the order of ``plans``.
     """
     results: dict[int, T] = {}
-    waiting: list[tuple[int, Plan[T], Sequence[Request]]] = []
-    for index, plan in enumerate(plans):
+
+    def step(child: _Child) -> bool:
         try:
-            waiting.append((index, plan, next(plan)))
+            child.asked = next(child.plan) if child.heard is None else child.plan.send(child.heard)
         except StopIteration as done:
-            results[index] = done.value
+            results[child.index] = done.value
+            return False
+        child.heard = [PENDING] * len(child.asked)
+        return True
+
+    waiting = [child for child in map(_Child, range(len(plans)), plans) if step(child)]
     while waiting:
-        replies = yield [request for _, _, requests in waiting for request in requests]
-        start, still = 0, []
-        for index, plan, requests in waiting:
-            own = replies[start : start + len(requests)]
-            start += len(requests)
-            try:
-                still.append((index, plan, plan.send(own)))
-            except StopIteration as done:
-                results[index] = done.value
-        waiting = still
+        places = [(child.heard or [], at, one) for child in waiting for at, one in child.pending()]
+        replies = yield Open(one for _, _, one in places)
+        for (heard, at, _), reply in zip(places, replies, strict=True):
+            heard[at] = reply
+        waiting = [child for child in waiting if not child.ready() or step(child)]
     return [results[index] for index in range(len(plans))]
 
 

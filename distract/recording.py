@@ -21,8 +21,9 @@ from distract.plan import Attack, Plan, gather
 from distract.records import Case, Lineage, Response, Rewrite, Role
 from distract.report.document import flat
 from distract.rewrite_metrics import agreements, by_reason, rejections
-from distract.run import Model, Tally, execute
+from distract.run import execute
 from distract.session import Selected
+from distract.tally import Model, Tally
 from distract.writers import verifier as verifying
 
 

@@ -1,46 +1,22 @@
-"""The only loop: plans to the store to the backends and back, in bounded chunks.
+"""The run loop: plans to the store to the backends and back, in bounded chunks.
 
 It knows nothing of protocols, attacks or measures: a plan yields requests and is sent replies. Plans of one chunk
 advance in lockstep, so that one round is one batch for each backend; a chunk ends at plan boundaries, whatever
-is stored, so that a resumed run packs its batches as an uninterrupted one does.
+is stored, so that a resumed run packs its batches as an uninterrupted one does. Where every backend answers each
+request as it can, no plan waits for another (``distract.flow``).
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import islice
-from typing import Literal
 
-from distract.backends import Backend
+from distract.backends import Streaming
 from distract.errors import BackendError
+from distract.flow import flow
 from distract.plan import Plan, T, gather
 from distract.records import Reply, Request, Role
-from distract.store import Store
-
-Model = tuple[Backend, Store]
-"""What answers requests, and where its replies are kept."""
-
-
-@dataclass(slots=True)
-class Tally:
-    """What a run has used so far.
-
-    Attributes:
-        stored: replies found in the store.
-        made: replies made.
-        tokens_in: of the prompts of those made.
-        tokens_out: of those made.
-        asked: distinct requests by the model they went to and by whether an answer in ``text`` or a verdict on
-            ``choices`` was wanted; stored ones included.
-    """
-
-    stored: int = 0
-    made: int = 0
-    tokens_in: int = 0
-    tokens_out: int = 0
-    asked: Counter[tuple[Role, Literal["text", "choices"]]] = field(default_factory=Counter)
+from distract.tally import Model, Tally
 
 
 def execute(
@@ -56,17 +32,20 @@ def execute(
     Args:
         plans: started here, ``chunk`` at a time; the rest is not touched yet.
         models: who answers the requests to a judge, a generator or a verifier, and where the replies are kept.
-        chunk: plans per chunk, at least 1; bounds the memory in use.
+        chunk: plans per chunk, at least 1; bounds the memory in use where plans advance in lockstep.
         tally: counts what is used.
         progress: called after every batch of replies.
 
     Yields:
-        The plans' results, each as soon as its chunk is done.
+        The plans' results, each as soon as it and those before it are there.
 
     Raises:
         BackendError: a backend failed; all replies received before are stored.
     """
     tally = tally if tally is not None else Tally()
+    if all(isinstance(backend, Streaming) for backend, _ in models.values()):
+        yield from flow(plans, models, tally, progress)
+        return
     waiting = iter(plans)
     while part := list(islice(waiting, chunk)):
         together = gather(part)
@@ -110,18 +89,17 @@ def _ask(
     found = store.get(order)
     known.update(found)
     tally.stored += len(found)
-    tally.asked.update((request.to, "choices" if request.choices else "text") for request in unique.values())
+    tally.ask(unique.values())
     if progress and found:
         progress(tally)
     wanted = frozenset(index for index, key in enumerate(order) if key not in known)
     if wanted:
+        role = next(iter(unique.values())).to
         for batch in backend.reply(list(unique.values()), wanted):
             received = [(order[index], reply) for index, reply in batch]
             store.put(received)
             known.update(received)
-            tally.made += len(received)
-            tally.tokens_in += sum(reply.tokens_in for _, reply in received)
-            tally.tokens_out += sum(reply.tokens_out for _, reply in received)
+            tally.receive(role, [reply for _, reply in received])
             if progress:
                 progress(tally)
     if missing := sum(key not in known for key in order):

@@ -20,8 +20,9 @@ from distract.plan import Attack, Protocol
 from distract.prompts import Prompt
 from distract.records import Case, Role
 from distract.report.document import document
-from distract.run import Model, Tally, execute
+from distract.run import execute
 from distract.store import Store
+from distract.tally import Model, Tally
 from distract.writers import Verifier, Writer
 from distract.writers import verifier as verifying
 from distract.writers.asking import Asking

@@ -86,8 +86,8 @@ class Store:
         return found
 
     def put(self, replies: Iterable[tuple[bytes, Reply]]) -> None:
-        """Store a batch in one transaction; a reply already there stays."""
-        rows = [(key, self._judge, _encode(reply)) for key, reply in replies]
+        """Store a batch in one transaction; a reply already there stays, and what was not answered is left out."""
+        rows = [(key, self._judge, _encode(reply)) for key, reply in replies if reply.answered]
         with self._one_line():
             self._db.execute("begin immediate")
             self._db.executemany("insert or ignore into replies values (?, ?, ?)", rows)

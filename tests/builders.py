@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from distract.plan import Plan, T
-from distract.records import Case, Judgment, Message, Outcome, Reply, Request, Response, Row, Side, Slots
+from distract.records import Case, Judgment, Message, Outcome, Reply, Request, Response, Role, Row, Side, Slots
 
 
 def case(
@@ -18,8 +18,9 @@ def case(
     return Case(name, (prompt,), tuple(responses), preferred)
 
 
-def request(content: str = "hello", *, sample: int = 0, slots: Slots | None = None) -> Request:
-    return Request((Message("user", content),), choices=("A", "B", "C"), prefill="[[", sample=sample, slots=slots)
+def request(content: str = "hello", *, sample: int = 0, slots: Slots | None = None, to: Role = "judge") -> Request:
+    messages = (Message("user", content),)
+    return Request(messages, choices=("A", "B", "C"), prefill="[[", sample=sample, slots=slots, to=to)
 
 
 def verdict(preferred: Outcome | None, probabilities: tuple[float, float, float] | None = None) -> Judgment:

@@ -15,8 +15,9 @@ from distract.errors import PluginError
 from distract.plan import Attack, Degradation, Plan
 from distract.records import Case, Evidence, Request, Response, Side
 from distract.registry import composed, protocols
-from distract.run import Tally, execute
+from distract.run import execute
 from distract.store import Store
+from distract.tally import Tally
 from distract.writers import Verifier, writer
 
 NO_COMMA = (parse({"kind": "punctuation:no_comma"}),)

@@ -13,7 +13,7 @@ from distract.errors import UsageError
 from distract.making import job
 from distract.recording import save
 from distract.records import Request
-from distract.run import Tally
+from distract.tally import Tally
 from distract.writers.asking import Asking
 
 NO_COMMA = {"instruction_id_list": ["punctuation:no_comma"], "kwargs": [{}]}

@@ -12,8 +12,9 @@ from distract.backends.scripted import planted
 from distract.plan import Comparison
 from distract.records import Reply, Request, Response
 from distract.registry import attacks, protocols
-from distract.run import Tally, execute
+from distract.run import execute
 from distract.store import Store
+from distract.tally import Tally
 from distract.verdicts import outcome
 from distract.writers import writer
 

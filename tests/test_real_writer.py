@@ -13,7 +13,7 @@ from distract.backends import Backend
 from distract.backends.transformers import Transformers
 from distract.making import job
 from distract.records import Role
-from distract.run import Tally
+from distract.tally import Tally
 from distract.writers.asking import Asking
 
 NAME = "smollm2-135m"

@@ -19,7 +19,7 @@ from distract.backends.scripted import Scripted, planted, share
 from distract.datasets import native
 from distract.errors import DataError
 from distract.records import Case, Lineage, Reply, Request, Response, Role
-from distract.run import Tally
+from distract.tally import Tally
 from distract.writers import WRITERS, rewrite
 from distract.writers import verifier as verifying
 from distract.writers.asking import Asking

@@ -13,8 +13,9 @@ from distract.backends.scripted import Scripted
 from distract.errors import BackendError
 from distract.plan import Plan
 from distract.records import Reply, Request
-from distract.run import Tally, execute
+from distract.run import execute
 from distract.store import Store
+from distract.tally import Tally
 
 
 class Recording:

@@ -102,7 +102,7 @@ def _judge(prepared: Prepared, path: Path | None) -> Loaded:
     from distract import session, store
     from distract.estimating import estimate
     from distract.report.progress import Progress, plan_lines
-    from distract.run import Tally
+    from distract.tally import Tally
 
     expected = estimate(prepared)
     with session.stores(prepared.models, path or store.DEFAULT) as models:

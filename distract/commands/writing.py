@@ -74,8 +74,8 @@ def rewrite(
     from distract.report.progress import Progress
     from distract.report.tables import show
     from distract.report.written import recording_report
-    from distract.run import Tally
     from distract.store import DEFAULT
+    from distract.tally import Tally
     from distract.writers import WRITERS
 
     if generator == "recorded":
@@ -151,8 +151,8 @@ def _make(
     from distract.report.progress import Progress
     from distract.report.tables import show
     from distract.report.written import making_report
-    from distract.run import Tally
     from distract.store import DEFAULT
+    from distract.tally import Tally
 
     models = open_models(names, loading)
     check(out, store or DEFAULT)

@@ -16,8 +16,9 @@ from distract.making import pairs, tweakset
 from distract.making.made import Made, known_author, yields
 from distract.plan import Plan
 from distract.records import Case, Lineage, Role
-from distract.run import Model, Tally, execute
+from distract.run import execute
 from distract.scope import sampled
+from distract.tally import Model, Tally
 from distract.writers import verifier as verifying
 from distract.writers.asking import Asking
 

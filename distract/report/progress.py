@@ -15,8 +15,8 @@ from rich.console import Console
 
 from distract.estimating import Estimate
 from distract.report.text import count, line, set_aside
-from distract.run import Tally
 from distract.session import Prepared
+from distract.tally import Tally
 
 SECONDS_BETWEEN_LINES = 15.0
 

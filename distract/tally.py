@@ -1,0 +1,64 @@
+"""What a run has used so far: replies and tokens, by the model they were asked of. It knows no price and no plan."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from distract.backends import Backend
+from distract.records import Reply, Request, Role
+from distract.store import Store
+
+Model = tuple[Backend, Store]
+"""What answers requests, and where its replies are kept."""
+
+
+@dataclass(slots=True)
+class Tally:
+    """What a run has used so far.
+
+    Attributes:
+        stored: replies found in the store.
+        made: replies made.
+        unanswered: requests that no reply came to.
+        asked: distinct requests by the model they went to and by whether an answer in ``text`` or a verdict on
+            ``choices`` was wanted; stored ones included.
+        tokens: of the replies made, by the model they came from: (of prompts, of answers).
+        cause: why the last of the unanswered ones was not answered.
+    """
+
+    stored: int = 0
+    made: int = 0
+    unanswered: int = 0
+    asked: Counter[tuple[Role, Literal["text", "choices"]]] = field(default_factory=Counter)
+    tokens: dict[Role, tuple[int, int]] = field(default_factory=dict)
+    cause: str = ""
+
+    @property
+    def tokens_in(self) -> int:
+        """Tokens of the prompts of the replies made."""
+        return sum(prompts for prompts, _ in self.tokens.values())
+
+    @property
+    def tokens_out(self) -> int:
+        """Tokens of the replies made."""
+        return sum(answers for _, answers in self.tokens.values())
+
+    def ask(self, requests: Iterable[Request]) -> None:
+        """Count distinct requests."""
+        self.asked.update((request.to, "choices" if request.choices else "text") for request in requests)
+
+    def receive(self, role: Role, replies: Sequence[Reply]) -> None:
+        """Count replies that were made."""
+        prompts, answers = self.tokens.get(role, (0, 0))
+        self.tokens[role] = (
+            prompts + sum(reply.tokens_in for reply in replies),
+            answers + sum(reply.tokens_out for reply in replies),
+        )
+        for reply in replies:
+            self.made += reply.answered
+            if not reply.answered:
+                self.unanswered += 1
+                self.cause = str(reply.failure)

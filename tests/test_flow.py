@@ -1,0 +1,211 @@
+"""The run loop of streaming backends: no plan waits for a stranger, and results are those of rounds in lockstep."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+from builders import request
+from hypothesis import given
+from hypothesis import strategies as st
+
+from distract.backends import Batch, reply_through
+from distract.backends.scripted import Scripted
+from distract.errors import BackendError
+from distract.plan import PENDING, Open, Plan, gather
+from distract.records import Reply, Request
+from distract.run import execute
+from distract.store import Store
+from distract.tally import Tally
+
+
+class Shuffled:
+    """A streaming backend that answers in any order, a few at a time, and can break or be stopped."""
+
+    reads_slots = False
+
+    def __init__(self, seed: int = 0, capacity: int = 5, breaks: BaseException | None = None, after: int = 0) -> None:
+        self.identity = {"model": "shuffled"}
+        self.capacity, self.most, self.opened, self.closed = capacity, 0, 0, 0
+        self.asked: list[str] = []
+        self._random, self._under_way = random.Random(seed), dict[int, Request]()
+        self._breaks, self._after = breaks, after
+
+    def open(self) -> Shuffled:
+        self.opened += 1
+        return self
+
+    def submit(self, ticket: int, request: Request) -> None:
+        self.asked.append(request.messages[0].content)
+        self._under_way[ticket] = request
+        self.most = max(self.most, len(self._under_way))
+
+    def collect(self, timeout: float) -> Batch:
+        if self._breaks and len(self.asked) - len(self._under_way) >= self._after:
+            raise self._breaks
+        count = self._random.randint(0, min(3, len(self._under_way)))
+        return self._taken(self._random.sample(sorted(self._under_way), count))
+
+    def close(self) -> Batch:
+        """One more reply came while the backend was being closed."""
+        self.closed += 1
+        return self._taken(sorted(self._under_way)[:1]) if self.closed == 1 else []
+
+    def reply(self, requests: Sequence[Request], wanted: frozenset[int]) -> Iterator[Batch]:
+        return reply_through(self.open(), requests, wanted)
+
+    def _taken(self, tickets: Sequence[int]) -> Batch:
+        return [(ticket, answer(self._under_way.pop(ticket))) for ticket in tickets]
+
+
+def answer(request: Request) -> Reply:
+    text = request.messages[0].content
+    return Reply(failure="no reply: it never came") if "lost" in text else Reply(text=f"re {text}", tokens_in=2)
+
+
+def steps(name: str, rounds: Sequence[int]) -> Plan[list[str]]:
+    heard = []
+    for number, size in enumerate(rounds):
+        replies = yield [request(f"{name} {number} {i}") for i in range(size)]
+        heard += [reply.text for reply in replies]
+    return heard
+
+
+def nested(name: str, shapes: Sequence[Sequence[int]]) -> Plan[list[list[str]]]:
+    first = yield from gather([steps(f"{name}{i}", shape) for i, shape in enumerate(shapes)])
+    yield [request("the same for all")]
+    second = yield from gather([gather([steps(f"{name}x{i}", shape)]) for i, shape in enumerate(shapes)])
+    return [*first, *(one for (one,) in second)]
+
+
+SHAPES = st.lists(st.lists(st.lists(st.integers(0, 2), max_size=3), max_size=3), max_size=6)
+
+
+@given(shapes=SHAPES, seed=st.integers(0, 99), capacity=st.integers(1, 9))
+def test_results_and_requests_are_those_of_lockstep(shapes: list[list[list[int]]], seed: int, capacity: int) -> None:
+    def plans() -> list[Plan[list[list[str]]]]:
+        return [nested(f"p{i}", shape) for i, shape in enumerate(shapes)]
+
+    rounds, free, tallies = Scripted(answer), Shuffled(seed, capacity), (Tally(), Tally())
+    asked: list[str] = []
+    with Store(Path(":memory:"), rounds.identity) as one, Store(Path(":memory:"), free.identity) as other:
+        expected = list(execute(plans(), {"judge": (rounds, one)}, tally=tallies[0]))
+        assert list(execute(plans(), {"judge": (free, other)}, tally=tallies[1])) == expected
+        assert len(other) == len(one) == tallies[1].made == tallies[0].made
+    asked = free.asked
+    assert len(set(asked)) == len(asked)
+    assert free.most <= capacity
+    assert tallies[1].tokens == tallies[0].tokens
+    assert free.closed == 1
+
+
+def test_a_plan_goes_on_while_another_waits() -> None:
+    both = gather([steps("slow", [1, 1]), steps("quick", [1, 1])])
+    asked = next(both)
+    assert isinstance(asked, Open)
+    slow, quick = asked
+    asked = both.send([PENDING, answer(quick)])
+    assert [one.messages[0].content for one in asked] == ["slow 0 0", "quick 1 0"]
+    asked = both.send([PENDING, answer(asked[1])])
+    assert asked == [slow]
+    asked = both.send([answer(slow)])
+    with pytest.raises(StopIteration) as done:
+        both.send([answer(asked[0])])
+    assert done.value.value == [["re slow 0 0", "re slow 1 0"], ["re quick 0 0", "re quick 1 0"]]
+
+
+def test_plans_are_started_as_the_backend_bears_them(tmp_path: Path) -> None:
+    started = []
+
+    def plan(index: int) -> Plan[int]:
+        started.append(index)
+        yield [request(str(index))]
+        return index
+
+    backend = Shuffled(capacity=4)
+    with Store(tmp_path / "s", backend.identity) as store:
+        results = execute((plan(i) for i in range(50)), {"judge": (backend, store)})
+        assert next(results) == 0
+        assert len(started) < 20
+        assert list(results) == list(range(1, 50))
+    assert backend.most == 4
+
+
+@pytest.mark.parametrize("cause", [BackendError("the server is gone"), KeyboardInterrupt()])
+def test_what_came_is_kept_whatever_ends_the_run_and_the_next_one_asks_for_the_rest(
+    cause: BaseException, tmp_path: Path
+) -> None:
+    broken, resumed = Shuffled(breaks=cause, after=5), Shuffled(seed=1)
+
+    def plans() -> list[Plan[list[str]]]:
+        return [steps(f"p{i}", [2, 1]) for i in range(8)]
+
+    with Store(tmp_path / "s", broken.identity) as store:
+        with pytest.raises(type(cause)):
+            list(execute(plans(), {"judge": (broken, store)}))
+        kept = len(store)
+        # Those that were collected, and the one that came while the backend was being closed.
+        assert kept >= 6
+        tally = Tally()
+        results = list(execute(plans(), {"judge": (resumed, store)}, tally=tally))
+    assert results == [[f"re p{i} 0 0", f"re p{i} 0 1", f"re p{i} 1 0"] for i in range(8)]
+    assert (tally.stored, tally.made, len(resumed.asked)) == (kept, 24 - kept, 24 - kept)
+
+
+def test_what_was_never_answered_is_told_to_all_who_asked_and_asked_for_again_by_the_next_run(tmp_path: Path) -> None:
+    backend, tally = Shuffled(capacity=2), Tally()
+    plans = [steps("lost", [1]), steps("lost", [1]), steps("found", [1]), steps("lost", [1])]
+    with Store(tmp_path / "s", backend.identity) as store:
+        assert list(execute(plans, {"judge": (backend, store)}, tally=tally)) == [[""], [""], ["re found 0 0"], [""]]
+        assert (len(store), tally.made, tally.unanswered) == (1, 1, 1)
+        assert tally.cause == "no reply: it never came"
+        list(execute([steps("lost", [1])], {"judge": (Shuffled(), store)}, tally=tally))
+    assert tally.unanswered == 2
+    assert len(backend.asked) == 2
+
+
+def test_models_that_are_one_share_a_stream_and_others_have_their_own(tmp_path: Path) -> None:
+    one, other, tally = Shuffled(), Shuffled(capacity=1), Tally()
+
+    def plan(index: int) -> Plan[list[str]]:
+        written = yield [request(f"write {index}", to="generator")]
+        judged = yield [request(written[0].text), request(f"check {index}", to="verifier")]
+        return [reply.text for reply in judged]
+
+    with Store(tmp_path / "s", one.identity) as store:
+        results = list(
+            execute(
+                (plan(i) for i in range(6)),
+                {"judge": (one, store), "generator": (one, store), "verifier": (other, store)},
+                tally=tally,
+            )
+        )
+    assert results == [[f"re re write {i}", f"re check {i}"] for i in range(6)]
+    assert (one.opened, other.opened, one.closed, other.closed) == (1, 1, 1, 1)
+    assert tally.tokens == {"judge": (12, 0), "generator": (12, 0), "verifier": (12, 0)}
+
+
+def test_beside_a_backend_of_rounds_a_stream_is_drained_in_rounds(tmp_path: Path) -> None:
+    judge, writer = Scripted(answer), Shuffled(capacity=2)
+
+    def plan(index: int) -> Plan[str]:
+        written = yield [request(f"write {index} {i}", to="generator") for i in range(3)]
+        judged = yield [request(reply.text) for reply in written]
+        return judged[-1].text
+
+    with Store(tmp_path / "a", judge.identity) as a, Store(tmp_path / "b", writer.identity) as b:
+        results = list(execute((plan(i) for i in range(4)), {"judge": (judge, a), "generator": (writer, b)}))
+    assert results == [f"re re write {i} 2" for i in range(4)]
+    assert writer.most <= 2
+
+
+@pytest.mark.parametrize("cause", [BackendError("the server is gone"), KeyboardInterrupt()])
+def test_draining_hands_out_what_came_before_it_breaks(cause: BaseException) -> None:
+    backend, got = Shuffled(capacity=9, breaks=cause, after=4), list[int]()
+    batches = backend.reply([request(str(i)) for i in range(8)], frozenset(range(8)))
+    with pytest.raises(type(cause)):
+        got.extend(index for batch in batches for index, _ in batch)
+    assert len(got) >= 5
+    assert len(set(got)) == len(got)
