@@ -20,6 +20,9 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+MANY = 40
+"""Names that still fit into a message."""
+
 
 class DistractError(Exception):
     """Root of the tree; ``str()`` of it is one clear line."""
@@ -46,7 +49,8 @@ class UnknownName(UsageError):
         near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
         suggestion = f"; did you mean {near[0]!r}?" if near else ""
         tail = f" {hint}" if hint else ""
-        super().__init__(f"unknown {kind} {name!r}{suggestion} (known: {', '.join(names) or 'none'}){tail}")
+        listed = ", ".join(names) if len(names) <= MANY else f"{len(names)} names, see `distract list`"
+        super().__init__(f"unknown {kind} {name!r}{suggestion} (known: {listed or 'none'}){tail}")
 
 
 class DataError(UsageError):

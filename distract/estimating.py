@@ -18,18 +18,25 @@ from distract.session import Prepared
 from distract.store import Store
 from distract.writers import WRITERS
 
+VERDICT_TOKENS = 16
+"""Of an answer where a verdict is wanted: one where a model reads its probabilities, more where a server writes it."""
+
 CHARACTERS_PER_TOKEN = 4.2
 """Of English text in current tokenizers; only the estimate rests on it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """About what a run asks for: comparisons, rewrites, requests per protocol and writer, tokens of the prompts."""
+    """About what a run asks for: comparisons, rewrites, requests per protocol and writer.
+
+    ``tokens`` are those of the judge's prompts, ``answers`` the most that its answers take.
+    """
 
     comparisons: int
     rewrites: int
     requests: Mapping[str, int]
     tokens: int
+    answers: int
 
 
 def estimate(prepared: Prepared, sample: int = 12) -> Estimate:
@@ -42,7 +49,7 @@ def estimate(prepared: Prepared, sample: int = 12) -> Estimate:
     fake = planted("fair")
     part = prepared.cases[:sample]
     scale = len(prepared.cases) / len(part)
-    comparisons = rewrites = controls = characters = 0
+    comparisons = rewrites = controls = characters = answers = 0
     requests: dict[str, int] = {}
     parameters = prepared.audit
     if "generator" in prepared.models:
@@ -51,7 +58,7 @@ def estimate(prepared: Prepared, sample: int = 12) -> Estimate:
         for protocol in parameters.protocols:
             # The same requests in two cases are paid for once, but a sample must not assume that.
             alone = replace(parameters, protocols=(protocol,), verifier=None)
-            seen: set[str] = set()
+            seen: dict[str, tuple[int, int]] = {}
             for case in part:
                 (done,) = execute([audit.audit(case, alone)], {"judge": (_Noting(fake, seen), store)})
                 comparisons += sum(bool(row.judgments) for row in done.rows)
@@ -59,25 +66,28 @@ def estimate(prepared: Prepared, sample: int = 12) -> Estimate:
                     rewrites += len(done.rewrites)
                     controls += sum(made.response.attack in prepared.parameters["controls"] for made in done.rewrites)
             requests[protocol.name] = round(len(seen) * scale)
-            characters += sum(int(key.partition(" ")[2]) for key in seen)
+            characters += sum(length for length, _ in seen.values())
+            answers += sum(room for _, room in seen.values())
     made, drafts = round(rewrites * scale), round((rewrites - controls) * scale)
     asking = prepared.parameters["asking"] or {"best_of": 1}
     if "generator" in prepared.models:
         requests["generator"] = drafts * asking["best_of"]
     if "verifier" in prepared.models:
         requests["verifier"] = drafts * asking["best_of"] * 2
-    return Estimate(round(comparisons * scale), made, requests, round(characters / CHARACTERS_PER_TOKEN * scale))
+    tokens = round(characters / CHARACTERS_PER_TOKEN * scale)
+    return Estimate(round(comparisons * scale), made, requests, tokens, round(answers * scale))
 
 
 class _Noting:
-    """A backend that notes each request it is asked, with its length, and lets another answer."""
+    """A backend that notes each request it is asked, with its length and its answer's, and lets another answer."""
 
-    def __init__(self, inner: Backend, seen: set[str]) -> None:
+    def __init__(self, inner: Backend, seen: dict[str, tuple[int, int]]) -> None:
         self.identity, self.reads_slots = inner.identity, inner.reads_slots
         self._inner, self._seen = inner, seen
 
     def reply(self, requests: Sequence[Request], wanted: frozenset[int]) -> Iterator[Batch]:
         for index in wanted:
-            length = sum(len(message.content) for message in requests[index].messages)
-            self._seen.add(f"{requests[index].key} {length}")
+            request = requests[index]
+            length = sum(len(message.content) for message in request.messages)
+            self._seen[request.key] = length, VERDICT_TOKENS if request.choices else request.max_tokens
         return self._inner.reply(requests, wanted)

@@ -20,6 +20,7 @@ _ALIASES: Mapping[str, str] = {
     **dict.fromkeys(("mixtral", "ministral", "codestral", "devstral", "magistral", "pixtral"), "mistral"),
     # Fine-tuned from LLaMA: the style they learned on top is not all of their style.
     **dict.fromkeys(("vicuna", "alpaca", "tulu", "wizardlm", "guanaco", "koala"), "llama"),
+    **dict.fromkeys(("prometheus",), "mistral"),
     **dict.fromkeys(("qwq",), "qwen"),
     **dict.fromkeys(("olmoe",), "olmo"),
 }

@@ -20,7 +20,7 @@ from types import TracebackType
 from typing import IO, Any, TypeVar
 
 from distract.errors import DataError, UsageError
-from distract.records import Judgment, Response, Rewrite, Row, Side
+from distract.records import NO_REPLY, Judgment, Response, Rewrite, Row, Side
 
 DEFAULT = Path(".distract/runs")
 _RECORDED = ("distract", "numpy", "scipy", "torch", "transformers", "tokenizers", "gguf", "vllm", "openai")
@@ -62,6 +62,13 @@ class Loaded:
     rewrites: tuple[Rewrite, ...]
     flaw: str | None
     summary: str | None
+
+    @property
+    def unanswered(self) -> bool:
+        """Whether a model did not answer something, so that the same command would ask again."""
+        failures = [judgment.failure or "" for row in self.rows for judgment in row.judgments]
+        reasons = [reason for rewrite in self.rewrites for reason in rewrite.reasons]
+        return any(NO_REPLY in text for text in (*failures, *reasons))
 
 
 def default_path(parameters: Mapping[str, Any]) -> Path:

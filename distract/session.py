@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -17,6 +17,7 @@ from typing import Any
 from distract import audit, datasets, families, metrics, registry, runfolder, scope, writers
 from distract.backends import Backend
 from distract.plan import Attack, Protocol
+from distract.price import Price, cost
 from distract.prompts import Prompt
 from distract.records import Case, Role
 from distract.report.document import document
@@ -60,6 +61,7 @@ class Prepared:
         cases: the drawn cases, in the order of the data.
         parameters: everything that decides what is judged.
         notes: what was left out of the defaults, and why; one line each.
+        prices: of models whose tokens cost money; they decide nothing.
     """
 
     judge: str
@@ -69,6 +71,7 @@ class Prepared:
     parameters: Mapping[str, Any]
     out: Path
     notes: tuple[str, ...]
+    prices: Mapping[Role, Price] = field(default_factory=dict)
 
 
 def select(
@@ -137,7 +140,13 @@ def select(
 
 
 def prepare(
-    selected: Selected, *, judge: str, backend: Backend, protocols: Sequence[str] = (), out: Path | None = None
+    selected: Selected,
+    *,
+    judge: str,
+    backend: Backend,
+    protocols: Sequence[str] = (),
+    out: Path | None = None,
+    prices: Mapping[Role, Price] = MappingProxyType({}),
 ) -> Prepared:
     """Check that protocols and the run folder are right.
 
@@ -147,6 +156,7 @@ def prepare(
         backend: answers for it.
         protocols: names; the default protocols when empty.
         out: the run folder; None names one by the hash of the parameters.
+        prices: of models whose tokens cost money.
 
     Raises:
         UsageError: a protocol does not exist, or the folder belongs to another run.
@@ -182,6 +192,7 @@ def prepare(
         parameters=parameters,
         out=out,
         notes=found.notes,
+        prices=prices,
     )
 
 
@@ -230,10 +241,8 @@ def run(
         rules = prepared.parameters["protocols"]
         found = metrics.figures(rows, rewrites, rules, prepared.parameters["attacks"])
         times = {"began": round(begin, 3), "seconds": round(time.time() - begin, 3)}
-        asked: dict[str, dict[str, int]] = {}
-        for (role, kind), number in sorted(tally.asked.items()):
-            asked.setdefault(role, {})[kind] = number
-        numbers = {"replies": {"stored": tally.stored, "made": tally.made, "asked": asked}, "times": times}
+        spent = cost(prepared.prices, tally.tokens)
+        numbers = {"replies": tally.document(), "times": times, **({} if spent is None else {"dollars": spent})}
         text = recorder.finish(document(prepared.parameters, found, rewrites), numbers)
     return runfolder.Loaded(prepared.out, prepared.parameters, tuple(rows), tuple(rewrites), None, text)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from distract.backends import Backend
 from distract.records import Reply, Request, Role
@@ -45,6 +45,15 @@ class Tally:
     def tokens_out(self) -> int:
         """Tokens of the replies made."""
         return sum(answers for _, answers in self.tokens.values())
+
+    def document(self) -> dict[str, Any]:
+        """All of it as JSON values."""
+        asked: dict[str, dict[str, int]] = {}
+        for (role, kind), number in sorted(self.asked.items()):
+            asked.setdefault(role, {})[kind] = number
+        tokens = {role: {"in": used[0], "out": used[1]} for role, used in sorted(self.tokens.items())}
+        counts = {"stored": self.stored, "made": self.made, "unanswered": self.unanswered}
+        return {**counts, "asked": asked, "tokens": tokens}
 
     def ask(self, requests: Iterable[Request]) -> None:
         """Count distinct requests."""

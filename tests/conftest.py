@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
+from serving import NAME, vllm_server
 
+from distract.backends import Backend, embedded
 from distract.backends.transformers import Transformers, embedded_judge
 from distract.errors import BackendError, UsageError
 
@@ -54,3 +58,26 @@ def folders(smollm2: Transformers, tmp_path_factory: pytest.TempPathFactory) -> 
         transformers.AutoModelForCausalLM.from_config(config).save_pretrained(made[name])
         smollm2._chat.tokenizer.save_pretrained(made[name])
     return made
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The base URL of vLLM's own server with the embedded judge behind it; skips where there is no vLLM."""
+    if find_spec("vllm") is None:
+        pytest.skip("needs vLLM, in an environment of its own (see .ci/run)")
+    try:
+        model = embedded.ensure()
+    except (BackendError, UsageError) as error:
+        pytest.skip(f"the embedded judge is not available: {error}")
+    with vllm_server(model, tmp_path_factory.mktemp("server") / "log") as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def engines(smollm2: Transformers, server: str) -> Mapping[str, Backend]:
+    """The embedded judge in float32 on each engine, by the engine's name."""
+    from distract.backends.openai import OpenAI
+    from distract.backends.vllm import Vllm
+
+    offline = Vllm(embedded.NAME, revision=embedded.SHA256, prepare=embedded.ensure, dtype="float32")
+    return {"transformers": smollm2, "vllm": offline, "server": OpenAI(NAME, base_url=server)}

@@ -2,31 +2,54 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from distract.backends.catalogue import Options, open_judge, open_models
+from distract.backends import Backend, catalogue, hardware
+from distract.backends.catalogue import open_judge, open_models
+from distract.backends.options import Options
 from distract.backends.transformers import Transformers
 from distract.errors import UnknownName, UsageError
+from distract.price import Price
+from distract.records import Role
 
 EMBEDDED = "smollm2-135m"
 
 
+@pytest.fixture(autouse=True)
+def no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hardware, "gpus", lambda: ())
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+
+
+def opened(names: dict[Role, str | None], options: Options | None = None, **more: Any) -> dict[Role, Backend]:
+    return open_models(names, options, **more).models
+
+
 def test_a_model_with_several_roles_is_opened_once() -> None:
-    models = open_models({"judge": EMBEDDED, "generator": EMBEDDED, "verifier": EMBEDDED})
+    models = opened({"judge": EMBEDDED, "generator": EMBEDDED, "verifier": EMBEDDED})
     assert models["judge"] is models["generator"] is models["verifier"]
 
 
+def test_one_model_under_two_names_is_opened_once(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text("{}")
+    models = opened({"judge": f"transformers:{tmp_path}", "generator": str(tmp_path)})
+    assert models["judge"] is models["generator"]
+
+
 def test_what_is_no_model_and_what_is_not_wanted_is_not_opened() -> None:
-    models = open_models({"judge": "planted:fair", "generator": "rules", "verifier": None}, no_models=("rules",))
+    models = opened({"judge": "planted:fair", "generator": "rules", "verifier": None}, no_models=("rules",))
     assert list(models) == ["judge"]
 
 
 def test_options_are_for_local_models_and_the_revision_is_the_judges(tmp_path: Path) -> None:
     options = Options(dtype="float32", revision="abc", trust_remote_code=True)
-    names = {"judge": "transformers:org/judge", "generator": "transformers:org/writer@v2", "verifier": EMBEDDED}
-    found = open_models(names, options)  # type: ignore[arg-type]
+    found = opened(
+        {"judge": "transformers:org/judge", "generator": "transformers:org/writer@v2", "verifier": EMBEDDED}, options
+    )
     judge, writer, verifier = (found[role] for role in ("judge", "generator", "verifier"))
     assert isinstance(judge, Transformers)
     assert isinstance(writer, Transformers)
@@ -35,21 +58,88 @@ def test_options_are_for_local_models_and_the_revision_is_the_judges(tmp_path: P
     assert (writer.model, writer.revision, writer.dtype) == ("org/writer", "v2", "float32")
     assert verifier.trust_remote_code is False
     # A planted judge takes no options, but the generator beside it does.
-    open_models({"judge": "planted:fair", "generator": EMBEDDED}, Options(dtype="float32"))
-    with pytest.raises(UsageError, match="loads no model"):
-        open_models({"judge": "planted:fair", "generator": EMBEDDED}, Options(revision="abc"))
+    opened({"judge": "planted:fair", "generator": EMBEDDED}, Options(dtype="float32"))
     folder = tmp_path / "a@b"
     folder.mkdir()
+    (folder / "config.json").write_text("{}")
     local = open_judge(f"transformers:{folder}")
     assert isinstance(local, Transformers)
     assert (local.model, local.revision) == (str(folder), None)
 
 
+@pytest.mark.parametrize(
+    ("judge", "options", "said"),
+    [
+        ("planted:fair", Options(dtype="float32"), "--dtype is for models on transformers or vLLM; planted:fair is"),
+        ("planted:fair", Options(revision="abc"), "loads no model"),
+        (EMBEDDED, Options(revision="abc"), "one fixed file without code"),
+        (EMBEDDED, Options(trust_remote_code=True), "one fixed file without code"),
+        (EMBEDDED, Options(concurrency=4), "--concurrency is for models on an OpenAI-compatible server"),
+        (EMBEDDED, Options(base_url="http://h/v1"), "--base-url is for models on an OpenAI-compatible server"),
+        (EMBEDDED, Options(tensor_parallel=2), "--tensor-parallel is for models on vLLM"),
+        ("http://h/v1#m", Options(dtype="float32"), "http://h/v1#m is asked on a server; leave it out"),
+        ("http://h/v1#m", Options(revision="v1"), "--revision"),
+        ("http://h/v1#m", Options(base_url="http://h/v1"), "names its server; leave out --base-url"),
+        ("transformers:a/b", Options(engine="vllm"), "names its engine; leave out --engine vllm"),
+        ("planted:fair", Options(engine="tpu"), "unknown engine 'tpu' (known: vllm, transformers)"),
+        ("http://h/v1", None, "after #, the model, as in http://HOST:8000/v1#MODEL"),
+        ("http://#m", None, "after #, the model"),
+        ("transformers:/no/such/folder", None, "/no/such/folder: no such folder"),
+        ("./no/such/folder", None, "no such folder"),
+        ("transformers:", None, "unknown judge 'transformers:'"),
+        ("http://me:secret@h/v1#m", None, "environment"),
+    ],
+)
+def test_what_does_not_fit_is_one_line(judge: str, options: Options | None, said: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(said)) as error:
+        open_judge(judge, options)
+    assert "\n" not in str(error.value)
+    assert "secret" not in str(error.value)
+
+
+def test_a_folder_without_a_model_is_said(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"holds no model \(no config.json in it\)"):
+        open_judge(str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("judge", "library", "extra"),
+    [
+        ("vllm:org/model", "vllm", "vllm"),
+        ("openai:gpt-4o", "openai", "openai"),
+        ("transformers:org/model", "transformers", "local"),
+    ],
+)
+def test_a_missing_library_names_the_line_that_brings_it(
+    judge: str, library: str, extra: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(catalogue, "find_spec", lambda name: None if name == library else object())
+    with pytest.raises(UsageError, match=re.escape(f'pip install "distract[{extra}]"')):
+        open_judge(judge)
+
+
+def test_prices_are_the_users_or_the_catalogues_and_the_options_are_the_judges(tmp_path: Path) -> None:
+    own = tmp_path / "own.toml"
+    own.write_text('[mine]\nmodel = "m"\nengine = "openai"\nbase_url = "http://127.0.0.1:1/v1"\nprice_in = 2\n')
+    names: dict[Role, str | None] = {"judge": "mine", "generator": "mine", "verifier": "planted:fair"}
+    del names["verifier"]
+    found = open_models(names, Options(catalogue=own, price_out=8.0))
+    assert found.prices == {"judge": Price(2.0, 8.0), "generator": Price(2.0, 0.0)}
+    assert open_models({"judge": EMBEDDED}).prices == {}
+
+
+def test_the_choice_of_an_engine_is_told(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text("{}")
+    found = open_models({"judge": str(tmp_path)})
+    assert found.notes == (f"{tmp_path}: transformers on the CPU, since there is no GPU here",)
+    assert open_models({"judge": f"transformers:{tmp_path}"}).notes == ()
+
+
 @pytest.mark.parametrize("role", ["generator", "verifier"])
-def test_an_unknown_name_is_said_for_its_role(role: str) -> None:
+def test_an_unknown_name_is_said_for_its_role(role: Role) -> None:
     with pytest.raises(UnknownName, match=f"unknown {role} 'smolm2-135m'; did you mean 'smollm2-135m'") as error:
-        open_models({"judge": EMBEDDED, role: "smolm2-135m"}, no_models=("rules",))  # type: ignore[dict-item]
-    assert ("rules" in str(error.value)) == (role == "generator")
+        open_models({"judge": EMBEDDED, role: "smolm2-135m"}, no_models=("rules",))
     assert "planted" not in str(error.value)
+    assert len(str(error.value)) < 200
     with pytest.raises(UsageError, match="reads structure and not text"):
-        open_models({"judge": EMBEDDED, role: "planted:bold"})  # type: ignore[dict-item]
+        open_models({"judge": EMBEDDED, role: "planted:bold"})

@@ -178,7 +178,7 @@ def test_a_damaged_run_never_passes_the_gate(run: Any, name: str, damage: str) -
     [
         (("attack", "--data", "nothing.jsonl"), "nothing.jsonl: no such file"),
         (("attack", "--data", "."), ".: is a directory"),
-        (("attack", "--judge", "planted:longest"), "did you mean 'longer'"),
+        (("attack", "--judge", "planted:longest"), "did you mean 'planted:longer'"),
         (("attack", "--judge", "smolm2"), "did you mean 'smollm2-135m'"),
         (("attack", "--judge", "planted:longer=7"), "expected a strength from 0 to 1"),
         (("attack", "--protocol", "pairwize"), "did you mean 'pairwise'"),

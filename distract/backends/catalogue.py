@@ -1,107 +1,141 @@
-"""Judge names to backends: ``smollm2-135m``, ``planted:BIAS``, ``transformers:ORG/MODEL``.
+"""The models of a run, from their names: ``llama-3.3-70b``, ``vllm:FOLDER``, ``openai:MODEL``, ``planted:BIAS`` ...
 
-Opening a judge is cheap: weights load when a reply is wanted that is not stored. It knows no protocol.
+Opening a model is cheap: weights load, and servers are asked, when a reply is wanted that is not stored. What cannot
+work on this machine is said here, before anything is paid for. It knows no protocol.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
+from importlib.util import find_spec
 
 from distract.backends import Backend, scripted
+from distract.backends.models import Model, catalogue
+from distract.backends.names import EMBEDDED, FORMS, Target, resolve
+from distract.backends.options import Options, check
+from distract.backends.room import make_room
 from distract.errors import UnknownName, UsageError
+from distract.price import Price
 from distract.records import Role
 
-DEFAULT = "smollm2-135m"
+DEFAULT = EMBEDDED
+EXTRAS: Mapping[str, tuple[str, str]] = {
+    "transformers": ("transformers", "local"),
+    "vllm": ("vllm", "vllm"),
+    "openai": ("openai", "openai"),
+}
+"""The library that an engine needs, and the extra that brings it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
-    """How a local model is loaded; each has the meaning that transformers gives it."""
+@dataclass(frozen=True)
+class Opened:
+    """The models of a run.
 
-    dtype: str = "auto"
-    device_map: str | None = None
-    quantization: str | None = None
-    revision: str | None = None
-    trust_remote_code: bool = False
-    batch_tokens: int = 2048
+    Attributes:
+        models: by role; one that has several roles is one backend.
+        notes: which engine was chosen for whom, and why; one line each.
+        prices: of those whose tokens cost money.
+    """
+
+    models: dict[Role, Backend]
+    notes: tuple[str, ...]
+    prices: Mapping[Role, Price]
 
 
 def known() -> Mapping[str, str]:
-    """Every form of a judge's name with one line about it."""
+    """Every form of a judge's name with one line about it; the names of the catalogue are in the catalogue."""
     planted = {f"planted:{name}": f"planted: {line}" for name, (line, _) in scripted.PLANTED.items()}
-    return {
-        "smollm2-135m": "embedded: SmolLM2-135M-Instruct, a real model that runs on a CPU",
-        "transformers:ORG/MODEL": "any chat model of the hub (@REVISION), or a local folder, through transformers",
-        **planted,
-    }
+    return {EMBEDDED: "embedded: SmolLM2-135M-Instruct, a real model that runs on a CPU", **FORMS, **planted}
 
 
 def open_models(
     names: Mapping[Role, str | None], options: Options | None = None, no_models: Collection[str] = ()
-) -> dict[Role, Backend]:
+) -> Opened:
     """The backends of a run; a model that has several roles is loaded once.
 
     Args:
         names: of the judge and of the others that are wanted, as listed by ``known``.
-        options: how local models are loaded; the revision is the judge's.
+        options: how models are run; revision and prices are the judge's.
         no_models: names of generators that are no model; nothing is opened for them.
 
     Raises:
         UnknownName: no such judge.
-        UsageError: an option does not fit, or a planted judge is to write.
+        UsageError: an option does not fit, a planted judge is to write, a library or a key is missing, or the model
+            does not fit into this machine.
+        DataError: the user's catalogue is wrong.
     """
     options = options or Options()
+    listed = catalogue(options.catalogue)
     written = {"generator": no_models}
     named = {role: name for role, name in names.items() if name is not None and name not in written.get(role, ())}
-    local = any(_is_local(name) for name in named.values())
-    opened: dict[Role, Backend] = {}
+    targets: dict[Role, Target] = {}
     for role, name in named.items():
         if role != "judge" and name.startswith("planted:"):
             raise UsageError(f"{name} reads structure and not text: it cannot be a {role}; name a model")
-        same = next((opened[other] for other in opened if named[other] == name), None)
-        own = options if role == "judge" else replace(options, revision=None)
-        if not _is_local(name) and local:
-            own = Options(revision=own.revision)  # the rest is about the models that are loaded
-        if role != "judge" and name == DEFAULT:
-            own = replace(own, trust_remote_code=False)
+        same = next((targets[other] for other in targets if named[other] == name), None)
         try:
-            opened[role] = same or open_judge(name, own)
+            targets[role] = same or resolve(name, _for(role, options), listed)
         except UnknownName as error:
-            if role == "judge":
-                raise
-            models = [form for form in known() if not form.startswith("planted:")]
-            raise UnknownName(role, name, [*models, *(no_models if role == "generator" else ())]) from error
-    return opened
-
-
-def _is_local(name: str) -> bool:
-    return name == DEFAULT or name.startswith("transformers:")
+            raise UnknownName(role, name, _possible(role, listed, no_models)) from error
+    check(options, {named[role]: target.engine for role, target in targets.items()}, named.get("judge"))
+    opened: dict[Role, Backend] = {}
+    for role, target in targets.items():
+        shared = next((opened[other] for other in opened if targets[other] == target), None)
+        opened[role] = shared or open_target(target, named[role], _for(role, options, target), listed)
+    notes = {f"{named[role]}: {target.reason}": None for role, target in targets.items() if target.reason}
+    prices = {role: price for role, target in targets.items() if (price := _price(role, target, options))}
+    return Opened(opened, tuple(notes), prices)
 
 
 def open_judge(name: str, options: Options | None = None) -> Backend:
-    """The backend of a judge.
+    """The backend of a judge; see ``open_models``."""
+    return open_models({"judge": name}, options).models["judge"]
+
+
+def open_target(target: Target, name: str, options: Options, listed: Mapping[str, Model]) -> Backend:
+    """The backend for what a name means.
 
     Args:
-        name: as listed by ``known``.
-        options: how to load a local model; only those of a local model may be set.
+        target: what it means.
+        name: as the user gave it, for messages.
+        options: how models are run.
+        listed: the catalogue, for what would fit instead.
 
     Raises:
-        UnknownName: no such judge.
-        UsageError: an option does not fit the judge, or an extra is not installed.
+        UsageError: an option, a library or a key is missing or wrong, or the model does not fit into this machine.
     """
-    options = options or Options()
-    kind, colon, rest = name.partition(":")
-    if kind == "planted" and colon:
-        if options != Options():
-            raise UsageError(f"{name} is planted and loads no model; leave out the options for one")
-        return scripted.planted(rest)
-    if name == DEFAULT:
-        from distract.backends.transformers import embedded_judge
+    if target.engine == "planted":
+        return scripted.planted(target.model)
+    if target.engine != "openai":
+        # First of all, since no installation would change it.
+        options = replace(options, tensor_parallel=make_room(target, name, options, listed))
+    library, extra = EXTRAS[target.engine]
+    if find_spec(library) is None:
+        raise UsageError(f'{name} needs {library}, which is not installed: pip install "distract[{extra}]"')
+    if target.engine == "openai":
+        from distract.backends.openai import OpenAI
 
-        if options.revision or options.trust_remote_code:
-            raise UsageError(f"{name} is one fixed file without code; leave out --revision and --trust-remote-code")
+        server = OpenAI(
+            target.model,
+            base_url=target.server,
+            key_names=target.keys,
+            concurrency=options.concurrency,
+            timeout=options.timeout,
+            attempts=options.attempts,
+            name=name,
+        )
+        server.check_key()
+        return server
+    if target.model == EMBEDDED and (options.revision or options.trust_remote_code):
+        raise UsageError(f"{name} is one fixed file without code; leave out --revision and --trust-remote-code")
+    return _on_vllm(target, name, options) if target.engine == "vllm" else _on_transformers(target, name, options)
+
+
+def _on_transformers(target: Target, name: str, options: Options) -> Backend:
+    from distract.backends.transformers import Transformers, embedded_judge
+
+    if target.model == EMBEDDED:
         return embedded_judge(
             # Named here, since finding out what "auto" means would import torch even where all replies are stored.
             dtype="float32" if options.dtype == "auto" else options.dtype,
@@ -109,21 +143,60 @@ def open_judge(name: str, options: Options | None = None) -> Backend:
             quantization=options.quantization,
             batch_tokens=options.batch_tokens,
         )
-    if kind == "transformers" and rest:
-        if rest.startswith((".", "/", "~")) and not Path(rest).is_dir():
-            raise UsageError(f"{name}: no such folder; name a folder with a model in it, or ORG/MODEL of the hub")
-        from distract.backends.transformers import Transformers
+    return Transformers(
+        target.model,
+        revision=target.revision,
+        dtype=options.dtype,
+        device_map=options.device_map,
+        quantization=options.quantization,
+        trust_remote_code=options.trust_remote_code,
+        batch_tokens=options.batch_tokens,
+        name=name,
+    )
 
-        model, at, pinned = rest.rpartition("@")
-        if at and model and not Path(rest).exists():
-            rest, options = model, replace(options, revision=options.revision or pinned)
-        return Transformers(
-            rest,
-            revision=options.revision,
-            dtype=options.dtype,
-            device_map=options.device_map,
-            quantization=options.quantization,
-            trust_remote_code=options.trust_remote_code,
-            batch_tokens=options.batch_tokens,
-        )
-    raise UnknownName("judge", name, known(), "vLLM and OpenAI-compatible servers are not supported yet")
+
+def _on_vllm(target: Target, name: str, options: Options) -> Backend:
+    from distract.backends import embedded
+    from distract.backends.vllm import Vllm
+
+    fixed = target.model == EMBEDDED
+    return Vllm(
+        embedded.NAME if fixed else target.model,
+        revision=embedded.SHA256 if fixed else target.revision,
+        prepare=embedded.ensure if fixed else None,
+        dtype="float32" if fixed and options.dtype == "auto" else options.dtype,
+        quantization=options.quantization,
+        tensor_parallel=options.tensor_parallel,
+        max_length=options.max_length,
+        gpu_memory=options.gpu_memory,
+        trust_remote_code=options.trust_remote_code,
+        name=name,
+    )
+
+
+def _for(role: Role, options: Options, target: Target | None = None) -> Options:
+    """The options as they are for a model of this role: what only a judge can do without is not held against others."""
+    if role == "judge":
+        return options
+    fixed = target is not None and target.model == EMBEDDED
+    return replace(options, revision=None, trust_remote_code=options.trust_remote_code and not fixed)
+
+
+def _price(role: Role, target: Target, options: Options) -> Price | None:
+    entry = target.entry
+    prices = [entry.price_in if entry else None, entry.price_out if entry else None]
+    if role == "judge":
+        prices = [given if given is not None else found for given, found in zip(_given(options), prices, strict=True)]
+    return None if prices == [None, None] else Price(prices[0] or 0.0, prices[1] or 0.0)
+
+
+def _given(options: Options) -> tuple[float | None, float | None]:
+    return options.price_in, options.price_out
+
+
+def _possible(role: Role, listed: Mapping[str, Model], no_models: Collection[str]) -> list[str]:
+    """What a name could have been."""
+    planted = [f"planted:{bias}" for bias in scripted.PLANTED]
+    aliases = [alias for model in listed.values() for alias in model.aliases]
+    others = {"judge": planted, "generator": no_models, "verifier": ()}[role]
+    return [EMBEDDED, *listed, *aliases, *others, *(form for form in FORMS if ":" in form)]

@@ -27,60 +27,31 @@ DTYPES = ("auto", "float32", "bfloat16", "float16")
 QUANTIZATIONS = (None, "bnb-8bit", "bnb-4bit")
 
 
-class LocalModel:
-    """A model of Hugging Face transformers and how it is loaded.
+class Located:
+    """A model by its name or folder, with its tokenizer; its weights load elsewhere.
 
     Args:
         model: a name on the Hugging Face hub or a folder.
         revision: a branch, tag or commit of the hub; ``main`` unless given.
-        dtype: ``auto`` is bfloat16 on a GPU and float32 on a CPU.
-        device_map: as transformers takes it; the first GPU, or else the CPU, unless given.
-        quantization: None, ``bnb-8bit`` or ``bnb-4bit``.
         trust_remote_code: run code that comes with the model.
-        batch_tokens: most tokens in one forward.
         name: shown to people; the model's unless given.
         prepare: makes the model's folder at first use; ``model`` and ``revision`` then only identify it.
-
-    Raises:
-        UsageError: an argument is none of those it may be.
     """
 
     reads_slots = False
-    _by_runs = False
+    _extra = "local"
 
     def __init__(
         self,
         model: str,
         *,
         revision: str | None = None,
-        dtype: str = "auto",
-        device_map: Any = None,
-        quantization: str | None = None,
         trust_remote_code: bool = False,
-        batch_tokens: int = 2048,
         name: str | None = None,
         prepare: Callable[[], Path] | None = None,
     ) -> None:
-        if dtype not in DTYPES:
-            raise UsageError(f"unknown dtype {dtype!r} (known: {', '.join(DTYPES)})")
-        if quantization not in QUANTIZATIONS:
-            raise UsageError(f"unknown quantization {quantization!r} (known: none, bnb-8bit, bnb-4bit)")
-        if batch_tokens < 1:
-            raise UsageError(f"batch_tokens must be at least 1, not {batch_tokens}")
         self.model, self.revision, self.name = str(model), revision, name or str(model)
-        self.dtype, self.device_map, self.quantization = dtype, device_map, quantization
-        self.trust_remote_code, self.batch_tokens, self._prepare = trust_remote_code, batch_tokens, prepare
-
-    @cached_property
-    def identity(self) -> Mapping[str, str]:
-        """Model, revision, engine, dtype (and quantization); for the embedded judge without any import."""
-        found = {
-            "model": self.model,
-            "revision": self._commit,
-            "engine": "transformers",
-            "dtype": self._dtype,
-        }
-        return found if self.quantization is None else {**found, "quantization": self.quantization}
+        self.trust_remote_code, self._prepare = trust_remote_code, prepare
 
     def encode(self, request: Request) -> tuple[int, ...]:
         """The token ids forwarded for a request, prefill included; loads the tokenizer only."""
@@ -96,6 +67,113 @@ class LocalModel:
         with self._failing("load"), quiet():
             tokenizer = transformers.AutoTokenizer.from_pretrained(self._place, **self._origin)
         return Chat(tokenizer, self.name)
+
+    @cached_property
+    def _place(self) -> str:
+        return str(self._prepare()) if self._prepare else self.model
+
+    @cached_property
+    def _origin(self) -> dict[str, Any]:
+        """Where transformers looks; a folder never leads to the network."""
+        if self._prepare or Path(self.model).is_dir():
+            return {"local_files_only": True, "trust_remote_code": self.trust_remote_code}
+        return {"revision": self._commit, "trust_remote_code": self.trust_remote_code}
+
+    @cached_property
+    def _commit(self) -> str:
+        """What fixes the weights: a commit of the hub, or a digest of a folder's configuration and files."""
+        if self.revision and (self._prepare or re.fullmatch("[0-9a-f]{40}", self.revision)):
+            return self.revision
+        here = Path(self.model)
+        if here.is_dir():
+            files = sorted((path.name, path.stat().st_size) for path in here.iterdir() if path.is_file())
+            config = here / "config.json"
+            settings = config.read_bytes() if config.is_file() else b""
+            return hashlib.sha256(settings + repr(files).encode()).hexdigest()
+        transformers = self._libraries()[1]
+        with self._failing("load"), quiet():
+            config = transformers.AutoConfig.from_pretrained(
+                self.model, revision=self.revision, trust_remote_code=self.trust_remote_code
+            )
+        return str(getattr(config, "_commit_hash", None) or self.revision or "main")
+
+    def _libraries(self) -> tuple[Any, Any]:
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                import torch
+                import transformers
+        except ImportError as error:
+            raise UsageError(f'{self.name} needs {error.name}: pip install "distract[{self._extra}]"') from error
+        return torch, transformers
+
+    @contextlib.contextmanager
+    def _failing(self, doing: str) -> Iterator[None]:
+        """Turn what the libraries raise into one line."""
+        try:
+            import safetensors
+
+            broken: tuple[type[Exception], ...] = (safetensors.SafetensorError, RuntimeError)
+        except ImportError:
+            broken = (RuntimeError,)
+        if doing == "load":
+            broken = (*broken, OSError, ValueError, TypeError, KeyError, AttributeError, ImportError)
+        try:
+            yield
+        except broken as error:
+            raise self._failure(doing, str(error) or type(error).__name__) from error
+
+    def _failure(self, doing: str, problem: str) -> BackendError:
+        reason = next((line.strip() for line in problem.splitlines() if line.strip()), "").rstrip(".")
+        return BackendError(f"cannot {doing} the model {self.name}: {reason}; {self._hint(doing, problem.lower())}")
+
+    def _hint(self, doing: str, problem: str) -> str:
+        """What to do about what the libraries raised, in lower case."""
+        if doing == "load":
+            return "check the name or folder, the revision, the access rights and the network"
+        return "the replies so far are stored; run again, or with dtype float32"
+
+
+class LocalModel(Located):
+    """A model of Hugging Face transformers and how it is loaded.
+
+    Args:
+        model: a name on the Hugging Face hub or a folder.
+        dtype: ``auto`` is bfloat16 on a GPU and float32 on a CPU.
+        device_map: as transformers takes it; the first GPU, or else the CPU, unless given.
+        quantization: None, ``bnb-8bit`` or ``bnb-4bit``.
+        batch_tokens: most tokens in one forward.
+        **options: the others of ``Located``.
+
+    Raises:
+        UsageError: an argument is none of those it may be.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        dtype: str = "auto",
+        device_map: Any = None,
+        quantization: str | None = None,
+        batch_tokens: int = 2048,
+        **options: Any,
+    ) -> None:
+        super().__init__(model, **options)
+        if dtype not in DTYPES:
+            raise UsageError(f"unknown dtype {dtype!r} (known: {', '.join(DTYPES)})")
+        if quantization not in QUANTIZATIONS:
+            raise UsageError(f"unknown quantization {quantization!r} (known: none, bnb-8bit, bnb-4bit)")
+        if batch_tokens < 1:
+            raise UsageError(f"batch_tokens must be at least 1, not {batch_tokens}")
+        self.dtype, self.device_map, self.quantization = dtype, device_map, quantization
+        self.batch_tokens = batch_tokens
+
+    @cached_property
+    def identity(self) -> Mapping[str, str]:
+        """Model, revision, engine, dtype (and quantization); for the embedded judge without any import."""
+        found = {"model": self.model, "revision": self._commit, "engine": "transformers", "dtype": self._dtype}
+        return found if self.quantization is None else {**found, "quantization": self.quantization}
 
     @cached_property
     def _loaded(self) -> Any:
@@ -142,68 +220,10 @@ class LocalModel:
             return self.dtype
         return "bfloat16" if self._libraries()[0].cuda.is_available() else "float32"
 
-    @cached_property
-    def _place(self) -> str:
-        return str(self._prepare()) if self._prepare else self.model
-
-    @cached_property
-    def _origin(self) -> dict[str, Any]:
-        """Where transformers looks; a folder never leads to the network."""
-        if self._prepare or Path(self.model).is_dir():
-            return {"local_files_only": True, "trust_remote_code": self.trust_remote_code}
-        return {"revision": self._commit, "trust_remote_code": self.trust_remote_code}
-
-    @cached_property
-    def _commit(self) -> str:
-        """What fixes the weights: a commit of the hub, or a digest of a folder's configuration and files."""
-        if self.revision and (self._prepare or re.fullmatch("[0-9a-f]{40}", self.revision)):
-            return self.revision
-        here = Path(self.model)
-        if here.is_dir():
-            files = sorted((path.name, path.stat().st_size) for path in here.iterdir() if path.is_file())
-            config = here / "config.json"
-            settings = config.read_bytes() if config.is_file() else b""
-            return hashlib.sha256(settings + repr(files).encode()).hexdigest()
-        transformers = self._libraries()[1]
-        with self._failing("load"), quiet():
-            config = transformers.AutoConfig.from_pretrained(
-                self.model, revision=self.revision, trust_remote_code=self.trust_remote_code
-            )
-        return str(getattr(config, "_commit_hash", None) or self.revision or "main")
-
-    def _libraries(self) -> tuple[Any, Any]:
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                import torch
-                import transformers
-        except ImportError as error:
-            raise UsageError(f'{self.name} needs {error.name}: pip install "distract[local]"') from error
-        return torch, transformers
-
-    @contextlib.contextmanager
-    def _failing(self, doing: str) -> Iterator[None]:
-        """Turn what the libraries raise into one line."""
-        try:
-            import safetensors
-
-            broken: tuple[type[Exception], ...] = (safetensors.SafetensorError, RuntimeError)
-        except ImportError:
-            broken = (RuntimeError,)
-        if doing == "load":
-            broken = (*broken, OSError, ValueError, TypeError, KeyError, AttributeError, ImportError)
-        try:
-            yield
-        except broken as error:
-            reason = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
-            reason = (reason or type(error).__name__).rstrip(".")
-            if "out of memory" in str(error).lower() or "can't allocate" in str(error).lower():
-                hint = f"give it less at once (batch_tokens, now {self.batch_tokens}) or a smaller model"
-            elif doing == "load":
-                hint = "check the name or folder, the revision, the access rights and the network"
-            else:
-                hint = "the replies so far are stored; run again, or with dtype float32"
-            raise BackendError(f"cannot {doing} the model {self.name}: {reason}; {hint}") from error
+    def _hint(self, doing: str, problem: str) -> str:
+        if "out of memory" in problem or "can't allocate" in problem:
+            return f"give it less at once (batch_tokens, now {self.batch_tokens}) or a smaller model"
+        return super()._hint(doing, problem)
 
 
 @contextlib.contextmanager

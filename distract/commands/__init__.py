@@ -7,15 +7,19 @@ inside itself, so that ``--help`` stays fast.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
 
 if TYPE_CHECKING:
-    from distract.backends.catalogue import Options
+    from distract.backends.options import Options
+    from distract.price import Price
+    from distract.records import Role
     from distract.runfolder import Loaded
+    from distract.tally import Tally
     from distract.writers.asking import Asking
 
 EPILOG = "Exit codes: 0 fine, 1 too flippable, 2 wrong input, 3 inconclusive, 4 the run broke, 130 stopped."
@@ -77,12 +81,37 @@ asking_options = options(
 store_option = click.option(
     "--store", type=click.Path(path_type=Path), help="Reply store. Default: .distract/replies.sqlite."
 )
+catalogue_option = click.option(
+    "--catalogue", type=click.Path(path_type=Path), envvar="DISTRACT_CATALOGUE", help="TOML file of more judges."
+)
 model_options = options(
-    click.option("--dtype", default="auto", show_default=True, help="Of local models: float32, bfloat16, float16."),
-    click.option("--device-map", help="Of local models: cpu, cuda, auto …"),
-    click.option("--quantization", help="Of local models: bnb-8bit or bnb-4bit."),
+    click.option("--engine", help="vllm or transformers, for a name that leaves it open."),
+    catalogue_option,
+    click.option("--dtype", default="auto", show_default=True, help="Of weights: float32, bfloat16, float16."),
+    click.option("--quantization", help="Of weights: bnb-8bit, bnb-4bit; with vLLM any that it knows."),
     click.option("--trust-remote-code", is_flag=True, help="Run code that comes with a model. Off unless asked."),
-    click.option("--batch-tokens", type=click.IntRange(min=64), default=2048, show_default=True, help="Per forward."),
+    click.option("--device-map", help="transformers: cpu, cuda, auto …"),
+    click.option(
+        "--batch-tokens", type=click.IntRange(min=64), default=2048, show_default=True, help="transformers: a forward."
+    ),
+    click.option("--tensor-parallel", type=click.IntRange(min=1), help="vLLM: GPUs for one model."),
+    click.option("--max-length", type=click.IntRange(min=16), help="vLLM: most tokens of prompt and answer."),
+    click.option("--gpu-memory", type=click.FloatRange(0, 1, min_open=True), help="vLLM: share of a GPU's memory."),
+    click.option("--base-url", help="Server with OpenAI's interface, for openai:MODEL. Keys: environment only."),
+    click.option(
+        "--concurrency", type=click.IntRange(min=1), default=16, show_default=True, help="Server: requests at once."
+    ),
+    click.option(
+        "--timeout", type=click.FloatRange(0, min_open=True), default=120.0, show_default=True, help="Server: seconds."
+    ),
+    click.option(
+        "--attempts", type=click.IntRange(min=1), default=6, show_default=True, help="Server: tries of a request."
+    ),
+)
+judge_options = options(
+    click.option("--revision", help="Of the judge: a commit, branch or tag of the hub (others: NAME@REVISION)."),
+    click.option("--price-in", type=click.FloatRange(0), help="Of the judge: $ per million prompt tokens."),
+    click.option("--price-out", type=click.FloatRange(0), help="Of the judge: $ per million answer tokens."),
 )
 
 
@@ -90,7 +119,7 @@ def sort_out(more: Mapping[str, Any]) -> tuple[Asking, Options, dict[str, Any]]:
     """How a generator is asked, how local models are loaded, and the other options of a command."""
     from dataclasses import fields
 
-    from distract.backends.catalogue import Options
+    from distract.backends.options import Options
     from distract.writers.asking import Asking
 
     asking, loading = ([field.name for field in fields(kind)] for kind in (Asking, Options))
@@ -100,6 +129,23 @@ def sort_out(more: Mapping[str, Any]) -> tuple[Asking, Options, dict[str, Any]]:
         Options(**{name: more[name] for name in loading if name in more}),
         others,
     )
+
+
+def say(lines: Iterable[str]) -> None:
+    """Lines for the user, on stderr."""
+    for line in lines:
+        click.echo(safe(line), err=True)
+
+
+@contextmanager
+def said(tally: Tally, prices: Mapping[Role, Price]) -> Iterator[None]:
+    """Say on stderr what was used and what did not come, however it ends."""
+    from distract.report.progress import end_lines
+
+    try:
+        yield
+    finally:
+        say(end_lines(tally, prices))
 
 
 def warn(loaded: Loaded) -> None:

@@ -14,9 +14,12 @@ from distract.commands import (
     data_options,
     draw_options,
     json_option,
+    judge_options,
     model_options,
     print_run,
     safe,
+    said,
+    say,
     sort_out,
     stop,
     store_option,
@@ -46,7 +49,7 @@ if TYPE_CHECKING:
 @click.option("--out", type=click.Path(path_type=Path), help="Run folder. Default: under .distract/runs.")
 @store_option
 @model_options
-@click.option("--revision", help="Of the judge: a commit, branch or tag of the hub (others: NAME@REVISION).")
+@judge_options
 @json_option
 def attack(
     judge: str,
@@ -65,11 +68,15 @@ def attack(
     from distract.writers import WRITERS
 
     asking, loading, chosen = sort_out(more)
-    models = open_models({"judge": judge, "generator": generator, "verifier": verifier}, loading, WRITERS)
+    opened = open_models({"judge": judge, "generator": generator, "verifier": verifier}, loading, WRITERS)
+    say(opened.notes)
+    models = dict(opened.models)
     backend = models.pop("judge")
     who: dict[str, Any] = {"generator": generator, "verifier": verifier, "models": models, "asking": asking}
     selected = session.select(**who, limit=limit or None, **chosen)
-    prepared = session.prepare(selected, judge=judge, backend=backend, protocols=protocols, out=out)
+    prepared = session.prepare(
+        selected, judge=judge, backend=backend, protocols=protocols, out=out, prices=opened.prices
+    )
     loaded = _finished(prepared) or _judge(prepared, store)
     if as_json:
         click.echo(loaded.summary, nl=False)
@@ -92,7 +99,7 @@ def _finished(prepared: Prepared) -> Loaded | None:
         loaded = runfolder.load(prepared.out)
     except DataError:
         return None  # damaged: it is begun anew, from the stored replies
-    if loaded.flaw or loaded.parameters != prepared.parameters:
+    if loaded.flaw or loaded.parameters != prepared.parameters or loaded.unanswered:
         return None
     click.echo(f"this run is complete in {safe(str(prepared.out))}: no call is made", err=True)
     return loaded
@@ -105,11 +112,8 @@ def _judge(prepared: Prepared, path: Path | None) -> Loaded:
     from distract.tally import Tally
 
     expected = estimate(prepared)
+    tally = Tally()
     with session.stores(prepared.models, path or store.DEFAULT) as models:
-        for line in plan_lines(prepared, expected, stored=len(models["judge"][1])):
-            click.echo(line, err=True)
-        tally = Tally()
-        with Progress(total=sum(expected.requests.values())) as progress:
-            loaded = session.run(prepared, models, tally, progress.update)
-    click.echo(f"replies: {tally.stored} were stored, {tally.made} made", err=True)
-    return loaded
+        say(plan_lines(prepared, expected, stored=len(models["judge"][1])))
+        with said(tally, prepared.prices), Progress(total=sum(expected.requests.values())) as progress:
+            return session.run(prepared, models, tally, progress.update)

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import click
 
-from distract.commands import EPILOG, echo_json, json_option, print_run, safe, warn
+from distract.commands import EPILOG, catalogue_option, echo_json, json_option, print_run, safe, warn
+from distract.errors import UnknownName
 
 
 @click.command(epilog=EPILOG)
@@ -101,13 +102,19 @@ def check(
 
 
 @click.command("list", epilog=EPILOG)
-def list_() -> None:
-    """Show judges, protocols, attacks, data sets, formats and generators, one line each."""
+@click.argument("what", required=False)
+@catalogue_option
+def list_(what: str | None, catalogue: Path | None) -> None:
+    """Show judges, protocols, attacks, data sets, formats and generators, one line each; or WHAT of them."""
     from distract import datasets, registry, writers
-    from distract.backends import catalogue
+    from distract.backends.catalogue import known
+    from distract.backends.models import catalogue as models
+    from distract.backends.models import problems
+    from distract.report.judges import model_lines
+    from distract.report.text import plain
 
     sections = {
-        "judges": catalogue.known(),
+        "judges": {**known(), **model_lines(models(catalogue).values())},
         "protocols": {p.name: p.summary for p in registry.protocols().values()},
         "attacks": {a.name: a.summary for a in registry.attacks().values()},
         "data sets": {name: line for name, (_, line) in datasets.BUILT_IN.items()},
@@ -117,10 +124,12 @@ def list_() -> None:
             "MODEL": "any judge above that is a model: it is asked to rewrite, told why and tries again",
         },
     }
-    for title, entries in sections.items():
+    if what and what not in sections:
+        raise UnknownName("section", what, sections)
+    for title, entries in sections.items() if not what else [(what, sections[what])]:
         click.echo(f"{title}:")
         width = max(map(len, entries), default=0)
         for name, line in entries.items():
-            click.echo(f"  {safe(name):<{width}}  {safe(line)}")
-    for problem in registry.problems():
+            click.echo(f"  {safe(name):<{width}}  {' '.join(plain(line).splitlines())}")
+    for problem in (*registry.problems(), *problems()):
         click.echo(f"warning: {safe(problem)}", err=True)

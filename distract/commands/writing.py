@@ -19,6 +19,8 @@ from distract.commands import (
     model_options,
     options,
     safe,
+    said,
+    say,
     sort_out,
     stop,
     store_option,
@@ -26,7 +28,7 @@ from distract.commands import (
 from distract.errors import UsageError
 
 if TYPE_CHECKING:
-    from distract.backends.catalogue import Options
+    from distract.backends.options import Options
     from distract.making.job import Job
 
 out_option = click.option(
@@ -81,19 +83,23 @@ def rewrite(
     if generator == "recorded":
         raise UsageError("rewrite writes new rewrites; name rules or a model with --generator")
     asking, loading, chosen = sort_out(more)
-    models = open_models({"generator": generator, "verifier": verifier}, loading, WRITERS)
-    who: dict[str, Any] = {"generator": generator, "verifier": verifier, "models": models, "asking": asking}
-    selected = session.select(**who, limit=limit or None, **chosen)
+    who = open_models({"generator": generator, "verifier": verifier}, loading, WRITERS)
+    say(who.notes)
+    writing: dict[str, Any] = {"generator": generator, "verifier": verifier, "models": who.models, "asking": asking}
+    selected = session.select(**writing, limit=limit or None, **chosen)
     if not recording.count(selected):
         raise UsageError("nothing is to be written: controls are written by rule in every run; name another --attack")
     recording.check(out, store or DEFAULT)
-    expected = recording.count(selected) * (asking.best_of if "generator" in models else 0)
+    expected = recording.count(selected) * (asking.best_of if "generator" in who.models else 0)
     click.echo(f"data {safe(selected.data.name)}, {len(selected.cases)} cases; rewrites: {safe(generator)}", err=True)
     tally = Tally()
-    with session.stores(models, store or DEFAULT) as opened, Progress(expected, "writing") as progress:
-        recorded = recording.run(selected, opened, tally, progress.update)
+    with (
+        said(tally, who.prices),
+        session.stores(who.models, store or DEFAULT) as models,
+        Progress(expected, "writing") as progress,
+    ):
+        recorded = recording.run(selected, models, tally, progress.update)
     recording.save(recorded.cases, out)
-    click.echo(f"replies: {tally.stored} were stored, {tally.made} made", err=True)
     document = recording.document(selected, recorded)
     echo_json(document) if as_json else show(recording_report(document, recorded.rewrites))
     if not any(made.accepted for made in recorded.rewrites):
@@ -154,13 +160,17 @@ def _make(
     from distract.store import DEFAULT
     from distract.tally import Tally
 
-    models = open_models(names, loading)
+    who = open_models(names, loading)
+    say(who.notes)
     check(out, store or DEFAULT)
     click.echo(f"data {safe(job.name)}, {len(job.plans)} prompts; generator {safe(job.generator)}", err=True)
     tally = Tally()
-    with session.stores(models, store or DEFAULT) as opened, Progress(len(job.plans), "writing") as progress:
-        cases, found = run(job, opened, tally, progress.update)
-    click.echo(f"replies: {tally.stored} were stored, {tally.made} made", err=True)
+    with (
+        said(tally, who.prices),
+        session.stores(who.models, store or DEFAULT) as models,
+        Progress(len(job.plans), "writing") as progress,
+    ):
+        cases, found = run(job, models, tally, progress.update)
     if cases:
         save(cases, out)
     echo_json(found) if as_json else show(making_report(found))

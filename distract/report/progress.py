@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from types import TracebackType
 
 from rich import progress as rich_progress
 from rich.console import Console
 
 from distract.estimating import Estimate
+from distract.price import Price, cost, dollars
+from distract.records import Role
 from distract.report.text import count, line, set_aside
 from distract.session import Prepared
 from distract.tally import Tally
@@ -40,8 +42,27 @@ def plan_lines(prepared: Prepared, estimate: Estimate, stored: int) -> Iterator[
         f"plan: about {count(estimate.comparisons, 'comparison')} and {count(estimate.rewrites, 'rewrite')}; "
         f"requests: {requests}; about {estimate.tokens:,} prompt tokens"
     )
+    if "judge" in prepared.prices:
+        price = prepared.prices["judge"]
+        most = dollars(price.of(estimate.tokens, estimate.answers))
+        yield (
+            f"cost of the judge: at most about {most} ({dollars(price.prompts)} a million tokens of prompts, "
+            f"{dollars(price.answers)} of answers)"
+        )
     if stored:
         yield f"the store holds {count(stored, 'reply', 'replies')} of this judge; they are not asked for again"
+
+
+def end_lines(tally: Tally, prices: Mapping[Role, Price]) -> Iterator[str]:
+    """What was used, and what is missing."""
+    used = f" ({tally.tokens_in:,} tokens in, {tally.tokens_out:,} out)" if tally.made else ""
+    spent = cost(prices, tally.tokens)
+    yield f"replies: {tally.stored} were stored, {tally.made} made{used}" + (f", {dollars(spent)}" if spent else "")
+    if tally.unanswered:
+        yield (
+            f"warning: {count(tally.unanswered, 'request')} got no answer ({line(tally.cause)}); the same command asks "
+            "again"
+        )
 
 
 class Progress:

@@ -1,0 +1,122 @@
+"""What distract costs on top of vLLM: its own ``generate`` on the same token ids, against a run, in one process.
+
+    OMP_NUM_THREADS=2 /path/with/vllm/bin/python benchmarks/vllm_engine.py [--judgments 1000]
+
+Items of LLMBar are judged pairwise in both orders and each response is rated: 4 judgments. The raw side is one
+``LLM.generate`` of all prompts, which are tokenised before the clock starts, with the same sampling parameters; the
+other is plans, prompts, tokenising, a store on disk, verdicts and results. Both begin with an empty prefix cache, and
+rounds alternate. Prints judgments per second, the share of the prompts' tokens that the prefix cache had, and the
+ratio; the target is at least 0.97.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from distract import registry
+from distract.backends import embedded
+from distract.backends.chat import Encoded
+from distract.backends.choices import lookups
+from distract.backends.vllm import Vllm
+from distract.plan import Comparison, gather
+from distract.records import Case, Judgment, Response
+from distract.run import execute
+from distract.store import Store
+
+LLMBAR = Path(__file__).parents[2] / "shared/data/llmbar"
+PER_ITEM = 4
+Verdicts = list[tuple[Judgment, ...]]
+
+
+def comparisons(folder: Path, items: int) -> list[Comparison]:
+    """The first items of LLMBar's data sets, one data set after the other."""
+    files = sorted(folder.glob("**/dataset.json"), key=lambda path: ("Natural" not in path.parts, path))
+    cases = []
+    for file in files:
+        for item in json.loads(file.read_text(encoding="utf-8")):
+            responses = tuple(Response(str(side), (item[f"output_{side}"],)) for side in (1, 2))
+            cases.append(Case(str(len(cases)), (item["input"],), responses))
+    return [Comparison(case, *case.responses) for case in cases[:items]]
+
+
+def plans(compared: Sequence[Comparison]) -> list[Any]:
+    """Fresh plans for both ways of judging."""
+    return [registry.protocol(name).compare(one) for one in compared for name in ("pairwise", "absolute")]
+
+
+def raw(judge: Vllm, encoded: Sequence[Encoded]) -> tuple[float, float]:
+    """Seconds of vLLM's own ``generate``, and the share of tokens that its cache had."""
+    from vllm import SamplingParams  # type: ignore[import-not-found, unused-ignore]
+
+    options: dict[str, Any] = {"max_tokens": 1, "temperature": 0.0, "detokenize": False}
+    start = time.perf_counter()
+    prompts = [{"prompt_token_ids": list(one.prompt)} for one in encoded]
+    sampling = [SamplingParams(logprob_token_ids=sorted(lookups(one)[()]), **options) for one in encoded]
+    outputs = judge._engine.llm.generate(prompts, sampling, use_tqdm=False)
+    seconds = time.perf_counter() - start
+    return seconds, sum(output.num_cached_tokens or 0 for output in outputs) / sum(len(one.prompt) for one in encoded)
+
+
+def run(judge: Vllm, compared: Sequence[Comparison], tokens: int) -> tuple[float, float, Verdicts]:
+    """The same for a run of distract, and its results."""
+    before = judge._engine.cached
+    with tempfile.TemporaryDirectory() as folder:
+        start = time.perf_counter()
+        with Store(Path(folder, "replies.sqlite"), judge.identity) as store:
+            results = list(execute(plans(compared), {"judge": (judge, store)}))
+        seconds = time.perf_counter() - start
+    return seconds, (judge._engine.cached - before) / tokens, results
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--judgments", type=int, default=1000)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--data", type=Path, default=LLMBAR)
+    parser.add_argument("--model", help="a folder or hub name instead of the embedded judge")
+    given = parser.parse_args()
+    if given.model:
+        judge = Vllm(given.model)
+    else:
+        judge = Vllm(embedded.NAME, revision=embedded.SHA256, prepare=embedded.ensure, dtype="float32")
+    compared = comparisons(given.data, given.judgments // PER_ITEM)
+    engine = judge._engine
+    requests = {request.key: request for request in next(gather(plans(compared)))}.values()
+    encoded = [judge._chat.encode(request) for request in requests]
+    # Both sides leave out what the model does not take; a token that is no choice's only one is no part of this.
+    assert all(one.choice_tokens and len(one.prompt) < engine.context for one in encoded)
+    tokens = sum(len(one.prompt) for one in encoded)
+    print(f"{judge.identity['model']}, {judge.identity['dtype']}; {len(encoded):,} judgments of {tokens:,} tokens")
+    raw(judge, encoded[:PER_ITEM])  # what is compiled at first use
+
+    seconds: dict[str, list[float]] = {"raw": [], "distract": []}
+    cached = dict.fromkeys(seconds, 0.0)
+    for number in range(given.rounds):
+        for side in sorted(seconds, reverse=bool(number % 2)):
+            assert engine.llm.reset_prefix_cache()
+            took, share = raw(judge, encoded) if side == "raw" else run(judge, compared, tokens)[:2]
+            # Tokenising a second time would find some texts in a cache.
+            vars(judge).pop("_chat", None)
+            _ = judge._chat
+            seconds[side].append(took)
+            cached[side] = share
+    for side, times in seconds.items():
+        spread = "/".join(f"{took:.2f}" for took in times)
+        rate = len(encoded) / statistics.median(times)
+        print(f"{side:9} {rate:8.2f} judgments/s   cached {cached[side]:.1%}   seconds {spread}")
+    ratios = [one / other for one, other in zip(seconds["raw"], seconds["distract"], strict=True)]
+    medians = statistics.median(seconds["raw"]) / statistics.median(seconds["distract"])
+    by_round = "/".join(f"{ratio:.3f}" for ratio in ratios)
+    print(f"distract has {medians:.3f} of the raw rate (by round {by_round}; target at least 0.97)")
+
+
+if __name__ == "__main__":
+    main()

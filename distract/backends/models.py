@@ -1,0 +1,107 @@
+"""The catalogue of judges: which model a short name stands for, how large it is, and what it costs.
+
+Entries stand in ``models.toml`` beside the protocols that come with distract, in one beside any installed plug-in of
+theirs, and in a file of the user's own, whose entries add to or replace the others. It opens no model, asks no server,
+and does not know what fits on this machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from importlib import resources
+from importlib.metadata import entry_points
+from importlib.util import find_spec
+from pathlib import Path
+from types import MappingProxyType
+
+from distract.backends.entries import Model, parse, read, wrong
+from distract.errors import DataError
+
+__all__ = ["Model", "catalogue", "find", "kin", "problems"]
+
+FILE = "models.toml"
+_GROUP = "distract.judges"  # the package and the group of entry points in which the registry finds protocols
+
+
+def catalogue(own: Path | None = None) -> Mapping[str, Model]:
+    """Every judge by name, in alphabetical order.
+
+    Args:
+        own: a file of the user's; an entry with the name of one of ours, in whatever case, replaces it.
+
+    Raises:
+        DataError: the file cannot be read or holds what it should not.
+    """
+    found = _installed()[0]
+    return found if own is None else _merged(found, read(own), own)
+
+
+def problems() -> tuple[str, ...]:
+    """What is wrong with catalogues of installed third-party plug-ins, a line each; the rest works without them."""
+    return _installed()[1]
+
+
+def find(name: str, among: Mapping[str, Model]) -> Model | None:
+    """The entry of that name, alias or model id, in whatever case; None where there is none.
+
+    A name is looked for first, then an alias, then an id on the hub or of a server.
+    """
+    wanted = name.casefold()
+    for names in (lambda m: (m.name,), lambda m: m.aliases, lambda m: (m.model,)):
+        for entry in among.values():
+            if wanted in map(str.casefold, names(entry)):
+                return entry
+    return None
+
+
+def kin(of: Model, among: Mapping[str, Model]) -> dict[str, float]:
+    """Billions of parameters of the local judges that could stand in for one, by name.
+
+    They are of its family, made by its maker and not by a fine-tuner, and take prompts as long as it does.
+    """
+    context = of.context or 0
+    family = [m for m in among.values() if of.family and m.family == of.family and m.name.startswith(of.family)]
+    local = [m for m in family if m.engine == "local" and m.name != of.name and (m.context or 0) >= context]
+    return {m.name: m.parameters for m in local if m.parameters}
+
+
+def _merged(ours: Mapping[str, Model], own: Sequence[Model], path: Path) -> Mapping[str, Model]:
+    """Ours and the user's, whose names and aliases win over ours."""
+    names = {entry.name.casefold() for entry in own}
+    aliases = {alias.casefold(): entry.name for entry in own for alias in entry.aliases}
+    found = {entry.name: entry for entry in own}
+    for entry in ours.values():
+        if entry.name.casefold() in names:
+            continue
+        if owner := aliases.get(entry.name.casefold()):
+            raise wrong(path, owner, "aliases", f"{entry.name!r} is a judge of its own; take another name")
+        left = tuple(alias for alias in entry.aliases if alias.casefold() not in names | aliases.keys())
+        found[entry.name] = replace(entry, aliases=left)
+    return MappingProxyType(dict(sorted(found.items())))
+
+
+@cache
+def _installed() -> tuple[Mapping[str, Model], tuple[str, ...]]:
+    shipped = resources.files(_GROUP) / FILE
+    found = {entry.name: entry for entry in parse(shipped.read_text(encoding="utf-8"), shipped)}
+    faults = []
+    for path in _of_plugins():
+        try:
+            for entry in read(path):
+                if find(entry.name, found):
+                    faults.append(f"{path} defines the judge {entry.name!r}, which exists already")
+                else:
+                    found[entry.name] = entry
+        except DataError as error:  # somebody else's file must not stop the rest
+            faults.append(str(error))
+    return MappingProxyType(dict(sorted(found.items()))), tuple(faults)
+
+
+def _of_plugins() -> list[Path]:
+    """Catalogues at the top of the packages that third-party protocols come from; nothing of theirs is imported."""
+    tops = {entry.module.partition(".")[0] for entry in entry_points(group=_GROUP)}
+    specs = [find_spec(top) for top in sorted(tops)]
+    folders = [Path(at) for spec in specs if spec for at in spec.submodule_search_locations or ()]
+    return [folder / FILE for folder in folders if (folder / FILE).is_file()]

@@ -1,0 +1,160 @@
+"""From a judge's name to what is run: which model, by which engine, from where, and why.
+
+It opens nothing, imports no engine, and asks no server: an answer takes milliseconds.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Literal
+from urllib.parse import urlsplit
+
+from distract.backends import hardware, scripted
+from distract.backends.models import Model, find
+from distract.backends.options import Options
+from distract.errors import UnknownName, UsageError
+
+EMBEDDED = "smollm2-135m"
+OPENAI = "https://api.openai.com/v1"
+OPENAI_KEY = "OPENAI_API_KEY"
+OWN_KEY = "DISTRACT_API_KEY"
+ENGINES = ("vllm", "transformers")
+FORMS: Mapping[str, str] = {
+    "transformers:MODEL": "a chat model of the hub (ORG/MODEL, @REVISION), or a local folder, through transformers",
+    "vllm:MODEL": "the same through vLLM",
+    "openai:MODEL": f"a model of OpenAI or, with --base-url, of any compatible server; the key is in {OPENAI_KEY}",
+    "http(s)://HOST/v1#MODEL": f"a model of an OpenAI-compatible server; the key, if it wants one, is in {OWN_KEY}",
+    "FOLDER, ORG/MODEL": "a local folder or a model of the hub, on the engine that fits the machine (or --engine)",
+}
+_HUB = re.compile(r"[\w.-]+/[\w.-]+(@[\w./-]+)?")
+
+Engine = Literal["planted", "transformers", "vllm", "openai"]
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What a name means.
+
+    Attributes:
+        engine: what runs it.
+        model: what the engine is to run: an id of the hub, a folder, a server's name of it, a planted bias.
+        revision: of the hub.
+        server: base URL, for ``openai``.
+        keys: environment variables that may hold the server's key, the first that is set counts.
+        entry: of the catalogue, where one is known.
+        reason: why this engine, where the name left it open.
+    """
+
+    engine: Engine
+    model: str
+    revision: str | None = None
+    server: str = ""
+    keys: tuple[str, ...] = ()
+    entry: Model | None = None
+    reason: str = field(default="", compare=False)
+
+
+def resolve(name: str, options: Options, known: Mapping[str, Model]) -> Target:
+    """What a name means on this machine.
+
+    Args:
+        name: as the user gave it.
+        options: ``engine``, ``base_url`` and ``revision`` decide too.
+        known: the catalogue.
+
+    Raises:
+        UnknownName: it means nothing.
+        UsageError: it contradicts an option, or is not whole.
+    """
+    if options.engine not in (None, *ENGINES):
+        raise UsageError(f"unknown engine {options.engine!r} (known: {', '.join(ENGINES)})")
+    kind, colon, rest = name.partition(":")
+    if kind in ("http", "https") and colon:
+        return _at_url(name, options)
+    if kind == "planted" and colon:
+        scripted.planted(rest)
+        return Target("planted", rest)
+    if kind == "openai" and rest:
+        return _on_server(rest, options)
+    if kind in ENGINES and rest:
+        if options.engine not in (None, kind):
+            raise UsageError(f"{name} names its engine; leave out --engine {options.engine}")
+        return _local("vllm" if kind == "vllm" else "transformers", rest, options, known)
+    if name == EMBEDDED:
+        # Named by everybody's first command: nothing to choose, unless it is asked for.
+        return Target("vllm" if options.engine == "vllm" else "transformers", EMBEDDED)
+    entry = find(name, known)
+    if entry and entry.engine == "openai":
+        return _of_entry(entry, options)
+    if options.base_url:
+        return _on_server(entry.model if entry else name, options)
+    if entry or _HUB.fullmatch(name) or name.startswith((".", "/", "~")) or Path(name).is_dir():
+        engine, reason = choose(options.engine)
+        return _local(engine, entry.model if entry else name, options, known, reason, entry)
+    raise UnknownName("judge", name, known)
+
+
+def choose(asked: str | None) -> tuple[Literal["vllm", "transformers"], str]:
+    """The engine for a model that is run here, and why: vLLM where it is installed and a GPU is there."""
+    if asked is not None:
+        return ("vllm" if asked == "vllm" else "transformers"), ""
+    gpus = hardware.gpus()
+    if not gpus:
+        return "transformers", "transformers on the CPU, since there is no GPU here"
+    if find_spec("vllm"):
+        return "vllm", f"vLLM, since it is installed and there is a GPU ({gpus[0].name})"
+    return "transformers", f'transformers on the GPU ({gpus[0].name}); for vLLM, pip install "distract[vllm]"'
+
+
+def _local(
+    engine: Literal["vllm", "transformers"],
+    model: str,
+    options: Options,
+    known: Mapping[str, Model],
+    reason: str = "",
+    entry: Model | None = None,
+) -> Target:
+    if model.startswith((".", "/", "~")):
+        with contextlib.suppress(RuntimeError):  # of a user whom nobody knows
+            model = str(Path(model).expanduser())
+        if not Path(model).is_dir():
+            raise UsageError(f"{model}: no such folder; name a folder with a model in it, or ORG/MODEL of the hub")
+    revision = options.revision
+    front, at, pinned = model.rpartition("@")
+    if at and front and not Path(model).exists():
+        model, revision = front, revision or pinned
+    revision = revision or (entry.revision if entry else None)
+    if Path(model).is_dir() and not (Path(model) / "config.json").is_file():
+        raise UsageError(f"{model}: holds no model (no config.json in it)")
+    entry = entry or next((one for one in known.values() if one.model == model), None)
+    return Target(engine, model, revision, entry=entry, reason=reason)
+
+
+def _on_server(model: str, options: Options) -> Target:
+    server = options.base_url or os.environ.get("OPENAI_BASE_URL") or OPENAI
+    keys = (OPENAI_KEY,) if server == OPENAI else (OWN_KEY, OPENAI_KEY)
+    return Target("openai", model, server=server.rstrip("/"), keys=keys)
+
+
+def _of_entry(entry: Model, options: Options) -> Target:
+    if options.base_url or not entry.base_url:
+        target = _on_server(entry.model, options)
+        return Target("openai", target.model, server=target.server, keys=target.keys, entry=entry)
+    keys = (entry.key or OWN_KEY,)
+    return Target("openai", entry.model, server=entry.base_url.rstrip("/"), keys=keys, entry=entry)
+
+
+def _at_url(name: str, options: Options) -> Target:
+    address, _, model = name.partition("#")
+    if options.base_url:
+        raise UsageError(f"{name} names its server; leave out --base-url")
+    if not model or not urlsplit(address).hostname:
+        raise UsageError(f"{name}: name the server's address and, after #, the model, as in http://HOST:8000/v1#MODEL")
+    # OpenAI's key is for OpenAI, and for a server that the user put in its place.
+    return Target("openai", model, server=address.rstrip("/"), keys=(OWN_KEY,))

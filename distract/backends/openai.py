@@ -1,0 +1,170 @@
+"""OpenAI-compatible servers: api.openai.com, vLLM, SGLang, and others that speak the same protocol.
+
+Keys come from the environment only. One is never sent over plain http to another machine: such a server is sent a
+dummy, and neither a file nor a message ever holds a key. It knows addresses and keys; how a server is talked to is
+in ``openai_session``.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
+from urllib.parse import SplitResult, urlsplit
+
+from distract.backends import Batch, Stream, reply_through
+from distract.backends.openai_faults import scrubber
+from distract.backends.openai_pacing import Gate
+from distract.backends.openai_server import NO_KEY, Learnt, Server
+from distract.backends.openai_session import Session
+from distract.backends.openai_stream import ThreadedStream
+from distract.errors import UsageError
+from distract.records import Request
+
+OFFICIAL = "https://api.openai.com/v1"
+_MOST = 1000
+_PORTS = {"http": 80, "https": 443}
+
+
+class OpenAI:
+    """A model behind a server that speaks OpenAI's protocol.
+
+    Args:
+        model: the name under which the server serves it.
+        base_url: the server's address, most often ending in ``/v1``.
+        key_names: environment variables that may hold its key; the first that is set counts.
+        concurrency: requests at once at most, 1 to 1000.
+        timeout: seconds to wait for one answer.
+        attempts: times that a request is asked, at least 1.
+        backoff: seconds from which the waits between them grow.
+        name: of the model in messages; ``model`` where it is not given.
+
+    Raises:
+        UsageError: an argument is out of range, or the address is no plain http(s) address.
+    """
+
+    reads_slots = False
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        base_url: str = OFFICIAL,
+        key_names: Sequence[str] = ("OPENAI_API_KEY",),
+        concurrency: int = 16,
+        timeout: float = 120.0,
+        attempts: int = 6,
+        backoff: float = 0.5,
+        name: str | None = None,
+    ) -> None:
+        if not model.strip():
+            raise UsageError("name the model that the server is to be asked for")
+        if not 1 <= concurrency <= _MOST:
+            raise UsageError(f"expected 1 to {_MOST} requests at once, not {concurrency}")
+        if not timeout > 0:
+            raise UsageError(f"expected a timeout above 0 seconds, not {timeout:g}")
+        if attempts < 1 or not backoff >= 0:
+            raise UsageError("expected at least 1 attempt, and waits of 0 seconds or more between them")
+        self._server, self._address = _normalised(base_url)
+        self._names = tuple(key_names)
+        self._concurrency, self._timeout, self._attempts, self._backoff = concurrency, timeout, attempts, backoff
+        self._learnt = Learnt()
+        self.name = name or model
+        self.identity: Mapping[str, str] = MappingProxyType(
+            {"engine": "openai", "model": model, "server": self._server}
+        )
+
+    def check_key(self) -> None:
+        """Check early that a key is there where one is needed.
+
+        Raises:
+            UsageError: OpenAI's own server needs a key and none is set, or what is set cannot be one.
+        """
+        self._key()
+
+    def open(self) -> Stream:
+        """Begin; nothing is sent before the first request.
+
+        Raises:
+            UsageError: the key is missing, or the ``openai`` package.
+        """
+        key = self._key()
+        try:
+            from openai import AsyncOpenAI, DefaultAsyncHttpxClient
+        except ImportError as error:
+            raise UsageError('a server as a judge needs openai: pip install "distract[openai]"') from error
+        client = AsyncOpenAI(
+            api_key=key,
+            base_url=self._server,
+            timeout=self._timeout,
+            max_retries=0,
+            # The package would prefer other keys that it finds in the environment; this one wins.
+            default_headers={"Authorization": f"Bearer {key}"},
+            # A proxy named in the environment must not get what is meant for this machine.
+            http_client=DefaultAsyncHttpxClient(trust_env=False, timeout=self._timeout) if self._is_near() else None,
+        )
+        server = Server(
+            client,
+            self._server,
+            self.identity["model"],
+            self._learnt,
+            timeout=self._timeout,
+            scrub=scrubber([os.environ.get(name, "").strip() for name in self._names]),
+        )
+        session = Session(server, Gate(self._concurrency), attempts=self._attempts, base=self._backoff)
+        # Several times as many as are asked at once: a connection that is done finds the next one waiting.
+        return ThreadedStream(session, capacity=4 * self._concurrency)
+
+    def reply(self, requests: Sequence[Request], wanted: frozenset[int]) -> Iterator[Batch]:
+        """Answer what is wanted, each as the server can."""
+        return reply_through(self.open(), requests, wanted)
+
+    def _key(self) -> str:
+        """The key to send, or the dummy where there is none or where it would travel in the open."""
+        if self._address.scheme == "http" and not self._is_near():
+            return NO_KEY
+        for name in self._names:
+            key = os.environ.get(name, "").strip()
+            if not key:
+                continue
+            if not (key.isascii() and key.isprintable()) or " " in key:
+                raise UsageError(f"{name} holds characters that no key has; set it to the key alone")
+            return key
+        if self._address.hostname == urlsplit(OFFICIAL).hostname:
+            names = " or ".join(self._names) or "OPENAI_API_KEY"
+            raise UsageError(f"the server {self._server} needs a key: set {names} in the environment")
+        return NO_KEY
+
+    def _is_near(self) -> bool:
+        host = self._address.hostname or ""
+        try:
+            return ipaddress.ip_address(host).is_loopback
+        except ValueError:
+            return host == "localhost"
+
+
+def _normalised(base_url: str) -> tuple[str, SplitResult]:
+    """The address in the one form under which replies are stored, and its parts.
+
+    Raises:
+        UsageError: it is no http(s) address, or holds what must not be in one.
+    """
+    try:
+        parts = urlsplit(base_url.strip())
+        port = parts.port
+    except ValueError:
+        # Not shown: what does not parse may well hold a password.
+        raise UsageError("the server's address cannot be read; expected one such as http://127.0.0.1:8000/v1") from None
+    if parts.username is not None or parts.password is not None or parts.query or parts.fragment:
+        raise UsageError(
+            "the server's address must not hold a user, a password or a query: keys come from the environment only"
+        )
+    if parts.scheme not in _PORTS or not parts.hostname:
+        raise UsageError(
+            f"expected a server's address such as http://127.0.0.1:8000/v1, with http or https, not {base_url!r}"
+        )
+    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    where = host if port in (None, _PORTS[parts.scheme]) else f"{host}:{port}"
+    clean = parts._replace(netloc=where, path=parts.path.rstrip("/"), query="", fragment="")
+    return clean.geturl(), clean

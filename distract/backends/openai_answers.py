@@ -1,0 +1,235 @@
+"""From a server's chat completion to a reply: verdicts from the probabilities of tokens, else in its own words.
+
+It knows the format of completions, and no network and no server.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from distract import verdicts
+from distract.backends.openai_faults import Rejected, Transient, one_line
+from distract.records import Reply, Request
+
+REFUSED = "refused"
+_TOO_LONG = re.compile(
+    r"(?i)context.?(?:length|window|size)|context_length_exceeded|max_model_len|(?:prompt|input|request)\b.{0,40}too "
+    r"(?:long|large)|maximum (?:input|model|prompt|sequence) length|longer than the (?:model|maximum)"
+)
+_POLICY = re.compile(r"(?i)content.?(?:policy|filter|management)|moderation|flagged|invalid_prompt|safety")
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A token of an answer.
+
+    Attributes:
+        text: its own.
+        likely: the tokens that were likely there, itself among them, each with its log-probability.
+    """
+
+    text: str
+    likely: tuple[tuple[str, float], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """What a server returned.
+
+    Attributes:
+        text: all it wrote, None where there is none.
+        finish: its reason to end, such as ``stop`` or ``length``.
+        refusal: its words of refusal, where it has some apart.
+        tokens: of the text; empty where the server does not tell.
+        tokens_in: tokens of the prompt.
+        tokens_out: tokens generated.
+    """
+
+    text: str | None
+    finish: str
+    refusal: str | None
+    tokens: tuple[Token, ...]
+    tokens_in: int
+    tokens_out: int
+
+
+def completion(data: object) -> Completion:
+    """Check a response and take out what matters.
+
+    Raises:
+        Transient: it is not a chat completion with exactly one choice.
+    """
+    match data:
+        case {"choices": [{"message": {**message}, **choice}], **rest}:
+            pass
+        case {"choices": [*choices]} if len(choices) != 1:
+            raise Transient(f"the reply holds {len(choices)} choices instead of 1")
+        case _:
+            raise Transient("the reply is not a chat completion")
+    content, refusal = message.get("content"), message.get("refusal")
+    found = rest.get("usage")
+    usage: Mapping[Any, Any] = found if isinstance(found, Mapping) else {}
+    return Completion(
+        text=content if isinstance(content, str) else None,
+        finish=str(choice.get("finish_reason") or "stop"),
+        refusal=refusal if isinstance(refusal, str) and refusal else None,
+        tokens=_tokens(choice.get("logprobs")),
+        tokens_in=_count(usage.get("prompt_tokens")),
+        tokens_out=_count(usage.get("completion_tokens")),
+    )
+
+
+def read(request: Request, sent: Mapping[str, Any], ids: Sequence[int], found: Completion) -> Reply | None:
+    """The reply in a completion.
+
+    Args:
+        request: what was asked.
+        sent: how, as ``openai_manners.body`` wrote it.
+        ids: of the tokens of the choices, where they were named in it.
+        found: the answer.
+
+    Returns:
+        The reply; None where probabilities were asked for, are needed and did not come.
+    """
+    reply = Reply(tokens_in=found.tokens_in, tokens_out=found.tokens_out)
+    if found.finish == "content_filter" or (found.refusal and not found.text):
+        why = f": {one_line(found.refusal)}" if found.refusal else ""
+        return replace(reply, failure=f"{REFUSED}{why}")
+    begun = "continue_final_message" in sent
+    if "logprobs" in sent and begun:
+        if found.tokens:
+            names = [f"token_id:{number}" for number in ids] or list(request.choices)
+            return replace(_spread(_exact(found.tokens[0], names), reply), text=found.text or "")
+        if found.text:
+            return None
+    if not (found.text or "").strip():
+        failure = "truncated: nothing but reasoning" if found.finish == "length" else "empty reply"
+        return replace(reply, failure=failure)
+    text = found.text or ""
+    own = text if begun else _without(request.prefill, text)
+    finish = "length" if found.finish == "length" else "stop"
+    if not request.choices:
+        own, finish = _ended(own, finish, request.stop, sent)
+        return replace(reply, text=own, finish=finish)
+    words = replace(reply, text=own, finish=finish)
+    return (_located(request, found.tokens, words) if "logprobs" in sent else None) or words
+
+
+def turned_down(rejected: Rejected) -> Reply:
+    """The reply to a request that a server will not answer for what it holds."""
+    if too_long(rejected):
+        return Reply(failure=f"too long: {one_line(rejected.said)}")
+    return Reply(failure=f"{REFUSED} by the server: {one_line(rejected.said)}")
+
+
+def too_long(rejected: Rejected) -> bool:
+    """Whether a request was turned down for its length."""
+    return rejected.status == 413 or bool(_TOO_LONG.search(f"{rejected.code} {rejected.said}"))
+
+
+def unwelcome(rejected: Rejected) -> bool:
+    """Whether a request was turned down for what it says."""
+    return bool(_POLICY.search(f"{rejected.code} {rejected.said}"))
+
+
+def _spread(weights: Sequence[float], reply: Reply) -> Reply:
+    """Probabilities of the choices as a reply."""
+    total = math.fsum(weights)
+    if not total > 0.0:
+        return replace(reply, mass=0.0, finish="choices", failure="no choice has any probability")
+    shares = tuple(weight / total for weight in weights)
+    return replace(reply, probabilities=shares, mass=min(1.0, total), finish="choices")
+
+
+def _exact(token: Token, names: Iterable[str]) -> list[float]:
+    likely = dict(token.likely)
+    return [math.exp(likely[name]) if name in likely else 0.0 for name in names]
+
+
+def _located(request: Request, tokens: Sequence[Token], words: Reply) -> Reply | None:
+    """The verdict from the place in the answer where it stands: the last one; None where there is none."""
+    whole = "".join(token.text for token in tokens)
+    spread = None
+    for place in re.finditer(f"(?={re.escape(request.prefill)})", whole):
+        weights = _at(place.start() + len(request.prefill), tokens, request.choices)
+        if math.fsum(weights) > 0.0:
+            spread = _spread(weights, words)
+        if not request.prefill:
+            break
+    if spread is None or spread.probabilities is None:
+        return None
+    named = re.findall(re.escape(request.prefill) + rf"\s*({_any(request.choices)})(?!\w)", whole)
+    if len(set(named)) > 1 and verdicts.bracketed(whole, request.choices) != named[-1]:
+        # It names several: which of them is meant is for who reads its words.
+        return None
+    return spread
+
+
+def _at(place: int, tokens: Sequence[Token], choices: Sequence[str]) -> list[float]:
+    """The probability of each choice as what comes after the first ``place`` characters of an answer."""
+    start = 0
+    for token in tokens:
+        end = start + len(token.text)
+        if end > place and token.text[max(0, place - start) :].strip():
+            break
+        start = end
+    else:
+        return [0.0] * len(choices)
+    # A token may hold the end of what comes before and the beginning of what comes after: "[[A", "A]]".
+    before = token.text[: max(0, place - start)]
+    pattern = re.compile(rf"\s*({_any(choices)})(?!\w)")
+    weights = dict.fromkeys(choices, 0.0)
+    for text, logprob in token.likely:
+        if text.startswith(before) and (found := pattern.match(text, len(before))):
+            weights[found[1]] += math.exp(logprob)
+    return [weights[choice] for choice in choices]
+
+
+def _without(prefill: str, text: str) -> str:
+    """An answer that repeats the given start of it, without that."""
+    return text.lstrip().removeprefix(prefill) if prefill and text.lstrip().startswith(prefill) else text
+
+
+def _ended(text: str, finish: str, stops: Sequence[str], sent: Mapping[str, Any]) -> tuple[str, str]:
+    """A text up to and with the stop that ends first, and why it ended."""
+    end = min((text.find(stop) + len(stop) for stop in stops if stop and stop in text), default=None)
+    if end is not None:
+        return text[:end], "stop"
+    dropped = len(stops) == 1 and "stop" in sent and "include_stop_str_in_output" not in sent
+    # The server left it out, or the model ended without it, and the server does not say which.
+    return (text + stops[0], finish) if dropped and finish == "stop" else (text, finish)
+
+
+def _tokens(logprobs: object) -> tuple[Token, ...]:
+    content = logprobs.get("content") if isinstance(logprobs, Mapping) else None
+    tokens = []
+    for item in content if isinstance(content, list) else ():
+        match item:
+            case {"token": str(text), **rest}:
+                listed = rest.get("top_logprobs")
+                likely = [_pair(one) for one in (*(listed if isinstance(listed, list) else ()), item)]
+                # The token itself is among the likely ones, or below them.
+                tokens.append(Token(text, tuple(dict(pair for pair in likely if pair is not None).items())))
+            case _:
+                return ()
+    return tuple(tokens)
+
+
+def _pair(item: object) -> tuple[str, float] | None:
+    match item:
+        case {"token": str(text), "logprob": int() | float() as logprob} if logprob <= 1e-3:
+            return text, min(0.0, float(logprob))
+        case _:
+            return None
+
+
+def _count(value: object) -> int:
+    return value if isinstance(value, int) and value >= 0 else 0
+
+
+def _any(choices: Sequence[str]) -> str:
+    return "|".join(re.escape(choice) for choice in sorted(choices, key=len, reverse=True))

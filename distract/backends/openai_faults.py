@@ -1,0 +1,125 @@
+"""What went wrong at a server: it may work the next time, or the request was turned down.
+
+Everything a server says is scrubbed of keys and made one printable line before it is put into a message. It knows
+the exceptions of the ``openai`` package by their shape, and does not import it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
+
+from distract.backends.openai_pacing import retry_after
+from distract.errors import BackendError
+
+Scrub = Callable[[str], str]
+
+_LINE = 200
+_KEYS = re.compile(r"\bBearer\s+\S+|\b(?:sk|pk|key)-[\w*.\-]{6,}")
+_AGAIN = frozenset({408, 409, 425, 429})
+_UNKNOWN_THERE = 501
+
+
+class Transient(Exception):
+    """The same request may well be answered the next time.
+
+    Args:
+        cause: in a few words.
+        busy: the server has too much to do.
+        pause: seconds for which it asks to be left alone, where it says so.
+    """
+
+    def __init__(self, cause: str, *, busy: bool = False, pause: float | None = None) -> None:
+        super().__init__(cause)
+        self.cause, self.busy, self.pause = cause, busy, pause
+
+
+class Rejected(Exception):
+    """The server answered that it will not do this.
+
+    Args:
+        status: HTTP status, 400 to 499 or 501.
+        said: all it said about it, scrubbed.
+        parameter: the parameter it names, where it names one.
+        code: its own word for the reason, where it has one.
+    """
+
+    def __init__(self, status: int, said: str, parameter: str = "", code: str = "") -> None:
+        super().__init__(said)
+        self.status, self.said, self.parameter, self.code = status, said, parameter, code
+
+
+def scrubber(secrets: Collection[str]) -> Scrub:
+    """A function that takes these keys, and what looks like one, out of a text."""
+    held = sorted((secret for secret in secrets if secret), key=len, reverse=True)
+
+    def scrub(text: str) -> str:
+        for secret in held:
+            text = text.replace(secret, "***")
+        return _KEYS.sub("***", text)
+
+    return scrub
+
+
+def one_line(text: str) -> str:
+    """The first line that is not blank, printable, at most 200 characters."""
+    line = next((line for line in text.splitlines() if line.strip()), "no reason given").strip()
+    # A server's text ends up on a terminal.
+    line = "".join(character if character.isprintable() else " " for character in line)
+    return line if len(line) <= _LINE else line[: _LINE - 1] + "…"
+
+
+def fault(error: Exception, server: str, scrub: Scrub, now: float) -> Transient | Rejected | BackendError:
+    """What an exception of a call means.
+
+    Args:
+        error: raised by the ``openai`` package, or by reading what it returned.
+        server: the server's address.
+        scrub: takes keys out of a text.
+        now: seconds since the epoch.
+    """
+    status = getattr(error, "status_code", None)
+    if not isinstance(status, int):
+        return Transient(one_line(scrub(_cause(error))))
+    said, parameter, code = _said(error)
+    said = scrub(said)
+    if status == 429 and "insufficient_quota" in (code, getattr(error, "type", None)):
+        return BackendError(f"the server {server} has stopped answering: the quota is used up ({one_line(said)})")
+    if status in _AGAIN or (status >= 500 and status != _UNKNOWN_THERE):
+        headers = getattr(getattr(error, "response", None), "headers", {})
+        return Transient(f"{status}: {one_line(said)}", busy=status == 429, pause=retry_after(headers, now))
+    return Rejected(status, said, parameter, code)
+
+
+def _said(error: Exception) -> tuple[str, str, str]:
+    """Message, parameter and code of an error response, whose forms differ from server to server."""
+    body: Any = getattr(error, "body", None)
+    if not isinstance(body, Mapping):
+        return str(body or getattr(error, "message", error)), "", ""
+    found = body.get("message") or body.get("detail") or body.get("error") or dict(body)
+    message = found if isinstance(found, str) else json.dumps(found, default=str)
+    return message, str(body.get("param") or ""), str(body.get("code") or "")
+
+
+def _cause(error: BaseException) -> str:
+    """In a few words why nothing came: the operating system's, where it is somewhere among the causes."""
+    chain: list[BaseException] = []
+    link: BaseException | None = error
+    while link is not None and link not in chain:
+        chain.append(link)
+        link = link.__cause__ or link.__context__
+    for link in chain:
+        if isinstance(link, TimeoutError) or "Timeout" in type(link).__name__:
+            return "no reply in time"
+        if isinstance(link, OSError) and link.errno and link.errno > 0:
+            return os.strerror(link.errno).lower()
+    # Several addresses that were tried one after the other are reported without the reason of each.
+    if any("connection attempts failed" in str(link) for link in chain):
+        return "connection refused"
+    if isinstance(error, ValueError):
+        return "the reply is not JSON"
+    own = chain[1] if len(chain) > 1 else error
+    return str(own) or type(own).__name__

@@ -1,0 +1,192 @@
+"""What is known of one server, and single calls to it.
+
+It knows what the server is, which texts are structure to it and which tokens choices are. It knows no replies, and
+repeats nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from distract.backends.openai_faults import Rejected, Scrub, Transient, fault, one_line
+from distract.backends.openai_manners import TEMPLATE, Manners
+from distract.errors import BackendError
+from distract.records import Request
+
+NO_KEY = "none"
+"""What is sent for a key where there is none; servers without keys take anything."""
+
+_CANDIDATES = re.compile(r"(?=(<[^<>\s]{1,40}>))|(?=(\[[A-Z/_]{2,20}\]))")
+_SURROGATES = re.compile("[\ud800-\udfff]")
+_JOINER = "\u2060"
+_REMEMBERED = 10_000
+_ENGINES = ("vllm", "sglang")
+_ABSENT = frozenset({404, 405, 501})
+
+
+@dataclass(slots=True)
+class Learnt:
+    """What was found out about a server, for all the streams to it.
+
+    Attributes:
+        manners: how it wants to be asked; None before it was.
+        tokenizes: whether it says what a text is in tokens; None before it was asked.
+        structure: whether a text is one token to it, for texts that look like structure.
+        ids: tokens of choices, empty where there are none, by the start of the answer and the choices.
+    """
+
+    manners: Manners | None = None
+    tokenizes: bool | None = None
+    structure: dict[str, bool] = field(default_factory=dict)
+    ids: dict[tuple[str, tuple[str, ...]], tuple[int, ...]] = field(default_factory=dict)
+
+
+class Server:
+    """A server, as far as it is known.
+
+    Args:
+        client: an ``openai.AsyncOpenAI`` that does not repeat requests by itself.
+        address: of the server, as it is shown.
+        model: the name under which it serves the model.
+        learnt: what is known of it; this adds to it.
+        timeout: seconds for one call.
+        scrub: takes keys out of a text.
+    """
+
+    def __init__(self, client: Any, address: str, model: str, learnt: Learnt, *, timeout: float, scrub: Scrub) -> None:
+        self.address, self.model, self.learnt = address, model, learnt
+        self._client, self._timeout, self._scrub = client, timeout, scrub
+        self._root = address.removesuffix("/v1")
+        self._probe: asyncio.Task[Manners] | None = None
+
+    async def close(self) -> None:
+        """Let go of the connections."""
+        await self._client.close()
+
+    async def manners(self) -> Manners:
+        """What is known of the server; the first ones that ask find it out together."""
+        if self.learnt.manners is None:
+            if self._probe is None or self._probe.done():
+                self._probe = asyncio.ensure_future(self._recognised())
+            found = await asyncio.shield(self._probe)
+            if self.learnt.manners is None:
+                self.learnt.manners = found
+        return self.learnt.manners
+
+    async def _recognised(self) -> Manners:
+        if "//api.openai.com" in self.address:
+            self.learnt.tokenizes = False  # it reads no structure in a content
+            return Manners(continues=False, proven=True)
+        try:
+            models = await self.models()
+        except Rejected:
+            models = {}
+        owner = models.get(self.model) or next(iter(models.values()), "")
+        return Manners(continues=True, proven=owner in _ENGINES, engine=owner in _ENGINES)
+
+    async def models(self) -> dict[str, str]:
+        """Names of the models that the server has, each with its owner."""
+        match await self.call("/models"):
+            case {"data": [*items]}:
+                found = [item for item in items if isinstance(item, Mapping)]
+                return {str(item.get("id")): str(item.get("owned_by")).lower() for item in found}
+            case _:
+                return {}
+
+    async def final(self, rejected: Rejected) -> BackendError:
+        """Why no request at all will be answered."""
+        said = one_line(rejected.said)
+        if rejected.status != 404:
+            hint = "; no key was sent" if rejected.status == 401 and self._client.api_key == NO_KEY else ""
+            return BackendError(f"the server {self.address} refuses: {rejected.status} {said}{hint}")
+        try:
+            models = await self.models()
+        except (Rejected, Transient):
+            models = {}
+        if self.model in models or not models:
+            return BackendError(f"the server {self.address} has no such address: 404 {said}; most end in /v1")
+        shown = one_line(self._scrub(", ".join(sorted(models)[:20])))
+        return BackendError(f"the server {self.address} has no model {self.model!r}; it has {shown}")
+
+    async def inert(self, text: str) -> str:
+        """A content in which the server reads no structure: ``<|im_end|>`` must not end the turn.
+
+        A server fills contents into its chat format and reads the whole as one text, so what would be one token of
+        structure gets an invisible character into it; everything else stays as it is.
+        """
+        text = _SURROGATES.sub("\ufffd", text)
+        for candidate in dict.fromkeys(part for pair in _CANDIDATES.findall(text) for part in pair if part):
+            if await self._is_structure(candidate):
+                text = text.replace(candidate, candidate[0] + _JOINER + candidate[1:])
+        return text
+
+    async def _is_structure(self, candidate: str) -> bool:
+        known = self.learnt.structure
+        if self.learnt.tokenizes is False:
+            return False
+        if candidate not in known:
+            asked = {"model": self.model, "prompt": candidate, "add_special_tokens": False}
+            tokens = await self._tokens(asked)
+            if len(known) >= _REMEMBERED:
+                known.clear()
+            known[candidate] = tokens is not None and len(tokens) == 1
+        return known[candidate]
+
+    async def ids(self, request: Request, manners: Manners) -> tuple[int, ...]:
+        """The token of each choice right after the start of the answer; empty where that is not one token each."""
+        if not (manners.engine and manners.continues and request.prefill and manners.reads(request)):
+            return ()
+        key = (request.prefill, request.choices)
+        if key not in self.learnt.ids:
+            ways = [await self._begun(request.prefill + choice) for choice in ("", *request.choices)]
+            stem, *tails = [way or () for way in ways]
+            count = len(stem)
+            ids = tuple(tail[count] for tail in tails if count and tail[:count] == stem and len(tail) > count)
+            self.learnt.ids[key] = ids if len(set(ids)) == len(request.choices) else ()
+        return self.learnt.ids[key]
+
+    async def _begun(self, answer: str) -> tuple[int, ...] | None:
+        """The tokens of a short conversation that ends in the start of an answer."""
+        turns = [{"role": "user", "content": "x"}, {"role": "assistant", "content": answer}]
+        asked = {"model": self.model, "messages": turns, "chat_template_kwargs": TEMPLATE}
+        return await self._tokens(asked | {"add_generation_prompt": False, "continue_final_message": True})
+
+    async def _tokens(self, asked: Mapping[str, Any]) -> tuple[int, ...] | None:
+        """What a text is in tokens; None where the server does not say."""
+        if self.learnt.tokenizes is False:
+            return None
+        try:
+            data = await self.call(f"{self._root}/tokenize", asked)
+        except Rejected as rejected:
+            if rejected.status in _ABSENT:
+                self.learnt.tokenizes = False
+            return None
+        match data:
+            case {"tokens": [int(), *_] as tokens}:
+                self.learnt.tokenizes = True
+                return tuple(tokens)
+            case _:
+                # Another engine's, which takes other parameters.
+                self.learnt.tokenizes = self.learnt.tokenizes or False
+                return None
+
+    async def call(self, path: str, sent: Mapping[str, Any] | None = None) -> object:
+        """One call; what the server returned, as parsed.
+
+        Raises:
+            Transient: it may work the next time.
+            Rejected: it will not.
+            BackendError: nothing will.
+        """
+        try:
+            async with asyncio.timeout(self._timeout):
+                if sent is None:
+                    return await self._client.get(path, cast_to=object)
+                return await self._client.post(path, cast_to=object, body=sent)
+        except Exception as error:
+            raise fault(error, self.address, self._scrub, time.time()) from None

@@ -1,0 +1,123 @@
+"""A stream whose requests are under way in a thread of its own, so that whoever collects can be interrupted.
+
+It knows threads and queues; what answers a request is given to it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import queue
+import threading
+from typing import Protocol
+
+from distract.backends import Batch
+from distract.errors import BackendError
+from distract.records import Reply, Request
+
+_LETTING_GO = 0.5
+_PATIENCE = 1.0
+
+
+class Answering(Protocol):
+    """What answers requests, in an event loop."""
+
+    async def answer(self, request: Request) -> Reply:
+        """The reply to one request."""
+        ...
+
+    async def close(self) -> None:
+        """Let go of what is held."""
+        ...
+
+
+class ThreadedStream:
+    """A ``Stream`` of what a session answers.
+
+    Args:
+        session: asked in the thread of this stream only, and closed there.
+        capacity: how many requests are worth having here at once.
+    """
+
+    def __init__(self, session: Answering, capacity: int) -> None:
+        self.capacity = capacity
+        self._session = session
+        self._loop = asyncio.new_event_loop()
+        self._done = asyncio.Event()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._came: queue.SimpleQueue[tuple[int, Reply] | Exception] = queue.SimpleQueue()
+        self._failure: Exception | None = None
+        self._closed = False
+        self._thread = threading.Thread(target=self._run, name="distract-server", daemon=True)
+        self._thread.start()
+
+    def submit(self, ticket: int, request: Request) -> None:
+        """Take a request; returns at once.
+
+        Raises:
+            BackendError: the stream is closed.
+        """
+        if self._closed:
+            raise BackendError("the stream is closed: it takes no more requests")
+        self._loop.call_soon_threadsafe(self._begin, ticket, request)
+
+    def collect(self, timeout: float) -> Batch:
+        """The replies that came since the last call; waits ``timeout`` seconds at most for the first.
+
+        Raises:
+            BackendError: the server failed for good.
+        """
+        batch: list[tuple[int, Reply]] = []
+        with contextlib.suppress(queue.Empty):
+            while self._failure is None:
+                item = self._came.get(timeout=0.0 if batch else max(0.0, timeout))
+                if isinstance(item, Exception):
+                    self._failure = item
+                else:
+                    batch.append(item)
+        if self._failure is not None and not batch:
+            raise self._failure
+        return batch
+
+    def close(self) -> Batch:
+        """Abandon what is under way; returns what came and was not collected."""
+        if not self._closed:
+            self._closed = True
+            self._loop.call_soon_threadsafe(self._done.set)
+            # A thread that does not end in time holds nobody up: it is a daemon.
+            self._thread.join(_PATIENCE)
+        late: list[tuple[int, Reply]] = []
+        with contextlib.suppress(queue.Empty):
+            while True:
+                item = self._came.get_nowait()
+                if not isinstance(item, Exception):
+                    late.append(item)
+        return late
+
+    def _run(self) -> None:
+        with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
+            runner.run(self._until_done())
+
+    async def _until_done(self) -> None:
+        await self._done.wait()
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in others:
+            task.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
+        with contextlib.suppress(Exception):
+            await asyncio.wait_for(self._session.close(), _LETTING_GO)
+
+    def _begin(self, ticket: int, request: Request) -> None:
+        task = self._loop.create_task(self._one(ticket, request))
+        # The loop itself holds tasks only weakly.
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _one(self, ticket: int, request: Request) -> None:
+        try:
+            reply = await self._session.answer(request)
+        except Exception as error:
+            # Raised again where replies are collected, mistakes of our own too: nobody looks into this thread.
+            self._came.put(error)
+        else:
+            self._came.put((ticket, reply))

