@@ -85,6 +85,7 @@ class Loopback:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._ready, self._end = threading.Event(), asyncio.Event()
+        self._stopping = False
         self._open: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
 
     @property
@@ -125,6 +126,10 @@ class Loopback:
 
     async def _stop(self) -> None:
         self._server.close()
+        self._stopping = True
+        # What is being accepted at this moment becomes a task first, and ends at once.
+        for _ in range(10):
+            await asyncio.sleep(0)
         for task, writer in list(self._open.items()):
             writer.transport.abort()
             task.cancel()
@@ -135,7 +140,7 @@ class Loopback:
         assert task is not None
         self._open[task] = writer
         try:
-            while (asked := await _read(reader)) is not None:
+            while not self._stopping and (asked := await _read(reader)) is not None:
                 self.asked.append(asked)
                 self.under_way += 1
                 self.peak = max(self.peak, self.under_way)

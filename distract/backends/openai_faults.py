@@ -114,8 +114,10 @@ def _cause(error: BaseException) -> str:
     for link in chain:
         if isinstance(link, TimeoutError) or "Timeout" in type(link).__name__:
             return "no reply in time"
-        if isinstance(link, OSError) and link.errno and link.errno > 0:
-            return os.strerror(link.errno).lower()
+        if isinstance(link, ConnectionError) and link.errno:
+            return os.strerror(link.errno).lower()  # its own text repeats the address
+        if isinstance(link, OSError) and link.strerror:
+            return link.strerror.lower()
     # Several addresses that were tried one after the other are reported without the reason of each.
     if any("connection attempts failed" in str(link) for link in chain):
         return "connection refused"

@@ -66,6 +66,9 @@ class Server:
 
     async def close(self) -> None:
         """Let go of the connections."""
+        if self._probe is not None:
+            self._probe.cancel()
+            await asyncio.gather(self._probe, return_exceptions=True)
         await self._client.close()
 
     async def manners(self) -> Manners:

@@ -100,10 +100,10 @@ class ThreadedStream:
 
     async def _until_done(self) -> None:
         await self._done.wait()
-        others = asyncio.all_tasks() - {asyncio.current_task()}
-        for task in others:
+        # Only these: what they started in turn is ended by them, in the order in which it must be.
+        for task in self._tasks:
             task.cancel()
-        await asyncio.gather(*others, return_exceptions=True)
+        await asyncio.gather(*self._tasks, return_exceptions=True)
         with contextlib.suppress(Exception):
             await asyncio.wait_for(self._session.close(), _LETTING_GO)
 
