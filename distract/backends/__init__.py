@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
-from distract.errors import BackendError
+from distract.errors import DistractError
 from distract.records import Reply, Request
 
 Batch = Sequence[tuple[int, Reply]]
@@ -76,6 +76,7 @@ class Stream(Protocol):
 
         Raises:
             BackendError: the backend failed for good. What came before has been returned, or is by ``close``.
+            UsageError: a server has no such model, or wants another key.
         """
         ...
 
@@ -108,7 +109,7 @@ def reply_through(stream: Stream, requests: Sequence[Request], wanted: frozenset
             if batch := stream.collect(1.0):
                 under_way -= len(batch)
                 yield batch
-    except (BackendError, KeyboardInterrupt):
+    except (DistractError, KeyboardInterrupt):
         if late := stream.close():
             yield late
         raise

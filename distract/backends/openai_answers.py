@@ -107,7 +107,9 @@ def read(request: Request, sent: Mapping[str, Any], ids: Sequence[int], found: C
         if found.text:
             return None
     if not (found.text or "").strip():
-        failure = "truncated: nothing but reasoning" if found.finish == "length" else "empty reply"
+        # One token that was to be read always ends for its length.
+        cut = found.finish == "length" and not ("logprobs" in sent and begun)
+        failure = "truncated: nothing but reasoning" if cut else "empty reply"
         return replace(reply, failure=failure)
     text = found.text or ""
     own = text if begun else _without(request.prefill, text)

@@ -15,7 +15,7 @@ from typing import Any
 
 from distract.backends.openai_faults import Rejected, Scrub, Transient, fault, one_line
 from distract.backends.openai_manners import TEMPLATE, Manners
-from distract.errors import BackendError
+from distract.errors import UsageError
 from distract.records import Request
 
 NO_KEY = "none"
@@ -101,20 +101,20 @@ class Server:
             case _:
                 return {}
 
-    async def final(self, rejected: Rejected) -> BackendError:
+    async def final(self, rejected: Rejected) -> UsageError:
         """Why no request at all will be answered."""
         said = one_line(rejected.said)
         if rejected.status != 404:
             hint = "; no key was sent" if rejected.status == 401 and self._client.api_key == NO_KEY else ""
-            return BackendError(f"the server {self.address} refuses: {rejected.status} {said}{hint}")
+            return UsageError(f"the server {self.address} refuses: {rejected.status} {said}{hint}")
         try:
             models = await self.models()
         except (Rejected, Transient):
             models = {}
         if self.model in models or not models:
-            return BackendError(f"the server {self.address} has no such address: 404 {said}; most end in /v1")
+            return UsageError(f"the server {self.address} has no such address: 404 {said}; most end in /v1")
         shown = one_line(self._scrub(", ".join(sorted(models)[:20])))
-        return BackendError(f"the server {self.address} has no model {self.model!r}; it has {shown}")
+        return UsageError(f"the server {self.address} has no model {self.model!r}; it has {shown}")
 
     async def inert(self, text: str) -> str:
         """A content in which the server reads no structure: ``<|im_end|>`` must not end the turn.

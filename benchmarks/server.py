@@ -1,0 +1,178 @@
+"""What distract costs against a server, and whether its connections stay busy; a loopback one replies at set times.
+
+    python benchmarks/server.py [--requests 2000] [--comparisons 200]
+
+First the raw ``openai`` client against ``backends/openai.py``, the same requests and as many at once, in alternating
+rounds. Then ``prepair`` (two analyses, then both orders) over comparisons of distinct responses, with reply times of a
+heavy tail (median 0.1 s, 2% at 3 s) and 16 under way: against the time that 16 connections need which are busy as long
+as any request is left, and against the sum of all reply times divided by 16, which not even those reach. It measures
+no model.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import hashlib
+import heapq
+import math
+import multiprocessing
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from distract import registry
+from distract.backends.openai import OpenAI
+from distract.plan import Comparison
+from distract.records import Case, Message, Request, Response
+from distract.run import execute
+from distract.store import Store
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+
+AT_ONCE = 16
+
+
+def short(content: str) -> float:
+    """Seconds of a reply: always the same."""
+    return 0.02
+
+
+def heavy(content: str) -> float:
+    """Seconds of a reply, fixed by what is asked: median 0.1, and 3 for 2% of them."""
+    draws = [int.from_bytes(hashlib.sha256(f"{i} {content}".encode()).digest()[:6], "big") / 2**48 for i in (1, 2, 3)]
+    normal = math.sqrt(-2 * math.log(1 - draws[1])) * math.cos(2 * math.pi * draws[2])
+    return 3.0 if draws[0] < 0.02 else 0.1 * math.exp(0.3 * normal)
+
+
+def serve(seconds: Callable[[str], float], port: Any, times: Any) -> None:
+    """A server in this process; puts its port, and at the end the seconds of all replies, in order."""
+    from loopback import Answer, Asked, FakeServer, completion, token
+
+    given: list[float] = []
+
+    def answer(asked: Asked) -> Answer:
+        given.append(seconds(asked.content))
+        likely = {"A": 0.6, "B": 0.3, "C": 0.1}
+        return Answer(completion("A", logprobs=[token("A", likely)]), delay=given[-1])
+
+    with FakeServer(answer) as server:
+        port.put(server.port)
+        times.get()
+        times.put(given)
+
+
+class Serving:
+    """The server in a process of its own, so that it takes no time from the client's."""
+
+    def __init__(self, seconds: Callable[[str], float]) -> None:
+        context = multiprocessing.get_context("spawn")
+        self._times = context.Queue()
+        port = context.Queue()
+        self._process = context.Process(target=serve, args=(seconds, port, self._times))
+        self._process.start()
+        self.url = f"http://127.0.0.1:{port.get()}/v1"
+
+    def end(self) -> list[float]:
+        """Stop it; returns the seconds of all replies."""
+        self._times.put(None)
+        time.sleep(0.2)
+        given: list[float] = self._times.get()
+        self._process.join()
+        return given
+
+
+def requests(count: int, name: str) -> list[Request]:
+    """Verdicts to be asked for."""
+    text = "Which answer follows the instruction more precisely? " * 40
+    return [
+        Request((Message("user", f"{text} {name} {i}"),), choices=("A", "B", "C"), prefill="[[") for i in range(count)
+    ]
+
+
+async def raw(url: str, asked: list[Request]) -> None:
+    """The same with the client alone."""
+    from openai import AsyncOpenAI
+
+    async with AsyncOpenAI(base_url=url, api_key="none", max_retries=0) as client:
+        room = asyncio.Semaphore(AT_ONCE)
+
+        async def one(request: Request) -> None:
+            async with room:
+                await client.chat.completions.create(
+                    model="m",
+                    messages=[
+                        {"role": "user", "content": request.messages[0].content},
+                        {"role": "assistant", "content": request.prefill},
+                    ],
+                    max_tokens=1,
+                    temperature=0,
+                    logprobs=True,
+                    top_logprobs=20,
+                    extra_body={"continue_final_message": True, "add_generation_prompt": False},
+                )
+
+        await asyncio.gather(*map(one, asked))
+
+
+def overhead(count: int, rounds: int = 3) -> None:
+    """Print the ratio to the raw client."""
+    server = Serving(short)
+    seconds: dict[str, float] = {"raw": 1e9, "distract": 1e9}
+    for number in range(rounds):
+        begin = time.perf_counter()
+        asyncio.run(raw(server.url, requests(count, f"raw {number}")))
+        seconds["raw"] = min(seconds["raw"], time.perf_counter() - begin)
+        asked = requests(count, f"distract {number}")
+        begin = time.perf_counter()
+        backend = OpenAI("m", base_url=server.url, concurrency=AT_ONCE)
+        got = [reply for batch in backend.reply(asked, frozenset(range(count))) for _, reply in batch]
+        seconds["distract"] = min(seconds["distract"], time.perf_counter() - begin)
+        assert len(got) == count
+        assert all(reply.probabilities for reply in got)
+    server.end()
+    rates = {name: count / value for name, value in seconds.items()}
+    print(f"{count} verdicts, {AT_ONCE} at once, 20 ms each, best of {rounds} rounds:")
+    print(f"  raw client {rates['raw']:.0f}/s, distract {rates['distract']:.0f}/s")
+    print(f"  ratio {rates['distract'] / rates['raw']:.3f}")
+
+
+def tail(count: int) -> None:
+    """Print how long a protocol of two stages takes with reply times of a heavy tail."""
+    server = Serving(heavy)
+    cases = [
+        Case(f"c{i}", (f"Question {i}",), (Response("x", (f"One {i}",)), Response("y", (f"Two {i}",))))
+        for i in range(count)
+    ]
+    prepair = registry.protocol("prepair")
+    backend = OpenAI("m", base_url=server.url, concurrency=AT_ONCE)
+    with Store(Path(":memory:"), backend.identity) as store:
+        begin = time.perf_counter()
+        plans = (prepair.compare(Comparison(case, *case.responses)) for case in cases)
+        judged = list(execute(plans, {"judge": (backend, store)}))
+        taken = time.perf_counter() - begin
+    given = server.end()
+    assert all(judgment.failure is None for judgments in judged for judgment in judgments)
+    busy = [0.0] * AT_ONCE
+    for seconds in given:
+        heapq.heapreplace(busy, busy[0] + seconds)
+    least = sum(given) / AT_ONCE
+    print(f"prepair over {count} comparisons, {len(given)} calls, {AT_ONCE} under way: {taken:.2f} s")
+    print(f"  {taken / max(busy):.3f} x 16 connections that are busy while a request is left ({max(busy):.2f} s)")
+    print(f"  {taken / least:.3f} x the sum of all times / 16 ({least:.2f} s); theirs is {max(busy) / least:.3f} x")
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--requests", type=int, default=2000)
+    parser.add_argument("--comparisons", type=int, default=200)
+    arguments = parser.parse_args()
+    overhead(arguments.requests)
+    tail(arguments.comparisons)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,157 @@
+"""The command line against vLLM's own server on loopback, through a proxy that injects faults: nothing is lost.
+
+Runs where vLLM is installed (see .ci/run).
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from builders import request
+from loopback import FaultProxy
+from serving import NAME
+
+from distract.backends.openai import OpenAI
+
+pytestmark = pytest.mark.vllm
+
+AGAIN = ("429", "500", "cut", "reset", "garbage", "none", "two", "stall")
+"""Faults after which a request is asked again."""
+
+
+def attack(url: str, folder: Path, *more: str) -> list[str]:
+    """A short run: the arguments of a process of its own."""
+    command = [sys.executable, "-m", "distract", "attack", "--judge", f"{url}#{NAME}", "--attack", "sycophancy"]
+    command += ["--protocol", "pairwise", "--limit", "2", "--json", "--store", str(folder / "replies.sqlite")]
+    return [*command, "--out", str(folder / "run"), *more]
+
+
+def ran(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+
+
+def stored(folder: Path) -> int:
+    with sqlite3.connect(folder / "replies.sqlite") as db:
+        (count,) = db.execute("select count(*) from replies").fetchone()
+    db.close()
+    return int(count)
+
+
+@pytest.fixture(scope="module")
+def quiet(server: str, tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, int]:
+    """The results of the run without any fault, and how many replies it took."""
+    folder = tmp_path_factory.mktemp("quiet")
+    done = ran(attack(server, folder))
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)["results"], stored(folder)
+
+
+def test_a_run_through_every_transient_fault_is_the_run_without(
+    server: str, quiet: tuple[Any, int], tmp_path: Path
+) -> None:
+    faults = iter(AGAIN * 100)
+    lock = threading.Lock()
+
+    def plan(content: str, time: int) -> str | None:
+        with lock:
+            return next(faults) if time == 1 else None
+
+    with FaultProxy(server, plan) as proxy:
+        done = ran(attack(proxy.url, tmp_path, "--timeout", "20"))
+        assert done.returncode == 0, done.stderr
+        assert json.loads(done.stdout)["results"] == quiet[0]
+        assert stored(tmp_path) == quiet[1]
+        assert "got no answer" not in done.stderr
+
+
+@pytest.mark.parametrize(("fault", "said"), [("null", "empty reply"), ("refusal", "refused: I would rather not.")])
+def test_what_a_judge_will_not_say_is_its_failure(fault: str, said: str, server: str, tmp_path: Path) -> None:
+    with FaultProxy(server, lambda content, time: fault) as proxy:
+        done = ran(attack(proxy.url, tmp_path))
+    assert done.returncode == 3, done.stderr
+    assert "no verdict was valid" in done.stderr.splitlines()[-1]
+    rows = [json.loads(line) for line in (tmp_path / "run" / "rows.jsonl").read_text().splitlines()]
+    assert {judgment["failure"] for row in rows for judgment in row["judgments"]} == {said}
+
+
+def test_a_server_that_dies_costs_nothing_that_was_paid_for(
+    server: str, quiet: tuple[Any, int], tmp_path: Path
+) -> None:
+    alive, asked = 3, list[str]()
+
+    def plan(content: str, time: int) -> str | None:
+        asked.append(content)
+        return "reset" if len(asked) > alive else None
+
+    with FaultProxy(server, plan) as proxy:
+        command = attack(proxy.url, tmp_path, "--concurrency", "1", "--attempts", "2")
+        died = ran(command)
+        assert died.returncode == 4, died.stderr
+        last = died.stderr.splitlines()[-1]
+        assert last.startswith(f"distract: the server {proxy.url} does not answer")
+        assert last.endswith("the same command resumes")
+        kept = stored(tmp_path)
+        assert kept == alive
+        alive = 10**6
+        asked.clear()
+        done = ran(command)
+        assert done.returncode == 0, done.stderr
+        assert len(asked) == quiet[1] - kept
+        assert json.loads(done.stdout)["results"] == quiet[0]
+
+
+def test_ctrl_c_ends_at_once_keeps_what_came_and_says_how_to_go_on(
+    server: str, quiet: tuple[Any, int], tmp_path: Path
+) -> None:
+    stalled, asked = True, list[str]()
+
+    def plan(content: str, time: int) -> str | None:
+        asked.append(content)
+        return "stall" if stalled and len(asked) > 3 else None
+
+    with FaultProxy(server, plan) as proxy:
+        command = attack(proxy.url, tmp_path, "--concurrency", "64")
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        deadline = time.monotonic() + 120
+        while (len(asked) < 8 or not (tmp_path / "replies.sqlite").exists() or stored(tmp_path) < 3) and (
+            time.monotonic() < deadline
+        ):
+            time.sleep(0.05)
+        begin = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=30)
+        seconds = time.monotonic() - begin
+        assert process.returncode == 130, said
+        assert said.splitlines()[-1] == "distract: stopped; the same command resumes"
+        assert "Traceback" not in said
+        assert seconds < 2
+        assert stored(tmp_path) == 3
+        stalled = False
+        done = ran(command)
+        assert done.returncode == 0, done.stderr
+        assert json.loads(done.stdout)["results"] == quiet[0]
+
+
+def test_64_requests_are_under_way_at_once_and_each_has_its_own_reply(server: str) -> None:
+    requests = [request(f"Which is larger, {number} or 50? Answer A, B or C.") for number in range(96)]
+
+    def replies(backend: OpenAI) -> dict[int, Any]:
+        batches = backend.reply(requests, frozenset(range(len(requests))))
+        return {index: reply for batch in batches for index, reply in batch}
+
+    with FaultProxy(server, lambda content, time: None) as proxy:
+        many = replies(OpenAI(NAME, base_url=proxy.url, concurrency=64))
+        assert proxy.peak == 64
+    few = replies(OpenAI(NAME, base_url=server, concurrency=2))
+    for index, reply in many.items():
+        assert reply.probabilities == pytest.approx(few[index].probabilities, abs=1e-3)
