@@ -52,7 +52,7 @@ def plans(compared: Sequence[Comparison]) -> list[Any]:
 
 
 def raw(judge: Vllm, encoded: Sequence[Encoded]) -> int:
-    """vLLM's own ``generate``; returns how many tokens its cache had."""
+    """What vLLM's own ``generate`` does; returns how many tokens its cache had."""
     from vllm import SamplingParams  # type: ignore[import-not-found, unused-ignore]
 
     options: dict[str, Any] = {"max_tokens": 1, "temperature": 0.0, "detokenize": False}

@@ -12,12 +12,14 @@ import inspect
 import itertools
 import logging
 import os
+import signal
 import sys
 import warnings
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from multiprocessing.process import BaseProcess
 from typing import Any, Literal
 
 Way = Literal["named", "top", "allowed"]
@@ -72,7 +74,7 @@ class Engine:
         fixed |= {"generation_config": "vllm", "enforce_eager": on_cpu}
         if on_cpu:
             fixed["block_size"] = 32  # 128 unless given, and only whole blocks are shared: 38% of the tokens, not 48%
-        with _off_stdout(), _offline(offline), warnings.catch_warnings():
+        with _off_stdout(), _offline(offline), _deaf_children(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             vllm = importlib.import_module("vllm")
             self._sampling: Any = vllm.SamplingParams
@@ -163,6 +165,25 @@ def _offline(wanted: bool) -> Iterator[None]:
     finally:
         if wanted and given is None:
             os.environ.pop("HF_HUB_OFFLINE", None)
+
+
+@contextlib.contextmanager
+def _deaf_children() -> Iterator[None]:
+    """Processes started inside do not hear Ctrl-C, which a terminal sends to all: this process is to end them."""
+    start = BaseProcess.start
+
+    def deaf(process: BaseProcess) -> None:
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+        try:
+            start(process)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+
+    BaseProcess.start = deaf  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        BaseProcess.start = start  # type: ignore[method-assign]
 
 
 @contextlib.contextmanager
