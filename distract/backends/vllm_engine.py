@@ -179,7 +179,7 @@ def _deaf_children() -> Iterator[None]:
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
-    BaseProcess.start = deaf  # type: ignore[method-assign]
+    BaseProcess.start = deaf  # type: ignore[assignment, method-assign]
     try:
         yield
     finally:
