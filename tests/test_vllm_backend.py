@@ -406,5 +406,5 @@ def test_an_interrupted_process_ends_at_once_and_says_nothing(real: Vllm) -> Non
         begin = time.monotonic()
         process.send_signal(signal.SIGINT)
         rest, errors = process.communicate(timeout=30)
-        assert time.monotonic() - begin < 4  # a second or two on a machine that does nothing else
+        assert time.monotonic() - begin < 6  # most of it Python's, which takes all that vLLM imports apart
         assert (process.returncode, rest.splitlines()[-1], errors) == (0, "interrupted", "")
