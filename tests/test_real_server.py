@@ -134,7 +134,7 @@ def test_ctrl_c_ends_at_once_keeps_what_came_and_says_how_to_go_on(
         assert process.returncode == 130, said
         assert said.splitlines()[-1] == "distract: stopped; the same command resumes"
         assert "Traceback" not in said
-        assert seconds < 2
+        assert seconds < 4  # 2 at most on a machine that does nothing else
         assert stored(tmp_path) == 3
         stalled = False
         done = ran(command)
