@@ -21,6 +21,7 @@ from typing import Any
 
 from distract import registry
 from distract.backends.transformers import Transformers, embedded_judge
+from distract.manner import judged
 from distract.plan import Comparison
 from distract.records import Case, Request, Response
 
@@ -35,7 +36,7 @@ def requests_of(data: Path, prompts: int, tokens: int, skip: int = 0) -> list[Re
     for number, item in enumerate(json.loads(data.read_text(encoding="utf-8"))[skip : skip + (prompts + 1) // 2]):
         both = [Response(str(side), (item[f"output_{side}"],)) for side in (1, 2)]
         case = Case(str(number), (item["input"],), tuple(both))
-        analyses += next(registry.protocol("prepair").compare(Comparison(case, *both)))
+        analyses += next(judged(registry.protocol("prepair"), Comparison(case, *both)))
     return [replace(request, max_tokens=tokens) for request in analyses][:prompts]
 
 

@@ -22,6 +22,7 @@ from distract import registry
 from distract.backends.chat import Encoded
 from distract.backends.packing import plan
 from distract.backends.transformers import Transformers, embedded_judge
+from distract.manner import judged
 from distract.plan import Comparison, gather
 from distract.records import Case, Request, Response
 
@@ -36,7 +37,7 @@ def requests_of(data: Path, items: int, skip: int = 0) -> list[Request]:
         responses = tuple(Response(str(side), (item[f"output_{side}"],)) for side in (1, 2))
         cases.append(Case(str(number), (item["input"],), responses))
     plans = [
-        registry.protocol(name).compare(Comparison(case, *case.responses))
+        judged(registry.protocol(name), Comparison(case, *case.responses))
         for case in cases
         for name in ("pairwise", "absolute")
     ]

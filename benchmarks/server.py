@@ -25,6 +25,7 @@ from typing import Any
 
 from distract import registry
 from distract.backends.openai import OpenAI
+from distract.manner import judged
 from distract.plan import Comparison
 from distract.records import Case, Message, Request, Response
 from distract.run import execute
@@ -150,7 +151,7 @@ def tail(count: int) -> None:
     backend = OpenAI("m", base_url=server.url, concurrency=AT_ONCE)
     with Store(Path(":memory:"), backend.identity) as store:
         begin = time.perf_counter()
-        plans = (prepair.compare(Comparison(case, *case.responses)) for case in cases)
+        plans = (judged(prepair, Comparison(case, *case.responses)) for case in cases)
         judged = list(execute(plans, {"judge": (backend, store)}))
         taken = time.perf_counter() - begin
     given = server.end()

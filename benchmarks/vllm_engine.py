@@ -26,6 +26,7 @@ from distract.backends import embedded
 from distract.backends.chat import Encoded
 from distract.backends.choices import lookups
 from distract.backends.vllm import Vllm
+from distract.manner import judged
 from distract.plan import Comparison, gather
 from distract.records import Case, Response
 from distract.run import execute
@@ -48,7 +49,7 @@ def comparisons(folder: Path, items: int) -> list[Comparison]:
 
 def plans(compared: Sequence[Comparison]) -> list[Any]:
     """Fresh plans for both ways of judging."""
-    return [registry.protocol(name).compare(one) for one in compared for name in ("pairwise", "absolute")]
+    return [judged(registry.protocol(name), one) for one in compared for name in ("pairwise", "absolute")]
 
 
 def raw(judge: Vllm, encoded: Sequence[Encoded]) -> int:

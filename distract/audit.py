@@ -14,8 +14,9 @@ from itertools import combinations
 from typing import Literal
 
 from distract.constraints import check
+from distract.manner import DEFAULT, Manner, judged
 from distract.plan import Attack, Comparison, Degradation, Plan, Protocol, gather
-from distract.records import BASELINE, MIRROR, Case, Response, Rewrite, Row, Side
+from distract.records import BASELINE, MIRROR, ORDINALS, Case, Response, Rewrite, Row, Side
 from distract.verdicts import outcome
 from distract.writers import Verifier, Writer, rewrite
 
@@ -28,7 +29,10 @@ Memory = dict[tuple[Response, str], Rewrite | None]
 
 @dataclass(frozen=True)
 class Audit:
-    """The parameters of a run that say what is judged; ``degradations`` are those of the severity design."""
+    """The parameters of a run that say what is judged.
+
+    ``degradations`` are those of the severity design; ``helped`` says whether there is a reference model.
+    """
 
     judge: str
     protocols: tuple[Protocol, ...]
@@ -38,6 +42,8 @@ class Audit:
     seed: int = 0
     degradations: tuple[Degradation, ...] = ()
     verifier: Verifier | None = None
+    manner: Manner = DEFAULT
+    helped: bool = False
 
 
 @dataclass(frozen=True)
@@ -132,7 +138,7 @@ def _fixed(case: Case, protocol: Protocol, attack: Attack, p: Audit, memory: Mem
     made = yield from rewritten(case, good, attack, p, memory)
     if isinstance(made, str):
         return [replace(row, excluded=made)]
-    return [(yield from _judged(replace(row, b=_side(made)), protocol, Comparison(case, good, made)))]
+    return [(yield from _judged(replace(row, b=_side(made)), protocol, Comparison(case, good, made), p))]
 
 
 def _severity(case: Case, protocol: Protocol, d: Degradation, p: Audit, memory: Memory) -> Plan[list[Row]]:
@@ -151,14 +157,14 @@ def _severity(case: Case, protocol: Protocol, d: Degradation, p: Audit, memory: 
         made = yield from rewritten(case, made, d.distractor, p, memory)
     if isinstance(made, str):
         return [replace(row, excluded=made)]
-    return [(yield from _judged(replace(row, b=_side(made)), protocol, Comparison(case, good, made)))]
+    return [(yield from _judged(replace(row, b=_side(made)), protocol, Comparison(case, good, made), p))]
 
 
 def _flip(case: Case, protocol: Protocol, pair: tuple[Response, Response], p: Audit, memory: Memory) -> Plan[list[Row]]:
     """Baseline, then each attack on the response that lost it (under any of the protocol's rules)."""
     a, b = pair
     row = Row(case.id, case.cluster, "flip", protocol.name, p.judge, BASELINE, _side(a), _side(b))
-    before = yield from _judged(row, protocol, Comparison(case, a, b))
+    before = yield from _judged(row, protocol, Comparison(case, a, b), p)
     outcomes = {outcome(before.judgments, rule) for rule in protocol.rules or (None,)}
     after = yield from gather(
         [
@@ -186,7 +192,7 @@ def _attacked(
     if isinstance(made, str):
         return replace(row, excluded=made)
     a, b = (made, b) if target == "a" else (a, made)
-    return (yield from _judged(replace(row, a=_side(a), b=_side(b)), protocol, Comparison(case, a, b)))
+    return (yield from _judged(replace(row, a=_side(a), b=_side(b)), protocol, Comparison(case, a, b), p))
 
 
 def rewritten(case: Case, original: Response, attack: Attack, p: Audit, memory: Memory) -> Plan[Response | str]:
@@ -200,16 +206,38 @@ def rewritten(case: Case, original: Response, attack: Attack, p: Audit, memory: 
     return made.response if made.accepted else "rewrite rejected"
 
 
-def _judged(row: Row, protocol: Protocol, comparison: Comparison) -> Plan[Row]:
-    plan, keys = protocol.compare(comparison), list[str]()
+def unfit(protocol: Protocol, case: Case, helped: bool) -> str | None:
+    """Why a case cannot be judged by a protocol, whatever is compared; ``helped`` by a reference model."""
+    if protocol.reference == "required" and not (helped or case.reference):
+        return "no reference in the data"
+    return None
+
+
+def _judged(row: Row, protocol: Protocol, comparison: Comparison, p: Audit) -> Plan[Row]:
+    if why := unfit(protocol, comparison.case, p.helped):
+        return replace(row, excluded=why)
+    if protocol.shows != 2:
+        comparison = replace(comparison, others=others(comparison, protocol.shows))
+        if len(comparison.shown) < (protocol.shows or 2):
+            return replace(row, excluded=f"fewer than {protocol.shows} responses")
+    plan, used = judged(protocol, comparison, p.manner), dict[str, tuple[int, int]]()
     try:
         requests = next(plan)
         while True:
-            keys.extend(request.key for request in requests)
             # As a plain list, which is answered as a whole: the keys are then the same however replies come.
-            requests = plan.send((yield list(requests)))
+            replies = yield list(requests)
+            found = zip(requests, replies, strict=True)
+            used.update((request.key, (reply.tokens_in, reply.tokens_out)) for request, reply in found)
+            requests = plan.send(replies)
     except StopIteration as done:
-        return replace(row, judgments=done.value, keys=tuple(keys))
+        return replace(row, judgments=done.value, keys=tuple(used), tokens=tuple(used.values()))
+
+
+def others(comparison: Comparison, shows: int | None) -> tuple[Response, ...]:
+    """The case's other original responses, in its order, up to as many as are shown together."""
+    pair = {(one.author, one.severity) for one in (comparison.first, comparison.second)}
+    more = [one for one in comparison.case.originals if (one.author, one.severity) not in pair]
+    return tuple(more[: (shows or len(ORDINALS)) - 2])
 
 
 def _side(response: Response) -> Side:

@@ -60,7 +60,9 @@ def estimate(prepared: Prepared, sample: int = 12) -> Estimate:
             alone = replace(parameters, protocols=(protocol,), verifier=None)
             seen: dict[str, tuple[int, int]] = {}
             for case in part:
-                (done,) = execute([audit.audit(case, alone)], {"judge": (_Noting(fake, seen), store)})
+                # Whoever is to help answers with the judge: what it is asked counts as the judge's.
+                model = _Noting(fake, seen), store
+                (done,) = execute([audit.audit(case, alone)], {"judge": model, "reference": model})
                 comparisons += sum(bool(row.judgments) for row in done.rows)
                 if protocol is parameters.protocols[0]:
                     rewrites += len(done.rewrites)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 
@@ -18,7 +18,6 @@ from distract.counting import COUNT, WANTED, Counted
 from distract.figure import CONFIDENCE, Condition, Figure, rate
 from distract.records import BASELINE, Rewrite, Row
 from distract.rewrite_metrics import agreements, rejections
-from distract.verdicts import outcome
 
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "fixed": ("distractor_win_rate", "original_win_rate", "tie_rate"),
@@ -43,7 +42,11 @@ def headline(measure: str, rules: Sequence[str]) -> str | None:
 
 
 def figures(
-    rows: Iterable[Row], rewrites: Iterable[Rewrite], rules: Mapping[str, Sequence[str]], attacks: Sequence[str]
+    rows: Iterable[Row],
+    rewrites: Iterable[Rewrite],
+    rules: Mapping[str, Sequence[str]],
+    attacks: Sequence[str],
+    ties: Collection[str] | None = None,
 ) -> list[Figure]:
     """Every figure that the rows support, in a total order.
 
@@ -52,6 +55,8 @@ def figures(
         rewrites: of the same run.
         rules: of each protocol of the run, by its name.
         attacks: of the fixed and flip designs, so that one without rows still shows n = 0.
+        ties: protocols whose verdict can be a tie; None for all. The others have no tie rate: where their two orders
+            disagree, that is order inconsistency.
     """
     by: dict[tuple[str, str], list[Row]] = defaultdict(list)
     clusters: dict[str, str] = {}
@@ -74,10 +79,12 @@ def figures(
             for design, places in conditions.items():
                 for place in places:
                     counted = _counted(design, by, protocol, rule, *place)
-                    made += _shares(design, counted, protocol, rule, *place)
+                    shares = _shares(design, counted, protocol, rule, *place)
+                    made += [f for f in shares if f.measure != "tie_rate" or ties is None or protocol in ties]
     for one, other in combinations(sorted(rules), 2):
         for design, places in conditions.items():
-            made += [_difference(design, by, rules, (one, place), (other, place)) for place in places]
+            if PAIRED[design] != "tie_rate" or ties is None or {one, other} <= {*ties}:
+                made += [_difference(design, by, rules, (one, place), (other, place)) for place in places]
     for protocol in rules:  # what a distractor in the worse response does to the accuracy
         for attack, severity in conditions.get("severity", ()):
             if attack != BASELINE and (plain := (BASELINE, severity)) in conditions["severity"]:
@@ -121,7 +128,7 @@ def _quality(protocol: str, rows: Sequence[Row]) -> list[Figure]:
         here = [row for row in here if row.target is None] or here
         judged = [row for row in here if row.judgments]
         excluded = sum(row.excluded is not None for row in here)
-        valid = [row for row in judged if outcome(row.judgments, None if _orders(row) else "score") is not None]
+        valid = [row for row in judged if all(j.failure is None for j in row.judgments)]
         invalid = len(judged) - len(valid)
         clusters = [row.cluster for row in valid]
         figure = Figure("invalid_rate", protocol, None, attack, severity, excluded=excluded)

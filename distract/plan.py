@@ -9,13 +9,12 @@ It does not know where replies come from, nor how a prompt is worded.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeVar
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeVar
 
 from distract.prompts import Prompt
-from distract.records import Case, Constraint, Judgment, Outcome, Reply, Request, Response
+from distract.records import Case, Constraint, Judgment, Reply, Request, Response
 
 T = TypeVar("T")
 Plan = Generator[Sequence[Request], Sequence[Reply], T]
@@ -23,36 +22,97 @@ Plan = Generator[Sequence[Request], Sequence[Reply], T]
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Two responses to one case, in the order in which they are to be shown."""
+    """Two responses to one case, in the order in which they are to be shown.
+
+    Attributes:
+        case: what they answer.
+        first: the response called a.
+        second: the response called b.
+        others: more responses to the case, for a protocol that shows more than two.
+        turn: how many places all of them are moved forward, for such a protocol.
+    """
 
     case: Case
     first: Response
     second: Response
+    others: tuple[Response, ...] = field(default=(), kw_only=True)
+    turn: int = field(default=0, kw_only=True)
+
+    @property
+    def shown(self) -> tuple[Response, ...]:
+        """All the responses, from the top, moved by ``turn``."""
+        together = (self.first, self.second, *self.others)
+        return together[self.turn :] + together[: self.turn]
 
     def swapped(self) -> Comparison:
-        """The same two in the other order."""
-        return Comparison(self.case, self.second, self.first)
+        """The same ones in the reverse order."""
+        return Comparison(self.case, self.second, self.first, others=self.others[::-1])
+
+
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """How many requests a comparison makes in one order, at least 0 each.
+
+    Attributes:
+        order: for each comparison and order.
+        prompt: once for each prompt, whatever is compared.
+        response: once for each response, whatever it is compared with.
+        aspects: more of each comparison and order, before the verdict.
+        conflict: one more of each comparison and order, where verdicts disagree.
+    """
+
+    order: int = 0
+    prompt: int = 0
+    response: int = 0
+    aspects: int = 0
+    conflict: int = 0
+
+    def __str__(self) -> str:
+        parts = {
+            "": self.order,
+            " a response": self.response,
+            " a prompt": self.prompt,
+            " an order": self.aspects,
+            " on conflict": self.conflict,
+        }
+        return " + ".join(f"{number}{what}" for what, number in parts.items() if number)
 
 
 @dataclass(frozen=True)
 class Protocol:
-    """A way of asking a judge to compare two responses.
+    """A way of asking a judge to compare responses.
 
     Attributes:
         name: what ``--protocol`` takes.
         summary: one line.
-        calls: requests that one comparison makes.
-        compare: a plan that returns one judgment per order shown, all in terms of first = a, second = b.
+        paper: where it comes from, with the section.
+        ask: a plan for the responses in the order given; its judgment calls the comparison's ``first`` a and its
+            ``second`` b.
+        calls: requests that one comparison makes in one order.
+        reads: ``choices`` for a verdict read from the probabilities of its possible words, ``text`` for one read in
+            the judge's own words.
+        ties: whether a verdict can be a tie.
         rules: how scores become a preference (``score``, ``rating``); empty when the verdict itself is one.
+        orders: ``swap`` shows the responses in both orders, ``rotate`` each of them in every place, ``none`` once,
+            where order plays no part.
+        shows: how many responses, 2 or more; None shows all that the case has.
+        reference: whether it asks a second, stronger model, where the data hold no answer of one: ``required``, or
+            ``optional`` where the judge itself can stand in.
         prompts: the prompt files it uses, for the run's record.
         default: whether it is used when no protocol is named.
     """
 
     name: str
     summary: str
-    calls: int
-    compare: Callable[[Comparison], Plan[tuple[Judgment, ...]]]
+    ask: Callable[[Comparison], Plan[Judgment]]
+    calls: Calls
+    paper: str = ""
+    reads: Literal["choices", "text"] = "choices"
+    ties: bool = False
     rules: tuple[str, ...] = ()
+    orders: Literal["none", "swap", "rotate"] = "swap"
+    shows: int | None = 2
+    reference: Literal["", "optional", "required"] = ""
     prompts: tuple[Prompt, ...] = ()
     default: bool = False
 
@@ -175,39 +235,3 @@ def gather(plans: Sequence[Plan[T]]) -> Plan[list[T]]:
             heard[at] = reply
         waiting = [child for child in waiting if not child.ready() or step(child)]
     return [results[index] for index in range(len(plans))]
-
-
-def both_orders(ask: Callable[[Comparison], Plan[Judgment]], comparison: Comparison) -> Plan[tuple[Judgment, ...]]:
-    """Ask in both orders at once and map the second answer back.
-
-    Args:
-        ask: a plan for one order, which returns a judgment where a is the response shown first.
-        comparison: the two responses.
-
-    Returns:
-        Two judgments, both in terms of the given order.
-    """
-    straight, swapped = yield from gather([ask(comparison), ask(comparison.swapped())])
-    return straight, swapped.mirrored()
-
-
-def vote(ask: Callable[[int], Plan[Judgment]], samples: int) -> Plan[Judgment]:
-    """Majority of several samples (self-consistency).
-
-    Args:
-        ask: a plan for one sample, given its index.
-        samples: how many, at least 1.
-
-    Returns:
-        A judgment whose probabilities are the shares of the valid votes; an equality for the most votes is a
-        tie, and it fails only when every sample did.
-    """
-    votes = yield from gather([ask(index) for index in range(samples)])
-    counts = Counter(v.preferred for v in votes if v.preferred is not None)
-    valid = sum(counts.values())
-    if not valid:
-        return Judgment(None, read=votes[0].read, failure=votes[0].failure)
-    most = counts.most_common()
-    winner: Outcome = "tie" if len(most) > 1 and most[0][1] == most[1][1] else most[0][0]
-    shares = (counts["a"] / valid, counts["b"] / valid, counts["tie"] / valid)
-    return Judgment(winner, probabilities=shares, read=votes[0].read)

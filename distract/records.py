@@ -22,8 +22,11 @@ BASELINE = "none"
 Outcome = Literal["a", "b", "tie"]
 """Which of two responses a comparison prefers; ``a`` is the first one of the *comparison*, not the slot."""
 
-Role = Literal["judge", "generator", "verifier"]
-"""What a model is asked as: to judge, to rewrite, to say whether a rewrite still says the same."""
+Role = Literal["judge", "generator", "verifier", "reference"]
+"""What a model is asked as: to judge, to rewrite, to say whether a rewrite still says the same, to help the judge."""
+
+ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
+"""Names of what is shown, by place, in ``Slots.outcomes``; no protocol shows more."""
 
 MIRROR: Mapping[Outcome, Outcome] = MappingProxyType({"a": "b", "b": "a", "tie": "tie"})
 
@@ -99,6 +102,7 @@ class Case:
         constraints: the format requirements that go with the prompt.
         source: where the case comes from.
         lineages: of those responses that say how they were written.
+        reference: the turns of a good answer that the data hold for judges to compare with; empty without one.
     """
 
     id: str
@@ -109,6 +113,7 @@ class Case:
     constraints: tuple[Constraint, ...] = ()
     source: str | None = None
     lineages: tuple[Lineage, ...] = ()
+    reference: tuple[str, ...] = ()
 
     @property
     def originals(self) -> tuple[Response, ...]:
@@ -141,7 +146,8 @@ class Slots:
         case: id of the case.
         shown: the responses in the order in which the request shows them.
         outcomes: the exact text of each possible answer, by meaning: ``"first"``, ``"second"``, ``"tie"`` for
-            a comparison; ``"1"``, ``"2"`` … for a rating.
+            a comparison (and ``"third"``, ``"fourth"`` … where more are shown); ``"1"``, ``"2"`` … for a rating; for
+            a ranking the letter of each, and ``"ranking"``: what an answer looks like, ``...`` standing for the order.
     """
 
     case: str
@@ -290,7 +296,8 @@ class Row:
         b: the response named b.
         target: the side that the attack rewrote, None before.
         judgments: one per order shown, all in terms of a and b; empty when excluded.
-        keys: store keys of the replies behind the judgments.
+        keys: of the requests behind the judgments, each once.
+        tokens: of each of those requests: (of the prompt, of the answer).
         excluded: why the comparison was not made.
     """
 
@@ -305,6 +312,7 @@ class Row:
     target: Literal["a", "b"] | None = None
     judgments: tuple[Judgment, ...] = ()
     keys: tuple[str, ...] = ()
+    tokens: tuple[tuple[int, int], ...] = ()
     excluded: str | None = None
 
 

@@ -35,6 +35,7 @@ _READ: Mapping[str, type] = {
     "degradations": list,
     "left_out": dict,
     "protocols": dict,
+    "ties": list,
     "generator": str,
     "self_judging": list,
 }
@@ -197,7 +198,9 @@ def _whole(parameters: Mapping[str, Any]) -> bool:
         and all(
             isinstance(name, str)
             for name in [
-                n for field in ("attacks", "controls", "degradations", "self_judging") for n in parameters[field]
+                n
+                for field in ("attacks", "controls", "degradations", "self_judging", "ties")
+                for n in parameters[field]
             ]
         )
     )
@@ -250,6 +253,7 @@ def _row(value: dict[str, Any]) -> Row:
     value["a"], value["b"] = Side(**value["a"]), Side(**value["b"])
     value["judgments"] = tuple(_with_tuples(Judgment, entry) for entry in value["judgments"])
     value["keys"] = tuple(value["keys"])
+    value["tokens"] = tuple((int(prompt), int(answer)) for prompt, answer in value["tokens"])
     return Row(**value)
 
 

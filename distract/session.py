@@ -9,13 +9,15 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from distract import audit, datasets, families, metrics, registry, runfolder, scope, writers
 from distract.backends import Backend
+from distract.errors import UsageError
+from distract.manner import DEFAULT, Manner
 from distract.plan import Attack, Protocol
 from distract.price import Price, cost
 from distract.prompts import Prompt
@@ -145,6 +147,8 @@ def prepare(
     judge: str,
     backend: Backend,
     protocols: Sequence[str] = (),
+    manner: Manner = DEFAULT,
+    reference: tuple[str, Backend] | None = None,
     out: Path | None = None,
     prices: Mapping[Role, Price] = MappingProxyType({}),
 ) -> Prepared:
@@ -155,14 +159,20 @@ def prepare(
         judge: its name, for the record.
         backend: answers for it.
         protocols: names; the default protocols when empty.
+        manner: in which orders and how often they are asked.
+        reference: name and backend of a model that answers or helps, for the protocols that ask one.
         out: the run folder; None names one by the hash of the parameters.
         prices: of models whose tokens cost money.
 
     Raises:
-        UsageError: a protocol does not exist, or the folder belongs to another run.
+        UsageError: a protocol does not exist or fits no case, or the folder belongs to another run.
     """
     asked = _protocols(protocols)
     found = selected.scope
+    _check_reference(asked, selected.cases, reference)
+    models: dict[Role, Backend] = {"judge": backend, **selected.models}
+    if any(protocol.reference for protocol in asked):
+        models["reference"] = reference[1] if reference else backend
     prompts = {prompt.name: prompt.checksum for protocol in asked for prompt in protocol.prompts}
     parameters = {
         **selected.parameters,
@@ -170,6 +180,9 @@ def prepare(
         "judge": judge,
         "identity": dict(backend.identity),
         "protocols": {protocol.name: list(protocol.rules) for protocol in asked},
+        "ties": [protocol.name for protocol in asked if protocol.ties],
+        "manner": asdict(manner),
+        "reference": {"name": reference[0], "model": dict(reference[1].identity)} if reference else None,
         "prompts": {**selected.parameters["prompts"], **prompts},
         "self_judging": _self_judging(judge, selected),
     }
@@ -177,7 +190,7 @@ def prepare(
     runfolder.check(out, parameters)
     return Prepared(
         judge=judge,
-        models={"judge": backend, **selected.models},
+        models=models,
         cases=selected.cases,
         audit=audit.Audit(
             judge,
@@ -188,6 +201,8 @@ def prepare(
             selected.seed,
             found.degradations,
             selected.verifier,
+            manner,
+            reference is not None,
         ),
         parameters=parameters,
         out=out,
@@ -239,11 +254,11 @@ def run(
             rows += audited.rows
             rewrites += audited.rewrites
         rules = prepared.parameters["protocols"]
-        found = metrics.figures(rows, rewrites, rules, prepared.parameters["attacks"])
+        found = metrics.figures(rows, rewrites, rules, prepared.parameters["attacks"], prepared.parameters["ties"])
         times = {"began": round(begin, 3), "seconds": round(time.time() - begin, 3)}
         spent = cost(prepared.prices, tally.tokens)
         numbers = {"replies": tally.document(), "times": times, **({} if spent is None else {"dollars": spent})}
-        text = recorder.finish(document(prepared.parameters, found, rewrites), numbers)
+        text = recorder.finish(document(prepared.parameters, found, rows, rewrites), numbers)
     return runfolder.Loaded(prepared.out, prepared.parameters, tuple(rows), tuple(rewrites), None, text)
 
 
@@ -271,6 +286,19 @@ def _self_judging(judge: str, selected: Selected) -> list[str]:
             elif selected.writer.name == "recorded" and lineage.response.attack in attacks:
                 generators.add(lineage.generator)
     return families.self_judging(judge, generators - writers.WRITERS.keys(), authors - writers.WRITERS.keys())
+
+
+def _check_reference(asked: Sequence[Protocol], cases: Sequence[Case], reference: object) -> None:
+    """See that there is a reference for whom it is required, and somebody who asks the reference model."""
+    if reference is not None and not any(protocol.reference for protocol in asked):
+        helped = [protocol.name for protocol in registry.protocols().values() if protocol.reference]
+        raise UsageError(f"--reference-model is asked by {', '.join(helped)} only; name one of them with --protocol")
+    for protocol in asked:
+        if all(audit.unfit(protocol, case, reference is not None) for case in cases):
+            raise UsageError(
+                f"{protocol.name} needs a reference: name a stronger model with --reference-model, or use data with "
+                "a field 'reference'"
+            )
 
 
 def _protocols(names: Sequence[str]) -> tuple[Protocol, ...]:

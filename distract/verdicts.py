@@ -1,55 +1,37 @@
-"""Read a verdict from a reply: from the probabilities of the choices, else from the judge's own words.
+"""From a reply to a judgment: by the probabilities of the choices, else by the judge's own words (``reading``).
 
 A reply that holds no verdict is a finding about the judge, so nothing here raises: the judgment's
-``failure`` says what was wrong. It knows no prompt beyond the double brackets that protocols ask for.
+``failure`` says what was wrong. It knows no prompt.
 """
 
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping, Sequence
 
+from distract.reading import BRACKETS, Format
 from distract.records import Judgment, Outcome, Reply
-
-_BRACKETED = re.compile(r"\[\[\s*([A-Za-z0-9]{1,3})\s*\]\]")
-_FINAL_LINE = re.compile(r"(?i)\b(?:final|overall)\b.*?\[\[\s*([A-Za-z0-9]{1,3})\s*\]\]\W*$")
-_ALONE = re.compile(r"^\W*\[\[\s*([A-Za-z0-9]{1,3})\s*\]\]\W*$")
-
 
 SCORE_TOLERANCE = 1e-4
 
 
-def bracketed(text: str, allowed: Sequence[str]) -> str | None:
-    """The final ``[[X]]`` in a judge's own words.
-
-    Args:
-        text: what the judge wrote, with the prefilled start of its answer.
-        allowed: the verdicts asked for, such as ``("A", "B", "C")``.
-
-    Returns:
-        The verdict, or None when there is none, or when two differ and nothing makes one of them final (being
-        alone on the last line that is not blank, or following "final" or "overall" on that line).
-    """
-    found = [str(match).upper() for match in _BRACKETED.findall(text)]
-    if not found or any(match not in allowed for match in found):
-        return None
-    if len(set(found)) == 1:
-        return found[0]
-    lines = [line for line in text.splitlines() if line.strip()]
-    final = _ALONE.search(lines[-1]) or _FINAL_LINE.search(lines[-1])
-    return str(final[1]).upper() if final else None
-
-
-def comparison(reply: Reply, prefill: str, outcomes: Mapping[str, Outcome]) -> Judgment:
+def comparison(
+    reply: Reply,
+    prefill: str,
+    outcomes: Mapping[str, Outcome],
+    form: Format = BRACKETS,
+    material: Sequence[str] = (),
+) -> Judgment:
     """A judgment of two responses from one reply, a being the first one shown.
 
     Args:
-        reply: of a request whose choices are the keys of ``outcomes``, in that order.
+        reply: of a request for a text, or whose choices are the keys of ``outcomes``, in that order.
         prefill: the given start of the answer.
-        outcomes: what each choice means.
+        outcomes: what each label means.
+        form: how the verdict was to be written.
+        material: what the judge may quote.
     """
-    found = chosen(reply, prefill, tuple(outcomes))
+    found = chosen(reply, prefill, tuple(outcomes), form, material)
     read = "text" if reply.probabilities is None else "choices"
     if isinstance(found, str):
         return Judgment(None, read=read, mass=reply.mass, failure=found)
@@ -60,18 +42,25 @@ def comparison(reply: Reply, prefill: str, outcomes: Mapping[str, Outcome]) -> J
     return Judgment(largest(triple), probabilities=triple, mass=reply.mass, read=read)
 
 
-def rating(reply: Reply, prefill: str, scale: Sequence[int]) -> tuple[float, int] | str:
+def certain(preferred: Outcome) -> Judgment:
+    """The judgment of a verdict in words."""
+    triple = (float(preferred == "a"), float(preferred == "b"), float(preferred == "tie"))
+    return Judgment(preferred, probabilities=triple, read="text")
+
+
+def rating(reply: Reply, prefill: str, scale: Sequence[int], material: Sequence[str] = ()) -> tuple[float, int] | str:
     """A score from one reply.
 
     Args:
         reply: of a request whose choices are the numbers of ``scale``, in that order.
         prefill: the given start of the answer.
         scale: the ratings, such as 1 to 7.
+        material: what the judge may quote.
 
     Returns:
         The probability-weighted mean and the most likely rating (the lowest of equals), or why there is none.
     """
-    p = chosen(reply, prefill, tuple(str(value) for value in scale))
+    p = chosen(reply, prefill, tuple(str(value) for value in scale), BRACKETS, material)
     if isinstance(p, str):
         return p
     mean = math.fsum(value * share for value, share in zip(scale, p, strict=True))
@@ -113,13 +102,21 @@ def outcome(judgments: Sequence[Judgment], rule: str | None) -> Outcome | None:
     return "a" if a > b else "b"
 
 
-def chosen(reply: Reply, prefill: str, choices: tuple[str, ...]) -> tuple[float, ...] | str:
-    """Read how a reply's weight is spread over the choices.
+def chosen(
+    reply: Reply,
+    prefill: str,
+    labels: tuple[str, ...],
+    form: Format = BRACKETS,
+    material: Sequence[str] = (),
+) -> tuple[float, ...] | str:
+    """Read how a reply's weight is spread over the labels.
 
     Args:
-        reply: of a request with these choices.
+        reply: of a request for a text, or with these choices.
         prefill: the given start of the answer.
-        choices: in the request's order.
+        labels: in the request's order.
+        form: how the verdict was to be written.
+        material: what the judge may quote.
 
     Returns:
         A share for each, summing to 1 (all of it on one where the reply is in words), or why there is no verdict.
@@ -128,10 +125,20 @@ def chosen(reply: Reply, prefill: str, choices: tuple[str, ...]) -> tuple[float,
         return reply.failure
     if reply.probabilities is not None:
         p = reply.probabilities
-        if len(p) != len(choices) or not all(0.0 <= share <= 1.0 for share in p) or abs(sum(p) - 1.0) > 1e-3:
+        if len(p) != len(labels) or not all(0.0 <= share <= 1.0 for share in p) or abs(sum(p) - 1.0) > 1e-3:
             return "probabilities do not sum to one over the choices"
         return p
-    verdict = bracketed(prefill + reply.text, choices)
+    verdict = words(reply, prefill, labels, form, material)
     if verdict is None:
-        return "truncated" if reply.finish == "length" else "no verdict"
-    return tuple(float(choice == verdict) for choice in choices)
+        return missing(reply)
+    return tuple(float(label == verdict) for label in labels)
+
+
+def words(reply: Reply, prefill: str, labels: Sequence[str], form: Format, material: Sequence[str] = ()) -> str | None:
+    """The verdict in a reply's own words; arguments are those of ``chosen``."""
+    return form.read(prefill + reply.text, labels, material, cut=reply.finish == "length")
+
+
+def missing(reply: Reply) -> str:
+    """Why a reply in words holds no verdict."""
+    return "truncated" if reply.finish == "length" else "no verdict"

@@ -1,44 +1,29 @@
-"""Pairwise comparison with a tie, in both orders (Distracted evaluation, section 3.3).
+"""Pairwise comparison with a tie (Distracted evaluation, section 3.3).
 
 The judge sees two responses and answers [[A]], [[B]] or [[C]]; the verdict is read from the probabilities of the
-three letters after a prefilled ``[[``. It knows nothing of attacks or measures.
+three letters after a prefilled ``[[``. It is also the pairwise form that PrePair uses on MT-Bench.
 """
 
 from __future__ import annotations
 
-from distract import verdicts
-from distract.plan import Comparison, Plan, Protocol, both_orders
-from distract.records import Judgment, Outcome, Request, Slots
+from functools import partial
 
-from .rubric import fill, prompt_files, prompt_for
+from distract.plan import Calls, Protocol
+from distract.prompts import load
+from distract.reading import BRACKETS
+from distract.records import Outcome
+from distract.rubric import choose
 
-OUTCOMES: dict[str, Outcome] = {"A": "a", "B": "b", "C": "tie"}
-
-
-def one_order(comparison: Comparison) -> Plan[Judgment]:
-    """Ask once, in the order given."""
-    case = comparison.case
-    prompt = prompt_for(case, "pairwise")
-    (reply,) = yield [
-        Request(
-            messages=fill(prompt, case, {"response_a": comparison.first, "response_b": comparison.second}),
-            choices=tuple(OUTCOMES),
-            prefill=prompt.prefill,
-            slots=Slots(
-                case=case.id,
-                shown=(comparison.first, comparison.second),
-                outcomes=(("first", "A"), ("second", "B"), ("tie", "C")),
-            ),
-        )
-    ]
-    return verdicts.comparison(reply, prompt.prefill, OUTCOMES)
-
+PROMPT = load("distract.judges", "pairwise")
+OR_TIE: dict[str, Outcome] = {"A": "a", "B": "b", "C": "tie"}
 
 pairwise = Protocol(
     name="pairwise",
-    summary="compare two responses in both orders: A, B or C for a tie",
-    calls=2,
-    compare=lambda comparison: both_orders(one_order, comparison),
-    prompts=prompt_files("pairwise"),
+    summary="compare two responses: A, B or C for a tie",
+    paper="Distracted evaluation 3.3",
+    ask=partial(choose, prompt=PROMPT, form=BRACKETS, outcomes=OR_TIE),
+    calls=Calls(1),
+    ties=True,
+    prompts=(PROMPT,),
     default=True,
 )

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from distract import datasets
+from distract import datasets, manner
 from distract.backends import Backend
 from distract.plan import Comparison, Plan, gather
 from distract.records import Case, Judgment, Reply, Request, Response
@@ -40,7 +40,7 @@ def cases() -> Sequence[Case]:
 
 def last_step(name: str, comparison: Comparison, seen: Replies) -> Plan[tuple[Judgment, ...]]:
     """A protocol whose analyses are given: the start of each response stands for what a model would say of it."""
-    plan = protocol(name).compare(comparison)
+    plan = manner.judged(protocol(name), comparison)
     try:
         requests = next(plan)
         while True:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from builders import case, request
 
-from distract.audit import Audit, Audited, audit, good_response, pairs
+from distract.audit import Audit, Audited, audit, good_response, others, pairs, unfit
 from distract.backends.scripted import Scripted, planted
 from distract.constraints import parse
 from distract.errors import PluginError
-from distract.plan import Attack, Degradation, Plan
-from distract.records import Case, Evidence, Request, Response, Side
+from distract.manner import Manner
+from distract.plan import Attack, Comparison, Degradation, Plan
+from distract.records import Case, Evidence, Reply, Request, Response, Side
 from distract.registry import composed, protocols
 from distract.run import execute
 from distract.store import Store
@@ -27,8 +29,11 @@ CONTROL = Attack("control", "writes nothing", lambda turn, constraints, seed: tu
 X, Y = Response("x", ("Red is a colour.",)), Response("y", ("I think that blue might be a nice colour.",))
 
 
+PROTOCOLS = tuple(protocols()[name] for name in ("absolute", "pairwise", "prepair", "prepair-tie"))
+
+
 def audited(one: Case, judge: str = "longer", **changes: object) -> Audited:
-    parameters = Audit(judge, tuple(protocols().values()), (LOUDER,), writer("rules"))
+    parameters = Audit(judge, PROTOCOLS, (LOUDER,), writer("rules"))
     backend = planted(judge)
     with Store(Path(":memory:"), backend.identity, backend.reads_slots) as store:
         (done,) = execute([audit(one, replace(parameters, **changes))], {"judge": (backend, store)})  # type: ignore[arg-type]
@@ -249,3 +254,54 @@ def test_an_attack_that_fails_is_named_with_the_case(attack: Attack, said: str) 
     with pytest.raises(PluginError, match=r"attack 'own' failed on case 'c1': ") as error:
         audited(case(responses=[X, Y], preferred="x"), attacks=(attack,))
     assert said in str(error.value)
+
+
+def test_a_case_with_too_few_responses_is_excluded_and_counted() -> None:
+    only: dict[str, Any] = {"designs": frozenset({"flip"})}
+    third, fourth = Response("z", ("Green.",)), Response("w", ("A white one.",))
+    for name, least in (("triadic", 3), ("quadruple", 4), ("rank", 2)):
+        for size in (2, 3, 4):
+            one = case(responses=[X, Y, third, fourth][:size])
+            rows = audited(one, "longer", protocols=(protocols()[name],), **only).rows
+            if size < least:
+                assert [(row.excluded, row.judgments) for row in rows[:1]] == [(f"fewer than {least} responses", ())]
+            else:
+                assert all(row.judgments for row in rows)
+                assert len(rows[0].judgments) == (least if name != "rank" else 2)
+
+
+def test_a_rewrite_is_shown_with_the_other_responses_and_not_with_its_original() -> None:
+    pair = Comparison(case(responses=[X, Y, Response("z", ("Green.",))]), replace(X, attack="f"), Y)
+    assert [one.author for one in others(pair, 3)] == ["z"]
+    assert others(pair, 2) == ()
+
+
+def test_without_a_reference_who_needs_one_does_not_judge() -> None:
+    parameters: dict[str, Any] = {"protocols": (protocols()["strong-reference"],), "designs": frozenset({"flip"})}
+    one = case(responses=[X, Y])
+    assert {row.excluded for row in audited(one, **parameters).rows} == {"no reference in the data"}
+    assert all(row.judgments for row in audited(replace(one, reference=("Red.",)), **parameters).rows)
+    assert not unfit(protocols()["strong-reference"], one, helped=True)
+    assert not unfit(protocols()["wild-bench"], one, helped=False)
+
+
+def test_a_row_has_each_request_once_with_its_tokens() -> None:
+    def answer(asked: Request) -> Reply:
+        found = Reply(probabilities=(0.9, 0.1)) if asked.choices else Reply("Ask.", tokens_out=5)
+        return replace(found, tokens_in=len(asked.messages[1].content))
+
+    backend = Scripted(answer)
+    parameters = Audit("j", (protocols()["metric"],), (LOUDER,), writer("rules"), frozenset({"flip"}))
+    with Store(Path(":memory:"), backend.identity, backend.reads_slots) as store:
+        (done,) = execute([audit(case(responses=[X, Y]), parameters)], {"judge": (backend, store)})
+    for row in done.rows:
+        assert len(row.keys) == len(set(row.keys)) == len(row.tokens) == 3
+        assert sorted(out for _, out in row.tokens) == [0, 0, 5]
+    assert len({key for row in done.rows for key in row.keys}) == 1 + 2 * len(done.rows)
+
+
+def test_the_manner_decides_orders_samples_and_room() -> None:
+    parameters: dict[str, Any] = {"designs": frozenset({"flip"}), "protocols": (protocols()["cot"],)}
+    for manner, orders, calls in ((Manner(), 2, 2), (Manner("given"), 1, 1), (Manner("both", 3), 2, 6)):
+        row = audited(case(responses=[X, Y]), manner=manner, **parameters).rows[0]
+        assert (len(row.judgments), len(row.keys)) == (orders, calls)

@@ -20,6 +20,7 @@ from distract.backends.openai import OpenAI
 from distract.backends.openai_manners import seed
 from distract.backends.openai_pacing import LONGEST_BACKOFF, backoff, retry_after
 from distract.errors import BackendError, UsageError
+from distract.reading import BRACKETS
 from distract.records import Message, Reply, Request
 
 pytest.importorskip("openai")
@@ -246,7 +247,7 @@ def test_without_probabilities_the_words_decide(said: str, expected: str | None)
             assert len(server.chats) <= 4, "what was learnt is not asked again"
         for reply in replies:
             assert reply.probabilities is None
-            assert verdicts.bracketed("[[" + reply.text, ABC) == expected
+            assert BRACKETS.read("[[" + reply.text, ABC) == expected
 
 
 def test_probabilities_that_do_not_come_are_not_waited_for() -> None:
@@ -299,7 +300,7 @@ def test_a_reasoning_model_gets_room_and_nothing_that_it_does_not_take() -> None
         replies = ask(backend(server.url, concurrency=1), verdict("one"), verdict("two"), words("three", max_tokens=50))
         assert [asked.content for asked in server.chats] == ["one"] * 5 + ["two", "three"]
         assert [asked.body["max_completion_tokens"] for asked in server.chats[-2:]] == [4112, 4146]
-    assert [verdicts.bracketed("[[" + reply.text, ABC) for reply in replies[:2]] == ["B", "B"]
+    assert [BRACKETS.read("[[" + reply.text, ABC) for reply in replies[:2]] == ["B", "B"]
 
 
 def test_fewer_likely_tokens_are_asked_for_where_20_are_too_many() -> None:

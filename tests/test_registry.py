@@ -31,7 +31,7 @@ def test_every_plugin_describes_itself_on_one_line(plugin: Attack) -> None:
 def test_an_unknown_name_lists_the_known_and_suggests_the_nearest() -> None:
     with pytest.raises(UnknownName, match=r"unknown attack 'asertiveness'; did you mean 'assertiveness'\? \(known: "):
         registry.attack("asertiveness")
-    with pytest.raises(UnknownName, match="unknown protocol 'xyz' \\(known: absolute, pairwise"):
+    with pytest.raises(UnknownName, match="unknown protocol 'xyz' \\(known: absolute, alpaca-eval"):
         registry.protocol("xyz")
 
 

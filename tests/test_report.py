@@ -33,6 +33,7 @@ def printed(rows: list[Row], attacks: list[str], width: int = 80, **changes: obj
         "generator": "rules",
         "left_out": {},
         "self_judging": [],
+        "controls": [],
         **changes,
     }
     console = Console(file=io.StringIO(), width=width, highlight=False, force_terminal=False)
@@ -118,8 +119,12 @@ def test_reasons_for_what_is_missing_are_listed() -> None:
 
 def test_the_document_is_flat_and_rounded() -> None:
     rows = [row(f"c{i}", [A, A]) for i in range(3)] + [row("c0", [B, B], attack="f", target="b")]
-    parameters = dict.fromkeys(_SHARED, "x")
-    results = document(parameters, figures(rows, [], {"pairwise": ()}, ["f"]), [])["results"]
+    parameters = {**dict.fromkeys(_SHARED, "x"), "protocols": {"pairwise": ()}, "attacks": ["f"], "controls": []}
+    whole = document(parameters, figures(rows, [], {"pairwise": ()}, ["f"]), rows, [])
+    assert [(standing["protocol"], standing["k"], standing["n"]) for standing in whole["ranking"]] == [
+        ("pairwise", 1, 1)
+    ]
+    results = whole["results"]
     flip = next(r for r in results if r["measure"] == "flip_rate")
     wanted = (
         "measure",

@@ -26,6 +26,7 @@ PARAMETERS: dict[str, Any] = {
     "degradations": [],
     "left_out": {},
     "protocols": {"absolute": ["score"]},
+    "ties": ["absolute"],
     "generator": "rules",
 }
 ROWS = [

@@ -8,37 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from distract.records import Judgment, Outcome, Reply
-from distract.verdicts import bracketed, comparison, largest, outcome, rating
+from distract.verdicts import comparison, largest, outcome, rating
 
 ABC: dict[str, Outcome] = {"A": "a", "B": "b", "C": "tie"}
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("[[A]]", "A"),
-        ("I prefer the second. [[B]]", "B"),
-        ("[[ c ]]", "C"),
-        ("[[A]] and again [[A]].", "A"),
-        ("One could say [[A]], but no.\nFinal verdict: [[B]]", "B"),
-        ("At first [[A]].\n\n**[[B]]**\n", "B"),
-        ("[[A]] or [[B]], hard to say", None),
-        ("Response A", None),
-        ("banana", None),
-        ("", None),
-        ("[[D]]", None),
-        ("[[A]] [[D]]", None),
-        ("[A]", None),
-        ("[[A or B]]", None),
-    ],
-)
-def test_bracketed_takes_the_final_verdict_or_none(text: str, expected: str | None) -> None:
-    assert bracketed(text, ("A", "B", "C")) == expected
-
-
-@given(st.text())
-def test_bracketed_never_raises(text: str) -> None:
-    assert bracketed(text, ("A", "B", "C")) in (None, "A", "B", "C")
 
 
 @pytest.mark.parametrize(

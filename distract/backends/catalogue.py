@@ -198,5 +198,5 @@ def _possible(role: Role, listed: Mapping[str, Model], no_models: Collection[str
     """What a name could have been."""
     planted = [f"planted:{bias}" for bias in scripted.PLANTED]
     aliases = [alias for model in listed.values() for alias in model.aliases]
-    others = {"judge": planted, "generator": no_models, "verifier": ()}[role]
+    others = {"judge": planted, "generator": no_models, "verifier": (), "reference": ()}[role]
     return [EMBEDDED, *listed, *aliases, *others, *(form for form in FORMS if ":" in form)]

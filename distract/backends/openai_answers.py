@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from distract import verdicts
 from distract.backends.openai_faults import Rejected, Transient, one_line
+from distract.reading import BRACKETS
 from distract.records import Reply, Request
 
 REFUSED = "refused"
@@ -165,7 +165,7 @@ def _located(request: Request, tokens: Sequence[Token], words: Reply) -> Reply |
     if spread is None or spread.probabilities is None:
         return None
     named = re.findall(re.escape(request.prefill) + rf"\s*({_any(request.choices)})(?!\w)", whole)
-    if len(set(named)) > 1 and verdicts.bracketed(whole, request.choices) != named[-1]:
+    if len(set(named)) > 1 and BRACKETS.read(whole, request.choices) != named[-1]:
         # It names several: which of them is meant is for who reads its words.
         return None
     return spread

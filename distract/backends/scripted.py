@@ -24,7 +24,7 @@ from types import MappingProxyType
 
 from distract.backends import Batch
 from distract.errors import BackendError, UnknownName, UsageError
-from distract.records import Reply, Request, Response
+from distract.records import ORDINALS, Reply, Request, Response
 
 BATCH = 64
 BOOSTERS = re.compile(
@@ -125,11 +125,13 @@ def _by(value: Strength, scale: float) -> Callable[[Request], Reply]:
             return Reply(text="", failure="a planted judge needs a request with slots")
         values = [value(slots.case, response) for response in slots.shown]
         outcomes = dict(slots.outcomes)
+        if "ranking" in outcomes:
+            return _rank(outcomes, values)
         if len(values) > 1:
-            first, second = values[:2]
-            if first == second and "tie" not in outcomes:
-                return _spread(request, {"first": 0.5, "second": 0.5})
-            return _say(request, "tie" if first == second else "first" if first > second else "second")
+            best = [name for name, one in zip(ORDINALS, values, strict=False) if one == max(values)]
+            if len(best) > 1 and "tie" not in outcomes:
+                return _spread(request, dict.fromkeys(best, 1 / len(best)))
+            return _say(request, "tie" if len(best) > 1 else best[0])
         lowest, highest = (end(int(name) for name in outcomes) for end in (min, max))
         score = lowest + (highest - lowest) * values[0] / (values[0] + scale)
         floor = min(int(score), highest - 1)
@@ -138,9 +140,19 @@ def _by(value: Strength, scale: float) -> Callable[[Request], Reply]:
     return answer
 
 
+def _rank(outcomes: Mapping[str, str], values: Sequence[float]) -> Reply:
+    """All that is shown in the order of their values."""
+    tiers: dict[float, list[str]] = {}
+    for name, value in zip(ORDINALS, values, strict=False):
+        tiers.setdefault(value, []).append(outcomes[name])
+    order = " > ".join(" = ".join(tiers[value]) for value in sorted(tiers, reverse=True))
+    return Reply(text=outcomes["ranking"].replace("...", order))
+
+
 def _first(request: Request) -> Reply:
     if request.slots and len(request.slots.shown) > 1:
-        return _say(request, "first")
+        outcomes, places = dict(request.slots.outcomes), range(len(request.slots.shown), 0, -1)
+        return _rank(outcomes, [*places]) if "ranking" in outcomes else _say(request, "first")
     return PLANTED["fair"][1](request)
 
 
@@ -150,7 +162,11 @@ def _random(request: Request) -> Reply:
         return Reply(text="", failure="a planted judge needs a request with slots")
     # What is shown may be in the slots only: a verdict on analyses does not show the responses.
     shown = [text for response in request.slots.shown for text in response.turns] if request.slots else []
-    return _say(request, outcomes[int(share("random", request.key, *shown) * len(outcomes))])
+    drawn = share("random", request.key, *shown)
+    if request.slots and "ranking" in outcomes:
+        values = [share("rank", str(place), str(drawn)) for place in range(len(request.slots.shown))]
+        return _rank(dict(request.slots.outcomes), values)
+    return _say(request, outcomes[int(drawn * len(outcomes))])
 
 
 def _say(request: Request, outcome: str) -> Reply:

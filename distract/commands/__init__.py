@@ -56,6 +56,19 @@ def options(*found: Callable[[Command], Command]) -> Callable[[Command], Command
     return decorate
 
 
+manner_options = options(
+    click.option(
+        "--orders",
+        type=click.Choice(["both", "given", "swapped"]),
+        default="both",
+        show_default=True,
+        help="In which orders responses are shown (both: every rotation of three or four).",
+    ),
+    click.option(
+        "--samples", type=click.IntRange(1), default=1, show_default=True, help="Passes of each order; majority wins."
+    ),
+    click.option("--answer-tokens", type=click.IntRange(1), help="Most tokens of a judge's answer in words."),
+)
 json_option = click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON document on stdout and nothing else."
 )
@@ -168,7 +181,7 @@ def print_run(loaded: Loaded) -> None:
     from distract.report.terminal import run_report
 
     p = loaded.parameters
-    figures = metrics.figures(loaded.rows, loaded.rewrites, p["protocols"], p["attacks"])
+    figures = metrics.figures(loaded.rows, loaded.rewrites, p["protocols"], p["attacks"], p["ties"])
     show(run_report(p, figures, loaded.rows, loaded.rewrites))
 
 

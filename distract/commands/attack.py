@@ -15,6 +15,7 @@ from distract.commands import (
     draw_options,
     json_option,
     judge_options,
+    manner_options,
     model_options,
     print_run,
     safe,
@@ -27,6 +28,8 @@ from distract.commands import (
 from distract.errors import DataError
 
 if TYPE_CHECKING:
+    from distract.manner import Orders
+    from distract.records import Role
     from distract.runfolder import Loaded
     from distract.session import Prepared
 
@@ -36,6 +39,8 @@ if TYPE_CHECKING:
 @data_options
 @click.option("--attack", "attacks", multiple=True, help="Attack, severity or both (severity-2+ATTACK); repeatable.")
 @click.option("--protocol", "protocols", multiple=True, help="Way of asking; repeatable. Default: the basic ones.")
+@click.option("--reference-model", help="Model, named like a judge, that protocols with a reference ask for it.")
+@manner_options
 @click.option(
     "--measure", "measures", multiple=True, help="Measure, or fixed, flip, severity; repeatable. Default: all."
 )
@@ -54,6 +59,10 @@ if TYPE_CHECKING:
 def attack(
     judge: str,
     protocols: tuple[str, ...],
+    reference_model: str | None,
+    orders: Orders,
+    samples: int,
+    answer_tokens: int | None,
     generator: str | None,
     verifier: str | None,
     limit: int,
@@ -65,17 +74,31 @@ def attack(
     """Rewrite responses with distractors and measure how often the judge's verdict changes."""
     from distract import session
     from distract.backends.catalogue import open_models
+    from distract.manner import Manner
     from distract.writers import WRITERS
 
     asking, loading, chosen = sort_out(more)
-    opened = open_models({"judge": judge, "generator": generator, "verifier": verifier}, loading, WRITERS)
+    names: dict[Role, str | None] = {
+        "judge": judge,
+        "generator": generator,
+        "verifier": verifier,
+        "reference": reference_model,
+    }
+    opened = open_models(names, loading, WRITERS)
     say(opened.notes)
     models = dict(opened.models)
-    backend = models.pop("judge")
+    backend, helper = models.pop("judge"), models.pop("reference", None)
     who: dict[str, Any] = {"generator": generator, "verifier": verifier, "models": models, "asking": asking}
     selected = session.select(**who, limit=limit or None, **chosen)
     prepared = session.prepare(
-        selected, judge=judge, backend=backend, protocols=protocols, out=out, prices=opened.prices
+        selected,
+        judge=judge,
+        backend=backend,
+        protocols=protocols,
+        manner=Manner(orders, samples, answer_tokens, chosen["seed"]),
+        reference=(reference_model, helper) if reference_model and helper else None,
+        out=out,
+        prices=opened.prices,
     )
     loaded = _finished(prepared) or _judge(prepared, store)
     if as_json:

@@ -27,7 +27,7 @@ def gate(run: Path, max_flip_rate: float, confidence: float, certify: bool, as_j
     loaded = runfolder.load(run)
     p = loaded.parameters
     whole = (loaded.rows, loaded.rewrites) if loaded.flaw is None else ((), ())
-    figures = metrics.figures(*whole, p["protocols"], p["attacks"])
+    figures = metrics.figures(*whole, p["protocols"], p["attacks"], p["ties"])
     verdict = decide(figures, p["protocols"], frozenset(p["controls"]), max_flip_rate, confidence, loaded.flaw)
     if as_json:
         echo_json(verdict.document())
@@ -51,8 +51,8 @@ def report(run: Path, as_json: bool) -> None:
         click.echo(loaded.summary, nl=False)
     elif as_json:
         p = loaded.parameters
-        figures = metrics.figures(loaded.rows, loaded.rewrites, p["protocols"], p["attacks"])
-        echo_json(document(p, figures, loaded.rewrites))
+        figures = metrics.figures(loaded.rows, loaded.rewrites, p["protocols"], p["attacks"], p["ties"])
+        echo_json(document(p, figures, loaded.rows, loaded.rewrites))
     else:
         print_run(loaded)
 
@@ -111,11 +111,12 @@ def list_(what: str | None, catalogue: Path | None) -> None:
     from distract.backends.models import catalogue as models
     from distract.backends.models import problems
     from distract.report.judges import model_lines
+    from distract.report.protocols import protocol_lines
     from distract.report.text import plain
 
     sections = {
         "judges": {**known(), **model_lines(models(catalogue).values())},
-        "protocols": {p.name: p.summary for p in registry.protocols().values()},
+        "protocols": protocol_lines(registry.protocols().values()),
         "attacks": {a.name: a.summary for a in registry.attacks().values()},
         "data sets": {name: line for name, (_, line) in datasets.BUILT_IN.items()},
         "data formats": {name: reader.summary for name, reader in datasets.READERS.items()},

@@ -1,9 +1,9 @@
 """The native format: JSON Lines, one case a line.
 
 ``{"id", "prompt", "responses": [{"author", "text", "attack"?, "severity"?, "lineage"?}], "preferred"?: author or "tie",
-"criterion"?, "constraints"?: [{"kind", …}], "source"?}``. Prompt and text are a text or a list of turns. A response
-with ``attack`` is a recorded rewrite of the response with the same author and severity; ``lineage`` says how it was
-written. Swap convention: none, a label names an author.
+"criterion"?, "constraints"?: [{"kind", …}], "source"?, "reference"?}``. Prompt, text and reference (a good answer, which
+some judges are shown) are a text or a list of turns. A response with ``attack`` is a recorded rewrite of the response
+with the same author and severity; ``lineage`` says how it was written. Swap convention: none, a label names an author.
 """
 
 from __future__ import annotations
@@ -47,6 +47,7 @@ def dump(case: Case) -> dict[str, Any]:
         "criterion": case.criterion,
         "constraints": [{"kind": c.kind, **_jsonable(c)} for c in case.constraints],
         "source": case.source,
+        "reference": _turns(case.reference) if case.reference else None,
     }
     fields = {"id": case.id, "prompt": _turns(case.prompt), "responses": [_dumped(case, r) for r in case.responses]}
     return fields | {name: value for name, value in optional.items() if value}
@@ -77,7 +78,7 @@ def _turns(turns: tuple[str, ...]) -> str | list[str]:
 
 
 def _case(item: Item) -> Case:
-    item.only("id", "prompt", "responses", "preferred", "criterion", "constraints", "source")
+    item.only("id", "prompt", "responses", "preferred", "criterion", "constraints", "source", "reference")
     name, prompt = item.name("id"), item.turns("prompt")
     entries = [(entry, _response(entry, len(prompt))) for entry in item.items("responses")]
     responses = tuple(response for _, response in entries)
@@ -96,6 +97,9 @@ def _case(item: Item) -> Case:
         item.fail(f"{preferred!r} is neither 'tie' nor an author ({', '.join(sorted(authors))})", "preferred")
     criterion = item.text("criterion") if item.has("criterion") else None
     constraints = tuple(map(constraint, item.items("constraints"))) if item.has("constraints") else ()
+    reference = item.turns("reference") if item.has("reference") else ()
+    if reference and len(reference) != len(prompt):
+        item.fail(f"has {len(reference)} turns, the prompt has {len(prompt)}", "reference")
     return Case(
         name,
         prompt,
@@ -109,6 +113,7 @@ def _case(item: Item) -> Case:
             for entry, response in entries
             if entry.has("lineage")
         ),
+        reference,
     )
 
 

@@ -10,8 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from distract import ranking
 from distract.figure import Figure
-from distract.records import Rewrite
+from distract.records import Rewrite, Row
 from distract.rewrite_metrics import by_reason
 
 _SHARED = (
@@ -23,6 +24,9 @@ _SHARED = (
     "attacks",
     "degradations",
     "protocols",
+    "ties",
+    "manner",
+    "reference",
     "generator",
     "asking",
     "verifier",
@@ -31,16 +35,25 @@ _SHARED = (
 _ONLY_DIFFERENCES = ("against", "against_rule", "against_attack", "p_value")
 
 
-def document(parameters: Mapping[str, Any], figures: Sequence[Figure], rewrites: Iterable[Rewrite]) -> dict[str, Any]:
+def document(
+    parameters: Mapping[str, Any], figures: Sequence[Figure], rows: Iterable[Row], rewrites: Iterable[Rewrite]
+) -> dict[str, Any]:
     """A run's summary.
 
     Args:
         parameters: of ``run.json``.
         figures: in a total order.
+        rows: of the run; its protocols are ranked by them.
         rewrites: of the run; those that were rejected are counted by attack and reason.
     """
     shared = {name: parameters[name] for name in _SHARED}
-    return {**shared, "rejected": by_reason(rewrites), "results": [flat(figure) for figure in figures]}
+    standings = ranking.ranking(rows, parameters["protocols"], parameters["attacks"], parameters["controls"])
+    return {
+        **shared,
+        "rejected": by_reason(rewrites),
+        "ranking": ranking.document(standings),
+        "results": [flat(figure) for figure in figures],
+    }
 
 
 def flat(figure: Figure) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from rich.console import RenderableType
@@ -16,10 +17,15 @@ from rich.text import Text
 from distract.figure import Figure
 from distract.gate import Verdict
 from distract.metrics import headline
+from distract.ranking import ranking
 from distract.records import BASELINE, Rewrite, Row
+from distract.report.ranking import ranking_parts
 from distract.report.tables import grid
 from distract.report.text import bar, count, interval, line, p_value, percent, set_aside
 from distract.report.written import rewrite_notes
+
+MANY = 3
+"""Above this many protocols their differences are not shown pair by pair."""
 
 LONGEST = 40
 """Characters of a row's title that still leave room for the columns."""
@@ -46,16 +52,22 @@ def run_report(
     if flips := _wanted(figures, "flip_rate"):
         yield _title("Flip rate: the response that lost wins after its rewrite (lower is better)")
         yield _table(flips, {"softened": _value_of(figures, "softened_rate")})
-    if ties := _wanted(figures, "tie_rate"):
+    if wins := _wanted(figures, "distractor_win_rate"):
         yield _title("Tie rate: a good response against its own rewrite; else which one won, in %")
-        wins = {"rewrite": "distractor_win_rate", "original": "original_win_rate"}
-        yield _table(ties, {name: _value_of(figures, measure) for name, measure in wins.items()})
+        measures = {"rewrite": "distractor_win_rate", "original": "original_win_rate"}
+        ties = [_beside(figures, win, "tie_rate") or replace(win, value=None, low=None, high=None) for win in wins]
+        yield _table(ties, {name: _value_of(figures, measure) for name, measure in measures.items()})
     if accuracies := _wanted(figures, "severity_accuracy"):
         yield _title("Accuracy: the good response wins over one that breaks 1, 2 or 3 constraints")
         yield _severities(accuracies)
-    if differences := [f for f in figures if f.against is not None and f.n]:
+    differences = [f for f in figures if f.against is not None and f.n]
+    if len(rules) > MANY:  # or there are hundreds; those with base are in the ranking, all in the summary
+        differences = [f for f in differences if f.against == f.protocol]
+    if differences:
         yield _title("Differences on the same cases, in points; exact McNemar test")
         yield _differences(differences)
+    standings = ranking(rows, rules, parameters["attacks"], parameters["controls"])
+    yield from ranking_parts(standings)
     yield _title("Reading the judge, in %: order inconsistency, mass on the choices, invalid")
     yield _reading(figures)
     for protocol in rules:
@@ -89,14 +101,19 @@ def _wanted(figures: Sequence[Figure], measure: str) -> list[Figure]:
     return [f for f in figures if f.measure == measure and f.against is None]
 
 
-def _beside(figures: Sequence[Figure], figure: Figure, measure: str) -> Figure:
+def _beside(figures: Sequence[Figure], figure: Figure, measure: str) -> Figure | None:
     """The figure of another measure at the same place."""
     place = (figure.protocol, figure.rule, figure.attack, figure.severity)
-    return next(f for f in _wanted(figures, measure) if (f.protocol, f.rule, f.attack, f.severity) == place)
+    here = (f for f in _wanted(figures, measure) if (f.protocol, f.rule, f.attack, f.severity) == place)
+    return next(here, None)
 
 
 def _value_of(figures: Sequence[Figure], measure: str) -> Callable[[Figure], str]:
-    return lambda figure: percent(_beside(figures, figure, measure).value)
+    def value(figure: Figure) -> str:
+        found = _beside(figures, figure, measure)
+        return percent(found.value if found else None)
+
+    return value
 
 
 def _title(text: str) -> Text:
@@ -112,11 +129,14 @@ def _table(figures: Sequence[Figure], extra: Mapping[str, Callable[[Figure], str
             table.add_row(Text(name, style="bold"))
         more = [value(f) for value in extra.values()]
         counts = (str(f.invalid), str(f.excluded))
-        table.add_row(
-            Text(f" {line(f.attack)}"), percent(f.value), interval(f.low, f.high), f"{f.k}/{f.n}", *more, *counts
-        )
+        table.add_row(Text(f" {line(f.attack)}"), percent(f.value), interval(f.low, f.high), _share(f), *more, *counts)
         last = name
     return table
+
+
+def _share(f: Figure) -> str:
+    """How many of how many; a protocol that cannot tie has no number of ties."""
+    return f"{f.k}/{f.n}" if f.value is not None or not f.n else f"–/{f.n}"
 
 
 def _severities(figures: Sequence[Figure]) -> Table:

@@ -1,0 +1,198 @@
+"""Ways of asking one judge, ranked: how often each is distracted, at what measured cost, and against the base one.
+
+Derived from the rows of a run like any figure, so it needs no model call. It knows no protocol by name but the one
+that the others are compared with, and prints nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal
+
+from distract import statistics
+from distract.counting import WANTED, Counted, count_flips
+from distract.figure import CONFIDENCE
+from distract.metrics import headline
+from distract.records import Row
+
+BASE = "base"
+"""The protocol that every other one is compared with, where the run has it."""
+
+Against = Literal["better", "worse", "not distinguishable"]
+
+_MEASURE = "flip_rate"
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Where one protocol stands among those of a run.
+
+    A unit is a pair of responses under one attack; controls are left out.
+
+    Attributes:
+        protocol: its name.
+        rule: ``score`` for a scoring protocol.
+        k: units whose verdict flipped.
+        n: units that are eligible and have a valid verdict.
+        value: k / n; None when n is 0.
+        low: lower end of its 95% interval, which allows for units that share a prompt.
+        high: upper end.
+        invalid: units without a valid verdict.
+        excluded: units not judged, or not eligible.
+        comparisons: judged ones, of all designs and controls; what the costs are shared among.
+        calls: of a model for one comparison; one that serves several comparisons counts once.
+        tokens: of prompts and answers for one comparison, of the same calls.
+        answer_tokens: of answers alone.
+        cost: by which ``pareto`` was found: ``tokens``, or ``calls`` where no protocol has any tokens.
+        cost_unit: which of them.
+        against_base: whether it flips less often (``better``) or more often than the base protocol; None for the base
+            itself and where there is nothing to compare.
+        shared: units that count under both.
+        difference: its flip rate minus the base's, on the shared units.
+        p_value: exact two-sided McNemar test of that difference.
+        p_adjusted: after Holm, over all protocols compared with the base.
+        pareto: no other protocol is at least as robust and as cheap, and better in one of the two.
+    """
+
+    protocol: str
+    rule: str | None
+    k: int
+    n: int
+    value: float | None
+    low: float | None
+    high: float | None
+    invalid: int
+    excluded: int
+    comparisons: int
+    calls: float
+    tokens: float
+    answer_tokens: float
+    cost: float = 0.0
+    cost_unit: Literal["tokens", "calls"] = "tokens"
+    against_base: Against | None = None
+    shared: int = 0
+    difference: float | None = None
+    p_value: float | None = None
+    p_adjusted: float | None = None
+    pareto: bool = False
+
+
+def ranking(
+    rows: Iterable[Row], rules: Mapping[str, Sequence[str]], attacks: Sequence[str], controls: Collection[str]
+) -> list[Standing]:
+    """The protocols of a run, most robust first, then cheapest first; those without a flip rate come last.
+
+    Args:
+        rows: of one run.
+        rules: of each protocol of the run, by its name; a scoring protocol stands by its headline rule.
+        attacks: of the flip design.
+        controls: attacks that measure noise and are left out; with nothing else there is no ranking.
+    """
+    wanted = [attack for attack in dict.fromkeys(attacks) if attack not in controls]
+    if not wanted:
+        return []
+    by: dict[str, list[Row]] = defaultdict(list)
+    for row in rows:
+        by[row.protocol].append(row)
+    counted = {name: _pooled(by[name], headline(_MEASURE, rules[name]), wanted) for name in rules}
+    standings = [_standing(name, headline(_MEASURE, rules[name]), counted[name], by[name]) for name in rules]
+    standings = _with_front(_with_base(standings, counted))
+    return sorted(standings, key=lambda s: (s.value is None, s.value or 0.0, s.tokens, s.protocol))
+
+
+def document(standings: Iterable[Standing]) -> list[dict[str, Any]]:
+    """As JSON values, figures rounded to four decimals."""
+    return [
+        {name: round(v, 4) if isinstance(v, float) else v for name, v in asdict(standing).items()}
+        for standing in standings
+    ]
+
+
+def _pooled(rows: Sequence[Row], rule: str | None, attacks: Sequence[str]) -> Counted:
+    """Flips under all attacks together; the attack becomes part of the unit."""
+    flips = [row for row in rows if row.design == "flip"]
+    pooled = Counted()
+    for attack in attacks:
+        counted = count_flips(flips, rule, attack)
+        pooled.outcomes.update({(attack, *unit): found for unit, found in counted.outcomes.items()})
+        pooled.invalid += counted.invalid
+        pooled.reasons.update(counted.reasons)
+    return pooled
+
+
+def _standing(protocol: str, rule: str | None, counted: Counted, rows: Sequence[Row]) -> Standing:
+    values = _values(counted, counted.outcomes)
+    # One pair is there once per attack, with its prompt's cluster each time: it never passes for several prompts.
+    clusters = [cluster for cluster, _, _ in counted.outcomes.values()]
+    k, n = int(math.fsum(values)), len(values)
+    low, high = statistics.proportion(values, clusters, CONFIDENCE) if n else (None, None)
+    # By key, so that an answer which serves several comparisons is paid for once.
+    calls = {key: tokens for row in rows for key, tokens in zip(row.keys, row.tokens, strict=True)}
+    comparisons = sum(bool(row.judgments) for row in rows)
+    each = max(comparisons, 1)
+    answers = sum(answer for _, answer in calls.values())
+    return Standing(
+        protocol=protocol,
+        rule=rule,
+        k=k,
+        n=n,
+        value=k / n if n else None,
+        low=low,
+        high=high,
+        invalid=counted.invalid,
+        excluded=counted.reasons.total(),
+        comparisons=comparisons,
+        calls=len(calls) / each,
+        tokens=(sum(prompt for prompt, _ in calls.values()) + answers) / each,
+        answer_tokens=answers / each,
+    )
+
+
+def _values(counted: Counted, units: Iterable[tuple[Any, ...]]) -> list[float]:
+    """1 for each of these units that flipped, else 0."""
+    return [float(WANTED[_MEASURE](*counted.outcomes[unit][1:])) for unit in units]
+
+
+def _with_base(standings: Sequence[Standing], counted: Mapping[str, Counted]) -> list[Standing]:
+    """Fill in how each compares with the base protocol on the units that count under both."""
+    base = counted.get(BASE, Counted())
+    compared: dict[str, Standing] = {}
+    for standing in standings:
+        mine = counted[standing.protocol]
+        units = [unit for unit in mine.outcomes if unit in base.outcomes]
+        if standing.protocol == BASE or not units:
+            continue
+        ours, theirs = _values(mine, units), _values(base, units)
+        compared[standing.protocol] = replace(
+            standing,
+            shared=len(units),
+            difference=(math.fsum(ours) - math.fsum(theirs)) / len(units),
+            p_value=statistics.paired_p(ours, theirs, [mine.outcomes[unit][0] for unit in units]),
+        )
+    adjusted = statistics.holm([standing.p_value or 0.0 for standing in compared.values()])
+    for p, (name, standing) in zip(adjusted, compared.items(), strict=True):
+        compared[name] = replace(standing, p_adjusted=p, against_base=_decided(standing.difference or 0.0, p))
+    return [compared.get(standing.protocol, standing) for standing in standings]
+
+
+def _decided(difference: float, p_adjusted: float) -> Against:
+    # Without a discordant unit p is 1, so a difference of 0 is never decided.
+    if p_adjusted > 1 - CONFIDENCE:
+        return "not distinguishable"
+    return "better" if difference < 0 else "worse"
+
+
+def _with_front(standings: Sequence[Standing]) -> list[Standing]:
+    """Fill in the cost that can tell them apart, and who is on the Pareto front of flip rate and cost."""
+    unit: Literal["tokens", "calls"] = "tokens" if any(s.tokens for s in standings) else "calls"
+    made = [replace(s, cost=s.tokens if unit == "tokens" else s.calls, cost_unit=unit) for s in standings]
+    places = [(s.value, s.cost) for s in made if s.value is not None]
+
+    def beaten(value: float, cost: float) -> bool:
+        # "At least as good in both, and not equal" is "better in one"; equals do not beat each other.
+        return any(v <= value and c <= cost and (v, c) != (value, cost) for v, c in places)
+
+    return [replace(s, pareto=s.value is not None and not beaten(s.value, s.cost)) for s in made]

@@ -1,0 +1,145 @@
+"""The ranking of ways of asking, for people: a table, a plot in characters, and who is on the Pareto front.
+
+Names are plain ``Text``, so that one can hold markup and stay a name. It computes no figure and knows no protocol by
+name but the base one.
+"""
+
+from __future__ import annotations
+
+import math
+import string
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import pairwise
+
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from distract.ranking import BASE, Standing
+from distract.report.tables import grid
+from distract.report.text import count, interval, line, p_value, percent
+
+WIDTH, HEIGHT = 56, 12
+"""Characters of the plot inside its axes."""
+
+MARKS = string.ascii_uppercase + string.digits
+"""What stands for a protocol in the plot, in the order of the table."""
+
+_FRONT = "◆"
+_STEP = "·"
+_VERSUS = {"better": "better", "worse": "worse", "not distinguishable": "n.s."}
+
+Cell = tuple[int, int]
+"""Column and row, counted from the lower left."""
+
+
+def ranking_parts(standings: Sequence[Standing]) -> Iterable[RenderableType]:
+    """The table, the plot and a sentence; nothing where there is no choice between protocols.
+
+    Args:
+        standings: of one run, in their order.
+    """
+    if len(standings) < 2:
+        return
+    yield Text(
+        "\nWays of asking, most robust first: flip rate over all attacks, cost of a comparison as measured",
+        style="italic",
+    )
+    marked = dict(zip(MARKS, (s for s in standings if s.value is not None), strict=False))
+    marks = {s.protocol: mark if s.pareto else mark.lower() for mark, s in marked.items()}
+    yield _table(standings, marks)
+    if marks:
+        yield from _plot([s for s in standings if s.value is not None], marks)
+        unit = standings[0].cost_unit
+        names = ", ".join(_name(s) for s in standings if s.pareto)
+        yield Text(
+            f"\n{_FRONT} Pareto front (no other has fewer flips for as few {unit}, or fewer {unit} for as few flips): "
+            f"{names}."
+        )
+    else:
+        yield Text("\nno flip rate: no eligible case with a valid verdict")
+    if all(s.protocol != BASE for s in standings):
+        yield Text(f"{BASE} was not run: add --protocol {BASE} to compare with it", style="dim")
+
+
+def _name(standing: Standing) -> str:
+    return line(f"{standing.protocol} by {standing.rule}" if standing.rule else standing.protocol)
+
+
+def _table(standings: Sequence[Standing], marks: Mapping[str, str]) -> Table:
+    against = any(s.protocol == BASE for s in standings)
+    table = grid("", "%", "95% CI", "k/n", "calls", "tokens", *(["vs base"] if against else []))
+    # Names may be longer than any that ships: they go on below, and the figures stay.
+    table.columns[0].no_wrap, table.columns[0].overflow = False, "fold"
+    for s in standings:
+        cells = [percent(s.value), interval(s.low, s.high), f"{s.k}/{s.n}", f"{s.calls:,.1f}", f"{s.tokens:,.0f}"]
+        if against:
+            cells.append(f"{_VERSUS[s.against_base]} {p_value(s.p_adjusted)}" if s.against_base else "")
+        label = Text(f"{marks.get(s.protocol, ' ')}{_FRONT if s.pareto else ' '} ")
+        table.add_row(label.append(_name(s), style="bold" if s.pareto else ""), *cells)
+    return table
+
+
+def _plot(standings: Sequence[Standing], marks: Mapping[str, str]) -> Iterable[Text]:
+    """Flip rate over cost, each protocol as its mark and the Pareto front as a staircase; what could not be shown."""
+    drawn = [s for s in standings if s.protocol in marks]
+    unit = drawn[0].cost_unit
+    # A cost of 0 has no logarithm and stands at the lower end.
+    low, high = min((s.cost for s in drawn if s.cost), default=1.0), max(s.cost for s in drawn)
+    rates = [s.value or 0.0 for s in drawn]
+    exact = {
+        s.protocol: (
+            _at(math.log(max(s.cost, low)), math.log(low), math.log(max(high, low)), WIDTH),
+            _at(s.value or 0.0, min(rates), max(rates), HEIGHT),
+        )
+        for s in drawn
+    }
+    cells: dict[Cell, str] = {}
+    placed: dict[str, Cell] = {}
+    # The front is placed first: it is what must stand where it is.
+    for s in sorted(drawn, key=lambda s: not s.pareto):
+        placed[s.protocol] = cell = _free(exact[s.protocol], cells)
+        cells[cell] = marks[s.protocol]
+    # Of marks at one cost the upper comes first, so that the next step starts from the lowest.
+    front = sorted((placed[s.protocol] for s in drawn if s.pareto), key=lambda cell: (cell[0], -cell[1]))
+    for cell in _stairs(front):
+        cells.setdefault(cell, _STEP)
+    # A range without extent has one end.
+    ends = {HEIGHT - 1: max(rates), 0: min(rates)} if max(rates) > min(rates) else {0: min(rates)}
+    text = Text("\n", no_wrap=True, overflow="crop")
+    for y in reversed(range(HEIGHT)):
+        label = f"{percent(ends[y])}%" if y in ends else ""
+        inside = "".join(cells.get((x, y), " ") for x in range(WIDTH))
+        text.append(f"{label:>6} │{inside.rstrip()}\n")
+    left, right = (
+        f"{cost:,.0f}" if unit == "tokens" else f"{cost:,.1f}" for cost in (min(s.cost for s in drawn), high)
+    )
+    right = "" if left == right else right
+    under = f"{left}{right:>{WIDTH - len(left)}}".rstrip()
+    text.append(f"       └{'─' * WIDTH}\n        {under}\n")
+    text.append(f"        {f'{unit} for a comparison (log scale)':^{WIDTH}}".rstrip())
+    yield text
+    yield Text("capital letters and the staircase: the Pareto front", style="dim")
+    if exact != placed:
+        yield Text("marks that would overlap stand side by side", style="dim")
+    if missing := len(standings) - len(drawn):
+        yield Text(f"not drawn: {count(missing, 'protocol')} below the first {len(drawn)}", style="dim")
+
+
+def _at(value: float, low: float, high: float, size: int) -> int:
+    """Which of so many cells a value falls into; the ends fall into the outermost."""
+    return round((value - low) / (high - low) * (size - 1)) if high > low else 0
+
+
+def _free(wanted: Cell, taken: Collection[Cell]) -> Cell:
+    """The free cell nearest to the wanted one."""
+    free = ((x, y) for x in range(WIDTH) for y in range(HEIGHT) if (x, y) not in taken)
+    # A character is about twice as high as it is wide.
+    return min(free, key=lambda cell: ((cell[0] - wanted[0]) ** 2 + 4 * (cell[1] - wanted[1]) ** 2, cell))
+
+
+def _stairs(front: Sequence[Cell]) -> Iterable[Cell]:
+    """The cells that join the front from left to right: along at the flip rate reached, then down to the next."""
+    for (x, y), (to_x, to_y) in pairwise(front):
+        yield from ((between, y) for between in range(x, to_x + 1))
+        yield from ((to_x, between) for between in range(min(y, to_y), max(y, to_y) + 1))

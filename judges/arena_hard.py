@@ -1,0 +1,25 @@
+"""Arena-Hard's way of asking, made binary: own answer first, then [[A>B]] or [[B>A]] (ReIFE, section 4.2)."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from distract.plan import Calls, Protocol
+from distract.prompts import load
+from distract.reading import GRADED
+from distract.records import Outcome
+from distract.rubric import choose
+
+PROMPT = load("distract.judges", "arena-hard")
+LETTERS: dict[str, Outcome] = {"A": "a", "B": "b"}
+TOKENS = 1024
+
+arena_hard = Protocol(
+    name="arena-hard",
+    summary="answer first, compare, then [[A>B]] or [[B>A]]",
+    paper="ReIFE 4.2",
+    ask=partial(choose, prompt=PROMPT, form=GRADED, outcomes=LETTERS, tokens=TOKENS),
+    calls=Calls(1),
+    reads="text",
+    prompts=(PROMPT,),
+)

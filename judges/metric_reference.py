@@ -1,0 +1,37 @@
+"""Metric and reference: the base choice with both at hand (ReIFE, section 5.1).
+
+Questions and answer are those of ``metric`` and ``reference``, and shared with them.
+"""
+
+from __future__ import annotations
+
+from distract.plan import Calls, Comparison, Plan, Protocol
+from distract.prompts import load
+from distract.reading import OUTPUT
+from distract.records import Judgment
+from distract.rubric import choose, unusable
+
+from .base import OUTPUTS
+from .metric import QUESTIONS, questions
+from .reference import ANSWER, answer
+
+PROMPT = load("distract.judges", "metric-reference")
+
+
+def ask(comparison: Comparison) -> Plan[Judgment]:
+    """Make the questions and an answer, then choose with both at hand."""
+    made, own = yield [questions(comparison.case), answer(comparison.case)]
+    if failed := unusable("metrics", made) or unusable("reference", own):
+        return failed
+    others = {"metrics": made.text.strip(), "reference": own.text.strip()}
+    return (yield from choose(comparison, PROMPT, OUTPUT, OUTPUTS, others=others))
+
+
+metric_reference = Protocol(
+    name="metric-reference",
+    summary="choose with the questions of metric and the answer of reference at hand",
+    paper="ReIFE 5.1",
+    ask=ask,
+    calls=Calls(1, prompt=2),
+    prompts=(QUESTIONS, ANSWER, PROMPT),
+)

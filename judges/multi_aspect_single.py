@@ -1,0 +1,25 @@
+"""Five aspects in one answer, then the decision (ReIFE, section 5.1)."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from distract.plan import Calls, Protocol
+from distract.prompts import load
+from distract.reading import OUTPUT
+from distract.rubric import choose
+
+from .base import OUTPUTS
+
+PROMPT = load("distract.judges", "multi-aspect-single")
+TOKENS = 768
+
+multi_aspect_single = Protocol(
+    name="multi-aspect-single",
+    summary="compare five aspects in one answer, then choose Output (a) or (b)",
+    paper="ReIFE 5.1",
+    ask=partial(choose, prompt=PROMPT, form=OUTPUT, outcomes=OUTPUTS, tokens=TOKENS),
+    calls=Calls(1),
+    reads="text",
+    prompts=(PROMPT,),
+)

@@ -1,0 +1,48 @@
+"""Five aspects, one analysis of both outputs for each, then the decision with all at hand (ReIFE, section 5.1)."""
+
+from __future__ import annotations
+
+from distract.plan import Calls, Comparison, Plan, Protocol
+from distract.prompts import load
+from distract.reading import OUTPUT
+from distract.records import Judgment
+from distract.rubric import choose, text, unusable
+
+from .base import OUTPUTS
+
+PROMPT = load("distract.judges", "multi-aspect-two")
+ASPECT = load("distract.judges", "aspect")
+TOKENS = 192
+ASPECTS = {
+    "text quality": "Is the language clear, correct and coherent?",
+    "information richness": "Is it informative and detailed enough? Where a short answer is wanted, say that this "
+    "aspect does not matter.",
+    "the user's intention": "Does it infer what the user wants? Where that is plain, say that this aspect does not "
+    "matter.",
+    "accuracy": "Is what it says correct?",
+    "completeness of instruction following": "Does it do all that was asked?",
+}
+
+
+def ask(comparison: Comparison) -> Plan[Judgment]:
+    """Compare on each aspect, then decide."""
+    both = {"response_a": comparison.first, "response_b": comparison.second}
+    replies = yield [
+        text(comparison.case, ASPECT, TOKENS, both, {"aspect": aspect, "about": about})
+        for aspect, about in ASPECTS.items()
+    ]
+    if failed := unusable("analysis", *replies):
+        return failed
+    analyses = zip(ASPECTS, replies, strict=True)
+    comparisons = "\n\n".join(f"# Comparison on {aspect}\n{reply.text.strip()}" for aspect, reply in analyses)
+    return (yield from choose(comparison, PROMPT, OUTPUT, OUTPUTS, others={"comparisons": comparisons}))
+
+
+multi_aspect_two = Protocol(
+    name="multi-aspect-two",
+    summary="compare five aspects in an answer each, then choose with all of them at hand",
+    paper="ReIFE 5.1",
+    ask=ask,
+    calls=Calls(1, aspects=5),
+    prompts=(ASPECT, PROMPT),
+)

@@ -1,0 +1,36 @@
+"""PrePair with generated metrics: questions for the instruction first, then PrePair with them (PrePair, section 5.3.3).
+
+The questions are those of ``metric``, and shared with it.
+"""
+
+from __future__ import annotations
+
+from distract.plan import Calls, Comparison, Plan, Protocol
+from distract.prompts import load
+from distract.records import Judgment
+from distract.rubric import unusable
+
+from . import prepair
+from .arena_hard import LETTERS
+from .metric import QUESTIONS, questions
+
+ANALYSIS = load("distract.judges", "prepair-metric-analysis")
+PROMPT = load("distract.judges", "prepair-metric")
+
+
+def ask(comparison: Comparison) -> Plan[Judgment]:
+    """Make the questions, analyse each response by them, then decide."""
+    (made,) = yield [questions(comparison.case)]
+    if failed := unusable("metrics", made):
+        return failed
+    return (yield from prepair.ask(ANALYSIS, PROMPT, LETTERS, comparison, {"metrics": made.text.strip()}))
+
+
+prepair_metric = Protocol(
+    name="prepair-metric",
+    summary="prepair with questions at hand that were made from the instruction alone: A or B",
+    paper="PrePair 5.3.3",
+    ask=ask,
+    calls=Calls(1, prompt=1, response=1),
+    prompts=(QUESTIONS, ANALYSIS, PROMPT),
+)

@@ -1,0 +1,61 @@
+"""n-wise ranking: all responses of a case in one list, best first (Distracted evaluation, section 3.3).
+
+The pair stands at both ends of what is shown and the case's other responses between them, so that the swapped order is
+the whole list reversed. The verdict on the pair is their order in the ranking.
+"""
+
+from __future__ import annotations
+
+from string import ascii_uppercase
+
+from distract import verdicts
+from distract.plan import Calls, Comparison, Plan, Protocol
+from distract.prompts import load
+from distract.reading import RANKING
+from distract.records import ORDINALS, Judgment, Outcome, Request, Slots
+from distract.rubric import conversation, fill, material
+
+PROMPT = load("distract.judges", "rank")
+TOKENS = 64
+
+
+def ask(comparison: Comparison) -> Plan[Judgment]:
+    """Rank all and compare the places of the pair."""
+    case, shown = comparison.case, (comparison.first, *comparison.others, comparison.second)
+    letters = ascii_uppercase[: len(shown)]
+    blocks = [f"# Response {x}\n{conversation('Assistant', r.turns)}" for x, r in zip(letters, shown, strict=True)]
+    others = {
+        "responses": "\n\n".join(blocks),
+        "number": str(len(shown)),
+        "example": RANKING.say(" > ".join(reversed(letters))),
+    }
+    named = tuple(zip(ORDINALS, letters, strict=False))
+    (reply,) = yield [
+        Request(
+            messages=fill(PROMPT, case, {}, others),
+            max_tokens=TOKENS,
+            slots=Slots(case.id, shown, (*named, ("ranking", RANKING.say("...")))),
+        )
+    ]
+    if reply.failure is not None:
+        return Judgment(None, read="text", failure=reply.failure)
+    order = verdicts.words(reply, PROMPT.prefill, letters, RANKING, material(case, shown))
+    if order is None:
+        return Judgment(None, read="text", failure=verdicts.missing(reply))
+    tiers = [tier.split("=") for tier in order.split(">")]
+    a, b = (next(place for place, tier in enumerate(tiers) if x in tier) for x in (letters[0], letters[-1]))
+    preferred: Outcome = "tie" if a == b else "a" if a < b else "b"
+    return verdicts.certain(preferred)
+
+
+rank = Protocol(
+    name="rank",
+    summary="rank all responses of the case, best first; equal ones tie",
+    paper="Distracted evaluation 3.3",
+    ask=ask,
+    calls=Calls(1),
+    reads="text",
+    ties=True,
+    shows=None,
+    prompts=(PROMPT,),
+)

@@ -1,0 +1,76 @@
+"""Comparisons of three and four answers: a short explanation, then [[A]] to [[D]] (CALM, prompt figures 13 to 17).
+
+Here [[C]] is a response and no tie. The pair is shown with the case's other responses, in every rotation, so that each
+stands in every place once. A verdict for one of the pair is a vote for it; a verdict for another response prefers
+neither of the pair, and counts as a tie between them.
+"""
+
+from __future__ import annotations
+
+from string import ascii_uppercase
+
+from distract import verdicts
+from distract.plan import Calls, Comparison, Plan, Protocol
+from distract.prompts import load
+from distract.reading import BRACKETS
+from distract.records import ORDINALS, Judgment, Outcome, Request, Slots
+from distract.rubric import conversation, fill, material
+
+PROMPT = load("distract.judges", "several")
+TOKENS = 512
+NUMBERS = {3: "three", 4: "four"}
+
+
+def ask(comparison: Comparison) -> Plan[Judgment]:
+    """Choose one of all."""
+    case, shown = comparison.case, comparison.shown
+    letters = ascii_uppercase[: len(shown)]
+    blocks = [f"# Response {x}\n{conversation('Assistant', r.turns)}" for x, r in zip(letters, shown, strict=True)]
+    labels = [BRACKETS.say(letter) for letter in letters]
+    others = {
+        "responses": "\n\n".join(blocks),
+        "number": NUMBERS[len(shown)],
+        "labels": f"{', '.join(labels[:-1])} or {labels[-1]}",
+    }
+    (reply,) = yield [
+        Request(
+            messages=fill(PROMPT, case, {}, others),
+            max_tokens=TOKENS,
+            slots=Slots(case.id, shown, tuple(zip(ORDINALS, labels, strict=False))),
+        )
+    ]
+    if reply.failure is not None:
+        return Judgment(None, read="text", failure=reply.failure)
+    letter = verdicts.words(reply, PROMPT.prefill, letters, BRACKETS, material(case, shown))
+    if letter is None:
+        return Judgment(None, read="text", failure=verdicts.missing(reply))
+    place = (letters.index(letter) + comparison.turn) % len(shown)
+    outcomes: dict[int, Outcome] = {0: "a", 1: "b"}
+    return verdicts.certain(outcomes.get(place, "tie"))
+
+
+triadic = Protocol(
+    name="triadic",
+    summary="explain, then choose one of three responses, A to C, in every rotation",
+    paper="CALM figures 13-17",
+    ask=ask,
+    calls=Calls(1),
+    reads="text",
+    ties=True,
+    orders="rotate",
+    shows=3,
+    prompts=(PROMPT,),
+)
+
+quadruple = Protocol(
+    name="quadruple",
+    summary="explain, then choose one of four responses, A to D, in every rotation",
+    paper="CALM figures 13-17",
+    ask=ask,
+    calls=Calls(1),
+    reads="text",
+    ties=True,
+    orders="rotate",
+    shows=4,
+    prompts=(PROMPT,),
+)

@@ -1,0 +1,38 @@
+"""Strong reference: the base choice with a stronger model's answer at hand (ReIFE, section 5.1, "gpt4-reference").
+
+The answer is the data's own where they hold one, else that of the reference model.
+"""
+
+from __future__ import annotations
+
+from distract.plan import Calls, Comparison, Plan, Protocol
+from distract.reading import OUTPUT
+from distract.records import Judgment
+from distract.rubric import choose, conversation, unusable
+
+from .base import OUTPUTS
+from .reference import ANSWER, PROMPT, answer
+
+
+def ask(comparison: Comparison) -> Plan[Judgment]:
+    """Take or make the reference, then choose with it at hand."""
+    case = comparison.case
+    if case.reference:
+        strong = conversation("Reference", case.reference)
+    else:
+        (reply,) = yield [answer(case, to="reference")]
+        if failed := unusable("reference", reply):
+            return failed
+        strong = reply.text.strip()
+    return (yield from choose(comparison, PROMPT, OUTPUT, OUTPUTS, others={"reference": strong}))
+
+
+strong_reference = Protocol(
+    name="strong-reference",
+    summary="choose with a reference of the data or of --reference-model at hand",
+    paper="ReIFE 5.1",
+    ask=ask,
+    calls=Calls(1, prompt=1),
+    reference="required",
+    prompts=(ANSWER, PROMPT),
+)

@@ -1,0 +1,53 @@
+"""Swap and synthesize: cot in both orders; where they disagree, a further call decides (ReIFE, section 5.1).
+
+That call sees both explanations, each under the output that it favoured, and chooses without an explanation. The
+explanations are requests of ``cot`` and shared with it.
+"""
+
+from __future__ import annotations
+
+import re
+
+from distract.plan import Calls, Comparison, Plan, Protocol
+from distract.prompts import load
+from distract.reading import OUTPUT
+from distract.records import Judgment
+from distract.rubric import choose, pair, verdict
+
+from . import cot
+from .base import OUTPUTS
+
+PROMPT = load("distract.judges", "swap-synthesize")
+_NAME = re.compile(r"(?i)\b(output\s*)\(([ab])\)")
+
+
+def ask(comparison: Comparison) -> Plan[Judgment]:
+    """Explain in both orders; on conflict, choose between the explanations."""
+    orders = (comparison, comparison.swapped())
+    straight, swapped = yield [pair(order, cot.PROMPT, OUTPUT, OUTPUTS, cot.TOKENS) for order in orders]
+    first = verdict(straight, orders[0], cot.PROMPT, OUTPUT, OUTPUTS)
+    second = verdict(swapped, orders[1], cot.PROMPT, OUTPUT, OUTPUTS).mirrored()
+    for one in (first, second):
+        if one.failure is not None:
+            return one
+    if first.preferred == second.preferred:
+        return first
+    # Under the swapped order the outputs had each other's name.
+    texts = {first.preferred: straight.text.strip(), second.preferred: _NAME.sub(_other, swapped.text.strip())}
+    others = {"for_a": texts["a"], "for_b": texts["b"]}
+    return (yield from choose(comparison, PROMPT, OUTPUT, OUTPUTS, others=others))
+
+
+def _other(found: re.Match[str]) -> str:
+    return f"{found[1]}({'b' if found[2].lower() == 'a' else 'a'})"
+
+
+swap_synthesize = Protocol(
+    name="swap-synthesize",
+    summary="cot in both orders; where they disagree, choose between the two explanations",
+    paper="ReIFE 5.1",
+    ask=ask,
+    calls=Calls(2, conflict=1),
+    reads="text",
+    prompts=(cot.PROMPT, PROMPT),
+)

@@ -1,0 +1,39 @@
+"""WildBench's way of asking, made binary: a checklist for the prompt, then a verdict in JSON (ReIFE, section 4.2).
+
+The checklist is a stronger model's where there is a reference model, else the judge's own; it depends on the prompt
+only, so that it is made once.
+"""
+
+from __future__ import annotations
+
+from distract.plan import Calls, Comparison, Plan, Protocol
+from distract.prompts import load
+from distract.reading import JSON
+from distract.records import Judgment
+from distract.rubric import choose, text, unusable
+
+from .arena_hard import LETTERS
+
+PROMPT = load("distract.judges", "wild-bench")
+CHECKLIST = load("distract.judges", "checklist")
+CHECKLIST_TOKENS, TOKENS = 320, 1024
+
+
+def ask(comparison: Comparison) -> Plan[Judgment]:
+    """Make the checklist, then compare with it."""
+    (made,) = yield [text(comparison.case, CHECKLIST, CHECKLIST_TOKENS, to="reference")]
+    if failed := unusable("checklist", made):
+        return failed
+    return (yield from choose(comparison, PROMPT, JSON, LETTERS, TOKENS, {"checklist": made.text.strip()}))
+
+
+wild_bench = Protocol(
+    name="wild-bench",
+    summary="compare by a checklist (of --reference-model, else its own) and answer in JSON",
+    paper="ReIFE 4.2",
+    ask=ask,
+    calls=Calls(1, prompt=1),
+    reads="text",
+    reference="optional",
+    prompts=(CHECKLIST, PROMPT),
+)

@@ -1,0 +1,157 @@
+"""Position swap, rotations and self-consistency as combinators, driven without a backend."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from builders import case, drive, request, scored, verdict
+from hypothesis import given
+from hypothesis import strategies as st
+
+from distract.errors import UsageError
+from distract.manner import Manner, Orders, both_orders, consistent, judged, majority, sampled, vote
+from distract.plan import Calls, Comparison, Plan, Protocol
+from distract.records import Judgment, Message, Outcome, Reply, Request, Response
+
+X, Y, Z = (Response(name, (name,)) for name in "xyz")
+PAIR = Comparison(case(), X, Y)
+
+
+def words(content: str) -> Request:
+    return Request((Message("user", content),), max_tokens=100)
+
+
+def first_wins(comparison: Comparison) -> Plan[Judgment]:
+    """Says of what it is shown, in words, that the top one is better."""
+    (reply,) = yield [words(" ".join(one.author for one in comparison.shown))]
+    if reply.failure:
+        return Judgment(None, failure=reply.failure)
+    place = -comparison.turn % len(comparison.shown)
+    return verdict("a" if comparison.shown[0] == comparison.first else "b" if place == 1 else "tie")
+
+
+def protocol(**fields: object) -> Protocol:
+    made = Protocol("p", "", first_wins, Calls(1), ties=True)
+    return replace(made, **fields)  # type: ignore[arg-type]
+
+
+def shown(rounds: list[list[Request]]) -> list[str]:
+    return [one.messages[0].content for asked in rounds for one in asked]
+
+
+@pytest.mark.parametrize(
+    ("orders", "expected", "verdicts"),
+    [("both", ["x y", "y x"], ["a", "b"]), ("given", ["x y"], ["a"]), ("swapped", ["y x"], ["b"])],
+)
+def test_orders_of_a_pair_are_all_told_in_terms_of_the_given_one(
+    orders: Orders, expected: list[str], verdicts: list[str]
+) -> None:
+    judgments, rounds = drive(judged(protocol(), PAIR, Manner(orders)), lambda r: Reply())
+    assert (shown(rounds), [j.preferred for j in judgments], len(rounds)) == (expected, verdicts, 1)
+
+
+def test_what_shows_more_than_two_is_asked_in_every_rotation() -> None:
+    three = replace(PAIR, others=(Z,))
+    judgments, rounds = drive(judged(protocol(orders="rotate", shows=3), three), lambda r: Reply())
+    assert shown(rounds) == ["x y z", "y z x", "z x y"]
+    assert len(judgments) == 3
+    assert shown(drive(judged(protocol(orders="rotate"), three, Manner("swapped")), lambda r: Reply())[1]) == ["y z x"]
+
+
+def test_where_order_plays_no_part_it_is_asked_once() -> None:
+    _, rounds = drive(judged(protocol(orders="none"), PAIR, Manner("swapped")), lambda r: Reply())
+    assert shown(rounds) == ["x y"]
+
+
+def test_swapping_reverses_the_others_too() -> None:
+    swapped = replace(PAIR, others=(Z, X)).swapped()
+    assert (swapped.first, swapped.others, swapped.second) == (Y, (X, Z), X)
+
+
+@given(st.sampled_from(["both", "given", "swapped"]), st.integers(1, 5), st.integers(0, 9))
+def test_any_orders_go_with_any_number_of_samples(orders: Orders, samples: int, seed: int) -> None:
+    manner = Manner(orders, samples, answer_tokens=7, seed=seed)
+    judgments, rounds = drive(judged(protocol(), PAIR, manner), lambda r: Reply())
+    asked = [one for requests in rounds for one in requests]
+    assert len(asked) == len({one.key for one in asked}) == len(judgments) * samples
+    assert {one.max_tokens for one in asked} == {7}
+    if samples > 1:
+        assert {(one.temperature, one.seed) for one in asked} == {(0.7, seed)}
+        assert {one.sample for one in asked} == set(range(samples))
+    else:
+        assert {(one.temperature, one.seed, one.sample) for one in asked} == {(0.0, 0, 0)}
+
+
+def test_samples_of_samples_are_told_apart() -> None:
+    nine = protocol(ask=lambda comparison: consistent(protocol(), 9, comparison))
+    _, rounds = drive(judged(nine, PAIR, Manner("given", 3)), lambda r: Reply())
+    assert sorted(one.sample for one in rounds[0]) == [*range(27)]
+
+
+def test_what_is_read_from_probabilities_is_not_sampled() -> None:
+    def ask(comparison: Comparison) -> Plan[Judgment]:
+        yield [request()]
+        return scored((2.5, 2.0), (3, 2))
+
+    (judgment,), rounds = drive(judged(protocol(ask=ask, orders="none"), PAIR, Manner(samples=4)), lambda r: Reply())
+    assert judgment == scored((2.5, 2.0), (3, 2))
+    assert {one.key for one in rounds[0]} == {request().key}
+
+
+def test_a_sampled_plan_hears_the_replies_to_its_own_requests() -> None:
+    def ask() -> Plan[list[str]]:
+        one = yield [words("one")]
+        two = yield [words("two"), words("three")]
+        return [reply.text for reply in (*one, *two)]
+
+    heard, _ = drive(sampled(ask(), 1, 3), lambda r: Reply(f"{r.messages[0].content} {r.sample} {r.temperature}"))
+    assert heard == ["one 1 0.7", "two 1 0.7", "three 1 0.7"]
+
+
+def test_both_orders_asks_both_at_once_and_maps_the_second_back() -> None:
+    judgments, rounds = drive(both_orders(first_wins, PAIR), lambda r: Reply())
+    assert [j.preferred for j in judgments] == ["a", "b"]
+    assert judgments[1].probabilities == (0.0, 1.0, 0.0)
+    assert [len(asked) for asked in rounds] == [2]
+
+
+VOTES: list[tuple[list[Outcome | None], Outcome | None, Outcome | None]] = [
+    (["a", "a", "b"], "a", "a"),
+    (["a", "b"], "tie", None),
+    (["tie", "tie", "b"], "tie", "tie"),
+    (["a", None, None], "a", "a"),
+    ([None, None], None, None),
+    (["a", "b", "tie"], "tie", None),
+    (["a", "b", None], "tie", None),
+]
+
+
+@pytest.mark.parametrize(("votes", "winner", "forced"), VOTES)
+def test_the_majority_of_the_valid_votes_wins(
+    votes: list[Outcome | None], winner: Outcome | None, forced: Outcome | None
+) -> None:
+    def ask(outcome: Outcome | None) -> Plan[Judgment]:
+        yield [request()]
+        return verdict(outcome)
+
+    judgment, _ = drive(vote([ask(one) for one in votes]), lambda r: Reply())
+    assert judgment.preferred == winner
+    assert (judgment.failure is None) == (winner is not None)
+    assert majority([verdict(one) for one in votes], ties=False).preferred == forced
+
+
+def test_scores_are_averaged() -> None:
+    votes = [scored((2.0, 3.0), (2, 3)), scored((3.0, 2.0), (3, 2)), scored((5.0, 1.0), (5, 1))]
+    together = majority(votes)
+    assert (together.preferred, together.ratings) == ("a", (2, 3))
+    assert together.scores == pytest.approx((10 / 3, 2.0))
+
+
+@pytest.mark.parametrize(
+    ("fields", "problem"),
+    [({"orders": "all"}, "--orders all"), ({"samples": 0}, "--samples 0"), ({"answer_tokens": 0}, "--answer-tokens 0")],
+)
+def test_a_wrong_manner_is_one_clear_error(fields: dict[str, object], problem: str) -> None:
+    with pytest.raises(UsageError, match=problem):
+        Manner(**fields)  # type: ignore[arg-type]
