@@ -156,21 +156,22 @@ def majority(votes: Sequence[Judgment], ties: bool = True) -> Judgment:
     if all(vote == votes[0] for vote in votes):
         return votes[0]
     valid = [vote for vote in votes if vote.preferred is not None]
+    read = "choices" if all(vote.read == "choices" for vote in votes) else "text"
     if not valid:
-        return Judgment(None, read=votes[0].read, failure=votes[0].failure)
+        return Judgment(None, read=read, failure=votes[0].failure)
     scores = [vote.scores for vote in valid if vote.scores is not None]
     counts = Counter(vote.preferred for vote in valid)
     most = counts.most_common()
     equal = len(most) > 1 and most[0][1] == most[1][1]
     if equal and not ties:
-        return Judgment(None, read=valid[0].read, failure="no majority")
+        return Judgment(None, read=read, failure="no majority")
     winner: Outcome = "tie" if equal else most[0][0] or "tie"
     if scores:
         a, b = (math.fsum(column) / len(scores) for column in zip(*scores, strict=True))
         ratings = Counter(sorted(vote.ratings for vote in valid if vote.ratings is not None))
-        return Judgment(winner, scores=(a, b), ratings=ratings.most_common(1)[0][0], read=valid[0].read)
+        return Judgment(winner, scores=(a, b), ratings=ratings.most_common(1)[0][0], read=read)
     shares = (counts["a"] / len(valid), counts["b"] / len(valid), counts["tie"] / len(valid))
-    return Judgment(winner, probabilities=shares, read=valid[0].read)
+    return Judgment(winner, probabilities=shares, read=read)
 
 
 def _within(manner: Manner, request: Request) -> Request:

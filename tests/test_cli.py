@@ -475,3 +475,77 @@ def test_a_judge_of_its_own_kin_is_named_in_report_and_document(run: Any) -> Non
     assert json.loads(run("attack", "--judge", "planted:fair", "--data", "d.jsonl", "--json").out)["self_judging"] == []
     loaded = json.loads(Path(next(Path(".distract/runs").iterdir()), "run.json").read_text())
     assert loaded["parameters"]["asking"] is None
+
+
+def test_protocols_are_ranked_for_one_judge(run: Any) -> None:
+    asked = [part for name in ("base", "cot", "metric", "prepair", "rank") for part in ("--protocol", name)]
+    options = ("--judge", "planted:longer", *PLANTED, *asked, "--attack", "prolixity", "--attack", "sycophancy")
+    ran = run("attack", *options, "--out", "r", "--json")
+    assert ran.code == 0
+    document = json.loads(ran.out)
+    standings = {one["protocol"]: one for one in document["ranking"]}
+    assert (standings["base"]["against_base"], standings["base"]["calls"]) == (None, 2.0)
+    assert standings["cot"]["against_base"] == "not distinguishable"
+    # Questions are made once a prompt, analyses once a response: fewer calls than one would count for each comparison.
+    assert 2 < standings["metric"]["calls"] < 3
+    assert 2 < standings["prepair"]["calls"] < 4
+    assert document["ties"] == ["rank"]
+    ties = {one["protocol"] for one in document["results"] if one["measure"] == "tie_rate"}
+    assert ties == {"rank"}
+    accuracies = {one["protocol"] for one in document["results"] if one["measure"] == "distractor_win_rate"}
+    assert accuracies == standings.keys()
+    shown = run("report", "r").out
+    assert "Ways of asking, most robust first" in shown
+    assert "Pareto front" in shown
+    assert all(len(line.rstrip()) <= 80 for line in shown.splitlines())
+    assert run("gate", "r", "--max-flip-rate", "0.1").code == 1
+
+
+def test_every_protocol_gives_accuracy_by_severity(run: Any) -> None:
+    names = ["base", "triadic", "quadruple", "wild-bench", "arena-hard", "alpaca-eval", "protocol-consistency"]
+    asked = [part for name in names for part in ("--protocol", name)]
+    ran = run("attack", "--judge", "planted:fair", *PLANTED, *asked, "--attack", "severity-2", "--json")
+    found = {
+        one["protocol"]: one for one in ran.results if one["measure"] == "severity_accuracy" and "against" not in one
+    }
+    assert found.keys() == set(names)
+    assert all(one["value"] == 1.0 and one["n"] > 20 for one in found.values())
+
+
+def test_orders_samples_and_room_are_part_of_the_run(run: Any) -> None:
+    options = ("--judge", "planted:random", *PLANTED, "--protocol", "cot", "--attack", "null", "--measure", "flip_rate")
+    more = ("--orders", "swapped", "--samples", "3", "--answer-tokens", "64")
+    ran = run("attack", *options, *more, "--out", "r", "--json")
+    assert ran.code == 0
+    assert "asked in the swapped order only; 3 passes of each order" in ran.err
+    assert json.loads(ran.out)["manner"] == {"orders": "swapped", "samples": 3, "answer_tokens": 64, "seed": 0}
+    for row in load(Path("r")).rows:
+        assert (len(row.judgments), len(row.keys)) == (1, 3)
+    assert run("attack", *options, "--out", "r").code == 2
+
+
+def test_a_reference_comes_from_the_data_or_from_a_model(run: Any) -> None:
+    asked = ("attack", "--judge", "planted:fair", "--generator", "rules", "--protocol", "strong-reference")
+    ran = run(*asked)
+    assert (ran.code, ran.out) == (2, "")
+    assert "needs a reference: name a stronger model with --reference-model" in ran.err
+    data = write("d.jsonl", {**pair(), "reference": "Red."}, pair("c2"))
+    ran = run(*asked, "--data", data, "--json")
+    assert ran.code == 0
+    assert ran.figure("flip_rate", attack="sycophancy")["excluded"] >= 1
+    ran = run("attack", "--judge", "planted:fair", "--protocol", "base", "--reference-model", "smollm2-135m")
+    assert (ran.code, "strong-reference, wild-bench only" in ran.err) == (2, True)
+    assert run(*asked, "--data", write("e.jsonl", {**pair(), "reference": ["a", "b"]})).code == 2
+
+
+def test_protocols_are_listed_with_paper_calls_ties_and_reading(run: Any) -> None:
+    lines = {line.split()[0]: line for line in run("list", "protocols").out.splitlines()[1:]}
+    assert len(lines) == 28
+    for name, parts in {
+        "base": ("calls 1 ", "no tie", "log-probability", "ReIFE 4.1"),
+        "multi-aspect-two": ("calls 1 + 5 an order", "no tie", "log-probability", "ReIFE 5.1"),
+        "quadruple": ("calls 1 in 4 orders", " tie ", "text", "CALM"),
+        "absolute": ("calls 1 a response", " tie ", "log-probability", "Distracted evaluation 3.3"),
+        "prepair-metric": ("calls 1 + 1 a response + 1 a prompt", "no tie", "log-probability", "PrePair 5.3.3"),
+    }.items():
+        assert all(part in lines[name] for part in parts), lines[name]

@@ -14,6 +14,7 @@ from rich import progress as rich_progress
 from rich.console import Console
 
 from distract.estimating import Estimate
+from distract.manner import Manner
 from distract.price import Price, cost, dollars
 from distract.records import Role
 from distract.report.text import count, line, set_aside
@@ -34,6 +35,7 @@ def plan_lines(prepared: Prepared, estimate: Estimate, stored: int) -> Iterator[
     verifier = prepared.audit.verifier
     verified = f", verified by {line(verifier.name)}" if verifier else ""
     yield f"attacks {line(attacks)}; rewrites: {line(prepared.audit.writer.name)}{verified}"
+    yield from _manner(prepared.audit.manner)
     yield from (line(note) for note in (*prepared.notes, *prepared.parameters["self_judging"]))
     if left_out := prepared.parameters["left_out"]:
         yield set_aside("left out before the draw", left_out)
@@ -51,6 +53,15 @@ def plan_lines(prepared: Prepared, estimate: Estimate, stored: int) -> Iterator[
         )
     if stored:
         yield f"the store holds {count(stored, 'reply', 'replies')} of this judge; they are not asked for again"
+
+
+def _manner(manner: Manner) -> Iterator[str]:
+    """How judges are asked, where it is not the usual way."""
+    parts = [f"in the {manner.orders} order only"] if manner.orders != "both" else []
+    parts += [f"{manner.samples} passes of each order, the majority decides"] if manner.samples > 1 else []
+    parts += [f"answers in words take at most {manner.answer_tokens} tokens"] if manner.answer_tokens else []
+    if parts:
+        yield f"asked {'; '.join(parts)}"
 
 
 def end_lines(tally: Tally, prices: Mapping[Role, Price]) -> Iterator[str]:

@@ -10,9 +10,9 @@ READ = {"choices": "log-probability", "text": "text"}
 
 
 def protocol_lines(protocols: Iterable[Protocol]) -> dict[str, str]:
-    """One line about each, by name: calls of a comparison and order, ties, what is read, paper, summary."""
+    """One line about each, by name: calls of a comparison in one order, ties, what is read, paper, summary."""
     protocols = list(protocols)
-    calls = {p.name: _calls(p) for p in protocols}
+    calls = {p.name: f"calls {_calls(p)}" for p in protocols}
     widths = [max(map(len, column), default=0) for column in (calls.values(), (p.paper for p in protocols))]
     return {
         p.name: f"{calls[p.name]:<{widths[0]}}  {'tie' if p.ties else 'no tie':<6}  {READ[p.reads]:<15}  "
@@ -24,4 +24,4 @@ def protocol_lines(protocols: Iterable[Protocol]) -> dict[str, str]:
 def _calls(protocol: Protocol) -> str:
     """Requests in one order, and how many orders there are where it is not two."""
     orders = {"none": "", "swap": "", "rotate": f" in {protocol.shows} orders"}[protocol.orders]
-    return f"{protocol.calls} call{'s' if str(protocol.calls) != '1' else ''}{orders}"
+    return f"{protocol.calls}{orders}"
