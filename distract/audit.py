@@ -210,7 +210,14 @@ def unfit(protocol: Protocol, case: Case, helped: bool) -> str | None:
     """Why a case cannot be judged by a protocol, whatever is compared; ``helped`` by a reference model."""
     if protocol.reference == "required" and not (helped or case.reference):
         return "no reference in the data"
+    # A rewrite stands beside its original: one response less is needed then.
+    if len(case.originals) + 1 < (protocol.shows or 2):
+        return _too_few(protocol)
     return None
+
+
+def _too_few(protocol: Protocol) -> str:
+    return f"fewer than {protocol.shows} responses"
 
 
 def _judged(row: Row, protocol: Protocol, comparison: Comparison, p: Audit) -> Plan[Row]:
@@ -219,7 +226,7 @@ def _judged(row: Row, protocol: Protocol, comparison: Comparison, p: Audit) -> P
     if protocol.shows != 2:
         comparison = replace(comparison, others=others(comparison, protocol.shows))
         if len(comparison.shown) < (protocol.shows or 2):
-            return replace(row, excluded=f"fewer than {protocol.shows} responses")
+            return replace(row, excluded=_too_few(protocol))
     plan, used = judged(protocol, comparison, p.manner), dict[str, tuple[int, int]]()
     try:
         requests = next(plan)

@@ -51,6 +51,7 @@ def estimate(prepared: Prepared, sample: int = 12) -> Estimate:
     scale = len(prepared.cases) / len(part)
     comparisons = rewrites = controls = characters = answers = 0
     requests: dict[str, int] = {}
+    helped: set[str] = set()
     parameters = prepared.audit
     if "generator" in prepared.models:
         parameters = replace(parameters, writer=WRITERS["rules"])
@@ -59,19 +60,25 @@ def estimate(prepared: Prepared, sample: int = 12) -> Estimate:
             # The same requests in two cases are paid for once, but a sample must not assume that.
             alone = replace(parameters, protocols=(protocol,), verifier=None)
             seen: dict[str, tuple[int, int]] = {}
+            helping: dict[str, tuple[int, int]] = {} if prepared.audit.helped else seen
             for case in part:
-                # Whoever is to help answers with the judge: what it is asked counts as the judge's.
-                model = _Noting(fake, seen), store
-                (done,) = execute([audit.audit(case, alone)], {"judge": model, "reference": model})
+                helper = _Noting(fake, helping), store
+                (done,) = execute(
+                    [audit.audit(case, alone)], {"judge": (_Noting(fake, seen), store), "reference": helper}
+                )
                 comparisons += sum(bool(row.judgments) for row in done.rows)
                 if protocol is parameters.protocols[0]:
                     rewrites += len(done.rewrites)
                     controls += sum(made.response.attack in prepared.parameters["controls"] for made in done.rewrites)
             requests[protocol.name] = round(len(seen) * scale)
+            if prepared.audit.helped:
+                helped |= helping.keys()
             characters += sum(length for length, _ in seen.values())
             answers += sum(room for _, room in seen.values())
     made, drafts = round(rewrites * scale), round((rewrites - controls) * scale)
     asking = prepared.parameters["asking"] or {"best_of": 1}
+    if helped:
+        requests["reference model"] = round(len(helped) * scale)
     if "generator" in prepared.models:
         requests["generator"] = drafts * asking["best_of"]
     if "verifier" in prepared.models:

@@ -169,7 +169,7 @@ def prepare(
     """
     asked = _protocols(protocols)
     found = selected.scope
-    _check_reference(asked, selected.cases, reference)
+    _check_fit(asked, selected.cases, reference)
     models: dict[Role, Backend] = {"judge": backend, **selected.models}
     if any(protocol.reference for protocol in asked):
         models["reference"] = reference[1] if reference else backend
@@ -288,17 +288,16 @@ def _self_judging(judge: str, selected: Selected) -> list[str]:
     return families.self_judging(judge, generators - writers.WRITERS.keys(), authors - writers.WRITERS.keys())
 
 
-def _check_reference(asked: Sequence[Protocol], cases: Sequence[Case], reference: object) -> None:
-    """See that there is a reference for whom it is required, and somebody who asks the reference model."""
+def _check_fit(asked: Sequence[Protocol], cases: Sequence[Case], reference: object) -> None:
+    """See that each protocol fits a case, and that somebody asks the reference model."""
     if reference is not None and not any(protocol.reference for protocol in asked):
         helped = [protocol.name for protocol in registry.protocols().values() if protocol.reference]
         raise UsageError(f"--reference-model is asked by {', '.join(helped)} only; name one of them with --protocol")
     for protocol in asked:
-        if all(audit.unfit(protocol, case, reference is not None) for case in cases):
-            raise UsageError(
-                f"{protocol.name} needs a reference: name a stronger model with --reference-model, or use data with "
-                "a field 'reference'"
-            )
+        why_not = [audit.unfit(protocol, case, reference is not None) for case in cases]
+        if all(why_not):
+            help_ = "name a stronger model with --reference-model" if protocol.reference == "required" else "use others"
+            raise UsageError(f"{protocol.name} fits none of the cases ({why_not[0]}); {help_}")
 
 
 def _protocols(names: Sequence[str]) -> tuple[Protocol, ...]:

@@ -29,7 +29,7 @@ def ask(comparison: Comparison) -> Plan[Judgment]:
 
 strong_reference = Protocol(
     name="strong-reference",
-    summary="choose with a reference of the data or of --reference-model at hand",
+    summary="choose with a reference at hand, of the data, else of --reference-model",
     paper="ReIFE 5.1",
     ask=ask,
     calls=Calls(1, prompt=1),

@@ -495,7 +495,7 @@ def test_protocols_are_ranked_for_one_judge(run: Any) -> None:
     accuracies = {one["protocol"] for one in document["results"] if one["measure"] == "distractor_win_rate"}
     assert accuracies == standings.keys()
     shown = run("report", "r").out
-    assert "Ways of asking, most robust first" in shown
+    assert "Protocols, most robust first" in shown
     assert "Pareto front" in shown
     assert all(len(line.rstrip()) <= 80 for line in shown.splitlines())
     assert run("gate", "r", "--max-flip-rate", "0.1").code == 1
@@ -528,13 +528,15 @@ def test_a_reference_comes_from_the_data_or_from_a_model(run: Any) -> None:
     asked = ("attack", "--judge", "planted:fair", "--generator", "rules", "--protocol", "strong-reference")
     ran = run(*asked)
     assert (ran.code, ran.out) == (2, "")
-    assert "needs a reference: name a stronger model with --reference-model" in ran.err
+    assert "strong-reference fits none of the cases (no reference in the data); name a stronger model" in ran.err
     data = write("d.jsonl", {**pair(), "reference": "Red."}, pair("c2"))
     ran = run(*asked, "--data", data, "--json")
     assert ran.code == 0
     assert ran.figure("flip_rate", attack="sycophancy")["excluded"] >= 1
     ran = run("attack", "--judge", "planted:fair", "--protocol", "base", "--reference-model", "smollm2-135m")
     assert (ran.code, "strong-reference, wild-bench only" in ran.err) == (2, True)
+    ran = run("attack", "--judge", "planted:fair", "--protocol", "quadruple", "--data", data, "--generator", "rules")
+    assert (ran.code, "quadruple fits none of the cases (fewer than 4 responses)" in ran.err) == (2, True)
     assert run(*asked, "--data", write("e.jsonl", {**pair(), "reference": ["a", "b"]})).code == 2
 
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import importlib.metadata
+import json
+import re
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -37,3 +40,45 @@ def test_own_attack_is_found_through_its_entry_point_and_runs(
     cli.main()
     registry._found.cache_clear()
     assert "shouting" in capsys.readouterr().out
+
+
+def test_the_protocol_in_the_readme_runs_as_it_stands_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    readme = (EXAMPLES.parent / "README.md").read_text(encoding="utf-8")
+    blocks = dict(
+        re.findall(r"^`(my_judges/\S+|pyproject\.toml)`\n\n```\w*\n(.*?)^```$", readme, re.MULTILINE | re.DOTALL)
+    )
+    assert set(blocks) == {"my_judges/flaws_first.py", "my_judges/prompts/flaws-first.txt", "pyproject.toml"}
+    for name, text in blocks.items():
+        file = tmp_path / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+    found = tomllib.loads(blocks["pyproject.toml"])["project"]["entry-points"]["distract.judges"]
+    entries = [importlib.metadata.EntryPoint(name, value, "distract.judges") for name, value in found.items()]
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(
+        registry, "entry_points", lambda group: importlib.metadata.EntryPoints(entries).select(group=group)
+    )
+    registry._found.cache_clear()
+    options = [
+        "--judge",
+        "planted:longer",
+        "--generator",
+        "rules",
+        "--protocol",
+        "flaws-first",
+        "--protocol",
+        "base",
+        "--json",
+    ]
+    monkeypatch.setattr(sys, "argv", ["distract", "attack", *options])
+    try:
+        assert registry.problems() == ()
+        cli.main()
+    finally:
+        registry._found.cache_clear()
+    standings = {one["protocol"]: one for one in json.loads(capsys.readouterr().out)["ranking"]}
+    assert standings["flaws-first"]["n"] > 10
+    assert standings["flaws-first"]["invalid"] == 0

@@ -20,10 +20,16 @@ from rich.console import Console
 from distract import statistics
 from distract.ranking import BASE, Standing, document, ranking
 from distract.records import Row
+from distract.report import ranking as report
 from distract.report.ranking import HEIGHT, MARKS, WIDTH, ranking_parts
 from distract.report.tables import show
 
 A, B, NONE = verdict("a"), verdict("b"), verdict(None)
+
+
+@pytest.fixture(autouse=True)
+def _two_are_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(report, "FEWEST", 2)
 
 
 def asked(protocol: str, flips: str, attack: str = "f", tokens: int = 0, clusters: str = "") -> list[Row]:
@@ -319,3 +325,13 @@ def test_without_any_rate_there_is_a_table_and_no_plot() -> None:
     assert "base was not run: add --protocol base to compare with it" in text
     assert "vs base" not in text
     assert "Pareto" not in text
+
+
+def test_two_protocols_are_a_table_without_a_plot(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(report, "FEWEST", 3)
+    two = [standing("p", 100, 0.1, pareto=True), standing("q", 200, 0.2)]
+    text = printed(two)
+    assert "Pareto front" in text
+    assert not plotted(text)
+    assert "base was not run" not in text
+    assert plotted(printed([*two, standing("r", 300, 0.3)]))

@@ -1,7 +1,7 @@
 """The native format: JSON Lines, one case a line.
 
 ``{"id", "prompt", "responses": [{"author", "text", "attack"?, "severity"?, "lineage"?}], "preferred"?: author or "tie",
-"criterion"?, "constraints"?: [{"kind", …}], "source"?, "reference"?}``. Prompt, text and reference (a good answer, which
+"criterion"?, "constraints"?: [{"kind", …}], "source"?, "reference"?}``. Prompt, text and reference (a good answer that
 some judges are shown) are a text or a list of turns. A response with ``attack`` is a recorded rewrite of the response
 with the same author and severity; ``lineage`` says how it was written. Swap convention: none, a label names an author.
 """

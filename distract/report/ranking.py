@@ -22,6 +22,9 @@ from distract.report.text import count, interval, line, p_value, percent
 WIDTH, HEIGHT = 56, 12
 """Characters of the plot inside its axes."""
 
+FEWEST = 3
+"""Protocols that are worth a plot, and a word about the base one."""
+
 MARKS = string.ascii_uppercase + string.digits
 """What stands for a protocol in the plot, in the order of the table."""
 
@@ -42,14 +45,15 @@ def ranking_parts(standings: Sequence[Standing]) -> Iterable[RenderableType]:
     if len(standings) < 2:
         return
     yield Text(
-        "\nWays of asking, most robust first: flip rate over all attacks, cost of a comparison as measured",
+        "\nProtocols, most robust first: flip rate over all attacks, cost per comparison",
         style="italic",
     )
     marked = dict(zip(MARKS, (s for s in standings if s.value is not None), strict=False))
     marks = {s.protocol: mark if s.pareto else mark.lower() for mark, s in marked.items()}
     yield _table(standings, marks)
     if marks:
-        yield from _plot([s for s in standings if s.value is not None], marks)
+        if len(marks) >= FEWEST:
+            yield from _plot([s for s in standings if s.value is not None], marks)
         unit = standings[0].cost_unit
         names = ", ".join(_name(s) for s in standings if s.pareto)
         yield Text(
@@ -58,7 +62,7 @@ def ranking_parts(standings: Sequence[Standing]) -> Iterable[RenderableType]:
         )
     else:
         yield Text("\nno flip rate: no eligible case with a valid verdict")
-    if all(s.protocol != BASE for s in standings):
+    if len(standings) >= FEWEST and all(s.protocol != BASE for s in standings):
         yield Text(f"{BASE} was not run: add --protocol {BASE} to compare with it", style="dim")
 
 
