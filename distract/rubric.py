@@ -13,7 +13,8 @@ It knows no protocol by name.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from string import ascii_uppercase
 
 from distract import verdicts
 from distract.constraints import describe
@@ -81,6 +82,13 @@ def conversation(speaker: str, turns: tuple[str, ...]) -> str:
     if len(turns) == 1:
         return turns[0]
     return "\n\n".join(f"## {speaker}, turn {number}\n{turn}" for number, turn in enumerate(turns, 1))
+
+
+def lettered(responses: Sequence[Response]) -> tuple[str, str]:
+    """Their letters, and all of them as one text, each under its own."""
+    letters = ascii_uppercase[: len(responses)]
+    blocks = [f"# Response {x}\n{conversation('Assistant', r.turns)}" for x, r in zip(letters, responses, strict=True)]
+    return letters, "\n\n".join(blocks)
 
 
 def material(case: Case, shown: Iterable[Response]) -> list[str]:
@@ -159,6 +167,16 @@ def verdict(
     """The verdict in the reply to ``pair``."""
     quotable = material(comparison.case, (comparison.first, comparison.second))
     return verdicts.comparison(reply, prompt.prefill, outcomes, form, quotable)
+
+
+def stated(
+    reply: Reply, case: Case, shown: Sequence[Response], prompt: Prompt, form: Format, labels: Sequence[str]
+) -> str | Judgment:
+    """The label in a reply in words, or the judgment that there is none."""
+    if reply.failure is not None:
+        return Judgment(None, read="text", failure=reply.failure)
+    found = verdicts.words(reply, prompt.prefill, labels, form, material(case, shown))
+    return Judgment(None, read="text", failure=verdicts.missing(reply)) if found is None else found
 
 
 def choose(

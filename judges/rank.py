@@ -6,14 +6,12 @@ the whole list reversed. The verdict on the pair is their order in the ranking.
 
 from __future__ import annotations
 
-from string import ascii_uppercase
-
 from distract import verdicts
 from distract.plan import Calls, Comparison, Plan, Protocol
 from distract.prompts import load
 from distract.reading import RANKING
 from distract.records import ORDINALS, Judgment, Outcome, Request, Slots
-from distract.rubric import conversation, fill, material
+from distract.rubric import fill, lettered, stated
 
 PROMPT = load("distract.judges", "rank")
 TOKENS = 64
@@ -22,10 +20,9 @@ TOKENS = 64
 def ask(comparison: Comparison) -> Plan[Judgment]:
     """Rank all and compare the places of the pair."""
     case, shown = comparison.case, (comparison.first, *comparison.others, comparison.second)
-    letters = ascii_uppercase[: len(shown)]
-    blocks = [f"# Response {x}\n{conversation('Assistant', r.turns)}" for x, r in zip(letters, shown, strict=True)]
+    letters, responses = lettered(shown)
     others = {
-        "responses": "\n\n".join(blocks),
+        "responses": responses,
         "number": str(len(shown)),
         "example": RANKING.say(" > ".join(reversed(letters))),
     }
@@ -37,11 +34,9 @@ def ask(comparison: Comparison) -> Plan[Judgment]:
             slots=Slots(case.id, shown, (*named, ("ranking", RANKING.say("...")))),
         )
     ]
-    if reply.failure is not None:
-        return Judgment(None, read="text", failure=reply.failure)
-    order = verdicts.words(reply, PROMPT.prefill, letters, RANKING, material(case, shown))
-    if order is None:
-        return Judgment(None, read="text", failure=verdicts.missing(reply))
+    order = stated(reply, case, shown, PROMPT, RANKING, letters)
+    if isinstance(order, Judgment):
+        return order
     tiers = [tier.split("=") for tier in order.split(">")]
     a, b = (next(place for place, tier in enumerate(tiers) if x in tier) for x in (letters[0], letters[-1]))
     preferred: Outcome = "tie" if a == b else "a" if a < b else "b"

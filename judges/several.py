@@ -7,14 +7,12 @@ neither of the pair, and counts as a tie between them.
 
 from __future__ import annotations
 
-from string import ascii_uppercase
-
 from distract import verdicts
 from distract.plan import Calls, Comparison, Plan, Protocol
 from distract.prompts import load
 from distract.reading import BRACKETS
 from distract.records import ORDINALS, Judgment, Outcome, Request, Slots
-from distract.rubric import conversation, fill, material
+from distract.rubric import fill, lettered, stated
 
 PROMPT = load("distract.judges", "several")
 TOKENS = 512
@@ -24,11 +22,10 @@ NUMBERS = {3: "three", 4: "four"}
 def ask(comparison: Comparison) -> Plan[Judgment]:
     """Choose one of all."""
     case, shown = comparison.case, comparison.shown
-    letters = ascii_uppercase[: len(shown)]
-    blocks = [f"# Response {x}\n{conversation('Assistant', r.turns)}" for x, r in zip(letters, shown, strict=True)]
+    letters, responses = lettered(shown)
     labels = [BRACKETS.say(letter) for letter in letters]
     others = {
-        "responses": "\n\n".join(blocks),
+        "responses": responses,
         "number": NUMBERS[len(shown)],
         "labels": f"{', '.join(labels[:-1])} or {labels[-1]}",
     }
@@ -39,11 +36,9 @@ def ask(comparison: Comparison) -> Plan[Judgment]:
             slots=Slots(case.id, shown, tuple(zip(ORDINALS, labels, strict=False))),
         )
     ]
-    if reply.failure is not None:
-        return Judgment(None, read="text", failure=reply.failure)
-    letter = verdicts.words(reply, PROMPT.prefill, letters, BRACKETS, material(case, shown))
-    if letter is None:
-        return Judgment(None, read="text", failure=verdicts.missing(reply))
+    letter = stated(reply, case, shown, PROMPT, BRACKETS, letters)
+    if isinstance(letter, Judgment):
+        return letter
     place = (letters.index(letter) + comparison.turn) % len(shown)
     outcomes: dict[int, Outcome] = {0: "a", 1: "b"}
     return verdicts.certain(outcomes.get(place, "tie"))
