@@ -72,8 +72,8 @@ def judged(protocol: Protocol, comparison: Comparison, manner: Manner = DEFAULT)
     if protocol.orders == "none":
         plan = _once(ask, comparison)
     elif protocol.orders == "rotate":
-        turns = range(len(comparison.shown)) if manner.orders == "both" else [manner.orders == "swapped"]
-        plan = _each(ask, [replace(comparison, turn=int(turn)) for turn in turns])
+        turns = {"both": range(len(comparison.shown)), "given": (0,), "swapped": (1,)}[manner.orders]
+        plan = _each(ask, [replace(comparison, turn=turn) for turn in turns])
     elif manner.orders == "given":
         plan = _once(ask, comparison)
     else:

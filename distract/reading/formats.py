@@ -8,8 +8,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from distract.reading.own_words import even, masked, quoted, thoughtless
+from distract.reading.english import LEAD, SEP, announced
+from distract.reading.own_words import Material, masked
 from distract.reading.statements import Statement, final
+from distract.reading.text import even, thoughtless
 
 Labels = Sequence[str]
 
@@ -44,57 +46,72 @@ class Format:
         return self.find(own, labels, [even(one) for one in material], cut) if own else None
 
 
-_BEFORE = r"\W*(?:(?:my |the )?(?:final |overall )?(?:verdict|rating|score|answer|choice|decision|ranking)(?: is)?\W+)?"
-
-
 def _bare(text: str, pattern: str) -> str | None:
     """The label where nothing else is said."""
-    found = re.fullmatch(rf"(?i){_BEFORE}(?:{pattern})\W*", text)
+    if len(text) > _SHORT:
+        return None
+    found = re.fullmatch(rf"(?i){SEP}*?(?:{LEAD})?(?<![-−.\d])(?:{pattern})(?:(?!\?)[\W_])*", text)
     return next((group for group in found.groups() if group), None) if found else None
 
 
+_SHORT = 200
+"""No longer is an answer that says nothing but a label."""
+
+
 def _known(label: str, labels: Labels) -> str | None:
-    return next((one for one in labels if one.lower() == label.strip().lower()), None)
+    label = re.sub(r"(?i)\A(?:response|assistant)\s+", "", label.strip(" *_\"'`"))
+    return next((one for one in labels if one.lower() == label.lower()), None)
 
 
-_BRACKETS = re.compile(r"\[\[\s*([^\[\]\n\x00]{1,80}?)\s*\]\]")
+_ITEM = r"[*_\"'`]{0,2}(?:(?:response|assistant|rating|score)[:\s]\s*)?(?:[^\W\d_]|[-+−]?\d*[.,]?\d+)[*_\"'`]{0,2}"
+_BRACKETS = re.compile(
+    rf"(?i)(?:(?<![A-Za-z0-9_)\]$])|(?<=rating)|(?<=score)|(?<=verdict)|(?<=\bis)|(?<=answer)|(?<=choice))"
+    rf"\[\[\s*({_ITEM}(?:\s*(?:[><=]{{1,2}}|[/|,&–-]|to|or|and|out of)\s*{_ITEM}){{0,20}}|"
+    rf"tie|draw|none|neither|both|n/?a)\s*\]\](\s*(?:/|out of)\s*\d+|\.\d+)?"
+)
+"""Labels on offer and what looks like one; other text between such brackets is no verdict."""
 
 
 def _stated(
-    pattern: re.Pattern[str],
-    label: Callable[[re.Match[str], Labels], str | None],
-    text: str,
-    labels: Labels,
-    material: Sequence[str],
+    label: Callable[[str, Labels], str | None], text: str, labels: Labels, material: Sequence[str], cut: bool
 ) -> str | None:
-    own = masked(text, pattern, material)
-    return final(own, [Statement(label(found, labels), *found.span()) for found in pattern.finditer(own)])
+    own = masked(text, _BRACKETS, material)
+    found = []
+    for one in _BRACKETS.finditer(own):
+        on_offer = not one[2] or re.fullmatch(rf"\s*(?:/|out of)\s*{labels[-1]}", one[2])
+        found.append(Statement(label(one[1], labels) if on_offer else None, one.start(), one.end(), bare=True))
+    return final(own, found, cut=cut)
 
 
 def _bracketed(text: str, labels: Labels, material: Sequence[str], cut: bool) -> str | None:
     numbers = labels[0].isdigit()
     said = rf"(\d+)(?:\s*(?:/|out of)\s*{labels[-1]})?" if numbers else r"(?:response |assistant )?([a-z])"
     bare = _bare(text.replace("[[", "", 1) if text.count("[[") > text.count("]]") else text, said)
-    return _known(bare, labels) if bare and not cut else _stated(_BRACKETS, _in_brackets, text, labels, material)
+    return _known(bare, labels) if bare and not cut else _stated(_in_brackets, text, labels, material, cut)
 
 
-def _in_brackets(found: re.Match[str], labels: Labels) -> str | None:
-    of = re.fullmatch(r"(\d+)\s*(?:/|out of)\s*(\d+)", found[1])
-    return _known(of[1] if of and of[2] == labels[-1] else found[1], labels)
+def _in_brackets(said: str, labels: Labels) -> str | None:
+    of = re.fullmatch(r"(?:(?:rating|score)[:\s]\s*)?(\d+)(?:\.0+)?(?:\s*(?:/|out of)\s*(\d+))?", said, re.IGNORECASE)
+    return _known(of[1] if of and of[2] in (None, labels[-1]) else said, labels)
 
 
-_MORE = (
-    r"(?:(?:clearly|slightly|much|far|significantly|marginally|definitely|somewhat|overall|certainly|simply|"
-    r"considerably|the|decidedly|undoubtedly|still|indeed|plainly|actually|therefore|by far|a bit|a little)\s+)*"
-)
+_MARK = r"[*_\"'`]{0,3}"
 _OUTPUT = re.compile(
-    rf"(?i)(?:\btherefore,?\s+)?[*_]*\boutput\s*\(\s*([ab])\s*\)[*_]*,?\s+is\s+[*_]*{_MORE}better\b[*_]*(?:\s+overall\b)?[.!]?"
+    rf"(?i)(?:\btherefore,?\s+(?:overall,?\s+)?)?{_MARK}\boutput\s*"
+    rf"\(\s*{_MARK}([ab]){_MARK}\s*\){_MARK},?\s+is\s+[*_]{{0,3}}"
+    r"(?:(?:(?!only|mere|hard|bare|near|possib|probab|arguab|potential|suppos|apparent|superfic|styl)\w+ly|much|"
+    r"far|somewhat|overall|the|still|indeed|by far|a bit|a little)\s+){0,4}better\b[*_]{0,3}"
+    r"(?:\s+overall\b)?[.!]?"
 )
-_BEGUN = re.compile(r"(?i)\btherefore,?\s+[*_]*output\s*\(\s*([ab])\s*\)[*_]*\Z")
+_BEGUN = re.compile(rf"(?i)\btherefore,?\s+{_MARK}output\s*\(\s*([ab])\s*\){_MARK}\Z")
 _ASPECT = re.compile(
-    r"(?i)\A[*_]*,?\s*(?:(?:only|just|merely|purely|solely)\s+)?(?!(?:because|as|since|than|and|but|given|overall|here|"
-    r"due|by|while|although|though|so|when|which|it|this|output|therefore|thus|all|considering|based|on balance|"
-    r"in (?:my|this|the end)|for (?:the|these|this|several|two|three|one|a))\b)\w"
+    r"(?i)\A[*_]{0,3} (?:(?:only|just|merely|purely|solely)\s+)?(?!(?:because|as|since|than|and|but|given|overall|"
+    r"here|due|by|while|although|though|even|so|when|which|it|this|output|therefore|thus|all|considering|based|"
+    r"on balance|if|unless|despite|with|both|of the two|to|in (?:my|this|the end|every|all|general)|for (?:the|these|"
+    r"this|several|two|three|one|a|its))\b)\w"
+    r"|\A[*_,]{0,3} (?:than [^,.;\n]{1,30} )?[,(]{0,2}(?:but )?(?:only |just |merely |purely |solely |\(?)"
+    r"(?:in terms of|when it comes to|with (?:respect|regard) to|as far as|regarding|in style|"
+    r"for the (?:first|second|third|last) \w+)"
 )
 """What goes on with another word is about one aspect: better written, better at grammar, better in style."""
 
@@ -103,30 +120,24 @@ def _outputs(text: str, labels: Labels, material: Sequence[str], cut: bool) -> s
     if not cut and (bare := _bare(text, r"(?:output\s*)?\(?\s*([ab])\s*\)?")):
         return _known(bare, labels)
     own = masked(text, _OUTPUT, material)
-    begun = _BEGUN.search(own) if cut else None
+    begun = _BEGUN.search(own[-60:]) if cut else None
     found = []
     for one in _OUTPUT.finditer(own):
         marked = one[0].lower().startswith("therefore")
         ended = one[0][-1] in ".!"
         # Of a cut answer the asked-for sentence counts; or another, where that one had begun and names the same.
         if (cut and not ((marked and ended) or (begun and begun[1].lower() == one[1].lower()))) or (
-            not ended and _aspect(own[one.end() :])
+            not ended and _ASPECT.search(own[one.end() : one.end() + 100])
         ):
             continue
         start = one.start() + (len("therefore") if marked else 0)
-        found.append(Statement(_known(one[1], labels), start, one.end(), marked))
+        finality = 2 if "overall" in one[0].lower() else int(marked)
+        found.append(Statement(_known(one[1], labels), start, one.end(), finality))
     return final(own, found)
 
 
-def _aspect(rest: str) -> bool:
-    return not rest[:1].startswith("\n") and bool(_ASPECT.search(rest))
-
-
-_GRADED = re.compile(r"(?i)\[\[\s*([^\[\]\n\x00]{1,20}?)\s*\]\]")
-
-
-def _grade(found: re.Match[str], labels: Labels) -> str | None:
-    sides = re.fullmatch(r"([A-Za-z])\s*([<>]{1,2})\s*([A-Za-z])", found[1])
+def _grade(said: str, labels: Labels) -> str | None:
+    sides = re.fullmatch(r"([A-Za-z])\s*([<>]{1,2})\s*([A-Za-z])", said)
     if not sides or len(set(sides[2])) > 1:
         return None
     better, worse = (sides[1], sides[3]) if sides[2][0] == ">" else (sides[3], sides[1])
@@ -136,11 +147,7 @@ def _grade(found: re.Match[str], labels: Labels) -> str | None:
 def _graded(text: str, labels: Labels, material: Sequence[str], cut: bool) -> str | None:
     a, b = labels
     bare = None if cut else _bare(text, rf"({a}\s*>{{1,2}}\s*{b}|{b}\s*>{{1,2}}\s*{a})")
-    return _known(bare[0], labels) if bare else _stated(_GRADED, _grade, text, labels, material)
-
-
-def _order(found: re.Match[str], labels: Labels) -> str | None:
-    return ranking(found[1], labels)
+    return _known(bare[0], labels) if bare else _stated(_grade, text, labels, material, cut)
 
 
 def ranking(text: str, labels: Labels) -> str | None:
@@ -153,16 +160,18 @@ def ranking(text: str, labels: Labels) -> str | None:
 
 def _ranked(text: str, labels: Labels, material: Sequence[str], cut: bool) -> str | None:
     bare = None if cut else _bare(text, r"([a-z](?:\s*[>=]\s*[a-z])+)")
-    return ranking(bare, labels) if bare else _stated(_BRACKETS, _order, text, labels, material)
+    return ranking(bare, labels) if bare else _stated(ranking, text, labels, material, cut)
 
 
 def _letter(text: str, labels: Labels, material: Sequence[str], cut: bool) -> str | None:
-    found = re.fullmatch(rf"{_BEFORE.replace('(?:', '(?i:', 1)}(\w+)\W*", text)
-    return found[1] if found and found[1] in labels and not cut else None
+    if len(text) > _SHORT or cut:
+        return None
+    found = re.fullmatch(rf"{SEP}*?(?i:{LEAD})?([^\W_]+)(?:(?!\?){SEP})*", text)
+    return found[1] if found and found[1] in labels else None
 
 
-def _objects(text: str) -> Iterator[tuple[str, list[tuple[str, Any]]]]:
-    """The outermost JSON objects in a text, as pairs, each with its own text."""
+def _objects(text: str) -> Iterator[tuple[int, int, list[tuple[str, Any]]]]:
+    """The outermost JSON objects in a text: where each begins and ends, and its pairs."""
     decoder = json.JSONDecoder(object_pairs_hook=list)
     at = text.find("{")
     while at >= 0:
@@ -172,30 +181,44 @@ def _objects(text: str) -> Iterator[tuple[str, list[tuple[str, Any]]]]:
             # Whatever is inside of what cannot be read is no object of its own either.
             end = _closing(text, at)
         else:
-            yield text[at:end], value
+            yield at, end, value
         at = text.find("{", max(end, at + 1))
 
 
 def _closing(text: str, at: int) -> int:
+    """Where braces opened at a place are closed; those of code in a sentence may never be, and end with the line."""
     depth = 0
-    for place in range(at, len(text)):
-        depth += {"{": 1, "}": -1}.get(text[place], 0)
+    for brace in re.finditer(r"[{}]", text[at:]):
+        depth += 1 if brace[0] == "{" else -1
         if depth == 0:
-            return place + 1
-    return len(text)
+            return at + brace.end()
+    line = text.find("\n{", at) if at and text[at - 1] != "\n" else -1
+    return line if line >= 0 else len(text)
+
+
+_TEMPLATE = re.compile(r"(?i)\bor\b|[/|<…]|\.\.")
 
 
 def _json(text: str, labels: Labels, material: Sequence[str], cut: bool) -> str | None:
     if not cut and (bare := _bare(text, r"([a-z])")):
         return _known(bare, labels)
+    quoted = Material(material, _BRACKETS)
     found = []
-    for written, pairs in _objects(text):
+    for start, end, pairs in _objects(text):
         choices = [value for name, value in pairs if isinstance(name, str) and name.strip().lower() == "choice"]
-        if choices and not quoted(written, material):
-            label = _known(choices[0], labels) if len(choices) == 1 and isinstance(choices[0], str) else None
-            start = text.index(written)
-            found.append(Statement(label, start, start + len(written)))
+        if not choices or (isinstance(choices[0], str) and _TEMPLATE.search(choices[0])):
+            continue
+        if quoted.has(text[start:end]) and not _closes(text, start, end):
+            continue
+        same = isinstance(choices[0], str) and all(one == choices[0] for one in choices)
+        found.append(Statement(_known(choices[0], labels) if same else None, start, end))
     return final(text, found, lines=False)
+
+
+def _closes(text: str, start: int, end: int) -> bool:
+    """Whether a part of an answer ends it, in lines of its own or announced as the verdict."""
+    line = text[text.rfind("\n", 0, start) + 1 : start]
+    return not re.search(r"[\w\"'”’»]", text[end:]) and (not re.search(r"\w", line) or announced(line))
 
 
 def _brackets(label: str) -> str:

@@ -1,4 +1,4 @@
-"""What of a judge's answer is its own: not its thoughts, not what it quotes.
+"""Which verdicts in an answer are the judge's own words, and which it only quotes.
 
 Text is masked and never moved, so that places in it stay what they were. It knows no format of a verdict beyond a
 pattern that finds one.
@@ -7,7 +7,9 @@ pattern that finds one.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
+
+from distract.reading.english import LEAD, SEP
 
 MASK = "\x00"
 """Stands for each character that is not the judge's own; no pattern of a verdict matches it."""
@@ -15,105 +17,133 @@ MASK = "\x00"
 COPIED = 3
 """So many more words of a response around a verdict make it a copy, quotation marks or not."""
 
-_QUOTED_TAG = r"""(?<!["'`“‘«])"""
-_THOUGHT = re.compile(rf"(?is){_QUOTED_TAG}<(think|thinking|thought|reasoning)>.*?(?:</\1>|\Z)")
-_HEAD = re.compile(r"(?is)\A.*</(?:think|thinking|thought|reasoning)>")
-_SPACE = re.compile(r"[^\S\n]+")
-_LINES = re.compile(r"[^\S\n]*\n\s*")
-_FENCED = re.compile(r"(?ms)^[ ]?(```|~~~)[^\n]*\n(.*?)(?:^[ ]?\1|\Z)")
-_QUOTED_LINES = re.compile(r"(?m)^[ ]?>([^\n]*(?:\n[ ]?>[^\n]*)*)")
-_MARKED = re.compile(
-    r"“([^”]*)”|«([^»]*)»|„([^“”]*)[“”]|(?<![\w\"])\"(?=\S)([^\"]*)(?<=\S)\"|`([^`]+)`|‘([^’]*(?:’\w[^’]*)*)’"
-    r"|(?<![\w'])'(?=\S)([^'\n]*(?:'\w[^'\n]*)*)(?<=\S)'(?!\w)"
+_FENCE = re.compile(r"(?ms)^(`{3,}|~{3,})[^\n`]*\n(.*?)^\1")
+_WHOLE_FENCE = re.compile(r"(?s)\A(?:```|~~~)[^\n`]*\n(.*)\n(?:```|~~~)\Z")
+_LINES = re.compile(r"(?m)^(?:[-*+] |\d+[.)] )?>([^\n]*(?:\n(?:[-*+] |\d+[.)] )?>[^\n]*)*)")
+# Each alternative stops at the next mark of its own, so that marks which do not pair up cost no time and hide nothing.
+_MARKS = re.compile(
+    r"“([^“”]*)”|(?<!\w)”([^“”\n]*)”|«([^«»]*)»|»([^«»]*)«|„([^„“”]*)[“”]|‚([^‚‘\n]*)‘|‹([^‹›]*)›|›([^‹›]*)‹"
+    r"|「([^「」]*)」|『([^『』]*)』|``([^`\n]*)''|`([^`\n]+)`|<(?:blockquote|code|pre|q|quote|response)>([^<]*)</"
+    r"|(?<![A-Za-z0-9\"])\"(?=\S)([^\"]*)(?<=\S)\"|(?<![A-Za-z0-9\"])\" ([^\"\n]*) \""
+    r"|‘(?!\d0s)([^‘’]*(?:’\w[^‘’]*)*)’|(?<![\w'])'(?=\S)(?!\d0s)([^'\n]*(?:(?<=\w)'\w[^'\n]*)*)(?<=\S)'(?!\w)"
 )
+# Marks that are for much else too: what stands between them is quoted where a response has the very same.
+_SOFT = re.compile(
+    r"(?<![*\w])\*([^*\n]+)\*(?!\*)|(?<!\w)_([^_\n]+)_(?!\w)|\(((?:[^()\n]|\([^()\n]*\))*)\)|\|([^|\n]+)(?=\|)"
+)
+_LONG = re.compile(r"`([^`]+)`|(?<![\w'])'(?=\S)([^']*(?:(?<=\w)'\w[^']*)*)(?<=\S)'(?!\w)")
+_LED_BY = re.compile(rf"(?i)(?:\A|[.!?\n]){SEP}*{LEAD}\Z")
+_LED_BY_ME = re.compile(rf"(?i)\bmy {LEAD}\Z")
+_LEAD_END = re.compile(rf"(?i)(?<![^\W_]){LEAD}\Z")
+_WORD = re.compile(r"[^\W_]+")
+_LOOSE = re.compile(r"[\s*_`>]+")
 
 
-def thoughtless(text: str) -> str:
-    """An answer without what was thought before it; what is thought and never ended is all thought."""
-    return _THOUGHT.sub(" ", _HEAD.sub("", text) if _HEAD.search(text) and not _opens(text) else text)
+class Material:
+    """Responses and prompt: what a judge may quote."""
+
+    def __init__(self, texts: Sequence[str], verdict: re.Pattern[str]) -> None:
+        self._plain = [_squeezed(text) for text in texts]
+        self._known: dict[str, bool] = {}
+        self._copies = {
+            copy
+            for text in texts
+            for found in verdict.finditer(text)
+            for start in (found.start(), _announced(text, found.start()))
+            for copy in _copies(text, found, start)
+        }
+
+    def has(self, part: str) -> bool:
+        """Whether a part of an answer stands there, markup and white space aside."""
+        words = _squeezed(part).strip(".,;:!")
+        if words not in self._known:
+            self._known[words] = bool(words) and any(words in one for one in self._plain)
+        return self._known[words]
+
+    def copied(self, text: str, found: re.Match[str]) -> bool:
+        """Whether a verdict stands there with more words of it around than chance would have."""
+        if not self._copies:
+            return False
+        starts = [_announced(text, found.start())]
+        if _WORD.search(text, found.end()):
+            # At the very end a judge has the announcement in common with a response that says what judges shall say.
+            starts.append(found.start())
+        return any(copy in self._copies for start in starts for copy in _copies(text, found, start))
 
 
-def _opens(text: str) -> bool:
-    """Whether thinking has a beginning of its own; some servers leave that out."""
-    begun = _THOUGHT.search(text)
-    return begun is not None and not _HEAD.search(text[: begun.start()])
-
-
-def even(text: str) -> str:
-    """A text with each run of white space as one space or one new line."""
-    return _SPACE.sub(" ", _LINES.sub("\n", text.replace("\r\n", "\n").replace("\r", "\n"))).strip()
-
-
-def masked(text: str, verdict: re.Pattern[str], material: Sequence[str]) -> str:
+def masked(text: str, verdict: re.Pattern[str], texts: Sequence[str]) -> str:
     """An answer with all verdicts masked that it only quotes.
 
     Args:
         text: evened.
         verdict: finds a whole statement of a verdict.
-        material: the responses and the prompt, evened: what may be quoted.
+        texts: the responses and the prompt, evened: what may be quoted.
 
     Returns:
         A text of the same length. Masked are verdicts between quotation marks, in code fences and in quoted lines,
         unless the verdict is all that stands there and no response says the same; and verdicts copied from a response
         with ``COPIED`` more words of it.
     """
-    plain = [_plain(one) for one in material]
+    material = Material(texts, verdict)
     hidden = list(text)
-    for start, end in _quotations(text):
+    whole = _WHOLE_FENCE.match(text)
+    whole = whole if whole and not re.search(r"(?m)^(?:```|~~~)", whole[1]) else None
+    for start, end in _quotations(text, (whole.start(1), whole.end(1)) if whole else (0, len(text))):
         inside = text[start:end]
-        if verdict.search(inside) and (not _alone(inside, verdict) or _said(inside, plain)):
+        if verdict.search(inside) and not _own(text, start, inside, verdict, material):
             hidden[start:end] = MASK * (end - start)
-    whole = _plain(text)
+    for found in (*_SOFT.finditer(text), *_LONG.finditer(text)):
+        start, end = found.span(found.lastindex or 0)
+        if _softly(text, start, end, verdict) and material.has(text[start:end]):
+            hidden[start:end] = MASK * (end - start)
     for found in verdict.finditer(text):
-        if any(_copied(whole, found.start(), found.end(), one) for one in plain):
+        if material.copied(text, found):
             hidden[found.start() : found.end()] = MASK * (found.end() - found.start())
     return "".join(hidden)
 
 
-def quoted(part: str, material: Sequence[str]) -> bool:
-    """Whether a response has this text."""
-    return _said(part, [_plain(one) for one in material])
+def _quotations(text: str, part: tuple[int, int]) -> Iterator[tuple[int, int]]:
+    for pattern in (_FENCE, _LINES, _MARKS):
+        for found in pattern.finditer(text, *part):
+            yield found.span(found.lastindex or 0)
 
 
-def _quotations(text: str) -> Iterable[tuple[int, int]]:
-    for found in _FENCED.finditer(text):
-        yield found.span(2)
-    for found in _QUOTED_LINES.finditer(text):
-        yield found.span(1)
-    for found in _MARKED.finditer(text):
-        group = next(index for index, inside in enumerate(found.groups(), 1) if inside is not None)
-        # Marks that do not pair up would hide all between them; what a quotation of several lines holds is looked up.
-        yield found.span(group)
+def _own(text: str, start: int, inside: str, verdict: re.Pattern[str], material: Material) -> bool:
+    """Whether marks around a verdict only set it off: it is all that stands there, or announced as the judge's."""
+    before = text[max(0, start - 80) : start].rstrip("\"'`“”«»「『‘>\n ")
+    found = _alone(inside, verdict)
+    if found and found[1] is None and _LED_BY.search(before):
+        return True
+    return bool(found or _LED_BY_ME.search(before)) and not material.has(inside)
 
 
-def _alone(inside: str, verdict: re.Pattern[str]) -> bool:
-    return verdict.fullmatch(inside.strip(" \n*_.>#")) is not None
+def _alone(inside: str, verdict: re.Pattern[str]) -> re.Match[str] | None:
+    return re.fullmatch(rf"(?i){SEP}*?({LEAD})?(?:{verdict.pattern.replace('(?i)', '')})[\W_]*", inside)
 
 
-def _said(part: str, plain: Iterable[str]) -> bool:
-    words = _plain(even(part)).strip(" >")
-    return bool(words) and any(words in one for one in plain)
+def _softly(text: str, start: int, end: int, verdict: re.Pattern[str]) -> bool:
+    """Whether a verdict with more words stands between such marks, and something else in the same line."""
+    if not verdict.search(text, start, end):
+        return False
+    line = text[text.rfind("\n", 0, start) + 1 : start] + text[end : (text.find("\n", end) + 1 or len(text) + 1) - 1]
+    return bool(_WORD.search(line)) and not verdict.fullmatch(text[start:end].strip(" *_"))
 
 
-def _plain(text: str) -> str:
-    """A text in lower case and on one line, of the same length."""
-    return "".join(character.lower()[:1] for character in text.replace("\n", " "))
+def _squeezed(text: str) -> str:
+    return _LOOSE.sub("", text.lower())
 
 
-def _copied(text: str, start: int, end: int, material: str) -> bool:
-    """Whether a part of a text stands in the material with more words of it around than chance would have."""
-    part, at = text[start:end], -1
-    while (at := material.find(part, at + 1)) >= 0:
-        left = _shared(text[:start][::-1], material[:at][::-1])[::-1]
-        right = _shared(text[end:], material[at + len(part) :])
-        words = len(re.findall(r"\w[\w'’-]*", left)) + len(re.findall(r"\w[\w'’-]*", right))
-        if words >= COPIED:
-            return True
-    return False
+def _copies(text: str, found: re.Match[str], start: int) -> Iterator[tuple[str, ...]]:
+    """The words of a verdict with all choices of words next to it, of those before a start."""
+    before = _WORD.findall(text[max(0, start - 120) : start].lower())[-COPIED:]
+    after = _WORD.findall(text[found.end() : found.end() + 120].lower())[:COPIED]
+    words = _WORD.findall(found[0].lower())
+    for n in range(COPIED + 1):
+        if n <= len(before) and COPIED - n <= len(after):
+            yield (*before[len(before) - n :], "\n", *words, "\n", *after[: COPIED - n])
 
 
-def _shared(one: str, other: str) -> str:
-    """The common beginning of two texts, in whole words."""
-    length = next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
-    cut = any(len(text) > length and text[length].isalnum() for text in (one, other))
-    return re.sub(r"\w+\Z", "", one[:length]) if cut else one[:length]
+def _announced(text: str, start: int) -> int:
+    """Where the announcement of a verdict begins."""
+    found = _LEAD_END.search(text, max(0, start - 60), start)
+    return found.start() if found else start

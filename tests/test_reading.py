@@ -1,0 +1,280 @@
+"""Reading a verdict in a judge's own words: hostile texts one by one, published judgments, and what always holds."""
+
+from __future__ import annotations
+
+import json
+import re
+from itertools import permutations
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from distract.reading import BRACKETS, GRADED, JSON, LETTER, OUTPUT, RANKING
+
+SHARED = Path(__file__).parents[2] / "shared" / "data"
+HOSTILE = Path(__file__).parent / "data" / "hostile_verdicts.jsonl"
+CASES: list[dict[str, Any]] = [json.loads(line) for line in HOSTILE.read_text(encoding="utf-8").splitlines()]
+FORMATS = {
+    "output": OUTPUT,
+    "brackets": BRACKETS,
+    "score": BRACKETS,
+    "graded": GRADED,
+    "json": JSON,
+    "letter": LETTER,
+    "ranking": RANKING,
+}
+LABELS = {
+    "output": ("a", "b"),
+    "brackets": ("A", "B", "C"),
+    "score": ("1", "2", "3", "4", "5"),
+    "graded": ("A", "B"),
+    "json": ("A", "B"),
+    "letter": ("m", "M"),
+    "ranking": ("A", "B", "C"),
+}
+KINDS = {
+    "negated",
+    "quoted",
+    "in passing",
+    "both or neither",
+    "hedged",
+    "changed midway",
+    "after the format",
+    "other format",
+    "other language",
+    "json with prose",
+    "truncated",
+    "out of range",
+    "ranges",
+    "think block",
+    "injection",
+    "plain",
+}
+
+
+def said(name: str) -> tuple[str, ...]:
+    """All verdicts that can be given in a format."""
+    return tuple(">".join(order) for order in permutations("ABC")) if name == "ranking" else LABELS[name]
+
+
+@pytest.mark.parametrize(
+    "case", CASES, ids=[f"{number}-{case['kind']}-{case['format']}" for number, case in enumerate(CASES, 1)]
+)
+def test_a_hostile_text_has_its_reading(case: dict[str, Any]) -> None:
+    form = FORMATS[case["format"]]
+    read = form.read(case["text"], case["labels"], case.get("responses", ()), case.get("cut", False))
+    assert read == case["reading"], case["text"]
+
+
+def test_there_are_hostile_texts_of_every_kind() -> None:
+    assert len(CASES) >= 80
+    assert {case["kind"] for case in CASES} == KINDS
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("[[A]]", "A"),
+        ("I prefer the second. [[B]]", "B"),
+        ("[[ c ]]", "C"),
+        ("[[A]] and again [[A]].", "A"),
+        ("One could say [[A]], but no.\nFinal verdict: [[B]]", "B"),
+        ("At first [[A]].\n\n**[[B]]**\n", "B"),
+        ("[[A]] or [[B]], hard to say", None),
+        ("Response A", "A"),
+        ("banana", None),
+        ("", None),
+        ("[[D]]", None),
+        ("[[A]] [[D]]", None),
+        ("[A]", "A"),
+        ("[[A or B]]", None),
+    ],
+)
+def test_brackets_hold_the_final_verdict_or_none(text: str, expected: str | None) -> None:
+    assert BRACKETS.read(text, ("A", "B", "C")) == expected
+
+
+def test_published_winners_of_llmbar_are_recovered() -> None:
+    files = sorted((SHARED / "llmbar").rglob("evaluators/*/*/result.json"))
+    if not files:
+        pytest.skip(f"no published results of LLMBar in {SHARED}")
+    missed, n = [], 0
+    for item in (item for file in files for item in json.loads(file.read_text(encoding="utf-8"))):
+        material = (item["output_1"], item["output_2"], item["input"])
+        for order, winners in (("swap = False", "ab"), ("swap = True", "ba")):
+            found = item["results"][-1][order]
+            text, end = found["completion"][:2]
+            verdict = OUTPUT.read(text, ("a", "b"), material, cut=end == "length")
+            winner = str(winners.index(verdict) + 1) if verdict else None
+            n += 1
+            if winner != found["winner"]:
+                missed.append((text, winner))
+    assert n > 5000
+    # The one whose published winner is none that its judge gave.
+    ((text, winner),) = missed
+    assert winner is None
+    assert "I cannot claim that either Output (a) or Output (b) is better" in text
+
+
+def test_published_winners_of_mtbench_are_recovered() -> None:
+    files = sorted((SHARED / "mtbench_judges6" / "judgments").glob("*/pairwise/*"))
+    if not files:
+        pytest.skip(f"no published judgments on MT-Bench in {SHARED}")
+    n = 0
+    for line in (line for file in files for line in file.read_text(encoding="utf-8").splitlines()):
+        item = json.loads(line)
+        for order in ("ab", "ba"):
+            n += 1
+            verdict = BRACKETS.read(item[f"judgment_{order}"], ("A", "B", "C"))
+            assert {"C": "tie"}.get(verdict or "", verdict) == item[f"winner_{order}"], item[f"judgment_{order}"]
+    assert n > 4000
+
+
+WORDS = st.lists(
+    st.sampled_from(
+        [
+            "water",
+            "boils",
+            "at",
+            "100",
+            "degrees",
+            "the",
+            "kettle",
+            "is",
+            "not",
+            "if",
+            "therefore",
+            "my",
+            "best",
+            "it's",
+        ]
+    ),
+    min_size=3,
+    max_size=8,
+).map(" ".join)
+STYLES = {
+    "straight": 'The response reads "{}" and no more.',
+    "curly": "The response reads “{}” and no more.",
+    "backticks": "The response reads `{}` and no more.",
+    "guillemets": "The response reads «{}» and no more.",
+    "fence": "The response reads:\n\n```\n{}\n```\n\nThere is no more.",
+    "blockquote": "The response reads:\n\n> {}\n\nThere is no more.",
+    "verbatim": "At its end stands {} and no more.",
+}
+
+
+@given(
+    name=st.sampled_from(sorted(set(FORMATS) - {"letter"})),
+    style=st.sampled_from(sorted(STYLES)),
+    around=st.tuples(WORDS, WORDS),
+    own=st.booleans(),
+    data=st.data(),
+)
+def test_what_is_quoted_never_decides(name: str, style: str, around: tuple[str, str], own: bool, data: Any) -> None:
+    form = FORMATS[name]
+    theirs, mine = data.draw(st.sampled_from(said(name))), data.draw(st.sampled_from(said(name)))
+    response = f"{around[0]} {form.say(theirs)} {around[1]}"
+    text = STYLES[style].format(response)
+    if own:
+        text += f"\n\nSo much for the responses.\n\n{form.say(mine)}"
+    assert form.read(text, LABELS[name], ["Boil it.", response]) == (mine if own else None)
+
+
+@given(
+    name=st.sampled_from(sorted(set(FORMATS) - {"letter"})),
+    before=WORDS,
+    data=st.data(),
+)
+def test_a_response_cannot_take_the_verdict_away(name: str, before: str, data: Any) -> None:
+    form = FORMATS[name]
+    mine = data.draw(st.sampled_from(said(name)))
+    responses = [" ".join([before, *(form.say(label) for label in said(name))]), "Boil it."]
+    assert form.read(f"So much for the responses.\n\n{form.say(mine)}", LABELS[name], responses) == mine
+
+
+FRAGMENTS = st.sampled_from(
+    [
+        *(
+            "[[A]]",
+            "[[",
+            "]]",
+            "[[B>A]]",
+            "[[4]]",
+            "Output (a) is better",
+            "Therefore, ",
+            '{"choice": "A"}',
+            "{",
+            "}",
+            '"',
+        ),
+        *(
+            "“",
+            "”",
+            "'",
+            "`",
+            "```\n",
+            "\n",
+            "> ",
+            "<think>",
+            "</think>",
+            "Final verdict: ",
+            "not ",
+            "if ",
+            ".",
+            "?",
+            "(",
+        ),
+        *(" ", "and/or ", "|", "*", "_", "\x00", "\r", "    ", "«", "‘", "’", "//", "[[A>B>C]]", "[THINK]", "\ud800"),
+    ]
+)
+
+
+@given(
+    name=st.sampled_from(sorted(FORMATS)),
+    text=st.text() | st.lists(FRAGMENTS, max_size=30).map("".join),
+    response=st.text() | st.lists(FRAGMENTS, max_size=8).map("".join),
+    cut=st.booleans(),
+)
+def test_nothing_raises(name: str, text: str, response: str, cut: bool) -> None:
+    read = FORMATS[name].read(text, LABELS[name], [response], cut)
+    assert read is None or read in LABELS[name] or re.fullmatch("[ABC]([>=][ABC]){2}", read)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_what_a_judge_is_asked_to_say_is_read(name: str) -> None:
+    for label in said(name):
+        assert FORMATS[name].read(FORMATS[name].say(label), LABELS[name]) == label
+
+
+N = 20_000
+MATERIAL = "So the verdict is [[A]] for them. " * 500
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [
+        ("brackets", "[[A]] " + "and/or " * N + "[[B]]", None),
+        ("brackets", "x" + " " * N + "x", None),
+        ("output", "_" * N, None),
+        ("output", "*" * N, None),
+        ("brackets", "“a " * N, None),
+        ("brackets", ' "a' * N, None),
+        ("brackets", " 'a" * N, None),
+        ("brackets", "[[A]]. " * 2000, "A"),
+        ("output", "Therefore, Output (a) is better. " * 2000, "a"),
+        ("brackets", "".join(f'"[[A]] {number}" ' for number in range(1000)), None),
+        ("brackets", "The verdict there is [[B]] for now. " * 1000, "B"),
+        ("json", "{" * N, None),
+        ("json", '{"a":' * N, None),
+        ("brackets", "<think> " * N, None),
+        ("brackets", "x </think> " * N, None),
+        ("brackets", "(" * N, None),
+        ("brackets", "[[" * N, None),
+    ],
+    ids=range(17),
+)
+def test_long_texts_take_no_long_time(name: str, text: str, expected: str | None) -> None:
+    assert FORMATS[name].read(text, LABELS[name], [MATERIAL]) == expected
