@@ -15,8 +15,17 @@ from hypothesis import strategies as st
 from distract.reading import BRACKETS, GRADED, JSON, LETTER, OUTPUT, RANKING
 
 SHARED = Path(__file__).parents[2] / "shared" / "data"
-HOSTILE = Path(__file__).parent / "data" / "hostile_verdicts.jsonl"
-CASES: list[dict[str, Any]] = [json.loads(line) for line in HOSTILE.read_text(encoding="utf-8").splitlines()]
+DATA = Path(__file__).parent / "data"
+
+
+def written(name: str) -> list[dict[str, Any]]:
+    """The texts of a file with their right readings."""
+    return [json.loads(line) for line in (DATA / name).read_text(encoding="utf-8").splitlines()]
+
+
+CASES = written("hostile_verdicts.jsonl")
+HELD_OUT = written("held_out_verdicts.jsonl")
+"""On which no rule was developed; 119 of the 120 were read right when they were new."""
 FORMATS = {
     "output": OUTPUT,
     "brackets": BRACKETS,
@@ -61,7 +70,9 @@ def said(name: str) -> tuple[str, ...]:
 
 
 @pytest.mark.parametrize(
-    "case", CASES, ids=[f"{number}-{case['kind']}-{case['format']}" for number, case in enumerate(CASES, 1)]
+    "case",
+    [*CASES, *HELD_OUT],
+    ids=[f"{number}-{case['kind']}-{case['format']}" for number, case in enumerate([*CASES, *HELD_OUT], 1)],
 )
 def test_a_hostile_text_has_its_reading(case: dict[str, Any]) -> None:
     form = FORMATS[case["format"]]

@@ -45,7 +45,8 @@ def test_every_protocol_judges_a_real_case_in_one_order(smollm2: Transformers, t
         protocol = protocols()[row.protocol]
         (judgment,) = row.judgments
         if judgment.failure is None:
-            assert judgment.read == protocol.reads
+            # What two texts in conflict cannot decide is read from probabilities.
+            assert judgment.read == protocol.reads or protocol.calls.conflict
         else:
             assert judgment.failure in ("truncated", "no verdict", "no majority"), row
         assert all(prompt > 50 and answer <= TOKENS for prompt, answer in row.tokens)

@@ -12,6 +12,7 @@ from distract import recording, session
 from distract.backends import Backend
 from distract.backends.transformers import Transformers
 from distract.making import job
+from distract.manner import DEFAULT, Manner
 from distract.records import Role
 from distract.tally import Tally
 from distract.writers.asking import Asking
@@ -42,9 +43,16 @@ def data(tmp_path: Path) -> str:
     return str(path)
 
 
-def judge(data: str, out: Path, smollm2: Transformers, protocols: tuple[str, ...] = (), **more: Any) -> dict[str, Any]:
+def judge(
+    data: str,
+    out: Path,
+    smollm2: Transformers,
+    protocols: tuple[str, ...] = (),
+    manner: Manner = DEFAULT,
+    **more: Any,
+) -> dict[str, Any]:
     selected = session.select(data=data, attacks=("assertiveness",), asking=ASKING, **more)
-    prepared = session.prepare(selected, judge=NAME, backend=smollm2, protocols=protocols, out=out)
+    prepared = session.prepare(selected, judge=NAME, backend=smollm2, protocols=protocols, manner=manner, out=out)
     with session.stores(prepared.models, out.with_suffix(".sqlite")) as models:
         session.run(prepared, models, Tally())
     found: dict[str, Any] = json.loads((out / "summary.json").read_text())
@@ -67,13 +75,10 @@ def test_written_in_one_go_or_recorded_first_by_a_real_model(data: str, tmp_path
     assert (tmp_path / "one" / "rewrites.jsonl").read_bytes() == (tmp_path / "two" / "rewrites.jsonl").read_bytes()
 
 
-def test_prepair_analyses_each_response_once(
-    data: str, tmp_path: Path, smollm2: Transformers, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_prepair_analyses_each_response_once(data: str, tmp_path: Path, smollm2: Transformers) -> None:
     # A cut analysis is used as far as it goes, and a short one does here.
-    monkeypatch.setattr("distract.judges.prepair.ANALYSIS_TOKENS", 24)
     out = tmp_path / "run"
-    found = judge(data, out, smollm2, protocols=("prepair",), generator="rules")
+    found = judge(data, out, smollm2, protocols=("prepair",), generator="rules", manner=Manner(answer_tokens=24))
     invalid = next(r for r in found["results"] if r["measure"] == "invalid_rate" and r["attack"] == "none")
     assert (invalid["value"], invalid["n"]) == (0.0, 1)
     rows = [json.loads(line) for line in (out / "rows.jsonl").read_text().splitlines()]

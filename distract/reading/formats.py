@@ -211,7 +211,8 @@ def _json(text: str, labels: Labels, material: Sequence[str], cut: bool) -> str 
         if quoted.has(text[start:end]) and not _closes(text, start, end):
             continue
         same = isinstance(choices[0], str) and all(one == choices[0] for one in choices)
-        found.append(Statement(_known(choices[0], labels) if same else None, start, end))
+        # Whatever stands above it, an object is about the whole.
+        found.append(Statement(_known(choices[0], labels) if same else None, start, end, marked=1))
     return final(text, found, lines=False)
 
 
