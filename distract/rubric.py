@@ -13,7 +13,10 @@ It knows no protocol by name.
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from string import ascii_uppercase
 
 from distract import verdicts
@@ -21,7 +24,7 @@ from distract.constraints import describe
 from distract.plan import Comparison, Plan
 from distract.prompts import Prompt
 from distract.reading import Format
-from distract.records import Case, Judgment, Message, Outcome, Reply, Request, Response, Role, Slots
+from distract.records import Case, Constraint, Judgment, Message, Outcome, Reply, Request, Response, Role, Slots
 
 CRITERION = (
     "how precisely a response follows the instruction, doing no more and no less than was asked, and how helpful "
@@ -66,6 +69,13 @@ def _words(case: Case) -> dict[str, str]:
         "rules": criterion + _SEVERAL,
         "rules_one": criterion + _ONE,
     }
+
+
+def checksum() -> str:
+    """SHA-256 (hex) of all that is worded here, for the run's record."""
+    plain = Case("", ("",), ())
+    kinds = [_words(plain), _words(replace(plain, constraints=(Constraint("punctuation:no_comma"),)))]
+    return hashlib.sha256(json.dumps(kinds).encode()).hexdigest()
 
 
 def fill(

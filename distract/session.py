@@ -14,7 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from distract import audit, datasets, families, metrics, registry, runfolder, scope, writers
+from distract import audit, datasets, families, metrics, registry, rubric, runfolder, scope, writers
 from distract.backends import Backend
 from distract.errors import UsageError
 from distract.manner import DEFAULT, Manner
@@ -183,7 +183,7 @@ def prepare(
         "ties": [protocol.name for protocol in asked if protocol.ties],
         "manner": asdict(manner),
         "reference": {"name": reference[0], "model": dict(reference[1].identity)} if reference else None,
-        "prompts": {**selected.parameters["prompts"], **prompts},
+        "prompts": {**selected.parameters["prompts"], **prompts, "rubric": rubric.checksum()},
         "self_judging": _self_judging(judge, selected),
     }
     out = out or runfolder.default_path(parameters)

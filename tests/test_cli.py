@@ -490,6 +490,8 @@ def test_protocols_are_ranked_for_one_judge(run: Any) -> None:
     assert 2 < standings["metric"]["calls"] < 3
     assert 2 < standings["prepair"]["calls"] < 4
     assert document["ties"] == ["rank"]
+    prompts = json.loads(Path("r/run.json").read_text())["parameters"]["prompts"]
+    assert {"rubric", "base", "metrics", "metric", "prepair-analysis", "prepair"} <= prompts.keys()
     ties = {one["protocol"] for one in document["results"] if one["measure"] == "tie_rate"}
     assert ties == {"rank"}
     accuracies = {one["protocol"] for one in document["results"] if one["measure"] == "distractor_win_rate"}
