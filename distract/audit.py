@@ -206,12 +206,12 @@ def rewritten(case: Case, original: Response, attack: Attack, p: Audit, memory: 
     return made.response if made.accepted else "rewrite rejected"
 
 
-def unfit(protocol: Protocol, case: Case, helped: bool) -> str | None:
-    """Why a case cannot be judged by a protocol, whatever is compared; ``helped`` by a reference model."""
+def unfit(protocol: Protocol, case: Case, helped: bool, only_pairs: bool = False) -> str | None:
+    """Why a case cannot be judged by a protocol; ``helped`` by a reference model, ``only_pairs`` without a rewrite."""
     if protocol.reference == "required" and not (helped or case.reference):
         return "no reference in the data"
     # A rewrite stands beside its original: one response less is needed then.
-    if len(case.originals) + 1 < (protocol.shows or 2):
+    if len(case.originals) + (not only_pairs) < (protocol.shows or 2):
         return _too_few(protocol)
     return None
 

@@ -12,14 +12,12 @@ from pathlib import Path
 from distract import audit
 from distract.backends import Backend, Batch
 from distract.backends.scripted import planted
-from distract.records import Request
+from distract.records import Reply, Request
+from distract.rubric import VERDICT_TOKENS
 from distract.run import execute
 from distract.session import Prepared
 from distract.store import Store
 from distract.writers import WRITERS
-
-VERDICT_TOKENS = 16
-"""Of an answer where a verdict is wanted: one where a model reads its probabilities, more where a server writes it."""
 
 CHARACTERS_PER_TOKEN = 4.2
 """Of English text in current tokenizers; only the estimate rests on it."""
@@ -88,7 +86,10 @@ def estimate(prepared: Prepared, sample: int = 12) -> Estimate:
 
 
 class _Noting:
-    """A backend that notes each request it is asked, with its length and its answer's, and lets another answer."""
+    """A backend that notes each request it is asked, with its length and its answer's, and lets another answer.
+
+    Answers in words are made as long as they may be, and all different: others are asked with them in the prompt.
+    """
 
     def __init__(self, inner: Backend, seen: dict[str, tuple[int, int]]) -> None:
         self.identity, self.reads_slots = inner.identity, inner.reads_slots
@@ -99,4 +100,13 @@ class _Noting:
             request = requests[index]
             length = sum(len(message.content) for message in request.messages)
             self._seen[request.key] = length, VERDICT_TOKENS if request.choices else request.max_tokens
-        return self._inner.reply(requests, wanted)
+        for batch in self._inner.reply(requests, wanted):
+            yield [(index, _longest(requests[index], reply)) for index, reply in batch]
+
+
+def _longest(request: Request, reply: Reply) -> Reply:
+    """An answer in words with so much before it that it takes all its room."""
+    if request.choices or reply.failure is not None:
+        return reply
+    room = round(request.max_tokens * CHARACTERS_PER_TOKEN) - len(reply.text)
+    return replace(reply, text=f"{(request.key + ' ') * (room // 65)}{reply.text}")

@@ -144,8 +144,9 @@ def vote(plans: Sequence[Plan[Judgment]], ties: bool = True) -> Plan[Judgment]:
 
     Returns:
         A judgment whose probabilities are the shares of the valid votes; an equality for the most votes is a tie, or no
-        verdict where there are no ties. It also fails when every vote did. Scores are averaged, and the most frequent
-        pair of ratings is taken. Votes that are all the same are returned as they are.
+        verdict where there are no ties. It also fails when no more than half of the votes are valid: few votes are no
+        majority. Scores are averaged, and the most frequent pair of ratings is taken. Votes that are all the same are
+        returned as they are.
     """
     votes = yield from gather(plans)
     return majority(votes, ties)
@@ -157,8 +158,9 @@ def majority(votes: Sequence[Judgment], ties: bool = True) -> Judgment:
         return votes[0]
     valid = [vote for vote in votes if vote.preferred is not None]
     read = "choices" if all(vote.read == "choices" for vote in votes) else "text"
-    if not valid:
-        return Judgment(None, read=read, failure=votes[0].failure)
+    if 2 * len(valid) <= len(votes):
+        failures = Counter(vote.failure for vote in votes if vote.failure is not None)
+        return Judgment(None, read=read, failure=failures.most_common(1)[0][0])
     scores = [vote.scores for vote in valid if vote.scores is not None]
     counts = Counter(vote.preferred for vote in valid)
     most = counts.most_common()

@@ -100,7 +100,7 @@ def ranking(
     counted = {name: _pooled(by[name], headline(_MEASURE, rules[name]), wanted) for name in rules}
     standings = [_standing(name, headline(_MEASURE, rules[name]), counted[name], by[name]) for name in rules]
     standings = _with_front(_with_base(standings, counted))
-    return sorted(standings, key=lambda s: (s.value is None, s.value or 0.0, s.tokens, s.protocol))
+    return sorted(standings, key=lambda s: (s.value is None, s.value or 0.0, s.cost, s.protocol))
 
 
 def document(standings: Iterable[Standing]) -> list[dict[str, Any]]:

@@ -23,7 +23,7 @@ from distract import verdicts
 from distract.constraints import describe
 from distract.plan import Comparison, Plan
 from distract.prompts import Prompt
-from distract.reading import Format
+from distract.reading import Format, thoughtless
 from distract.records import Case, Constraint, Judgment, Message, Outcome, Reply, Request, Response, Role, Slots
 
 CRITERION = (
@@ -133,10 +133,20 @@ def text(
     )
 
 
+def both(comparison: Comparison) -> dict[str, Response]:
+    """The two responses by the slots of prompts that show them."""
+    return {"response_a": comparison.first, "response_b": comparison.second}
+
+
+def said(reply: Reply) -> str:
+    """A text as others are shown it: without what was thought before it."""
+    return thoughtless(reply.text).strip()
+
+
 def unusable(what: str, *replies: Reply) -> Judgment | None:
     """The judgment that there is none, where a text is missing or empty."""
     for reply in replies:
-        if reply.failure is not None or not reply.text.strip():
+        if reply.failure is not None or not said(reply):
             return Judgment(None, read="text", failure=f"no {what}: {reply.failure or 'empty'}")
     return None
 
@@ -159,23 +169,28 @@ def pair(
         tokens: the most that an answer in words takes; 0 asks for the probabilities of the labels.
         others: more texts by slot.
     """
-    both = {"response_a": comparison.first, "response_b": comparison.second}
+    shown = both(comparison)
     names = {"a": "first", "b": "second", "tie": "tie"}
-    said = {names[outcome]: form.say(label) if tokens else label for label, outcome in outcomes.items()}
+    words = {names[outcome]: form.say(label) if tokens else label for label, outcome in outcomes.items()}
     return Request(
-        messages=fill(prompt, comparison.case, both if "response_a" in prompt.slots else {}, others),
+        messages=fill(prompt, comparison.case, shown if "response_a" in prompt.slots else {}, others),
         choices=() if tokens else tuple(outcomes),
         prefill=prompt.prefill,
-        slots=Slots(comparison.case.id, tuple(both.values()), tuple(said.items())),
+        slots=Slots(comparison.case.id, tuple(shown.values()), tuple(words.items())),
         max_tokens=tokens or VERDICT_TOKENS,
     )
 
 
 def verdict(
-    reply: Reply, comparison: Comparison, prompt: Prompt, form: Format, outcomes: Mapping[str, Outcome]
+    reply: Reply,
+    comparison: Comparison,
+    prompt: Prompt,
+    form: Format,
+    outcomes: Mapping[str, Outcome],
+    others: Mapping[str, str] | None = None,
 ) -> Judgment:
-    """The verdict in the reply to ``pair``."""
-    quotable = material(comparison.case, (comparison.first, comparison.second))
+    """The verdict in the reply to ``pair``; neither responses nor other texts that were shown decide it."""
+    quotable = [*material(comparison.case, both(comparison).values()), *(others or {}).values()]
     return verdicts.comparison(reply, prompt.prefill, outcomes, form, quotable)
 
 
@@ -199,4 +214,4 @@ def choose(
 ) -> Plan[Judgment]:
     """Ask which of two responses is better and read the verdict; arguments are those of ``pair``."""
     (reply,) = yield [pair(comparison, prompt, form, outcomes, tokens, others)]
-    return verdict(reply, comparison, prompt, form, outcomes)
+    return verdict(reply, comparison, prompt, form, outcomes, others)

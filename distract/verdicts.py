@@ -136,7 +136,15 @@ def chosen(
 
 def words(reply: Reply, prefill: str, labels: Sequence[str], form: Format, material: Sequence[str] = ()) -> str | None:
     """The verdict in a reply's own words; arguments are those of ``chosen``."""
-    return form.read(prefill + reply.text, labels, material, cut=reply.finish == "length")
+    text = prefill + reply.text
+    found = form.read(text, labels, material, cut=reply.finish == "length")
+    if found is None and prefill:
+        # An answer that was given its start begins with the verdict, whatever is said about it afterwards.
+        first, _, rest = text.strip().partition("\n")
+        found = form.read(first.rstrip(" ."), labels, material)
+        others = {form.read(line, labels, material) for line in rest.splitlines() if line.strip()} - {None, found}
+        return None if others else found
+    return found
 
 
 def missing(reply: Reply) -> str:

@@ -9,7 +9,7 @@ from distract.plan import Calls, Comparison, Plan, Protocol
 from distract.prompts import load
 from distract.reading import OUTPUT
 from distract.records import Case, Judgment, Request
-from distract.rubric import choose, text, unusable
+from distract.rubric import choose, said, text, unusable
 
 from .base import OUTPUTS
 
@@ -28,7 +28,7 @@ def ask(comparison: Comparison) -> Plan[Judgment]:
     (made,) = yield [questions(comparison.case)]
     if failed := unusable("metrics", made):
         return failed
-    return (yield from choose(comparison, PROMPT, OUTPUT, OUTPUTS, others={"metrics": made.text.strip()}))
+    return (yield from choose(comparison, PROMPT, OUTPUT, OUTPUTS, others={"metrics": said(made)}))
 
 
 metric = Protocol(

@@ -9,7 +9,7 @@ from distract.plan import Calls, Comparison, Plan, Protocol
 from distract.prompts import load
 from distract.reading import OUTPUT
 from distract.records import Judgment
-from distract.rubric import choose, unusable
+from distract.rubric import choose, said, unusable
 
 from .base import OUTPUTS
 from .metric import QUESTIONS, questions
@@ -23,7 +23,7 @@ def ask(comparison: Comparison) -> Plan[Judgment]:
     made, own = yield [questions(comparison.case), answer(comparison.case)]
     if failed := unusable("metrics", made) or unusable("reference", own):
         return failed
-    others = {"metrics": made.text.strip(), "reference": own.text.strip()}
+    others = {"metrics": said(made), "reference": said(own)}
     return (yield from choose(comparison, PROMPT, OUTPUT, OUTPUTS, others=others))
 
 

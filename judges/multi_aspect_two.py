@@ -6,7 +6,7 @@ from distract.plan import Calls, Comparison, Plan, Protocol
 from distract.prompts import load
 from distract.reading import OUTPUT
 from distract.records import Judgment
-from distract.rubric import choose, text, unusable
+from distract.rubric import both, choose, said, text, unusable
 
 from .base import OUTPUTS
 
@@ -26,15 +26,14 @@ ASPECTS = {
 
 def ask(comparison: Comparison) -> Plan[Judgment]:
     """Compare on each aspect, then decide."""
-    both = {"response_a": comparison.first, "response_b": comparison.second}
     replies = yield [
-        text(comparison.case, ASPECT, TOKENS, both, {"aspect": aspect, "about": about})
+        text(comparison.case, ASPECT, TOKENS, both(comparison), {"aspect": aspect, "about": about})
         for aspect, about in ASPECTS.items()
     ]
     if failed := unusable("analysis", *replies):
         return failed
     analyses = zip(ASPECTS, replies, strict=True)
-    comparisons = "\n\n".join(f"# Comparison on {aspect}\n{reply.text.strip()}" for aspect, reply in analyses)
+    comparisons = "\n\n".join(f"# Comparison on {aspect}\n{said(reply)}" for aspect, reply in analyses)
     return (yield from choose(comparison, PROMPT, OUTPUT, OUTPUTS, others={"comparisons": comparisons}))
 
 

@@ -13,7 +13,7 @@ from distract.plan import Calls, Comparison, Plan, Protocol
 from distract.prompts import load
 from distract.reading import OUTPUT
 from distract.records import Judgment
-from distract.rubric import pair, unusable, verdict
+from distract.rubric import pair, said, unusable, verdict
 
 from .base import OUTPUTS
 
@@ -28,16 +28,17 @@ ROLES = {
 
 def ask(rounds: int, comparison: Comparison) -> Plan[Judgment]:
     """Let each role argue in turn."""
-    said: list[str] = []
+    earlier: list[str] = []
     for _ in range(rounds):
         votes = []
         for role, stance in ROLES.items():
-            others = {"role": role, "stance": stance, "earlier": "\n\n".join(said) or "Nothing yet."}
+            others = {"role": role, "stance": stance, "earlier": "\n\n".join(earlier) or "Nothing yet."}
             (reply,) = yield [pair(comparison, PROMPT, OUTPUT, OUTPUTS, TOKENS, others)]
             if failed := unusable(f"argument of the {role}", reply):
                 return failed
+            # What others said is no material: who repeats it word for word agrees.
             votes.append(verdict(reply, comparison, PROMPT, OUTPUT, OUTPUTS))
-            said.append(f"## {role}\n{reply.text.strip()}")
+            earlier.append(f"## {role}\n{said(reply)}")
     return majority(votes, ties=False)
 
 

@@ -15,7 +15,7 @@ from distract.plan import Calls, Comparison, Plan, Protocol
 from distract.prompts import Prompt, load
 from distract.reading import BRACKETS
 from distract.records import Judgment, Outcome
-from distract.rubric import choose, text, unusable
+from distract.rubric import choose, said, text, unusable
 
 from .arena_hard import LETTERS
 from .pairwise import OR_TIE
@@ -39,7 +39,7 @@ def ask(
     replies = yield [text(comparison.case, analysis, TOKENS, {"response": one}, others) for one in both]
     if failed := unusable("analysis", *replies):
         return failed
-    first, second = (reply.text.strip() for reply in replies)
+    first, second = (said(reply) for reply in replies)
     more = {"analysis_a": first, "analysis_b": second, **(others or {})}
     return (yield from choose(comparison, prompt, BRACKETS, outcomes, others=more))
 

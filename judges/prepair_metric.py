@@ -8,7 +8,7 @@ from __future__ import annotations
 from distract.plan import Calls, Comparison, Plan, Protocol
 from distract.prompts import load
 from distract.records import Judgment
-from distract.rubric import unusable
+from distract.rubric import said, unusable
 
 from . import prepair
 from .arena_hard import LETTERS
@@ -23,7 +23,7 @@ def ask(comparison: Comparison) -> Plan[Judgment]:
     (made,) = yield [questions(comparison.case)]
     if failed := unusable("metrics", made):
         return failed
-    return (yield from prepair.ask(ANALYSIS, PROMPT, LETTERS, comparison, {"metrics": made.text.strip()}))
+    return (yield from prepair.ask(ANALYSIS, PROMPT, LETTERS, comparison, {"metrics": said(made)}))
 
 
 prepair_metric = Protocol(

@@ -6,7 +6,7 @@ from distract.plan import Calls, Comparison, Plan, Protocol
 from distract.prompts import load
 from distract.reading import BRACKETS
 from distract.records import Judgment
-from distract.rubric import choose, text, unusable
+from distract.rubric import both, choose, said, text, unusable
 
 from .arena_hard import LETTERS
 
@@ -17,11 +17,10 @@ TOKENS = 512
 
 def ask(comparison: Comparison) -> Plan[Judgment]:
     """Explain both, then decide."""
-    both = {"response_a": comparison.first, "response_b": comparison.second}
-    (reply,) = yield [text(comparison.case, ANALYSIS, TOKENS, both)]
+    (reply,) = yield [text(comparison.case, ANALYSIS, TOKENS, both(comparison))]
     if failed := unusable("analysis", reply):
         return failed
-    return (yield from choose(comparison, PROMPT, BRACKETS, LETTERS, others={"analysis": reply.text.strip()}))
+    return (yield from choose(comparison, PROMPT, BRACKETS, LETTERS, others={"analysis": said(reply)}))
 
 
 prepair_star = Protocol(

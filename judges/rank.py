@@ -1,4 +1,4 @@
-"""n-wise ranking: all responses of a case in one list, best first (Distracted evaluation, section 3.3).
+"""n-wise ranking: the responses of a case in one list, best first (Distracted evaluation, section 3.3).
 
 The pair stands at both ends of what is shown and the case's other responses between them, so that the swapped order is
 the whole list reversed. The verdict on the pair is their order in the ranking.
@@ -45,7 +45,7 @@ def ask(comparison: Comparison) -> Plan[Judgment]:
 
 rank = Protocol(
     name="rank",
-    summary="rank all responses of the case, best first; equal ones tie",
+    summary="rank the responses of the case, up to ten, best first; equal ones tie",
     paper="Distracted evaluation 3.3",
     ask=ask,
     calls=Calls(1),

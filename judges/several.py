@@ -1,8 +1,8 @@
 """Comparisons of three and four answers: a short explanation, then [[A]] to [[D]] (CALM, prompt figures 13 to 17).
 
 Here [[C]] is a response and no tie. The pair is shown with the case's other responses, in every rotation, so that each
-stands in every place once. A verdict for one of the pair is a vote for it; a verdict for another response prefers
-neither of the pair, and counts as a tie between them.
+stands in every place once. A verdict for one of the pair is a vote for it. A verdict for another response prefers
+neither of the pair: it stands as a tie between them, which is why there is no tie rate.
 """
 
 from __future__ import annotations
@@ -51,7 +51,6 @@ triadic = Protocol(
     ask=ask,
     calls=Calls(1),
     reads="text",
-    ties=True,
     orders="rotate",
     shows=3,
     prompts=(PROMPT,),
@@ -64,7 +63,6 @@ quadruple = Protocol(
     ask=ask,
     calls=Calls(1),
     reads="text",
-    ties=True,
     orders="rotate",
     shows=4,
     prompts=(PROMPT,),

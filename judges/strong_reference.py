@@ -8,7 +8,7 @@ from __future__ import annotations
 from distract.plan import Calls, Comparison, Plan, Protocol
 from distract.reading import OUTPUT
 from distract.records import Judgment
-from distract.rubric import choose, conversation, unusable
+from distract.rubric import choose, conversation, said, unusable
 
 from .base import OUTPUTS
 from .reference import ANSWER, PROMPT, answer
@@ -23,7 +23,7 @@ def ask(comparison: Comparison) -> Plan[Judgment]:
         (reply,) = yield [answer(case, to="reference")]
         if failed := unusable("reference", reply):
             return failed
-        strong = reply.text.strip()
+        strong = said(reply)
     return (yield from choose(comparison, PROMPT, OUTPUT, OUTPUTS, others={"reference": strong}))
 
 

@@ -12,13 +12,14 @@ from distract.plan import Calls, Comparison, Plan, Protocol
 from distract.prompts import load
 from distract.reading import OUTPUT
 from distract.records import Judgment
-from distract.rubric import choose, pair, verdict
+from distract.rubric import choose, pair, said, verdict
 
 from . import cot
 from .base import OUTPUTS
 
 PROMPT = load("distract.judges", "swap-synthesize")
-_NAME = re.compile(r"(?i)\b(output\s*)\(([ab])\)")
+_EXCHANGED = str.maketrans("abAB", "baBA")
+_NAME = re.compile(r"\b([Oo]utput[*_]{0,2}\s*)(\([aAbB]\)|[AB]\b)")
 
 
 def ask(comparison: Comparison) -> Plan[Judgment]:
@@ -33,13 +34,13 @@ def ask(comparison: Comparison) -> Plan[Judgment]:
     if first.preferred == second.preferred:
         return first
     # Under the swapped order the outputs had each other's name.
-    texts = {first.preferred: straight.text.strip(), second.preferred: _NAME.sub(_other, swapped.text.strip())}
+    texts = {first.preferred: said(straight), second.preferred: _NAME.sub(_other, said(swapped))}
     others = {"for_a": texts["a"], "for_b": texts["b"]}
     return (yield from choose(comparison, PROMPT, OUTPUT, OUTPUTS, others=others))
 
 
 def _other(found: re.Match[str]) -> str:
-    return f"{found[1]}({'b' if found[2].lower() == 'a' else 'a'})"
+    return found[1] + found[2].translate(_EXCHANGED)
 
 
 swap_synthesize = Protocol(

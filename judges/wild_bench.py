@@ -10,7 +10,7 @@ from distract.plan import Calls, Comparison, Plan, Protocol
 from distract.prompts import load
 from distract.reading import JSON
 from distract.records import Judgment
-from distract.rubric import choose, text, unusable
+from distract.rubric import choose, said, text, unusable
 
 from .arena_hard import LETTERS
 
@@ -24,7 +24,7 @@ def ask(comparison: Comparison) -> Plan[Judgment]:
     (made,) = yield [text(comparison.case, CHECKLIST, CHECKLIST_TOKENS, to="reference")]
     if failed := unusable("checklist", made):
         return failed
-    return (yield from choose(comparison, PROMPT, JSON, LETTERS, TOKENS, {"checklist": made.text.strip()}))
+    return (yield from choose(comparison, PROMPT, JSON, LETTERS, TOKENS, {"checklist": said(made)}))
 
 
 wild_bench = Protocol(

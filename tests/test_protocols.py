@@ -164,7 +164,8 @@ def test_ties_are_stated(name: str) -> None:
         return LAST(request)
 
     (judgment, *_), _ = drive(judged(protocol, comparison(protocol, X, Y)), even)
-    assert (judgment.preferred == "tie") == protocol.ties
+    # A third response that wins prefers neither of the pair, and is no tie.
+    assert (judgment.preferred == "tie") == (protocol.ties or protocol.orders == "rotate")
 
 
 def test_swap_and_synthesize_shows_each_explanation_under_what_it_favoured() -> None:
@@ -173,20 +174,22 @@ def test_swap_and_synthesize_shows_each_explanation_under_what_it_favoured() -> 
         if request.choices:
             return Reply(probabilities=(0.2, 0.8))
         top = request.slots.shown[0].author
-        return Reply(f"Output (a) is by {top} and Output (b) is not. Therefore, Output (a) is better.")
+        return Reply(f"Output (a) is by {top} and **Output B** is not. Therefore, Output (a) is better.")
 
     judgment, (explained, (decision,)) = drive(protocols()["swap-synthesize"].ask(Comparison(PLAIN, X, Y)), answer)
     assert [request.slots.shown for request in explained if request.slots] == [(X, Y), (Y, X)]
     content = decision.messages[1].content
-    of_a = "preferred Output (a)\nOutput (a) is by x and Output (b) is not. Therefore, Output (a) is better.\n"
+    of_a = "preferred Output (a)\nOutput (a) is by x and **Output B** is not. Therefore, Output (a) is better.\n"
     # In the swapped order the names were the other way round.
-    of_b = "preferred Output (b)\nOutput (b) is by y and Output (a) is not. Therefore, Output (b) is better.\n"
+    of_b = "preferred Output (b)\nOutput (b) is by y and **Output A** is not. Therefore, Output (b) is better.\n"
     assert of_a in content
     assert of_b in content
     assert judgment.preferred == "b"
 
 
-@pytest.mark.parametrize(("votes", "preferred"), [("aab", "a"), ("abb", "b"), ("a?b", None), ("??b", "b")])
+@pytest.mark.parametrize(
+    ("votes", "preferred"), [("aab", "a"), ("abb", "b"), ("a?b", None), ("??b", None), ("?bb", "b")]
+)
 def test_roles_see_what_was_said_and_the_majority_of_the_last_round_decides(votes: str, preferred: str | None) -> None:
     said = iter("bbb" + votes)
 
@@ -247,3 +250,20 @@ def test_protocols_share_their_auxiliary_calls() -> None:
     for name in ("cot", "metric", "reference", "metric-reference", "swap-synthesize"):
         assert keys(name) <= together
     assert len(keys("prepair-metric") & keys("metric")) == 1
+
+
+def test_a_role_that_quotes_another_ones_verdict_has_its_own() -> None:
+    earlier = 'The General Public concludes "Therefore, Output (a) is better." That overlooks the error. '
+    said = iter(["Therefore, Output (a) is better.", *[earlier + "Therefore, Output (b) is better."] * 2])
+    judgment, _ = drive(protocols()["multi-role-round1"].ask(Comparison(PLAIN, X, Z)), lambda r: Reply(next(said)))
+    assert judgment.probabilities == pytest.approx((1 / 3, 2 / 3, 0.0))
+
+
+def test_what_was_thought_is_not_shown_to_the_next_call() -> None:
+    def answer(request: Request) -> Reply:
+        return ALPHABETIC(request) if request.choices else Reply("<think>Hm, [[B]].</think>\nIs it red?")
+
+    _, (_, (verdict,)) = drive(protocols()["metric"].ask(Comparison(PLAIN, X, Y)), answer)
+    assert "each output\nIs it red?\n" in verdict.messages[1].content
+    judgment, _ = drive(protocols()["metric"].ask(Comparison(PLAIN, X, Y)), lambda r: Reply("<think>Hm, so"))
+    assert judgment.failure == "no metrics: empty"

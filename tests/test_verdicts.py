@@ -7,6 +7,7 @@ from builders import scored, verdict
 from hypothesis import given
 from hypothesis import strategies as st
 
+from distract.reading import OUTPUT
 from distract.records import Judgment, Outcome, Reply
 from distract.verdicts import comparison, largest, outcome, rating
 
@@ -64,3 +65,23 @@ def test_outcome(judgments: list[Judgment], rule: str | None, expected: Outcome 
 def test_largest_mirrors(p: tuple[float, float, float]) -> None:
     mirrored = {"a": "b", "b": "a", "tie": "tie"}[largest((p[1], p[0], p[2]))]
     assert largest(p) == mirrored
+
+
+@pytest.mark.parametrize(
+    ("text", "finish", "preferred"),
+    [
+        ("a)\n\nThis output is more precise.", "stop", "a"),
+        ("b). It is precise.", "stop", None),
+        ("a)", "length", "a"),
+        ("b)\n\nOutput (a) is longer, and it does not", "length", "b"),
+        ("a)\nOutput (b)", "stop", None),
+        ("a) is more precise than Output (b).", "stop", None),
+        ("a) follows the format requirements better.", "stop", "a"),
+        ("b) is better at following the format.", "stop", "b"),
+        ("b) is better at grammar.", "stop", None),
+    ],
+)
+def test_an_answer_that_was_given_its_start_begins_with_the_verdict(
+    text: str, finish: str, preferred: Outcome | None
+) -> None:
+    assert comparison(Reply(text, finish=finish), "Output (", {"a": "a", "b": "b"}, OUTPUT).preferred == preferred

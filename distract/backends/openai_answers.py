@@ -155,17 +155,19 @@ def _exact(token: Token, names: Iterable[str]) -> list[float]:
 def _located(request: Request, tokens: Sequence[Token], words: Reply) -> Reply | None:
     """The verdict from the place in the answer where it stands: the last one; None where there is none."""
     whole = "".join(token.text for token in tokens)
+    named = re.findall(re.escape(request.prefill) + rf"\s*({_any(request.choices)})(?!\w)", whole)
+    differ = len(set(named)) > 1
     spread = None
     for place in re.finditer(f"(?={re.escape(request.prefill)})", whole):
         weights = _at(place.start() + len(request.prefill), tokens, request.choices)
         if math.fsum(weights) > 0.0:
             spread = _spread(weights, words)
-        if not request.prefill:
+        if not request.prefill or (spread is not None and whole.lstrip().startswith(request.prefill) and not differ):
+            # What it begins with is the verdict; the same label again is said of it.
             break
     if spread is None or spread.probabilities is None:
         return None
-    named = re.findall(re.escape(request.prefill) + rf"\s*({_any(request.choices)})(?!\w)", whole)
-    if len(set(named)) > 1 and BRACKETS.read(whole, request.choices) != named[-1]:
+    if differ and BRACKETS.read(whole, request.choices) != named[-1]:
         # It names several: which of them is meant is for who reads its words.
         return None
     return spread

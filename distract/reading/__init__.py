@@ -11,5 +11,6 @@ It knows no protocol, prompt or backend.
 from __future__ import annotations
 
 from distract.reading.formats import BRACKETS, GRADED, JSON, LETTER, OUTPUT, RANKING, Format
+from distract.reading.text import thoughtless
 
-__all__ = ["BRACKETS", "GRADED", "JSON", "LETTER", "OUTPUT", "RANKING", "Format"]
+__all__ = ["BRACKETS", "GRADED", "JSON", "LETTER", "OUTPUT", "RANKING", "Format", "thoughtless"]

@@ -95,7 +95,7 @@ _ASPECT = re.compile(
 )
 _REPORT = re.compile(
     r"(?is)\b(?:assistants?|responses?|outputs?|answers?|repl(?:y|ies)|models?|candidates?|text|author|writer|essay|"
-    r"comment|note|code|program|instructions|it|which|reader|people)\b(?:\W+(?!(?:I|be|user|you)\b)\w+){0,4}?\W+"
+    r"comment|note|code|program|instructions|it|which|reader|people|public|critic|scientist|jur(?:y|or))\b(?:\W+(?!(?:I|be|user|you)\b)\w+){0,4}?\W+"
     r"(?:says?|said|saying|claims?|claimed|claiming|states?|stated|insists?|asserts?|declares?|argues?|writes?|wrote|"
     r"tells?(?! us)|told|announces?|demands?|asks?|asked|begs?|orders?|urges?|instructs?|pleads?|requests?|requested|"
     r"contends?|maintains|boasts?|alleges?|ends|opens|begins|starts|closes|concludes|finishes|prints?|reads(?=\W*[:,])|contains?|"

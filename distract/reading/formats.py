@@ -98,14 +98,17 @@ def _in_brackets(said: str, labels: Labels) -> str | None:
 _MARK = r"[*_\"'`]{0,3}"
 _OUTPUT = re.compile(
     rf"(?i)(?:\btherefore,?\s+(?:overall,?\s+)?)?{_MARK}\boutput\s*"
-    rf"\(\s*{_MARK}([ab]){_MARK}\s*\){_MARK},?\s+is\s+[*_]{{0,3}}"
+    rf"\(\s*{_MARK}([ab]){_MARK}\s*\){_MARK},?\s+"
+    r"(?:is|follows the (?:format )?(?:requirements|instructions?|format))\s+[*_]{0,3}"
     r"(?:(?:(?!only|mere|hard|bare|near|possib|probab|arguab|potential|suppos|apparent|superfic|styl)\w+ly|much|"
     r"far|somewhat|overall|the|still|indeed|by far|a bit|a little)\s+){0,4}better\b[*_]{0,3}"
     r"(?:\s+overall\b)?[.!]?"
 )
 _BEGUN = re.compile(rf"(?i)\btherefore,?\s+{_MARK}output\s*\(\s*([ab])\s*\){_MARK}\Z")
 _ASPECT = re.compile(
-    r"(?i)\A[*_]{0,3} (?:(?:only|just|merely|purely|solely)\s+)?(?!(?:because|as|since|than|and|but|given|overall|"
+    r"(?i)\A[*_]{0,3} (?:(?:only|just|merely|purely|solely)\s+)?"
+    r"(?!(?:at|in|in terms of|for|when it comes to)\s+(?:following|meeting|executing|adhering|fulfilling)\b)"
+    r"(?!(?:because|as|since|than|and|but|given|overall|"
     r"here|due|by|while|although|though|even|so|when|which|it|this|output|therefore|thus|all|considering|based|"
     r"on balance|if|unless|despite|with|both|of the two|to|in (?:my|this|the end|every|all|general)|for (?:the|these|"
     r"this|several|two|three|one|a|its))\b)\w"
@@ -172,7 +175,8 @@ def _letter(text: str, labels: Labels, material: Sequence[str], cut: bool) -> st
 
 def _objects(text: str) -> Iterator[tuple[int, int, list[tuple[str, Any]]]]:
     """The outermost JSON objects in a text: where each begins and ends, and its pairs."""
-    decoder = json.JSONDecoder(object_pairs_hook=list)
+    # Not strict: models write long texts with bare line ends.
+    decoder = json.JSONDecoder(object_pairs_hook=list, strict=False)
     at = text.find("{")
     while at >= 0:
         try:

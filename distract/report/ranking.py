@@ -73,8 +73,6 @@ def _name(standing: Standing) -> str:
 def _table(standings: Sequence[Standing], marks: Mapping[str, str]) -> Table:
     against = any(s.protocol == BASE for s in standings)
     table = grid("", "%", "95% CI", "k/n", "calls", "tokens", *(["vs base"] if against else []))
-    # Names may be longer than any that ships: they go on below, and the figures stay.
-    table.columns[0].no_wrap, table.columns[0].overflow = False, "fold"
     for s in standings:
         cells = [percent(s.value), interval(s.low, s.high), f"{s.k}/{s.n}", f"{s.calls:,.1f}", f"{s.tokens:,.0f}"]
         if against:

@@ -36,7 +36,8 @@ def show(parts: Iterable[RenderableType], console: Console | None = None) -> Non
 def grid(first: str, *others: str) -> Table:
     """An empty table that fits 80 columns: a left-aligned label and right-aligned numbers."""
     table = Table(box=SIMPLE_HEAD, padding=(0, 1), collapse_padding=True, pad_edge=False, show_edge=False)
-    table.add_column(first, no_wrap=True, min_width=18)
+    # Names may be longer than any that ships: they go on below, and the figures stay.
+    table.add_column(first, overflow="fold", min_width=18)
     for name in others:
         table.add_column(name, justify="right", no_wrap=True)
     return table
