@@ -95,7 +95,7 @@ class Protocol:
         rules: how scores become a preference (``score``, ``rating``); empty when the verdict itself is one.
         orders: ``swap`` shows the responses in both orders, ``rotate`` each of them in every place, ``none`` once,
             where order plays no part.
-        shows: how many responses, 2 or more; None shows all that the case has.
+        shows: how many responses, 2 or more; None shows those of the case, up to ten.
         reference: whether it asks a second, stronger model, where the data hold no answer of one: ``required``, or
             ``optional`` where the judge itself can stand in.
         prompts: the prompt files it uses, for the run's record.

@@ -228,3 +228,12 @@ def test_figures_do_not_depend_on_the_order_of_rows() -> None:
     assert figures(rows, [], protocols, ["f"]) == figures(rows[::-1], [], protocols, ["f"])
     judgment: Judgment = rows[0].judgments[0]
     assert judgment.preferred == "a"
+
+
+def test_a_protocol_that_cannot_tie_has_no_tie_rate() -> None:
+    rows = [row(f"c{i}", [A, B], design="fixed", attack="f", target="b", protocol=p) for i in range(3) for p in "pq"]
+    found = figures(rows, [], {"p": (), "q": ()}, ["f"], ties=["p"])
+    assert {f.protocol for f in found if f.measure == "tie_rate"} == {"p"}
+    assert not any(f.measure == "tie_rate" and f.against for f in found)
+    assert {f.protocol for f in found if f.measure == "distractor_win_rate"} == {"p", "q"}
+    assert find(found, "order_inconsistency", protocol="q").value == 1.0

@@ -12,11 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
+from distract.gate import decide
 from distract.metrics import figures
 from distract.records import Row
 from distract.report.document import _SHARED, document
 from distract.report.tables import show
-from distract.report.terminal import run_report
+from distract.report.terminal import gate_report, run_report
 from distract.report.text import bar, count, interval, line, p_value, percent, plain
 
 A, B = verdict("a"), verdict("b")
@@ -159,3 +160,18 @@ def test_the_document_is_flat_and_rounded() -> None:
 )  # fmt: skip
 def test_numbers_as_people_read_them(call: str, shown: str) -> None:
     assert call == shown
+
+
+def test_a_gate_shows_every_decision_whole_with_the_longest_names() -> None:
+    name = "protocol-consistency"
+    rows = [row(f"c{i}", [A, A], protocol=name) for i in range(240)]
+    rows += [row(f"c{i}", [A, A], attack="assertiveness", target="b", protocol=name) for i in range(240)]
+    found = figures(rows, [], {name: ()}, ["assertiveness"])
+    for threshold in (0.1, 0.0001):
+        console = Console(file=io.StringIO(), width=80, highlight=False, force_terminal=False)
+        verdict_ = decide(found, {name: ()}, frozenset(), threshold)
+        show(gate_report(verdict_), console)
+        assert isinstance(console.file, io.StringIO)
+        lines = console.file.getvalue().splitlines()
+        assert all(len(one.rstrip()) <= 80 for one in lines)
+        assert any(one.rstrip().endswith(verdict_.decision) for one in lines)
