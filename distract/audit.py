@@ -14,6 +14,7 @@ from itertools import combinations
 from typing import Literal
 
 from distract.constraints import check
+from distract.errors import DistractError, PluginError
 from distract.manner import DEFAULT, Manner, judged
 from distract.plan import Attack, Comparison, Degradation, Plan, Protocol, gather
 from distract.records import BASELINE, MIRROR, ORDINALS, Case, Response, Rewrite, Row, Side
@@ -238,6 +239,11 @@ def _judged(row: Row, protocol: Protocol, comparison: Comparison, p: Audit) -> P
             requests = plan.send(replies)
     except StopIteration as done:
         return replace(row, judgments=done.value, keys=tuple(used), tokens=tuple(used.values()))
+    except (DistractError, GeneratorExit):
+        raise
+    except Exception as error:  # somebody else's code: it may raise anything
+        where = f"protocol {protocol.name!r} failed on case {row.case!r}"
+        raise PluginError(f"{where}: {type(error).__name__}: {error}") from error
 
 
 def others(comparison: Comparison, shows: int | None) -> tuple[Response, ...]:

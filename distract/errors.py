@@ -8,7 +8,7 @@ with ``exit_code``.
     │   ├── UnknownName       2  no such judge, protocol, attack, data set, format …
     │   └── DataError         2  an input file is wrong: file, line, field, what was expected
     ├── PromptError           2  a prompt file is wrong (a bug of the plug-in that ships it)
-    ├── PluginError           4  an attack of yours failed: which, on which case
+    ├── PluginError           4  an attack or protocol of yours failed: which, on which case
     └── BackendError          4  a model or server failed; what was paid for is stored
 
 What a *judge* does wrong (no verdict, a refusal, a truncated answer) is never an exception: it is a

@@ -6,14 +6,15 @@ protocol, prompt or backend.
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal, get_args
 
-from distract.errors import UsageError
+from distract.errors import PluginError, UsageError
 from distract.plan import Comparison, Open, Plan, Protocol, T, gather
 from distract.records import Judgment, Outcome, Request
 
@@ -73,12 +74,12 @@ def judged(protocol: Protocol, comparison: Comparison, manner: Manner = DEFAULT)
         plan = _once(ask, comparison)
     elif protocol.orders == "rotate":
         turns = {"both": range(len(comparison.shown)), "given": (0,), "swapped": (1,)}[manner.orders]
-        plan = _each(ask, [replace(comparison, turn=turn) for turn in turns])
+        plan = _rotations(ask, comparison, turns)
     elif manner.orders == "given":
         plan = _once(ask, comparison)
     else:
         plan = both_orders(ask, comparison) if manner.orders == "both" else _mirrored(ask, comparison)
-    return adjusted(plan, partial(_within, manner))
+    return _checked(protocol, adjusted(plan, partial(_within, manner)))
 
 
 def both_orders(ask: Callable[[Comparison], Plan[Judgment]], comparison: Comparison) -> Plan[tuple[Judgment, ...]]:
@@ -176,6 +177,17 @@ def majority(votes: Sequence[Judgment], ties: bool = True) -> Judgment:
     return Judgment(winner, probabilities=shares, read=read)
 
 
+def _checked(protocol: Protocol, plan: Plan[tuple[Judgment, ...]]) -> Plan[tuple[Judgment, ...]]:
+    """A plan whose result is looked at: a protocol is somebody else's code."""
+    judgments = yield from plan
+    for judgment in judgments:
+        if (judgment.preferred is None) == (judgment.failure is None):
+            raise PluginError(f"protocol {protocol.name!r}: a judgment has either a preference or a failure")
+        if judgment.preferred not in (None, *get_args(Outcome)):
+            raise PluginError(f"protocol {protocol.name!r}: {judgment.preferred!r} is none of a, b and tie")
+    return judgments
+
+
 def _within(manner: Manner, request: Request) -> Request:
     """A request with the run's seed, and with no more room than is given."""
     if request.choices:
@@ -192,5 +204,12 @@ def _mirrored(ask: Callable[[Comparison], Plan[Judgment]], comparison: Compariso
     return ((yield from ask(comparison.swapped())).mirrored(),)
 
 
-def _each(ask: Callable[[Comparison], Plan[Judgment]], comparisons: Sequence[Comparison]) -> Plan[tuple[Judgment, ...]]:
-    return tuple((yield from gather([ask(comparison) for comparison in comparisons])))
+def _rotations(
+    ask: Callable[[Comparison], Plan[Judgment]], comparison: Comparison, turns: Iterable[int]
+) -> Plan[tuple[Judgment, ...]]:
+    # Of an odd number one of the two is above the other more often: in half of the cases the one, in half the other.
+    digest = hashlib.sha256(comparison.case.id.encode()).digest()
+    exchanged = bool(len(comparison.shown) % 2 and digest[0] % 2)
+    start = replace(comparison, first=comparison.second, second=comparison.first) if exchanged else comparison
+    judgments = yield from gather([ask(replace(start, turn=turn)) for turn in turns])
+    return tuple(judgment.mirrored() if exchanged else judgment for judgment in judgments)

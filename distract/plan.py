@@ -9,6 +9,7 @@ It does not know where replies come from, nor how a prompt is worded.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
@@ -40,8 +41,11 @@ class Comparison:
 
     @property
     def shown(self) -> tuple[Response, ...]:
-        """All the responses, from the top, moved by ``turn``."""
-        together = (self.first, self.second, *self.others)
+        """All the responses, from the top, moved by ``turn``.
+
+        An other one stands between the two, so that of four neither is above the other more often, whatever the turn.
+        """
+        together = (self.first, *self.others[:1], self.second, *self.others[1:])
         return together[self.turn :] + together[: self.turn]
 
     def swapped(self) -> Comparison:
@@ -115,6 +119,20 @@ class Protocol:
     reference: Literal["", "optional", "required"] = ""
     prompts: tuple[Prompt, ...] = ()
     default: bool = False
+
+    def __post_init__(self) -> None:
+        # The values come from plug-ins, which no type checker need have seen.
+        if not re.fullmatch(r"[a-z0-9][a-z0-9._-]*", self.name):
+            raise ValueError(f"protocol {self.name!r}: expected a name of small letters, digits and hyphens")
+        for field_, known in (
+            ("reads", ("choices", "text")),
+            ("orders", ("none", "swap", "rotate")),
+            ("reference", ("", "optional", "required")),
+        ):
+            if getattr(self, field_) not in known:
+                raise ValueError(f"protocol {self.name}: {field_}={getattr(self, field_)!r} is none of {known}")
+        if self.shows is not None and self.shows < 2:
+            raise ValueError(f"protocol {self.name}: shows={self.shows}; two responses are the fewest")
 
 
 @dataclass(frozen=True)

@@ -50,8 +50,12 @@ class Prompt:
             PromptError: a slot has no value or a value has no slot.
         """
         if values.keys() != self.slots:
-            odd = ", ".join(sorted(self.slots ^ values.keys()))
-            raise PromptError(f"prompt {self.name!r}: slots and values differ in: {odd}")
+            lacking, more = (
+                ", ".join(f"{{{name}}}" for name in sorted(names))
+                for names in (self.slots - values.keys(), values.keys() - self.slots)
+            )
+            problems = [f"nothing is known to put into {lacking}"] * bool(lacking) + [f"it lacks {more}"] * bool(more)
+            raise PromptError(f"prompt {self.name!r}: {'; '.join(problems)}")
         return tuple(
             Message(role, "".join(values[p] if i % 2 else p for i, p in enumerate(pieces)))
             for role, pieces in self.parts
@@ -90,7 +94,11 @@ def load(package: str, name: str) -> Prompt:
     Raises:
         PromptError: there is no such file, or it is not a prompt.
     """
-    file = resources.files(package) / "prompts" / f"{name}.txt"
+    try:
+        file = resources.files(package) / "prompts" / f"{name}.txt"
+    except NotADirectoryError as error:
+        # What an editable installation makes of a folder that is no package.
+        raise PromptError(f"{package} is no package: put an empty __init__.py into its folder") from error
     if not file.is_file():
         raise PromptError(f"no prompt file prompts/{name}.txt in {package}")
     return parse(name, file.read_text(encoding="utf-8"))

@@ -7,11 +7,14 @@ itself, or a module that holds some). The engine names no plug-in.
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import pkgutil
-from collections.abc import Mapping
+import sys
+from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib.metadata import entry_points
+from pathlib import Path
 from types import MappingProxyType, ModuleType
 from typing import TypeVar
 
@@ -30,6 +33,16 @@ def protocols() -> Mapping[str, Protocol]:
 def attacks() -> Mapping[str, Attack]:
     """Every attack by name."""
     return _found("distract.attacks", Attack)[0]
+
+
+def source(name: str) -> str:
+    """SHA-256 (hex) of the code of a protocol: of its module's file, or of all that ship with distract together.
+
+    Raises:
+        UnknownName: listing the known ones.
+    """
+    protocol(name)
+    return _found("distract.judges", Protocol)[2][name]
 
 
 def problems() -> tuple[str, ...]:
@@ -80,10 +93,11 @@ def _named(kind: str, name: str, known: Mapping[str, P]) -> P:
 
 
 @cache
-def _found(group: str, kind: type[P]) -> tuple[Mapping[str, P], tuple[str, ...]]:
+def _found(group: str, kind: type[P]) -> tuple[Mapping[str, P], tuple[str, ...], Mapping[str, str]]:
     package = importlib.import_module(group)
     modules = [importlib.import_module(f"{group}.{info.name}") for info in pkgutil.iter_modules(package.__path__)]
     found = {plugin.name: plugin for module in modules for plugin in _inside(module, kind)}
+    sources = dict.fromkeys(found, _checksum(modules))
     wrong = []
     for entry in entry_points(group=group):
         where = f"plug-in {entry.name!r} ({entry.value})"
@@ -98,7 +112,16 @@ def _found(group: str, kind: type[P]) -> tuple[Mapping[str, P], tuple[str, ...]]
         for plugin in plugins:
             if found.setdefault(plugin.name, plugin) is not plugin:
                 wrong.append(f"{where} defines {kind.__name__.lower()} {plugin.name!r}, which exists already")
-    return MappingProxyType(dict(sorted(found.items()))), tuple(wrong)
+            sources.setdefault(plugin.name, _checksum([sys.modules.get(entry.module)]))
+    return MappingProxyType(dict(sorted(found.items()))), tuple(wrong), sources
+
+
+def _checksum(modules: Iterable[ModuleType | None]) -> str:
+    digest = hashlib.sha256()
+    for module in modules:
+        file = getattr(module, "__file__", None)
+        digest.update(Path(file).read_bytes() if file and Path(file).is_file() else b"")
+    return digest.hexdigest()
 
 
 def _inside(module: object, kind: type[P]) -> list[P]:

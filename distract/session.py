@@ -180,6 +180,7 @@ def prepare(
         "judge": judge,
         "identity": dict(backend.identity),
         "protocols": {protocol.name: list(protocol.rules) for protocol in asked},
+        "code": {protocol.name: registry.source(protocol.name) for protocol in asked},
         "ties": [protocol.name for protocol in asked if protocol.ties],
         "manner": asdict(manner),
         "reference": {"name": reference[0], "model": dict(reference[1].identity)} if reference else None,

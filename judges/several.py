@@ -11,7 +11,7 @@ from distract import verdicts
 from distract.plan import Calls, Comparison, Plan, Protocol
 from distract.prompts import load
 from distract.reading import BRACKETS
-from distract.records import ORDINALS, Judgment, Outcome, Request, Slots
+from distract.records import ORDINALS, Judgment, Request, Slots
 from distract.rubric import fill, lettered, stated
 
 PROMPT = load("distract.judges", "several")
@@ -39,9 +39,8 @@ def ask(comparison: Comparison) -> Plan[Judgment]:
     letter = stated(reply, case, shown, PROMPT, BRACKETS, letters)
     if isinstance(letter, Judgment):
         return letter
-    place = (letters.index(letter) + comparison.turn) % len(shown)
-    outcomes: dict[int, Outcome] = {0: "a", 1: "b"}
-    return verdicts.certain(outcomes.get(place, "tie"))
+    best = shown[letters.index(letter)]
+    return verdicts.certain("a" if best is comparison.first else "b" if best is comparison.second else "tie")
 
 
 triadic = Protocol(

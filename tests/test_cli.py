@@ -519,7 +519,7 @@ def test_orders_samples_and_room_are_part_of_the_run(run: Any) -> None:
     more = ("--orders", "swapped", "--samples", "3", "--answer-tokens", "64")
     ran = run("attack", *options, *more, "--out", "r", "--json")
     assert ran.code == 0
-    assert "asked in the swapped order only; 3 passes of each order" in ran.err
+    assert "how: in the swapped order only; 3 passes of each order" in ran.err
     assert json.loads(ran.out)["manner"] == {"orders": "swapped", "samples": 3, "answer_tokens": 64, "seed": 0}
     for row in load(Path("r")).rows:
         assert (len(row.judgments), len(row.keys)) == (1, 3)

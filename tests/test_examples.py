@@ -47,13 +47,15 @@ def test_the_protocol_in_the_readme_runs_as_it_stands_there(
 ) -> None:
     readme = (EXAMPLES.parent / "README.md").read_text(encoding="utf-8")
     blocks = dict(
-        re.findall(r"^`(my_judges/\S+|pyproject\.toml)`\n\n```\w*\n(.*?)^```$", readme, re.MULTILINE | re.DOTALL)
+        re.findall(r"^`(my_judges/\S+|pyproject\.toml)`[^\n]*\n\n```\w*\n(.*?)^```$", readme, re.MULTILINE | re.DOTALL)
     )
     assert set(blocks) == {"my_judges/flaws_first.py", "my_judges/prompts/flaws-first.txt", "pyproject.toml"}
     for name, text in blocks.items():
         file = tmp_path / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text, encoding="utf-8")
+    assert "an empty `my_judges/__init__.py`" in readme
+    (tmp_path / "my_judges" / "__init__.py").touch()
     found = tomllib.loads(blocks["pyproject.toml"])["project"]["entry-points"]["distract.judges"]
     entries = [importlib.metadata.EntryPoint(name, value, "distract.judges") for name, value in found.items()]
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -82,3 +84,47 @@ def test_the_protocol_in_the_readme_runs_as_it_stands_there(
     standings = {one["protocol"]: one for one in json.loads(capsys.readouterr().out)["ranking"]}
     assert standings["flaws-first"]["n"] > 10
     assert standings["flaws-first"]["invalid"] == 0
+
+
+@pytest.mark.parametrize(
+    ("said", "problem"),
+    [
+        ('raise ValueError("oops")', "protocol 'mine' failed on case 'tea': ValueError: oops"),
+        ("return None", "protocol 'mine' failed on case 'tea': AttributeError"),
+        ('return Judgment("equal")', "protocol 'mine' failed on case 'tea': KeyError: 'equal'"),
+        ('return Judgment("a", failure="no")', "protocol 'mine': a judgment has either a preference or a failure"),
+    ],
+)
+def test_a_protocol_that_fails_is_named_in_one_line(
+    said: str, problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def installed(text: str) -> str:
+        (tmp_path / "mine.py").write_text(text, encoding="utf-8")
+        sys.modules.pop("mine", None)
+        importlib.invalidate_caches()
+        registry._found.cache_clear()
+        return registry.source("mine")
+
+    head = "from distract.plan import *\nfrom distract.records import *\ndef ask(one):\n    yield []\n"
+    tail = "mine = Protocol(name='mine', summary='', ask=ask, calls=Calls(1))\n"
+    entry = importlib.metadata.EntryPoint("mine", "mine", "distract.judges")
+    monkeypatch.setattr(
+        registry, "entry_points", lambda group: importlib.metadata.EntryPoints([entry]).select(group=group)
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    monkeypatch.chdir(tmp_path)
+    data = str(EXAMPLES / "own_data" / "cases.jsonl")
+    try:
+        other = installed(f"{head}    return Judgment('a')\n{tail}")
+        # Another code is another run.
+        assert installed(f"{head}    {said}\n{tail}") != other
+        arguments = ["attack", "--judge", "planted:fair", "--protocol", "mine", "--data", data, "--generator", "rules"]
+        monkeypatch.setattr(sys, "argv", ["distract", *arguments])
+        with pytest.raises(SystemExit) as stopped:
+            cli.main()
+    finally:
+        sys.modules.pop("mine", None)
+        registry._found.cache_clear()
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert (stopped.value.code, last.startswith("distract: " + problem)) == (4, True), last

@@ -27,8 +27,8 @@ def first_wins(comparison: Comparison) -> Plan[Judgment]:
     (reply,) = yield [words(" ".join(one.author for one in comparison.shown))]
     if reply.failure:
         return Judgment(None, failure=reply.failure)
-    place = -comparison.turn % len(comparison.shown)
-    return verdict("a" if comparison.shown[0] == comparison.first else "b" if place == 1 else "tie")
+    top = comparison.shown[0]
+    return verdict("a" if top == comparison.first else "b" if top == comparison.second else "tie")
 
 
 def protocol(**fields: object) -> Protocol:
@@ -54,9 +54,14 @@ def test_orders_of_a_pair_are_all_told_in_terms_of_the_given_one(
 def test_what_shows_more_than_two_is_asked_in_every_rotation() -> None:
     three = replace(PAIR, others=(Z,))
     judgments, rounds = drive(judged(protocol(orders="rotate", shows=3), three), lambda r: Reply())
-    assert shown(rounds) == ["x y z", "y z x", "z x y"]
-    assert len(judgments) == 3
-    assert shown(drive(judged(protocol(orders="rotate"), three, Manner("swapped")), lambda r: Reply())[1]) == ["y z x"]
+    assert shown(rounds) == ["x z y", "z y x", "y x z"]
+    assert [j.preferred for j in judgments] == ["a", "tie", "b"]
+    other = replace(three, case=case("c6"))
+    judgments, rounds = drive(judged(protocol(orders="rotate", shows=3), other), lambda r: Reply())
+    # This case is one of those that begin with the second of the pair.
+    assert shown(rounds) == ["y z x", "z x y", "x y z"]
+    assert [j.preferred for j in judgments] == ["b", "tie", "a"]
+    assert shown(drive(judged(protocol(orders="rotate"), three, Manner("swapped")), lambda r: Reply())[1]) == ["z y x"]
 
 
 def test_where_order_plays_no_part_it_is_asked_once() -> None:

@@ -45,7 +45,14 @@ def test_a_wrong_file_is_one_clear_error(text: str, problem: str) -> None:
         parse("p", text)
 
 
-@pytest.mark.parametrize("values", [{"one": "x"}, {"criterion": "", "one": "", "two": "", "three": ""}])
-def test_slots_and_values_must_agree(values: dict[str, str]) -> None:
-    with pytest.raises(PromptError, match="slots and values differ"):
+@pytest.mark.parametrize(
+    ("values", "problem"),
+    [
+        ({"one": "x"}, r"prompt 'p': nothing is known to put into \{criterion\}, \{two\}$"),
+        ({"criterion": "", "one": "", "two": "", "three": ""}, r"prompt 'p': it lacks \{three\}$"),
+        ({"criterion": "", "one": "", "three": ""}, r"put into \{two\}; it lacks \{three\}$"),
+    ],
+)
+def test_slots_and_values_must_agree(values: dict[str, str], problem: str) -> None:
+    with pytest.raises(PromptError, match=problem):
         parse("p", TEXT).fill(values)

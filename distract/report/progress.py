@@ -61,7 +61,7 @@ def _manner(manner: Manner) -> Iterator[str]:
     parts += [f"{manner.samples} passes of each order, the majority decides"] if manner.samples > 1 else []
     parts += [f"answers in words take at most {manner.answer_tokens} tokens"] if manner.answer_tokens else []
     if parts:
-        yield f"asked {'; '.join(parts)}"
+        yield f"how: {'; '.join(parts)}"
 
 
 def end_lines(tally: Tally, prices: Mapping[Role, Price]) -> Iterator[str]:

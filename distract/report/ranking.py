@@ -51,6 +51,9 @@ def ranking_parts(standings: Sequence[Standing]) -> Iterable[RenderableType]:
     marked = dict(zip(MARKS, (s for s in standings if s.value is not None), strict=False))
     marks = {s.protocol: mark if s.pareto else mark.lower() for mark, s in marked.items()}
     yield _table(standings, marks)
+    if len({s.n for s in standings}) > 1:
+        shared = "; vs base over what both share" if any(s.against_base for s in standings) else ""
+        yield Text(f"each rate is over what was eligible and valid there{shared}", style="dim")
     if marks:
         if len(marks) >= FEWEST:
             yield from _plot([s for s in standings if s.value is not None], marks)

@@ -232,7 +232,7 @@ def _sentence(protocol: str, figures: Sequence[Figure], rules: Sequence[str]) ->
         for f in mine
         if f.measure == "order_inconsistency" and f.attack == BASELINE and f.severity is None and f.k
     ]
-    return f"{line(protocol)}: {'; '.join(parts)}."
+    return f"{line(protocol)}: {'; '.join(parts) or 'nothing to sum up'}."
 
 
 def _by(rule: str | None) -> str:
