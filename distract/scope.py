@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from distract import audit, metrics, registry
 from distract.errors import UnknownName, UsageError
-from distract.plan import Attack, Degradation
+from distract.plan import Attack, Degradation, Protocol
 from distract.records import Case
 from distract.writers import recorded
 
@@ -152,6 +152,28 @@ def fits(design: audit.Design, degradations: Sequence[Degradation], case: Case) 
         return audit.good_response(case) is not None
     least = min((d.severity for d in degradations), default=1)
     return audit.compliant_response(case) is not None and len(case.constraints) >= least
+
+
+def check(asked: Sequence[Protocol], designs: Collection[audit.Design], cases: Sequence[Case], helped: bool) -> None:
+    """See that each protocol fits a case, and that somebody asks the reference model.
+
+    Args:
+        asked: by name or by default.
+        designs: of the run.
+        cases: the drawn ones.
+        helped: whether there is a reference model.
+
+    Raises:
+        UsageError: a protocol fits no case, or none asks the reference model.
+    """
+    if helped and not any(protocol.reference for protocol in asked):
+        helping = [protocol.name for protocol in registry.protocols().values() if protocol.reference]
+        raise UsageError(f"--reference-model is asked by {', '.join(helping)} only; name one of them with --protocol")
+    for protocol in asked:
+        why_not = [audit.unfit(protocol, case, helped, only_pairs=set(designs) == {"flip"}) for case in cases]
+        if all(why_not):
+            hint = "name a stronger model with --reference-model" if protocol.reference == "required" else "use others"
+            raise UsageError(f"{protocol.name} fits none of the cases ({why_not[0]}); {hint}")
 
 
 def draw(found: Scope, cases: Sequence[Case], limit: int | None, seed: int) -> tuple[tuple[Case, ...], Counter[str]]:

@@ -16,7 +16,6 @@ from typing import Any
 
 from distract import audit, datasets, families, metrics, registry, rubric, runfolder, scope, writers
 from distract.backends import Backend
-from distract.errors import UsageError
 from distract.manner import DEFAULT, Manner
 from distract.plan import Attack, Protocol
 from distract.price import Price, cost
@@ -169,7 +168,7 @@ def prepare(
     """
     asked = _protocols(protocols)
     found = selected.scope
-    _check_fit(asked, selected, reference)
+    scope.check(asked, found.designs, selected.cases, helped=reference is not None)
     models: dict[Role, Backend] = {"judge": backend, **selected.models}
     if any(protocol.reference for protocol in asked):
         models["reference"] = reference[1] if reference else backend
@@ -287,19 +286,6 @@ def _self_judging(judge: str, selected: Selected) -> list[str]:
             elif selected.writer.name == "recorded" and lineage.response.attack in attacks:
                 generators.add(lineage.generator)
     return families.self_judging(judge, generators - writers.WRITERS.keys(), authors - writers.WRITERS.keys())
-
-
-def _check_fit(asked: Sequence[Protocol], selected: Selected, reference: object) -> None:
-    """See that each protocol fits a case, and that somebody asks the reference model."""
-    if reference is not None and not any(protocol.reference for protocol in asked):
-        helped = [protocol.name for protocol in registry.protocols().values() if protocol.reference]
-        raise UsageError(f"--reference-model is asked by {', '.join(helped)} only; name one of them with --protocol")
-    for protocol in asked:
-        only_pairs = selected.scope.designs == {"flip"}
-        why_not = [audit.unfit(protocol, case, reference is not None, only_pairs) for case in selected.cases]
-        if all(why_not):
-            help_ = "name a stronger model with --reference-model" if protocol.reference == "required" else "use others"
-            raise UsageError(f"{protocol.name} fits none of the cases ({why_not[0]}); {help_}")
 
 
 def _protocols(names: Sequence[str]) -> tuple[Protocol, ...]:

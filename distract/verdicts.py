@@ -139,11 +139,10 @@ def words(reply: Reply, prefill: str, labels: Sequence[str], form: Format, mater
     text = prefill + reply.text
     found = form.read(text, labels, material, cut=reply.finish == "length")
     if found is None and prefill:
-        # An answer that was given its start begins with the verdict, whatever is said about it afterwards.
-        first, _, rest = text.strip().partition("\n")
-        found = form.read(first.rstrip(" ."), labels, material)
-        others = {form.read(line, labels, material) for line in rest.splitlines() if line.strip()} - {None, found}
-        return None if others else found
+        # The label alone was asked for. A line that is one stands for the words in which others state it.
+        lines = ((line, form.read(line, labels, material)) for line in text.splitlines())
+        stated = "\n".join(form.say(label) if label else line for line, label in lines)
+        found = form.read(stated, labels, material, cut=reply.finish == "length")
     return found
 
 

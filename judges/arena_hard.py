@@ -7,11 +7,11 @@ from functools import partial
 from distract.plan import Calls, Protocol
 from distract.prompts import load
 from distract.reading import GRADED
-from distract.records import Outcome
 from distract.rubric import choose
 
+from .pairwise import LETTERS
+
 PROMPT = load("distract.judges", "arena-hard")
-LETTERS: dict[str, Outcome] = {"A": "a", "B": "b"}
 TOKENS = 1024
 
 arena_hard = Protocol(

@@ -15,7 +15,8 @@ from distract.records import Outcome
 from distract.rubric import choose
 
 PROMPT = load("distract.judges", "pairwise")
-OR_TIE: dict[str, Outcome] = {"A": "a", "B": "b", "C": "tie"}
+LETTERS: dict[str, Outcome] = {"A": "a", "B": "b"}
+OR_TIE: dict[str, Outcome] = {**LETTERS, "C": "tie"}
 
 pairwise = Protocol(
     name="pairwise",

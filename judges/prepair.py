@@ -17,8 +17,7 @@ from distract.reading import BRACKETS
 from distract.records import Judgment, Outcome
 from distract.rubric import choose, said, text, unusable
 
-from .arena_hard import LETTERS
-from .pairwise import OR_TIE
+from .pairwise import LETTERS, OR_TIE
 
 ANALYSIS = load("distract.judges", "prepair-analysis")
 PROMPT = load("distract.judges", "prepair")

@@ -11,8 +11,8 @@ from distract.records import Judgment
 from distract.rubric import said, unusable
 
 from . import prepair
-from .arena_hard import LETTERS
 from .metric import QUESTIONS, questions
+from .pairwise import LETTERS
 
 ANALYSIS = load("distract.judges", "prepair-metric-analysis")
 PROMPT = load("distract.judges", "prepair-metric")

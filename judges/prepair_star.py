@@ -8,7 +8,7 @@ from distract.reading import BRACKETS
 from distract.records import Judgment
 from distract.rubric import both, choose, said, text, unusable
 
-from .arena_hard import LETTERS
+from .pairwise import LETTERS
 
 ANALYSIS = load("distract.judges", "prepair-star-analysis")
 PROMPT = load("distract.judges", "prepair-star")

@@ -9,7 +9,7 @@ from distract.prompts import load
 from distract.reading import BRACKETS
 from distract.rubric import choose
 
-from .arena_hard import LETTERS
+from .pairwise import LETTERS
 
 PROMPT = load("distract.judges", "solve-first")
 TOKENS = 1024

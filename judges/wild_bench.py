@@ -12,7 +12,7 @@ from distract.reading import JSON
 from distract.records import Judgment
 from distract.rubric import choose, said, text, unusable
 
-from .arena_hard import LETTERS
+from .pairwise import LETTERS
 
 PROMPT = load("distract.judges", "wild-bench")
 CHECKLIST = load("distract.judges", "checklist")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import re
 from pathlib import Path
 
@@ -109,8 +108,12 @@ def test_a_folder_is_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 @given(st.text(max_size=30))
 def test_any_other_name_is_one_line_of_ours(name: str) -> None:
-    with contextlib.suppress(UsageError):
-        resolve(name, Options(), KNOWN)
+    problem = ""
+    try:
+        assert resolve(name, Options(), KNOWN).engine in (*USES["dtype"], "openai", "planted")
+    except UsageError as error:
+        problem = str(error)
+    assert len(problem.splitlines()) <= 1
 
 
 def test_an_unknown_name_has_a_suggestion() -> None:

@@ -6,11 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from distract import datasets
-from distract.audit import Audit, Audited, audit
+from distract.audit import Audit, audit
 from distract.backends.transformers import Transformers
 from distract.manner import Manner
 from distract.metrics import figures
-from distract.records import Row
 from distract.registry import attacks, protocols
 from distract.run import execute
 from distract.store import Store
@@ -39,7 +38,7 @@ def test_every_protocol_judges_a_real_case_in_one_order(smollm2: Transformers, t
     with Store(tmp_path / "s", smollm2.identity) as store:
         model = smollm2, store
         (done,) = execute([audit(one, parameters)], {"judge": model, "reference": model}, tally=tally)
-    rows = baseline(done)
+    rows = [row for row in done.rows if row.target is None]
     assert sorted(row.protocol for row in rows) == sorted(protocols())
     for row in rows:
         protocol = protocols()[row.protocol]
@@ -60,7 +59,3 @@ def test_every_protocol_judges_a_real_case_in_one_order(smollm2: Transformers, t
     assert all(row.judgments[0].failure is None and 0 < (row.judgments[0].mass or 0) <= 1 for row in chosen)
     assert tally.asked["judge", "text"] > 20
     assert tally.asked["reference", "text"] >= 1
-
-
-def baseline(done: Audited) -> list[Row]:
-    return [row for row in done.rows if row.target is None]

@@ -85,3 +85,8 @@ def test_an_answer_that_was_given_its_start_begins_with_the_verdict(
     text: str, finish: str, preferred: Outcome | None
 ) -> None:
     assert comparison(Reply(text, finish=finish), "Output (", {"a": "a", "b": "b"}, OUTPUT).preferred == preferred
+
+
+@pytest.mark.parametrize("text", ["A]]\n\nOn reflection I withdraw this verdict and give none.", "A]]?\nI cannot say."])
+def test_what_is_said_of_a_verdict_afterwards_is_read_too(text: str) -> None:
+    assert comparison(Reply(text), "[[", ABC).failure == "no verdict"

@@ -207,7 +207,7 @@ class Answering:
             self._under_way.clear()
             try:
                 engine.abandon(self)
-            except Exception:
+            except Exception:  # whatever is wrong with it, it goes, and what has come is kept
                 self._backend._drop()
         return self._come()
 
