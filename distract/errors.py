@@ -20,14 +20,19 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+from distract.printable import line
+
 MANY = 40
 """Names that still fit into a message."""
 
 
 class DistractError(Exception):
-    """Root of the tree; ``str()`` of it is one clear line."""
+    """Root of the tree; ``str()`` of it is one clear line, whatever names it tells."""
 
     exit_code = 2
+
+    def __str__(self) -> str:
+        return line(super().__str__())
 
 
 class UsageError(DistractError):

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from distract.backends import hardware, names
@@ -107,6 +107,7 @@ def test_a_folder_is_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 @given(st.text(max_size=30))
+@example("~\x85")  # a line break to Python, and the name of no user
 def test_any_other_name_is_one_line_of_ours(name: str) -> None:
     problem = ""
     try:

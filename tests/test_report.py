@@ -8,8 +8,6 @@ from typing import Any
 
 import pytest
 from builders import row, verdict
-from hypothesis import given
-from hypothesis import strategies as st
 from rich.console import Console
 
 from distract.gate import decide
@@ -18,7 +16,7 @@ from distract.records import Row
 from distract.report.document import _SHARED, document
 from distract.report.tables import show
 from distract.report.terminal import gate_report, run_report
-from distract.report.text import bar, count, interval, line, p_value, percent, plain
+from distract.report.text import bar, count, interval, p_value, percent
 
 A, B = verdict("a"), verdict("b")
 
@@ -41,14 +39,6 @@ def printed(rows: list[Row], attacks: list[str], width: int = 80, **changes: obj
     show(run_report(parameters, figures(rows, [], parameters["protocols"], attacks), rows, []), console)
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
-
-
-@given(st.text())
-def test_plain_text_moves_no_cursor_and_starts_no_escape(text: str) -> None:
-    shown = plain(text)
-    assert not any(ord(c) < 32 and c not in "\t\n" for c in shown)
-    assert not any(0x7F <= ord(c) < 0xA0 or c in "\u2028\u2029\u202e\ufeff" for c in shown)
-    assert "\n" not in line(text)
 
 
 def test_names_with_markup_and_escapes_are_shown_as_they_are() -> None:

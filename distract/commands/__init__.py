@@ -187,7 +187,7 @@ def print_run(loaded: Loaded) -> None:
 
 def safe(text: str) -> str:
     """One line that cannot move the cursor."""
-    from distract.report.text import line
+    from distract.printable import line
 
     return line(text)
 

@@ -110,9 +110,9 @@ def list_(what: str | None, catalogue: Path | None) -> None:
     from distract.backends.catalogue import known
     from distract.backends.models import catalogue as models
     from distract.backends.models import problems
+    from distract.printable import plain
     from distract.report.judges import model_lines
     from distract.report.protocols import protocol_lines
-    from distract.report.text import plain
 
     sections = {
         "judges": {**known(), **model_lines(models(catalogue).values())},

@@ -17,11 +17,12 @@ from rich.text import Text
 from distract.figure import Figure
 from distract.gate import Verdict
 from distract.metrics import headline
+from distract.printable import line
 from distract.ranking import ranking
 from distract.records import BASELINE, Rewrite, Row
 from distract.report.ranking import ranking_parts
 from distract.report.tables import grid
-from distract.report.text import bar, count, interval, line, p_value, percent, set_aside
+from distract.report.text import bar, count, interval, p_value, percent, set_aside
 from distract.report.written import rewrite_notes
 
 MANY = 3

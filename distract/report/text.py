@@ -1,27 +1,10 @@
-"""Words and numbers for people, safe to print.
-
-Names, ids and responses are hostile text: control characters are shown as escapes and nothing is markup. It knows
-no terminal library.
-"""
+"""Words and numbers for people. It knows no terminal library."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
-_UNSAFE = re.compile(
-    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
-)
-
-
-def plain(text: str) -> str:
-    """A text that cannot move the cursor, colour the terminal or reorder the line."""
-    return _UNSAFE.sub(lambda match: match[0].encode("unicode_escape", "surrogatepass").decode(), text)
-
-
-def line(text: str) -> str:
-    """``plain`` on a single line."""
-    return " ".join(plain(text).split())
+from distract.printable import line
 
 
 def percent(value: float | None) -> str:
