@@ -152,10 +152,10 @@ def tail(count: int) -> None:
     with Store(Path(":memory:"), backend.identity) as store:
         begin = time.perf_counter()
         plans = (judged(prepair, Comparison(case, *case.responses)) for case in cases)
-        judged = list(execute(plans, {"judge": (backend, store)}))
+        judgments = list(execute(plans, {"judge": (backend, store)}))
         taken = time.perf_counter() - begin
     given = server.end()
-    assert all(judgment.failure is None for judgments in judged for judgment in judgments)
+    assert all(judgment.failure is None for order in judgments for judgment in order)
     busy = [0.0] * AT_ONCE
     for seconds in given:
         heapq.heapreplace(busy, busy[0] + seconds)

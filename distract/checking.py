@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from distract.datasets.fields import Item, lines
 from distract.datasets.native import constraint
 from distract.errors import DataError, UnknownName, UsageError
 from distract.facts import Difference, differences
-from distract.figure import CONFIDENCE
+from distract.figure import CONFIDENCE, rounded
 from distract.plan import Attack
 from distract.records import Constraint, Evidence, Rewrite
 
@@ -149,7 +149,7 @@ def labelled_document(labelled: Sequence[Labelled]) -> dict[str, Any]:
         for one in labelled
         if one.wrong
     ]
-    return {"results": [_rounded(asdict(rate)) for rate in error_rates(labelled)], "mistakes": wrong}
+    return {"results": [rounded(asdict(rate)) for rate in error_rates(labelled)], "mistakes": wrong}
 
 
 def pair_document(checked: Checked) -> dict[str, Any]:
@@ -157,7 +157,7 @@ def pair_document(checked: Checked) -> dict[str, Any]:
     return {
         "accepted": not checked.reasons,
         "reasons": checked.reasons,
-        "evidence": _rounded(dict(checked.evidence)),
+        "evidence": rounded(dict(checked.evidence)),
         "facts": {kind: asdict(found) for kind, found in checked.facts.items()},
     }
 
@@ -174,7 +174,7 @@ def run_document(rewrites: Sequence[Rewrite]) -> dict[str, Any]:
                 "generator": made.generator,
                 "accepted": made.accepted,
                 "reasons": made.reasons,
-                "evidence": _rounded(dict(made.evidence)),
+                "evidence": rounded(dict(made.evidence)),
             }
             for made in rewrites
         ]
@@ -213,10 +213,6 @@ def check_files(
     before, after = ((text(path).rstrip("\n"),) for path in (original, rewrite))
     asked = (text(prompt),) if prompt else ()
     return check_pair(Pair(asked, before, after, registry.attack(attack) if attack else None, tuple(found)))
-
-
-def _rounded(values: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: round(value, 4) if isinstance(value, float) else value for name, value in values.items()}
 
 
 def _labelled(item: Item) -> Labelled:

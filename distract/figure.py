@@ -6,8 +6,9 @@ It knows no measure by name and counts nothing.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from distract import statistics
 
@@ -75,6 +76,11 @@ class Figure:
             self.against_attack,
         )
         return tuple("" if part is None else str(part) for part in parts)
+
+
+def rounded(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Values as documents show them: numbers that are no counts to four decimals."""
+    return {name: round(value, 4) if isinstance(value, float) else value for name, value in values.items()}
 
 
 def rate(figure: Figure, values: Sequence[float], clusters: Sequence[str]) -> Figure:

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from distract import statistics
 from distract.errors import UsageError
-from distract.figure import Figure
+from distract.figure import Figure, rounded
 from distract.metrics import headline
 
 Decision = Literal["pass", "fail", "inconclusive"]
@@ -57,10 +57,7 @@ class Verdict:
             "reason": self.reason,
             "threshold": self.threshold,
             "confidence": self.confidence,
-            "checks": [
-                {name: round(v, 4) if isinstance(v, float) else v for name, v in asdict(check).items()}
-                for check in self.checks
-            ],
+            "checks": [rounded(asdict(check)) for check in self.checks],
         }
 
 

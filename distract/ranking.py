@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from distract import statistics
 from distract.counting import WANTED, Counted, count_flips
-from distract.figure import CONFIDENCE
+from distract.figure import CONFIDENCE, rounded
 from distract.metrics import headline
 from distract.records import Row
 
@@ -105,10 +105,7 @@ def ranking(
 
 def document(standings: Iterable[Standing]) -> list[dict[str, Any]]:
     """As JSON values, figures rounded to four decimals."""
-    return [
-        {name: round(v, 4) if isinstance(v, float) else v for name, v in asdict(standing).items()}
-        for standing in standings
-    ]
+    return [rounded(asdict(standing)) for standing in standings]
 
 
 def _pooled(rows: Sequence[Row], rule: str | None, attacks: Sequence[str]) -> Counted:

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from distract.errors import DataError
+from distract.printable import plain
 
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff]")
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 _NAMES = {dict: "an object", list: "a list", str: "text", int: "a whole number", bool: "true or false"}
 
@@ -69,7 +69,7 @@ class Item:
 
     def one_line(self, value: str, field: str) -> str:
         """``value`` if it has printable characters on one line only."""
-        if _CONTROL.search(value):
+        if plain(value) != value or any(character in value for character in "\t\n"):
             self.fail("holds control characters; use printable characters on one line", field)
         return value
 

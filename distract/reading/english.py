@@ -150,6 +150,12 @@ def announced(before: str) -> bool:
     return _LEAD_END.search(before) is not None
 
 
+def announcement(text: str, start: int) -> int:
+    """Where the announcement of a verdict at ``start`` begins; ``start`` itself where there is none."""
+    found = _LEAD_END.search(text, max(0, start - 60), start)
+    return found.start() if found else start
+
+
 def weight(before: str) -> int:
     """How final a verdict says to be by what stands before it: 2 for overall ones, 1 for a conclusion, else 0."""
     return 2 if led(before) or _FINALLY.search(before) else int(bool(_THEREFORE.search(before)))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from distract.reading.english import LEAD, SEP
+from distract.reading.english import LEAD, SEP, announcement
 
 MASK = "\x00"
 """Stands for each character that is not the judge's own; no pattern of a verdict matches it."""
@@ -34,7 +34,6 @@ _SOFT = re.compile(
 _LONG = re.compile(r"`([^`]+)`|(?<![\w'])'(?=\S)([^']*(?:(?<=\w)'\w[^']*)*)(?<=\S)'(?!\w)")
 _LED_BY = re.compile(rf"(?i)(?:\A|[.!?\n]){SEP}*{LEAD}\Z")
 _LED_BY_ME = re.compile(rf"(?i)\bmy {LEAD}\Z")
-_LEAD_END = re.compile(rf"(?i)(?<![^\W_]){LEAD}\Z")
 _WORD = re.compile(r"[^\W_]+")
 _LOOSE = re.compile(r"[\s*_`>]+")
 
@@ -49,7 +48,7 @@ class Material:
             copy
             for text in texts
             for found in verdict.finditer(text)
-            for start in (found.start(), _announced(text, found.start()))
+            for start in (found.start(), announcement(text, found.start()))
             for copy in _copies(text, found, start)
         }
 
@@ -64,7 +63,7 @@ class Material:
         """Whether a verdict stands there with more words of it around than chance would have."""
         if not self._copies:
             return False
-        starts = [_announced(text, found.start())]
+        starts = [announcement(text, found.start())]
         if _WORD.search(text, found.end()):
             # At the very end a judge has the announcement in common with a response that says what judges shall say.
             starts.append(found.start())
@@ -141,9 +140,3 @@ def _copies(text: str, found: re.Match[str], start: int) -> Iterator[tuple[str, 
     for n in range(COPIED + 1):
         if n <= len(before) and COPIED - n <= len(after):
             yield (*before[len(before) - n :], "\n", *words, "\n", *after[: COPIED - n])
-
-
-def _announced(text: str, start: int) -> int:
-    """Where the announcement of a verdict begins."""
-    found = _LEAD_END.search(text, max(0, start - 60), start)
-    return found.start() if found else start

@@ -11,7 +11,7 @@ from dataclasses import asdict
 from typing import Any
 
 from distract import ranking
-from distract.figure import Figure
+from distract.figure import Figure, rounded
 from distract.records import Rewrite, Row
 from distract.rewrite_metrics import by_reason
 
@@ -58,7 +58,7 @@ def document(
 
 def flat(figure: Figure) -> dict[str, Any]:
     """One figure as JSON values, rounded."""
-    values = {name: round(v, 4) if isinstance(v, float) else v for name, v in asdict(figure).items()}
+    values = rounded(asdict(figure))
     if figure.against is None:
         for name in _ONLY_DIFFERENCES:
             del values[name]

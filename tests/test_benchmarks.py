@@ -1,0 +1,57 @@
+"""The benchmarks run, at their smallest: what they print is timed elsewhere, that they print it is seen here."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
+LLMBAR = BENCHMARKS.parents[1] / "shared" / "data" / "llmbar"
+
+
+def printed(name: str, *options: str) -> str:
+    command = [sys.executable, str(BENCHMARKS / f"{name}.py"), *options]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "figure"),
+    [
+        ("startup", ["--rounds", "1"], r"distract --help +\d+ ms"),
+        ("engine", ["--judgments", "60"], r"replay from the store +\d+"),
+        (
+            "server",
+            ["--requests", "20", "--comparisons", "2"],
+            r"(?s)ratio \d\.\d+.*prepair over 2 comparisons, 8 calls",
+        ),
+    ],
+)
+def test_it_measures_without_a_model(name: str, options: list[str], figure: str) -> None:
+    assert re.search(figure, printed(name, *options))
+
+
+@pytest.mark.skipif(not LLMBAR.is_dir(), reason=f"needs the data in {LLMBAR}")
+@pytest.mark.usefixtures("smollm2")
+@pytest.mark.parametrize(
+    ("name", "options", "figure"),
+    [
+        ("reading", ["--items", "1", "--rounds", "1", "--without-a"], r"packed 2048 +\S+ judgments/s"),
+        ("generation", ["--prompts", "2", "--tokens", "4", "--rounds", "1", "--without-a"], r"b +\S+ answers/s"),
+    ],
+)
+def test_it_measures_the_embedded_judge(name: str, options: list[str], figure: str) -> None:
+    assert re.search(figure, printed(name, *options))
+
+
+@pytest.mark.vllm
+@pytest.mark.skipif(not LLMBAR.is_dir(), reason=f"needs the data in {LLMBAR}")
+@pytest.mark.skipif(find_spec("vllm") is None, reason="needs vLLM, in an environment of its own (see .ci/run)")
+def test_it_measures_vllm() -> None:
+    assert "distract against raw, by rate" in printed("vllm_engine", "--judgments", "4", "--rounds", "1")
