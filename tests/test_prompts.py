@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import importlib
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from distract.errors import PromptError
-from distract.prompts import parse
+from distract.prompts import load, parse
 
 TEXT = "[system]\nJudge {criterion}.\n[user]\nA: {one}\nB: {two}\nDone.\n[prefill]\n[[\n"
 HOSTILE = [
@@ -56,3 +59,15 @@ def test_a_wrong_file_is_one_clear_error(text: str, problem: str) -> None:
 def test_slots_and_values_must_agree(values: dict[str, str], problem: str) -> None:
     with pytest.raises(PromptError, match=problem):
         parse("p", TEXT).fill(values)
+
+
+def test_a_prompt_that_is_not_there_is_one_clear_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(PromptError, match=r"no prompt file prompts/lost\.txt in distract\.judges"):
+        load("distract.judges", "lost")
+    # Without an __init__.py; an editable installation makes a path of it that is no folder either.
+    (tmp_path / "bare_judges").mkdir()
+    monkeypatch.syspath_prepend(str(tmp_path))
+    importlib.import_module("bare_judges")
+    (tmp_path / "bare_judges").rmdir()
+    with pytest.raises(PromptError, match=r"bare_judges is no package: put an empty __init__\.py into its folder"):
+        load("bare_judges", "lost")
