@@ -14,14 +14,16 @@ from itertools import combinations
 from typing import Literal
 
 from distract.constraints import check
-from distract.errors import DistractError, PluginError
-from distract.manner import DEFAULT, Manner, judged
+from distract.judging import RESAMPLED, judged, label, resampled, side
+from distract.manner import DEFAULT, Manner
 from distract.plan import Attack, Comparison, Degradation, Plan, Protocol, gather
-from distract.records import BASELINE, MIRROR, ORDINALS, Case, Response, Rewrite, Row, Side
+from distract.records import BASELINE, MIRROR, Case, Response, Rewrite, Row, Side
 from distract.verdicts import outcome
 from distract.writers import Verifier, Writer, rewrite
 
 Design = Literal["fixed", "flip", "severity"]
+"""Those of an audit; ``records.Design`` has all."""
+
 SIDES: tuple[Literal["a", "b"], ...] = ("a", "b")
 
 Memory = dict[tuple[Response, str], Rewrite | None]
@@ -32,7 +34,8 @@ Memory = dict[tuple[Response, str], Rewrite | None]
 class Audit:
     """The parameters of a run that say what is judged.
 
-    ``degradations`` are those of the severity design; ``helped`` says whether there is a reference model.
+    ``degradations`` are those of the severity design; ``helped`` says whether there is a reference model; ``resample``
+    asks for a second sample of what is sampled, as a control.
     """
 
     judge: str
@@ -45,6 +48,7 @@ class Audit:
     verifier: Verifier | None = None
     manner: Manner = DEFAULT
     helped: bool = False
+    resample: bool = False
 
 
 @dataclass(frozen=True)
@@ -124,31 +128,31 @@ def _jobs(case: Case, protocol: Protocol, p: Audit, memory: Memory) -> list[Plan
 
 def _no_pair(case: Case, protocol: Protocol, p: Audit) -> Plan[list[Row]]:
     yield from ()
-    side = _side(case.originals[0])
-    row = Row(case.id, case.cluster, "flip", protocol.name, p.judge, BASELINE, side, side)
+    one = side(case.originals[0])
+    row = Row(case.id, case.cluster, "flip", protocol.name, p.judge, BASELINE, one, one)
     return [replace(row, excluded="no two responses by different authors")]
 
 
 def _fixed(case: Case, protocol: Protocol, attack: Attack, p: Audit, memory: Memory) -> Plan[list[Row]]:
     """A good response against its rewrite."""
     good = good_response(case)
-    side = _side(good or case.originals[0])
-    row = Row(case.id, case.cluster, "fixed", protocol.name, p.judge, attack.name, side, side, "b")
+    one = side(good or case.originals[0])
+    row = Row(case.id, case.cluster, "fixed", protocol.name, p.judge, attack.name, one, one, "b")
     if good is None:
         return [replace(row, excluded="no response is labelled better or known to meet the constraints")]
     made = yield from rewritten(case, good, attack, p, memory)
     if isinstance(made, str):
         return [replace(row, excluded=made)]
-    return [(yield from _judged(replace(row, b=_side(made)), protocol, Comparison(case, good, made), p))]
+    return [(yield from _judged(replace(row, b=side(made)), protocol, Comparison(case, good, made), p))]
 
 
 def _severity(case: Case, protocol: Protocol, d: Degradation, p: Audit, memory: Memory) -> Plan[list[Row]]:
     """A good response against a worse one; the distractor goes into the worse one only."""
     good = compliant_response(case)
-    side = _side(good or case.originals[0])
+    one = side(good or case.originals[0])
     attack = d.distractor.name if d.distractor else BASELINE
-    worse = Side(side.author, attack if d.distractor else None, d.severity)
-    row = Row(case.id, case.cluster, "severity", protocol.name, p.judge, attack, side, worse, "b")
+    worse = Side(one.author, attack if d.distractor else None, d.severity)
+    row = Row(case.id, case.cluster, "severity", protocol.name, p.judge, attack, one, worse, "b")
     if good is None:
         return [replace(row, excluded="no good response is known to meet all the constraints")]
     if len(case.constraints) < d.severity:
@@ -158,24 +162,21 @@ def _severity(case: Case, protocol: Protocol, d: Degradation, p: Audit, memory: 
         made = yield from rewritten(case, made, d.distractor, p, memory)
     if isinstance(made, str):
         return [replace(row, excluded=made)]
-    return [(yield from _judged(replace(row, b=_side(made)), protocol, Comparison(case, good, made), p))]
+    return [(yield from _judged(replace(row, b=side(made)), protocol, Comparison(case, good, made), p))]
 
 
 def _flip(case: Case, protocol: Protocol, pair: tuple[Response, Response], p: Audit, memory: Memory) -> Plan[list[Row]]:
     """Baseline, then each attack on the response that lost it (under any of the protocol's rules)."""
     a, b = pair
-    row = Row(case.id, case.cluster, "flip", protocol.name, p.judge, BASELINE, _side(a), _side(b))
-    before = yield from _judged(row, protocol, Comparison(case, a, b), p)
+    row = Row(case.id, case.cluster, "flip", protocol.name, p.judge, BASELINE, side(a), side(b))
+    before = yield from _judged(replace(row, label=label(case, a, b)), protocol, Comparison(case, a, b), p)
     outcomes = {outcome(before.judgments, rule) for rule in protocol.rules or (None,)}
-    after = yield from gather(
-        [
-            _attacked(case, protocol, pair, target, attack, p, memory)
-            for target in SIDES
-            if MIRROR[target] in outcomes
-            for attack in p.attacks
-        ]
-    )
-    return [before, *after]
+    lost = [target for target in SIDES if MIRROR[target] in outcomes]
+    jobs = [_attacked(case, protocol, pair, target, attack, p, memory) for target in lost for attack in p.attacks]
+    if p.resample:
+        again = [replace(row, attack=RESAMPLED, target=target) for target in lost]
+        jobs += [resampled(before, one, protocol, Comparison(case, a, b), p.manner, p.helped) for one in again]
+    return [before, *(yield from gather(jobs))]
 
 
 def _attacked(
@@ -188,12 +189,12 @@ def _attacked(
     memory: Memory,
 ) -> Plan[Row]:
     a, b = pair
-    row = Row(case.id, case.cluster, "flip", protocol.name, p.judge, attack.name, _side(a), _side(b), target)
+    row = Row(case.id, case.cluster, "flip", protocol.name, p.judge, attack.name, side(a), side(b), target)
     made = yield from rewritten(case, a if target == "a" else b, attack, p, memory)
     if isinstance(made, str):
         return replace(row, excluded=made)
     a, b = (made, b) if target == "a" else (a, made)
-    return (yield from _judged(replace(row, a=_side(a), b=_side(b)), protocol, Comparison(case, a, b), p))
+    return (yield from _judged(replace(row, a=side(a), b=side(b)), protocol, Comparison(case, a, b), p))
 
 
 def rewritten(case: Case, original: Response, attack: Attack, p: Audit, memory: Memory) -> Plan[Response | str]:
@@ -207,51 +208,5 @@ def rewritten(case: Case, original: Response, attack: Attack, p: Audit, memory: 
     return made.response if made.accepted else "rewrite rejected"
 
 
-def unfit(protocol: Protocol, case: Case, helped: bool, only_pairs: bool = False) -> str | None:
-    """Why a case cannot be judged by a protocol; ``helped`` by a reference model, ``only_pairs`` without a rewrite."""
-    if protocol.reference == "required" and not (helped or case.reference):
-        return "no reference in the data"
-    # A rewrite stands beside its original: one response less is needed then.
-    if len(case.originals) + (not only_pairs) < (protocol.shows or 2):
-        return _too_few(protocol)
-    return None
-
-
-def _too_few(protocol: Protocol) -> str:
-    return f"fewer than {protocol.shows} responses"
-
-
 def _judged(row: Row, protocol: Protocol, comparison: Comparison, p: Audit) -> Plan[Row]:
-    if why := unfit(protocol, comparison.case, p.helped):
-        return replace(row, excluded=why)
-    if protocol.shows != 2:
-        comparison = replace(comparison, others=others(comparison, protocol.shows))
-        if len(comparison.shown) < (protocol.shows or 2):
-            return replace(row, excluded=_too_few(protocol))
-    plan, used = judged(protocol, comparison, p.manner), dict[str, tuple[int, int]]()
-    try:
-        requests = next(plan)
-        while True:
-            # As a plain list, which is answered as a whole: the keys are then the same however replies come.
-            replies = yield list(requests)
-            found = zip(requests, replies, strict=True)
-            used.update((request.key, (reply.tokens_in, reply.tokens_out)) for request, reply in found)
-            requests = plan.send(replies)
-    except StopIteration as done:
-        return replace(row, judgments=done.value, keys=tuple(used), tokens=tuple(used.values()))
-    except (DistractError, GeneratorExit):
-        raise
-    except Exception as error:  # somebody else's code: it may raise anything
-        where = f"protocol {protocol.name!r} failed on case {row.case!r}"
-        raise PluginError(f"{where}: {type(error).__name__}: {error}") from error
-
-
-def others(comparison: Comparison, shows: int | None) -> tuple[Response, ...]:
-    """The case's other original responses, in its order, up to as many as are shown together."""
-    pair = {(one.author, one.severity) for one in (comparison.first, comparison.second)}
-    more = [one for one in comparison.case.originals if (one.author, one.severity) not in pair]
-    return tuple(more[: (shows or len(ORDINALS)) - 2])
-
-
-def _side(response: Response) -> Side:
-    return Side(response.author, response.attack, response.severity)
+    return (yield from judged(row, protocol, comparison, p.manner, p.helped))

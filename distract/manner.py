@@ -20,6 +20,9 @@ from distract.records import Judgment, Outcome, Request
 
 Orders = Literal["both", "given", "swapped"]
 
+_SECOND = 1_000_000
+"""Added to the index of samples that are drawn anew: more than any protocol takes."""
+
 TEMPERATURE = 0.7
 """Of repeated samples (ReIFE, section 5.1)."""
 
@@ -122,6 +125,11 @@ def sampled(plan: Plan[T], index: int, samples: int, temperature: float = TEMPER
         return replace(request, temperature=warm, sample=request.sample * samples + index)
 
     return adjusted(plan, draw)
+
+
+def again(plan: Plan[T]) -> Plan[T]:
+    """A plan whose sampled answers are drawn anew; one that samples nothing stays as it is."""
+    return adjusted(plan, lambda r: replace(r, sample=r.sample + _SECOND) if r.temperature else r)
 
 
 def adjusted(plan: Plan[T], change: Callable[[Request], Request]) -> Plan[T]:

@@ -22,6 +22,9 @@ BASELINE = "none"
 Outcome = Literal["a", "b", "tie"]
 """Which of two responses a comparison prefers; ``a`` is the first one of the *comparison*, not the slot."""
 
+Design = Literal["fixed", "flip", "severity", "people", "triple", "set"]
+"""What is compared with what; see ``Row``."""
+
 Role = Literal["judge", "generator", "verifier", "reference"]
 """What a model is asked as: to judge, to rewrite, to say whether a rewrite still says the same, to help the judge."""
 
@@ -287,8 +290,9 @@ class Row:
     Attributes:
         case: id of the case.
         cluster: name of its prompt.
-        design: ``fixed`` (a response against its rewrite), ``flip`` (two authors, before and after) or
-            ``severity`` (a good response against a worse one, whose severity b has).
+        design: ``fixed`` (a response against its rewrite), ``flip`` (two authors, before and after),
+            ``severity`` (a good response against a worse one, whose severity b has), ``people`` (a pair that people
+            have compared), ``triple`` (a pair of three responses) or ``set`` (a pair shown beside a third response).
         protocol: name of the protocol.
         judge: name of the judge.
         attack: ``none`` before a rewrite, else the distractor's name.
@@ -299,11 +303,17 @@ class Row:
         keys: of the requests behind the judgments, each once.
         tokens: of each of those requests: (of the prompt, of the answer).
         excluded: why the comparison was not made.
+        label: what people prefer; None where nobody has said.
+        data: name of the data set; empty where a run has one only.
+        subset: name of the part of it that the case belongs to.
+        shown: which of the two stood first, for each judgment; empty where that says nothing (a score of each).
+        beside: the other responses that were shown.
+        place: where they stood, with a and b next to each other.
     """
 
     case: str
     cluster: str
-    design: Literal["fixed", "flip", "severity"]
+    design: Design
     protocol: str
     judge: str
     attack: str
@@ -314,6 +324,12 @@ class Row:
     keys: tuple[str, ...] = ()
     tokens: tuple[tuple[int, int], ...] = ()
     excluded: str | None = None
+    label: Outcome | None = None
+    data: str = ""
+    subset: str = ""
+    shown: tuple[Literal["a", "b"], ...] = ()
+    beside: tuple[Side, ...] = ()
+    place: Literal["first", "last"] | None = None
 
 
 def slug(reason: str) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from distract import audit, metrics, registry
+from distract import audit, judging, metrics, registry
 from distract.errors import UnknownName, UsageError
 from distract.plan import Attack, Degradation, Protocol
 from distract.records import Case
@@ -170,7 +170,7 @@ def check(asked: Sequence[Protocol], designs: Collection[audit.Design], cases: S
         helping = [protocol.name for protocol in registry.protocols().values() if protocol.reference]
         raise UsageError(f"--reference-model is asked by {', '.join(helping)} only; name one of them with --protocol")
     for protocol in asked:
-        why_not = [audit.unfit(protocol, case, helped, only_pairs=set(designs) == {"flip"}) for case in cases]
+        why_not = [judging.unfit(protocol, case, helped, only_pairs=set(designs) == {"flip"}) for case in cases]
         if all(why_not):
             hint = "name a stronger model with --reference-model" if protocol.reference == "required" else "use others"
             raise UsageError(f"{protocol.name} fits none of the cases ({why_not[0]}); {hint}")

@@ -1,0 +1,139 @@
+"""One comparison judged: from a row that says what is compared to the same row with the judgments.
+
+Shared by all designs. It knows no design, attack or measure, and no protocol by name.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Literal
+
+from distract import manner as asking
+from distract.errors import DistractError, PluginError
+from distract.manner import Manner
+from distract.plan import Comparison, Plan, Protocol
+from distract.records import ORDINALS, Case, Judgment, Outcome, Request, Response, Row, Side
+
+RESAMPLED = "resample"
+"""The control of what is sampled: asked once more, with nothing changed. It stands where an attack's name would."""
+
+
+def judged(row: Row, protocol: Protocol, comparison: Comparison, manner: Manner, helped: bool) -> Plan[Row]:
+    """Judge one comparison.
+
+    Args:
+        row: what is compared; one whose attack is ``RESAMPLED`` is drawn anew.
+        protocol: how to ask.
+        comparison: the responses of the row.
+        manner: in which orders, and how often.
+        helped: whether there is a reference model.
+
+    Returns:
+        The row with its judgments, or with the reason why there are none.
+
+    Raises:
+        PluginError: the protocol failed.
+    """
+    if why := unfit(protocol, comparison.case, helped):
+        return replace(row, excluded=why)
+    if protocol.shows != 2:
+        comparison = replace(comparison, others=others(comparison, protocol.shows))
+        if len(comparison.shown) < (protocol.shows or 2):
+            return replace(row, excluded=_too_few(protocol))
+    plan = asking.judged(protocol, comparison, manner)
+    if row.attack == RESAMPLED:
+        plan = asking.again(plan)
+    judgments, used = yield from noted(row.case, protocol, plan)
+    return replace(
+        row,
+        judgments=judgments,
+        keys=tuple(used),
+        tokens=tuple(used.values()),
+        shown=shown_first(protocol, manner),
+    )
+
+
+def resampled(
+    before: Row, row: Row, protocol: Protocol, comparison: Comparison, manner: Manner, helped: bool
+) -> Plan[Row]:
+    """Judge a comparison once more, where any of its answers is sampled.
+
+    Args:
+        before: the same comparison as it was judged first.
+        row: what is to be filled in; its attack is ``RESAMPLED``.
+        protocol: as in ``judged``, like the others.
+        comparison: the same one.
+        manner: the same one.
+        helped: the same one.
+    """
+    after = yield from judged(row, protocol, comparison, manner, helped)
+    return after if after.keys != before.keys else replace(row, excluded="nothing is sampled")
+
+
+def noted(
+    case: str, protocol: Protocol, plan: Plan[tuple[Judgment, ...]]
+) -> Plan[tuple[tuple[Judgment, ...], dict[str, tuple[int, int]]]]:
+    """A protocol's plan with what it used: (tokens of the prompt, of the answer) by request.
+
+    Raises:
+        PluginError: the protocol failed.
+    """
+    used = dict[str, tuple[int, int]]()
+    try:
+        requests = next(plan)
+        while True:
+            # As a plain list, which is answered as a whole: the keys are then the same however replies come.
+            replies = yield list[Request](requests)
+            found = zip(requests, replies, strict=True)
+            used.update((request.key, (reply.tokens_in, reply.tokens_out)) for request, reply in found)
+            requests = plan.send(replies)
+    except StopIteration as done:
+        judgments: tuple[Judgment, ...] = done.value
+        return judgments, used
+    except (DistractError, GeneratorExit):
+        raise
+    except Exception as error:  # somebody else's code: it may raise anything
+        where = f"protocol {protocol.name!r} failed on case {case!r}"
+        raise PluginError(f"{where}: {type(error).__name__}: {error}") from error
+
+
+def shown_first(protocol: Protocol, manner: Manner) -> tuple[Literal["a", "b"], ...]:
+    """Which of the two stands first in each order that is asked; nothing where they do not stand side by side."""
+    if protocol.orders != "swap":
+        return ()
+    orders: dict[str, tuple[Literal["a", "b"], ...]] = {"both": ("a", "b"), "given": ("a",), "swapped": ("b",)}
+    return orders[manner.orders]
+
+
+def unfit(protocol: Protocol, case: Case, helped: bool, only_pairs: bool = False) -> str | None:
+    """Why a case cannot be judged by a protocol; ``helped`` by a reference model, ``only_pairs`` without a rewrite."""
+    if protocol.reference == "required" and not (helped or case.reference):
+        return "no reference in the data"
+    # A rewrite stands beside its original: one response less is needed then.
+    if len(case.originals) + (not only_pairs) < (protocol.shows or 2):
+        return _too_few(protocol)
+    return None
+
+
+def _too_few(protocol: Protocol) -> str:
+    return f"fewer than {protocol.shows} responses"
+
+
+def others(comparison: Comparison, shows: int | None) -> tuple[Response, ...]:
+    """The case's other original responses, in its order, up to as many as are shown together."""
+    pair = {(one.author, one.severity) for one in (comparison.first, comparison.second)}
+    more = [one for one in comparison.case.originals if (one.author, one.severity) not in pair]
+    return tuple(more[: (shows or len(ORDINALS)) - 2])
+
+
+def side(response: Response) -> Side:
+    """A response as rows name it."""
+    return Side(response.author, response.attack, response.severity)
+
+
+def label(case: Case, first: Response, second: Response) -> Outcome | None:
+    """What people say of two responses; None where the label is about neither, or there is none."""
+    if case.preferred == "tie":
+        return "tie"
+    better = [one.author == case.preferred and one.severity is None for one in (first, second)]
+    return None if better[0] == better[1] else "a" if better[0] else "b"
