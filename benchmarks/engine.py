@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from distract import session
+from distract import conduct, session
 from distract.backends.scripted import planted
 from distract.tally import Tally
 
@@ -47,7 +47,7 @@ def measure(folder: str, judgments: int, out: str, results: Any) -> None:
     selected = session.select(data=str(data), attacks=("null",), generator="rules")
     prepared = session.prepare(selected, judge="planted:fair", backend=backend, out=Path(folder, out))
     tally = Tally()
-    with session.stores(prepared.models, Path(folder, f"{judgments}.sqlite")) as models:
+    with conduct.stores(prepared.models, Path(folder, f"{judgments}.sqlite")) as models:
         session.run(prepared, models, tally)
     seconds = time.perf_counter() - begin
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

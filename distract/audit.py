@@ -9,12 +9,12 @@ protocol, attack or backend by name, and counts nothing.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Literal
 
 from distract.constraints import check
-from distract.judging import RESAMPLED, judged, label, resampled, side
+from distract.judging import RESAMPLED, Audited, judged, label, resampled, side
 from distract.manner import DEFAULT, Manner
 from distract.plan import Attack, Comparison, Degradation, Plan, Protocol, gather
 from distract.records import BASELINE, MIRROR, Case, Response, Rewrite, Row, Side
@@ -49,14 +49,6 @@ class Audit:
     manner: Manner = DEFAULT
     helped: bool = False
     resample: bool = False
-
-
-@dataclass(frozen=True)
-class Audited:
-    """What came of one case: its rows and every rewrite that was looked at."""
-
-    rows: list[Row] = field(default_factory=list)
-    rewrites: list[Rewrite] = field(default_factory=list)
 
 
 def good_response(case: Case) -> Response | None:

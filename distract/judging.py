@@ -5,17 +5,25 @@ Shared by all designs. It knows no design, attack or measure, and no protocol by
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from distract import manner as asking
 from distract.errors import DistractError, PluginError
 from distract.manner import Manner
 from distract.plan import Comparison, Plan, Protocol
-from distract.records import ORDINALS, Case, Judgment, Outcome, Request, Response, Row, Side
+from distract.records import ORDINALS, Case, Judgment, Outcome, Request, Response, Rewrite, Row, Side
 
 RESAMPLED = "resample"
 """The control of what is sampled: asked once more, with nothing changed. It stands where an attack's name would."""
+
+
+@dataclass(frozen=True)
+class Audited:
+    """What came of one case: its rows and every rewrite that was looked at."""
+
+    rows: list[Row] = field(default_factory=list)
+    rewrites: list[Rewrite] = field(default_factory=list)
 
 
 def judged(row: Row, protocol: Protocol, comparison: Comparison, manner: Manner, helped: bool) -> Plan[Row]:

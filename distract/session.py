@@ -6,24 +6,22 @@ before anything is paid for. It knows no plug-in by name and prints nothing.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from distract import audit, datasets, families, metrics, registry, rubric, runfolder, scope, writers
+from distract import audit, datasets, families, metrics, recorder, registry, rubric, runfolder, scope, writers
 from distract.backends import Backend
+from distract.conduct import Job, carry_out
+from distract.judging import RESAMPLED, Audited
 from distract.manner import DEFAULT, Manner
-from distract.plan import Attack, Protocol
-from distract.price import Price, cost
+from distract.plan import Attack, Plan, Protocol
+from distract.price import Price
 from distract.prompts import Prompt
-from distract.records import Case, Role
+from distract.records import Case, Rewrite, Role, Row
 from distract.report.document import document
-from distract.run import execute
-from distract.store import Store
 from distract.tally import Model, Tally
 from distract.writers import Verifier, Writer
 from distract.writers import verifier as verifying
@@ -87,6 +85,7 @@ def select(
     models: Mapping[Role, Backend] = NO_MODELS,
     limit: int | None = None,
     seed: int = 0,
+    control: bool = False,
 ) -> Selected:
     """Check that data, attacks and writer fit together.
 
@@ -101,12 +100,16 @@ def select(
         models: backends of the generator, where it is a model, and of the verifier.
         limit: number of cases to draw, None for all.
         seed: of the draw, of the rewrites and of sampling.
+        control: whether the noise floor is measured too: by the attacks that change nothing, and by a second sample
+            of what is sampled.
 
     Raises:
         UsageError: something named does not exist or fits no case.
     """
     loaded = datasets.load(data, responses)
     found = scope.scope(attacks, measures, loaded.cases)
+    if control:
+        found = scope.controlled(found)
     asking = asking or Asking()
     if "generator" in models:
         writer = generator_writer(str(generator), asking)
@@ -116,6 +119,7 @@ def select(
         found = scope.on_record(found, attacks, loaded.cases)
     cases, left_out = scope.draw(found, loaded.cases, limit, seed)
     left_out += loaded.left_out
+    resampled = [RESAMPLED] if control and "flip" in found.designs else []
     parameters = {
         "data": {
             "name": loaded.name,
@@ -126,13 +130,13 @@ def select(
         "left_out": dict(sorted(left_out.items())),
         "limit": len(cases),
         "seed": seed,
-        "attacks": [attack.name for attack in found.attacks],
+        "attacks": [attack.name for attack in found.attacks] + resampled,
         "degradations": [degradation.name for degradation in found.degradations],
         "designs": sorted(found.designs),
         "generator": writer.name,
         "asking": {**asking.parameters, "model": _identity(models, "generator")} if "generator" in models else None,
         "verifier": {"name": verifier, "model": _identity(models, "verifier")} if verifier else None,
-        "controls": [attack.name for attack in found.attacks if attack.control],
+        "controls": [attack.name for attack in found.attacks if attack.control] + resampled,
         "writing": writers.checksum(found.writing),
         "prompts": {prompt.name: prompt.checksum for prompt in _prompts(found.writing, models)},
     }
@@ -186,8 +190,8 @@ def prepare(
         "prompts": {**selected.parameters["prompts"], **prompts, "rubric": rubric.checksum()},
         "self_judging": _self_judging(judge, selected),
     }
-    out = out or runfolder.default_path(parameters)
-    runfolder.check(out, parameters)
+    out = out or recorder.default_path(parameters)
+    recorder.check(out, parameters)
     return Prepared(
         judge=judge,
         models=models,
@@ -203,6 +207,7 @@ def prepare(
             selected.verifier,
             manner,
             reference is not None,
+            RESAMPLED in selected.parameters["controls"],
         ),
         parameters=parameters,
         out=out,
@@ -211,18 +216,18 @@ def prepare(
     )
 
 
-@contextmanager
-def stores(models: Mapping[Role, Backend], path: Path) -> Iterator[dict[Role, Model]]:
-    """Open the store of replies for each model.
+def job(prepared: Prepared) -> Job:
+    """What is to be carried out."""
+    p = prepared.parameters
 
-    Raises:
-        UsageError: the file cannot be opened or is no store.
-    """
-    with ExitStack() as stack:
-        yield {
-            role: (backend, stack.enter_context(Store(path, backend.identity, backend.reads_slots)))
-            for role, backend in models.items()
-        }
+    def summary(rows: Sequence[Row], rewrites: Sequence[Rewrite]) -> dict[str, Any]:
+        found = metrics.figures(rows, rewrites, p["protocols"], p["attacks"], p["ties"])
+        return document(p, found, rows, rewrites)
+
+    def plans() -> Iterator[Plan[Audited]]:
+        return (audit.audit(case, prepared.audit) for case in prepared.cases)
+
+    return Job(prepared.models, plans, p, prepared.out, summary, prepared.prices)
 
 
 def run(
@@ -231,35 +236,8 @@ def run(
     tally: Tally,
     progress: Callable[[Tally], None] | None = None,
 ) -> runfolder.Loaded:
-    """Judge everything and write the run folder.
-
-    Args:
-        prepared: what to run.
-        models: its models with their stores.
-        tally: counts what is used.
-        progress: called after every batch of replies.
-
-    Returns:
-        The finished run, as ``runfolder.load`` would read it back.
-
-    Raises:
-        BackendError: a model failed; the run can be resumed.
-        UsageError: the folder belongs to a different run.
-    """
-    rows, rewrites, begin = [], [], time.time()
-    with runfolder.Recorder(prepared.out, prepared.parameters) as recorder:
-        plans = (audit.audit(case, prepared.audit) for case in prepared.cases)
-        for audited in execute(plans, models, tally=tally, progress=progress):
-            recorder.add(audited.rows, audited.rewrites)
-            rows += audited.rows
-            rewrites += audited.rewrites
-        rules = prepared.parameters["protocols"]
-        found = metrics.figures(rows, rewrites, rules, prepared.parameters["attacks"], prepared.parameters["ties"])
-        times = {"began": round(begin, 3), "seconds": round(time.time() - begin, 3)}
-        spent = cost(prepared.prices, tally.tokens)
-        numbers = {"replies": tally.document(), "times": times, **({} if spent is None else {"dollars": spent})}
-        text = recorder.finish(document(prepared.parameters, found, rows, rewrites), numbers)
-    return runfolder.Loaded(prepared.out, prepared.parameters, tuple(rows), tuple(rewrites), None, text)
+    """Judge everything and write the run folder; see ``conduct.carry_out``."""
+    return carry_out(job(prepared), models, tally, progress)
 
 
 def _identity(models: Mapping[Role, Backend], role: Role) -> dict[str, str]:

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from builders import case, request
 
-from distract.audit import Audit, Audited, audit, good_response, pairs
+from distract.audit import Audit, audit, good_response, pairs
 from distract.backends.scripted import Scripted, planted
 from distract.constraints import parse
 from distract.errors import PluginError
-from distract.judging import others, unfit
+from distract.judging import Audited, others, unfit
 from distract.manner import Manner
 from distract.plan import Attack, Comparison, Degradation, Plan
 from distract.records import Case, Evidence, Reply, Request, Response, Side

@@ -12,7 +12,7 @@ from builders import case, drive
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distract import datasets, recording, registry, session
+from distract import conduct, datasets, recording, registry, session
 from distract.audit import pairs
 from distract.backends import Backend
 from distract.backends.scripted import Scripted, planted, share
@@ -62,7 +62,7 @@ def judged(folder: Path, data: str, generator: str, with_models: bool) -> sessio
         limit=6,
     )
     prepared = session.prepare(selected, judge="planted:longer", backend=planted("longer"), out=folder)
-    with session.stores(prepared.models, folder.with_suffix(".sqlite")) as stores:
+    with conduct.stores(prepared.models, folder.with_suffix(".sqlite")) as stores:
         session.run(prepared, stores, Tally())
     return prepared
 
@@ -72,7 +72,7 @@ def recorded(path: Path, tally: Tally | None = None) -> recording.Recording:
     selected = session.select(
         data="tweakset", attacks=ATTACKS, generator="w", asking=ASKING, verifier="v", models=opened, limit=6
     )
-    with session.stores(opened, path.with_suffix(".sqlite")) as stores:
+    with conduct.stores(opened, path.with_suffix(".sqlite")) as stores:
         done = recording.run(selected, stores, tally or Tally())
     recording.save(done.cases, path)
     return done
@@ -187,12 +187,12 @@ def test_what_was_rejected_is_on_record_too(tmp_path: Path) -> None:
     opened: dict[Role, Backend] = {"generator": Scripted(lambda request: "No.", name="w")}
     how: dict[str, Any] = {"attacks": ("severity-2+sycophancy",), "limit": 3, "seed": 0}
     writing = session.select(data="tweakset", generator="w", models=opened, asking=Asking(retries=0), **how)
-    with session.stores(opened, tmp_path / "s") as stores:
+    with conduct.stores(opened, tmp_path / "s") as stores:
         recording.save(recording.run(writing, stores, Tally()).cases, tmp_path / "f.jsonl")
     again = session.select(data=str(tmp_path / "f.jsonl"), generator="recorded", **how)
     for selected, out in ((writing, "one"), (again, "two")):
         prepared = session.prepare(selected, judge="planted:fair", backend=planted("fair"), out=tmp_path / out)
-        with session.stores(prepared.models, tmp_path / "s") as stores:
+        with conduct.stores(prepared.models, tmp_path / "s") as stores:
             assert not any(row.judgments for row in session.run(prepared, stores, Tally()).rows)
     assert (tmp_path / "one" / "rewrites.jsonl").read_bytes() == (tmp_path / "two" / "rewrites.jsonl").read_bytes()
 
@@ -203,7 +203,7 @@ def test_a_severity_of_any_name_has_its_lineage(monkeypatch: pytest.MonkeyPatch,
     monkeypatch.setattr(registry, "attacks", lambda: {"worse": worse, "none": known["none"]})
     opened: dict[Role, Backend] = {"generator": Scripted(write, name="w")}
     selected = session.select(data="tweakset", attacks=("worse",), generator="w", models=opened, limit=2)
-    with session.stores(opened, tmp_path / "s") as stores:
+    with conduct.stores(opened, tmp_path / "s") as stores:
         done = recording.run(selected, stores, Tally())
     assert worse.prompt is not None
     assert {lineage.prompt for one in done.cases for lineage in one.lineages} == {worse.prompt.checksum}

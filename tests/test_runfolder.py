@@ -10,8 +10,9 @@ import pytest
 from builders import row, scored, verdict
 
 from distract.errors import DataError, UsageError
+from distract.recorder import Recorder, default_path
 from distract.records import Response, Rewrite, Row
-from distract.runfolder import Recorder, default_path, load
+from distract.runfolder import load
 
 PARAMETERS: dict[str, Any] = {
     "judge": "j",

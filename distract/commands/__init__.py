@@ -69,6 +69,9 @@ manner_options = options(
     ),
     click.option("--answer-tokens", type=click.IntRange(1), help="Most tokens of a judge's answer in words."),
 )
+control_option = click.option(
+    "--control", is_flag=True, help="Measure the noise too: the null attack, and a second sample of what is sampled."
+)
 json_option = click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON document on stdout and nothing else."
 )

@@ -11,6 +11,7 @@ from distract.commands import (
     EPILOG,
     asking_options,
     best_of_option,
+    control_option,
     data_options,
     draw_options,
     json_option,
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
 )
 @asking_options
 @best_of_option
+@control_option
 @click.option("--verifier", help="Model, named like a judge, that is asked whether a rewrite says the same.")
 @draw_options
 @click.option("--out", type=click.Path(path_type=Path), help="Run folder. Default: under .distract/runs.")
@@ -129,14 +131,14 @@ def _finished(prepared: Prepared) -> Loaded | None:
 
 
 def _judge(prepared: Prepared, path: Path | None) -> Loaded:
-    from distract import session, store
+    from distract import conduct, session, store
     from distract.estimating import estimate
     from distract.report.progress import Progress, plan_lines
     from distract.tally import Tally
 
     expected = estimate(prepared)
     tally = Tally()
-    with session.stores(prepared.models, path or store.DEFAULT) as models:
+    with conduct.stores(prepared.models, path or store.DEFAULT) as models:
         say(plan_lines(prepared, expected, stored=len(models["judge"][1])))
         with said(tally, prepared.prices), Progress(total=sum(expected.requests.values())) as progress:
             return session.run(prepared, models, tally, progress.update)

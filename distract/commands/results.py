@@ -25,6 +25,7 @@ def gate(run: Path, max_flip_rate: float, confidence: float, certify: bool, as_j
     from distract.report.terminal import gate_report
 
     loaded = runfolder.load(run)
+    loaded.expect("attack")
     p = loaded.parameters
     whole = (loaded.rows, loaded.rewrites) if loaded.flaw is None else ((), ())
     figures = metrics.figures(*whole, p["protocols"], p["attacks"], p["ties"])
@@ -92,6 +93,7 @@ def check(
         document, parts = checking.labelled_document(found), checks.labelled_report(checking.error_rates(found))
     elif len(paths) == 1:
         loaded = runfolder.load(paths[0])
+        loaded.expect("attack")
         warn(loaded)
         rewrites = loaded.rewrites
         document, parts = checking.run_document(rewrites), checks.run_report(rewrites, colour())

