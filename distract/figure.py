@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from distract import statistics
 
@@ -65,17 +65,20 @@ class Figure:
     @property
     def place(self) -> tuple[str, ...]:
         """A total order over the figures of one run."""
-        parts = (
-            self.measure,
-            self.protocol,
-            self.rule,
-            self.attack,
-            self.severity,
-            self.against,
-            self.against_rule,
-            self.against_attack,
-        )
-        return tuple("" if part is None else str(part) for part in parts)
+        return by_name(self, PLACE)
+
+
+PLACE = ("measure", "protocol", "rule", "attack", "severity", "against", "against_rule", "against_attack")
+"""What tells the figures of one run apart."""
+
+
+def by_name(figure: Figure, names: Sequence[str]) -> tuple[str, ...]:
+    """The values of these fields as text, nothing being empty."""
+    values = (getattr(figure, name) for name in names)
+    return tuple("" if value is None else str(value) for value in values)
+
+
+F = TypeVar("F", bound=Figure)
 
 
 def rounded(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -83,11 +86,11 @@ def rounded(values: Mapping[str, Any]) -> dict[str, Any]:
     return {name: round(value, 4) if isinstance(value, float) else value for name, value in values.items()}
 
 
-def rate(figure: Figure, values: Sequence[float], clusters: Sequence[str]) -> Figure:
-    """Fill in a share with its interval."""
+def rate(figure: F, values: Sequence[float], clusters: Sequence[str], capped: bool = True) -> F:
+    """Fill in a share with its interval; ``capped`` as in ``statistics.effective_n``."""
     n, k = len(values), int(math.fsum(values))
     if not n:
         return replace(figure, k=0)
-    low, high = statistics.proportion(values, clusters, CONFIDENCE)
-    effective = statistics.effective_n(values, clusters)
+    low, high = statistics.proportion(values, clusters, CONFIDENCE, capped)
+    effective = statistics.effective_n(values, clusters, capped)
     return replace(figure, value=k / n, low=low, high=high, k=k, n=n, effective_n=effective)

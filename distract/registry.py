@@ -11,7 +11,7 @@ import hashlib
 import importlib
 import pkgutil
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -57,6 +57,15 @@ def protocol(name: str) -> Protocol:
         UnknownName: listing the known ones.
     """
     return _named("protocol", name, protocols())
+
+
+def asked(names: Sequence[str]) -> tuple[Protocol, ...]:
+    """The protocols of these names, else the defaults; by name, so that the order of options is no part of a run.
+
+    Raises:
+        UnknownName: listing the known ones.
+    """
+    return tuple(map(protocol, sorted(set(names)))) or tuple(p for p in protocols().values() if p.default)
 
 
 def attack(name: str) -> Attack:

@@ -29,7 +29,7 @@ _SHARED: Mapping[str, type] = {
 }
 _READ: Mapping[str, Mapping[str, type]] = {
     "attack": {"data": dict, "limit": int, "attacks": list, "degradations": list, "generator": str},
-    "meta": {"data": list, "shared_base": str},
+    "meta": {"data": list},
     "consistency": {"data": dict, "limit": int, "sets": int},
 }
 """What reports read of the parameters, by command; all of them read what is shared."""

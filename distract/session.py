@@ -106,7 +106,7 @@ def select(
     Raises:
         UsageError: something named does not exist or fits no case.
     """
-    loaded = datasets.load(data, responses)
+    loaded = datasets.load(data, responses, seed)
     found = scope.scope(attacks, measures, loaded.cases)
     if control:
         found = scope.controlled(found)
@@ -170,26 +170,19 @@ def prepare(
     Raises:
         UsageError: a protocol does not exist or fits no case, or the folder belongs to another run.
     """
-    asked = _protocols(protocols)
+    asked = registry.asked(protocols)
     found = selected.scope
     scope.check(asked, found.designs, selected.cases, helped=reference is not None)
     models: dict[Role, Backend] = {"judge": backend, **selected.models}
     if any(protocol.reference for protocol in asked):
         models["reference"] = reference[1] if reference else backend
-    prompts = {prompt.name: prompt.checksum for protocol in asked for prompt in protocol.prompts}
     parameters = {
         **selected.parameters,
+        **how(asked, judge, backend, manner, reference),
         "command": "attack",
-        "judge": judge,
-        "identity": dict(backend.identity),
-        "protocols": {protocol.name: list(protocol.rules) for protocol in asked},
-        "code": {protocol.name: registry.source(protocol.name) for protocol in asked},
-        "ties": [protocol.name for protocol in asked if protocol.ties],
-        "manner": asdict(manner),
-        "reference": {"name": reference[0], "model": dict(reference[1].identity)} if reference else None,
-        "prompts": {**selected.parameters["prompts"], **prompts, "rubric": rubric.checksum()},
         "self_judging": _self_judging(judge, selected),
     }
+    parameters["prompts"] = {**selected.parameters["prompts"], **parameters["prompts"]}
     out = out or recorder.default_path(parameters)
     recorder.check(out, parameters)
     return Prepared(
@@ -214,6 +207,23 @@ def prepare(
         notes=found.notes,
         prices=prices,
     )
+
+
+def how(
+    asked: Sequence[Protocol], judge: str, backend: Backend, manner: Manner, reference: tuple[str, Backend] | None
+) -> dict[str, Any]:
+    """Who is asked and how, for the record: whatever changes a prompt or a verdict."""
+    prompts = {prompt.name: prompt.checksum for protocol in asked for prompt in protocol.prompts}
+    return {
+        "judge": judge,
+        "identity": dict(backend.identity),
+        "protocols": {protocol.name: list(protocol.rules) for protocol in asked},
+        "code": {protocol.name: registry.source(protocol.name) for protocol in asked},
+        "ties": [protocol.name for protocol in asked if protocol.ties],
+        "manner": asdict(manner),
+        "reference": {"name": reference[0], "model": dict(reference[1].identity)} if reference else None,
+        "prompts": {**prompts, "rubric": rubric.checksum()},
+    }
 
 
 def job(prepared: Prepared) -> Job:
@@ -264,9 +274,3 @@ def _self_judging(judge: str, selected: Selected) -> list[str]:
             elif selected.writer.name == "recorded" and lineage.response.attack in attacks:
                 generators.add(lineage.generator)
     return families.self_judging(judge, generators - writers.WRITERS.keys(), authors - writers.WRITERS.keys())
-
-
-def _protocols(names: Sequence[str]) -> tuple[Protocol, ...]:
-    """What was named, else the defaults; by name, so that the order of the options is no part of a run."""
-    known = registry.protocols().values()
-    return tuple(map(registry.protocol, sorted(set(names)))) or tuple(p for p in known if p.default)

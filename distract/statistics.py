@@ -44,16 +44,18 @@ def upper_bound(k: float, n: float, confidence: float = 0.95) -> float:
     return 1.0 if k >= n else float(betaincinv(k + 1, n - k, confidence))
 
 
-def effective_n(values: Sequence[float], clusters: Sequence[Hashable]) -> float:
+def effective_n(values: Sequence[float], clusters: Sequence[Hashable], capped: bool = True) -> float:
     """How many independent trials clustered ones are worth (Korn and Graubard, 1998).
 
     Args:
         values: outcomes in 0..1, such as 0 or 1.
         clusters: the cluster of each; outcomes of one cluster may be dependent.
+        capped: whether there can be no more of them than values. Without, outcomes that balance each other within a
+            cluster count for more, as the slots of a judge that keeps its verdict when the order changes do.
 
     Returns:
         The number of values when every cluster has one; else n over the design effect, corrected for the degrees
-        of freedom of the clusters, at most n. When all values are equal, the number of clusters: the
+        of freedom of the clusters, at most n if capped. When all values are equal, the number of clusters: the
         variance between them is then not estimable and each cluster may be one trial repeated.
     """
     n = len(values)
@@ -73,10 +75,13 @@ def effective_n(values: Sequence[float], clusters: Sequence[Hashable]) -> float:
     if between <= _ROUNDING:
         return float(n)
     t_n, t_m = float(stdtrit(n - 1, 0.025)), float(stdtrit(m - 1, 0.025))
-    return min(float(n), variance / between * (t_n / t_m) ** 2)
+    worth = variance / between * (t_n / t_m) ** 2
+    return min(float(n), worth) if capped else worth
 
 
-def proportion(values: Sequence[float], clusters: Sequence[Hashable], confidence: float = 0.95) -> Interval:
+def proportion(
+    values: Sequence[float], clusters: Sequence[Hashable], confidence: float = 0.95, capped: bool = True
+) -> Interval:
     """Interval for a rate: Wilson on independent trials, Korn-Graubard where clusters repeat.
 
     Raises:
@@ -85,7 +90,7 @@ def proportion(values: Sequence[float], clusters: Sequence[Hashable], confidence
     k, n, independent = math.fsum(values), len(values), len(set(clusters)) == len(values)
     if independent:
         return wilson(k, n, confidence)
-    m = effective_n(values, clusters)
+    m = effective_n(values, clusters, capped)
     one_sided = 0.5 + confidence / 2
     return lower_bound(k / n * m, m, one_sided), upper_bound(k / n * m, m, one_sided)
 

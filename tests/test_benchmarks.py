@@ -26,6 +26,7 @@ def printed(name: str, *options: str) -> str:
     [
         ("startup", ["--rounds", "1"], r"distract --help +\d+ ms"),
         ("engine", ["--judgments", "60"], r"replay from the store +\d+"),
+        ("coverage", ["--repetitions", "20"], r"self-agreement +0\.\d+ +\d+\.\d"),
         (
             "server",
             ["--requests", "20", "--comparisons", "2"],

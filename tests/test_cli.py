@@ -197,7 +197,7 @@ def test_a_damaged_run_never_passes_the_gate(run: Any, name: str, damage: str) -
         (("gate", ".", "--max-flip-rate", "0.1"), "holds no run.json"),
         (("gate", ".", "--max-flip-rate", "1.5"), "1.5"),
         (("gate", "."), "--max-flip-rate"),
-        (("attack", "--data", "x:" + "y" * 300), "x:yyy"),
+        (("attack", "--data", "x:" + "y" * 300), "unknown data format 'x'"),
         (("attack", "--judge", "planted:fair", "--out", "y" * 300), "yyy"),
         (("attack", "--generator", "planted:bold"), "cannot be a generator; name a model"),
         (("attack", "--generator", "smolm2-135m"), "unknown generator 'smolm2-135m'; did you mean 'smollm2-135m'"),

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
 import json
+import sys
+import time
 from importlib import resources
+from importlib.machinery import ModuleSpec
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,8 +18,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from distract.constraints import parse
-from distract.datasets import BUILT_IN, READERS, load, native
-from distract.errors import DataError, UnknownName
+from distract.datasets import BUILT_IN, READERS, load, load_prompts, native
+from distract.errors import DataError, UnknownName, UsageError
 from distract.records import Case, Response
 
 SHARED = Path(__file__).parents[2] / "shared" / "data"
@@ -95,7 +101,8 @@ X = {"author": "x", "text": "t"}
         ("just some words\n", None, "in no format that distract knows"),
         ('[{"output_1":' + "[" * 100_000, 1, "nested too deeply"),
         ("{" + '"a":{' * 100_000, 1, "c.jsonl:1: "),
-        ('[1, "output_1"]', 1, "item 1: expected an object"),
+        ('[1, "output_1"]', None, "in no format that distract knows"),
+        ('[{"input": "q", "output_1": "a", "output_2": "b", "label": 1}, 1]', 1, "item 2: expected an object"),
         ("[" + with_() + "]", None, "in no format that distract knows (native: JSON Lines"),
         ("[]", None, "in no format that distract knows"),
         ('[{"input": "q", "output_1": "a", "output_2": "b", "label": 1}', 1, "truncated"),
@@ -117,7 +124,7 @@ def test_wrong_content_is_one_line_with_the_place(tmp_path: Path, content: str, 
     assert "\n" not in message
 
 
-def test_missing_directory_and_wrong_encoding(tmp_path: Path) -> None:
+def test_missing_directory_and_wrong_encoding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(DataError, match=r"no such file \(built-in data sets: tweakset"):
         load(str(tmp_path / "nothing.jsonl"))
     with pytest.raises(DataError, match="is a directory"):
@@ -129,6 +136,13 @@ def test_missing_directory_and_wrong_encoding(tmp_path: Path) -> None:
         load(str(tmp_path / "latin1.jsonl"))
     with pytest.raises(UnknownName, match=r"unknown data format 'lmbar'; did you mean 'llmbar'"):
         load(f"lmbar:{tmp_path / 'x'}")
+    for name in ("x" * 5000, f"llmbar:{'x' * 5000}", "a\0b", "llmbar:a\0b"):
+        with pytest.raises(DataError, match=r"no such file|cannot be read"):
+            load(name)
+    # A file may be called like a spec.
+    (tmp_path / "reife:x.jsonl").write_text(with_())
+    monkeypatch.chdir(tmp_path)
+    assert load("reife:x.jsonl").format == "native"
 
 
 def test_native_fields_arrive(tmp_path: Path) -> None:
@@ -252,3 +266,148 @@ def test_llmbar_as_published(folder: str, rows: int) -> None:
 
 def test_every_reader_says_what_it_reads() -> None:
     assert all(reader.summary for reader in READERS.values())
+
+
+REIFE = {"instruction": "Name a sea.", "output_1": "Baltic", "output_2": "Alps", "winner": 1}
+
+
+class Missing(Exception):
+    """What the hub's client raises for a data set that is not there."""
+
+
+class Array:
+    """What a table gives for a list of numbers."""
+
+    def tolist(self) -> list[float]:
+        return [1.0, float("nan")]
+
+
+@pytest.fixture
+def hub(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """A hub of our own: what it holds by (name, config), and what its two calls raise."""
+    state: dict[str, Any] = {"holds": {}, "reach": None, "load": None, "asked": []}
+
+    def dataset_info(name: str, timeout: float) -> None:
+        state["asked"].append((name, timeout))
+        if state["reach"]:
+            raise state["reach"]
+
+    def load_dataset(name: str, config: str | None) -> Any:
+        if state["load"]:
+            raise state["load"]
+        return state["holds"][name, config]
+
+    library, client = ModuleType("datasets"), ModuleType("huggingface_hub")
+    library.__spec__ = ModuleSpec("datasets", None, origin="here")
+    vars(library).update(load_dataset=load_dataset, disable_progress_bars=lambda: None)
+    vars(client).update(
+        HfApi=lambda: SimpleNamespace(dataset_info=dataset_info),
+        errors=SimpleNamespace(RepositoryNotFoundError=Missing),
+        constants=SimpleNamespace(HF_HUB_OFFLINE=False),
+    )
+    monkeypatch.setitem(sys.modules, "datasets", library)
+    monkeypatch.setitem(sys.modules, "huggingface_hub", client)
+    return state
+
+
+def test_rows_of_the_hub_are_read_as_a_file_is(hub: dict[str, Any], tmp_path: Path) -> None:
+    rows = [{**REIFE, "more": [Array(), None, float("inf"), {"at": Path("x")}]}, {**REIFE, "winner": 2}]
+    hub["holds"] = {
+        ("org/one", None): {"test": rows},
+        ("org/one", "small"): {"test": rows[:1], "train": rows},
+        ("org/one", "odd"): {"test": [{**REIFE, "winner": float("nan")}]},
+    }
+    found = load("hub:org/one")
+    (tmp_path / "same.jsonl").write_text("".join(json.dumps({**row, "more": None}) + "\n" for row in rows))
+    assert found.cases == load(str(tmp_path / "same.jsonl")).cases
+    assert (found.name, found.format) == ("org/one", "reife")
+    for spec in ("hub:org/one::test", "reife:hub:org/one", "reife:hub:org/one::"):
+        assert (load(spec).cases, load(spec).checksum) == (found.cases, found.checksum)
+    assert len(load("hub:org/one:small:test").cases) == 1
+    assert load("hub:org/one:small:train").cases == found.cases
+    assert hub["asked"][0] == ("org/one", 10.0)
+    with pytest.raises(DataError, match=r"^hub:org/one:odd:1: field 'winner': expected .*, found null"):
+        load("hub:org/one:odd")
+    with pytest.raises(DataError, match=r"^hub:org/one:1: field 'label': missing"):
+        load("llmbar:hub:org/one")
+    with pytest.raises(UsageError, match="hub:org/one: reife data hold no prompts"):
+        load_prompts("hub:org/one")
+    with pytest.raises(UsageError, match="hub:org/one: mt-bench is a folder of files; download it and name the folder"):
+        load("mt-bench:hub:org/one")
+
+
+@pytest.mark.parametrize(
+    ("spec", "raised", "kind", "problem"),
+    [
+        ("hub:", {}, UsageError, "hub:: expected hub:ORG/NAME[:CONFIG[:SPLIT]]"),
+        ("hub:a/b/c", {}, UsageError, "expected hub:ORG/NAME[:CONFIG[:SPLIT]]"),
+        ("hub:../b", {}, UsageError, "expected hub:ORG/NAME[:CONFIG[:SPLIT]]"),
+        ("hub:org/a b", {}, UsageError, "expected hub:ORG/NAME[:CONFIG[:SPLIT]]"),
+        ("hub:a/b:c:d:e", {}, UsageError, "expected hub:ORG/NAME[:CONFIG[:SPLIT]]"),
+        ("hub:a/b", {"reach": Missing()}, DataError, "hub:a/b: no such data set on the hub, or it is not public"),
+        ("hub:a/b", {"reach": OSError("[Errno -2]\nno name")}, UsageError,
+         "hub:a/b: the hub cannot be reached ([Errno -2] no name); download the data set elsewhere and name its file"),
+        ("hub:a/b", {"load": ValueError("Config name is missing.\nPick one: ['x', 'y']")}, UsageError,
+         "cannot be loaded: Config name is missing. Pick one: ['x', 'y'] (expected hub:ORG/NAME[:CONFIG[:SPLIT]])"),
+        ("hub:a/b", {"load": RuntimeError()}, UsageError, "hub:a/b: cannot be loaded: RuntimeError"),
+        ("hub:a/b", {}, UsageError, "hub:a/b: has several splits (known: gpt4, human); name one as a/b::SPLIT"),
+        ("hub:a/b::x", {}, UsageError, "hub:a/b::x: has no split 'x' (known: gpt4, human); name one as a/b::SPLIT"),
+        ("hub:a/b::gpt4", {}, DataError, "hub:a/b::gpt4: is empty; expected cases"),
+        ("reife-hub:a/b", {}, UnknownName, "unknown data format 'reife-hub'"),
+    ],
+)  # fmt: skip
+def test_a_hub_that_does_not_give_is_one_line(
+    spec: str, raised: dict[str, Exception], kind: type[UsageError], problem: str, hub: dict[str, Any]
+) -> None:
+    hub["holds"] = {("a/b", None): {"human": [REIFE], "gpt4": []}}
+    hub.update(raised)
+    with pytest.raises(kind) as caught:
+        load(spec)
+    assert problem in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_what_was_loaded_before_needs_no_hub(hub: dict[str, Any]) -> None:
+    hub.update(holds={("a/b", None): {"test": [REIFE]}}, reach=OSError("no network"))
+    vars(sys.modules["huggingface_hub"])["constants"].HF_HUB_OFFLINE = True
+    assert len(load("hub:a/b").cases) == 1
+    assert hub["asked"] == []
+
+
+def test_without_the_library_the_hub_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    for found in (None, ModuleSpec("datasets", None)):
+        monkeypatch.setattr(importlib.util, "find_spec", lambda name, found=found: found)
+        with pytest.raises(UsageError, match=r'not installed: pip install "distract\[hub\]"'):
+            load("hub:org/name")
+    broken = ModuleType("datasets")
+    broken.__spec__ = ModuleSpec("datasets", None, origin="here")
+    monkeypatch.undo()
+    monkeypatch.setitem(sys.modules, "datasets", broken)
+    monkeypatch.setitem(sys.modules, "huggingface_hub", ModuleType("huggingface_hub"))
+    with pytest.raises(UsageError, match="the library datasets cannot be used: module 'datasets' has no attribute"):
+        load("hub:org/name")
+
+
+@pytest.mark.filterwarnings("default")
+def test_the_library_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if importlib.util.find_spec("datasets") is None:
+        pytest.skip('needs the library datasets: pip install "distract[hub]"')
+    library, client = importlib.import_module("datasets"), importlib.import_module("huggingface_hub")
+    monkeypatch.setattr(library.config, "HF_DATASETS_CACHE", tmp_path / "cache")
+    folder = tmp_path / "org" / "name"
+    folder.mkdir(parents=True)
+    rows = [REIFE, {**REIFE, "winner": 2, "more": {"scores": [1.5, 2.0], "none": None}}]
+    (folder / "test.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    monkeypatch.chdir(tmp_path)
+    assert load("hub:org/name").cases == load(str(folder / "test.jsonl")).cases
+    assert load("hub:org/name:default:test").cases == load("hub:org/name").cases
+    with pytest.raises(UsageError, match=r"BuilderConfig 'small' not found"):
+        load("hub:org/name:small")
+    with pytest.raises(UsageError, match=r"has no split 'train' \(known: test\)"):
+        load("hub:org/name::train")
+    # Nothing listens there, and nothing is tried twice.
+    monkeypatch.setattr(client.constants, "ENDPOINT", "http://127.0.0.1:9")
+    start = time.monotonic()
+    with pytest.raises(UsageError, match=r"^hub:org/other: the hub cannot be reached"):
+        load("hub:org/other")
+    assert time.monotonic() - start < 10

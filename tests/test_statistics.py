@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import random
+from collections import defaultdict
+from collections.abc import Sequence
+from math import sqrt
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy import stats
+from statsmodels.stats import contingency_tables
+from statsmodels.stats.multitest import multipletests
+from statsmodels.stats.proportion import proportion_confint
 
 from distract.statistics import (
     effective_n,
@@ -23,6 +29,7 @@ from distract.statistics import (
     wilson,
 )
 
+outcomes = st.sampled_from([0.0, 1.0])
 counts = st.integers(1, 500).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n)))
 
 
@@ -36,6 +43,10 @@ def test_intervals_agree_with_scipy(kn: tuple[int, int], confidence: float) -> N
     e = test.proportion_ci(confidence, "exact")
     assert lower_bound(k, n, two_sided) == pytest.approx(e.low, abs=1e-9)
     assert upper_bound(k, n, two_sided) == pytest.approx(e.high, abs=1e-9)
+    alpha = 1 - confidence
+    assert wilson(k, n, confidence) == pytest.approx(proportion_confint(k, n, alpha, "wilson"), abs=1e-9)
+    exact = lower_bound(k, n, two_sided), upper_bound(k, n, two_sided)
+    assert exact == pytest.approx(proportion_confint(k, n, alpha, "beta"), abs=1e-9)
 
 
 @given(counts)
@@ -74,6 +85,9 @@ def test_mcnemar_is_the_exact_binomial_test(b: int, c: int) -> None:
     expected = stats.binomtest(b, b + c, 0.5).pvalue if b + c else 1.0
     assert mcnemar(b, c) == pytest.approx(expected, abs=1e-9)
     assert mcnemar(b, c) == mcnemar(c, b)
+    if b + c:
+        table = [[0, b], [c, 0]]
+        assert mcnemar(b, c) == pytest.approx(contingency_tables.mcnemar(table, exact=True).pvalue, abs=1e-9)
 
 
 def test_holm_on_a_textbook_example() -> None:
@@ -89,11 +103,65 @@ def test_holm_never_lowers_and_keeps_the_order(p: list[float]) -> None:
     assert [adjusted[i] for i in order] == sorted(adjusted)
 
 
+@settings(max_examples=25, deadline=None)  # statsmodels collects garbage at every call
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=8))
+def test_holm_is_that_of_statsmodels(p: list[float]) -> None:
+    assert holm(p) == pytest.approx(multipletests(p, method="holm")[1])
+
+
 @given(st.lists(st.sampled_from([0.0, 1.0]), min_size=2, max_size=60))
 def test_effective_n_is_n_without_clusters_and_at_most_n_with(values: list[float]) -> None:
     n = len(values)
     assert effective_n(values, range(n)) == n
     assert 0 < effective_n(values, [i // 3 for i in range(n)]) <= n
+
+
+def effective_n_by_definition(values: Sequence[float], clusters: Sequence[int]) -> float | None:
+    """Trials over the squared ratio of the clustered and the simple standard error; None where one of them is zero."""
+    n, m = len(values), len(set(clusters))
+    if m == n:
+        return float(n)
+    p = sum(values) / n
+    residuals = defaultdict(list)
+    for value, cluster in zip(values, clusters, strict=True):
+        residuals[cluster].append((value - p) / n)
+    clustered = m / (m - 1) * sum(sum(part) ** 2 for part in residuals.values()) if m > 1 else 0.0
+    simple = sum((value - p) ** 2 for value in values) / n / n
+    if min(clustered, simple) < 1e-9:
+        return None
+    inflated = clustered * stats.t.ppf(0.975, m - 1) ** 2 / stats.t.ppf(0.975, n - 1) ** 2
+    return float(n * min(1.0, simple / inflated))
+
+
+@given(st.lists(st.tuples(outcomes, st.integers(0, 9)), min_size=2, max_size=60), st.sampled_from([0.8, 0.95, 0.99]))
+def test_korn_graubard_is_its_definition(rows: list[tuple[float, int]], confidence: float) -> None:
+    values, clusters = [value for value, _ in rows], [cluster for _, cluster in rows]
+    n = effective_n_by_definition(values, clusters)
+    assume(n is not None and len(set(clusters)) < len(rows))
+    assert n is not None
+    assert effective_n(values, clusters) == pytest.approx(n)
+    k, tail = sum(values) / len(values) * n, (1 - confidence) / 2
+    expected = stats.beta.ppf(tail, k, n - k + 1), stats.beta.ppf(1 - tail, k + 1, n - k)
+    assert proportion(values, clusters, confidence) == pytest.approx(expected, abs=1e-9)
+
+
+@given(st.lists(st.tuples(outcomes, st.integers(0, 9)), min_size=1, max_size=60), st.randoms(use_true_random=False))
+def test_cluster_names_and_order_change_nothing(rows: list[tuple[float, int]], draw: random.Random) -> None:
+    values, clusters = [value for value, _ in rows], [cluster for _, cluster in rows]
+    draw.shuffle(rows)
+    others, names = [value for value, _ in rows], [("prompt", -cluster) for _, cluster in rows]
+    assert proportion(others, names) == pytest.approx(proportion(values, clusters))
+    assert mean(others, names) == pytest.approx(mean(values, clusters))
+    zeros = [0.0] * len(rows)
+    assert paired_difference(others, zeros, names) == pytest.approx(paired_difference(values, zeros, clusters))
+
+
+@given(st.lists(outcomes, min_size=2, max_size=60))
+def test_repeating_trials_within_their_clusters_narrows_nothing(values: list[float]) -> None:
+    n = len(values)
+    assert effective_n(values * 2, [*range(n)] * 2) <= n + 1e-9
+    low, high = mean(values, range(n)) or (0.0, 0.0)
+    assert mean(values * 2, [*range(n)] * 2) == pytest.approx((low, high))
 
 
 def test_repeating_every_trial_adds_no_evidence() -> None:
@@ -148,6 +216,38 @@ def test_paired_difference_is_antisymmetric_and_clusters_widen(pairs: list[tuple
     wide = paired_difference(a * 2, b * 2, [*range(len(a))] * 2)
     assert wide[0] <= low + 1e-9
     assert wide[1] >= high - 1e-9
+
+
+@given(
+    st.lists(st.tuples(outcomes, outcomes, st.integers(0, 9)), min_size=2, max_size=60),
+    st.sampled_from([0.8, 0.95, 0.99]),
+)
+def test_paired_difference_is_its_definition(rows: list[tuple[float, float, int]], confidence: float) -> None:
+    first, second, clusters = [a for a, _, _ in rows], [b for _, b, _ in rows], [cluster for _, _, cluster in rows]
+    m = effective_n_by_definition([a - b for a, b in zip(first, second, strict=True)], clusters)
+    assume(m is not None)
+    assert m is not None
+    # One pair more of each discordant kind, counts scaled to the effective number (Bonett and Price, 2012).
+    up = sum(a > b for a, b in zip(first, second, strict=True)) / len(rows) * m + 1
+    down = sum(a < b for a, b in zip(first, second, strict=True)) / len(rows) * m + 1
+    p, q = up / (m + 2), down / (m + 2)
+    half = stats.norm.ppf(0.5 + confidence / 2) * sqrt((p + q - (p - q) ** 2) / (m + 2))
+    expected = max(-1.0, p - q - half), min(1.0, p - q + half)
+    assert paired_difference(first, second, clusters, confidence) == pytest.approx(expected, abs=1e-9)
+    assert paired_p(first, second, clusters) == pytest.approx(mcnemar(up - 1, down - 1), abs=1e-9)
+
+
+@given(st.lists(st.tuples(st.floats(-1, 1), st.integers(0, 5)), min_size=2, max_size=40))
+def test_mean_is_its_definition(rows: list[tuple[float, int]]) -> None:
+    values, names = [value for value, _ in rows], sorted({cluster for _, cluster in rows})
+    n, m, centre = len(rows), len(names), sum(values) / len(rows)
+    if m == 1:
+        assert mean(values, [cluster for _, cluster in rows]) is None
+        return
+    variance = m / (m - 1) * sum(sum((v - centre) / n for v, c in rows if c == name) ** 2 for name in names)
+    half = stats.t.ppf(0.975, m - 1) * sqrt(variance)
+    found = mean(values, [cluster for _, cluster in rows])
+    assert found == pytest.approx((centre - half, centre + half), abs=1e-9)
 
 
 def test_one_cluster_is_one_trial_whatever_the_rounding() -> None:

@@ -6,11 +6,12 @@ data format.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from distract.datasets.fields import Item, lines
-from distract.errors import DataError
+from distract.errors import DataError, UsageError
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,3 +58,20 @@ def read_answers(text: str, path: str) -> Answers:
     if not found:
         raise DataError("holds no response", path=path)
     return Answers(author, found)
+
+
+def read_all(files: Mapping[str, str]) -> list[Answers]:
+    """The responses of several files, each of one author.
+
+    Args:
+        files: their texts by path.
+
+    Raises:
+        DataError: naming the line and field.
+        UsageError: two files stand for one author.
+    """
+    answers = [read_answers(text, path) for path, text in files.items()]
+    authors = [one.author for one in answers]
+    if twice := [author for author in authors if authors.count(author) > 1]:
+        raise UsageError(f"--responses: two files stand for the author {twice[0]!r}; rename one of them")
+    return answers

@@ -8,16 +8,17 @@ constraints.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from distract.constraints import ConstraintError, Unavailable, known, parse
-from distract.datasets.answers import Answers, LeftOut
+from distract.datasets.answers import LeftOut, read_all
 from distract.datasets.fields import Item, lines
 from distract.datasets.splitting import split
 from distract.records import Case, Constraint, Response
 
 SUMMARY = "JSON Lines of {key, prompt, instruction_id_list, kwargs}, with --responses"
+NEEDS = "a file of {prompt, response}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,17 +41,19 @@ def recognise(text: str) -> bool:
     return text.lstrip().startswith("{") and '"instruction_id_list"' in text.lstrip().split("\n", 1)[0]
 
 
-def join(text: str, path: str, answers: Sequence[Answers]) -> Iterator[Case | LeftOut]:
+def join(text: str, path: str, files: Mapping[str, str]) -> Iterator[Case | LeftOut]:
     """The prompts with their responses, and what was left out.
 
     Args:
         text: of the file of prompts.
         path: its name.
-        answers: of one author each.
+        files: texts of the files of responses, by path, each of one author.
 
     Raises:
         DataError: naming the line and field.
+        UsageError: two files stand for one author.
     """
+    answers = read_all(files)
     known_prompts = set[str]()
     for key, prompt, constraints in _entries(text, path):
         known_prompts.add(prompt)

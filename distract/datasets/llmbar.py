@@ -8,15 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from distract.datasets.fields import array, describe
-from distract.records import Case, Response
+from distract.datasets.rows import identified, label, names, pair, rows
+from distract.records import Case
 
 SUMMARY = "a JSON array of {input, output_1, output_2, label}"
 
 
 def recognise(text: str) -> bool:
-    """True when the text begins a JSON array and names LLMBar's fields."""
-    return text.lstrip().startswith("[") and '"output_1"' in text
+    """True when the first row holds LLMBar's fields."""
+    found = names(text)
+    return bool(found & {"output_1", "output_2"}) and not found & {"instruction", "article", "winner"}
 
 
 def read(text: str, path: str) -> Iterator[Case]:
@@ -25,16 +26,7 @@ def read(text: str, path: str) -> Iterator[Case]:
     Raises:
         DataError: naming the line and field.
     """
-    for number, item in enumerate(array(text, path), 1):
-        label = item.value.get("label")
-        if type(label) is not int or label not in (1, 2):
-            found = describe(label) if type(label) is not int else str(label)
-            item.fail(f"expected 1 or 2, found {found}" if "label" in item.value else "missing", "label")
-        outputs = ("output_1", "output_2")
-        yield Case(
-            id=f"item-{number:04d}",
-            prompt=(item.text("input"),),
-            responses=tuple(Response(name, (item.text(name, empty=True),)) for name in outputs),
-            preferred=outputs[label - 1],
-            source="llmbar",
-        )
+    items = list(rows(text, path))
+    for name, item in zip(identified(items), items, strict=True):
+        better = label(item, "label", {1: "output_1", 2: "output_2"})
+        yield pair(item, name, item.text("input"), ("output_1", "output_2"), better, "llmbar")

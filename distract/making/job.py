@@ -66,7 +66,7 @@ def pair_job(
     Raises:
         UsageError: the data are wrong or no case has a reference.
     """
-    loaded = datasets.load(data, responses)
+    loaded = datasets.load(data, responses, seed)
     fitting = [case for case in loaded.cases if good_response(case) is not None and len(case.prompt) == 1]
     if not fitting:
         raise UsageError(f"{data}: no case of one turn has a reference (a label, or a single response)")

@@ -1,0 +1,204 @@
+"""How often the 95% intervals hold the truth, on simulated verdicts with several cases per prompt.
+
+    python benchmarks/coverage.py [--repetitions 2000] [--seed 0]
+
+Prints coverage in percent and mean width for every quantity, accuracy and number of prompts; the truth is computed
+from the model below, not estimated. Prompts differ in how often the judge is right and in how often its reply cannot be
+read; some cases are decided by their order alone, which makes one of the two orders right and the other wrong. Rows in
+brackets are not what distract reports: they show the alternative. It measures no model.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
+
+from distract import agreement, statistics
+from distract.statistics import Interval
+
+PROMPTS = (50, 75, 113, 200)
+ACCURACIES = (0.55, 0.7, 0.9)
+CASES = 5  # at most, per prompt: 1 to 5, each as likely
+PREFERRED = 0.6  # share of cases whose better response is the first one, a
+CONVICTION = 0.6  # share of cases where one draw decides both orders
+SPREAD = 3.0  # of the chance to be right: Beta(mean * SPREAD, (1 - mean) * SPREAD) over prompts
+BIASED = 0.1  # share of cases that the order decides
+FIRST = 0.8  # of those, share that goes to the first slot
+INVALID = (0.2, 4.8)  # the Beta of the chance, per prompt, that a verdict cannot be read
+BETTER = 0.25  # the second protocol is right on this share of what the first gets wrong
+COMMON = 0.5  # share of draws that the two protocols have in common
+COST = (0.4, 0.5)  # log standard deviations of a comparison's cost, between and within prompts
+
+Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+VERDICTS = ("a", "b", None)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdicts:
+    """Cases of one simulated data set: the cluster of each and, for both orders, what the judge said.
+
+    Attributes:
+        cluster: of each case its prompt, shape (cases,).
+        right: whether the better response was preferred, shape (cases, 2).
+        second: the same for the second protocol.
+        verdict: index in ``VERDICTS``, shape (cases, 2); the first order shows a first.
+        cost: of each comparison, shape (cases,).
+    """
+
+    cluster: NDArray[np.int64]
+    right: Flags
+    second: Flags
+    verdict: NDArray[np.int64]
+    cost: Floats
+
+
+def beta(accuracy: float) -> tuple[float, float]:
+    """The Beta over prompts of the chance to be right, such that accuracy over both orders is the one given."""
+    mean = (accuracy - BIASED / 2) / (1 - BIASED)
+    return mean * SPREAD, (1 - mean) * SPREAD
+
+
+def moments(a: float, b: float) -> tuple[float, float]:
+    """Mean and mean square of a Beta variable."""
+    return a / (a + b), a * (a + 1) / ((a + b) * (a + b + 1))
+
+
+def simulate(rng: np.random.Generator, prompts: int, accuracy: float) -> Verdicts:
+    """Draw one data set."""
+    cluster = np.repeat(np.arange(prompts), rng.integers(1, CASES + 1, prompts))
+    n = len(cluster)
+    chance = rng.beta(*beta(accuracy), prompts)[cluster][:, None]
+    better = chance + BETTER * (1 - chance)
+    is_a = rng.random((n, 1)) < PREFERRED
+    shown_first = np.hstack([is_a, ~is_a])
+
+    def outcomes(draw: Floats, chance: Floats) -> Flags:
+        biased, first = rng.random((n, 1)) < BIASED, rng.random((n, 1)) < FIRST
+        return np.where(biased, shown_first == first, draw < chance)
+
+    def draws() -> Floats:
+        return np.where(rng.random((n, 1)) < CONVICTION, rng.random((n, 1)), rng.random((n, 2)))
+
+    draw = draws()
+    right = outcomes(draw, chance)
+    second = outcomes(np.where(rng.random((n, 1)) < COMMON, draw, draws()), better)
+    unread = rng.random((n, 2)) < rng.beta(*INVALID, prompts)[cluster][:, None]
+    verdict = np.where(unread, 2, np.where(right == is_a, 0, 1))
+    between, within = COST
+    cost = np.exp(between * rng.standard_normal(prompts)[cluster] + within * rng.standard_normal(n))
+    return Verdicts(cluster, right, second, verdict, cost)
+
+
+def truths(accuracy: float) -> dict[str, float]:
+    """Every quantity in an infinite population, from the joint distribution of a case's two verdicts."""
+    p, pp = moments(*beta(accuracy))
+    both, either = CONVICTION * p + (1 - CONVICTION) * pp, (1 - CONVICTION) * (p - pp)
+    joint: dict[tuple[int, int], float] = defaultdict(float)
+    for better, share in ((0, PREFERRED), (1, 1 - PREFERRED)):
+        # Both orders right, both wrong, and twice only one.
+        joint[better, better] += share * (1 - BIASED) * both
+        joint[1 - better, 1 - better] += share * (1 - BIASED) * (1 - both - 2 * either)
+        joint[0, 1] += share * (1 - BIASED) * either
+        joint[1, 0] += share * (1 - BIASED) * either
+    joint[0, 1] += BIASED * FIRST
+    joint[1, 0] += BIASED * (1 - FIRST)
+    lost, lost_both = moments(*INVALID)
+    # With the category of unread verdicts.
+    table = np.zeros((3, 3))
+    for (x, y), share in joint.items():
+        table[x, y] = share * (1 - 2 * lost + lost_both)
+        table[x, 2] += share * (lost - lost_both)
+        table[2, y] += share * (lost - lost_both)
+    table[2, 2] = lost_both
+    rows, columns = table.sum(axis=1), table.sum(axis=0)
+    equal = joint[0, 0] + joint[1, 1]
+    a = joint[0, 0] + (joint[0, 1] + joint[1, 0]) / 2
+    return {
+        "accuracy": accuracy,
+        "both orders": (1 - BIASED) * both,
+        "self-agreement": 1 - (1 - equal) / (2 * a * (1 - a)),
+        "equal verdicts": equal,
+        "kappa": 1 - (1 - float(np.trace(table))) / (1 - float(rows @ columns)),
+        "first slot": joint[0, 1] + equal / 2,
+        "invalid": lost,
+        "mean cost": math.exp((COST[0] ** 2 + COST[1] ** 2) / 2),
+        "difference": (1 - BIASED) * BETTER * (1 - p),
+    }
+
+
+def intervals(data: Verdicts) -> Iterator[tuple[str, Callable[[], Interval | None]]]:
+    """Label (the quantity's name opens it) and interval of every row of the table."""
+    cluster, valid = data.cluster, data.verdict < 2
+    twice = np.repeat(cluster, 2).reshape(-1, 2)
+    complete = valid.all(axis=1)
+    pairs = [(VERDICTS[x], VERDICTS[y]) for x, y in data.verdict.tolist()]
+    units = [[verdict for verdict in pair if verdict is not None] for pair in pairs]
+    right, names = floats(data.right[valid]), twice[valid].tolist()
+    both, cases = floats(data.right[complete, 0] & data.right[complete, 1]), cluster[complete].tolist()
+    equal = floats(np.equal(*data.verdict[complete].T))
+    first = floats((data.verdict == [0, 1])[valid])
+    second, invalid = floats(data.second[valid]), floats(~valid)
+    yield "accuracy", lambda: statistics.proportion(right, names)
+    yield "accuracy (naive Wilson)", lambda: statistics.wilson(sum(right), len(right))
+    yield "both orders", lambda: statistics.proportion(both, cases)
+    yield "self-agreement", lambda: agreement.alpha_interval(units, cluster.tolist())
+    yield "equal verdicts", lambda: statistics.proportion(equal, cases)
+    yield (
+        "kappa",
+        lambda: agreement.kappa_interval([x for x, _ in pairs], [y for _, y in pairs], cluster.tolist()),
+    )
+    yield "first slot", lambda: statistics.proportion(first, names, capped=False)
+    yield "first slot (n capped)", lambda: statistics.proportion(first, names)
+    yield "invalid", lambda: statistics.proportion(invalid, twice.ravel().tolist())
+    yield "mean cost", lambda: statistics.mean(data.cost.tolist(), cluster.tolist())
+    yield "difference", lambda: statistics.paired_difference(second, right, names)
+
+
+def floats(flags: Flags) -> list[float]:
+    """Outcomes 0 or 1."""
+    return [float(flag) for flag in flags.ravel().tolist()]
+
+
+def measure(seed: Sequence[int], prompts: int, accuracy: float, repetitions: int) -> dict[str, tuple[float, float]]:
+    """Coverage in percent and mean width by label; a data set without an interval counts as not covered."""
+    rng, truth = np.random.default_rng(seed), truths(accuracy)
+    held: dict[str, int] = defaultdict(int)
+    width: dict[str, float] = defaultdict(float)
+    for _ in range(repetitions):
+        for label, interval in intervals(simulate(rng, prompts, accuracy)):
+            low, high = interval() or (math.nan, math.nan)
+            held[label] += low <= truth[label.split(" (")[0]] <= high
+            width[label] += high - low
+    return {label: (100 * held[label] / repetitions, width[label] / repetitions) for label in width}
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--repetitions", type=int, default=2000)
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+    cells = {
+        (accuracy, prompts): measure((options.seed, index), prompts, accuracy, options.repetitions)
+        for index, (accuracy, prompts) in enumerate(product(ACCURACIES, PROMPTS))
+    }
+    for accuracy in ACCURACIES:
+        truth = truths(accuracy)
+        print(f"{f'accuracy {accuracy}':25}{'truth':>7}" + "".join(f"{n:>8} prompts" for n in PROMPTS))
+        for label in cells[accuracy, PROMPTS[0]]:
+            shown = (cells[accuracy, prompts][label] for prompts in PROMPTS)
+            text = "".join(f"{coverage:>9.1f} {width:.4f}" for coverage, width in shown)
+            print(f"{label:25}{truth[label.split(' (')[0]]:>7.4f}{text}")
+        print()
+
+
+if __name__ == "__main__":
+    main()

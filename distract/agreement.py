@@ -1,0 +1,242 @@
+"""Agreement beyond chance and rank correlation, each with an interval that allows for clusters.
+
+Pure functions on labels, numbers and cluster names; nothing here knows who gave a label or what it means. All figures
+lie in -1..1. Intervals use no random numbers. Their coverage: ``benchmarks/coverage.py``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterable, Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtri, stdtrit
+
+from distract.statistics import Interval, lower_bound, upper_bound
+
+_Array = NDArray[np.float64]
+
+_ROUNDING = 1e-12
+
+
+def alpha(units: Sequence[Sequence[Hashable]]) -> float | None:
+    """Krippendorff's alpha for nominal data (Krippendorff, 2011, Computing Krippendorff's alpha-reliability).
+
+    Args:
+        units: of each unit the values that it was given, any number and in any order; a missing value is left out.
+            Units with fewer than two values hold no pair and are dropped.
+
+    Returns:
+        1 without disagreement, 0 for as much as chance gives, down to -1; None without a pair, and where every value
+        is the same: the definition is then 0/0, since nothing shows that the judge can tell two things apart.
+    """
+    pairable = [unit for unit in units if len(unit) > 1]
+    return _alpha(*_coincidences(pairable, [0] * len(pairable))) if pairable else None
+
+
+def alpha_interval(
+    units: Sequence[Sequence[Hashable]], clusters: Sequence[Hashable], confidence: float = 0.95
+) -> Interval | None:
+    """Interval for ``alpha``, never a point.
+
+    Args:
+        units: as ``alpha`` takes them.
+        clusters: the cluster of each unit; units of one cluster may be dependent.
+        confidence: nominal coverage.
+
+    Returns:
+        An interval that holds the estimate; None where that is None or fewer than two clusters hold a pair.
+
+    Raises:
+        ValueError: units and clusters differ in number.
+    """
+    kept = [(unit, cluster) for unit, cluster in zip(units, clusters, strict=True) if len(unit) > 1]
+    if not kept:
+        return None
+    disagreement, counts = _coincidences([unit for unit, _ in kept], _numbered(cluster for _, cluster in kept))
+    estimate, n = _alpha(disagreement, counts), float(counts.sum())
+    if estimate is None or len(counts) < 2:
+        return None
+    totals = counts.sum(axis=0)
+    sizes = n - counts.sum(axis=1)
+    # Chance without the correction n / (n - 1), which the estimate carries: repeating all rows then changes no
+    # replicate, and so cannot narrow the interval.
+    return _interval(
+        estimate,
+        (float(disagreement.sum()) / n, (disagreement.sum() - disagreement) / sizes),
+        (1 - float(totals @ totals) / n**2, 1 - ((totals - counts) ** 2).sum(axis=1) / sizes**2),
+        confidence,
+    )
+
+
+def kappa(first: Sequence[Hashable], second: Sequence[Hashable]) -> float | None:
+    """Cohen's kappa of two raters (Cohen, 1960); whatever can be hashed is a category, None among them.
+
+    Returns:
+        1 without disagreement, 0 for as much as chance gives, down to -1; None without data and where both raters
+        gave one and the same category throughout, so that chance alone agrees fully.
+
+    Raises:
+        ValueError: the sequences differ in length.
+    """
+    return _kappa(*_table(first, second, [0] * len(first))) if first or second else None
+
+
+def kappa_interval(
+    first: Sequence[Hashable], second: Sequence[Hashable], clusters: Sequence[Hashable], confidence: float = 0.95
+) -> Interval | None:
+    """Interval for ``kappa``, never a point.
+
+    Args:
+        first: categories of one rater.
+        second: those of the other, on the same units.
+        clusters: the cluster of each unit; units of one cluster may be dependent.
+        confidence: nominal coverage.
+
+    Returns:
+        An interval that holds the estimate; None where that is None or there are fewer than two clusters.
+
+    Raises:
+        ValueError: the sequences differ in length.
+    """
+    disagreement, left, right = _table(first, second, _numbered(clusters))
+    if len(disagreement) < 2 or (estimate := _kappa(disagreement, left, right)) is None:
+        return None
+    n, rows, columns = float(left.sum()), left.sum(axis=0), right.sum(axis=0)
+    sizes = n - left.sum(axis=1)
+    return _interval(
+        estimate,
+        (float(disagreement.sum()) / n, (disagreement.sum() - disagreement) / sizes),
+        (1 - float(rows @ columns) / n**2, 1 - ((rows - left) * (columns - right)).sum(axis=1) / sizes**2),
+        confidence,
+    )
+
+
+def ranks(values: Sequence[float], descending: bool = False) -> list[float]:
+    """Ranks of finite numbers, in their order: 1 for the least or, ``descending``, the largest; ties share a mean."""
+    array = np.asarray(values, dtype=float)
+    _, place, counts = np.unique(-array if descending else array, return_inverse=True, return_counts=True)
+    return [float(rank) for rank in (np.cumsum(counts) - (counts - 1) / 2)[place]]
+
+
+def spearman(x: Sequence[float], y: Sequence[float]) -> float | None:
+    """Spearman's rank correlation, ties with average ranks; None below two points and where x or y is constant.
+
+    Raises:
+        ValueError: the sequences differ in length.
+    """
+    if len(x) != len(y):
+        raise ValueError(f"expected as many x as y, got {len(x)} and {len(y)}")
+    if len(x) < 2:
+        return None
+    # Twice the distance from the mean rank is an integer, so that the sums are exact.
+    a, b = (2 * np.asarray(ranks(values)) - (len(values) + 1) for values in (x, y))
+    scale = float(a @ a) * float(b @ b)
+    return max(-1.0, min(1.0, float(a @ b) / math.sqrt(scale))) if scale > 0 else None
+
+
+def spearman_interval(x: Sequence[float], y: Sequence[float], confidence: float = 0.95) -> Interval | None:
+    """Fisher's z interval for ``spearman`` with the standard error of Bonett and Wright (2000), never a point.
+
+    A perfect correlation gets the bound of the nearest imperfect one, two neighbours swapped.
+
+    Returns:
+        An interval that holds the estimate; None where that is None or there are fewer than four points.
+
+    Raises:
+        ValueError: the sequences differ in length.
+    """
+    r, n = spearman(x, y), len(x)
+    if r is None or n < 4:
+        return None
+    limit = 1 - 12 / (n**3 - n)
+    near = max(-limit, min(limit, r))
+    half = float(ndtri(0.5 + confidence / 2)) * math.sqrt((1 + near**2 / 2) / (n - 3))
+    low, high = math.tanh(math.atanh(near) - half), math.tanh(math.atanh(near) + half)
+    return (-1.0 if r < -limit - _ROUNDING else min(low, r)), (1.0 if r > limit + _ROUNDING else max(high, r))
+
+
+def _numbered(names: Iterable[Hashable]) -> list[int]:
+    """Each name as a number from 0, by first appearance."""
+    seen: dict[Hashable, int] = {}
+    return [seen.setdefault(name, len(seen)) for name in names]
+
+
+def _counts(groups: ArrayLike, categories: Sequence[int], shape: tuple[int, int]) -> _Array:
+    """How often each group (row) has each category (column)."""
+    flat = np.asarray(groups, dtype=np.int64) * shape[1] + np.asarray(categories, dtype=np.int64)
+    return np.bincount(flat, minlength=shape[0] * shape[1]).reshape(shape).astype(float)
+
+
+def _coincidences(units: Sequence[Sequence[Hashable]], groups: Sequence[int]) -> tuple[_Array, _Array]:
+    """Of each group the sum of its disagreeing coincidences, and its counts of each category."""
+    sizes = np.array([len(unit) for unit in units], dtype=float)
+    values = _numbered(value for unit in units for value in unit)
+    unit_of = np.repeat(np.arange(len(units)), sizes.astype(int))
+    given = _counts(unit_of, values, (len(units), max(values) + 1))
+    disagreement = (sizes**2 - (given**2).sum(axis=1)) / (sizes - 1)
+    counts = _counts(np.asarray(groups)[unit_of], values, (max(groups) + 1, given.shape[1]))
+    return np.bincount(groups, disagreement).astype(float), counts
+
+
+def _alpha(disagreement: _Array, counts: _Array) -> float | None:
+    totals = counts.sum(axis=0)
+    n = float(totals.sum())
+    chance = (n * n - float(totals @ totals)) / (n - 1)
+    return 1 - float(disagreement.sum()) / chance if chance > 0 else None
+
+
+def _table(
+    first: Sequence[Hashable], second: Sequence[Hashable], groups: Sequence[int]
+) -> tuple[_Array, _Array, _Array]:
+    """Of each group how often the raters differ, and the counts of each category of the one and of the other."""
+    n = len(groups)
+    if not n == len(first) == len(second):
+        raise ValueError(f"expected as many verdicts as units, got {len(first)} and {len(second)} for {n}")
+    values = _numbered([*first, *second])
+    shape = max(groups, default=-1) + 1, max(values, default=-1) + 1
+    left, right = values[:n], values[n:]
+    differ = np.array([x != y for x, y in zip(left, right, strict=True)], dtype=float)
+    disagreement = np.bincount(np.asarray(groups, dtype=np.int64), differ).astype(float)
+    return disagreement, _counts(groups, left, shape), _counts(groups, right, shape)
+
+
+def _kappa(disagreement: _Array, left: _Array, right: _Array) -> float | None:
+    n = float(left.sum())
+    chance = n * n - float(left.sum(axis=0) @ right.sum(axis=0))
+    return 1 - n * float(disagreement.sum()) / chance if chance > 0 else None
+
+
+def _interval(
+    estimate: float, observed: tuple[float, _Array], chance: tuple[float, _Array], confidence: float
+) -> Interval:
+    """Interval for 1 - factor * observed / chance disagreement, where the factor follows from the estimate.
+
+    Korn and Graubard's way with a proportion: half that ratio lies in 0..1; the jackknife over clusters says how many
+    independent trials would leave it this uncertain, and the exact binomial bounds for so many follow the skew near
+    both ends, where Student's interval does not, transformed or not. Without variance (no disagreement was seen, or a
+    rater never varied) the disagreement itself is bounded, and each cluster is one trial.
+
+    Args:
+        estimate: the coefficient.
+        observed: disagreement, 0 to 1, of all units and without each cluster.
+        chance: disagreement expected by chance, likewise.
+        confidence: nominal coverage.
+    """
+    if bool((chance[1] <= _ROUNDING).any()):
+        # One cluster alone holds what makes the coefficient defined at all.
+        return -1.0, 1.0
+    m, one_sided = len(observed[1]), 0.5 + confidence / 2
+    share = observed[0] / chance[0] / 2
+    replicates = observed[1] / chance[1] / 2
+    variance = (m - 1) / m * float(((replicates - replicates.mean()) ** 2).sum())
+    within = share * (1 - share)
+    if variance > _ROUNDING and within > _ROUNDING:
+        n = within / variance * (float(ndtri(one_sided)) / float(stdtrit(m - 1, one_sided))) ** 2
+    else:
+        n, share = float(m), min(1.0, observed[0])
+    scale = (1 - estimate) / share if share > 0 else 1 / chance[0]
+    low = 1 - scale * upper_bound(share * n, n, one_sided)
+    high = 1 - scale * lower_bound(share * n, n, one_sided)
+    return max(-1.0, min(low, estimate)), min(1.0, max(high, estimate))

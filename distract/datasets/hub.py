@@ -1,0 +1,108 @@
+"""Data sets of the Hugging Face hub, through the optional library ``datasets``: a name to JSON Lines.
+
+It knows no format: the rows go to the same readers as a file's. Rows are data and nothing else, since the library no
+longer runs what a data set's author wrote (from version 4).
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import json
+import math
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from distract.errors import DataError, UsageError
+
+FORM = "hub:ORG/NAME[:CONFIG[:SPLIT]]"
+_NAME = re.compile(r"[\w-][\w.-]*(/[\w-][\w.-]*)?")
+PATIENCE = 10.0
+"""Seconds for the hub's first answer."""
+
+
+def rows(name: str) -> str:
+    """The rows of a split, one JSON object a line.
+
+    Args:
+        name: ``ORG/NAME``, ``ORG/NAME:CONFIG`` or ``ORG/NAME:CONFIG:SPLIT``; an empty ``CONFIG`` is the only one. A
+            folder of that name in the working folder is read in its stead, as the library has it.
+
+    Raises:
+        DataError: there is no such data set.
+        UsageError: the library is not installed, the hub cannot be reached, or several configs or splits need a choice.
+    """
+    where = f"hub:{name}"
+    path, config, split = _parts(name, where)
+    api, library = _library(where)
+    if not Path(path).is_dir():
+        _reach(api, path, where)
+    try:
+        splits: Mapping[str, Any] = library.load_dataset(path, config)
+        if split is None and len(splits) == 1:
+            split = next(iter(splits))
+        if split is None or split not in splits:
+            known = ", ".join(sorted(map(str, splits)))
+            wrong = "has several splits" if split is None else f"has no split {split!r}"
+            raise UsageError(f"{where}: {wrong} (known: {known}); name one as {path}:{config or ''}:SPLIT")
+        return "".join(f"{json.dumps(_plain(row))}\n" for row in splits[split])
+    except UsageError:
+        raise
+    except Exception as error:  # the library raises what its many parts raise; whatever it is, it is no bug of ours
+        choose = f" (expected {FORM})" if isinstance(error, ValueError) else ""
+        raise UsageError(f"{where}: cannot be loaded: {_said(error)}{choose}") from error
+
+
+def _parts(name: str, where: str) -> tuple[str, str | None, str | None]:
+    path, *rest = name.split(":")
+    if len(rest) > 2 or not _NAME.fullmatch(path):
+        raise UsageError(f"{where}: expected {FORM}")
+    config, split = (*rest, "", "")[:2]
+    return path, config or None, split or None
+
+
+def _library(where: str) -> tuple[Any, Any]:
+    """The client of the hub and the library that reads what it holds."""
+    found = importlib.util.find_spec("datasets")
+    if found is None or found.origin is None:  # a folder of that name is no library
+        raise UsageError(f'{where}: needs the library datasets, which is not installed: pip install "distract[hub]"')
+    try:
+        api, library = importlib.import_module("huggingface_hub"), importlib.import_module("datasets")
+        library.disable_progress_bars()
+    except Exception as error:
+        raise UsageError(f"{where}: the library datasets cannot be used: {_said(error)}") from error
+    return api, library
+
+
+def _reach(api: Any, path: str, where: str) -> None:
+    """Ask the hub once for the data set: loading it would try again and again, and speak of it."""
+    if api.constants.HF_HUB_OFFLINE:
+        return  # the user wants what was loaded before
+    try:
+        api.HfApi().dataset_info(path, timeout=PATIENCE)
+    except api.errors.RepositoryNotFoundError as error:
+        raise DataError("no such data set on the hub, or it is not public", path=where) from error
+    except Exception as error:
+        advice = "download the data set elsewhere and name its file"
+        raise UsageError(f"{where}: the hub cannot be reached ({_said(error)}); {advice}") from error
+
+
+def _said(error: Exception) -> str:
+    return str(error) or type(error).__name__
+
+
+def _plain(value: object) -> object:
+    """A cell as a JSON value; tables write NaN for nothing."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(part) for part in value]
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else None
+    if value is None or isinstance(value, str | int):
+        return value
+    if callable(convert := getattr(value, "tolist", None)):  # an array or a number of NumPy
+        return _plain(convert())
+    return str(value)
