@@ -5,13 +5,15 @@ It knows no protocol and calls no model.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from distract import audit
 from distract.backends import Backend, Batch
 from distract.backends.scripted import planted
+from distract.judging import Audited
+from distract.plan import Plan
 from distract.records import Reply, Request
 from distract.rubric import VERDICT_TOKENS
 from distract.run import execute
@@ -44,45 +46,73 @@ def estimate(prepared: Prepared, sample: int = 12) -> Estimate:
     little more where its score and its rating name different losers. A generator model is taken to succeed at once
     as often as the rules do.
     """
-    fake = planted("fair")
     part = prepared.cases[:sample]
     scale = len(prepared.cases) / len(part)
     comparisons = rewrites = controls = characters = answers = 0
     requests: dict[str, int] = {}
-    helped: set[str] = set()
+    helping: set[str] = set()
     parameters = prepared.audit
     if "generator" in prepared.models:
         parameters = replace(parameters, writer=WRITERS["rules"])
-    with Store(Path(":memory:"), fake.identity, fake.reads_slots) as store:
-        for protocol in parameters.protocols:
-            # The same requests in two cases are paid for once, but a sample must not assume that.
-            alone = replace(parameters, protocols=(protocol,), verifier=None)
-            seen: dict[str, tuple[int, int]] = {}
-            helping: dict[str, tuple[int, int]] = {} if prepared.audit.helped else seen
-            for case in part:
-                helper = _Noting(fake, helping), store
-                (done,) = execute(
-                    [audit.audit(case, alone)], {"judge": (_Noting(fake, seen), store), "reference": helper}
-                )
-                comparisons += sum(bool(row.judgments) for row in done.rows)
-                if protocol is parameters.protocols[0]:
-                    rewrites += len(done.rewrites)
-                    controls += sum(made.response.attack in prepared.parameters["controls"] for made in done.rewrites)
-            requests[protocol.name] = round(len(seen) * scale)
-            if prepared.audit.helped:
-                helped |= helping.keys()
-            characters += sum(length for length, _ in seen.values())
-            answers += sum(room for _, room in seen.values())
-    made, drafts = round(rewrites * scale), round((rewrites - controls) * scale)
+    for protocol in parameters.protocols:
+        # The same requests in two cases are paid for once, but a sample must not assume that.
+        alone = replace(parameters, protocols=(protocol,), verifier=None)
+        stepped = step((audit.audit(case, alone) for case in part), prepared.audit.helped)
+        comparisons += stepped.comparisons
+        if protocol is parameters.protocols[0]:
+            made = [one for done in stepped.done for one in done.rewrites]
+            rewrites += len(made)
+            controls += sum(one.response.attack in prepared.parameters["controls"] for one in made)
+        requests[protocol.name] = round(len(stepped.judge) * scale)
+        helping |= stepped.reference.keys()
+        characters += sum(length for length, _ in stepped.judge.values())
+        answers += sum(room for _, room in stepped.judge.values())
+    written, drafts = round(rewrites * scale), round((rewrites - controls) * scale)
     asking = prepared.parameters["asking"] or {"best_of": 1}
-    if helped:
-        requests["reference model"] = round(len(helped) * scale)
+    if helping:
+        requests["reference model"] = round(len(helping) * scale)
     if "generator" in prepared.models:
         requests["generator"] = drafts * asking["best_of"]
     if "verifier" in prepared.models:
         requests["verifier"] = drafts * asking["best_of"] * 2
     tokens = round(characters / CHARACTERS_PER_TOKEN * scale)
-    return Estimate(round(comparisons * scale), made, requests, tokens, round(answers * scale))
+    return Estimate(round(comparisons * scale), written, requests, tokens, round(answers * scale))
+
+
+@dataclass(frozen=True, slots=True)
+class Stepped:
+    """What plans did with a fake judge.
+
+    Attributes:
+        done: their results.
+        judge: characters of the prompt and most tokens of the answer, by request to the judge.
+        reference: the same of a reference model of its own.
+    """
+
+    done: tuple[Audited, ...]
+    judge: Mapping[str, tuple[int, int]]
+    reference: Mapping[str, tuple[int, int]]
+
+    @property
+    def comparisons(self) -> int:
+        """How many were judged."""
+        return sum(bool(row.judgments) for done in self.done for row in done.rows)
+
+
+def step(plans: Iterable[Plan[Audited]], helped: bool) -> Stepped:
+    """Step plans with a fake judge, which never ties two authors and answers at full length.
+
+    Args:
+        plans: not started; without requests to a generator or a verifier.
+        helped: whether a model of its own answers what a reference model is asked.
+    """
+    fake = planted("fair")
+    seen: dict[str, tuple[int, int]] = {}
+    helping: dict[str, tuple[int, int]] = {}
+    with Store(Path(":memory:"), fake.identity, fake.reads_slots) as store:
+        helper = _Noting(fake, helping if helped else seen), store
+        done = tuple(execute(plans, {"judge": (_Noting(fake, seen), store), "reference": helper}))
+    return Stepped(done, seen, helping)
 
 
 class _Noting:

@@ -307,8 +307,9 @@ class Row:
         data: name of the data set; empty where a run has one only.
         subset: name of the part of it that the case belongs to.
         shown: which of the two stood first, for each judgment; empty where that says nothing (a score of each).
-        beside: the other responses that were shown.
-        place: where they stood, with a and b next to each other.
+        beside: of a ``triple`` the third response; of a ``set`` the one that was shown with the pair, then the one
+            that takes its place in the other set.
+        place: of a ``set``, where that third response stood, with a and b next to each other.
     """
 
     case: str

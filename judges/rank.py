@@ -1,7 +1,8 @@
 """n-wise ranking: the responses of a case in one list, best first (Distracted evaluation, section 3.3).
 
 The pair stands at both ends of what is shown and the case's other responses between them, so that the swapped order is
-the whole list reversed. The verdict on the pair is their order in the ranking.
+the whole list reversed; a comparison that says how far it is turned is shown as it says. The verdict on the pair is
+their order in the ranking.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ TOKENS = 64
 
 def ask(comparison: Comparison) -> Plan[Judgment]:
     """Rank all and compare the places of the pair."""
-    case, shown = comparison.case, (comparison.first, *comparison.others, comparison.second)
+    case, pair = comparison.case, (comparison.first, comparison.second)
+    shown = comparison.shown if comparison.turn else (pair[0], *comparison.others, pair[1])
     letters, responses = lettered(shown)
     others = {
         "responses": responses,
@@ -38,7 +40,8 @@ def ask(comparison: Comparison) -> Plan[Judgment]:
     if isinstance(order, Judgment):
         return order
     tiers = [tier.split("=") for tier in order.split(">")]
-    a, b = (next(place for place, tier in enumerate(tiers) if x in tier) for x in (letters[0], letters[-1]))
+    mine = [next(x for x, other in zip(letters, shown, strict=True) if other is one) for one in pair]
+    a, b = (next(place for place, tier in enumerate(tiers) if x in tier) for x in mine)
     preferred: Outcome = "tie" if a == b else "a" if a < b else "b"
     return verdicts.certain(preferred)
 

@@ -243,6 +243,20 @@ def test_a_ranking_shows_all_and_the_swapped_one_is_reversed() -> None:
     assert [j.preferred for j in judgments] == ["b", "a"]
 
 
+@pytest.mark.parametrize(
+    ("turn", "shown", "preferred"), [(0, (X, Z, Y), "a"), (1, (Z, Y, X), "b"), (2, (Y, X, Z), "b")]
+)
+def test_a_turned_ranking_is_shown_as_it_is_turned_and_read_by_place(
+    turn: int, shown: tuple[Response, ...], preferred: str
+) -> None:
+    protocol = protocols()["rank"]
+    turned = Comparison(PLAIN, X, Y, others=(Z,), turn=turn)
+    judgment, ((request,),) = drive(protocol.ask(turned), lambda r: Reply("[[A > B > C]]"))
+    assert request.slots is not None
+    assert request.slots.shown == shown == turned.shown
+    assert judgment.preferred == preferred
+
+
 def test_nine_samples_of_cot_are_its_own_requests_at_a_temperature() -> None:
     _, (nine,) = drive(protocols()["cot-consistency"].ask(Comparison(PLAIN, X, Y)), ALPHABETIC)
     _, ((one,),) = drive(protocols()["cot"].ask(Comparison(PLAIN, X, Y)), ALPHABETIC)

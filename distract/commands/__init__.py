@@ -177,17 +177,6 @@ def echo_json(document: object) -> None:
     click.echo(json.dumps(document, sort_keys=True, indent=1))
 
 
-def print_run(loaded: Loaded) -> None:
-    """The tables of a run."""
-    from distract import metrics
-    from distract.report.tables import show
-    from distract.report.terminal import run_report
-
-    p = loaded.parameters
-    figures = metrics.figures(loaded.rows, loaded.rewrites, p["protocols"], p["attacks"], p["ties"])
-    show(run_report(p, figures, loaded.rows, loaded.rewrites))
-
-
 def safe(text: str) -> str:
     """One line that cannot move the cursor."""
     from distract.printable import line

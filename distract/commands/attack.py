@@ -18,21 +18,17 @@ from distract.commands import (
     judge_options,
     manner_options,
     model_options,
-    print_run,
     safe,
-    said,
     say,
     sort_out,
-    stop,
     store_option,
 )
-from distract.errors import DataError
+from distract.commands.running import carried_out, inconclusive
+from distract.commands.showing import shown
 
 if TYPE_CHECKING:
     from distract.manner import Orders
     from distract.records import Role
-    from distract.runfolder import Loaded
-    from distract.session import Prepared
 
 
 @click.command(epilog=EPILOG)
@@ -76,7 +72,10 @@ def attack(
     """Rewrite responses with distractors and measure how often the judge's verdict changes."""
     from distract import session
     from distract.backends.catalogue import open_models
+    from distract.estimating import estimate
     from distract.manner import Manner
+    from distract.report.progress import plan_lines
+    from distract.report.tables import show
     from distract.writers import WRITERS
 
     asking, loading, chosen = sort_out(more)
@@ -102,43 +101,12 @@ def attack(
         out=out,
         prices=opened.prices,
     )
-    loaded = _finished(prepared) or _judge(prepared, store)
+    loaded = carried_out(
+        session.job(prepared), store, lambda: estimate(prepared), lambda *known: plan_lines(prepared, *known)
+    )
     if as_json:
         click.echo(loaded.summary, nl=False)
     else:
-        print_run(loaded)
+        show(shown(loaded)[1]())
         click.echo(f"\nrun folder: {safe(str(prepared.out))}")
-    if not any(row.judgments for row in loaded.rows):
-        stop("nothing was judged: every comparison is excluded (see the reasons above)", 3)
-    if not any(row.judgments and not any(j.failure for j in row.judgments) for row in loaded.rows):
-        stop("no verdict was valid: nothing can be said about this judge", 3)
-
-
-def _finished(prepared: Prepared) -> Loaded | None:
-    """The run as it is on disk, when the same command has finished there already."""
-    from distract import runfolder
-
-    if not (prepared.out / "manifest.json").exists():
-        return None
-    try:
-        loaded = runfolder.load(prepared.out)
-    except DataError:
-        return None  # damaged: it is begun anew, from the stored replies
-    if loaded.flaw or loaded.parameters != prepared.parameters or loaded.unanswered:
-        return None
-    click.echo(f"this run is complete in {safe(str(prepared.out))}: no call is made", err=True)
-    return loaded
-
-
-def _judge(prepared: Prepared, path: Path | None) -> Loaded:
-    from distract import conduct, session, store
-    from distract.estimating import estimate
-    from distract.report.progress import Progress, plan_lines
-    from distract.tally import Tally
-
-    expected = estimate(prepared)
-    tally = Tally()
-    with conduct.stores(prepared.models, path or store.DEFAULT) as models:
-        say(plan_lines(prepared, expected, stored=len(models["judge"][1])))
-        with said(tally, prepared.prices), Progress(total=sum(expected.requests.values())) as progress:
-            return session.run(prepared, models, tally, progress.update)
+    inconclusive(loaded.rows)

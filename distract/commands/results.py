@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from distract.commands import EPILOG, catalogue_option, echo_json, json_option, print_run, safe, warn
+from distract.commands import EPILOG, catalogue_option, echo_json, json_option, safe, warn
 from distract.errors import UnknownName
 
 
@@ -43,19 +43,20 @@ def gate(run: Path, max_flip_rate: float, confidence: float, certify: bool, as_j
 @json_option
 def report(run: Path, as_json: bool) -> None:
     """Print the tables of a RUN again, without a model."""
-    from distract import metrics, runfolder
-    from distract.report.document import document
+    from distract import runfolder
+    from distract.commands.showing import shown
 
     loaded = runfolder.load(run)
     warn(loaded)
+    document, parts = shown(loaded)
     if as_json and loaded.summary and not loaded.flaw:
         click.echo(loaded.summary, nl=False)
     elif as_json:
-        p = loaded.parameters
-        figures = metrics.figures(loaded.rows, loaded.rewrites, p["protocols"], p["attacks"], p["ties"])
-        echo_json(document(p, figures, loaded.rows, loaded.rewrites))
+        echo_json(document())
     else:
-        print_run(loaded)
+        from distract.report.tables import show
+
+        show(parts())
 
 
 @click.command(epilog=EPILOG)

@@ -36,7 +36,7 @@ def plan_lines(prepared: Prepared, estimate: Estimate, stored: int) -> Iterator[
     verifier = prepared.audit.verifier
     verified = f", verified by {line(verifier.name)}" if verifier else ""
     yield f"attacks {line(attacks)}; rewrites: {line(prepared.audit.writer.name)}{verified}"
-    yield from _manner(prepared.audit.manner)
+    yield from manner_lines(prepared.audit.manner)
     yield from (line(note) for note in (*prepared.notes, *prepared.parameters["self_judging"]))
     if left_out := prepared.parameters["left_out"]:
         yield set_aside("left out before the draw", left_out)
@@ -45,18 +45,28 @@ def plan_lines(prepared: Prepared, estimate: Estimate, stored: int) -> Iterator[
         f"plan: about {count(estimate.comparisons, 'comparison')} and {count(estimate.rewrites, 'rewrite')}; "
         f"requests: {requests}; about {estimate.tokens:,} prompt tokens"
     )
-    if "judge" in prepared.prices:
-        price = prepared.prices["judge"]
+    yield from cost_lines(prepared.prices, estimate)
+    yield from stored_lines(stored)
+
+
+def cost_lines(prices: Mapping[Role, Price], estimate: Estimate) -> Iterator[str]:
+    """What the judge costs at most, where its tokens do."""
+    if "judge" in prices:
+        price = prices["judge"]
         most = dollars(price.of(estimate.tokens, estimate.answers))
         yield (
             f"cost of the judge: at most about {most} ({dollars(price.prompts)} a million tokens of prompts, "
             f"{dollars(price.answers)} of answers)"
         )
+
+
+def stored_lines(stored: int) -> Iterator[str]:
+    """What need not be paid for again."""
     if stored:
         yield f"the store holds {count(stored, 'reply', 'replies')} of this judge; they are not asked for again"
 
 
-def _manner(manner: Manner) -> Iterator[str]:
+def manner_lines(manner: Manner) -> Iterator[str]:
     """How judges are asked, where it is not the usual way."""
     parts = [f"in the {manner.orders} order only"] if manner.orders != "both" else []
     parts += [f"{manner.samples} passes of each order, the majority decides"] if manner.samples > 1 else []

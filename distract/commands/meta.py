@@ -1,0 +1,172 @@
+"""``distract meta``: a judge against people."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from distract.commands import (
+    EPILOG,
+    control_option,
+    draw_options,
+    echo_json,
+    json_option,
+    judge_options,
+    manner_options,
+    model_options,
+    options,
+    safe,
+    say,
+    sort_out,
+    store_option,
+)
+from distract.commands.running import carried_out, inconclusive
+from distract.errors import UnknownName, UsageError
+
+if TYPE_CHECKING:
+    from distract.manner import Orders
+    from distract.meta.document import Source
+    from distract.meta.session import Prepared, Selected
+    from distract.records import Role
+
+REPLAY = "replay:"
+"""What the name of a judge begins with whose verdicts somebody has stored."""
+
+labelled_options = options(
+    click.option(
+        "--data",
+        "specs",
+        multiple=True,
+        help="Labelled data: built-in name, path, FORMAT:PATH, hub:ORG/NAME; repeatable.",
+    ),
+    click.option("--responses", multiple=True, help="File of further responses, for one data set that needs them."),
+)
+
+
+@click.command(epilog=EPILOG)
+@click.option(
+    "--judge", "judges", multiple=True, help="Judge, or replay:FILE-OR-FOLDER of stored verdicts; repeatable."
+)
+@labelled_options
+@click.option("--protocol", "protocols", multiple=True, help="Way of asking; repeatable. Default: the basic ones.")
+@click.option("--base", help="Protocol that the others are compared with. Default: base, or what it is called there.")
+@click.option("--reference-model", help="Model, named like a judge, that protocols with a reference ask for it.")
+@manner_options
+@control_option
+@draw_options
+@click.option("--out", type=click.Path(path_type=Path), help="Run folder (of several judges: a folder of them).")
+@store_option
+@model_options
+@judge_options
+@json_option
+def meta(
+    judges: tuple[str, ...],
+    specs: tuple[str, ...],
+    responses: tuple[str, ...],
+    limit: int,
+    seed: int,
+    out: Path | None,
+    as_json: bool,
+    base: str | None,
+    **more: Any,
+) -> None:
+    """Measure how far judges agree with people and with themselves, and which way of asking serves each best."""
+    from distract import registry
+    from distract.meta import document
+    from distract.meta.session import select
+    from distract.report import meta as report
+    from distract.report.tables import show
+
+    judges = judges or ("smollm2-135m",)
+    asked = [name for name in judges if not name.startswith(REPLAY)]
+    if twice := next((name for name in judges if judges.count(name) > 1), None):
+        raise UsageError(f"--judge {twice}: is there twice")
+    if not specs and asked:
+        specs = ("tweakset",)
+    selected = select(specs, responses, limit or None, seed)
+    replayed = _replayed([name.removeprefix(REPLAY) for name in judges if name.startswith(REPLAY)], selected)
+    if same := {source.name for source in replayed} & {*asked}:
+        raise UsageError(f"--judge {same.pop()}: a replayed judge has that name too; judge them apart")
+    if base is not None:
+        known = {protocol.name for protocol in registry.asked(more["protocols"])} if asked else set[str]()
+        known |= {one.protocol for source in replayed for one in source.judged}
+        if base not in known:
+            raise UnknownName("base", base, known, "name it with --protocol too")
+    sources = [*_judged(asked, selected, out, base, more), *replayed]
+    found = document.result(sources, base)
+    if as_json:
+        echo_json(document.shown(found))
+    else:
+        show(report.parts(found))
+    inconclusive([row for source in sources for one in source.judged for rows in one.rows.values() for row in rows])
+
+
+def _replayed(paths: list[str], selected: Selected) -> list[Source]:
+    """Judges whose verdicts are stored, with the labels of the data where they have none."""
+    from distract import replay
+    from distract.meta.document import from_published
+
+    cases = {name: one.cases for name, one in selected.sets.items()}
+    runs = [run for path in paths for run in replay.load(path)]
+    return from_published([replay.joined(run, cases) if cases else run for run in runs])
+
+
+def _judged(
+    names: list[str], selected: Selected, out: Path | None, base: str | None, more: dict[str, Any]
+) -> list[Source]:
+    """Judges that are asked: all are looked at before the first one is."""
+    from distract.backends.catalogue import open_models
+    from distract.manner import Manner
+    from distract.meta import session
+
+    _, loading, rest = sort_out(more)
+    orders: Orders = rest["orders"]
+    helper, manner = rest["reference_model"], Manner(orders, rest["samples"], rest["answer_tokens"], selected.seed)
+    prepared = []
+    for name in names:
+        wanted: dict[Role, str | None] = {"judge": name, "reference": helper}
+        opened = open_models(wanted, loading)
+        say(opened.notes)
+        models = dict(opened.models)
+        backend, reference = models.pop("judge"), models.pop("reference", None)
+        prepared.append(
+            session.prepare(
+                selected,
+                judge=name,
+                backend=backend,
+                protocols=rest["protocols"],
+                manner=manner,
+                reference=(helper, reference) if helper and reference else None,
+                control=rest["control"],
+                base=base,
+                out=out / _folder(name) if out and len(names) > 1 else out,
+                prices=opened.prices,
+            )
+        )
+    made = []
+    while prepared:
+        # Not kept: the next judge may need the room of this one.
+        made.append(_carried_out(prepared.pop(0), rest["store"]))
+    return made
+
+
+def _carried_out(prepared: Prepared, store: Path | None) -> Source:
+    from distract.meta import session
+    from distract.meta.document import from_run
+    from distract.report.meta import plan_lines
+
+    loaded = carried_out(
+        session.job(prepared), store, lambda: session.estimate(prepared), lambda *known: plan_lines(prepared, *known)
+    )
+    click.echo(f"run folder: {safe(str(prepared.out))}", err=True)
+    return from_run(loaded.parameters, loaded.rows)
+
+
+def _folder(name: str) -> str:
+    """A judge's name as that of a folder."""
+    import hashlib
+    import re
+
+    return f"{re.sub(r'[^A-Za-z0-9._-]+', '-', name).strip('.-')[:60]}-{hashlib.sha256(name.encode()).hexdigest()[:6]}"

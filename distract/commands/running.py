@@ -1,0 +1,70 @@
+"""What commands that ask a judge share: a run from disk or before the user's eyes, and when it says nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from distract.commands import safe, said, say, stop
+from distract.errors import DataError
+
+if TYPE_CHECKING:
+    from distract.conduct import Job
+    from distract.estimating import Estimate
+    from distract.records import Row
+    from distract.runfolder import Loaded
+
+
+def carried_out(
+    job: Job,
+    store: Path | None,
+    expected: Callable[[], Estimate],
+    lines: Callable[[Estimate, int], Iterable[str]],
+) -> Loaded:
+    """A run, from disk where the same command has finished there already, else carried out before the user's eyes.
+
+    Args:
+        job: what to do.
+        store: the reply store; None for the default one.
+        expected: about what it takes.
+        lines: what is said before it begins, from that and from how many replies of the judge are stored.
+    """
+    from distract import conduct
+    from distract import store as stores
+    from distract.report.progress import Progress
+    from distract.tally import Tally
+
+    if (loaded := _finished(job)) is not None:
+        return loaded
+    estimate, tally = expected(), Tally()
+    with conduct.stores(job.models, store or stores.DEFAULT) as models:
+        say(lines(estimate, len(models["judge"][1])))
+        with said(tally, job.prices), Progress(total=sum(estimate.requests.values())) as progress:
+            return conduct.carry_out(job, models, tally, progress.update)
+
+
+def _finished(job: Job) -> Loaded | None:
+    """The run as it is on disk, when the same command has finished there already."""
+    from distract import runfolder
+
+    if not (job.out / "manifest.json").exists():
+        return None
+    try:
+        loaded = runfolder.load(job.out)
+    except DataError:
+        return None  # damaged: it is begun anew, from the stored replies
+    if loaded.flaw or loaded.parameters != job.parameters or loaded.unanswered:
+        return None
+    click.echo(f"this run is complete in {safe(str(job.out))}: no call is made", err=True)
+    return loaded
+
+
+def inconclusive(rows: Sequence[Row]) -> None:
+    """End with exit code 3 where nothing can be said about a judge."""
+    if not any(row.judgments for row in rows):
+        stop("nothing was judged: every comparison is excluded (see the reasons above)", 3)
+    if not any(row.judgments and not any(j.failure for j in row.judgments) for row in rows):
+        stop("no verdict was valid: nothing can be said about this judge", 3)

@@ -1,0 +1,43 @@
+"""A run read back, shown by the command that made it: as a document to machines, as tables to people."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from distract.runfolder import Loaded
+
+Shown = tuple[Callable[[], dict[str, Any]], Callable[[], "Iterable[RenderableType]"]]
+"""What makes the document, and what makes the tables."""
+
+
+def shown(loaded: Loaded) -> Shown:
+    """How a run is shown."""
+    return {"attack": _attack, "meta": _meta, "consistency": _consistency}[loaded.command](loaded)
+
+
+def _attack(loaded: Loaded) -> Shown:
+    from distract import metrics
+    from distract.report.document import document
+    from distract.report.terminal import run_report
+
+    p, rows, rewrites = loaded.parameters, loaded.rows, loaded.rewrites
+    figures = metrics.figures(rows, rewrites, p["protocols"], p["attacks"], p["ties"])
+    return lambda: document(p, figures, rows, rewrites), lambda: run_report(p, figures, rows, rewrites)
+
+
+def _meta(loaded: Loaded) -> Shown:
+    from distract.meta.document import document, from_run, result
+    from distract.report.meta import parts
+
+    source = from_run(loaded.parameters, loaded.rows)
+    return lambda: document([source]), lambda: parts(result([source], source.base))
+
+
+def _consistency(loaded: Loaded) -> Shown:
+    from distract.report.consistency import document, report_parts
+
+    return lambda: document(loaded.parameters, loaded.rows), lambda: report_parts(loaded.parameters, loaded.rows)

@@ -1,0 +1,127 @@
+"""From a case to rows: the pairs of its triples, and pairs shown beside a third response.
+
+One plan for each case covers all protocols. A row of design ``triple`` is one pair of a triple, with the triple's third
+response in ``beside``: it is not shown. A row of design ``set`` is a pair that is shown beside ``beside[0]``; the row
+with which it is compared has the two of ``beside`` exchanged. It knows no protocol by name and counts nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from itertools import combinations
+from types import MappingProxyType
+from typing import Literal
+
+from distract.consistency.drawing import Triple, quadruples, triples, usable
+from distract.judging import Audited, judged, side
+from distract.manner import DEFAULT, Manner
+from distract.plan import Comparison, Plan, Protocol, gather
+from distract.records import BASELINE, Case, Response, Row
+
+Place = Literal["first", "last"]
+
+NO_QUADRUPLE = "fewer than four responses by different authors"
+
+TURNS: Mapping[Place, int] = MappingProxyType({"last": 2, "first": 1})
+"""How far (b, third, a) is moved forward, so that a stands right before b and the third response where it is wanted."""
+
+
+@dataclass(frozen=True)
+class Consistency:
+    """The parameters of a run that say what is judged; ``sets`` is the most triples, and quadruples, of a case."""
+
+    judge: str
+    protocols: tuple[Protocol, ...]
+    sets: int
+    seed: int = 0
+    manner: Manner = DEFAULT
+
+
+def consistency(case: Case, p: Consistency) -> Plan[Audited]:
+    """Judge all triples and quadruples that are drawn of one case with at least three usable responses."""
+    jobs = [job for protocol in p.protocols for job in (_triples(case, protocol, p), _sets(case, protocol, p))]
+    parts = yield from gather(jobs)
+    return Audited([row for part in parts for row in part])
+
+
+def compared(row: Row) -> tuple[object, ...]:
+    """What tells comparisons apart: a pair of several triples, or a set of several quadruples, is judged once."""
+    return (row.case, row.protocol, row.design, row.a, row.b, row.place, row.beside[:1] if row.place else ())
+
+
+def no_triples(protocol: Protocol) -> str | None:
+    """Why a protocol cannot judge the pairs of a triple."""
+    return None if protocol.shows in (None, 2) else f"shows {protocol.shows} responses together, never two alone"
+
+
+def no_sets(protocol: Protocol) -> str | None:
+    """Why a protocol cannot judge a pair beside a third response."""
+    if protocol.shows in (None, 3):
+        return None
+    if protocol.orders == "none":
+        return "scores each response alone"
+    return "shows two responses only" if protocol.shows == 2 else f"shows {protocol.shows} responses, never three"
+
+
+def _row(case: Case, design: Literal["triple", "set"], protocol: Protocol, p: Consistency) -> Row:
+    """A row of a case that compares nothing yet."""
+    one = side(usable(case)[0])
+    return Row(case.id, case.cluster, design, protocol.name, p.judge, BASELINE, one, one)
+
+
+def _triples(case: Case, protocol: Protocol, p: Consistency) -> Plan[list[Row]]:
+    row = _row(case, "triple", protocol, p)
+    if why := no_triples(protocol):
+        return [replace(row, excluded=why)]
+    drawn = triples(case, p.sets, p.seed)
+    # Triples share pairs: each pair is judged once, and has a row in every triple that it is in.
+    pairs = {_authors(one, other): (one, other) for triple in drawn for one, other in combinations(triple, 2)}
+    found = yield from gather([_pair(row, case, one, other, protocol, p) for one, other in pairs.values()])
+    by = dict(zip(pairs, found, strict=True))
+    return [replace(by[_authors(*pair)], beside=(side(third),)) for triple in drawn for *pair, third in _thirds(triple)]
+
+
+def _thirds(triple: Triple) -> tuple[Triple, Triple, Triple]:
+    """Each pair of a triple with the third response last."""
+    one, two, three = triple
+    return (one, two, three), (one, three, two), (two, three, one)
+
+
+def _authors(one: Response, other: Response) -> tuple[str, str]:
+    return one.author, other.author
+
+
+def _pair(row: Row, case: Case, one: Response, other: Response, protocol: Protocol, p: Consistency) -> Plan[Row]:
+    # A case of these two only: a protocol that shows more would take the others from it.
+    alone = replace(case, responses=(one, other))
+    row = replace(row, a=side(one), b=side(other))
+    return (yield from judged(row, protocol, Comparison(alone, one, other), p.manner, helped=False))
+
+
+def _sets(case: Case, protocol: Protocol, p: Consistency) -> Plan[list[Row]]:
+    row = _row(case, "set", protocol, p)
+    if why := no_sets(protocol):
+        return [replace(row, excluded=why)]
+    drawn = quadruples(case, p.sets, p.seed)
+    if not drawn:
+        return [replace(row, excluded=NO_QUADRUPLE)]
+    jobs = [
+        _beside(
+            replace(row, a=side(a), b=side(b), place=place, beside=(side(c), side(d))), case, (a, b, c), protocol, p
+        )
+        for a, b, *others in drawn
+        for place in TURNS
+        for c, d in (others, reversed(others))
+    ]
+    return (yield from gather(jobs))
+
+
+def _beside(row: Row, case: Case, shown: Triple, protocol: Protocol, p: Consistency) -> Plan[Row]:
+    """Judge a pair beside a third response in this one order: order is held fixed, whatever the manner says of it."""
+    a, b, _ = shown
+    assert row.place is not None
+    comparison = Comparison(replace(case, responses=shown), b, a, turn=TURNS[row.place])
+    done = yield from judged(row, replace(protocol, orders="none"), comparison, p.manner, helped=False)
+    # The comparison's first response is b, the row's is a.
+    return replace(done, judgments=tuple(judgment.mirrored() for judgment in done.judgments))

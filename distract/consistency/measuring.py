@@ -1,0 +1,162 @@
+"""Rows to figures: intransitive triples, and preferences that change with the third response (DESIGN, measure 6).
+
+``intransitivity``: of the triples with three valid outcomes, those that hold a chain (p over q, q over r) without p
+over r; a tie of p and r breaks the chain too. ``chain_rate``: those that hold a chain at all. A judge that ties all
+pairs has neither, which is no consistency. ``choice_set_sensitivity``: of the pairs with a valid outcome beside either
+third response, those whose strict preference reverses; ``choice_set_tie_change``: those that change to or from a tie.
+A verdict for the third response, where that is what a protocol gives, prefers neither of the pair and is a tie.
+
+It knows no protocol by name. Everything is derived from rows, so that it needs no model call.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from distract.figure import PLACE, Figure, by_name, rate
+from distract.records import BASELINE, Outcome, Row, Side
+from distract.verdicts import outcome
+
+MEASURES: Mapping[str, tuple[str, str]] = {
+    "triple": ("intransitivity", "chain_rate"),
+    "set": ("choice_set_sensitivity", "choice_set_tie_change"),
+}
+"""The measures that each design gives."""
+
+Found = tuple[bool, bool]
+"""Of one unit, what each measure of its design counts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Placed(Figure):
+    """A figure of one place of the third response: ``first``, ``last``, or None where none is shown."""
+
+    third: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NotApplied:
+    """A measure that no case and protocol of a run allow, and why."""
+
+    measure: str
+    protocol: str
+    reason: str
+
+
+@dataclass(slots=True)
+class _Counted:
+    """What came of each valid unit, their clusters, and how many others there were."""
+
+    found: list[Found] = field(default_factory=list)
+    clusters: list[str] = field(default_factory=list)
+    invalid: int = 0
+    excluded: int = 0
+
+
+def figures(rows: Iterable[Row], rules: Mapping[str, Sequence[str]]) -> list[Placed]:
+    """Every figure that the rows support, in a total order.
+
+    Args:
+        rows: of one run.
+        rules: of each protocol of the run, by its name.
+    """
+    rows = list(rows)
+    without = {(one.measure, one.protocol) for one in not_applied(rows, rules)}
+    by: dict[tuple[str, str], list[Row]] = defaultdict(list)
+    for row in rows:
+        by[row.protocol, row.design].append(row)
+    made = []
+    for protocol in rules:
+        for rule in rules[protocol] or (None,):
+            made += _shares("triple", _count(by[protocol, "triple"], rule, _triple, 3, _chained), protocol, rule, None)
+            for place in ("last", "first"):
+                # A case without any quadruple is set aside in either place.
+                here = [row for row in by[protocol, "set"] if row.place in (None, place)]
+                made += _shares("set", _count(here, rule, _quadruple, 2, _changed), protocol, rule, place)
+    made = [figure for figure in made if (figure.measure, figure.protocol) not in without]
+    return sorted(made, key=lambda figure: by_name(figure, (*PLACE, "third")))
+
+
+def not_applied(rows: Iterable[Row], rules: Iterable[str]) -> list[NotApplied]:
+    """The measures of which a run judged nothing, for any reason but that it was cut short."""
+    reasons: dict[tuple[str, str], Counter[str | None]] = defaultdict(Counter)
+    for row in rows:
+        reasons[row.design, row.protocol][row.excluded] += 1
+    return [
+        NotApplied(measure, protocol, "; ".join(sorted(filter(None, why))))
+        for design, measures in MEASURES.items()
+        for measure in measures
+        for protocol in sorted(rules)
+        if (why := reasons[design, protocol]) and None not in why
+    ]
+
+
+def chains(beats: Iterable[tuple[Side, Side]]) -> Found:
+    """Whether a chain among three responses is broken, and whether there is one at all.
+
+    Args:
+        beats: (preferred, other) for each pair that does not tie; a pair is there once.
+    """
+    won = set(beats)
+    ends = [(p, r) for p, q in won for other, r in won if other == q]
+    return any(pair not in won for pair in ends), bool(ends)
+
+
+def changes(before: Outcome, after: Outcome) -> Found:
+    """Whether a strict preference reverses between two sets, and whether it changes to or from a tie."""
+    differs = before != after
+    return differs and "tie" not in (before, after), differs and "tie" in (before, after)
+
+
+def _shares(design: str, counted: _Counted, protocol: str, rule: str | None, place: str | None) -> list[Placed]:
+    made = []
+    for index, measure in enumerate(MEASURES[design]):
+        figure = Placed(measure, protocol, rule, BASELINE, third=place)
+        figure = replace(figure, invalid=counted.invalid, excluded=counted.excluded)
+        made.append(rate(figure, [float(found[index]) for found in counted.found], counted.clusters))
+    return made
+
+
+def _count(
+    rows: Iterable[Row],
+    rule: str | None,
+    unit: Callable[[Row], Hashable],
+    size: int,
+    verdict: Callable[[Sequence[Row], Sequence[Outcome]], Found],
+) -> _Counted:
+    """Outcomes of units of so many rows each; one that is not whole was cut short, or never begun."""
+    units: dict[Hashable, list[Row]] = defaultdict(list)
+    for row in rows:
+        units[unit(row)].append(row)
+    counted = _Counted()
+    for part in units.values():
+        found = [outcome(row.judgments, rule) for row in part]
+        valid = [one for one in found if one is not None]
+        if len(part) != size or any(row.excluded is not None for row in part):
+            counted.excluded += 1
+        elif len(valid) < size:
+            counted.invalid += 1
+        else:
+            counted.found.append(verdict(part, valid))
+            counted.clusters.append(part[0].cluster)
+    return counted
+
+
+def _triple(row: Row) -> Hashable:
+    return row.case, frozenset((row.a, row.b, *row.beside))
+
+
+def _quadruple(row: Row) -> Hashable:
+    return row.case, row.a, row.b, frozenset(row.beside)
+
+
+def _chained(rows: Sequence[Row], outcomes: Sequence[Outcome]) -> Found:
+    pairs = [(row.a, row.b) if one == "a" else (row.b, row.a) for row, one in zip(rows, outcomes, strict=True)]
+    return chains(pair for pair, one in zip(pairs, outcomes, strict=True) if one != "tie")
+
+
+def _changed(rows: Sequence[Row], outcomes: Sequence[Outcome]) -> Found:
+    before, after = outcomes
+    return changes(before, after)

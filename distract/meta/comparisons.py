@@ -1,0 +1,199 @@
+"""Rows to comparisons: what was said of each pair, order by order, beside what people say.
+
+It knows no measure, interval or protocol.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from distract.figure import PLACE, Figure, by_name
+from distract.records import BASELINE, Outcome, Row
+from distract.statistics import Interval
+from distract.verdicts import outcome
+
+Place = tuple[str | None, str | None]
+"""A data set and a subset of it; None is all of them."""
+
+ORDERS: Mapping[Literal["a", "b"], str] = {"a": "given", "b": "swapped"}
+"""What an order is called, by which of the two stands first."""
+
+Unit = tuple[str, str, tuple[str, int | None], tuple[str, int | None]]
+"""Data set, case, and author and severity of each of the two."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """One judge asked one way, on any number of data sets.
+
+    Attributes:
+        judge: its name.
+        protocol: the way of asking.
+        rules: by which verdicts are derived from the same replies; empty where there is one way only.
+        rows: by rule; under ``""`` those that serve all rules.
+        ties: whether a verdict can be a tie.
+        convention: ``llmbar`` where ``published_*`` figures are wanted.
+        calls: requests behind one comparison, where rows do not say.
+    """
+
+    judge: str
+    protocol: str
+    rules: tuple[str, ...]
+    rows: Mapping[str, tuple[Row, ...]]
+    ties: bool = True
+    convention: Literal["llmbar", ""] = ""
+    calls: int | None = None
+
+    @property
+    def headline(self) -> str | None:
+        """The rule by which the protocol is summed up: PrePair weighs scores, which leaves few ties."""
+        return "score" if "score" in self.rules else self.rules[0] if self.rules else None
+
+    def by(self, rule: str | None) -> tuple[Row, ...]:
+        """The rows of a rule."""
+        return self.rows.get(rule or "", self.rows.get("", ()))
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """One comparison.
+
+    Attributes:
+        unit: what tells it apart.
+        cluster: name of its prompt.
+        subset: of its data set.
+        label: what people prefer.
+        verdicts: what each order says, in terms of a and b; None is invalid.
+        shown: which stood first in each order; empty where they do not stand side by side.
+        overall: what all orders together say.
+        calls: requests, those that serve several comparisons shared out among them; None where nobody knows.
+        tokens: likewise.
+    """
+
+    unit: Unit
+    cluster: str
+    subset: str
+    label: Outcome | None
+    verdicts: tuple[Outcome | None, ...]
+    shown: tuple[Literal["a", "b"], ...]
+    overall: Outcome | None
+    calls: float | None = None
+    tokens: float | None = None
+
+    @property
+    def data(self) -> str:
+        """Name of the data set."""
+        return self.unit[0]
+
+    @property
+    def valid(self) -> bool:
+        """Whether every order has a verdict."""
+        return None not in self.verdicts
+
+
+@dataclass(frozen=True, slots=True)
+class Comparisons:
+    """The comparisons of one judge asked one way, by one rule and under one control (``none`` without).
+
+    Attributes:
+        made: those that were judged.
+        excluded: how many were not, by data set and subset.
+    """
+
+    made: tuple[Compared, ...]
+    excluded: Counter[tuple[str, str]] = field(default_factory=Counter)
+
+    def within(self, data: str | None, subset: str | None) -> Comparisons:
+        """Those of a data set, or of a subset of it; None stands for all."""
+
+        def here(place: tuple[str, str]) -> bool:
+            return data in (None, place[0]) and subset in (None, place[1])
+
+        kept = tuple(one for one in self.made if here((one.data, one.subset)))
+        return Comparisons(kept, Counter({place: n for place, n in self.excluded.items() if here(place)}))
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement(Figure):
+    """One measured figure of meta-evaluation.
+
+    Attributes:
+        judge: who was asked.
+        data: the data set; None for all of a run's together.
+        subset: the part of it; None for the whole.
+        order: ``given``, ``swapped`` or ``both``, of a kappa.
+        p_adjusted: of a difference, after Holm over all pairs of protocols at the same place.
+        compared: ``better``, ``worse`` or ``not distinguishable``, of a difference.
+    """
+
+    judge: str = ""
+    data: str | None = None
+    subset: str | None = None
+    order: str | None = None
+    p_adjusted: float | None = None
+    compared: str | None = None
+
+    @property
+    def place(self) -> tuple[str, ...]:
+        """A total order over the figures of one document."""
+        return by_name(self, ("judge", "data", "subset", *PLACE, "order"))
+
+
+def comparisons(rows: Iterable[Row], rule: str | None, attack: str = BASELINE, calls: int | None = None) -> Comparisons:
+    """What was said of each pair.
+
+    Args:
+        rows: of one judge asked one way.
+        rule: by which a verdict is derived; see ``verdicts.outcome``.
+        attack: ``none``, or a control.
+        calls: of one comparison, where rows do not say.
+    """
+    mine = [row for row in rows if row.design == "people" and row.attack == attack]
+    shared = Counter(key for row in mine for key in row.keys)
+    made, excluded = list[Compared](), Counter[tuple[str, str]]()
+    scoring = rule if rule in ("score", "rating") else None
+    for row in mine:
+        if row.excluded is not None:
+            excluded[row.data, row.subset] += 1
+            continue
+        parts = [1 / shared[key] for key in row.keys]
+        made.append(
+            Compared(
+                unit=(row.data, row.case, (row.a.author, row.a.severity), (row.b.author, row.b.severity)),
+                cluster=row.cluster,
+                subset=row.subset,
+                label=row.label,
+                verdicts=tuple(outcome((judgment,), scoring) for judgment in row.judgments),
+                shown=row.shown,
+                overall=outcome(row.judgments, scoring),
+                calls=sum(parts) if parts else calls,
+                tokens=_tokens(row, parts),
+            )
+        )
+    return Comparisons(tuple(made), excluded)
+
+
+def _tokens(row: Row, parts: Sequence[float]) -> float | None:
+    total = sum(part * (prompt + answer) for part, (prompt, answer) in zip(parts, row.tokens, strict=True))
+    return total or None
+
+
+def places(whole: Comparisons) -> Iterator[Place]:
+    """Everything together, each data set where there are several, each subset where a data set has several."""
+    parts: dict[str, set[str]] = defaultdict(set)
+    for data, subset in [*((one.data, one.subset) for one in whole.made), *whole.excluded]:
+        parts[data].add(subset)
+    if len(parts) != 1:
+        yield None, None
+    for data in sorted(parts):
+        yield data, None
+        if len(parts[data]) > 1:
+            yield from ((data, subset) for subset in sorted(parts[data]))
+
+
+def with_interval(figure: Agreement, interval: Interval | None) -> Agreement:
+    """A figure with its interval, where there is one."""
+    return figure if interval is None else replace(figure, low=interval[0], high=interval[1])

@@ -1,0 +1,99 @@
+"""Ways of asking one judge against each other, on the verdicts that are valid under both: exact McNemar, Holm.
+
+A verdict is a unit: one comparison in one order. Both orders of a comparison, and comparisons that share a prompt,
+count for as much as they are worth (``statistics.effective_n``). It knows no protocol by name.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from itertools import combinations
+
+from distract import statistics
+from distract.figure import CONFIDENCE
+from distract.meta.comparisons import (
+    ORDERS,
+    Agreement,
+    Compared,
+    Comparisons,
+    Judged,
+    Unit,
+    comparisons,
+    places,
+    with_interval,
+)
+
+
+def differences(asked: Sequence[Judged]) -> list[Agreement]:
+    """Every pair of one judge's protocols on the verdicts that are valid under both: a minus b, exact McNemar, Holm."""
+    said = {one.protocol: comparisons(one.by(one.headline), one.headline) for one in asked}
+    headline = {one.protocol: one.headline for one in asked}
+    together = Comparisons(tuple(one for whole in said.values() for one in whole.made))
+    made = list[Agreement]()
+    for data, subset in places(together):
+        family = list[Agreement]()
+        right = {name: _right(whole.within(data, subset).made) for name, whole in said.items()}
+        for one, other in combinations(sorted(right), 2):
+            empty = Agreement("accuracy", one, headline[one], "none", judge=asked[0].judge, data=data, subset=subset)
+            empty = replace(empty, against=other, against_rule=headline[other], against_attack="none")
+            family.append(_difference(empty, right[one], right[other]))
+        tested = [figure for figure in family if figure.p_value is not None]
+        adjusted = statistics.holm([figure.p_value or 0.0 for figure in tested])
+        made += [figure for figure in family if figure.p_value is None]
+        made += [
+            replace(figure, p_adjusted=p, compared=_decided(figure.value or 0.0, p))
+            for figure, p in zip(tested, adjusted, strict=True)
+        ]
+    return made
+
+
+Right = dict[tuple[Unit, str], tuple[str, float]]
+"""The cluster of a verdict and whether it is right, by comparison and order (``""`` where all orders are one)."""
+
+
+def _right(made: Iterable[Compared]) -> Right:
+    found: Right = {}
+    for one in made:
+        if one.label is None:
+            continue
+        said = dict(zip(one.shown, one.verdicts, strict=True)) if one.shown else {"": one.overall}
+        for order, verdict in said.items():
+            if verdict is not None:
+                found[one.unit, order] = one.cluster, float(verdict == one.label)
+    return found
+
+
+def _difference(empty: Agreement, first: Right, second: Right) -> Agreement:
+    shared, alone = _paired(first, second)
+    figure = replace(empty, n=len(shared), excluded=alone)
+    if not shared:
+        return figure
+    clusters = [cluster for cluster, _, _ in shared]
+    a, b = [value for _, value, _ in shared], [value for _, _, value in shared]
+    interval = statistics.paired_difference(a, b, clusters, CONFIDENCE)
+    value = (math.fsum(a) - math.fsum(b)) / len(shared)
+    return replace(with_interval(figure, interval), value=value, p_value=statistics.paired_p(a, b, clusters))
+
+
+def _paired(first: Right, second: Right) -> tuple[list[tuple[str, float, float]], int]:
+    """Verdicts on the same comparison in the same order, and how many have no partner.
+
+    One that has no order stands beside each of the other's.
+    """
+    shared, partners = list[tuple[str, float, float]](), set[tuple[Unit, str]]()
+    alone = 0
+    for (unit, order), (cluster, value) in first.items():
+        wanted = [(unit, order), (unit, "")] if order else [(unit, one) for one in ("", *ORDERS)]
+        found = [key for key in wanted if key in second]
+        shared += [(cluster, value, second[key][1]) for key in found]
+        partners.update(found)
+        alone += not found
+    return shared, alone + len(second.keys() - partners)
+
+
+def _decided(difference: float, p_adjusted: float) -> str:
+    if p_adjusted > 1 - CONFIDENCE:
+        return "not distinguishable"
+    return "better" if difference > 0 else "worse"

@@ -1,0 +1,150 @@
+"""The JSON document of meta-evaluation: what ``--json`` prints, and what ``summary.json`` of each judge's run holds.
+
+Figures are rounded to four decimals, and nothing in it differs between two runs of the same command from the same
+store. It knows no measure by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from distract.figure import rounded
+from distract.meta.comparisons import Agreement, Judged
+from distract.meta.figures import figures
+from distract.meta.judges import Panel, base_of, panel
+from distract.meta.published import judged, reproduced
+from distract.records import Row
+from distract.replay import Published
+
+_ONLY_DIFFERENCES = ("against", "against_rule", "against_attack", "p_value", "p_adjusted", "compared")
+_RECORD = ("data", "left_out", "limit", "seed", "manner", "reference", "self_judging")
+
+
+@dataclass(frozen=True)
+class Source:
+    """One judge with where its verdicts come from.
+
+    Attributes:
+        name: of the judge.
+        judged: it, asked in each way.
+        record: what decided the verdicts, JSON values only.
+        controls: names of those that its rows hold.
+        base: the protocol that the user wants others to be compared with.
+        notes: what is to be said about it, one line each.
+    """
+
+    name: str
+    judged: tuple[Judged, ...]
+    record: Mapping[str, Any]
+    controls: tuple[str, ...] = ()
+    base: str | None = None
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Result:
+    """Everything that a command found out, for both kinds of readers.
+
+    Attributes:
+        panel: the judges compared; None with fewer than two.
+    """
+
+    sources: tuple[Source, ...]
+    figures: tuple[Agreement, ...]
+    base: str | None
+    panel: Panel | None = None
+    controls: tuple[str, ...] = field(default=())
+
+
+def from_run(parameters: Mapping[str, Any], rows: Sequence[Row]) -> Source:
+    """A judge that was asked, from the run of it."""
+    by = {name: tuple(row for row in rows if row.protocol == name) for name in parameters["protocols"]}
+    made = tuple(
+        Judged(parameters["judge"], name, tuple(rules), {"": by[name]}, name in parameters["ties"])
+        for name, rules in parameters["protocols"].items()
+    )
+    record = {name: parameters[name] for name in _RECORD}
+    return Source(parameters["judge"], made, record, tuple(parameters["controls"]), parameters["base"])
+
+
+def from_published(runs: Sequence[Published]) -> list[Source]:
+    """Judges whose verdicts were stored by somebody, in the order of their names."""
+    names = sorted({run.judge for run in runs})
+    made = []
+    for name in names:
+        mine = [run for run in runs if run.judge == name]
+        sources = [
+            {
+                "protocol": run.protocol,
+                "data": run.data,
+                "file": run.source,
+                "sha256": run.sha256,
+                **reproduced(run),
+            }
+            for run in mine
+        ]
+        notes = tuple(f"{run.protocol} on {run.data}: {note}" for run in mine for note in run.notes)
+        made.append(Source(name, judged(mine), {"replayed": sources}, notes=notes))
+    return made
+
+
+def result(sources: Sequence[Source], base: str | None = None) -> Result:
+    """Measure judges, and compare them where there are several.
+
+    Args:
+        sources: judges of different names.
+        base: the protocol that the user wants others to be compared with.
+    """
+    everything = [one for source in sources for one in source.judged]
+    controls = tuple(dict.fromkeys(name for source in sources for name in source.controls))
+    found = figures(everything, controls)
+    compared = base_of([one.protocol for one in everything], base)
+    return Result(tuple(sources), tuple(found), compared, panel(everything, found, compared), controls)
+
+
+def document(sources: Sequence[Source]) -> dict[str, Any]:
+    """What was found out, as JSON values."""
+    wanted = next((source.base for source in sources if source.base), None)
+    return shown(result(sources, wanted))
+
+
+def shown(found: Result) -> dict[str, Any]:
+    """A result as JSON values."""
+    judges = [
+        {
+            "judge": source.name,
+            "protocols": {one.protocol: list(one.rules) for one in source.judged},
+            "ties": [one.protocol for one in source.judged if one.ties],
+            "notes": list(source.notes),
+            **source.record,
+        }
+        for source in found.sources
+    ]
+    return {
+        "command": "meta",
+        "base": found.base,
+        "controls": list(found.controls),
+        "judges": judges,
+        "panel": None if found.panel is None else _rounded(asdict(found.panel)),
+        "results": [flat(figure) for figure in found.figures],
+    }
+
+
+def flat(figure: Agreement) -> dict[str, Any]:
+    """One figure as JSON values, rounded."""
+    values = rounded(asdict(figure))
+    if figure.against is None:
+        for name in _ONLY_DIFFERENCES:
+            del values[name]
+    return values
+
+
+def _rounded(value: Any) -> Any:
+    """JSON values with numbers that are no counts to four decimals, however deep."""
+    if isinstance(value, dict):
+        return {name: _rounded(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_rounded(one) for one in value]
+    return round(value, 4) if isinstance(value, float) else value

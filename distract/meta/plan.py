@@ -1,0 +1,127 @@
+"""What people have compared, judged: from a labelled case to rows.
+
+A case gives one row a protocol and a pair that has a label; the controls judge the pair again with nothing changed that
+matters. It knows no protocol, attack or backend by name, and counts nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+from distract.judging import RESAMPLED, Audited, judged, label, resampled, side
+from distract.manner import DEFAULT, Manner
+from distract.plan import Attack, Comparison, Plan, Protocol, gather
+from distract.records import BASELINE, Case, Response, Rewrite, Row
+from distract.writers import WRITERS, rewrite
+
+Pair = tuple[Response, Response]
+
+
+@dataclass(frozen=True)
+class Meta:
+    """The parameters of a run that say what is judged.
+
+    Attributes:
+        judge: its name.
+        protocols: ways of asking.
+        manner: in which orders and how often they are asked.
+        helped: whether there is a reference model.
+        controls: attacks that change nothing that matters.
+        resample: whether what is sampled is asked once more.
+        seed: of the controls' writing.
+    """
+
+    judge: str
+    protocols: tuple[Protocol, ...]
+    manner: Manner = DEFAULT
+    helped: bool = False
+    controls: tuple[Attack, ...] = ()
+    resample: bool = False
+    seed: int = 0
+
+
+def labelled(case: Case) -> list[Pair]:
+    """The pairs of original responses that the case's label is about, in the order of the data.
+
+    Where one of several responses is labelled better, that is each pair which holds it; where they are labelled a tie,
+    each pair of those that nobody has made worse on purpose.
+    """
+    originals = case.originals
+    if case.preferred == "tie":
+        originals = tuple(one for one in originals if one.severity is None)
+    found = combinations(originals, 2)
+    return [(a, b) for a, b in found if a.author != b.author and label(case, a, b) is not None]
+
+
+def meta(data: str, case: Case, p: Meta) -> Plan[Audited]:
+    """Judge every labelled pair of a case under every protocol.
+
+    Args:
+        data: name of the data set that the case is from.
+        case: with a label.
+        p: how.
+    """
+    memory: dict[tuple[Response, str], Rewrite | None] = {}
+    jobs = [_pair(data, case, pair, protocol, p, memory) for protocol in p.protocols for pair in labelled(case)]
+    parts: Sequence[list[Row]] = yield from gather(jobs)
+    return Audited([row for part in parts for row in part], [made for made in memory.values() if made])
+
+
+def _pair(
+    data: str,
+    case: Case,
+    pair: Pair,
+    protocol: Protocol,
+    p: Meta,
+    memory: dict[tuple[Response, str], Rewrite | None],
+) -> Plan[list[Row]]:
+    a, b = pair
+    row = Row(
+        case=case.id,
+        cluster=case.cluster,
+        design="people",
+        protocol=protocol.name,
+        judge=p.judge,
+        attack=BASELINE,
+        a=side(a),
+        b=side(b),
+        label=label(case, a, b),
+        data=data,
+        subset=case.source or "",
+    )
+    comparison = Comparison(case, a, b)
+    before = yield from judged(row, protocol, comparison, p.manner, p.helped)
+    rows = [before]
+    if before.excluded is not None:
+        return rows
+    for control in p.controls:
+        rows.append((yield from _controlled(row, comparison, protocol, control, p, memory)))
+    if p.resample:
+        again = replace(row, attack=RESAMPLED)
+        rows.append((yield from resampled(before, again, protocol, comparison, p.manner, p.helped)))
+    return rows
+
+
+def _controlled(
+    row: Row,
+    comparison: Comparison,
+    protocol: Protocol,
+    control: Attack,
+    p: Meta,
+    memory: dict[tuple[Response, str], Rewrite | None],
+) -> Plan[Row]:
+    """The same pair after a control has been through both responses."""
+    row, both = replace(row, attack=control.name), list[Response]()
+    for one in (comparison.first, comparison.second):
+        if (one, control.name) not in memory:
+            made = yield from rewrite(WRITERS["rules"], comparison.case, one, control, p.seed)
+            memory[one, control.name] = made
+        found = memory[one, control.name]
+        if found is None or not found.accepted:
+            return replace(row, excluded="rewrite rejected")
+        both.append(found.response)
+    a, b = both
+    row = replace(row, a=side(a), b=side(b))
+    return (yield from judged(row, protocol, Comparison(comparison.case, a, b), p.manner, p.helped))

@@ -1,0 +1,106 @@
+"""Stored runs of judges as judges like any other, and what was published of them beside what we count.
+
+It knows no file format; ``distract.replay`` reads them.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any
+
+from distract.errors import UsageError
+from distract.meta.comparisons import Compared, Judged, comparisons
+from distract.records import Row
+from distract.replay import Published
+
+
+def judged(runs: Sequence[Published]) -> tuple[Judged, ...]:
+    """One judge's runs, those of one way of asking taken together.
+
+    Args:
+        runs: of the same judge.
+
+    Raises:
+        UsageError: the same data set is there twice, or the runs of one way of asking are of two kinds.
+    """
+    by: dict[str, list[Published]] = defaultdict(list)
+    for run in runs:
+        by[run.protocol].append(run)
+    return tuple(_together(by[name]) for name in sorted(by))
+
+
+def _together(runs: Sequence[Published]) -> Judged:
+    first = runs[0]
+    for index, run in enumerate(runs):
+        if any(run.data == other.data for other in runs[:index]):
+            raise UsageError(f"{run.source}: {run.judge} under {run.protocol} on {run.data} is there twice")
+        if ("" in run.rows) != ("" in first.rows) or ("" in run.rows and run.rules != first.rules):
+            raise UsageError(f"{run.source}: {run.judge} under {run.protocol} is in {first.source} in another form")
+    rows: dict[str, tuple[Row, ...]] = {}
+    for run in runs:
+        for rule, made in run.rows.items():
+            rows[rule] = (*rows.get(rule, ()), *made)
+    rules = tuple(dict.fromkeys(rule for run in runs for rule in run.rules))
+    calls = {run.calls for run in runs}
+    return Judged(
+        first.judge,
+        first.protocol,
+        rules,
+        rows,
+        any(run.ties for run in runs),
+        "llmbar" if all(run.convention == "llmbar" for run in runs) else "",
+        calls.pop() if len(calls) == 1 else None,
+    )
+
+
+def reproduced(run: Published) -> dict[str, Any]:
+    """What LLMBar published of a run, and which of it our counts do not give, by stored winners and by our parser."""
+    if not run.statistics:
+        return {}
+    differ = {}
+    for rule in run.rules:
+        counts = counted(comparisons(run.rows[rule], None).made)
+        differ[rule] = {
+            name: {"published": run.statistics.get(name), "ours": _said(name, *count)}
+            for name, count in counts.items()
+            if not _same(run.statistics.get(name), name, *count)
+        }
+    return {"published": dict(run.statistics), "not_reproduced": differ}
+
+
+def counted(made: Sequence[Compared]) -> dict[str, tuple[int, int]]:
+    """LLMBar's counts, k of n: an unparsed verdict is wrong and stays in n, two unparsed ones are equal.
+
+    Args:
+        made: comparisons with a label, in both orders.
+    """
+    n = len(made)
+    right = [[verdict == one.label for verdict in one.verdicts] for one in made]
+    given, swapped = (sum(one[order] for one in right) for order in (0, 1))
+    return {
+        "correct_False": (given, n),
+        "correct_True": (swapped, n),
+        _AVERAGE: (given + swapped, 2 * n),
+        "correct_both": (sum(map(all, right)), n),
+        "equal": (sum(len(set(one.verdicts)) == 1 for one in made), n),
+    }
+
+
+_AVERAGE = "correct_average"
+"""Published without its counts."""
+
+
+def _said(name: str, k: int, n: int) -> str:
+    share = f"{100 * k / n:.1f}%"
+    return share if name == _AVERAGE else f"{k} / {n} = {share}"
+
+
+def _same(published: object, name: str, k: int, n: int) -> bool:
+    """Whether a published text says k of n; some have one decimal, some all of them."""
+    counts, _, share = str(published).rpartition(" = ")
+    try:
+        # Half of the last decimal, and a little for how it was rounded.
+        return (name == _AVERAGE or counts == f"{k} / {n}") and abs(float(share.rstrip("%")) - 100 * k / n) < 0.0501
+    except ValueError:
+        return False

@@ -1,0 +1,78 @@
+"""FastChat's own pairwise judgments on MT-Bench: ``model_judgment/JUDGE_pair.jsonl``, one run for each prompt template.
+
+A row has ``question_id, model_1, model_2, g1_winner, g2_winner, judge: [model, template], g1_judgment, g2_judgment,
+turn``. Swap convention: **mapped back** for the winners, which name a model in both games; game 2 shows ``model_2``
+first, so that the letters in ``g2_judgment`` are those of the swapped presentation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from distract.datasets.fields import Item
+from distract.records import Outcome
+from distract.replay.files import checksum, named, opened
+from distract.replay.mt_bench import heard
+from distract.replay.mt_bench_texts import Texts, case_id, category, load, material, pair, question_id, turn
+from distract.replay.published import Compared, Names, Published, Slot, assembled, compared, meant, once
+
+FIELDS = {"question_id", "model_1", "model_2", "g1_winner", "g2_winner"}
+_WINNERS: Mapping[str, Outcome] = {"model_1": "a", "model_2": "b", "tie": "tie"}
+
+
+def fits(value: Mapping[str, Any]) -> bool:
+    """Whether an object is such a row."""
+    return value.keys() >= FIELDS
+
+
+def read(paths: Sequence[Path]) -> tuple[Published, ...]:
+    """The runs of a file, in the order in which they begin there.
+
+    Raises:
+        DataError: naming the line and field.
+    """
+    (path,) = paths
+    source, folder = opened(path), path.resolve().parent
+    data = folder.parent.name if folder.name == "model_judgment" else path.name
+    data = named(data, path, "folder name")
+    items = list(source.items())
+    texts = load(folder.parent, {model for item in items for model in pair(item, "model_1", "model_2")})
+    by_judge: dict[tuple[str, str], list[Compared]] = {}
+    for item in items:
+        judge = _judge(item)
+        by_judge.setdefault(judge, []).append(_compared(item, (*judge, data), texts))
+    sha256 = checksum([source, *texts.sources])
+    runs = []
+    for judge, rows in by_judge.items():
+        found, notes = once(rows)
+        runs.append(assembled((*judge, data), found, ties=True, source=path, sha256=sha256, notes=notes))
+    return tuple(runs)
+
+
+def _judge(item: Item) -> tuple[str, str]:
+    value = item.value.get("judge")
+    if not isinstance(value, list) or len(value) != 2:
+        item.fail("expected a list of the judge's model and the prompt template", "judge")
+    model, template = (item.as_name(item.checked(part, "judge"), "judge") for part in value)
+    return model, template
+
+
+def _compared(item: Item, names: Names, texts: Texts) -> Compared:
+    models = pair(item, "model_1", "model_2")
+    sides = (min(models), max(models))
+    question, upto = question_id(item), turn(item)
+    case = texts.case(question, upto, sides)
+    quotable = material(case)
+    # The winners name the same model in both games; only the letters of the answers go with what was shown.
+    first: Slot = "a" if models == sides else "b"
+    second: Slot = "b" if models == sides else "a"
+    winners = meant(_WINNERS, first)
+    orders = [
+        heard(item, "g1_winner", winners, "g1_judgment", first, quotable),
+        heard(item, "g2_winner", winners, "g2_judgment", second, quotable),
+    ]
+    known = case or case_id(question, upto, sides)
+    cluster = texts.cluster(question, upto)
+    return compared(names, known, sides, orders, cluster=cluster, subset=category(item))

@@ -1,0 +1,139 @@
+"""Files of published outputs: their texts with checksums, their first object, and names taken from them.
+
+It knows no format.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from distract.datasets.fields import Item, lines
+from distract.errors import DataError
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A file that was read.
+
+    Attributes:
+        path: of it.
+        text: of it.
+        sha256: (hex) of its bytes.
+    """
+
+    path: Path
+    text: str
+    sha256: str
+
+    def items(self) -> Iterator[Item]:
+        """The objects of a JSON Lines file; raises DataError for what is none."""
+        return lines(self.text, str(self.path))
+
+
+def opened(path: Path) -> Source:
+    """Read a file.
+
+    Raises:
+        DataError: it cannot be read, is empty or not UTF-8.
+    """
+    try:
+        raw = path.read_bytes()
+    except OSError as error:
+        raise DataError(f"cannot be read: {error.strerror}", path=path) from error
+    try:
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        raise DataError("not UTF-8; convert the file to UTF-8", path=path, line=line) from error
+    if not text.strip():
+        raise DataError("is empty; expected judgments", path=path)
+    return Source(path, text, hashlib.sha256(raw).hexdigest())
+
+
+def checksum(sources: Iterable[Source]) -> str:
+    """SHA-256 (hex) of one file, or of the checksums of several."""
+    found = [source.sha256 for source in sources]
+    return found[0] if len(found) == 1 else hashlib.sha256("".join(found).encode()).hexdigest()
+
+
+def head(path: Path) -> bytes:
+    """The beginning of a file, enough to tell an array of objects by the names of its fields.
+
+    Raises:
+        DataError: it cannot be read.
+    """
+    try:
+        with path.open("rb") as file:
+            return file.read(1 << 16).removeprefix(b"\xef\xbb\xbf").lstrip()
+    except OSError as error:
+        raise DataError(f"cannot be read: {error.strerror}", path=path) from error
+
+
+def first(path: Path) -> Mapping[str, Any] | None:
+    """The first object of a JSON Lines file, by reading no more than it; None where the file begins with none.
+
+    Raises:
+        DataError: the line cannot be read, or begins an object and is none: the file is damaged.
+    """
+    try:
+        with path.open("rb") as file:
+            for number, raw in enumerate(file, 1):
+                if line := raw.removeprefix(b"\xef\xbb\xbf").strip():
+                    return _object(line, path, number)
+    except OSError as error:
+        raise DataError(f"cannot be read: {error.strerror}", path=path) from error
+    return None
+
+
+def _object(line: bytes, path: Path, number: int) -> Mapping[str, Any] | None:
+    if not line.startswith(b"{"):
+        return None
+    try:
+        value: Mapping[str, Any] = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        problem = "does not begin with a JSON object on one line; repair the file, or move it out of the folder"
+        raise DataError(problem, path=path, line=number) from error
+    return value
+
+
+def named(value: str, path: Path, what: str) -> str:
+    """A part of a path or a number as a name.
+
+    Raises:
+        DataError: it is not fit for one: control characters, a way out of the folder, too long.
+    """
+    return Item({}, str(path), 1).as_name(value, what)
+
+
+def choice(item: Item, field: str, known: Mapping[Any, Any]) -> Any:
+    """What one of the values that a field may have stands for; null stands for nothing where ``known`` has it.
+
+    Raises:
+        DataError: the field lacks, or has another value.
+    """
+    value = item.value.get(field)
+    listed = ", ".join(json.dumps(key) for key in known)
+    if field not in item.value:
+        item.fail(f"missing; expected one of {listed}", field)
+    # A list cannot be looked up, and True would be found as 1.
+    if not isinstance(value, str | int | None) or isinstance(value, bool) or value not in known:
+        shown = json.dumps(value)
+        item.fail(f"expected one of {listed}, found {shown if len(shown) < 60 else shown[:57] + '...'}", field)
+    return known[value]
+
+
+def answer(item: Item, field: str) -> str | None:
+    """A judge's text, which may be anything; None where there is none.
+
+    Raises:
+        DataError: the field holds something else.
+    """
+    value = item.value.get(field)
+    if value is not None and not isinstance(value, str):
+        item.fail("expected text", field)
+    return value

@@ -1,0 +1,138 @@
+"""Which published runs a file or folder holds.
+
+Formats are told by the names of files and by their first bytes, so that a folder is searched without being read.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+from distract.errors import DataError
+from distract.replay import fastchat, judgebench, llmbar, mt_bench, reife, runs
+from distract.replay.files import first, head
+from distract.replay.published import Published
+
+_Read = Callable[[Sequence[Path]], tuple[Published, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A format of JSON Lines.
+
+    Attributes:
+        fits: whether the first object of a file is one of its rows.
+        read: the runs of the files of one run.
+        run: the same for all files of one run.
+    """
+
+    fits: Callable[[Mapping[str, Any]], bool]
+    read: _Read
+    run: Callable[[Path], Path]
+
+
+def _alone(path: Path) -> Path:
+    return path
+
+
+def _folder(path: Path) -> Path:
+    return path.parent
+
+
+FORMS = (
+    Form(mt_bench.fits, mt_bench.read, _folder),
+    Form(fastchat.fits, fastchat.read, _alone),
+    Form(judgebench.fits, judgebench.read, _alone),
+    Form(reife.fits, reife.read, reife.unswapped),
+)
+
+KNOWN = (
+    "LLMBar's result.json; MT-Bench-style judgments of pairs; FastChat's *_pair.jsonl; JudgeBench's outputs; ReIFE's "
+    "results; run folders"
+)
+
+
+def load(path: str) -> tuple[Published, ...]:
+    """Read published runs.
+
+    Args:
+        path: a file, of which the one with the other order beside it is read too where a format has two; or a folder,
+            in and below which everything is read that is recognised, but for folders whose names begin with a dot.
+
+    Returns:
+        The runs, sorted by the names of their files; at least one.
+
+    Raises:
+        DataError: there is no such file or folder, it holds nothing that is recognised, or a file is wrong: which, on
+            which line, in which field.
+        UsageError: a run folder is unfinished or damaged.
+    """
+    where = Path(path)
+    if where.is_dir():
+        found = tuple(run for part in _searched(where) for run in part)
+        if not found:
+            raise DataError(f"holds nothing that can be replayed ({KNOWN})", path=where)
+        return found
+    if not where.is_file():
+        raise DataError("is no regular file" if where.exists() else "no such file or folder", path=where)
+    if llmbar.fits(where):
+        return llmbar.read([where])
+    form = _form(where)
+    if form is None:
+        empty = not head(where)
+        raise DataError("is empty" if empty else f"in no format that can be replayed ({KNOWN})", path=where)
+    return form.read(_partners(where) if form.read is reife.read else [where])
+
+
+def _form(path: Path) -> Form | None:
+    value = first(path)
+    return None if value is None else next((form for form in FORMS if form.fits(value)), None)
+
+
+def _partners(path: Path) -> list[Path]:
+    """The files of both orders, as far as they exist."""
+    key = reife.unswapped(path)
+    beside = sorted(other for other in path.parent.glob("*.jsonl") if reife.unswapped(other) == key)
+    return [other for other in beside if other.is_file()] or [path]
+
+
+def _searched(folder: Path) -> Iterator[tuple[Published, ...]]:
+    """The runs in and below a folder, one group of files after the other."""
+    groups: dict[tuple[_Read, Path], list[Path]] = {}
+    for where in sorted(_walked(folder)):
+        if where.is_dir():
+            groups[_run_folder, where] = [where]
+        elif where.suffix == ".json":
+            if llmbar.fits(where):
+                groups[llmbar.read, where] = [where]
+        elif form := _form(where):
+            groups.setdefault((form.read, form.run(where)), []).append(where)
+    for (read, _), files in groups.items():
+        yield read(files)
+
+
+def _run_folder(paths: Sequence[Path]) -> tuple[Published, ...]:
+    (path,) = paths
+    return runs.read(path)
+
+
+def _walked(folder: Path) -> Iterator[Path]:
+    """What may be a published run by its name: run folders, and files outside of them."""
+    for name, folders, files in os.walk(folder, onerror=_unreadable):
+        here = Path(name)
+        if runs.fits(here):
+            folders.clear()
+            yield here
+            continue
+        folders[:] = [one for one in folders if not one.startswith(".")]
+        for file in files:
+            where = here / file
+            if (file == "result.json" or where.suffix == ".jsonl") and where.is_file():
+                yield where
+
+
+def _unreadable(error: OSError) -> NoReturn:
+    raise DataError(f"cannot be read: {error.strerror}", path=error.filename) from error

@@ -1,0 +1,130 @@
+"""Labels, clusters and subsets of data sets for published comparisons, most of which come without.
+
+A comparison is found by its texts where they are known, in either order, and by its case's id and its two authors where
+they are not. It reads no file.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+from distract import judging
+from distract.records import Case, Outcome, Response, Row
+from distract.replay.published import Published
+
+_Texts = tuple[tuple[str, ...], frozenset[tuple[str, ...]]]
+_Names = tuple[str, frozenset[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A pair of a data set, the responses in the order of a row's a and b."""
+
+    data: str
+    case: Case
+    a: Response
+    b: Response
+
+    @property
+    def label(self) -> Outcome | None:
+        return judging.label(self.case, self.a, self.b)
+
+
+def joined(published: Published, cases: Mapping[str, Sequence[Case]]) -> Published:
+    """Give the comparisons of a run what data sets know of them.
+
+    Args:
+        published: the run.
+        cases: of each data set, by its name.
+
+    Returns:
+        The run, its rows with the label (unless they have one), the cluster, the subset (the case's source) and the
+        name of the data set where they were found; the others as they were, with a note of how many these are. Where
+        a comparison is found by its id, its case is known from then on.
+    """
+    index = _Index(cases)
+    rules: dict[str, tuple[Row, ...]] = {}
+    known = dict(published.cases)
+    missed = Counter[str]()
+    for rule, rows in published.rows.items():
+        # All rules tell of the same comparisons, which are counted once.
+        missed.clear()
+        found = []
+        for row in rows:
+            case = published.cases.get(row.case)
+            if case is None and row.label is not None:
+                # Its id alone is too little to say anew what is known.
+                found.append(row)
+                continue
+            pairs = index.find(row, case)
+            missed["none"] += not pairs
+            missed["several"] += len({pair.label for pair in pairs} - {None}) > 1
+            found.append(_filled(row, pairs[0]) if pairs else row)
+            if pairs:
+                known.setdefault(row.case, pairs[0].case)
+        rules[rule] = tuple(found)
+    notes = published.notes
+    if missed["none"]:
+        notes += (f"{missed['none']} rows are in none of the data sets",)
+    if missed["several"]:
+        notes += (f"{missed['several']} rows are in the data sets with several labels (the first one counts)",)
+    return replace(published, rows=rules, cases=known, notes=notes)
+
+
+def _filled(row: Row, found: _Found) -> Row:
+    return replace(
+        row,
+        label=found.label if row.label is None else row.label,
+        cluster=found.case.cluster,
+        subset=found.case.source or row.subset,
+        data=found.data,
+    )
+
+
+class _Index:
+    """The pairs of data sets by their texts and by their names."""
+
+    def __init__(self, cases: Mapping[str, Sequence[Case]]) -> None:
+        self._by_texts: dict[_Texts, list[_Found]] = {}
+        self._by_names: dict[_Names, list[_Found]] = {}
+        for pair in _pairs(cases):
+            turns = frozenset({pair.a.turns, pair.b.turns})
+            self._by_texts.setdefault((pair.case.prompt, turns), []).append(pair)
+            authors = frozenset({pair.a.author, pair.b.author})
+            self._by_names.setdefault((pair.case.id, authors), []).append(pair)
+
+    def find(self, row: Row, known: Case | None) -> list[_Found]:
+        """The pairs that a row compares, the best match first."""
+        a, b = (_response(known, author) for author in (row.a.author, row.b.author))
+        if known is None or a is None or b is None:
+            names = (row.case, frozenset({row.a.author, row.b.author}))
+            found = [_turned(pair, pair.a.author != row.a.author) for pair in self._by_names.get(names, ())]
+            # Ids such as a number are in many data sets; without the texts only the name tells these apart.
+            own = [pair for pair in found if pair.data == row.data]
+            return own or (found if len({pair.data for pair in found}) == 1 else [])
+        texts = (known.prompt, frozenset({a.turns, b.turns}))
+        # Of two equal texts neither is a: then the authors tell, or else the order in the data.
+        found = [
+            _turned(pair, pair.b.author == a.author if a.turns == b.turns else pair.a.turns != a.turns)
+            for pair in self._by_texts.get(texts, ())
+        ]
+        return sorted(found, key=lambda pair: (pair.label is None, (pair.data, pair.case.id) != (row.data, row.case)))
+
+
+def _pairs(cases: Mapping[str, Sequence[Case]]) -> Iterator[_Found]:
+    for data, found in cases.items():
+        for case in found:
+            for a, b in combinations([one for one in case.originals if one.severity is None], 2):
+                yield _Found(data, case, a, b)
+
+
+def _turned(pair: _Found, turn: bool) -> _Found:
+    return replace(pair, a=pair.b, b=pair.a) if turn else pair
+
+
+def _response(case: Case | None, author: str) -> Response | None:
+    originals = case.originals if case else ()
+    return next((one for one in originals if one.author == author and one.severity is None), None)

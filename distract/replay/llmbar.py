@@ -1,0 +1,102 @@
+"""LLMBar's published evaluators: ``evaluators/JUDGE/METHOD/result.json`` and ``statistics.json`` beside it.
+
+A row of ``dataset.json`` with ``results``: a list of stages, the last of which holds ``{"swap = False": {completion:
+[text, finish], winner}, "swap = True": {…}}``. Swap convention: **mapped back**. Under both orders the winner names an
+output of the unswapped presentation, while the text of the swapped one calls the second output (a). A null winner is
+no verdict. Methods that rate store no such text, and earlier stages that are a list were asked once, not per order.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from distract.datasets import llmbar
+from distract.datasets.fields import Item, array
+from distract.errors import DataError
+from distract.reading import OUTPUT
+from distract.records import Case, Outcome
+from distract.replay.files import choice, head, named, opened
+from distract.replay.published import Heard, Names, Published, Slot, assembled, compared, meant, parsed, stored
+
+_ORDERS: tuple[tuple[str, Slot], ...] = (("swap = False", "a"), ("swap = True", "b"))
+_WINNERS: dict[str | None, Outcome | None] = {"1": "a", "2": "b", None: None}
+_LABELS: dict[str, Outcome] = {"a": "a", "b": "b"}
+_RATED = "each output was rated once: the two orders differ only in which of two equal ratings wins"
+
+
+def fits(path: Path) -> bool:
+    """Whether a file begins like LLMBar's results."""
+    beginning = head(path)
+    return beginning.startswith(b"[") and b'"output_1"' in beginning
+
+
+def read(paths: Sequence[Path]) -> tuple[Published, ...]:
+    """The run of a file.
+
+    Raises:
+        DataError: naming the line and field.
+    """
+    (path,) = paths
+    source, names = opened(path), _names(path)
+    found, calls, rated = [], set[int](), 0
+    cases = llmbar.read(source.text, str(path))
+    for case, item in zip(cases, array(source.text, str(path)), strict=True):
+        stages = item.value.get("results")
+        if not isinstance(stages, list) or not stages:
+            item.fail("expected a list of stages", "results")
+        last = item.object(stages[-1], f"results[{len(stages) - 1}]")
+        heard = [_heard(last.object(last.value.get(order), order), case, shown) for order, shown in _ORDERS]
+        found.append(compared(names, case, ("output_1", "output_2"), heard))
+        rated += "score_1" in last.value
+        calls.add(sum(1 if isinstance(stage, list) else 2 for stage in stages))
+    return (
+        assembled(
+            names,
+            found,
+            ties=False,
+            source=path,
+            sha256=source.sha256,
+            convention="llmbar",
+            statistics=_statistics(path.with_name("statistics.json")),
+            calls=calls.pop() if len(calls) == 1 else None,
+            notes=(_RATED,) if rated else (),
+        ),
+    )
+
+
+def _heard(item: Item, case: Case, shown: Slot) -> Heard:
+    verdict = stored(choice(item, "winner", _WINNERS))
+    completion = item.value.get("completion")
+    if completion is None:
+        return Heard(shown, verdict)
+    if not isinstance(completion, list) or not completion or not isinstance(completion[0], str):
+        item.fail("expected a list of the text and why it ended", "completion")
+    material = (*(response.text for response in case.responses), *case.prompt)
+    cut = completion[1:2] == ["length"]
+    return Heard(shown, verdict, parsed(completion[0], OUTPUT, meant(_LABELS, shown), material, cut))
+
+
+def _names(path: Path) -> Names:
+    """Judge, method and data set, from the folders that the file lies in."""
+    *_, data, folder, judge, method, file = ("", "", "", "", *path.resolve().parts)
+    if folder == "evaluators" and file == "result.json":
+        found = (judge, method, data)
+    else:
+        found = (method if method.strip("/\\") else path.stem, "replay", file)
+    judge, method, data = (named(part, path, "folder name") for part in found)
+    return judge, method, data
+
+
+def _statistics(path: Path) -> dict[str, Any]:
+    if not path.is_file():
+        return {}
+    try:
+        value = json.loads(opened(path).text)
+    except (ValueError, RecursionError) as error:
+        raise DataError("not valid JSON; repair or remove the file", path=path) from error
+    if not isinstance(value, dict):
+        raise DataError("expected a JSON object; repair or remove the file", path=path)
+    return value

@@ -1,0 +1,112 @@
+"""MT-Bench-style judgments of model pairs in both orders: ``judgments/JUDGE/pairwise/*.jsonl``, one run a folder.
+
+A row has ``question_id, model_a, model_b, turn?, category?, judgment_ab, judgment_ba, winner_ab, winner_ba``. Swap
+convention: **not mapped back**. ``winner_ba`` is the slot letter of the swapped presentation, where A is ``model_b``,
+and so are the letters in ``judgment_ba``. The row's own ``winner`` follows from the two and is passed over. A row of
+turn 2 judges the conversation up to that turn; one without ``turn`` is taken for turn 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from distract.datasets.fields import Item
+from distract.reading import BRACKETS
+from distract.records import Outcome
+from distract.replay.files import answer, checksum, choice, named, opened
+from distract.replay.mt_bench_texts import NO_TEXTS, Texts, case_id, category, load, material, pair, question_id, turn
+from distract.replay.published import (
+    Compared,
+    Heard,
+    Names,
+    Published,
+    Slot,
+    assembled,
+    compared,
+    meant,
+    once,
+    parsed,
+    stored,
+)
+
+FIELDS = {"question_id", "model_a", "model_b", "winner_ab", "winner_ba"}
+LETTERS: Mapping[str, Outcome] = {"A": "a", "B": "b", "C": "tie"}
+_WINNERS: Mapping[str, Outcome] = {"A": "a", "B": "b", "tie": "tie"}
+
+
+def fits(value: Mapping[str, Any]) -> bool:
+    """Whether an object is such a row."""
+    return value.keys() >= FIELDS
+
+
+def read(paths: Sequence[Path]) -> tuple[Published, ...]:
+    """The run of the files of one folder.
+
+    Raises:
+        DataError: naming the file, line and field.
+    """
+    names, root = _names(paths)
+    sources = [opened(path) for path in paths]
+    items = [item for source in sources for item in source.items()]
+    models = {model for item in items for model in pair(item, "model_a", "model_b")}
+    texts = load(root, models) if root else NO_TEXTS
+    found, notes = once(_compared(item, names, texts) for item in items)
+    source = paths[0] if len(paths) == 1 else paths[0].parent
+    sha256 = checksum([*sources, *texts.sources])
+    return (assembled(names, found, ties=True, source=source, sha256=sha256, notes=notes),)
+
+
+def _names(paths: Sequence[Path]) -> tuple[Names, Path | None]:
+    """Judge, way of asking and data set from the folders, and the folder of the benchmark where they show it."""
+    path = paths[0].resolve()
+    *_, data, folder, judge, asked, _ = ("", "", "", "", *path.parts)
+    root = path.parents[3] if folder == "judgments" and asked == "pairwise" else None
+    found = (judge, asked, data) if root else (asked, "replay", path.name if len(paths) == 1 else asked)
+    judge, protocol, data = (named(part, paths[0], "folder name") for part in found)
+    return (judge, protocol, data), root
+
+
+def _compared(item: Item, names: Names, texts: Texts) -> Compared:
+    shown = pair(item, "model_a", "model_b")
+    sides = (min(shown), max(shown))
+    question, upto = question_id(item), turn(item)
+    case = texts.case(question, upto, sides)
+    # In terms of a and b, the models in the order of their names, and not of the file's own order.
+    first: Slot = "a" if shown == sides else "b"
+    second: Slot = "b" if shown == sides else "a"
+    quotable = material(case)
+    orders = [_heard(item, "ab", first, quotable), _heard(item, "ba", second, quotable)]
+    known = case or case_id(question, upto, sides)
+    cluster = texts.cluster(question, upto)
+    return compared(names, known, sides, orders, cluster=cluster, subset=category(item))
+
+
+def _heard(item: Item, order: str, shown: Slot, quotable: Sequence[str]) -> Heard:
+    return heard(item, f"winner_{order}", meant(_WINNERS, shown), f"judgment_{order}", shown, quotable)
+
+
+def heard(
+    item: Item, winner: str, winners: Mapping[str, Outcome], text: str, shown: Slot, quotable: Sequence[str]
+) -> Heard:
+    """What was said in one order.
+
+    Args:
+        item: the row.
+        winner: the field that names the winner, ``error`` or nothing.
+        winners: what else it may say, in terms of a and b.
+        text: the field that holds the answer.
+        shown: which response the answer calls A.
+        quotable: what the judge may quote.
+
+    Raises:
+        DataError: naming the line and field.
+    """
+    found = choice(item, winner, {**winners, "error": None, None: None})
+    verdict = stored(found, "error" if item.value[winner] == "error" else "no verdict")
+    said = answer(item, text)
+    if said is None:
+        # Where nothing came back there is nothing to read either; a winner without its text only lacks the text.
+        return Heard(shown, verdict, verdict if found is None else None)
+    return Heard(shown, verdict, parsed(said, BRACKETS, meant(LETTERS, shown), quotable))

@@ -1,0 +1,118 @@
+"""The questions and answers of an MT-Bench-style benchmark that lie beside its judgments.
+
+``questions.jsonl`` or ``question.jsonl`` of ``{question_id, category, turns}``; ``answers/MODEL.jsonl`` or
+``model_answer/MODEL.jsonl`` of ``{question_id, choices: [{turns}]}``, of which the first choice is judged. It knows no
+judgment. Without these files nothing is known of the texts, which is no error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from distract.datasets.fields import Item
+from distract.records import Case, Response
+from distract.replay.files import Source, choice, opened
+
+_Turns = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """What is known of a benchmark.
+
+    Attributes:
+        questions: (category, turns) by question id.
+        answers: turns by model and question id.
+        sources: the files that say so.
+    """
+
+    questions: Mapping[str, tuple[str, _Turns]]
+    answers: Mapping[str, Mapping[str, _Turns]]
+    sources: tuple[Source, ...]
+
+    def case(self, question: str, turn: int, models: tuple[str, str]) -> Case | None:
+        """The conversation of two models up to a turn, counted from 1; None where a text of it is not known."""
+        category, prompt = self.questions.get(question, ("", ()))
+        answers = [self.answers.get(model, {}).get(question, ()) for model in models]
+        if min(len(prompt), *map(len, answers)) < turn:
+            return None
+        responses = [Response(model, answer[:turn]) for model, answer in zip(models, answers, strict=True)]
+        return Case(case_id(question, turn, models), prompt[:turn], tuple(responses), source=category or None)
+
+    def cluster(self, question: str, turn: int) -> str:
+        """A name for the conversation's prompt up to a turn; the question's id where the prompt is not known."""
+        _, prompt = self.questions.get(question, ("", ()))
+        return Case(question, prompt[:turn], ()).cluster if len(prompt) >= turn else question
+
+
+NO_TEXTS = Texts({}, {}, ())
+
+
+def material(case: Case | None) -> tuple[str, ...]:
+    """What a judge may quote of a case; nothing where it is not known."""
+    return (*case.prompt, *(response.text for response in case.responses)) if case else ()
+
+
+def case_id(question: str, turn: int, models: tuple[str, str]) -> str:
+    """The name of a comparison on MT-Bench; the models stand in the order of their names."""
+    return f"question-{question}-turn-{turn}-{models[0]}-vs-{models[1]}"
+
+
+def question_id(item: Item) -> str:
+    """The id of a row's question, which files write as a number or as text."""
+    value = item.value.get("question_id")
+    if type(value) is int:
+        return str(value)
+    return item.name("question_id")
+
+
+def turn(item: Item) -> int:
+    """Up to which turn a row's judge saw the conversation, 1 or 2; the first where the row does not say."""
+    return int(choice(item, "turn", {1: 1, 2: 2})) if item.has("turn") else 1
+
+
+def pair(item: Item, first: str, second: str) -> tuple[str, str]:
+    """The two models that a row compares."""
+    models = item.name(first), item.name(second)
+    if models[0] == models[1]:
+        item.fail(f"is the same as {first!r}; expected two models", second)
+    return models
+
+
+def load(folder: Path, models: Iterable[str]) -> Texts:
+    """What a benchmark's folder holds of some models.
+
+    Args:
+        folder: of the benchmark; it may hold nothing of it.
+        models: whose answers are wanted, by the names of their files.
+
+    Raises:
+        DataError: a file is not what its name says.
+    """
+    questions = next((path for path in (folder / "questions.jsonl", folder / "question.jsonl") if path.is_file()), None)
+    answers = next((path for path in (folder / "answers", folder / "model_answer") if path.is_dir()), None)
+    if questions is None or answers is None:
+        return NO_TEXTS
+    sources = [opened(questions)]
+    asked = {question_id(item): (category(item), item.turns("turns")) for item in sources[0].items()}
+    # Looked up among the files there are, so that no model's name leads out of the folder.
+    files = {path.name: path for path in answers.iterdir() if path.is_file()}
+    found = {}
+    for model in sorted(set(models)):
+        if path := files.get(f"{model}.jsonl"):
+            sources.append(opened(path))
+            found[model] = {question_id(item): _answer(item) for item in sources[-1].items()}
+    return Texts(asked, found, tuple(sources))
+
+
+def category(item: Item) -> str:
+    """A row's part of the benchmark; empty where it says none."""
+    return item.one_line(item.text("category"), "category") if item.has("category") else ""
+
+
+def _answer(item: Item) -> _Turns:
+    for answer in item.items("choices"):
+        return answer.turns("turns", empty=True)
+    item.fail("is an empty list; expected a choice", "choices")

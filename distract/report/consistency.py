@@ -1,0 +1,196 @@
+"""What ``distract consistency`` shows: the plan, one JSON document, and tables of intransitivity and of choice sets.
+
+It knows no protocol and computes no figure.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from distract.consistency.asking import compared
+from distract.consistency.measuring import MEASURES, Placed, figures, not_applied
+from distract.consistency.published import CRITERIA, PUBLISHED
+from distract.estimating import Estimate
+from distract.manner import Manner
+from distract.metrics import headline
+from distract.price import Price
+from distract.printable import line
+from distract.records import Role, Row
+from distract.report.document import flat
+from distract.report.progress import cost_lines, manner_lines, stored_lines
+from distract.report.tables import grid
+from distract.report.text import count, interval, percent, set_aside
+
+_SHARED = ("judge", "data", "left_out", "limit", "seed", "sets", "protocols", "self_judging")
+
+FEW = 30
+"""Below this many units a sentence says so."""
+
+
+def document(parameters: Mapping[str, Any], rows: Iterable[Row]) -> dict[str, Any]:
+    """What ``--json`` prints and ``summary.json`` holds.
+
+    Args:
+        parameters: of ``run.json``.
+        rows: of the run.
+    """
+    rows = list(rows)
+    rules: Mapping[str, Sequence[str]] = parameters["protocols"]
+    return {
+        **{name: parameters[name] for name in _SHARED},
+        "manner": parameters.get("manner"),
+        "results": [_flat(figure) for figure in figures(rows, rules)],
+        "does_not_apply": [asdict(one) for one in not_applied(rows, rules)],
+        "published": [asdict(one) for one in PUBLISHED],
+    }
+
+
+def _flat(figure: Placed) -> dict[str, Any]:
+    values = flat(figure)
+    # A figure's own ``place`` is its place among the others.
+    values["place"] = values.pop("third")
+    return values
+
+
+def plan_lines(
+    parameters: Mapping[str, Any], manner: Manner, prices: Mapping[Role, Price], expected: Estimate, stored: int
+) -> Iterator[str]:
+    """What is about to be done, and what it takes.
+
+    Args:
+        parameters: of the run.
+        manner: how the pairs of triples are asked.
+        prices: of models whose tokens cost money.
+        expected: what the run asks for.
+        stored: replies of this judge that are there already.
+    """
+    yield from _heading(parameters)
+    yield from manner_lines(manner)
+    yield from (line(note) for note in parameters["self_judging"])
+    if left_out := parameters["left_out"]:
+        yield set_aside("left out before the draw", left_out)
+    requests = ", ".join(f"{line(name)} {number:,}" for name, number in expected.requests.items())
+    comparisons = count(expected.comparisons, "comparison")
+    yield f"plan: {comparisons}; requests: {requests}; about {expected.tokens:,} prompt tokens"
+    yield from cost_lines(prices, expected)
+    yield from stored_lines(stored)
+
+
+def report_parts(parameters: Mapping[str, Any], rows: Iterable[Row]) -> Iterator[RenderableType]:
+    """The tables and sentences of a run, top to bottom; arguments are those of ``document``."""
+    rows = list(rows)
+    rules: Mapping[str, Sequence[str]] = parameters["protocols"]
+    found = figures(rows, rules)
+    yield Text("\n".join(_heading(parameters)), style="bold")
+    if triples := _of(found, "intransitivity"):
+        yield _title("Intransitive triples: a over b and b over c, yet not a over c (lower is better)")
+        yield _table(triples, "chains", _of(found, "chain_rate"))
+        yield Text(_published("intransitivity", None))
+    if sets := _of(found, "choice_set_sensitivity"):
+        yield _title("Choice sets: a over b reverses with another third response (lower is better)")
+        yield _table(sets, "tie", _of(found, "choice_set_tie_change"))
+        yield Text(
+            "tie: the preference changes to or from a tie, which is no reversal. The order of a and b is held fixed: a "
+            "judge that goes by order alone reverses nothing."
+        )
+        yield Text("\n".join(_published("choice_set_sensitivity", place) for place in ("last", "first")))
+    for protocol in rules:
+        yield Text(f"\n{line(protocol)}: {'; '.join(_said(protocol, rules[protocol], found)) or 'nothing to sum up'}.")
+    yield from (Text(f"\n{note}", style="dim") for note in _notes(parameters, rows, found))
+    yield from (Text(f"\n{line(note)}", style="yellow") for note in parameters["self_judging"])
+
+
+def _heading(parameters: Mapping[str, Any]) -> Iterator[str]:
+    data, most = parameters["data"], parameters["sets"]
+    of = f" of {data['cases']}" if data["cases"] != parameters["limit"] else ""
+    cases = count(parameters["limit"], "case")
+    yield f"judge {line(parameters['judge'])} · data {line(data['name'])}, {cases}{of}, seed {parameters['seed']}"
+    yield f"at most {count(most, 'triple')} and {count(most, 'quadruple')} of responses to a prompt"
+
+
+def _of(found: Sequence[Placed], measure: str) -> list[Placed]:
+    return [figure for figure in found if figure.measure == measure]
+
+
+def _title(text: str) -> Text:
+    return Text(f"\n{text}", style="italic")
+
+
+def _name(figure: Placed) -> str:
+    return line(figure.protocol or "") + (f" by {figure.rule}" if figure.rule else "")
+
+
+def _table(found: Sequence[Placed], other: str, beside: Sequence[Placed]) -> Table:
+    """Figures with their intervals, and beside each the other figure of the same units."""
+    table = grid("", "%", "95% CI", "k/n", f"{other} %", "inv.", "excl.")
+    last = None
+    for one, more in zip(found, beside, strict=True):
+        cells = (percent(one.value), interval(one.low, one.high), f"{one.k}/{one.n}", percent(more.value))
+        counts = (str(one.invalid), str(one.excluded))
+        name = _name(one)
+        if one.third and name != last:
+            table.add_row(Text(name, style="bold"))
+        table.add_row(Text(f" third shown {one.third}" if one.third else name), *cells, *counts)
+        last = name
+    return table
+
+
+def _published(measure: str, place: str | None) -> str:
+    """The published figures of a measure in a sentence."""
+    values: dict[str, list[str]] = {}
+    for one in PUBLISHED:
+        if (one.measure, one.place) == (measure, place):
+            values.setdefault(one.judge, []).append(percent(one.value))
+    where = f" (third shown {place})" if place else ""
+    figures = "; ".join(f"{judge} {'/'.join(two)}" for judge, two in values.items())
+    return f"published{where}, {' / '.join(CRITERIA)}: {figures}."
+
+
+def _said(protocol: str, rules: Sequence[str], found: Sequence[Placed]) -> Iterator[str]:
+    """What the figures say about one protocol, by its headline rule."""
+    rule = headline("intransitivity", rules)
+    mine = {(f.measure, f.third): f for f in found if (f.protocol, f.rule) == (protocol, rule)}
+    by = f" by {rule}" if rule else ""
+    broken, chained = mine.get(("intransitivity", None)), mine.get(("chain_rate", None))
+    if broken and chained:
+        if not broken.n:
+            yield "no intransitivity: no triple with three valid verdicts"
+        elif not chained.k:
+            yield f"no chain in {count(broken.n, 'triple')}{by}, so that none can be broken: that is no consistency"
+        else:
+            yield f"{broken.k} of {count(broken.n, 'triple')}{by} are intransitive, {chained.k} hold a chain at all"
+    for place in ("last", "first"):
+        if reversed_ := mine.get(("choice_set_sensitivity", place)):
+            where = f"with the third response {place}"
+            if reversed_.n:
+                yield f"{reversed_.k} of {count(reversed_.n, 'preference')} reverse {where}"
+            else:
+                yield f"no choice-set sensitivity {where}: no valid verdict on both sets"
+    if 0 < min((f.n for f in mine.values() if f.n), default=0) < FEW:
+        yield "too few to be sure"
+
+
+def _notes(parameters: Mapping[str, Any], rows: Sequence[Row], found: Sequence[Placed]) -> Iterator[str]:
+    absent = {(one.measure, one.protocol): one.reason for one in not_applied(rows, parameters["protocols"])}
+    for (measure, protocol), reason in absent.items():
+        if measure in (first for first, _ in MEASURES.values()):
+            yield f"{measure} does not apply to {line(protocol)}: {line(reason)}"
+    measured = [row for row in rows if row.design in MEASURES]
+    left = [row for row in measured if (MEASURES[row.design][0], row.protocol) not in absent]
+    if excluded := Counter(row.excluded for row in left if row.excluded):
+        yield set_aside("excluded", excluded)
+    # What is judged once has a row in every triple that it is in.
+    once = {compared(row): row for row in measured}.values()
+    if failures := Counter(j.failure for row in once for j in row.judgments if j.failure):
+        yield "invalid: " + "; ".join(f"{line(reason)} ({n})" for reason, n in failures.most_common(5))
+    if left_out := parameters["left_out"]:
+        yield set_aside("left out before the draw", left_out)
+    if any(figure.effective_n is not None and figure.effective_n < figure.n for figure in found):
+        yield "some prompts give several triples or quadruples: intervals allow for their dependence"

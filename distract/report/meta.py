@@ -1,0 +1,203 @@
+"""What a person sees of judges against people: per judge a row per protocol, then the judges side by side.
+
+Names are plain ``Text``, so that one can hold markup and stay a name. It computes no figure.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Iterator, Sequence
+
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from distract.estimating import Estimate
+from distract.meta.comparisons import Agreement
+from distract.meta.document import Result, Source
+from distract.meta.session import Prepared
+from distract.printable import line
+from distract.report.panel import VERSUS, panel_parts
+from distract.report.progress import cost_lines, manner_lines, stored_lines
+from distract.report.tables import grid
+from distract.report.text import count, interval, p_value, percent, set_aside
+
+WIDE = 5
+"""Columns of data sets that fit beside each other."""
+
+LONG = 8
+"""Characters of a column's title before it is folded."""
+
+PAIRS = 6
+"""Above this many pairs of protocols only those with the base are shown; all are in the document."""
+
+NAMES = {
+    "accuracy": "accuracy",
+    "accuracy_both_orders": "right in both orders",
+    "kappa": "kappa",
+    "self_agreement": "self-agreement (alpha)",
+    "equal_verdicts": "equal verdicts",
+    "first_slot_rate": "first slot preferred",
+    "invalid_rate": "invalid",
+    "verdict_change_rate": "changes under",
+    "parser_agreement": "our parser agrees",
+    "published_accuracy": "published: accuracy",
+    "published_accuracy_both_orders": "published: both orders",
+    "published_equal": "published: equal",
+    "calls": "calls",
+    "tokens": "tokens",
+}
+"""The figures of one protocol, in the order in which they are shown."""
+
+
+def plan_lines(prepared: Prepared, estimate: Estimate, stored: int) -> Iterator[str]:
+    """What is about to be done, and what it takes at most."""
+    sets = ", ".join(
+        f"{line(one['name'])} ({one['drawn']}" + (f" of {one['cases']})" if one["drawn"] != one["cases"] else ")")
+        for one in prepared.selected.data
+    )
+    yield f"judge {line(prepared.judge)}, cases that people have judged: {sets} (seed {prepared.selected.seed})"
+    yield from manner_lines(prepared.meta.manner)
+    yield from (line(note) for note in prepared.parameters["self_judging"])
+    if left_out := prepared.parameters["left_out"]:
+        yield set_aside("left out before the draw", left_out)
+    requests = ", ".join(f"{line(name)} {number:,}" for name, number in estimate.requests.items())
+    yield (
+        f"plan: about {count(estimate.comparisons, 'comparison')}; requests: {requests}; about {estimate.tokens:,} "
+        "prompt tokens"
+    )
+    yield from cost_lines(prepared.prices, estimate)
+    yield from stored_lines(stored)
+
+
+def parts(found: Result) -> Iterable[RenderableType]:
+    """The tables and sentences of a result, top to bottom."""
+    for index, source in enumerate(found.sources):
+        yield Text(("\n" if index else "") + f"judge {line(source.name)}", style="bold")
+        yield from _judge(source, [f for f in found.figures if f.judge == source.name], found.base)
+    if found.panel is not None:
+        yield from panel_parts(found.panel)
+
+
+def _judge(source: Source, figures: Sequence[Agreement], base: str | None) -> Iterator[RenderableType]:
+    accuracies = [f for f in figures if f.measure == "accuracy" and f.against is None]
+    places = list(dict.fromkeys((f.data, f.subset) for f in accuracies))
+    whole = places[0] if places else (None, None)
+    if any(f.n for f in accuracies):
+        yield _title("Accuracy: verdicts that are people's, over both orders, in %")
+        yield from _accuracies(source, accuracies, places, whole, figures, base)
+    yield _title("One by one, in % but alpha, kappa, calls and tokens")
+    yield _measures(source, [f for f in figures if (f.data, f.subset) == whole and f.against is None])
+    differences = [f for f in figures if f.against is not None and f.n and (f.data, f.subset) == whole]
+    if len(differences) > PAIRS:
+        differences = [f for f in differences if base in (f.protocol, f.against)]
+    if differences:
+        yield _title("Accuracy, differences on the same verdicts, in points; exact McNemar, Holm")
+        yield _differences(differences)
+    yield from (Text(f"\n{note}", style="dim") for note in _notes(source, accuracies))
+
+
+def _accuracies(
+    source: Source,
+    accuracies: Sequence[Agreement],
+    places: Sequence[tuple[str | None, str | None]],
+    whole: tuple[str | None, str | None],
+    figures: Sequence[Agreement],
+    base: str | None,
+) -> Iterator[Table]:
+    """A row a protocol; a column a data set and subset, and the total with its interval at the end."""
+    at = {(f.protocol, f.rule, f.data, f.subset): f for f in accuracies}
+    columns = [place for place in places if place != whole]
+    against = {
+        (f.protocol if f.against == base else f.against): f
+        for f in figures
+        if f.against is not None and (f.data, f.subset) == whole and base in (f.protocol, f.against)
+    }
+    if not columns:
+        table = grid("", "total", "95% CI", "k/n", "vs base")
+    for start in range(0, max(len(columns), 1), WIDE):
+        now = columns[start : start + WIDE]
+        if now:
+            table = grid("", *(_folded(subset or data or "") for data, subset in now), "total", "vs base")
+        for one in source.judged:
+            for rule in one.rules or (None,):
+                total = at.get((one.protocol, rule, *whole))
+                cells = [_percent(at.get((one.protocol, rule, *place))) for place in now] + [_percent(total)]
+                if not now and total is not None:
+                    cells += [interval(total.low, total.high), f"{total.k}/{total.n}"]
+                versus = _versus(against.get(one.protocol) if rule == one.headline else None, base)
+                table.add_row(Text(protocol_name(one.protocol, rule)), *cells, versus)
+        yield table
+
+
+def _versus(against: Agreement | None, base: str | None) -> str:
+    """Whether a protocol is better or worse than the base."""
+    if against is None or against.compared is None:
+        return ""
+    turned = {"better": "worse", "worse": "better"}
+    return VERSUS[against.compared if against.against == base else turned.get(against.compared, against.compared)]
+
+
+def _measures(source: Source, figures: Sequence[Agreement]) -> Table:
+    """Every figure of each protocol, a line each, by the rule that sums it up."""
+    table = grid("", "value", "95% CI", "k/n", "inv.", "excl.")
+    for one in source.judged:
+        table.add_row(Text(protocol_name(one.protocol, one.headline), style="bold"))
+        for measure, name in NAMES.items():
+            for f in figures:
+                if (f.measure, f.protocol) == (measure, one.protocol) and f.rule in (one.headline, None):
+                    table.add_row(*_figure(f, name))
+    return table
+
+
+def _figure(f: Agreement, name: str) -> list[Text | str]:
+    name += f", {f.order}" if f.order else f" {line(f.attack)}" if f.measure == "verdict_change_rate" else ""
+    if f.unit == "share":
+        value, between = percent(f.value), interval(f.low, f.high)
+    else:
+        digits = ".3f" if f.unit in ("alpha", "kappa") else ".1f" if f.unit == "calls" else ",.0f"
+        value = "–" if f.value is None else format(f.value, digits)
+        between = "" if f.low is None or f.high is None else f"{f.low:{digits}} to {f.high:{digits}}"
+    of = str(f.n) if f.k is None else f"{f.k}/{f.n}"
+    return [Text(f" {name}"), value, between, of, str(f.invalid), str(f.excluded)]
+
+
+def _differences(figures: Sequence[Agreement]) -> Table:
+    table = grid("", "points", "95% CI", "n", "p (Holm)")
+    for f in figures:
+        name = f"{protocol_name(f.protocol or '', f.rule)} – {protocol_name(f.against or '', f.against_rule)}"
+        cells = (percent(f.value), interval(f.low, f.high), str(f.n), p_value(f.p_adjusted))
+        table.add_row(Text(name), *cells)
+    return table
+
+
+def _notes(source: Source, accuracies: Sequence[Agreement]) -> Iterator[str]:
+    yield from (line(note) for note in source.notes)
+    if accuracies and not any(f.n or f.invalid for f in accuracies):
+        yield "no accuracy and no kappa: nobody says which response is better; name labelled data with --data"
+    for one in source.record.get("replayed", ()):
+        for rule, differ in one.get("not_reproduced", {}).items():
+            where = f"{line(one['protocol'])} on {line(one['data'])}, by {rule}"
+            if not differ:
+                yield f"{where}: gives what was published"
+            for name, both in differ.items():
+                yield f"{where}: {name} is {line(both['ours'])}, published as {line(str(both['published']))}"
+    yield from (line(note) for note in source.record.get("self_judging", ()))
+
+
+def protocol_name(protocol: str, rule: str | None) -> str:
+    """A protocol with the rule by which its verdicts are derived."""
+    return line(protocol) + (f" by {rule}" if rule else "")
+
+
+def _percent(figure: Agreement | None) -> str:
+    return "" if figure is None else percent(figure.value)
+
+
+def _folded(name: str) -> str:
+    """A column's title on several lines."""
+    return "\n".join(textwrap.wrap(line(name), LONG)) or " "
+
+
+def _title(text: str) -> Text:
+    return Text(f"\n{text}", style="italic")

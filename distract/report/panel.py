@@ -1,0 +1,78 @@
+"""Judges side by side, for people: protocols over judges, gains, what data sets agree on, how hard cases are.
+
+It computes no figure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from distract.meta.difficulty import Correlation
+from distract.meta.judges import Panel
+from distract.printable import line
+from distract.report.tables import grid
+from distract.report.text import bar, count, interval, p_value, percent
+
+VERSUS = {"better": "better", "worse": "worse", "not distinguishable": "n.s."}
+
+
+def panel_parts(panel: Panel) -> Iterable[RenderableType]:
+    """The tables of a panel, top to bottom."""
+    base = line(panel.base or "")
+    if panel.protocols:
+        yield _title(f"Protocols over {count(panel.protocols[0].judges, 'judge')}: accuracy in %, gains in points")
+        table = grid("", "mean", "rank", "best judge", "its", "strong", "weak")
+        for one in panel.protocols:
+            gains = (percent(one.strong_gain), percent(one.weak_gain))
+            mean = (percent(one.mean_accuracy), f"{one.mean_rank:.1f}")
+            best = Text(line(one.best_judge))
+            table.add_row(Text(line(one.protocol)), *mean, best, percent(one.best_accuracy), *gains)
+        yield table
+        if panel.base:
+            yield Text(f"strong, weak: gain over {base} in either half of the judges", style="dim")
+    yield _title("Judges, most accurate first, in %; which half they are in")
+    table = grid("", *([_short(base)] if base else []), "mean", "half")
+    for judge in panel.judges:
+        plain = [percent(judge.accuracy)] if base else []
+        table.add_row(Text(line(judge.judge)), *plain, percent(judge.mean_accuracy), judge.half or "")
+    yield table
+    largest = [judge for judge in panel.judges if judge.best_protocol is not None]
+    if largest:
+        yield _title(f"Largest gain over {base} on the same verdicts, in points; exact McNemar, Holm")
+        table = grid("", "points", "95% CI", "p (Holm)")
+        for judge in largest:
+            versus = f"{VERSUS.get(judge.compared or '', '')} {p_value(judge.p_adjusted)}".strip()
+            name = Text(f"{line(judge.judge)}: {line(judge.best_protocol or '')}")
+            table.add_row(name, percent(judge.gain), interval(judge.low, judge.high), versus)
+        yield table
+    if panel.correlations:
+        yield _title("Rank correlation (Spearman) of accuracies")
+        yield from map(_correlation, panel.correlations)
+    difficulty = panel.difficulty
+    if difficulty.n:
+        cases = count(difficulty.n, "comparison")
+        yield _title(f"Difficulty: share of all verdicts that are right, over {cases}")
+        table = grid("right in", "comparisons", "")
+        for index, number in enumerate(difficulty.bins):
+            low = 100 * index // len(difficulty.bins)
+            high = 100 * (index + 1) // len(difficulty.bins)
+            table.add_row(Text(f"{low} to {high}%"), str(number), bar(number / difficulty.n))
+        yield table
+        yield Text(f"never right {difficulty.never}, always right {difficulty.always}", style="dim")
+
+
+def _correlation(one: Correlation) -> Text:
+    between = "" if one.low is None or one.high is None else f", 95% CI {one.low:.2f} to {one.high:.2f}"
+    value = "–" if one.value is None else f"{one.value:.3f}"
+    return Text(f" {line(one.first)} and {line(one.second)}: {value} (n = {one.n}{between})")
+
+
+def _short(name: str, most: int = 20) -> str:
+    return name if len(name) <= most else f"{name[: most - 1]}…"
+
+
+def _title(text: str) -> Text:
+    return Text(f"\n{text}", style="italic")
