@@ -21,6 +21,7 @@ SUMMARY = "a folder of question.jsonl, model_answer/*.jsonl and reference_answer
 QUESTIONS = ("question.jsonl", "questions.jsonl")
 ANSWERS = ("model_answer", "answers")
 REFERENCES = "reference_answer"
+UNASKED = "an answer matches no question"
 
 Turns = dict[str, tuple[str, ...]]
 """What one model answered, by question."""
@@ -77,6 +78,7 @@ def join(text: str, path: str, files: Mapping[str, str]) -> Iterator[Case | Left
     reference: Turns = {}
     for name, content in files.items():
         turns = dict(_answers(content, name, questions))
+        yield from [LeftOut(UNASKED, prompt=False)] * len(turns.keys() - questions.keys())
         if Path(name).parent.name == REFERENCES:
             reference = turns
         else:
@@ -98,15 +100,14 @@ def _answers(text: str, path: str, questions: Mapping[str, Item]) -> Iterator[tu
     seen: dict[str, int] = {}
     for item in rows(text, path):
         key = number(item, "question_id")
-        if key not in questions:
-            item.fail(f"{key} is not among the questions", "question_id")
         if key in seen:
             item.fail(f"{key} was answered on line {seen[key]}; one answer is expected", "question_id")
         seen[key] = item.line
         choices = list(item.items("choices"))
         if not choices:
             item.fail("is an empty list; expected at least one choice", "choices")
-        turns, wanted = choices[0].turns("turns", empty=True), len(questions[key].turns("turns"))
+        turns = choices[0].turns("turns", empty=True)
+        wanted = len(questions[key].turns("turns")) if key in questions else len(turns)
         if len(turns) != wanted and not reference:
             choices[0].fail(f"has {len(turns)} turns, the question has {wanted}", "turns")
         yield key, turns

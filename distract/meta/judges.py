@@ -169,7 +169,7 @@ def _judge(
         return plain
     best, f, sign = max(gains, key=lambda found: (found[2] * (found[1].value or 0.0), found[0]))
     low, high = (f.low, f.high) if sign > 0 else _negated(f)
-    gain = sign * (f.value or 0.0)
+    gain = sign * (f.value or 0.0) + 0.0  # no negative zero
     compared = f.compared if sign > 0 else {"better": "worse", "worse": "better"}.get(f.compared or "", f.compared)
     return JudgeStanding(
         name, plain.half, plain.accuracy, plain.mean_accuracy, best, gain, low, high, f.p_adjusted, compared

@@ -6,7 +6,8 @@ matters. It knows no protocol, attack or backend by name, and counts nothing.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
@@ -30,7 +31,8 @@ class Meta:
         helped: whether there is a reference model.
         controls: attacks that change nothing that matters.
         resample: whether what is sampled is asked once more.
-        seed: of the controls' writing.
+        seed: of the controls' writing, and of the order of what is shuffled.
+        shuffled: data sets that list the better response always at the same place, so that the order must be drawn.
     """
 
     judge: str
@@ -40,6 +42,7 @@ class Meta:
     controls: tuple[Attack, ...] = ()
     resample: bool = False
     seed: int = 0
+    shuffled: frozenset[str] = frozenset()
 
 
 def labelled(case: Case) -> list[Pair]:
@@ -64,9 +67,29 @@ def meta(data: str, case: Case, p: Meta) -> Plan[Audited]:
         p: how.
     """
     memory: dict[tuple[Response, str], Rewrite | None] = {}
-    jobs = [_pair(data, case, pair, protocol, p, memory) for protocol in p.protocols for pair in labelled(case)]
+    found = labelled(case)
+    if data in p.shuffled:
+        found = [_drawn(case, pair, p.seed) for pair in found]
+    jobs = [_pair(data, case, pair, protocol, p, memory) for protocol in p.protocols for pair in found]
     parts: Sequence[list[Row]] = yield from gather(jobs)
     return Audited([row for part in parts for row in part], [made for made in memory.values() if made])
+
+
+def one_sided(cases: Iterable[Case]) -> bool:
+    """Whether the better response always stands at the same place, in more than one pair.
+
+    A judge that follows the order shown would then be always right in one order, and kappa say nothing.
+    """
+    labels = [label(case, *pair) for case in cases for pair in labelled(case)]
+    decided = [one for one in labels if one != "tie"]
+    return len(decided) > 1 and len({*decided}) == 1
+
+
+def _drawn(case: Case, pair: Pair, seed: int) -> Pair:
+    """A pair in an order drawn by its case and its authors alone."""
+    names = [f"{one.author}\x1e{one.severity}" for one in pair]
+    turned = hashlib.sha256("\x1e".join([str(seed), case.id, *names]).encode()).digest()[0] % 2
+    return (pair[1], pair[0]) if turned else pair
 
 
 def _pair(

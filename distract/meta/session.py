@@ -21,7 +21,7 @@ from distract.estimating import CHARACTERS_PER_TOKEN, Estimate, step
 from distract.judging import RESAMPLED, Audited
 from distract.manner import DEFAULT, Manner
 from distract.meta import document
-from distract.meta.plan import Meta, labelled, meta
+from distract.meta.plan import Meta, labelled, meta, one_sided
 from distract.plan import Plan
 from distract.price import Price
 from distract.records import BASELINE, Case, Rewrite, Role, Row
@@ -39,6 +39,7 @@ class Selected:
         sets: the data sets by a name that tells them apart.
         cases: the drawn ones with the name of their data set, in the order of the data.
         left_out: how many cases have no label, and what the readers left out, by reason.
+        shuffled: data sets whose better response is always listed at the same place; the order is drawn there.
         limit: of cases of each data set; None for all.
         seed: of the draw.
     """
@@ -46,6 +47,7 @@ class Selected:
     sets: Mapping[str, DataSet]
     cases: tuple[tuple[str, Case], ...]
     left_out: Mapping[str, int]
+    shuffled: frozenset[str]
     limit: int | None
     seed: int
 
@@ -54,7 +56,14 @@ class Selected:
         """The data sets, for the record."""
         drawn = Counter(name for name, _ in self.cases)
         return [
-            {"name": name, "format": one.format, "sha256": one.checksum, "cases": one.size, "drawn": drawn[name]}
+            {
+                "name": name,
+                "format": one.format,
+                "sha256": one.checksum,
+                "cases": one.size,
+                "drawn": drawn[name],
+                "shuffled": name in self.shuffled,
+            }
             for name, one in self.sets.items()
         ]
 
@@ -97,8 +106,9 @@ def select(specs: Sequence[str], responses: Sequence[str], limit: int | None, se
         left_out += one.left_out
         left_out["nobody says which response is better"] += len(one.cases) - len(fitting)
         cases += [(name, case) for case in scope.sampled(fitting, limit, seed)]
+    shuffled = frozenset(name for name, one in zip(names, loaded, strict=True) if one_sided(one.cases))
     kept = {reason: n for reason, n in sorted(left_out.items()) if n}
-    return Selected(dict(zip(names, loaded, strict=True)), tuple(cases), kept, limit, seed)
+    return Selected(dict(zip(names, loaded, strict=True)), tuple(cases), kept, shuffled, limit, seed)
 
 
 def distinct(names: Sequence[str], specs: Sequence[str]) -> list[str]:
@@ -182,7 +192,7 @@ def prepare(
     }
     out = out or recorder.default_path(parameters)
     recorder.check(out, parameters)
-    found = Meta(judge, asked, manner, reference is not None, controls, control, selected.seed)
+    found = Meta(judge, asked, manner, reference is not None, controls, control, selected.seed, selected.shuffled)
     return Prepared(judge, found, selected, models, parameters, out, prices)
 
 

@@ -56,7 +56,10 @@ def plan_lines(prepared: Prepared, estimate: Estimate, stored: int) -> Iterator[
         f"{line(one['name'])} ({one['drawn']}" + (f" of {one['cases']})" if one["drawn"] != one["cases"] else ")")
         for one in prepared.selected.data
     )
-    yield f"judge {line(prepared.judge)}, cases that people have judged: {sets} (seed {prepared.selected.seed})"
+    yield f"judge {line(prepared.judge)}, labelled cases: {sets} (seed {prepared.selected.seed})"
+    if prepared.meta.shuffled:
+        sets = ", ".join(map(line, sorted(prepared.meta.shuffled)))
+        yield f"the better response is always listed at the same place in {sets}: there the order is drawn by seed"
     yield from manner_lines(prepared.meta.manner)
     yield from (line(note) for note in prepared.parameters["self_judging"])
     if left_out := prepared.parameters["left_out"]:
@@ -84,7 +87,7 @@ def _judge(source: Source, figures: Sequence[Agreement], base: str | None) -> It
     places = list(dict.fromkeys((f.data, f.subset) for f in accuracies))
     whole = places[0] if places else (None, None)
     if any(f.n for f in accuracies):
-        yield _title("Accuracy: verdicts that are people's, over both orders, in %")
+        yield _title("Accuracy: verdicts that match the label, over both orders, in %")
         yield from _accuracies(source, accuracies, places, whole, figures, base)
     yield _title("One by one, in % but alpha, kappa, calls and tokens")
     yield _measures(source, [f for f in figures if (f.data, f.subset) == whole and f.against is None])
