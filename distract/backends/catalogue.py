@@ -20,6 +20,9 @@ from distract.price import Price
 from distract.records import Role
 
 DEFAULT = EMBEDDED
+REPLAY = "replay:"
+"""What the name of a judge begins with whose verdicts are stored: it answers nothing new."""
+
 EXTRAS: Mapping[str, tuple[str, str]] = {
     "transformers": ("transformers", "local"),
     "vllm": ("vllm", "vllm"),
@@ -46,7 +49,8 @@ class Opened:
 def known() -> Mapping[str, str]:
     """Every form of a judge's name with one line about it; the names of the catalogue are in the catalogue."""
     planted = {f"planted:{name}": f"planted: {line}" for name, (line, _) in scripted.PLANTED.items()}
-    return {EMBEDDED: "embedded: SmolLM2-135M-Instruct, a real model that runs on a CPU", **FORMS, **planted}
+    stored = {f"{REPLAY}PATH": "verdicts that somebody stored, a file or a folder of them; for `distract meta`"}
+    return {EMBEDDED: "embedded: SmolLM2-135M-Instruct, a real model that runs on a CPU", **FORMS, **stored, **planted}
 
 
 def open_models(
@@ -73,6 +77,8 @@ def open_models(
     for role, name in named.items():
         if role != "judge" and name.startswith("planted:"):
             raise UsageError(f"{name} reads structure and not text: it cannot be a {role}; name a model")
+        if name.startswith(REPLAY):
+            raise UsageError(f"{name}: stored verdicts answer nothing new; `distract meta` compares them with people")
         same = next((targets[other] for other in targets if named[other] == name), None)
         try:
             targets[role] = same or resolve(name, _for(role, options), listed)

@@ -31,9 +31,6 @@ if TYPE_CHECKING:
     from distract.meta.session import Prepared, Selected
     from distract.records import Role
 
-REPLAY = "replay:"
-"""What the name of a judge begins with whose verdicts somebody has stored."""
-
 labelled_options = options(
     click.option(
         "--data",
@@ -74,6 +71,7 @@ def meta(
 ) -> None:
     """Measure how far judges agree with people and with themselves, and which way of asking serves each best."""
     from distract import registry
+    from distract.backends.catalogue import REPLAY
     from distract.meta import document
     from distract.meta.session import select
     from distract.report import meta as report
@@ -81,6 +79,8 @@ def meta(
 
     judges = judges or ("smollm2-135m",)
     asked = [name for name in judges if not name.startswith(REPLAY)]
+    if REPLAY in judges:
+        raise UsageError(f"--judge {REPLAY} names no file; write {REPLAY}FILE or {REPLAY}FOLDER")
     if twice := next((name for name in judges if judges.count(name) > 1), None):
         raise UsageError(f"--judge {twice}: is there twice")
     if not specs and asked:

@@ -10,15 +10,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from distract.figure import rounded
 from distract.meta.comparisons import Agreement, Judged
 from distract.meta.figures import figures
 from distract.meta.judges import Panel, base_of, panel
 from distract.meta.published import judged, reproduced
 from distract.records import Row
 from distract.replay import Published
+from distract.report.document import flat
 
-_ONLY_DIFFERENCES = ("against", "against_rule", "against_attack", "p_value", "p_adjusted", "compared")
 _RECORD = ("data", "left_out", "limit", "seed", "manner", "reference", "self_judging")
 
 
@@ -128,17 +127,8 @@ def shown(found: Result) -> dict[str, Any]:
         "controls": list(found.controls),
         "judges": judges,
         "panel": None if found.panel is None else _rounded(asdict(found.panel)),
-        "results": [flat(figure) for figure in found.figures],
+        "results": [flat(figure, "p_adjusted", "compared") for figure in found.figures],
     }
-
-
-def flat(figure: Agreement) -> dict[str, Any]:
-    """One figure as JSON values, rounded."""
-    values = rounded(asdict(figure))
-    if figure.against is None:
-        for name in _ONLY_DIFFERENCES:
-            del values[name]
-    return values
 
 
 def _rounded(value: Any) -> Any:

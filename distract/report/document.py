@@ -56,10 +56,10 @@ def document(
     }
 
 
-def flat(figure: Figure) -> dict[str, Any]:
-    """One figure as JSON values, rounded."""
+def flat(figure: Figure, *more: str) -> dict[str, Any]:
+    """One figure as JSON values, rounded; ``more`` names fields that only a difference has, beside the usual ones."""
     values = rounded(asdict(figure))
     if figure.against is None:
-        for name in _ONLY_DIFFERENCES:
+        for name in (*_ONLY_DIFFERENCES, *more):
             del values[name]
     return values
