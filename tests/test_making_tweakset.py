@@ -338,6 +338,8 @@ def often(relation: str, keyword: str, n: int) -> Constraint:
         (QUOTED, BULLETS, True),
         (QUOTED, NO_COMMA, False),
         (POSTSCRIPT, end("Bye."), True),
+        (POSTSCRIPT, sentences("less than", 3), True),
+        (POSTSCRIPT, sentences("less than", 4), False),
         (has("rain", "sun"), not_("sun", "moon"), True),
         (has("sunny day"), not_("Day"), True),
         (has("sunny"), not_("sun"), False),

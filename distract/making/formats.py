@@ -38,6 +38,7 @@ EASY: Mapping[str, tuple[str, int, int]] = {
 """Easy kinds, each with the argument that must lie in a range (a list: its length) for it to be easy."""
 
 _LOWER, _UPPER = "change_case:english_lowercase", "change_case:english_capital"
+_SENTENCES = "length_constraints:number_sentences"
 _END, _POSTSCRIPT, _QUOTED = "startend:end_checker", "detectable_content:postscript", "startend:quotation"
 _BULLETS, _SECTIONS = "detectable_format:number_bullet_lists", "detectable_format:multiple_sections"
 _PARAGRAPHS, _NTH = "length_constraints:number_paragraphs", "length_constraints:nth_paragraph_first_word"
@@ -183,6 +184,9 @@ def _against(a: Constraint, b: Constraint) -> bool:
         (b.kind == _LOWER and said != said.lower()) or (b.kind == _UPPER and said != said.upper())
     ):
         return True
+    if a.kind == _POSTSCRIPT and b.kind == _SENTENCES and b["relation"] == "less than" and b["num_sentences"] < 4:
+        # In capitals its mark counts as a sentence of its own, so that with a word before it there are three.
+        return True
     most = _most(b)
     return most is not None and _least(a) > most
 
@@ -213,6 +217,6 @@ def _most(c: Constraint) -> int | None:
     """Words that an answer which follows it has at most; None sets no limit."""
     if c.kind == "length_constraints:number_words" and c["relation"] == "less than":
         return int(c["num_words"]) - 1
-    if c.kind == "length_constraints:number_sentences" and c["relation"] == "less than":
+    if c.kind == _SENTENCES and c["relation"] == "less than":
         return (int(c["num_sentences"]) - 1) * SENTENCE
     return None
