@@ -75,7 +75,8 @@ def resampled(
         helped: the same one.
     """
     after = yield from judged(row, protocol, comparison, manner, helped)
-    return after if after.keys != before.keys else replace(row, excluded="nothing is sampled")
+    alike = after.excluded is None and after.keys == before.keys
+    return replace(row, excluded="nothing is sampled") if alike else after
 
 
 def noted(

@@ -191,6 +191,8 @@ def _checked(protocol: Protocol, plan: Plan[tuple[Judgment, ...]]) -> Plan[tuple
     for judgment in judgments:
         if (judgment.preferred is None) == (judgment.failure is None):
             raise PluginError(f"protocol {protocol.name!r}: a judgment has either a preference or a failure")
+        if judgment.failure is None and judgment.probabilities is None and judgment.scores is None:
+            raise PluginError(f"protocol {protocol.name!r}: a preference comes with probabilities or with scores")
         if judgment.preferred not in (None, *get_args(Outcome)):
             raise PluginError(f"protocol {protocol.name!r}: {judgment.preferred!r} is none of a, b and tie")
     return judgments

@@ -87,8 +87,8 @@ def meta(
         specs = ("tweakset",)
     selected = select(specs, responses, limit or None, seed)
     replayed = _replayed([name.removeprefix(REPLAY) for name in judges if name.startswith(REPLAY)], selected)
-    if same := {source.name for source in replayed} & {*asked}:
-        raise UsageError(f"--judge {same.pop()}: a replayed judge has that name too; judge them apart")
+    if same := sorted({source.name for source in replayed} & {*asked}):
+        raise UsageError(f"--judge {same[0]}: a replayed judge has that name too; judge them apart")
     if base is not None:
         known = {protocol.name for protocol in registry.asked(more["protocols"])} if asked else set[str]()
         known |= {one.protocol for source in replayed for one in source.judged}

@@ -6,7 +6,7 @@ It knows no measure, interval or protocol.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -21,8 +21,9 @@ Place = tuple[str | None, str | None]
 ORDERS: Mapping[Literal["a", "b"], str] = {"a": "given", "b": "swapped"}
 """What an order is called, by which of the two stands first."""
 
-Unit = tuple[str, str, tuple[str, int | None], tuple[str, int | None]]
-"""Data set, case, and author and severity of each of the two."""
+Unit = tuple[str, str, tuple[str, int], tuple[str, int]]
+"""Data set, case, and author and severity (0 without one) of each of the two, in their own order: the same whichever of
+them a judge's rows call a."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +64,7 @@ class Compared:
 
     Attributes:
         unit: what tells it apart.
+        turned: whether a is the second one of the unit.
         cluster: name of its prompt.
         subset: of its data set.
         label: what people prefer.
@@ -74,6 +76,7 @@ class Compared:
     """
 
     unit: Unit
+    turned: bool
     cluster: str
     subset: str
     label: Outcome | None
@@ -160,9 +163,11 @@ def comparisons(rows: Iterable[Row], rule: str | None, attack: str = BASELINE, c
             excluded[row.data, row.subset] += 1
             continue
         parts = [1 / shared[key] for key in row.keys]
+        unit, turned = unit_of(row)
         made.append(
             Compared(
-                unit=(row.data, row.case, (row.a.author, row.a.severity), (row.b.author, row.b.severity)),
+                unit=unit,
+                turned=turned,
                 cluster=row.cluster,
                 subset=row.subset,
                 label=row.label,
@@ -181,17 +186,28 @@ def _tokens(row: Row, parts: Sequence[float]) -> float | None:
     return total or None
 
 
-def places(whole: Comparisons) -> Iterator[Place]:
-    """Everything together, each data set where there are several, each subset where a data set has several."""
+def unit_of(row: Row) -> tuple[Unit, bool]:
+    """The unit that a row compares, and whether its a is the second one of it."""
+    a, b = ((one.author, one.severity or 0) for one in (row.a, row.b))
+    return (row.data, row.case, min(a, b), max(a, b)), a > b
+
+
+def places(judged: Iterable[Judged]) -> list[Place]:
+    """Everything together first; each data set where there are several, each subset where a data set has several.
+
+    They are the same for all judges and protocols of a document, so that one which lacks a data set has its gap.
+    """
     parts: dict[str, set[str]] = defaultdict(set)
-    for data, subset in [*((one.data, one.subset) for one in whole.made), *whole.excluded]:
-        parts[data].add(subset)
-    if len(parts) != 1:
-        yield None, None
+    for one in judged:
+        for rows in one.rows.values():
+            for row in rows:
+                if row.design == "people":
+                    parts[row.data].add(row.subset)
+    found: list[Place] = [(None, None)] if len(parts) != 1 else []
     for data in sorted(parts):
-        yield data, None
-        if len(parts[data]) > 1:
-            yield from ((data, subset) for subset in sorted(parts[data]))
+        found.append((data, None))
+        found += [(data, subset) for subset in sorted(parts[data]) if len(parts[data]) > 1]
+    return found
 
 
 def with_interval(figure: Agreement, interval: Interval | None) -> Agreement:

@@ -17,22 +17,26 @@ from distract.meta.comparisons import (
     ORDERS,
     Agreement,
     Compared,
-    Comparisons,
     Judged,
+    Place,
     Unit,
     comparisons,
-    places,
     with_interval,
 )
+from distract.records import MIRROR
 
 
-def differences(asked: Sequence[Judged]) -> list[Agreement]:
-    """Every pair of one judge's protocols on the verdicts that are valid under both: a minus b, exact McNemar, Holm."""
+def differences(asked: Sequence[Judged], everywhere: Iterable[Place]) -> list[Agreement]:
+    """Every pair of one judge's protocols on the verdicts that are valid under both: one's accuracy minus the other's.
+
+    Args:
+        asked: one judge asked in each way, by the rule that sums it up.
+        everywhere: the places at which protocols are compared; Holm's adjustment is over the pairs at one of them.
+    """
     said = {one.protocol: comparisons(one.by(one.headline), one.headline) for one in asked}
     headline = {one.protocol: one.headline for one in asked}
-    together = Comparisons(tuple(one for whole in said.values() for one in whole.made))
     made = list[Agreement]()
-    for data, subset in places(together):
+    for data, subset in everywhere:
         family = list[Agreement]()
         right = {name: _right(whole.within(data, subset).made) for name, whole in said.items()}
         for one, other in combinations(sorted(right), 2):
@@ -58,7 +62,9 @@ def _right(made: Iterable[Compared]) -> Right:
     for one in made:
         if one.label is None:
             continue
-        said = dict(zip(one.shown, one.verdicts, strict=True)) if one.shown else {"": one.overall}
+        # An order is named by the one of the unit that stood first, whatever its name in the rows.
+        shown = [MIRROR[first] if one.turned else first for first in one.shown]
+        said = dict(zip(shown, one.verdicts, strict=True)) if shown else {"": one.overall}
         for order, verdict in said.items():
             if verdict is not None:
                 found[one.unit, order] = one.cluster, float(verdict == one.label)

@@ -50,9 +50,9 @@ class Difficulty:
 
 
 def whole(figures: Sequence[Agreement]) -> Place:
-    """The place that holds everything."""
-    found = {figure.data for figure in figures if figure.subset is None}
-    return (None if None in found else next(iter(found), None)), None
+    """The place that holds everything: the only data set, or all of them together."""
+    found = {figure.data for figure in figures}
+    return (found.pop() if len(found) == 1 else None), None
 
 
 def accuracies(judged: Sequence[Judged], figures: Sequence[Agreement], place: Place) -> dict[tuple[str, str], float]:

@@ -6,15 +6,16 @@ store. It knows no measure by name.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from distract.meta.comparisons import Agreement, Judged
 from distract.meta.figures import figures
 from distract.meta.judges import Panel, base_of, panel
 from distract.meta.published import judged, reproduced
-from distract.records import Row
+from distract.records import BASELINE, Row
 from distract.replay import Published
 from distract.report.document import flat
 
@@ -40,6 +41,13 @@ class Source:
     controls: tuple[str, ...] = ()
     base: str | None = None
     notes: tuple[str, ...] = ()
+
+    def reasons(self, what: Literal["excluded", "invalid"]) -> Counter[str]:
+        """Why comparisons were not made, or verdicts are none, each with how often."""
+        rows = [row for one in self.judged for row in one.by(one.headline)]
+        if what == "excluded":
+            return Counter(row.excluded for row in rows if row.excluded)
+        return Counter(judgment.failure for row in rows for judgment in row.judgments if judgment.failure)
 
 
 @dataclass(frozen=True)
@@ -85,7 +93,9 @@ def from_published(runs: Sequence[Published]) -> list[Source]:
             for run in mine
         ]
         notes = tuple(f"{run.protocol} on {run.data}: {note}" for run in mine for note in run.notes)
-        made.append(Source(name, judged(mine), {"replayed": sources}, notes=notes))
+        rows = [row for run in mine for found in run.rows.values() for row in found]
+        controls = tuple(sorted({row.attack for row in rows} - {BASELINE}))
+        made.append(Source(name, judged(mine), {"replayed": sources}, controls, notes=notes))
     return made
 
 
@@ -117,6 +127,8 @@ def shown(found: Result) -> dict[str, Any]:
             "protocols": {one.protocol: list(one.rules) for one in source.judged},
             "ties": [one.protocol for one in source.judged if one.ties],
             "notes": list(source.notes),
+            "excluded": dict(sorted(source.reasons("excluded").items())),
+            "invalid": dict(sorted(source.reasons("invalid").items())),
             **source.record,
         }
         for source in found.sources

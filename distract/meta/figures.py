@@ -7,7 +7,6 @@ or data set by name.
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 
@@ -19,6 +18,7 @@ from distract.meta.comparisons import (
     Compared,
     Comparisons,
     Judged,
+    Place,
     comparisons,
     places,
     with_interval,
@@ -35,31 +35,30 @@ def figures(judged: Sequence[Judged], controls: Sequence[str] = ()) -> list[Agre
         judged: each judge asked in each way.
         controls: names of those that the rows hold.
     """
-    made = list[Agreement]()
+    made, everywhere = list[Agreement](), places(judged)
     for one in judged:
         for rule in one.rules or (None,):
             whole = comparisons(one.by(rule), rule, calls=one.calls)
+            changed = {control: comparisons(one.by(rule), rule, control) for control in controls}
             named = Agreement("", one.protocol, rule, "none", judge=one.judge)
-            for data, subset in places(whole):
-                part = whole.within(data, subset)
-                here = replace(named, data=data, subset=subset)
-                made += _against_people(here, part)
-                made += _with_itself(here, part)
-                made += _costs(here, part)
+            for place in everywhere:
+                part = whole.within(*place)
+                here = replace(named, data=place[0], subset=place[1])
+                made += _against_people(here, part, _orders(whole))
+                made += _with_itself(here, part, whole)
+                made += _costs(here, part, whole)
                 made += _published(here, part) if one.convention == "llmbar" else []
-                for control in controls:
-                    changed = comparisons(one.by(rule), rule, control).within(data, subset)
-                    made.append(_changes(replace(here, attack=control), part, changed))
-    made += [figure for one in judged if {STORED, PARSED} <= {*one.rules} for figure in _parsers(one)]
-    by_judge: dict[str, list[Judged]] = defaultdict(list)
+                for control, after in changed.items():
+                    made.append(_changes(replace(here, attack=control), part, after.within(*place)))
     for one in judged:
-        by_judge[one.judge].append(one)
-    for asked in by_judge.values():
-        made += differences(asked)
+        if {STORED, PARSED} <= {*one.rules}:
+            made += _parsers(one, everywhere)
+    for judge in dict.fromkeys(one.judge for one in judged):
+        made += differences([one for one in judged if one.judge == judge], everywhere)
     return sorted(made, key=lambda figure: figure.place)
 
 
-def _against_people(here: Agreement, part: Comparisons) -> Iterator[Agreement]:
+def _against_people(here: Agreement, part: Comparisons, orders: Collection[str | None]) -> Iterator[Agreement]:
     """Accuracy over the orders and in all of them, and Cohen's kappa."""
     known = [one for one in part.made if one.label is not None]
     excluded = part.excluded.total() + len(part.made) - len(known)
@@ -70,31 +69,39 @@ def _against_people(here: Agreement, part: Comparisons) -> Iterator[Agreement]:
     whole = [one for one in known if one.valid]
     empty = replace(empty, measure="accuracy_both_orders", invalid=len(known) - len(whole))
     yield _share(empty, whole, lambda one: all(verdict == one.label for verdict in one.verdicts))
-    yield from _kappas(replace(here, measure="kappa", excluded=excluded, unit="kappa"), known)
+    for order in orders:
+        said = [(one, one.verdicts[index]) for one in known for index in _indices(one, order)]
+        yield _kappa(replace(here, measure="kappa", order=order, excluded=excluded, unit="kappa"), said)
 
 
-def _kappas(here: Agreement, known: Sequence[Compared]) -> Iterator[Agreement]:
-    """One for each order and one for all verdicts; an invalid verdict is a category of its own."""
-    by: dict[str | None, list[tuple[Compared, Outcome | None]]] = defaultdict(list)
-    for one in known:
-        for index, verdict in enumerate(one.verdicts):
-            by["both" if len(one.verdicts) > 1 else None].append((one, verdict))
-            if one.shown:
-                by[ORDERS[one.shown[index]]].append((one, verdict))
-    for order, said in by.items():
-        verdicts, labels = [verdict for _, verdict in said], [one.label for one, _ in said]
-        value = agreement.kappa(verdicts, labels)
-        interval = agreement.kappa_interval(verdicts, labels, [one.cluster for one, _ in said], CONFIDENCE)
-        invalid = verdicts.count(None)
-        yield with_interval(replace(here, order=order, value=value, n=len(said), invalid=invalid), interval)
+def _orders(whole: Comparisons) -> list[str | None]:
+    """The kappas that there are: of all orders and of each one; of the only one; of verdicts that have none."""
+    each: list[str | None] = [ORDERS[first] for first in sorted({first for one in whole.made for first in one.shown})]
+    several = any(len(one.verdicts) > 1 for one in whole.made)
+    return ["both", *each] if several else each or [None]
 
 
-def _with_itself(here: Agreement, part: Comparisons) -> Iterator[Agreement]:
-    """What the order shown does to verdicts; nothing of it applies to what is not shown side by side."""
+def _indices(one: Compared, order: str | None) -> list[int]:
+    """Which of a comparison's verdicts were given in an order."""
+    if order in ("both", None):
+        return list(range(len(one.verdicts)))
+    return [index for index, shown in enumerate(one.shown) if ORDERS[shown] == order]
+
+
+def _kappa(empty: Agreement, said: Sequence[tuple[Compared, Outcome | None]]) -> Agreement:
+    """An invalid verdict is a category of its own."""
+    verdicts, labels = [verdict for _, verdict in said], [one.label for one, _ in said]
+    interval = agreement.kappa_interval(verdicts, labels, [one.cluster for one, _ in said], CONFIDENCE)
+    value = agreement.kappa(verdicts, labels)
+    return with_interval(replace(empty, value=value, n=len(said), invalid=verdicts.count(None)), interval)
+
+
+def _with_itself(here: Agreement, part: Comparisons, everything: Comparisons) -> Iterator[Agreement]:
+    """What the order shown does to verdicts; nothing of it applies to what is never shown side by side."""
     here = replace(here, excluded=part.excluded.total())
     yield _share(replace(here, measure="invalid_rate"), part.made, lambda one: not one.valid)
-    sided = [one for one in part.made if len(one.verdicts) > 1]
-    if sided:
+    if any(len(one.verdicts) > 1 for one in everything.made):
+        sided = [one for one in part.made if len(one.verdicts) > 1]
         whole = [one for one in sided if one.valid]
         empty = replace(here, invalid=len(sided) - len(whole))
         yield _share(replace(empty, measure="equal_verdicts"), whole, lambda one: len(set(one.verdicts)) == 1)
@@ -104,21 +111,23 @@ def _with_itself(here: Agreement, part: Comparisons) -> Iterator[Agreement]:
         interval = agreement.alpha_interval(units, clusters, CONFIDENCE)
         alpha = replace(empty, measure="self_agreement", unit="alpha", value=value, n=len(whole))
         yield with_interval(alpha, interval)
-    if slots := [(one, index) for one in part.made for index in range(len(one.shown))]:
-        decided = [(one, one.verdicts[index], one.shown[index]) for one, index in slots]
-        said = [(one, verdict, first) for one, verdict, first in decided if verdict in ("a", "b")]
-        ties = sum(verdict == "tie" for _, verdict, _ in decided)
-        empty = replace(here, measure="first_slot_rate", invalid=sum(v is None for _, v, _ in decided))
-        empty = replace(empty, excluded=empty.excluded + ties)
-        values = [float(verdict == first) for _, verdict, first in said]
-        yield rate(empty, values, [one.cluster for one, _, _ in said], capped=False)
+    if any(one.shown for one in everything.made):
+        slots = [(one, one.verdicts[index], shown) for one in part.made for index, shown in enumerate(one.shown)]
+        said = [(one, verdict == shown) for one, verdict, shown in slots if verdict in ("a", "b")]
+        invalid = sum(verdict is None for _, verdict, _ in slots)
+        ties = len(slots) - len(said) - invalid
+        empty = replace(here, measure="first_slot_rate", invalid=invalid, excluded=here.excluded + ties)
+        yield rate(empty, [float(first) for _, first in said], [one.cluster for one, _ in said], capped=False)
 
 
-def _costs(here: Agreement, part: Comparisons) -> Iterator[Agreement]:
-    """Calls and tokens of a comparison."""
+def _costs(here: Agreement, part: Comparisons, everything: Comparisons) -> Iterator[Agreement]:
+    """Calls and tokens of a comparison, where anything is known of them."""
     for unit in ("calls", "tokens"):
+        if all(getattr(one, unit) is None for one in everything.made):
+            continue
         known = [(one.cluster, value) for one in part.made if (value := getattr(one, unit)) is not None]
         if not known:
+            yield replace(here, measure=unit, unit=unit)
             continue
         values, clusters = [value for _, value in known], [cluster for cluster, _ in known]
         interval = statistics.mean(values, clusters, CONFIDENCE)
@@ -139,11 +148,11 @@ def _published(here: Agreement, part: Comparisons) -> Iterator[Agreement]:
         yield _share(replace(here, measure="published_equal"), known, lambda one: len(set(one.verdicts)) == 1)
 
 
-def _parsers(one: Judged) -> Iterator[Agreement]:
+def _parsers(one: Judged, everywhere: Sequence[Place]) -> Iterator[Agreement]:
     """How often our parser reads from a judge's text what was stored with it, no verdict included."""
     stored, parsed = (comparisons(one.by(rule), None) for rule in (STORED, PARSED))
     read = {found.unit: found.verdicts for found in parsed.made}
-    for data, subset in places(stored):
+    for data, subset in everywhere:
         here = Agreement("parser_agreement", one.protocol, None, "none", judge=one.judge, data=data, subset=subset)
         both = [(found, read[found.unit]) for found in stored.within(data, subset).made if found.unit in read]
         same = [(found.cluster, a == b) for found, other in both for a, b in zip(found.verdicts, other, strict=True)]
@@ -155,7 +164,7 @@ def _changes(here: Agreement, before: Comparisons, after: Comparisons) -> Agreem
     first = {one.unit: one for one in before.made}
     both = [(one, first[one.unit]) for one in after.made if one.unit in first]
     valid = [(one, old) for one, old in both if one.overall is not None and old.overall is not None]
-    excluded = after.excluded.total()
+    excluded = before.excluded.total() + after.excluded.total()
     empty = replace(here, measure="verdict_change_rate", invalid=len(both) - len(valid), excluded=excluded)
     return rate(empty, [float(one.overall != old.overall) for one, old in valid], [one.cluster for one, _ in valid])
 

@@ -6,11 +6,12 @@ Derived from figures and rows, so it needs no model call. It knows no protocol b
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from distract import agreement
-from distract.meta.comparisons import Agreement, Judged
+from distract.meta.comparisons import Agreement, Judged, Unit, comparisons, unit_of
 from distract.meta.difficulty import Correlation, Difficulty, accuracies, correlations, difficulty, mean, whole
+from distract.meta.figures import figures as figures_of
 from distract.ranking import BASE
 
 BASES = (BASE, "Vanilla", "base_pairwise.pairwise_vanilla")
@@ -69,11 +70,14 @@ class Panel:
 
     Attributes:
         base: the protocol that others are compared with; None where nobody was asked so.
+        comparisons: with a label, that every judge was asked under every protocol that all of them have; all but the
+            correlations between data sets is about these.
         protocols: most accurate first.
         judges: most accurate first.
     """
 
     base: str | None
+    comparisons: int
     protocols: tuple[ProtocolStanding, ...]
     judges: tuple[JudgeStanding, ...]
     correlations: tuple[Correlation, ...]
@@ -87,12 +91,15 @@ def base_of(protocols: Sequence[str], wanted: str | None = None) -> str | None:
 
 
 def panel(judged: Sequence[Judged], figures: Sequence[Agreement], base: str | None) -> Panel | None:
-    """Compare judges; None with fewer than two that have a label to agree with.
+    """Compare judges on what all of them have judged.
 
     Args:
         judged: each judge asked in each way.
         figures: of the same ones.
         base: see ``base_of``.
+
+    Returns:
+        None with fewer than two judges that have a label to agree with, or where they share no comparison.
     """
     accuracy = accuracies(judged, figures, whole(figures))
     names = sorted({judge for judge, _ in accuracy})
@@ -100,18 +107,41 @@ def panel(judged: Sequence[Judged], figures: Sequence[Agreement], base: str | No
         return None
     asked = {name: {protocol for judge, protocol in accuracy if judge == name} for name in names}
     common = sorted(set.intersection(*asked.values()))
-    means = {name: mean([accuracy[name, p] for p in asked[name]]) for name in names}
+    fit = [one for one in judged if (one.judge, one.protocol) in accuracy and (one.protocol in common or not common)]
+    units = [_labelled(one) for one in fit]
+    shared = frozenset.intersection(*units)
+    if not shared:
+        return None
+    sets = figures
+    if any(found != shared for found in units):
+        judged, fit = ([_only(one, shared) for one in some] for some in (judged, fit))
+        figures = figures_of(judged)
+        accuracy = accuracies(judged, figures, whole(figures))
+    means = {name: mean([value for (judge, _), value in accuracy.items() if judge == name]) for name in names}
     strength = {name: accuracy.get((name, base or ""), means[name]) for name in names}
     order = sorted(names, key=lambda name: (-strength[name], name))
     half = dict.fromkeys(order[: len(order) // 2], "strong")
     half |= dict.fromkeys(order[len(order) - len(order) // 2 :], "weak")
     return Panel(
         base,
+        len(shared),
         tuple(_protocols(common, names, accuracy, base, half)),
         tuple(_judge(name, accuracy, means, base, half, figures) for name in order),
-        tuple(correlations(judged, figures, accuracy, means, base)),
-        difficulty(judged),
+        tuple(correlations(judged, sets, accuracy, means, base)),
+        difficulty(fit),
     )
+
+
+def _labelled(one: Judged) -> frozenset[Unit]:
+    """What a judge was asked of which people have said something."""
+    made = comparisons(one.by(one.headline), one.headline).made
+    return frozenset(found.unit for found in made if found.label is not None)
+
+
+def _only(one: Judged, units: frozenset[Unit]) -> Judged:
+    """The same judge on these comparisons."""
+    kept = {rule: tuple(row for row in rows if unit_of(row)[0] in units) for rule, rows in one.rows.items()}
+    return replace(one, rows=kept)
 
 
 def _protocols(

@@ -62,9 +62,9 @@ def reproduced(run: Published) -> dict[str, Any]:
     for rule in run.rules:
         counts = counted(comparisons(run.rows[rule], None).made)
         differ[rule] = {
-            name: {"published": run.statistics.get(name), "ours": _said(name, *count)}
+            name: {"published": run.statistics[name], "ours": _said(name, *count)}
             for name, count in counts.items()
-            if not _same(run.statistics.get(name), name, *count)
+            if name in run.statistics and not _same(run.statistics[name], name, *count)
         }
     return {"published": dict(run.statistics), "not_reproduced": differ}
 

@@ -96,6 +96,9 @@ def select(specs: Sequence[str], responses: Sequence[str], limit: int | None, se
     if responses and len(specs) != 1:
         raise UsageError("--responses: goes with one --data only")
     loaded = [datasets.load(spec, responses, seed) for spec in specs]
+    for index, one in enumerate(loaded):
+        if any(one.checksum == other.checksum for other in loaded[:index]):
+            raise UsageError(f"--data {specs[index]}: is there twice")
     left_out = Counter[str]()
     cases: list[tuple[str, Case]] = []
     names = distinct([one.name for one in loaded], specs)
@@ -116,18 +119,14 @@ def distinct(names: Sequence[str], specs: Sequence[str]) -> list[str]:
 
     Args:
         names: of the data sets.
-        specs: where they lie.
-
-    Raises:
-        UsageError: the same data set is there twice.
+        specs: where they lie, each once.
     """
     made = []
     for name, spec in zip(names, specs, strict=True):
         alike = [other for other, same in zip(specs, names, strict=True) if same == name]
         made.append(name if len(alike) == 1 else _told_apart(spec, alike))
-    if twice := [name for name, times in Counter(made).items() if times > 1]:
-        raise UsageError(f"--data: {twice[0]} is there twice")
-    return made
+    # A folder may be named like somebody else's file.
+    return [spec if made.count(name) > 1 else name for name, spec in zip(made, specs, strict=True)]
 
 
 def _told_apart(spec: str, alike: Sequence[str]) -> str:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from distract.datasets import llmbar
 from distract.datasets.fields import Item, array
@@ -94,9 +94,13 @@ def _statistics(path: Path) -> dict[str, Any]:
     if not path.is_file():
         return {}
     try:
-        value = json.loads(opened(path).text)
+        value = json.loads(opened(path).text, parse_constant=_constant)
     except (ValueError, RecursionError) as error:
         raise DataError("not valid JSON; repair or remove the file", path=path) from error
     if not isinstance(value, dict):
         raise DataError("expected a JSON object; repair or remove the file", path=path)
     return value
+
+
+def _constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not a JSON value")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 
+from rich.cells import chop_cells
 from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -176,6 +177,9 @@ def _differences(figures: Sequence[Agreement]) -> Table:
 
 def _notes(source: Source, accuracies: Sequence[Agreement]) -> Iterator[str]:
     yield from (line(note) for note in source.notes)
+    for what in ("excluded", "invalid"):
+        if reasons := source.reasons(what):
+            yield set_aside(what, reasons)
     if accuracies and not any(f.n or f.invalid for f in accuracies):
         yield "no accuracy and no kappa: nobody says which response is better; name labelled data with --data"
     for one in source.record.get("replayed", ()):
@@ -198,8 +202,9 @@ def _percent(figure: Agreement | None) -> str:
 
 
 def _folded(name: str) -> str:
-    """A column's title on several lines."""
-    return "\n".join(textwrap.wrap(line(name), LONG)) or " "
+    """A column's title on several lines, none wider than a column."""
+    words = textwrap.wrap(line(name), LONG)
+    return "\n".join(part for word in words for part in chop_cells(word, LONG)) or " "
 
 
 def _title(text: str) -> Text:

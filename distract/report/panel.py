@@ -23,13 +23,14 @@ def panel_parts(panel: Panel) -> Iterable[RenderableType]:
     """The tables of a panel, top to bottom."""
     base = line(panel.base or "")
     if panel.protocols:
-        yield _title(f"Protocols over {count(panel.protocols[0].judges, 'judge')}: accuracy in %, gains in points")
-        table = grid("", "mean", "rank", "best judge", "its", "strong", "weak")
+        over = f"{count(panel.protocols[0].judges, 'judge')}, {count(panel.comparisons, 'comparison')} that all have"
+        yield _title(f"Protocols over {over}: accuracy in %, gains in points")
+        table = grid("", "mean", "rank", "strong", "weak")
         for one in panel.protocols:
-            gains = (percent(one.strong_gain), percent(one.weak_gain))
             mean = (percent(one.mean_accuracy), f"{one.mean_rank:.1f}")
-            best = Text(line(one.best_judge))
-            table.add_row(Text(line(one.protocol)), *mean, best, percent(one.best_accuracy), *gains)
+            # Names of models are long: the first column is the one that folds.
+            best = Text(f"{line(one.protocol)}\n best: {line(one.best_judge)}, {percent(one.best_accuracy)}")
+            table.add_row(best, *mean, percent(one.strong_gain), percent(one.weak_gain))
         yield table
         if panel.base:
             yield Text(f"strong, weak: gain over {base} in either half of the judges", style="dim")

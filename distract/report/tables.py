@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from rich.box import SIMPLE_HEAD
 from rich.console import Console, RenderableType
 from rich.table import Table
+from rich.text import Text
 
 
 def colour() -> bool:
@@ -37,7 +38,7 @@ def grid(first: str, *others: str) -> Table:
     """An empty table that fits 80 columns: a left-aligned label and right-aligned numbers."""
     table = Table(box=SIMPLE_HEAD, padding=(0, 1), collapse_padding=True, pad_edge=False, show_edge=False)
     # Names may be longer than any that ships: they go on below, and the figures stay.
-    table.add_column(first, overflow="fold", min_width=18)
+    table.add_column(Text(first), overflow="fold", min_width=18)
     for name in others:
-        table.add_column(name, justify="right", no_wrap=True)
+        table.add_column(Text(name), justify="right", no_wrap=True)
     return table
