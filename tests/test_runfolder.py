@@ -87,7 +87,7 @@ def test_a_folder_with_other_files_is_refused(tmp_path: Path) -> None:
         Recorder(tmp_path, PARAMETERS)
     file = tmp_path / "file"
     file.write_text("x")
-    with pytest.raises(UsageError, match="cannot be written"):
+    with pytest.raises(UsageError, match="is a file; name a folder with --out"):
         Recorder(file, PARAMETERS)
 
 

@@ -23,8 +23,7 @@ def panel_parts(panel: Panel) -> Iterable[RenderableType]:
     """The tables of a panel, top to bottom."""
     base = line(panel.base or "")
     if panel.protocols:
-        over = f"{count(panel.protocols[0].judges, 'judge')}, {count(panel.comparisons, 'comparison')} that all have"
-        yield _title(f"Protocols over {over}: accuracy in %, gains in points")
+        yield _title(f"Protocols over {count(panel.protocols[0].judges, 'judge')}: accuracy in %, gains in points")
         table = grid("", "mean", "rank", "strong", "weak")
         for one in panel.protocols:
             mean = (percent(one.mean_accuracy), f"{one.mean_rank:.1f}")
@@ -32,8 +31,8 @@ def panel_parts(panel: Panel) -> Iterable[RenderableType]:
             best = Text(f"{line(one.protocol)}\n best: {line(one.best_judge)}, {percent(one.best_accuracy)}")
             table.add_row(best, *mean, percent(one.strong_gain), percent(one.weak_gain))
         yield table
-        if panel.base:
-            yield Text(f"strong, weak: gain over {base} in either half of the judges", style="dim")
+        halves = f"; strong, weak: gain over {base} in either half of the judges" if base else ""
+        yield Text(f"on the {count(panel.comparisons, 'comparison')} that all of them have{halves}", style="dim")
     yield _title("Judges, most accurate first, in %; which half they are in")
     table = grid("", *([_short(base)] if base else []), "mean", "half")
     for judge in panel.judges:
