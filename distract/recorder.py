@@ -107,8 +107,8 @@ def check(path: Path, parameters: Mapping[str, Any]) -> None:
     try:
         if (path / "run.json").exists():
             _check_same(path, parameters)
-        elif path.exists() and not path.is_dir():
-            raise UsageError(f"{path}: is a file; name a folder with --out")
+        elif file := next((part for part in (path, *path.parents) if part.exists() and not part.is_dir()), None):
+            raise UsageError(f"{file}: is a file; name a folder with --out")
         elif path.is_dir() and any(not file.name.endswith(_OURS) for file in path.iterdir()):
             raise UsageError(f"{path}: holds files and no run; name a new or empty folder with --out")
     except OSError as error:

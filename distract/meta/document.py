@@ -44,7 +44,7 @@ class Source:
 
     def reasons(self, what: Literal["excluded", "invalid"]) -> Counter[str]:
         """Why comparisons were not made, or verdicts are none, each with how often."""
-        rows = [row for one in self.judged for row in one.by(one.headline)]
+        rows = [row for one in self.judged for row in one.by(one.headline) if row.attack == BASELINE]
         if what == "excluded":
             return Counter(row.excluded for row in rows if row.excluded)
         return Counter(judgment.failure for row in rows for judgment in row.judgments if judgment.failure)

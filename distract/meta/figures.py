@@ -24,7 +24,7 @@ from distract.meta.comparisons import (
     with_interval,
 )
 from distract.meta.differences import differences
-from distract.records import Outcome
+from distract.records import MIRROR, Outcome
 from distract.replay.published import PARSED, STORED
 
 
@@ -47,7 +47,7 @@ def figures(judged: Sequence[Judged], controls: Sequence[str] = ()) -> list[Agre
                 made += _against_people(here, part, _orders(whole))
                 made += _with_itself(here, part, whole)
                 made += _costs(here, part, whole)
-                made += _published(here, part) if one.convention == "llmbar" else []
+                made += _published(here, part, whole) if one.convention == "llmbar" else []
                 for control, after in changed.items():
                     made.append(_changes(replace(here, attack=control), part, after.within(*place)))
     for one in judged:
@@ -137,12 +137,12 @@ def _costs(here: Agreement, part: Comparisons, everything: Comparisons) -> Itera
         yield with_interval(made, interval)
 
 
-def _published(here: Agreement, part: Comparisons) -> Iterator[Agreement]:
+def _published(here: Agreement, part: Comparisons, everything: Comparisons) -> Iterator[Agreement]:
     """LLMBar's own conventions: an unparsed verdict is wrong and stays in n; two unparsed ones are equal."""
     known = [one for one in part.made if one.label is not None]
     verdicts = [(one, verdict) for one in known for verdict in one.verdicts]
     yield _rate(replace(here, measure="published_accuracy"), verdicts, lambda one, verdict: verdict == one.label)
-    if all(len(one.verdicts) > 1 for one in known):
+    if all(len(one.verdicts) > 1 for one in everything.made):
         both = replace(here, measure="published_accuracy_both_orders")
         yield _share(both, known, lambda one: all(verdict == one.label for verdict in one.verdicts))
         yield _share(replace(here, measure="published_equal"), known, lambda one: len(set(one.verdicts)) == 1)
@@ -166,7 +166,13 @@ def _changes(here: Agreement, before: Comparisons, after: Comparisons) -> Agreem
     valid = [(one, old) for one, old in both if one.overall is not None and old.overall is not None]
     excluded = before.excluded.total() + after.excluded.total()
     empty = replace(here, measure="verdict_change_rate", invalid=len(both) - len(valid), excluded=excluded)
-    return rate(empty, [float(one.overall != old.overall) for one, old in valid], [one.cluster for one, _ in valid])
+    changed = [float(one.overall != (old.overall if one.turned == old.turned else _turned(old))) for one, old in valid]
+    return rate(empty, changed, [one.cluster for one, _ in valid])
+
+
+def _turned(one: Compared) -> Outcome | None:
+    """What all orders say, with a and b exchanged."""
+    return None if one.overall is None else MIRROR[one.overall]
 
 
 def _share(figure: Agreement, made: Collection[Compared], wanted: Callable[[Compared], bool]) -> Agreement:

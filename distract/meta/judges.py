@@ -101,35 +101,43 @@ def panel(judged: Sequence[Judged], figures: Sequence[Agreement], base: str | No
     Returns:
         None with fewer than two judges that have a label to agree with, or where they share no comparison.
     """
-    accuracy = accuracies(judged, figures, whole(figures))
-    names = sorted({judge for judge, _ in accuracy})
-    if len(names) < 2:
+    asked = _asked(accuracies(judged, figures, whole(figures)))
+    if len(asked) < 2:
         return None
-    asked = {name: {protocol for judge, protocol in accuracy if judge == name} for name in names}
-    common = sorted(set.intersection(*asked.values()))
-    fit = [one for one in judged if (one.judge, one.protocol) in accuracy and (one.protocol in common or not common)]
-    units = [_labelled(one) for one in fit]
-    shared = frozenset.intersection(*units)
-    if not shared:
-        return None
+    common = set.intersection(*asked.values())
+    able = [one for one in judged if one.protocol in asked.get(one.judge, ())]
+    fit = [one for one in able if one.protocol in common or not common]
+    shared = frozenset.intersection(*map(_labelled, fit))
     sets = figures
-    if any(found != shared for found in units):
+    if any(_labelled(one) - shared for one in judged):
         judged, fit = ([_only(one, shared) for one in some] for some in (judged, fit))
         figures = figures_of(judged)
-        accuracy = accuracies(judged, figures, whole(figures))
-    means = {name: mean([value for (judge, _), value in accuracy.items() if judge == name]) for name in names}
-    strength = {name: accuracy.get((name, base or ""), means[name]) for name in names}
-    order = sorted(names, key=lambda name: (-strength[name], name))
+    accuracy = accuracies(judged, figures, whole(figures))
+    asked = _asked(accuracy)
+    if len(asked) < 2:
+        return None  # nothing is shared, or nothing of it has a valid verdict
+    common = set.intersection(*asked.values())
+    means = {name: mean([accuracy[name, protocol] for protocol in sorted(asked[name])]) for name in asked}
+    strength = {name: accuracy.get((name, base or ""), means[name]) for name in asked}
+    order = sorted(asked, key=lambda name: (-strength[name], name))
     half = dict.fromkeys(order[: len(order) // 2], "strong")
     half |= dict.fromkeys(order[len(order) - len(order) // 2 :], "weak")
     return Panel(
         base,
         len(shared),
-        tuple(_protocols(common, names, accuracy, base, half)),
+        tuple(_protocols(sorted(common), sorted(asked), accuracy, base, half)),
         tuple(_judge(name, accuracy, means, base, half, figures) for name in order),
         tuple(correlations(judged, sets, accuracy, means, base)),
         difficulty(fit),
     )
+
+
+def _asked(accuracy: Mapping[tuple[str, str], float]) -> dict[str, set[str]]:
+    """The protocols of each judge that has an accuracy."""
+    found: dict[str, set[str]] = {}
+    for judge, protocol in sorted(accuracy):
+        found.setdefault(judge, set()).add(protocol)
+    return found
 
 
 def _labelled(one: Judged) -> frozenset[Unit]:

@@ -125,8 +125,8 @@ def distinct(names: Sequence[str], specs: Sequence[str]) -> list[str]:
     for name, spec in zip(names, specs, strict=True):
         alike = [other for other, same in zip(specs, names, strict=True) if same == name]
         made.append(name if len(alike) == 1 else _told_apart(spec, alike))
-    # A folder may be named like somebody else's file.
-    return [spec if made.count(name) > 1 else name for name, spec in zip(made, specs, strict=True)]
+    # A folder may be named like somebody else's file, or path.
+    return made if len(set(made)) == len(made) else list(specs)
 
 
 def _told_apart(spec: str, alike: Sequence[str]) -> str:

@@ -1,0 +1,328 @@
+"""One comparison judged: what is shown first, what labels say, what a failing protocol is, what is drawn anew."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from builders import case, drive, request, verdict
+from hypothesis import given
+from hypothesis import strategies as st
+
+from distract import judging
+from distract.errors import BackendError, PluginError
+from distract.judging import RESAMPLED, judged, label, noted, others, resampled, shown_first, side, unfit
+from distract.manner import Manner
+from distract.plan import Calls, Comparison, Open, Plan, Protocol
+from distract.records import MIRROR, Judgment, Reply, Request, Response, Row, Side
+from distract.registry import protocols
+
+X, Y, Z = (Response(author, (f"By {author}.",)) for author in "xyz")
+LOW = Response("x", ("Worse.",), severity=2)
+PAIR = Comparison(case(responses=(X, Y)), X, Y)
+
+
+def of(protocol: str = "pairwise", attack: str = "none") -> Row:
+    return Row("c1", "p", "people", protocol, "j", attack, side(X), side(Y), label="a", data="d")
+
+
+def words(said: Callable[[Request], str] = lambda r: "A") -> Callable[[Request], Reply]:
+    """A judge that gives the first outcome whatever it is asked, in words that ``said`` changes."""
+
+    def answer(request: Request) -> Reply:
+        outcomes = dict(request.slots.outcomes) if request.slots else {}
+        if "ranking" in outcomes:
+            return Reply(outcomes["ranking"].replace("...", f"{outcomes['first']} > {outcomes['second']}"))
+        if request.choices:
+            chosen = outcomes.get("first", request.choices[0])
+            shares = tuple(float(choice == chosen) for choice in request.choices)
+            return Reply(probabilities=shares, mass=1.0, tokens_in=7)
+        name = said(request)
+        return Reply(outcomes.get(name, name), tokens_in=5, tokens_out=3)
+
+    return answer
+
+
+FIRST = words(lambda request: "first")
+
+
+# What stands first.
+
+
+@pytest.mark.parametrize(
+    ("protocol", "orders", "shown"),
+    [
+        ("pairwise", "both", ("a", "b")),
+        ("pairwise", "given", ("a",)),
+        ("pairwise", "swapped", ("b",)),
+        ("base", "both", ("a", "b")),
+        ("rank", "both", ("a", "b")),
+        ("absolute", "both", ()),
+        ("absolute", "swapped", ()),
+        ("pointwise", "given", ()),
+        ("triadic", "both", ()),
+        ("triadic", "given", ()),
+        ("quadruple", "swapped", ()),
+    ],
+)
+def test_what_stands_first_in_each_order(protocol: str, orders: Any, shown: tuple[str, ...]) -> None:
+    assert shown_first(protocols()[protocol], Manner(orders)) == shown
+
+
+@pytest.mark.parametrize("name", ["base", "pairwise", "cot", "rank", "prepair", "swap-synthesize"])
+@pytest.mark.parametrize("orders", ["both", "given", "swapped"])
+def test_it_is_what_the_request_shows_first(name: str, orders: Any) -> None:
+    row, rounds = drive(judged(of(name), protocols()[name], PAIR, Manner(orders), False), FIRST)
+    assert len(row.judgments) == len(row.shown)
+    if name != "swap-synthesize":  # it shows both orders each time
+        assert [one.preferred for one in row.judgments] == list(row.shown), "a judge of the first slot"
+    assert row.excluded is None
+    assert len(row.keys) == len(row.tokens) == len({r.key for requests in rounds for r in requests})
+
+
+# Labels.
+
+
+@pytest.mark.parametrize(
+    ("preferred", "first", "second", "expected"),
+    [
+        ("x", X, Y, "a"),
+        ("x", Y, X, "b"),
+        ("y", X, Y, "b"),
+        ("tie", X, Y, "tie"),
+        ("tie", X, LOW, "tie"),
+        (None, X, Y, None),
+        ("z", X, Y, None),
+        ("x", Y, Z, None),
+        # What was made worse on purpose is not what people preferred.
+        ("x", LOW, Y, None),
+        ("x", X, LOW, "a"),
+        ("x", LOW, X, "b"),
+        ("x", X, X, None),
+        # Who is called tie is no tie.
+        ("y", Response("tie", ("Hm.",)), Y, "b"),
+    ],
+)
+def test_a_label_names_the_better_of_two(
+    preferred: str | None, first: Response, second: Response, expected: str | None
+) -> None:
+    assert label(case(responses=(X, Y, Z, LOW), preferred=preferred), first, second) == expected
+
+
+@given(st.sampled_from([X, Y, Z, LOW]), st.sampled_from([X, Y, Z, LOW]), st.sampled_from(["x", "y", "tie", None]))
+def test_a_label_is_mirrored_with_its_pair(first: Response, second: Response, preferred: str | None) -> None:
+    one = case(responses=(X, Y, Z, LOW), preferred=preferred)
+    there, back = label(one, first, second), label(one, second, first)
+    assert back == (None if there is None else MIRROR[there])
+
+
+def test_a_response_is_named_by_author_attack_and_severity() -> None:
+    assert side(Response("x", ("t",), attack="null", severity=1)) == Side("x", "null", 1)
+
+
+# Plans of somebody else.
+
+
+def broken(error: BaseException | None, early: bool) -> Plan[tuple[Judgment, ...]]:
+    if error is not None and early:
+        raise error
+    yield [request("one"), request("two")]
+    if error is not None:
+        raise error
+    return (verdict("a"),)
+
+
+@pytest.mark.parametrize("early", [True, False])
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (ValueError("no\nnumber"), r"protocol 'mine' failed on case 'c\[1\]': ValueError: no number"),
+        (KeyError("x"), "protocol 'mine' failed on case .*: KeyError: 'x'"),
+        (RecursionError(), "RecursionError"),
+    ],
+)
+def test_a_failing_protocol_is_told_with_its_case(error: Exception, said: str, early: bool) -> None:
+    mine = protocol("mine")
+    with pytest.raises(PluginError, match=said) as raised:
+        drive(noted("c[1]", mine, broken(error, early)), words())
+    assert raised.value.__cause__ is error
+    assert raised.value.exit_code == 4
+
+
+def test_an_error_of_ours_and_the_end_of_a_plan_pass_through() -> None:
+    with pytest.raises(BackendError, match="gone"):
+        drive(noted("c1", protocol("mine"), broken(BackendError("gone"), False)), words())
+    plan = noted("c1", protocol("mine"), broken(None, False))
+    next(plan)
+    plan.close()
+    with pytest.raises(KeyboardInterrupt):
+        drive(noted("c1", protocol("mine"), broken(KeyboardInterrupt(), False)), words())
+
+
+def protocol(name: str) -> Protocol:
+    def never(comparison: Comparison) -> Plan[Judgment]:
+        yield []
+        return verdict("a")
+
+    return Protocol(name, "one of the tests", never, Calls(order=1))
+
+
+@pytest.mark.parametrize("orders", ["both", "given", "swapped"])
+@pytest.mark.parametrize(
+    ("judgment", "said"),
+    [
+        (Judgment("a"), "a preference comes with probabilities or with scores"),
+        (Judgment("tie", ratings=(3, 3)), "a preference comes with probabilities or with scores"),
+        (Judgment(None), "either a preference or a failure"),
+        (replace(verdict("a"), failure="no verdict"), "either a preference or a failure"),
+        (replace(verdict("a"), preferred="c"), "'c'"),  # type: ignore[arg-type]
+        (verdict("a"), None),
+        (verdict(None), None),
+        (Judgment("b", scores=(1.0, 2.0), ratings=(1, 2)), None),
+    ],
+)
+def test_a_judgment_of_somebody_else_is_looked_at(judgment: Judgment, said: str | None, orders: Any) -> None:
+    def ask(comparison: Comparison) -> Plan[Judgment]:
+        yield []
+        return judgment
+
+    mine = Protocol("mine", "one of the tests", ask, Calls(order=1))
+    plan = judged(of("mine"), mine, PAIR, Manner(orders), False)
+    if said is None:
+        row, _ = drive(plan, words())
+        assert {one.failure for one in row.judgments} == {judgment.failure}
+        return
+    with pytest.raises(PluginError, match=said) as raised:
+        drive(plan, words())
+    assert str(raised.value).startswith("protocol 'mine'")
+
+
+def test_what_a_plan_used_is_noted_once_by_request() -> None:
+    def plan() -> Plan[tuple[Judgment, ...]]:
+        yield Open([request("one"), request("two")])
+        yield [request("one")]
+        return (verdict("a"), verdict("b"))
+
+    asked: list[type] = []
+
+    def watched() -> Plan[object]:
+        stepped = noted("c1", protocol("mine"), plan())
+        requests = next(stepped)
+        while True:
+            asked.append(type(requests))
+            try:
+                requests = stepped.send((yield requests))
+            except StopIteration as done:
+                return done.value
+
+    found, _ = drive(watched(), lambda r: Reply("x", tokens_in=len(r.messages[0].content), tokens_out=1))
+    assert found == ((verdict("a"), verdict("b")), {request("one").key: (3, 1), request("two").key: (3, 1)})
+    assert asked == [list, list], "answered as a whole, so that the keys do not hang on how replies come"
+
+
+# What cannot be judged.
+
+
+def test_what_cannot_be_judged_is_excluded_with_the_reason_and_asks_nothing() -> None:
+    for name, one, reason in (
+        ("strong-reference", PAIR, "no reference in the data"),
+        ("triadic", PAIR, "fewer than 3 responses"),
+        ("quadruple", PAIR, "fewer than 4 responses"),
+        ("quadruple", Comparison(case(responses=(X, Y, Z)), X, Y), "fewer than 4 responses"),
+    ):
+        row, rounds = drive(judged(of(name), protocols()[name], one, Manner(), False), words())
+        assert (row, rounds) == (replace(of(name), excluded=reason), [])
+    helped, rounds = drive(judged(of(), protocols()["strong-reference"], PAIR, Manner(), True), FIRST)
+    assert (helped.excluded, rounds[0][0].to) == (None, "reference")
+
+
+@pytest.mark.parametrize(
+    ("name", "responses", "only_pairs", "reason"),
+    [
+        ("pairwise", (X, Y), True, None),
+        ("pairwise", (X,), True, "fewer than 2 responses"),
+        ("pairwise", (X,), False, None),
+        ("triadic", (X, Y), False, None),
+        ("triadic", (X, Y), True, "fewer than 3 responses"),
+    ],
+)
+def test_a_rewrite_stands_for_one_response(
+    name: str, responses: tuple[Response, ...], only_pairs: bool, reason: str | None
+) -> None:
+    assert unfit(protocols()[name], case(responses=responses), False, only_pairs) == reason
+
+
+@pytest.mark.parametrize(("shows", "expected"), [(2, ()), (3, (Z,)), (4, (Z, LOW)), (5, (Z, LOW)), (None, (Z, LOW))])
+def test_others_are_originals_beside_the_pair(shows: int | None, expected: tuple[Response, ...]) -> None:
+    rewritten = Response("z", ("By z!",), attack="null")
+    one = case(responses=(X, Y, Z, rewritten, LOW))
+    assert others(Comparison(one, X, Y), shows) == expected
+    attacked = replace(X, attack="null", turns=("By x!",))
+    assert others(Comparison(one, attacked, Y), shows) == expected, "the original does not stand beside its rewrite"
+
+
+def test_a_rotating_protocol_shows_as_many_as_it_wants() -> None:
+    one = Comparison(case(responses=(X, Y, Z)), X, Y)
+    row, rounds = drive(judged(of("triadic"), protocols()["triadic"], one, Manner(), False), FIRST)
+    assert (len(row.judgments), row.shown) == (3, ())
+    assert all(r.slots is not None and len(r.slots.shown) == 3 for r in rounds[0])
+
+
+# Asked once more.
+
+
+def both(name: str, manner: Manner) -> tuple[Row, Row, list[Request], list[Request]]:
+    one = protocols()[name]
+    answer = words(lambda r: ("first", "second")[r.sample % 2 if r.sample < 1000 else (r.sample // 7) % 2])
+    before, asked = drive(judged(of(name), one, PAIR, manner, False), answer)
+    again, more = drive(resampled(before, of(name, RESAMPLED), one, PAIR, manner, False), answer)
+    return before, again, *([r for requests in rounds for r in requests] for rounds in (asked, more))  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize(
+    ("name", "samples"), [("cot-consistency", 1), ("cot", 3), ("fine-grained-diff", 2), ("cot-consistency", 2)]
+)
+@pytest.mark.parametrize("orders", ["both", "swapped"])
+def test_what_is_sampled_is_drawn_anew_with_other_sample_indices(name: str, samples: int, orders: Any) -> None:
+    before, again, asked, more = both(name, Manner(orders, samples=samples, seed=3))
+    assert (again.attack, again.excluded, again.label, again.a) == (RESAMPLED, None, "a", before.a)
+    assert len(again.judgments) == len(before.judgments)
+    assert again.shown == before.shown
+    assert len(asked) == len(more)
+    for first, second in zip(asked, more, strict=True):
+        assert replace(first, sample=0) == replace(second, sample=0)
+        assert (first.key == second.key) == (first.temperature == 0)
+        assert first.seed == second.seed
+    warm = [r.key for r in [*asked, *more] if r.temperature]
+    assert len(set(warm)) == len(warm)
+    assert warm
+    assert both(name, Manner(orders, samples=samples, seed=3))[:2] == (before, again), "and always the same"
+
+
+@pytest.mark.parametrize(
+    ("name", "samples"), [("cot", 1), ("pairwise", 1), ("pairwise", 3), ("absolute", 1), ("base", 3), ("rank", 1)]
+)
+def test_what_samples_nothing_is_excluded_and_asks_nothing_new(name: str, samples: int) -> None:
+    before, again, asked, more = both(name, Manner(samples=samples))
+    assert again == replace(of(name, RESAMPLED), excluded="nothing is sampled")
+    assert {r.key for r in more} == {r.key for r in asked}
+    assert before.excluded is None
+
+
+def test_what_does_not_fit_is_not_asked_a_second_time_either() -> None:
+    one = protocols()["triadic"]
+    before, _ = drive(judged(of("triadic"), one, PAIR, Manner(), False), words())
+    again, rounds = drive(resampled(before, of("triadic", RESAMPLED), one, PAIR, Manner(), False), words())
+    assert before.excluded == "fewer than 3 responses"
+    assert again == replace(of("triadic", RESAMPLED), excluded="fewer than 3 responses")
+    assert rounds == []
+
+
+def test_a_row_keeps_what_it_was_told() -> None:
+    row, _ = drive(judged(of(), protocols()["pairwise"], PAIR, Manner(), False), FIRST)
+    unjudged = replace(row, judgments=(), keys=(), tokens=(), shown=())
+    assert unjudged == of()
+    assert list(row.tokens) == [(7, 0), (7, 0)]
+    assert judging.Audited() == judging.Audited([], [])

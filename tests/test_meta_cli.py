@@ -1,0 +1,777 @@
+"""``distract meta`` as a user meets it: published figures, live judges, run folders, wrong input, hostile names."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from builders import verdict
+from rich.console import Console
+
+from distract import cli
+from distract.meta.comparisons import Judged
+from distract.meta.document import Source, result
+from distract.records import Row, Side
+from distract.report.meta import parts
+from distract.report.tables import show
+
+SHARED = Path(__file__).parents[2] / "shared" / "data"
+LLMBAR, PAIRS = SHARED / "llmbar", SHARED / "mtbench_judges6"
+NATURAL = LLMBAR / "Natural" / "evaluators"
+DATA = Path(__file__).parent / "data"
+REPLAY, READERS = DATA / "replay", DATA / "readers"
+published = pytest.mark.skipif(not LLMBAR.is_dir(), reason=f"needs the published results of LLMBar in {LLMBAR}")
+
+
+class Ran:
+    """A finished command: exit code and both streams."""
+
+    def __init__(self, code: int, out: str, err: str) -> None:
+        self.code, self.out, self.err = code, out, err
+
+    @property
+    def document(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(self.out)
+        return found
+
+    def figure(self, measure: str, **place: str | None) -> dict[str, Any]:
+        matching: list[dict[str, Any]] = [
+            one
+            for one in self.document["results"]
+            if "against" not in one and one["measure"] == measure and all(one[k] == v for k, v in place.items())
+        ]
+        assert len(matching) == 1, matching
+        return matching[0]
+
+    @property
+    def words(self) -> str:
+        """What was printed, on one line."""
+        return " ".join(self.out.split())
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+
+    def call(*arguments: object) -> Ran:
+        monkeypatch.setattr(sys, "argv", ["distract", *map(str, arguments)])
+        code = 0
+        try:
+            cli.main()
+        except SystemExit as stop:
+            code = int(stop.code or 0)
+        streams = capsys.readouterr()
+        return Ran(code, streams.out, streams.err)
+
+    return call
+
+
+def fits(out: str) -> None:
+    """Eighty columns, and nothing that moves a cursor."""
+    assert [one for one in out.splitlines() if len(one.rstrip()) > 80] == []
+    assert "\x1b" not in out
+    assert "\x07" not in out
+
+
+# Published runs of LLMBar.
+
+
+@published
+def test_one_published_run_is_counted_as_published(run: Any) -> None:
+    ran = run("meta", "--judge", f"replay:{NATURAL}/GPT-4/CoT/result.json", "--json")
+    assert (ran.code, ran.err) == (0, "")
+    for rule in ("stored", "parsed"):
+        counts = {
+            "published_accuracy": (189, 200),
+            "published_accuracy_both_orders": (90, 100),
+            "published_equal": (91, 100),
+            "accuracy": (189, 200),
+            "accuracy_both_orders": (90, 100),
+            "equal_verdicts": (91, 100),
+            "invalid_rate": (0, 100),
+        }
+        for measure, (k, n) in counts.items():
+            found = ran.figure(measure, rule=rule, judge="GPT-4", protocol="CoT", data="Natural", subset=None)
+            assert (found["k"], found["n"], found["value"]) == (k, n, round(k / n, 4))
+            assert found["low"] <= found["value"] <= found["high"]
+        kappas = {order: ran.figure("kappa", rule=rule, order=order) for order in ("given", "swapped", "both")}
+        assert [round(kappas[order]["value"], 3) for order in ("given", "swapped", "both")] == [0.878, 0.897, 0.887]
+    assert ran.figure("parser_agreement")["k"] == 200
+    assert ran.figure("calls", rule="stored")["value"] == 2.0
+    (judge,) = ran.document["judges"]
+    (source,) = judge["replayed"]
+    assert source["not_reproduced"] == {"stored": {}, "parsed": {}}
+    assert source["published"]["correct_both"].startswith("90 / 100")
+    assert ran.document["panel"] is None
+    assert not Path(".distract").exists(), "no model, no run folder"
+
+
+@published
+def test_six_runs_of_one_set_print_every_table(run: Any) -> None:
+    paths = [
+        NATURAL / judge / protocol / "result.json"
+        for judge in ("GPT-4", "ChatGPT", "LLaMA2")
+        for protocol in ("CoT", "Vanilla")
+    ]
+    ran = run("meta", *(part for path in paths for part in ("--judge", f"replay:{path}")))
+    assert (ran.code, ran.err) == (0, "")
+    fits(ran.out)
+    for said in (
+        "judge ChatGPT",
+        "judge GPT-4",
+        "judge LLaMA2",
+        "over both orders, in %",
+        "CoT by stored 94.5 90.0–97.4 189/200 n.s.",
+        "CoT by parsed 94.5",
+        "right in both orders 90.0",
+        "kappa, given 0.878",
+        "kappa, swapped 0.897",
+        "self-agreement (alpha) 0.817",
+        "equal verdicts 91.0",
+        "first slot preferred 51.5 48.5–54.5 103/200",
+        "published: accuracy 94.5",
+        "published: both orders 90.0",
+        "published: equal 91.0",
+        "calls 2.0",
+        "exact McNemar, Holm",
+        "CoT by stored – Vanilla by stored -7.0",
+        "CoT on Natural, by stored: gives what was published",
+        "Protocols over 3 judges: accuracy in %, gains in points",
+        "Vanilla 85.8 1.0 0.0 0.0 best: GPT-4, 95.5 CoT 81.5 2.0 -1.0 -5.0 best: GPT-4, 94.5",
+        "on the 100 comparisons that all of them have; strong, weak: gain over Vanilla in either half of the judges",
+        "Judges, most accurate first",
+        "GPT-4 95.5 95.0 strong",
+        "Largest gain over Vanilla on the same verdicts",
+        "ChatGPT: CoT -7.0 -12.4 to -1.5 worse 0.016",
+        "Rank correlation (Spearman) of accuracies",
+        "Vanilla and mean: 0.500 (n = 3)",
+        "Difficulty: share of all verdicts that are right, over 100 comparisons",
+        "never right 0, always right 33",
+    ):
+        assert said in ran.words, said
+    folder = run("meta", "--judge", f"replay:{LLMBAR / 'Natural'}")
+    assert folder.out == ran.out, "a folder holds the same runs"
+    chosen = run("meta", "--judge", f"replay:{LLMBAR / 'Natural'}", "--base", "CoT")
+    assert "Vanilla by stored 81.5 75.2–86.8 163/200 better" in chosen.words
+    assert "ChatGPT: Vanilla 7.0 1.5–12.4 better 0.016" in chosen.words
+
+
+@published
+def test_all_thirty_runs_give_what_was_published_but_for_one_refusal(run: Any) -> None:
+    ran = run("meta", "--judge", f"replay:{LLMBAR}", "--json")
+    assert (ran.code, ran.err) == (0, "")
+    found = ran.document
+    sources = [(judge["judge"], one) for judge in found["judges"] for one in judge["replayed"]]
+    assert len(sources) == 30
+    assert all(one["not_reproduced"].keys() == {"stored", "parsed"} for _, one in sources)
+    differ = {
+        (judge, one["protocol"], one["data"], rule): names
+        for judge, one in sources
+        for rule, names in one["not_reproduced"].items()
+        if names
+    }
+    assert differ.keys() == {("LLaMA2", "CoT", "GPTInst", "parsed")}
+    (names,) = differ.values()
+    assert names.keys() == {"correct_True", "correct_average"}
+    assert names["correct_True"]["ours"].startswith("32 / 92 = ")
+    assert names["correct_True"]["published"].startswith("33 / 92 = ")
+    panel = found["panel"]
+    assert [one["protocol"] for one in panel["protocols"]] in (["CoT", "Vanilla"], ["Vanilla", "CoT"])
+    assert sum(one["between"] == "data sets" for one in panel["correlations"]) == 10
+    assert {one["n"] for one in panel["correlations"] if one["between"] == "data sets"} == {6}
+    assert panel["difficulty"]["n"] == sum(panel["difficulty"]["bins"]) == 419
+    for judge in ("GPT-4", "ChatGPT", "LLaMA2"):
+        whole = ran.figure("published_accuracy", judge=judge, protocol="CoT", rule="stored", data=None)
+        sets = [
+            ran.figure("published_accuracy", judge=judge, protocol="CoT", rule="stored", data=data)
+            for data in ("Natural", "GPTInst", "GPTOut", "Manual", "Neighbor")
+        ]
+        assert (whole["k"], whole["n"]) == (sum(one["k"] for one in sets), 838)
+
+
+@published
+def test_labels_of_llmbar_are_not_changed_by_its_own_data(run: Any) -> None:
+    judge = ("meta", "--judge", f"replay:{NATURAL}/GPT-4/CoT/result.json", "--json")
+    alone, joined = (
+        run(*judge, *more).document["results"] for more in ((), ("--data", LLMBAR / "Natural" / "dataset.json"))
+    )
+    place = ("data", "subset")
+    assert [{k: v for k, v in one.items() if k not in place} for one in alone] == [
+        {k: v for k, v in one.items() if k not in place} for one in joined
+    ]
+
+
+def altered(statistics: str) -> str:
+    """A run of LLMBar's form with these figures beside it: right in 2 of 3, then in 1 of 3, once in both."""
+    path = Path("Colours/evaluators/judge-1/Reference/result.json")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes((REPLAY / "llmbar" / path).read_bytes())
+    path.with_name("statistics.json").write_text(statistics, encoding="utf-8")
+    return f"replay:{path}"
+
+
+RIGHT = {
+    "correct_False": "2 / 3 = 66.66666666666666%",
+    "correct_True": "1 / 3 = 33.3%",
+    "correct_average": "50.0%",
+    "correct_both": "1 / 3 = 33.33333333333333%",
+    "equal": "2 / 3 = 66.7%",
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("correct_False", "1 / 3 = 66.7%"),
+        ("correct_False", "2 / 3 = 33.3%"),
+        ("correct_True", "2 / 6 = 33.3%"),
+        ("correct_average", "50.2%"),
+        ("correct_average", "nan%"),
+        ("correct_both", "inf"),
+        ("correct_both", None),
+        ("equal", ""),
+        ("equal", 66.7),
+        ("equal", {"k": 2}),
+        ("equal", "[red]2 / 3 = \x1b[31m66.7%"),
+    ],
+)
+def test_what_is_not_as_published_is_told(run: Any, name: str, value: object) -> None:
+    whole = run("meta", "--judge", altered(json.dumps(RIGHT)), "--json")
+    assert whole.document["judges"][0]["replayed"][0]["not_reproduced"]["stored"] == {}
+    judge = altered(json.dumps({**RIGHT, name: value}))
+    (told,) = run("meta", "--judge", judge, "--json").document["judges"]
+    differ = told["replayed"][0]["not_reproduced"]["stored"]
+    assert differ.keys() == {name}
+    assert (differ[name]["published"], type(differ[name]["ours"])) == (value, str)
+    text = run("meta", "--judge", judge)
+    assert f"Reference on Colours, by stored: {name} is {differ[name]['ours']}, published as" in text.words
+    fits(text.out)
+
+
+def test_what_was_not_published_is_not_said_to_differ(run: Any) -> None:
+    ran = run("meta", "--judge", altered(json.dumps({"correct_False": RIGHT["correct_False"]})))
+    assert "Reference on Colours, by stored: gives what was published" in ran.words
+    assert "published as" not in ran.out
+    wrong = run("meta", "--judge", altered(json.dumps({"correct_True": "3 / 3 = 100.0%"})), "--json")
+    assert wrong.document["judges"][0]["replayed"][0]["not_reproduced"]["stored"].keys() == {"correct_True"}
+
+
+@pytest.mark.parametrize("more", [(), ("--json",)])
+@pytest.mark.parametrize("text", ["NaN", "-Infinity", "Infinity"])
+def test_statistics_of_others_never_break_the_document(run: Any, text: str, more: tuple[str, ...]) -> None:
+    ran = run("meta", "--judge", altered('{"correct_False": [' + text + "]}"), *more)
+    assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
+    assert "statistics.json: not valid JSON" in ran.err
+
+
+@pytest.mark.skipif(not PAIRS.is_dir(), reason=f"needs the published judgments in {PAIRS}")
+def test_inconsistent_verdicts_on_mtbench_are_counted_as_published(run: Any) -> None:
+    ran = run("meta", "--judge", f"replay:{PAIRS}", "--json")
+    assert (ran.code, ran.err) == (0, "")
+    for judge, k in (("qwen-judge_14B", 541), ("exaone-judge_32B", 506)):
+        for rule in ("stored", "parsed"):
+            found = ran.figure("order_inconsistency", judge=judge, rule=rule, data="mtbench_judges6", subset=None)
+            assert (found["k"], found["n"]) == (k, 1200)
+            assert ran.figure("equal_verdicts", judge=judge, rule=rule, subset=None)["k"] == 1200 - k
+            nobody = ran.figure("accuracy", judge=judge, rule=rule, subset=None)
+            assert (nobody["value"], nobody["n"], nobody["excluded"]) == (None, 0, 1200)
+    kappas = [one for one in ran.document["results"] if one["measure"] == "kappa"]
+    assert {one["order"] for one in kappas} == {"given", "swapped", "both"}
+    assert {(one["value"], one["n"]) for one in kappas} == {(None, 0)}
+    assert ran.document["panel"] is None
+
+
+# Files of other formats, joined with labels.
+
+
+def test_unlabelled_judgments_say_why_there_is_no_accuracy(run: Any) -> None:
+    ran = run("meta", "--judge", f"replay:{REPLAY / 'fastchat'}")
+    assert ran.code == 0
+    assert "no accuracy and no kappa: nobody says which response is better; name labelled data with --data" in ran.words
+    assert "Accuracy: verdicts" not in ran.out
+    fits(ran.out)
+
+
+def test_results_of_reife_are_joined_with_its_data(run: Any) -> None:
+    cases = [
+        {"instruction": "Name a colour.", "output_1": "Red.", "output_2": "A dog.", "winner": 1},
+        {"instruction": "Say yes.", "output_1": "No.", "output_2": "Yes.", "winner": 1},
+    ]
+    path = REPLAY / "reife" / "colours.llama-3.1-8b.base_pairwise.pairwise_vanilla.jsonl"
+    Path("labels.json").write_text(json.dumps(cases), encoding="utf-8")
+    ran = run("meta", "--judge", f"replay:{path}", "--data", "reife:labels.json", "--json")
+    assert ran.code == 0
+    (judge,) = ran.document["judges"]
+    assert any("1 rows are in none of the data sets" in note for note in judge["notes"])
+    # Item by item, in both orders: right twice; "Yes." is preferred in one order, "No." is what people say; no label.
+    accuracy = ran.figure("accuracy", rule="stored", data="labels.json")
+    assert (accuracy["n"], accuracy["k"]) == (4, 3)
+    assert ran.document["base"] == "base_pairwise.pairwise_vanilla"
+
+
+def test_judgments_of_fastchat_are_joined_with_what_people_said(run: Any) -> None:
+    turns = [
+        {"role": "user", "content": "Hi."},
+        {"role": "assistant", "content": "Hello."},
+        {"role": "user", "content": "Again."},
+        {"role": "assistant", "content": "Hello!"},
+    ]
+    people = {"question_id": 1, "model_a": "bee", "model_b": "ant", "winner": "model_b", "judge": "expert_1", "turn": 1}
+    people |= {"conversation_a": turns, "conversation_b": [*turns[:3], {"role": "assistant", "content": "Hm."}]}
+    Path("human.jsonl").write_text(json.dumps(people) + "\n", encoding="utf-8")
+    path = REPLAY / "fastchat" / "colours" / "model_judgment" / "gpt-x_pair.jsonl"
+    ran = run("meta", "--judge", f"replay:{path}", "--data", "mt-bench-human:human.jsonl", "--json")
+    assert ran.code == 0, ran.err
+    accuracy = ran.figure("accuracy", protocol="pair-v2", rule="stored", data="human.jsonl")
+    # People and both orders prefer ant, which stands first there and second here.
+    assert (accuracy["k"], accuracy["n"]) == (2, 2)
+
+
+def test_every_golden_file_is_replayed_together(run: Any) -> None:
+    ran = run("meta", "--judge", f"replay:{REPLAY}")
+    assert ran.code == 0, ran.err
+    fits(ran.out)
+    assert run("meta", "--judge", f"replay:{REPLAY}").out == ran.out
+    for judge in ("gpt-x", "lab/judge-1", "reward-1", "judge-1", "judge-7B", "gpt-4", "llama-3.1-8b"):
+        assert f"judge {judge}\n" in ran.out
+
+
+# Judges that are asked.
+
+
+def response(author: str, text: str) -> dict[str, str]:
+    return {"author": author, "text": text}
+
+
+def write(path: str, number: int = 6, **more: Any) -> str:
+    """A labelled data set whose better response is the longer one in two of three cases."""
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    lines = []
+    for i in range(number):
+        responses = [response("x", f"I would name colour number {i}, if I am asked."), response("y", f"Colour {i}.")]
+        one = {
+            "id": f"c{i}",
+            "prompt": f"Name colour {i}.",
+            "responses": responses,
+            "preferred": "y" if i % 3 == 2 else "x",
+        }
+        lines.append(json.dumps({**one, **more}) + "\n")
+    Path(path).write_text("".join(lines), encoding="utf-8")
+    return path
+
+
+ASKED = ("--protocol", "base", "--protocol", "pairwise", "--protocol", "pointwise", "--limit", "all")
+
+
+def test_a_judge_is_asked_and_the_same_command_again_makes_no_call(run: Any) -> None:
+    data = write("d.jsonl")
+    arguments = ("meta", "--judge", "planted:longer", "--data", data, *ASKED, "--out", "r", "--control")
+    ran = run(*arguments, "--json")
+    assert ran.code == 0
+    assert "judge planted:longer, labelled cases: d.jsonl (6) (seed 0)" in ran.err
+    assert "replies: 0 were stored" in ran.err
+    assert ran.err.splitlines()[-1] == "run folder: r"
+    for protocol, rule, n in (("base", None, 12), ("pairwise", None, 12), ("pointwise", "score", 6)):
+        accuracy = ran.figure("accuracy", protocol=protocol, rule=rule, data="d.jsonl")
+        assert (accuracy["k"], accuracy["n"]) == (2 * n // 3, n)
+        assert ran.figure("verdict_change_rate", protocol=protocol, rule=rule, attack="null")["k"] == 0
+        assert ran.figure("verdict_change_rate", protocol=protocol, rule=rule, attack="resample")["n"] == 0
+    assert (ran.document["base"], ran.document["controls"]) == ("base", ["null", "resample"])
+    assert ran.out == Path("r/summary.json").read_text(encoding="utf-8")
+    again = run(*arguments, "--json")
+    assert (again.code, again.out) == (0, ran.out)
+    assert "this run is complete in r: no call is made" in again.err
+    assert "replies:" not in again.err
+    text = run(*arguments)
+    assert (text.code, text.out) == (0, run("report", "r").out)
+    assert run("report", "r", "--json").out == ran.out
+    fits(text.out)
+    for said in ("base 66.7", "changes under null 0.0", "changes under resample –", "pairwise 66.7", "n.s."):
+        assert said in text.words
+
+
+def test_a_gate_says_that_a_meta_run_is_none_of_its_business(run: Any) -> None:
+    run("meta", "--judge", "planted:fair", "--data", write("d.jsonl"), "--out", "r")
+    ran = run("gate", "r", "--max-flip-rate", "0.1")
+    assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
+    assert "Traceback" not in ran.err
+
+
+def test_several_judges_have_a_folder_each_and_one_document(run: Any) -> None:
+    judges = ("planted:longer", "planted:first", "planted:random=0.5")
+    arguments = ("meta", *(part for judge in judges for part in ("--judge", judge)), "--data", write("d.jsonl"), *ASKED)
+    ran = run(*arguments, "--out", "all", "--json")
+    assert ran.code == 0
+    folders = sorted(path.name for path in Path("all").iterdir())
+    assert [name.rpartition("-")[0] for name in folders] == ["planted-first", "planted-longer", "planted-random-0.5"]
+    assert [judge["judge"] for judge in ran.document["judges"]] == list(judges)
+    together = ran.document["results"]
+    for folder in folders:
+        alone = json.loads(Path("all", folder, "summary.json").read_text(encoding="utf-8"))
+        (judge,) = alone["judges"]
+        assert alone["results"] == [one for one in together if one["judge"] == judge["judge"]]
+        assert judge in ran.document["judges"]
+    assert {one["judge"] for one in ran.document["panel"]["judges"]} == {*judges}
+    again = run(*arguments, "--out", "all", "--json")
+    assert (again.out, again.err.count("no call is made")) == (ran.out, 3)
+    text = run(*arguments, "--out", "all")
+    assert "Protocols over 3 judges: accuracy in %, gains in points" in text.words
+    assert "on the 6 comparisons that all of them have; strong, weak: gain over base" in text.words
+    assert ran.document["panel"]["comparisons"] == 6
+    fits(text.out)
+    # Their folders are judges too: what is replayed gives the same figures, with the labels that are in the rows.
+    replayed = run("meta", "--judge", "replay:all", "--json")
+    assert replayed.code == 0
+    assert replayed.document["results"] == [one for one in together if one["measure"] != "verdict_change_rate"]
+    assert replayed.document["panel"] == ran.document["panel"]
+
+
+SAME = ("measure", "protocol", "rule", "against", "data", "subset", "k", "n", "value", "low", "high")
+
+
+def test_a_run_of_attack_is_replayed_with_labels(run: Any) -> None:
+    data = write("d.jsonl")
+    done = run(
+        "attack", "--judge", "planted:longer", "--data", data, "--generator", "rules", "--limit", "all", "--out", "a"
+    )
+    assert done.code == 0
+    ran = run("meta", "--judge", "replay:a", "--data", data, "--json")
+    assert ran.code == 0
+    accuracy = ran.figure("accuracy", protocol="pairwise", data="d.jsonl")
+    assert (accuracy["k"], accuracy["n"]) == (8, 12)
+    assert ran.figure("accuracy", protocol="absolute", rule="score")["k"] == 4
+    asked = run("meta", "--judge", "planted:longer", "--data", data, "--limit", "all", "--json")
+    for one in asked.document["results"]:
+        if one["measure"] in ("accuracy", "accuracy_both_orders", "equal_verdicts", "invalid_rate"):
+            same = [r for r in ran.document["results"] if all(r.get(name) == one.get(name) for name in SAME)]
+            assert len(same) == 1, one
+
+
+def test_an_asked_and_a_replayed_judge_stand_side_by_side(run: Any) -> None:
+    data = write("d.jsonl")
+    run("meta", "--judge", "planted:longer", "--data", data, *ASKED, "--out", "r")
+    ran = run("meta", "--judge", "replay:r", "--judge", "planted:first", "--data", data, *ASKED, "--json")
+    assert ran.code == 0
+    assert {judge["judge"] for judge in ran.document["judges"]} == {"planted:first", "planted:longer"}
+    assert ran.document["panel"]["difficulty"]["n"] == 6
+
+
+def test_pairs_whose_order_was_drawn_are_the_same_pairs(run: Any) -> None:
+    data = write("d.jsonl", 12, preferred="x")
+    options = ("--data", data, "--limit", "all")
+    assert run("attack", "--judge", "planted:longer", "--generator", "rules", *options, "--out", "a").code == 0
+    ran = run("meta", "--judge", "replay:a", "--judge", "planted:first", *options, "--json")
+    assert "always listed at the same place in d.jsonl: there the order is drawn by seed" in ran.err
+    assert ran.document["panel"]["difficulty"]["n"] == 12
+
+
+def test_data_sets_of_one_name_have_columns_of_their_own(run: Any) -> None:
+    one, other = write("one/d.jsonl", source="s"), write("other-with-a-long-name/d.jsonl", 9)
+    ran = run("meta", "--judge", "planted:longer", "--data", one, "--data", other, *ASKED, "--json")
+    assert {figure["data"] for figure in ran.document["results"]} == {None, "one", "other-with-a-long-name"}
+    assert ran.figure("accuracy", protocol="base", data=None)["n"] == 30
+    text = run("meta", "--judge", "planted:longer", "--data", one, "--data", other, *ASKED)
+    fits(text.out)
+    assert "66.7 66.7 66.7" in text.words
+
+
+def test_hostile_names_of_data_and_subsets_stay_names(run: Any) -> None:
+    name = "[red]d\x07\x1b[2J.jsonl"
+    data = write(name, source="s")
+    other = write("e.jsonl", 3, source="t" * 100)
+    arguments = ("meta", "--judge", "planted:longer", "--data", data, "--data", other, *ASKED)
+    ran = run(*arguments)
+    assert ran.code == 0, ran.err
+    fits(ran.out)
+    found = run(*arguments, "--json")
+    assert found.out.isascii()
+    assert {one["data"] for one in found.document["results"]} == {None, name, "e.jsonl"}
+    assert "\x1b" not in ran.err + found.err
+
+
+@pytest.mark.parametrize("name", ["[bold]s[/]", ":boom:"])
+def test_a_title_of_a_column_is_no_markup(name: str) -> None:
+    asked = [(protocol, data, "") for protocol in ("cot", name) for data in ("d", name)]
+    text = printed(source("j", *asked), source("k", *asked, shift=1), base=name)
+    # Folded at eight characters above the accuracies; whole above the judges.
+    for title in ("over both orders", "Judges, most accurate first"):
+        header = "".join(text[text.index(title) :].splitlines()[1:4])
+        assert name[:8] in header
+
+
+def test_a_limit_is_of_each_data_set(run: Any) -> None:
+    arguments = ("meta", "--judge", "planted:fair", "--data", write("d.jsonl"), "--data", write("e.jsonl", 2))
+    ran = run(*arguments, "--limit", "4", "--protocol", "base", "--json")
+    drawn = {one["name"]: (one["cases"], one["drawn"]) for one in ran.document["judges"][0]["data"]}
+    assert drawn == {"d.jsonl": (6, 4), "e.jsonl": (2, 2)}
+    assert "labelled cases: d.jsonl (4 of 6), e.jsonl (2) (seed 0)" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("judge", "protocol", "reason"),
+    [("planted:fair", "triadic", "fewer than 3 responses"), ("planted:garbage", "base", "no verdict")],
+)
+def test_why_there_is_no_verdict_is_told(run: Any, judge: str, protocol: str, reason: str) -> None:
+    data = write("d.jsonl")
+    three = [response(name, f"Colour {name}.") for name in "xyz"]
+    with Path(data).open("a", encoding="utf-8") as file:
+        file.write(json.dumps({"id": "three", "prompt": "Hm?", "responses": three, "preferred": "x"}) + "\n")
+    ran = run("meta", "--judge", judge, "--data", data, "--protocol", protocol, "--limit", "all")
+    assert reason in ran.words
+    what, number = ("excluded", 6) if protocol == "triadic" else ("invalid", 6 * 2 + 2 * 2)
+    assert f"{what}: {reason} ({number})" in ran.words
+    found = run("meta", "--judge", judge, "--data", data, "--protocol", protocol, "--limit", "all", "--json")
+    (told,) = found.document["judges"]
+    assert (told[what], told["invalid" if what == "excluded" else "excluded"]) == ({reason: number}, {})
+
+
+def test_a_replayed_run_keeps_its_noise_floor(run: Any) -> None:
+    names = (*ASKED, "--protocol", "cot-consistency", "--control")
+    asked = run("meta", "--judge", "planted:random", "--data", write("d.jsonl"), *names, "--out", "r", "--json")
+    ran = run("meta", "--judge", "replay:r", "--json")
+    assert ran.figure("verdict_change_rate", protocol="base", attack="null")["n"] == 6
+    assert ran.figure("verdict_change_rate", protocol="cot-consistency", attack="resample")["n"] == 6
+    assert ran.document["results"] == asked.document["results"]
+    assert {*ran.document["controls"]} == {*asked.document["controls"]} == {"null", "resample"}
+    (before,), (after,) = asked.document["judges"], ran.document["judges"]
+    assert (after["excluded"], after["invalid"]) == (before["excluded"], before["invalid"])
+
+
+# The exit code says when nothing can be said.
+
+
+def test_no_valid_verdict_is_inconclusive(run: Any) -> None:
+    ran = run("meta", "--judge", "planted:garbage", "--data", write("d.jsonl"), "--json")
+    assert ran.code == 3
+    assert ran.err.splitlines()[-1].startswith("distract: no verdict was valid")
+    assert ran.figure("invalid_rate", protocol="pairwise")["value"] == 1.0
+
+
+def test_a_replay_without_a_valid_verdict_is_inconclusive_too(run: Any) -> None:
+    run("meta", "--judge", "planted:garbage", "--data", write("d.jsonl"), "--out", "r")
+    ran = run("meta", "--judge", "replay:r")
+    assert (ran.code, ran.err.splitlines()[-1].startswith("distract: no verdict was valid")) == (3, True)
+    fits(ran.out)
+
+
+# Wrong input.
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--judge", "planted:longest"), "did you mean 'planted:longer'"),
+        (("--judge", "smolm2"), "did you mean 'smollm2-135m'"),
+        (("--judge", "planted:fair", "--judge", "planted:longest"), "did you mean 'planted:longer'"),
+        (("--judge", "planted:fair", "--protocol", "pairwize"), "did you mean 'pairwise'"),
+        (("--judge", "planted:fair", "--data", "lmbar:x.json"), "did you mean 'llmbar'"),
+        (("--judge", "planted:fair", "--data", "none.jsonl"), "none.jsonl: no such file"),
+        (("--judge", "planted:fair", "--data", "u.jsonl"), "u.jsonl: no case says which of two"),
+        (("--judge", "planted:fair", "--data", "d.jsonl", "--data", "u.jsonl"), "u.jsonl: no case says"),
+        (("--judge", "planted:fair", "--data", "d.jsonl", "--data", "d.jsonl"), "--data d.jsonl: is there twice"),
+        (("--judge", "planted:fair", "--data", "d.jsonl", "--data", "e.jsonl"), "--data e.jsonl: is there twice"),
+        (("--judge", "planted:fair", "--data", "d.jsonl", "--data", "native:d.jsonl"), "native:d.jsonl: is there"),
+        (("--judge", "planted:fair", "--base", "cot"), "unknown base 'cot'"),
+        (("--judge", "planted:fair", "--base", "pairwize"), "unknown base 'pairwize'; did you mean 'pairwise'"),
+        (("--judge", "replay:r", "--base", "cot"), "unknown base 'cot'"),
+        (("--judge", "planted:fair", "--judge", "planted:fair"), "--judge planted:fair: is there twice"),
+        (("--judge", "replay:r", "--judge", "replay:r"), "--judge replay:r: is there twice"),
+        (("--judge", "replay:r", "--judge", "replay:./r"), "is there twice"),
+        (("--judge", "replay:r", "--judge", "planted:fair"), "a replayed judge has that name too"),
+        (("--judge", "replay:"), "--judge replay: names no file; write replay:FILE or replay:FOLDER"),
+        (("--judge", "planted:fair", "--judge", "replay:"), "--judge replay: names no file; write replay:FILE"),
+        (("--judge", "replay:nowhere"), "nowhere: no such file or folder"),
+        (("--judge", "replay:empty"), "empty: is empty"),
+        (("--judge", "replay:d.jsonl"), "d.jsonl: in no format that can be replayed"),
+        (("--judge", "replay:u.jsonl"), "u.jsonl: in no format that can be replayed"),
+        (("--judge", "replay:folder"), "folder: holds nothing that can be replayed"),
+        (("--judge", "replay:x\x1b[31m\ny"), r"x\x1b[31m y: no such file or folder"),
+        (("--judge", "planted:fair", "--data", "d.jsonl", "--data", "e.jsonl", "--responses", "f"), "--responses"),
+        (("--judge", "planted:fair", "--limit", "0"), "expected a number of cases from 1, or 'all'"),
+        (("--judge", "planted:fair", "--limit", "many"), "expected a number of cases from 1, or 'all'"),
+        (("--judge", "planted:fair", "--samples", "0"), "--samples"),
+        (("--judge", "planted:fair", "--orders", "none"), "--orders"),
+        (("--judge", "planted:fair", "--protocol", "strong-reference"), "no reference in the data"),
+        (("--judge", "planted:fair", "--protocol", "quadruple", "--data", "d.jsonl"), "fewer than 4 responses"),
+        (("--judge", "planted:fair", "--reference-model", "planted:bold"), "cannot be a reference; name a model"),
+        (("--judge", "planted:fair", "--data", "d.jsonl", "--out", "folder/file"), "folder/file: is a file"),
+        (("--judge", "planted:fair", "--data", "d.jsonl", "--out", "r", "--seed", "5"), "belongs to a different run"),
+        (("--judge", "planted:fair", "--data", "d.jsonl", "--out", "folder"), "holds files and no run"),
+        (("--nonsense",), "No such option"),
+    ],
+)  # fmt: skip
+def test_wrong_input_is_one_line_and_exit_2(run: Any, arguments: tuple[str, ...], said: str) -> None:
+    write("d.jsonl")
+    write("e.jsonl")
+    write("u.jsonl", preferred=None)
+    Path("empty").touch()
+    Path("folder").mkdir()
+    Path("folder/file").write_text("[]", encoding="utf-8")
+    if "r" in arguments or any(one.startswith("replay:r") for one in arguments):
+        assert run("meta", "--judge", "planted:fair", "--data", "d.jsonl", "--out", "r").code == 0
+    ran = run("meta", *arguments)
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.count("\n") == 1, ran.err
+    assert said in ran.err
+
+
+@pytest.mark.parametrize("more", [("--out", "file/r"), ("--judge", "planted:first", "--out", "file")])
+def test_a_folder_that_cannot_be_made_is_told_before_the_plan(run: Any, more: tuple[str, ...]) -> None:
+    Path("file").touch()
+    ran = run("meta", "--judge", "planted:fair", "--data", write("d.jsonl"), *more)
+    assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
+
+
+@pytest.mark.parametrize("name", ["replay:x", "replay:"])
+def test_stored_verdicts_are_no_judge_of_an_attack(run: Any, name: str) -> None:
+    ran = run("attack", "--judge", name, "--data", write("d.jsonl"), "--generator", "rules")
+    assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
+    assert "stored verdicts answer nothing new" in ran.err
+
+
+def test_an_unfinished_run_is_not_replayed(run: Any) -> None:
+    run("meta", "--judge", "planted:fair", "--data", write("d.jsonl"), "--out", "r")
+    Path("r/manifest.json").unlink()
+    ran = run("meta", "--judge", "replay:r")
+    assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
+    assert "the run is unfinished" in ran.err
+
+
+@pytest.mark.parametrize("name", ["rows.jsonl", "summary.json"])
+def test_a_damaged_run_is_begun_anew_from_the_stored_replies(run: Any, name: str) -> None:
+    arguments = ("meta", "--judge", "planted:random", "--data", write("d.jsonl"), "--out", "r", "--json")
+    whole = run(*arguments).out
+    Path("r", name).write_text("{", encoding="utf-8")
+    again = run(*arguments)
+    assert (again.code, again.out, ", 0 made" in again.err) == (0, whole, True)
+
+
+# Hostile names, long ones, and many.
+
+HOSTILE = ("[bold red]m[/] \x1b[31mred\n\x07", "x" * 200, "word " * 40, "名前" * 30, "‮")
+
+
+def rows(judge: str, protocol: str, data: str, subset: str, number: int = 6, shift: int = 0) -> list[Row]:
+    return [
+        Row(
+            f"c{i}", f"p{i}", "people", protocol, judge, "none", Side("x"), Side("y"), label="a", data=data,
+            subset=subset, judgments=(verdict("a"), verdict("b" if (i + shift) % 3 else "a")), shown=("a", "b"),
+        )
+        for i in range(number)
+    ]  # fmt: skip
+
+
+def printed(*sources: Source, base: str | None = None) -> str:
+    console = Console(file=io.StringIO(), width=80, highlight=False, force_terminal=False)
+    show(parts(result(sources, base)), console)
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def source(judge: str, *asked: tuple[str, str, str], shift: int = 0, **more: Any) -> Source:
+    made: dict[str, list[Row]] = {}
+    for protocol, data, subset in asked:
+        made.setdefault(protocol, []).extend(rows(judge, protocol, data, subset, shift=shift))
+    judged = tuple(Judged(judge, protocol, (), {"": tuple(found)}) for protocol, found in made.items())
+    return Source(judge, judged, more.pop("record", {}), **more)
+
+
+def wide(line: str) -> int:
+    """Columns of a terminal: some characters take two."""
+    from rich.cells import cell_len
+
+    return cell_len(line.rstrip())
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.parametrize("what", ["judge", "protocol", "data", "subset", "note"])
+def test_names_break_no_line_and_no_layout(name: str, what: str) -> None:
+    def called(own: str, other: str) -> str:
+        return name if own == what else other
+
+    asked = [
+        (called("protocol", "cot"), called("data", "d"), called("subset", "s")),
+        (called("protocol", "cot"), called("data", "d"), "t"),
+        ("base", called("data", "d"), called("subset", "s")),
+        ("base", called("data", "d"), "t"),
+    ]
+    record = {"self_judging": [called("note", "kin")], "replayed": []}
+    sources = [
+        source(called("judge", "j"), *asked, record=record, notes=(called("note", "note"),)),
+        source("other", *asked, shift=1),
+    ]
+    text = printed(*sources)
+    assert not [line for line in text.splitlines() if wide(line) > 80]
+    assert not {"\x1b", "\x07", "‮"} & set(text)
+    plain = printed(
+        source("j", *(("cot" if i < 2 else "base", "d", "s" if i % 2 else "t") for i in range(4))),
+        source("other", *(("cot" if i < 2 else "base", "d", "s" if i % 2 else "t") for i in range(4)), shift=1),
+    )
+    # Every figure is still there, whatever the names are.
+    for figure in ("66.7", "16/24", "24/24"):
+        assert text.count(figure) == plain.count(figure) or figure not in plain, figure
+    if name.startswith("[bold red]") and what in ("judge", "protocol"):
+        assert r"[bold red]m[/] \x1b[31mred \x07" in " ".join(text.split())
+
+
+@pytest.mark.parametrize("name", ["openai:meta-llama/Meta-Llama-3.1-405B-Instruct-FP8", "a" * 100])
+def test_a_long_name_of_the_best_judge_leaves_room_for_its_figures(name: str) -> None:
+    asked = [("base", "d", ""), ("fine-grained-diff", "d", "")]
+    text = printed(source(name, *asked), source("z", *asked, shift=1))
+    table = text[text.index("Protocols over") : text.index("strong, weak")]
+    assert "…" not in table
+    # The mean and the best of either protocol.
+    assert table.count("66.7") == 4
+    assert "".join(table.split()).count(f"best:{name},66.7") == 2
+
+
+def test_wide_characters_leave_room_for_the_totals() -> None:
+    text = printed(
+        source("j", *((protocol, "名前" * 5 + str(d), "") for protocol in ("base", "cot") for d in range(5)))
+    )
+    table = text[: text.index("One by one")]
+    assert "…" not in table
+    assert table.count("66.7") == 12
+
+
+def test_many_data_sets_and_protocols_fit_eighty_columns() -> None:
+    asked = [
+        (f"a-protocol-with-a-long-name-{p}", f"an-adversarial-data-set-{d}", "") for p in range(5) for d in range(12)
+    ]
+    text = printed(source("j", *asked), source("k", *asked, shift=1), base="a-protocol-with-a-long-name-0")
+    assert not [line for line in text.splitlines() if len(line.rstrip()) > 80]
+    assert text.count("…") == 1, "the base as a title"
+    # Of ten pairs only the four with the base are shown, by judge.
+    assert text.count("a-protocol-with-a-long-name-0 –") == 8
+    assert "a-protocol-with-a-long-name-1 –" not in text
+
+
+def test_a_protocol_of_one_data_set_of_two_still_has_figures() -> None:
+    text = printed(source("j", ("base", "d", ""), ("base", "e", ""), ("cot", "d", "")))
+    after = text[text.index("One by one") :]
+    assert after[after.index("\ncot") :].split()[:2] == ["cot", "accuracy"]
+
+
+def test_the_record_of_a_run_is_shown() -> None:
+    known = source("j", ("base", "d", ""))
+    record = {
+        "replayed": [
+            {
+                "protocol": "base",
+                "data": "d",
+                "not_reproduced": {"stored": {"equal": {"ours": "1", "published": None}}},
+            },
+            {"protocol": "base", "data": "e", "not_reproduced": {"stored": {}}},
+            {"protocol": "base", "data": "f"},
+        ],
+        "self_judging": ["j wrote some of it"],
+    }
+    words = " ".join(printed(replace(known, record=record, notes=("a note",))).split())
+    assert "a note base on d, by stored: equal is 1, published as None base on e, by stored: gives what" in words
+    assert words.endswith("published j wrote some of it")
