@@ -14,7 +14,7 @@ from itertools import combinations
 from typing import Literal
 
 from distract.constraints import check
-from distract.judging import RESAMPLED, Audited, judged, label, resampled, side
+from distract.judging import RESAMPLED, UNCHANGED, Audited, judged, label, resampled, side
 from distract.manner import DEFAULT, Manner
 from distract.plan import Attack, Comparison, Degradation, Plan, Protocol, gather
 from distract.records import BASELINE, MIRROR, Case, Response, Rewrite, Row, Side
@@ -185,6 +185,8 @@ def _attacked(
     made = yield from rewritten(case, a if target == "a" else b, attack, p, memory)
     if isinstance(made, str):
         return replace(row, excluded=made)
+    if attack.control and attack.name != BASELINE and made.turns == (a if target == "a" else b).turns:
+        return replace(row, excluded=UNCHANGED)
     a, b = (made, b) if target == "a" else (a, made)
     return (yield from _judged(replace(row, a=side(a), b=side(b)), protocol, Comparison(case, a, b), p))
 

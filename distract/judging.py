@@ -14,6 +14,9 @@ from distract.manner import Manner
 from distract.plan import Comparison, Plan, Protocol
 from distract.records import ORDINALS, Case, Judgment, Outcome, Request, Response, Rewrite, Row, Side
 
+UNCHANGED = "the control changes nothing in it"
+"""Why a comparison says nothing about the noise: it is the same one, and answered from the store."""
+
 RESAMPLED = "resample"
 """The control of what is sampled: asked once more, with nothing changed. It stands where an attack's name would."""
 

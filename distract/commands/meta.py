@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from distract.commands import (
     EPILOG,
@@ -81,6 +82,8 @@ def meta(
     asked = [name for name in judges if not name.startswith(REPLAY)]
     if REPLAY in judges:
         raise UsageError(f"--judge {REPLAY} names no file; write {REPLAY}FILE or {REPLAY}FOLDER")
+    if not asked:
+        _none_asked()
     if twice := next((name for name in judges if judges.count(name) > 1), None):
         raise UsageError(f"--judge {twice}: is there twice")
     if not specs and asked:
@@ -103,6 +106,19 @@ def meta(
     inconclusive([row for source in sources for one in source.judged for rows in one.rows.values() for row in rows])
 
 
+def _none_asked() -> None:
+    """See that no option is given that goes with judges that are asked, where all are replayed."""
+    context = click.get_current_context()
+    given = [
+        option.opts[0]
+        for option in context.command.params
+        if option.name not in ("judges", "specs", "responses", "base", "seed", "as_json")
+        and context.get_parameter_source(option.name or "") is ParameterSource.COMMANDLINE
+    ]
+    if given:
+        raise UsageError(f"{given[0]} goes with judges that are asked; stored verdicts are shown as they are")
+
+
 def _replayed(paths: list[str], selected: Selected) -> list[Source]:
     """Judges whose verdicts are stored, with the labels of the data where they have none."""
     from distract import replay
@@ -110,7 +126,7 @@ def _replayed(paths: list[str], selected: Selected) -> list[Source]:
 
     cases = {name: one.cases for name, one in selected.sets.items()}
     runs = [run for path in paths for run in replay.load(path)]
-    return from_published([replay.joined(run, cases) if cases else run for run in runs])
+    return from_published([replay.joined(run, cases) for run in runs])
 
 
 def _judged(

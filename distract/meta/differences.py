@@ -53,8 +53,8 @@ def differences(asked: Sequence[Judged], everywhere: Iterable[Place]) -> list[Ag
     return made
 
 
-Right = dict[tuple[Unit, str], tuple[str, float]]
-"""The cluster of a verdict and whether it is right, by comparison and order (``""`` where all orders are one)."""
+Right = dict[Unit, tuple[str, dict[str, float | None]]]
+"""Of each comparison its cluster, and whether each verdict is right (None: it is invalid), by its order."""
 
 
 def _right(made: Iterable[Compared]) -> Right:
@@ -63,11 +63,10 @@ def _right(made: Iterable[Compared]) -> Right:
         if one.label is None:
             continue
         # An order is named by the one of the unit that stood first, whatever its name in the rows.
-        shown = [MIRROR[first] if one.turned else first for first in one.shown]
-        said = dict(zip(shown, one.verdicts, strict=True)) if shown else {"": one.overall}
-        for order, verdict in said.items():
-            if verdict is not None:
-                found[one.unit, order] = one.cluster, float(verdict == one.label)
+        shown: list[str] = [MIRROR[first] if one.turned else first for first in one.shown]
+        orders = shown or [str(index) for index in range(len(one.verdicts))]
+        said = zip(orders, one.verdicts, strict=True)
+        found[one.unit] = one.cluster, {order: None if v is None else float(v == one.label) for order, v in said}
     return found
 
 
@@ -84,19 +83,23 @@ def _difference(empty: Agreement, first: Right, second: Right) -> Agreement:
 
 
 def _paired(first: Right, second: Right) -> tuple[list[tuple[str, float, float]], int]:
-    """Verdicts on the same comparison in the same order, and how many have no partner.
+    """Valid verdicts on the same comparison in the same order, and how many have no partner.
 
-    One that has no order stands beside each of the other's.
+    Where the orders of the two are not the same kind (a score of each response has none, three responses are rotated),
+    every verdict of the one stands beside every verdict of the other, so that the difference is that of accuracies.
     """
-    shared, partners = list[tuple[str, float, float]](), set[tuple[Unit, str]]()
+    shared = list[tuple[str, float, float]]()
     alone = 0
-    for (unit, order), (cluster, value) in first.items():
-        wanted = [(unit, order), (unit, "")] if order else [(unit, one) for one in ("", *ORDERS)]
-        found = [key for key in wanted if key in second]
-        shared += [(cluster, value, second[key][1]) for key in found]
-        partners.update(found)
-        alone += not found
-    return shared, alone + len(second.keys() - partners)
+    for unit in dict.fromkeys((*first, *second)):
+        (cluster, one), (_, other) = first.get(unit, ("", {})), second.get(unit, ("", {}))
+        alike = one.keys() == other.keys() or {*one, *other} <= ORDERS.keys()
+        pairs = [(order, beside) for order in one for beside in other if order == beside or not alike]
+        told = [(one[order], other[beside], order, beside) for order, beside in pairs]
+        valid = [(a, b, order, beside) for a, b, order, beside in told if a is not None and b is not None]
+        shared += [(cluster, a, b) for a, b, _, _ in valid]
+        alone += sum(v is not None for v in one.values()) - len({order for _, _, order, _ in valid})
+        alone += sum(v is not None for v in other.values()) - len({beside for _, _, _, beside in valid})
+    return shared, alone
 
 
 def _decided(difference: float, p_adjusted: float) -> str:

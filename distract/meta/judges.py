@@ -45,8 +45,9 @@ class JudgeStanding:
     """A judge over its protocols.
 
     Attributes:
+        half: of the judges by accuracy under the base, where all were asked so, else by ``mean_accuracy``.
         accuracy: under the base; None where it was not asked so.
-        mean_accuracy: over protocols.
+        mean_accuracy: over the protocols that all judges have, over its own where there are none.
         best_protocol: the one with the largest gain over the base, which may be a loss; None without a base.
         gain: its accuracy minus the base's on the verdicts valid under both, with its interval.
         p_adjusted: exact McNemar, after Holm over all pairs of the judge's protocols.
@@ -70,8 +71,8 @@ class Panel:
 
     Attributes:
         base: the protocol that others are compared with; None where nobody was asked so.
-        comparisons: with a label, that every judge was asked under every protocol that all of them have; all but the
-            correlations between data sets is about these.
+        comparisons: with a label, that every judge was asked under every protocol that all of them have (under all of
+            its own where there are none); all but the correlations between data sets is about these.
         protocols: most accurate first.
         judges: most accurate first.
     """
@@ -117,8 +118,9 @@ def panel(judged: Sequence[Judged], figures: Sequence[Agreement], base: str | No
     if len(asked) < 2:
         return None  # nothing is shared, or nothing of it has a valid verdict
     common = set.intersection(*asked.values())
-    means = {name: mean([accuracy[name, protocol] for protocol in sorted(asked[name])]) for name in asked}
-    strength = {name: accuracy.get((name, base or ""), means[name]) for name in asked}
+    # What only some judges were asked says nothing about the others.
+    means = {name: mean([accuracy[name, p] for p in sorted(common or asked[name])]) for name in asked}
+    strength = {name: accuracy[name, base] if base in common else means[name] for name in asked}
     order = sorted(asked, key=lambda name: (-strength[name], name))
     half = dict.fromkeys(order[: len(order) // 2], "strong")
     half |= dict.fromkeys(order[len(order) - len(order) // 2 :], "weak")

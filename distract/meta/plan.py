@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
-from distract.judging import RESAMPLED, Audited, judged, label, resampled, side
+from distract.judging import RESAMPLED, UNCHANGED, Audited, judged, label, resampled, side
 from distract.manner import DEFAULT, Manner
 from distract.plan import Attack, Comparison, Plan, Protocol, gather
 from distract.records import BASELINE, Case, Response, Rewrite, Row
@@ -120,7 +120,10 @@ def _pair(
     if before.excluded is not None:
         return rows
     for control in p.controls:
-        rows.append((yield from _controlled(row, comparison, protocol, control, p, memory)))
+        after = yield from _controlled(row, comparison, protocol, control, p, memory)
+        if after.judgments and after.keys == before.keys:
+            after = replace(row, attack=control.name, excluded=UNCHANGED)
+        rows.append(after)
     if p.resample:
         again = replace(row, attack=RESAMPLED)
         rows.append((yield from resampled(before, again, protocol, comparison, p.manner, p.helped)))

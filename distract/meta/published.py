@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from distract.errors import UsageError
-from distract.meta.comparisons import Compared, Judged, comparisons
-from distract.records import Row
+from distract.meta.comparisons import Compared, Judged, Unit, comparisons, unit_of
+from distract.records import BASELINE, Row
 from distract.replay import Published
 
 
@@ -22,7 +22,7 @@ def judged(runs: Sequence[Published]) -> tuple[Judged, ...]:
         runs: of the same judge.
 
     Raises:
-        UsageError: the same data set is there twice, or the runs of one way of asking are of two kinds.
+        UsageError: a comparison is there twice, or the runs of one way of asking are of two kinds.
     """
     by: dict[str, list[Published]] = defaultdict(list)
     for run in runs:
@@ -31,12 +31,16 @@ def judged(runs: Sequence[Published]) -> tuple[Judged, ...]:
 
 
 def _together(runs: Sequence[Published]) -> Judged:
-    first = runs[0]
-    for index, run in enumerate(runs):
-        if any(run.data == other.data for other in runs[:index]):
-            raise UsageError(f"{run.source}: {run.judge} under {run.protocol} on {run.data} is there twice")
+    first, seen = runs[0], dict[Unit, Published]()
+    for run in runs:
         if ("" in run.rows) != ("" in first.rows) or ("" in run.rows and run.rules != first.rules):
             raise UsageError(f"{run.source}: {run.judge} under {run.protocol} is in {first.source} in another form")
+        units = {unit_of(row)[0] for row in run.rows[next(iter(run.rows))] if row.attack == BASELINE}
+        if twice := next((seen[unit] for unit in units if unit in seen), None):
+            raise UsageError(
+                f"{run.source}: {run.judge} under {run.protocol} judges a pair that is in {twice.source} too; name one"
+            )
+        seen.update(dict.fromkeys(units, run))
     rows: dict[str, tuple[Row, ...]] = {}
     for run in runs:
         for rule, made in run.rows.items():

@@ -1,8 +1,10 @@
-"""FastChat's own pairwise judgments on MT-Bench: ``model_judgment/JUDGE_pair.jsonl``, one run for each prompt template.
+"""FastChat's own pairwise judgments on MT-Bench: ``model_judgment/JUDGE_pair.jsonl``, one run for each judge.
 
 A row has ``question_id, model_1, model_2, g1_winner, g2_winner, judge: [model, template], g1_judgment, g2_judgment,
 turn``. Swap convention: **mapped back** for the winners, which name a model in both games; game 2 shows ``model_2``
-first, so that the letters in ``g2_judgment`` are those of the swapped presentation.
+first, so that the letters in ``g2_judgment`` are those of the swapped presentation. A judge has a template for each
+turn and kind of question (``pair-v2``, ``pair-v2-multi-turn``, ``pair-math-v1`` …), which together are one way of
+asking: the word that they begin with.
 """
 
 from __future__ import annotations
@@ -56,7 +58,7 @@ def _judge(item: Item) -> tuple[str, str]:
     if not isinstance(value, list) or len(value) != 2:
         item.fail("expected a list of the judge's model and the prompt template", "judge")
     model, template = (item.as_name(item.checked(part, "judge"), "judge") for part in value)
-    return model, template
+    return model, template.partition("-")[0] or template
 
 
 def _compared(item: Item, names: Names, texts: Texts) -> Compared:

@@ -61,6 +61,10 @@ def checksum(sources: Iterable[Source]) -> str:
     return found[0] if len(found) == 1 else hashlib.sha256("".join(found).encode()).hexdigest()
 
 
+HEAD = 1 << 16
+"""Bytes by which a file is told."""
+
+
 def head(path: Path) -> bytes:
     """The beginning of a file, enough to tell an array of objects by the names of its fields.
 
@@ -69,7 +73,7 @@ def head(path: Path) -> bytes:
     """
     try:
         with path.open("rb") as file:
-            return file.read(1 << 16).removeprefix(b"\xef\xbb\xbf").lstrip()
+            return file.read(HEAD).removeprefix(b"\xef\xbb\xbf").lstrip()
     except OSError as error:
         raise DataError(f"cannot be read: {error.strerror}", path=path) from error
 

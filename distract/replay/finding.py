@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn
 
-from distract.errors import DataError
+from distract.errors import DataError, DistractError
 from distract.replay import fastchat, judgebench, llmbar, mt_bench, reife, runs
 from distract.replay.files import first, head
 from distract.replay.published import Published
@@ -68,14 +68,18 @@ def load(path: str) -> tuple[Published, ...]:
     Raises:
         DataError: there is no such file or folder, it holds nothing that is recognised, or a file is wrong: which, on
             which line, in which field.
-        UsageError: a run folder is unfinished or damaged.
+        UsageError: the run folder, or all that there is below the folder, is unfinished or damaged.
     """
     where = Path(path)
     if where.is_dir():
-        found = tuple(run for part in _searched(where) for run in part)
+        passed = list[DistractError]()
+        found = [run for part in _searched(where, passed) for run in part]
+        if not found and passed:
+            raise passed[0]
         if not found:
             raise DataError(f"holds nothing that can be replayed ({KNOWN})", path=where)
-        return found
+        notes = tuple(f"passed over: {why}" for why in passed)
+        return replace(found[0], notes=found[0].notes + notes), *found[1:]
     if not where.is_file():
         raise DataError("is no regular file" if where.exists() else "no such file or folder", path=where)
     if llmbar.fits(where):
@@ -99,8 +103,12 @@ def _partners(path: Path) -> list[Path]:
     return [other for other in beside if other.is_file()] or [path]
 
 
-def _searched(folder: Path) -> Iterator[tuple[Published, ...]]:
-    """The runs in and below a folder, one group of files after the other."""
+def _searched(folder: Path, passed: list[DistractError]) -> Iterator[tuple[Published, ...]]:
+    """The runs in and below a folder, one group of files after the other.
+
+    Run folders of ours that cannot be replayed (of another command, unfinished) are passed over: a folder of runs holds
+    such too, while a damaged file of published judgments is a part of a run that must not go missing.
+    """
     groups: dict[tuple[_Read, Path], list[Path]] = {}
     for where in sorted(_walked(folder)):
         if where.is_dir():
@@ -111,7 +119,12 @@ def _searched(folder: Path) -> Iterator[tuple[Published, ...]]:
         elif form := _form(where):
             groups.setdefault((form.read, form.run(where)), []).append(where)
     for (read, _), files in groups.items():
-        yield read(files)
+        try:
+            yield read(files)
+        except DistractError as error:
+            if read is not _run_folder:
+                raise
+            passed.append(error)
 
 
 def _run_folder(paths: Sequence[Path]) -> tuple[Published, ...]:

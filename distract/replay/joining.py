@@ -1,4 +1,4 @@
-"""Labels, clusters and subsets of data sets for published comparisons, most of which come without.
+"""Labels, clusters and names of data sets for published comparisons, most of which come without.
 
 A comparison is found by its texts where they are known, in either order, and by its case's id and its two authors where
 they are not. It reads no file.
@@ -6,13 +6,14 @@ they are not. It reads no file.
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
 from distract import judging
-from distract.records import Case, Outcome, Response, Row
+from distract.records import Case, Outcome, Response, Row, Side
 from distract.replay.published import Published
 
 _Texts = tuple[tuple[str, ...], frozenset[tuple[str, ...]]]
@@ -34,49 +35,73 @@ class _Found:
 
 
 def joined(published: Published, cases: Mapping[str, Sequence[Case]]) -> Published:
-    """Give the comparisons of a run what data sets know of them.
+    """Give the comparisons of a run what data sets know of them, and names by which those of several runs meet.
 
     Args:
         published: the run.
-        cases: of each data set, by its name.
+        cases: of each data set, by its name; none where there is none.
 
     Returns:
-        The run, its rows with the label (unless they have one), the cluster, the subset (the case's source) and the
-        name of the data set where they were found; the others as they were, with a note of how many these are. Where
-        a comparison is found by its id, its case is known from then on.
+        The run, its rows with the label (unless they have one), the id, the authors, the cluster, the subset (the
+        case's source) and the name of the data set where they were found; the others with a note of how many these
+        are, and with an id made of their texts where these are known: a position in a file is no name, since another
+        file may hold other rows, or the same ones in another order. Where a comparison is found by its id, its case
+        is known from then on.
     """
     index = _Index(cases)
     rules: dict[str, tuple[Row, ...]] = {}
-    known = dict(published.cases)
+    known: dict[str, Case] = {}
     missed = Counter[str]()
     for rule, rows in published.rows.items():
         # All rules tell of the same comparisons, which are counted once.
         missed.clear()
-        found = []
+        found, named = list[Row](), Counter[tuple[str, ...]]()
         for row in rows:
             case = published.cases.get(row.case)
-            if case is None and row.label is not None:
-                # Its id alone is too little to say anew what is known.
-                found.append(row)
-                continue
-            pairs = index.find(row, case)
-            missed["none"] += not pairs
+            # Its id alone is too little to say anew what is known.
+            pairs = [] if case is None and row.label is not None else index.find(row, case)
+            missed["none"] += not pairs and (case is not None or row.label is None)
             missed["several"] += len({pair.label for pair in pairs} - {None}) > 1
-            found.append(_filled(row, pairs[0]) if pairs else row)
-            if pairs:
-                known.setdefault(row.case, pairs[0].case)
+            made = _filled(row, pairs[0]) if pairs else _by_texts(row, case)
+            of = pairs[0].case if pairs else case
+            if case is not None:
+                # The same texts may be there twice.
+                times = (made.data, made.case, made.a.author, made.b.author, made.attack)
+                named[times] += 1
+                made = made if named[times] == 1 else replace(made, case=f"{made.case}~{named[times]}")
+            if of is not None:
+                known.setdefault(made.case, of)
+            found.append(made)
         rules[rule] = tuple(found)
     notes = published.notes
-    if missed["none"]:
+    if missed["none"] and cases:
         notes += (f"{missed['none']} rows are in none of the data sets",)
     if missed["several"]:
         notes += (f"{missed['several']} rows are in the data sets with several labels (the first one counts)",)
     return replace(published, rows=rules, cases=known, notes=notes)
 
 
+def _by_texts(row: Row, case: Case | None) -> Row:
+    """A row named by what is compared in it, whichever of the two is listed first."""
+    a, b = (_response(case, author) for author in (row.a.author, row.b.author))
+    if case is None or a is None or b is None:
+        return row
+    texts = sorted(("\x1e".join(a.turns), "\x1e".join(b.turns)))
+    digest = hashlib.sha256("\x1f".join([*case.prompt, "", *texts]).encode()).hexdigest()[:16]
+    if a.turns == b.turns:
+        return replace(row, case=f"texts-{digest}")
+    # The authors are places in a file, too.
+    first = ["\x1e".join(one.turns) == texts[0] for one in (a, b)]
+    one, other = (Side(f"text-{1 if is_first else 2}") for is_first in first)
+    return replace(row, case=f"texts-{digest}", a=one, b=other)
+
+
 def _filled(row: Row, found: _Found) -> Row:
     return replace(
         row,
+        case=found.case.id,
+        a=Side(found.a.author, row.a.attack, row.a.severity),
+        b=Side(found.b.author, row.b.attack, row.b.severity),
         label=found.label if row.label is None else row.label,
         cluster=found.case.cluster,
         subset=found.case.source or row.subset,

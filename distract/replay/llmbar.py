@@ -18,7 +18,7 @@ from distract.datasets.fields import Item, array
 from distract.errors import DataError
 from distract.reading import OUTPUT
 from distract.records import Case, Outcome
-from distract.replay.files import choice, head, named, opened
+from distract.replay.files import HEAD, choice, head, named, opened
 from distract.replay.published import Heard, Names, Published, Slot, assembled, compared, meant, parsed, stored
 
 _ORDERS: tuple[tuple[str, Slot], ...] = (("swap = False", "a"), ("swap = True", "b"))
@@ -30,7 +30,9 @@ _RATED = "each output was rated once: the two orders differ only in which of two
 def fits(path: Path) -> bool:
     """Whether a file begins like LLMBar's results."""
     beginning = head(path)
-    return beginning.startswith(b"[") and b'"output_1"' in beginning
+    # A first row may be longer than what is looked at.
+    told = any(name in beginning for name in (b'"results"', b'"swap = False"')) or len(beginning) > HEAD // 2
+    return beginning.startswith(b"[") and b'"output_1"' in beginning and told
 
 
 def read(paths: Sequence[Path]) -> tuple[Published, ...]:
@@ -80,13 +82,13 @@ def _heard(item: Item, case: Case, shown: Slot) -> Heard:
 
 
 def _names(path: Path) -> Names:
-    """Judge, method and data set, from the folders that the file lies in."""
-    *_, data, folder, judge, method, file = ("", "", "", "", *path.resolve().parts)
-    if folder == "evaluators" and file == "result.json":
-        found = (judge, method, data)
-    else:
-        found = (method if method.strip("/\\") else path.stem, "replay", file)
-    judge, method, data = (named(part, path, "folder name") for part in found)
+    """Judge, method and data set, from the folders that the file lies in: ``DATA/evaluators/JUDGE/METHOD``."""
+    *_, outer, data, judge, method, file = ("", "", "", "", *path.resolve().parts)
+    if data == "evaluators":
+        data = outer
+    if file != "result.json" or not all(part.strip("/\\") for part in (judge, method)):
+        judge, method, data = method.strip("/\\") or path.stem, "replay", file
+    judge, method, data = (named(part, path, "folder name") for part in (judge, method, data.strip("/\\") or file))
     return judge, method, data
 
 

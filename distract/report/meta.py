@@ -29,6 +29,12 @@ WIDE = 5
 LONG = 8
 """Characters of a column's title before it is folded."""
 
+KAPPAS = ("kappa_False", "kappa_True")
+"""LLMBar's, whose gold labels and verdicts have different names, so that most of them never agree."""
+
+LINES = 4
+"""Of a column's title at most."""
+
 PAIRS = 6
 """Above this many pairs of protocols only those with the base are shown; all are in the document."""
 
@@ -183,10 +189,17 @@ def _notes(source: Source, accuracies: Sequence[Agreement]) -> Iterator[str]:
     if accuracies and not any(f.n or f.invalid for f in accuracies):
         yield "no accuracy and no kappa: nobody says which response is better; name labelled data with --data"
     for one in source.record.get("replayed", ()):
+        kappas = [value for name in KAPPAS if isinstance(value := one.get("published", {}).get(name), float)]
+        if kappas:
+            said = " and ".join(f"{value:.3f}" for value in kappas)
+            yield (
+                f"{line(one['protocol'])} on {line(one['data'])}: kappa was published as {said} (given, swapped), "
+                "which is not Cohen's"
+            )
         for rule, differ in one.get("not_reproduced", {}).items():
             where = f"{line(one['protocol'])} on {line(one['data'])}, by {rule}"
             if not differ:
-                yield f"{where}: gives what was published"
+                yield f"{where}: the counts are as published"
             for name, both in differ.items():
                 yield f"{where}: {name} is {line(both['ours'])}, published as {line(str(both['published']))}"
     yield from (line(note) for note in source.record.get("self_judging", ()))
@@ -204,7 +217,8 @@ def _percent(figure: Agreement | None) -> str:
 def _folded(name: str) -> str:
     """A column's title on several lines, none wider than a column."""
     words = textwrap.wrap(line(name), LONG)
-    return "\n".join(part for word in words for part in chop_cells(word, LONG)) or " "
+    parts = [part for word in words for part in chop_cells(word, LONG)]
+    return "\n".join(parts if len(parts) <= LINES else [*parts[: LINES - 1], "…"]) or " "
 
 
 def _title(text: str) -> Text:

@@ -31,7 +31,8 @@ def panel_parts(panel: Panel) -> Iterable[RenderableType]:
             best = Text(f"{line(one.protocol)}\n best: {line(one.best_judge)}, {percent(one.best_accuracy)}")
             table.add_row(best, *mean, percent(one.strong_gain), percent(one.weak_gain))
         yield table
-        halves = f"; strong, weak: gain over {base} in either half of the judges" if base else ""
+        gains = any(one.strong_gain is not None for one in panel.protocols)
+        halves = f"; strong, weak: gain over {base} in either half of the judges" if gains else ""
         yield Text(f"on the {count(panel.comparisons, 'comparison')} that all of them have{halves}", style="dim")
     yield _title("Judges, most accurate first, in %; which half they are in")
     table = grid("", *([_short(base)] if base else []), "mean", "half")
