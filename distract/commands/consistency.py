@@ -1,4 +1,7 @@
-"""``distract consistency``: do the verdicts on three and four responses to a prompt fit together?"""
+"""``distract consistency``: do the verdicts on three and four responses to a prompt fit together?
+
+It knows options and their order, and nothing of triples or figures.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``distract meta``: a judge against people."""
+"""``distract meta``: a judge against people. It knows options and their order, and nothing of verdicts or figures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What commands that ask a judge share: a run from disk or before the user's eyes, and when it says nothing."""
+"""What commands that ask a judge share: a run from disk or before the user's eyes, and when it says nothing.
+
+It knows neither what is judged nor what is printed.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A run read back, shown by the command that made it: as a document to machines, as tables to people."""
+"""A run read back, shown by the command that made it: as a document to machines, as tables to people.
+
+It knows which command shows what, and no figure.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """Which published runs a file or folder holds.
 
-Formats are told by the names of files and by their first bytes, so that a folder is searched without being read.
+Formats are told by the names of files and by their first bytes, so that a folder is searched without being read. It
+knows no field beyond that.
 """
 
 from __future__ import annotations

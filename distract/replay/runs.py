@@ -2,7 +2,7 @@
 
 Swap convention: none, rows tell everything in terms of a and b. A row of the design ``people`` is taken as it is; one
 of ``flip`` from before a rewrite compares the same two authors, and becomes one. Texts are not stored in a run folder,
-so the protocol's own rules are the only ones.
+so the protocol's own rules are the only ones. It knows no measure.
 """
 
 from __future__ import annotations
