@@ -149,8 +149,8 @@ def test_a_score_is_asked_for_once_however_many_comparisons_it_serves() -> None:
                 [audit(case(responses=[X, Y], preferred="y"), parameters)], {"judge": (backend, store)}, tally=tally
             )
         )
-    # x, y, the louder rewrites of both, and the good one's control, which a planted judge knows by its name; the control
-    # of the one that lost changes nothing in it and is not judged again.
+    # x, y, the louder rewrites of both, and the good one's control, which a planted judge knows by its name; the
+    # control of the one that lost changes nothing in it and is not judged again.
     assert tally.made == 5
 
 

@@ -141,7 +141,8 @@ def test_six_runs_of_one_set_print_every_table(run: Any) -> None:
         "calls 2.0",
         "exact McNemar, Holm",
         "CoT by stored – Vanilla by stored -7.0",
-        "CoT on Natural, by stored: gives what was published",
+        "CoT on Natural, by stored: the counts are as published",
+        "CoT on Natural: kappa was published as 0.264 and 0.263 (given, swapped), which is not Cohen's",
         "Protocols over 3 judges: accuracy in %, gains in points",
         "Vanilla 85.8 1.0 0.0 0.0 best: GPT-4, 95.5 CoT 81.5 2.0 -1.0 -5.0 best: GPT-4, 94.5",
         "on the 100 comparisons that all of them have; strong, weak: gain over Vanilla in either half of the judges",
@@ -256,7 +257,7 @@ def test_what_is_not_as_published_is_told(run: Any, name: str, value: object) ->
 
 def test_what_was_not_published_is_not_said_to_differ(run: Any) -> None:
     ran = run("meta", "--judge", altered(json.dumps({"correct_False": RIGHT["correct_False"]})))
-    assert "Reference on Colours, by stored: gives what was published" in ran.words
+    assert "Reference on Colours, by stored: the counts are as published" in ran.words
     assert "published as" not in ran.out
     wrong = run("meta", "--judge", altered(json.dumps({"correct_True": "3 / 3 = 100.0%"})), "--json")
     assert wrong.document["judges"][0]["replayed"][0]["not_reproduced"]["stored"].keys() == {"correct_True"}
@@ -328,7 +329,7 @@ def test_judgments_of_fastchat_are_joined_with_what_people_said(run: Any) -> Non
     path = REPLAY / "fastchat" / "colours" / "model_judgment" / "gpt-x_pair.jsonl"
     ran = run("meta", "--judge", f"replay:{path}", "--data", "mt-bench-human:human.jsonl", "--json")
     assert ran.code == 0, ran.err
-    accuracy = ran.figure("accuracy", protocol="pair-v2", rule="stored", data="human.jsonl")
+    accuracy = ran.figure("accuracy", protocol="pair", rule="stored", data="human.jsonl")
     # People and both orders prefer ant, which stands first there and second here.
     assert (accuracy["k"], accuracy["n"]) == (2, 2)
 
@@ -582,7 +583,7 @@ def test_a_replay_without_a_valid_verdict_is_inconclusive_too(run: Any) -> None:
         (("--judge", "replay:r", "--base", "cot"), "unknown base 'cot'"),
         (("--judge", "planted:fair", "--judge", "planted:fair"), "--judge planted:fair: is there twice"),
         (("--judge", "replay:r", "--judge", "replay:r"), "--judge replay:r: is there twice"),
-        (("--judge", "replay:r", "--judge", "replay:./r"), "is there twice"),
+        (("--judge", "replay:r", "--judge", "replay:./r"), "judges a pair that is in r too; name one"),
         (("--judge", "replay:r", "--judge", "planted:fair"), "a replayed judge has that name too"),
         (("--judge", "replay:"), "--judge replay: names no file; write replay:FILE or replay:FOLDER"),
         (("--judge", "planted:fair", "--judge", "replay:"), "--judge replay: names no file; write replay:FILE"),
@@ -773,5 +774,5 @@ def test_the_record_of_a_run_is_shown() -> None:
         "self_judging": ["j wrote some of it"],
     }
     words = " ".join(printed(replace(known, record=record, notes=("a note",))).split())
-    assert "a note base on d, by stored: equal is 1, published as None base on e, by stored: gives what" in words
+    assert "a note base on d, by stored: equal is 1, published as None base on e, by stored: the counts are as" in words
     assert words.endswith("published j wrote some of it")

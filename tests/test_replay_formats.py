@@ -16,6 +16,8 @@ DATA = Path(__file__).parent / "data" / "replay"
 LLMBAR = "llmbar/Colours/evaluators/judge-1"
 JUDGEBENCH = "judgebench/dataset=judgebench,response_model=writer-1"
 REIFE = "reife/colours"
+FASTCHAT = "fastchat/colours/model_judgment/gpt-x_pair.jsonl"
+PAIRS = ["question-1-turn-1-ant-vs-bee", "question-1-turn-2-ant-vs-bee", "question-2-turn-1-ant-vs-bee"]
 
 
 def one(name: str) -> Published:
@@ -163,17 +165,50 @@ def test_pairs_without_their_benchmark_are_in_clusters_by_question(tmp_path: Pat
     assert (published.judge, published.protocol, published.data) == (tmp_path.name, "replay", name)
 
 
-def test_fastchat_is_a_run_for_each_template() -> None:
-    first, second = replay.load(str(DATA / "fastchat"))
-    assert (first.judge, first.protocol, first.data) == ("gpt-x", "pair-v2", "colours")
-    assert (second.judge, second.protocol) == ("gpt-x", "pair-v2-multi-turn")
-    # The second row of that template has bee as model_1; a later row about the same pair does not count.
-    assert said(first.rows["stored"]) == [["a", "a"], ["error", "b"]]
-    assert said(first.rows["parsed"]) == [["a", "a"], ["no verdict", "b"]]
-    assert said(second.rows["stored"]) == said(second.rows["parsed"]) == [["b", "tie"]]
-    assert [row.case for row in second.rows["stored"]] == ["question-1-turn-2-ant-vs-bee"]
-    assert first.notes == ("left out: 1 more judgments of pairs that are judged twice (the first one counts)",)
-    assert not second.notes
+def test_fastchat_is_a_run_for_each_judge() -> None:
+    published = one("fastchat")
+    assert (published.judge, published.protocol, published.data) == ("gpt-x", "pair", "colours")
+    # In the order of the file, whichever template each was asked with; a later row about the same pair does not count.
+    assert [row.case for row in published.rows["stored"]] == PAIRS
+    # The last row has bee as model_1.
+    assert said(published.rows["stored"]) == [["a", "a"], ["b", "tie"], ["error", "b"]]
+    assert said(published.rows["parsed"]) == [["a", "a"], ["b", "tie"], ["no verdict", "b"]]
+    assert published.notes == ("left out: 1 more judgments of pairs that are judged twice (the first one counts)",)
+
+
+@pytest.mark.parametrize(
+    ("templates", "runs"),
+    [
+        (("pair-v2", "pair-math-v1-multi-turn"), {("gpt-x", "pair"): 3}),
+        (("pair", "pair-v2"), {("gpt-x", "pair"): 3}),
+        (("paired-v2", "pair-v2"), {("gpt-x", "paired"): 2, ("gpt-x", "pair"): 1}),
+        (("single-v1", "pair-v2"), {("gpt-x", "single"): 2, ("gpt-x", "pair"): 1}),
+        (("-v2", "pair"), {("gpt-x", "-v2"): 2, ("gpt-x", "pair"): 1}),
+    ],
+)
+def test_templates_that_begin_with_one_word_are_one_way_of_asking(
+    tmp_path: Path, templates: tuple[str, str], runs: dict[tuple[str, str], int]
+) -> None:
+    text = (DATA / FASTCHAT).read_text(encoding="utf-8")
+    assert {json.loads(line)["judge"][1] for line in text.splitlines()} == {"pair-v2", "pair-v2-multi-turn"}
+    for number, template in enumerate(("pair-v2-multi-turn", "pair-v2")):
+        text = text.replace(f'"{template}"', f'"<{number}>"')
+    for number, template in enumerate(reversed(templates)):
+        text = text.replace(f'"<{number}>"', f'"{template}"')
+    path = tmp_path / "x_pair.jsonl"
+    path.write_text(text, encoding="utf-8")
+    found = {(one.judge, one.protocol): len(one.rows["stored"]) for one in replay.load(str(path))}
+    assert found == runs
+
+
+def test_judges_of_one_fastchat_file_are_told_apart(tmp_path: Path) -> None:
+    path = tmp_path / "x_pair.jsonl"
+    path.write_text((DATA / FASTCHAT).read_text(encoding="utf-8").replace('"gpt-x"', '"other"', 1), encoding="utf-8")
+    found = replay.load(str(path))
+    assert [(one.judge, one.protocol, len(one.rows["stored"])) for one in found] == [
+        ("other", "pair", 1),
+        ("gpt-x", "pair", 3),
+    ]
 
 
 def test_judgebench_has_labels_and_says_which_decisions_are_none() -> None:
