@@ -20,7 +20,7 @@ from distract.backends.scripted import Scripted, planted
 from distract.conduct import carry_out, stores
 from distract.datasets.native import line as native
 from distract.errors import BackendError, DataError, UsageError
-from distract.judging import RESAMPLED
+from distract.judging import RESAMPLED, UNCHANGED
 from distract.manner import Manner
 from distract.meta.comparisons import Agreement
 from distract.meta.document import Source, document, from_run, result, shown
@@ -28,7 +28,7 @@ from distract.meta.plan import Meta, labelled, meta, one_sided
 from distract.meta.published import judged
 from distract.meta.session import Prepared, distinct, estimate, job, prepare, select
 from distract.plan import Attack
-from distract.records import Case, Reply, Request, Response, Row
+from distract.records import Case, Reply, Request, Response, Row, Side
 from distract.registry import attacks, protocols
 from distract.replay import Published
 from distract.runfolder import Loaded, load
@@ -123,7 +123,7 @@ def test_what_does_not_fit_is_one_excluded_row_without_controls() -> None:
 
 
 def test_what_was_excluded_before_a_control_is_excluded_under_it(tmp_path: Path) -> None:
-    cases = [*PLANTED[:3], case("three", responses=(X, Y, Z), preferred="x")]
+    cases = [*map(spaced, PLANTED[:3]), spaced(case("three", responses=(X, Y, Z), preferred="x"))]
     found = measured(run(ready(tmp_path, "fair", cases, ["triadic", "base"], control=True)))
     for protocol, attack, n, excluded in (
         ("triadic", "null", 2, 3),
@@ -142,6 +142,17 @@ def long(index: int, preferred: str, source: str | None = None) -> Case:
     text = f"The colour that I would name is number {index}, which I like, and which many others have liked too."
     responses = (Response("x", (text,)), Response("y", (f"Colour {index}.",)))
     return Case(f"c{index}", (f"Name colour {index}.",), responses, preferred, source=source)
+
+
+def spaced(one: Case, *authors: str) -> Case:
+    """With two spaces in a row in the responses of these authors (of all), which the control changes."""
+
+    def wide(turn: str) -> str:
+        return turn.replace(" ", "  ", 1)
+
+    responses = (replace(r, turns=tuple(map(wide, r.turns))) for r in one.responses)
+    kept = zip(one.responses, responses, strict=True)
+    return replace(one, responses=tuple(new if r.author in (authors or r.author) else r for r, new in kept))
 
 
 def write(path: Path, cases: Sequence[Case]) -> str:
@@ -321,7 +332,7 @@ def by_attack(rows: Sequence[Row], protocol: str) -> dict[str, list[Row]]:
 @pytest.mark.parametrize("samples", [1, 3])
 def test_controls_ask_about_the_same_pairs_again(tmp_path: Path, samples: int) -> None:
     names, manner = ["base", "cot", "cot-consistency"], Manner(samples=samples)
-    prepared = ready(tmp_path, "random", PLANTED[:4], names, control=True, manner=manner)
+    prepared = ready(tmp_path, "random", [*map(spaced, PLANTED[:4])], names, control=True, manner=manner)
     loaded = run(prepared)
     for name in names:
         sampled = name == "cot-consistency" or (name, samples) == ("cot", 3)
@@ -329,6 +340,8 @@ def test_controls_ask_about_the_same_pairs_again(tmp_path: Path, samples: int) -
         for before, null, again in zip(*rows.values(), strict=True):
             assert (before.a.attack, before.b.attack, null.a.attack, null.b.attack) == (None, None, "null", "null")
             assert null.target is again.target is None
+            assert null.excluded is None
+            assert not {*null.keys} & {*before.keys}
             assert (null.label, null.shown, null.cluster) == (before.label, before.shown, before.cluster)
             assert again.excluded == (None if sampled else "nothing is sampled")
             assert not sampled or not {*again.keys} & {*before.keys}
@@ -338,6 +351,37 @@ def test_controls_ask_about_the_same_pairs_again(tmp_path: Path, samples: int) -
     assert [one.response.author for one in loaded.rewrites] == ["x", "y"] * 4
     assert {f.attack for f in measured(loaded)} == {"none", "null", RESAMPLED}
     assert find(measured(loaded), "accuracy", "base").n == 8, "controls are in no other figure"
+
+
+@pytest.mark.parametrize("reads_slots", [True, False])
+@pytest.mark.parametrize("samples", [1, 3])
+def test_a_control_that_changes_nothing_is_no_sign_of_a_steady_judge(
+    tmp_path: Path, samples: int, reads_slots: bool
+) -> None:
+    """A pair of which neither response changes would be answered from the store; one changed response is enough."""
+    cases = [PLANTED[0], spaced(PLANTED[1], "x"), spaced(PLANTED[2], "y"), spaced(PLANTED[3]), PLANTED[4]]
+    names, tally = ["base", "cot", "cot-consistency", "absolute"], Tally()
+    judge = Scripted(fair, reads_slots=reads_slots)
+    prepared = ready(tmp_path, judge, cases, names, control=True, manner=Manner(samples=samples))
+    loaded = run(prepared, tally=tally)
+    for name in names:
+        rows = by_attack(loaded.rows, name)
+        assert [row.excluded for row in rows["none"]] == [None] * 5
+        assert [row.excluded for row in rows["null"]] == [UNCHANGED, None, None, None, UNCHANGED]
+        for before, null in zip(rows["none"], rows["null"], strict=True):
+            assert null.keys != before.keys
+            if null.excluded is None:
+                assert len(null.judgments) == len(before.judgments)
+            else:  # as the pair was before any control, and nothing of it was judged
+                same = replace(null, attack="none", excluded=None)
+                assert same == replace(before, judgments=(), keys=(), tokens=(), shown=())
+        for rule in ("score", "rating") if name == "absolute" else (None,):
+            figure = find(measured(loaded), "verdict_change_rate", name, attack="null", rule=rule)
+            assert (figure.k, figure.n, figure.excluded) == (0, 3, 2)
+    assert UNCHANGED == "the control changes nothing in it"
+    # What a scripted judge knows of its slots is part of what it is asked.
+    assert reads_slots or tally.made == len({key for row in loaded.rows for key in row.keys}), "nothing is asked twice"
+    assert find(measured(loaded), "accuracy", "base").n == 10, "the pair itself is measured"
 
 
 def test_a_judge_that_white_space_sways_is_found(tmp_path: Path) -> None:
@@ -390,13 +434,70 @@ def replayed(protocol: str, data: str, rules: tuple[str, ...], names: tuple[str,
     return Published("j", protocol, data, rules, rows, False, f"{protocol}/{data}", "0", {}, "", {}, None)
 
 
+def holding(source: str, *units: str, data: str = "d", protocol: str = "p") -> Published:
+    """A run with rows about these units: data set, case, authors of a and b, and of a control its name."""
+    rows = []
+    for unit in units:
+        where, name, pair, attack = [*unit.split("/"), "none"][:4]
+        a, b = (Side(author[0], severity=int(author[1:] or 0) or None) for author in pair.split("-"))
+        rows.append(Row(name, name, "people", protocol, "j", attack, a, b, data=where, label="a"))
+    both = dict.fromkeys(("stored", "parsed"), tuple(rows))
+    return Published("j", protocol, data, ("stored", "parsed"), both, False, source, "0", {}, "", {}, None)
+
+
+@pytest.mark.parametrize(
+    ("runs", "source", "other"),
+    [
+        ([["d/c/x-y"], ["d/c/x-y"]], "1", "0"),
+        ([["d/c/x-y"], ["d/c/y-x"]], "1", "0"),
+        ([["d/c1/x-y", "d/c2/x-y"], ["d/c3/x-y", "d/c2/x-y"]], "1", "0"),
+        ([["d/c1/x-y"], ["d/c2/x-y"], ["d/c3/x-y", "d/c2/y-x"]], "2", "1"),
+        ([["d/c1/x-y"], ["d/c1/x-y1"], ["d/c1/y1-x"]], "2", "1"),
+    ],
+)
+@pytest.mark.parametrize("names", ["ddd", "def"])
+def test_a_pair_that_two_runs_judge_is_refused_whatever_their_data_sets_are_called(
+    runs: list[list[str]], source: str, other: str, names: str
+) -> None:
+    made = [holding(str(i), *units, data=name) for i, (units, name) in enumerate(zip(runs, names, strict=False))]
+    with pytest.raises(UsageError) as raised:
+        judged(made)
+    assert str(raised.value) == f"{source}: j under p judges a pair that is in {other} too; name one"
+
+
+def test_the_first_of_several_runs_that_judge_the_same_pairs_is_named() -> None:
+    for start in range(32):
+        one, other = f"d/c{start}/x-y", f"d/c{start + 1}/x-y"
+        with pytest.raises(UsageError, match=r"^2: j under p judges a pair that is in 0 too; name one$"):
+            judged([holding("0", one), holding("1", other), holding("2", one, other)])
+
+
+@pytest.mark.parametrize(
+    "runs",
+    [
+        [["d/c1/x-y"], ["d/c2/x-y"], ["d/c3/x-y"]],
+        [["d/c/x-y"], ["e/c/x-y"]],
+        [["d/c/x-y"], ["d/c/x-z", "d/c/y-z"], ["d/c/x-y1"]],
+        [["d/c/x-y", "d/c/x-y/null"], ["d/c2/x-y", "d/c2/x-y/null"]],
+        # The pair of a control alone says nothing of its own.
+        [["d/c/x-y"], ["d/c2/x-y", "d/c/x-y/null"]],
+        [["d/c/x-y"], []],
+    ],
+)
+@pytest.mark.parametrize("names", ["ddd", "def"])
+def test_runs_that_share_no_pair_are_taken_together_whatever_their_data_sets_are_called(
+    runs: list[list[str]], names: str
+) -> None:
+    made = [holding(str(i), *units, data=name) for i, (units, name) in enumerate(zip(runs, names, strict=False))]
+    (found,) = judged(made)
+    for rule in ("stored", "parsed"):
+        assert found.rows[rule] == tuple(row for run in made for row in run.rows[rule])
+    assert len(judged([*made, *(holding("q", *units, protocol=f"q{i}") for i, units in enumerate(runs))])) > len(runs)
+
+
 @pytest.mark.parametrize(
     ("runs", "message"),
     [
-        (
-            [("p", "d", ("stored",), ("stored",)), ("p", "d", ("stored",), ("stored",))],
-            "p/d: j under p on d is there twice",
-        ),
         ([("p", "d", ("stored",), ("stored",)), ("p", "e", (), ("",))], "p/e: j under p is in p/d in another form"),
         ([("p", "d", (), ("",)), ("p", "e", ("score",), ("",))], "p/e: j under p is in p/d in another form"),
     ],

@@ -343,6 +343,116 @@ def test_every_golden_file_is_replayed_together(run: Any) -> None:
         assert f"judge {judge}\n" in ran.out
 
 
+def llmbar(path: str, rows: list[dict[str, Any]]) -> str:
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    Path(path).write_text(json.dumps(rows), encoding="utf-8")
+    return f"replay:{path}"
+
+
+def stored(number: int, given: int, swapped: int, label: int, turn: bool = False) -> dict[str, Any]:
+    """A row of LLMBar's form whose winners and label are 1 for the red one, wherever it is listed."""
+
+    def place(one: int) -> int:
+        return 3 - one if turn else one
+
+    outputs = [f"Red {number}.", f"A dog {number}."][:: -1 if turn else 1]
+    results = {f"swap = {order}": {"winner": str(place(one))} for order, one in (("False", given), ("True", swapped))}
+    # The order in which it stood first is the other one where it is listed second.
+    if turn:
+        results = {"swap = False": results["swap = True"], "swap = True": results["swap = False"]}
+    return {
+        "input": f"Name colour {number}.",
+        "output_1": outputs[0],
+        "output_2": outputs[1],
+        "label": place(label),
+        "results": [results],
+    }
+
+
+def test_files_in_other_orders_are_compared_pair_by_pair(run: Any) -> None:
+    # By number: what each judge says in either order, and what is right.
+    one = [(1, 1, 1), (1, 2, 1), (2, 2, 1), (2, 1, 2), (1, 1, 2)]
+    other = [(1, 1, 1), (2, 2, 1), (1, 1, 1), (2, 2, 2), (1, 2, 2)]
+    first = llmbar("Set/one/CoT/result.json", [stored(i, *said) for i, said in enumerate(one)])
+    rows = [stored(i, *said) for i, said in enumerate(other)]
+    turned = [stored(i, *said, turn=i % 2 == 0) for i, said in enumerate(other)]
+    whole = run("meta", "--judge", first, "--judge", llmbar("Set/two/CoT/result.json", rows), "--json").document
+    assert whole["panel"]["comparisons"] == 5
+    # Right of the four verdicts on each: 4, 1, 2, 3 and 1.
+    right = [sum(v == said[2] for said in pair for v in said[:2]) for pair in zip(one, other, strict=True)]
+    assert right == [4, 1, 2, 3, 1]
+    for rows_again in (rows[::-1], turned, turned[2:] + turned[:2]):
+        again = run(
+            "meta", "--judge", first, "--judge", llmbar("Set/two/CoT/result.json", rows_again), "--json"
+        ).document
+        assert again["panel"]["comparisons"] == 5
+        assert again["panel"]["difficulty"] == whole["panel"]["difficulty"]
+        accuracies = [
+            [(f["judge"], f["k"], f["n"]) for f in found["results"] if f["measure"] == "accuracy"]
+            for found in (whole, again)
+        ]
+        assert accuracies[0] == accuracies[1]
+    # A part of the pairs, in which each has another place.
+    subset = llmbar("Set/two/CoT/result.json", [turned[4], turned[1]])
+    part = run("meta", "--judge", first, "--judge", subset, "--json").document["panel"]
+    assert (part["comparisons"], part["difficulty"]["n"]) == (2, 2)
+
+
+def test_runs_of_one_judge_that_share_a_pair_are_refused(run: Any) -> None:
+    rows = [stored(i, 1, 1, 1, turn=i == 2) for i in range(4)]
+    first = llmbar("Set/one/CoT/result.json", rows[:3])
+    apart = llmbar("else/Set/one/CoT/result.json", rows[3:])
+    together = run("meta", "--judge", first, "--judge", apart, "--json")
+    accuracy = together.figure("accuracy", rule="stored", data="Set")
+    assert (together.code, accuracy["k"], accuracy["n"]) == (0, 8, 8)
+    shared = llmbar("else/Set/one/CoT/result.json", [stored(2, 2, 2, 1), rows[3]])
+    ran = run("meta", "--judge", first, "--judge", shared)
+    assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
+    where = first.removeprefix("replay:")
+    assert f"one under CoT judges a pair that is in {where} too; name one" in ran.err
+
+
+def test_a_stored_and_an_asked_judge_meet_on_the_data_of_judgebench(run: Any) -> None:
+    name = "dataset=judgebench,response_model=writer-1,judge_name=arena_hard,judge_model=lab_judge-1.jsonl"
+    rows = [json.loads(line) for line in (REPLAY / "judgebench" / name).read_text(encoding="utf-8").splitlines()]
+    fields = ("pair_id", "source", "question", "response_A", "response_B", "label")
+    data = [json.dumps({field: one[field] for field in fields}) for one in rows]
+    Path("data.jsonl").write_text("\n".join(data[::-1]) + "\n", encoding="utf-8")
+    judges = ("--judge", f"replay:{REPLAY / 'judgebench' / name}", "--judge", "planted:longer")
+    ran = run("meta", *judges, "--data", "judgebench:data.jsonl", "--protocol", "base", "--limit", "all", "--json")
+    assert ran.code == 0, ran.err
+    assert {one["data"] for one in ran.document["results"]} == {"data.jsonl"}
+    assert ran.document["panel"]["difficulty"]["n"] == len(rows) == 4
+    stored, _ = ran.document["judges"] if "replayed" in ran.document["judges"][0] else ran.document["judges"][::-1]
+    assert not any("none of the data sets" in note for note in stored["notes"])
+
+
+def test_what_was_passed_over_is_told(run: Any) -> None:
+    data = write("d.jsonl")
+    for name in ("all/a", "all/b"):
+        judge = "planted:fair" if name.endswith("a") else "planted:first"
+        assert run("meta", "--judge", judge, "--data", data, "--out", name).code == 0
+    Path("all/b/manifest.json").unlink()
+    ran = run("meta", "--judge", "replay:all")
+    assert ran.code == 0, ran.err
+    assert "passed over: all/b: the run is unfinished" in ran.words
+    assert "judge planted:first" not in ran.out
+    Path("all/a/manifest.json").unlink()
+    ran = run("meta", "--judge", "replay:all")
+    assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
+    assert "all/a: the run is unfinished" in ran.err
+
+
+def test_kappas_that_were_published_are_told_apart_from_cohens(run: Any) -> None:
+    both = altered(json.dumps({**RIGHT, "kappa_False": 0.26449, "kappa_True": 0.2631}))
+    said = "Reference on Colours: kappa was published as 0.264 and 0.263 (given, swapped), which is not Cohen's"
+    assert said in run("meta", "--judge", both).words
+    for none in (RIGHT, {**RIGHT, "kappa_False": "\x1b[31m", "kappa_True": None}):
+        ran = run("meta", "--judge", altered(json.dumps(none)))
+        assert (ran.code, "kappa was published" in ran.words) == (0, False)
+        fits(ran.out)
+
+
 # Judges that are asked.
 
 
@@ -367,11 +477,19 @@ def write(path: str, number: int = 6, **more: Any) -> str:
     return path
 
 
+def curly(path: str) -> str:
+    """A data set with quotes that the control normalises in the first two cases of it."""
+    lines = Path(write(path)).read_text(encoding="utf-8").splitlines()
+    changed = [line.replace("if I am", "if I\\u2019m") if i < 2 else line for i, line in enumerate(lines)]
+    Path(path).write_text("\n".join(changed) + "\n", encoding="utf-8")
+    return path
+
+
 ASKED = ("--protocol", "base", "--protocol", "pairwise", "--protocol", "pointwise", "--limit", "all")
 
 
 def test_a_judge_is_asked_and_the_same_command_again_makes_no_call(run: Any) -> None:
-    data = write("d.jsonl")
+    data = curly("d.jsonl")
     arguments = ("meta", "--judge", "planted:longer", "--data", data, *ASKED, "--out", "r", "--control")
     ran = run(*arguments, "--json")
     assert ran.code == 0
@@ -381,7 +499,9 @@ def test_a_judge_is_asked_and_the_same_command_again_makes_no_call(run: Any) -> 
     for protocol, rule, n in (("base", None, 12), ("pairwise", None, 12), ("pointwise", "score", 6)):
         accuracy = ran.figure("accuracy", protocol=protocol, rule=rule, data="d.jsonl")
         assert (accuracy["k"], accuracy["n"]) == (2 * n // 3, n)
-        assert ran.figure("verdict_change_rate", protocol=protocol, rule=rule, attack="null")["k"] == 0
+        changed = ran.figure("verdict_change_rate", protocol=protocol, rule=rule, attack="null")
+        # The control changes two of the six; of the others it says nothing.
+        assert (changed["k"], changed["n"], changed["excluded"]) == (0, 2, 4)
         assert ran.figure("verdict_change_rate", protocol=protocol, rule=rule, attack="resample")["n"] == 0
     assert (ran.document["base"], ran.document["controls"]) == ("base", ["null", "resample"])
     assert ran.out == Path("r/summary.json").read_text(encoding="utf-8")
@@ -534,14 +654,26 @@ def test_why_there_is_no_verdict_is_told(run: Any, judge: str, protocol: str, re
 
 def test_a_replayed_run_keeps_its_noise_floor(run: Any) -> None:
     names = (*ASKED, "--protocol", "cot-consistency", "--control")
-    asked = run("meta", "--judge", "planted:random", "--data", write("d.jsonl"), *names, "--out", "r", "--json")
+    asked = run("meta", "--judge", "planted:random", "--data", curly("d.jsonl"), *names, "--out", "r", "--json")
     ran = run("meta", "--judge", "replay:r", "--json")
-    assert ran.figure("verdict_change_rate", protocol="base", attack="null")["n"] == 6
+    assert ran.figure("verdict_change_rate", protocol="base", attack="null")["n"] == 2
     assert ran.figure("verdict_change_rate", protocol="cot-consistency", attack="resample")["n"] == 6
     assert ran.document["results"] == asked.document["results"]
     assert {*ran.document["controls"]} == {*asked.document["controls"]} == {"null", "resample"}
     (before,), (after,) = asked.document["judges"], ran.document["judges"]
     assert (after["excluded"], after["invalid"]) == (before["excluded"], before["invalid"])
+
+
+def test_a_control_that_changes_nothing_says_nothing(run: Any) -> None:
+    arguments = ("meta", "--judge", "planted:longer", "--data", write("d.jsonl"), *ASKED, "--control", "--out", "r")
+    ran = run(*arguments, "--json")
+    assert ran.code == 0
+    changed = ran.figure("verdict_change_rate", protocol="base", attack="null")
+    assert (changed["value"], changed["n"], changed["excluded"]) == (None, 0, 6)
+    text = run(*arguments)
+    assert "changes under null –" in text.words
+    # Each of six cases under three protocols.
+    assert Path("r/rows.jsonl").read_text(encoding="utf-8").count('"the control changes nothing in it"') == 18
 
 
 # The exit code says when nothing can be said.
@@ -562,6 +694,35 @@ def test_a_replay_without_a_valid_verdict_is_inconclusive_too(run: Any) -> None:
 
 
 # Wrong input.
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (("--protocol", "pairwise"), "--protocol"),
+        (("--protocol", "base", "--protocol", "pairwise"), "--protocol"),
+        (("--limit", "all"), "--limit"),
+        (("--samples", "1"), "--samples"),
+        (("--orders", "both"), "--orders"),
+        (("--control",), "--control"),
+        (("--out", "new"), "--out"),
+        (("--reference-model", "planted:fair"), "--reference-model"),
+    ],
+)
+def test_stored_verdicts_cannot_be_asked_otherwise(run: Any, more: tuple[str, ...], said: str) -> None:
+    path = REPLAY / "llmbar" / "Colours" / "evaluators" / "judge-1" / "Reference" / "result.json"
+    ran = run("meta", "--judge", f"replay:{path}", *more)
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err == f"distract: {said} goes with judges that are asked; stored verdicts are shown as they are\n"
+    assert not Path("new").exists()
+    # What goes with stored verdicts too.
+    data = write("d.jsonl")
+    for known in (("--data", data, "--seed", "3"), ("--base", "Reference"), ("--json",)):
+        assert run("meta", "--judge", f"replay:{path}", *known).code == 0
+    # Beside a judge that is asked it is that one's.
+    if said != "--reference-model":
+        together = run("meta", "--judge", f"replay:{path}", "--judge", "planted:fair", "--data", data, *more)
+        assert together.code == 0, together.err
 
 
 @pytest.mark.parametrize(
@@ -751,6 +912,16 @@ def test_many_data_sets_and_protocols_fit_eighty_columns() -> None:
     # Of ten pairs only the four with the base are shown, by judge.
     assert text.count("a-protocol-with-a-long-name-0 –") == 8
     assert "a-protocol-with-a-long-name-1 –" not in text
+
+
+@pytest.mark.parametrize(("words", "lines"), [(3, 3), (4, 4), (5, 4), (40, 4)])
+def test_a_title_of_a_column_has_four_lines_at_most(words: int, lines: int) -> None:
+    name = " ".join(f"title-{i:02}" for i in range(words))
+    text = printed(source("j", ("base", name, ""), ("base", "e", "")))
+    header = text[text.index("over both orders") :].splitlines()[1 : lines + 2]
+    told = [next((word for word in line.split() if word.startswith(("title", "…"))), "") for line in header]
+    shown = [f"title-{i:02}" for i in range(words)]
+    assert told == [*(shown if words <= 4 else [*shown[:3], "…"]), ""]
 
 
 def test_a_protocol_of_one_data_set_of_two_still_has_figures() -> None:

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import combinations
 from typing import Any
 
 import pytest
@@ -319,7 +320,7 @@ def same_pair(one: Row, other: Row) -> bool:
 
 
 def compared(judged: Sequence[Judged], everywhere: Sequence[tuple[str | None, str | None]]) -> dict[Key, Counted]:
-    """Every two ways of asking, on every two verdicts about the same pair with the same response in front."""
+    """Every two ways of asking, on every two verdicts about the same pair in the same order, or in any two."""
     found: dict[Key, Counted] = {}
     headline = {one.protocol: "score" if "score" in one.rules else (one.rules or (None,))[0] for one in judged}
     for place in everywhere:
@@ -330,12 +331,9 @@ def compared(judged: Sequence[Judged], everywhere: Sequence[tuple[str | None, st
             for row in rows_under(one, rule):
                 if not inside(row, place) or row.excluded is not None or row.label is None:
                     continue
-                if not row.shown:
-                    whole = together(row.judgments, rule)
-                    right[one.protocol] += [] if whole is None else [(row, None, whole == row.label)]
-                for slot, judgment in zip(row.shown, row.judgments, strict=False):
+                for index, judgment in enumerate(row.judgments):
                     if (v := said(judgment, rule)) is not None:
-                        right[one.protocol].append((row, named(row.a if slot == "a" else row.b), v == row.label))
+                        right[one.protocol].append((row, index, v == row.label))
         for first in sorted(right):
             for second in sorted(right):
                 if first < second:
@@ -344,14 +342,24 @@ def compared(judged: Sequence[Judged], everywhere: Sequence[tuple[str | None, st
     return found
 
 
-Right = tuple[Row, tuple[str, int] | None, bool]
-"""A row, which response stood first where they stood side by side, and whether the verdict is right."""
+Right = tuple[Row, int, bool]
+"""A row, which of its judgments, and whether its verdict is right."""
+
+
+def meet(x: Right, y: Right) -> bool:
+    """About the same pair; in the same order where both have the same kind of orders."""
+    (one, i, _), (other, j, _) = x, y
+    if not same_pair(one, other):
+        return False
+    if one.shown and other.shown:
+        front = (row.a if row.shown[place] == "a" else row.b for row, place in ((one, i), (other, j)))
+        return len({*map(named, front)}) == 1
+    if not one.shown and not other.shown and len(one.judgments) == len(other.judgments):
+        return i == j
+    return True
 
 
 def paired(first: list[Right], second: list[Right]) -> Counted:
-    def meet(x: Right, y: Right) -> bool:
-        return same_pair(x[0], y[0]) and (x[1] == y[1] or None in (x[1], y[1]))
-
     pairs = [(x, y) for x in first for y in second if meet(x, y)]
     alone = sum(not any(meet(x, y) for y in second) for x in first)
     alone += sum(not any(meet(x, y) for x in first) for y in second)
@@ -476,9 +484,17 @@ A, B, TIE, NONE = verdict("a"), verdict("b"), verdict("tie"), verdict(None)
         (("ab", [A, NONE]), ("", [B]), 1, 0, 1.0),
         (("ab", [A, B]), ("", [NONE]), 0, 2, None),
         (("", [A]), ("", [B]), 1, 0, 1.0),
-        # Rotations: all orders together are one verdict.
-        (("", [A, A, B]), ("ab", [A, B]), 2, 0, 0.5),
-        (("", [A, NONE, A]), ("ab", [A, B]), 0, 2, None),
+        (("a", [A]), ("", [B]), 1, 0, 1.0),
+        # Rotations have orders of their own: with each other, else each beside each.
+        (("", [A, A, B]), ("ab", [A, B]), 6, 0, 1 / 6),
+        (("", [A, NONE, A]), ("ab", [A, B]), 4, 0, 0.5),
+        (("", [A, A, B]), ("b", [B]), 3, 0, 2 / 3),
+        (("", [A, NONE, B]), ("ab", [NONE, A]), 2, 0, -0.5),
+        (("", [NONE, NONE, NONE]), ("ab", [A, B]), 0, 2, None),
+        (("", [A, A, B]), ("", [A]), 3, 0, -1 / 3),
+        (("", [A, B, B]), ("", [B, B, A]), 3, 0, 0.0),
+        (("", [A, B, NONE]), ("", [B, B, A]), 2, 1, 0.5),
+        (("", [A, NONE, NONE]), ("", [NONE, A, B]), 0, 3, None),
     ],
 )
 def test_verdicts_are_paired_in_the_same_order_and_those_without_one_with_each(
@@ -488,8 +504,43 @@ def test_verdicts_are_paired_in_the_same_order_and_those_without_one_with_each(
         Judged("j", name, (), {"": (plain("c", *one, protocol=name),)})
         for name, one in (("one", first), ("two", second))
     ]
-    (f,) = [f for f in figures(judged) if f.against is not None]
+    (f,) = [f for f in check(judged) if f.against is not None]
     assert (f.protocol, f.against, f.n, f.excluded, f.value) == ("one", "two", n, alone, value)
+
+
+VALID = tuple(one for one in SAID if one.failure is None), tuple(one for one in SCORED if one.failure is None)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.sampled_from(["both", "given", "swapped"]), st.lists(PAIRS, min_size=1, max_size=6), st.integers(0, 2**32))
+def test_where_all_verdicts_are_valid_the_difference_is_that_of_the_accuracies(
+    side_by_side: str, pairs: list[tuple[Any, ...]], seed: int
+) -> None:
+    rng, asked = random.Random(seed), list[Judged]()
+    for kind, protocol in ((side_by_side, "p1"), (side_by_side, "p2"), ("scoring", "p3"), ("rotating", "p4")):
+        shown, number, rules = KINDS[kind]
+        rows = [
+            plain(f"c{index}", shown, [rng.choice(VALID[kind == "scoring"]) for _ in range(number)], label)
+            for index, (_, _, _, label) in enumerate(pairs)
+        ]
+        sets = [
+            replace(row, protocol=protocol, data=data, subset=subset, cluster=cluster)
+            for row, (data, subset, cluster, _) in zip(rows, pairs, strict=True)
+        ]
+        # Which of two a judge's rows call a is no part of an order.
+        asked.append(Judged("j", protocol, rules, {"": tuple(rng.choice([row, exchanged(row)]) for row in sets)}))
+    found = check(asked)
+    accuracy = {(f.data, f.subset, f.protocol, f.rule): f for f in found if f.measure == "accuracy" and not f.against}
+    differences = [f for f in found if f.against is not None]
+    assert {(f.protocol, f.against) for f in differences} == {*combinations([one.protocol for one in asked], 2)}
+    for f in differences:
+        one = accuracy[f.data, f.subset, f.protocol, f.rule]
+        other = accuracy[f.data, f.subset, f.against, f.against_rule]
+        assert f.excluded == 0
+        if one.value is None or other.value is None:
+            assert f.value is None
+        else:
+            assert f.value == pytest.approx(one.value - other.value, abs=1e-12)
 
 
 def test_what_is_not_labelled_is_in_no_difference_and_no_accuracy() -> None:

@@ -6,7 +6,7 @@ import os
 import random
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -83,8 +83,8 @@ def test_the_panel_is_what_a_naive_count_gives(found: Accuracies, base: str | No
     assert got.comparisons == got.difficulty.n == 1
     common = set(PROTOCOLS).intersection(*(by.keys() for by in found.values()))
     assert {one.protocol for one in got.protocols} == common
-    means = {judge: sum(by.values()) / len(by) for judge, by in found.items()}
-    strength = {judge: by.get(base or "", means[judge]) for judge, by in found.items()}
+    means = averages(found, common)
+    strength = {judge: by[base] if base in common else means[judge] for judge, by in found.items()}
     order = sorted(found, key=lambda judge: (-strength[judge], judge))
     assert [one.judge for one in got.judges] == order
     halves = halved(order)
@@ -113,6 +113,15 @@ def test_the_panel_is_what_a_naive_count_gives(found: Accuracies, base: str | No
         assert standing.accuracy == (by.get(base) if base else None)
         assert standing.mean_accuracy == pytest.approx(means[standing.judge])
         check_gain(standing, [f for f in made if f.against and f.judge == standing.judge], base)
+
+
+def averages(found: Accuracies, common: Collection[str]) -> dict[str, float]:
+    """Of each judge over what all have; over its own where they have nothing in common."""
+    made = {}
+    for judge, by in found.items():
+        values = [value for protocol, value in by.items() if protocol in common or not common]
+        made[judge] = sum(values) / len(values)
+    return made
 
 
 def halved(order: Sequence[str]) -> dict[str, str]:
@@ -205,6 +214,39 @@ def test_only_what_all_judges_were_asked_is_ranked() -> None:
     assert {one.judge: one.accuracy for one in got.judges} == {"j1": 0.5, "j2": 0.25, "j3": None}
 
 
+@pytest.mark.parametrize(
+    ("found", "standings"),
+    [
+        # What only one was asked, however hard or easy it is, is in nobody's mean.
+        (
+            {"j1": {"base": 0.5, "cot": 0.75, "zz": 0.0}, "j2": {"base": 0.25, "cot": 0.5}},
+            [("j1", "strong", 0.5, 0.625), ("j2", "weak", 0.25, 0.375)],
+        ),
+        # With the base they are ordered by it, whatever their means.
+        (
+            {"j1": {"base": 0.5, "cot": 0.0}, "j2": {"base": 0.25, "cot": 1.0}},
+            [("j1", "strong", 0.5, 0.25), ("j2", "weak", 0.25, 0.625)],
+        ),
+        # One without the base: then the means order all of them, also those who have it.
+        (
+            {"j1": {"base": 1.0, "cot": 0.25}, "j2": {"base": 0.0, "cot": 0.5}, "j3": {"cot": 0.75}},
+            [("j3", "strong", None, 0.75), ("j2", None, 0.0, 0.5), ("j1", "weak", 1.0, 0.25)],
+        ),
+        # Nothing in common: each over its own.
+        (
+            {"j1": {"base": 1.0, "zz": 0.0}, "j2": {"cot": 0.75}},
+            [("j2", "strong", None, 0.75), ("j1", "weak", 1.0, 0.5)],
+        ),
+    ],
+)
+def test_judges_are_as_strong_as_they_are_on_what_all_were_asked(
+    found: Accuracies, standings: list[tuple[object, ...]]
+) -> None:
+    got = panel(asked(found), accuracies(found), "base")
+    assert got is not None
+    assert [(one.judge, one.half, one.accuracy, one.mean_accuracy) for one in got.judges] == standings
+
+
 # Correlations.
 
 
@@ -225,7 +267,8 @@ def test_correlations_are_of_data_sets_and_of_base_and_mean(
     found = {found.between: found for found in got.correlations}
     points = [(one[j][p], other[j][p]) for j in sorted(one) if j in other for p in sorted(one[j]) if p in other[j]]
     check_correlation(found["data sets"], "d1", "d2", points)
-    points = [(by[base], sum(by.values()) / len(by)) for _, by in sorted(both.items()) if base in by]
+    means = averages(both, set(PROTOCOLS).intersection(*both.values()))
+    points = [(by[base], means[judge]) for judge, by in sorted(both.items()) if base in by]
     if points:
         check_correlation(found["base and mean over protocols"], base, "mean", points)
     assert len(got.correlations) == 1 + bool(points)
@@ -425,9 +468,9 @@ def test_judges_are_compared_on_what_all_of_them_were_asked(
         assert one.mean_rank == pytest.approx(sum(ranks) / len(ranks))
         assert one.mean_accuracy == pytest.approx(sum(by[one.protocol] for by in values.values()) / len(values))
         assert one.best_accuracy == max(by[one.protocol] for by in values.values())
-    means = {judge: sum(by.values()) / len(by) for judge, by in values.items()}
+    means = averages(values, common)
     assert {one.judge: one.mean_accuracy for one in got.judges} == pytest.approx(means)
-    strength = {judge: by.get(base or "", means[judge]) for judge, by in values.items()}
+    strength = {judge: by[base] if base in common else means[judge] for judge, by in values.items()}
     assert [strength[one.judge] for one in got.judges] == sorted(strength.values(), reverse=True)
     gains = [f for f in figures(told(alike, labels)) if f.against and f.subset is None]
     place = None if len({data for data, _ in shared}) > 1 else shared[0][0]

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from distract import replay
-from distract.errors import DataError, UsageError
+from distract.errors import DataError, DistractError, UsageError
 from distract.recorder import Recorder
 from distract.records import Row
 
@@ -121,6 +121,86 @@ def test_a_run_with_a_flaw_is_refused_with_it(tmp_path: Path) -> None:
         replay.load(str(damaged))
     with pytest.raises(DataError, match="holds no comparison of two authors"):
         replay.load(str(run(tmp_path / "fixed", [row("c1", [verdict("a")], design="fixed")])))
+
+
+def test_a_search_passes_over_run_folders_that_cannot_be_replayed(tmp_path: Path) -> None:
+    run(tmp_path / "b", [row("c1", [verdict("a")])], finish=False)
+    with pytest.raises(UsageError, match="b: the run is unfinished"):
+        replay.load(str(tmp_path))
+    run(tmp_path / "c", [row("c1", [verdict("a")], design="fixed")])
+    (tmp_path / "d").mkdir()
+    (tmp_path / "d" / "run.json").write_text('{"somebody": "else"}', encoding="utf-8")
+    damaged = run(tmp_path / "e", [row("c1", [verdict("a")])])
+    with (damaged / "rows.jsonl").open("a") as file:
+        file.write("{")
+    # Where there is nothing else the first reason is given.
+    with pytest.raises(UsageError, match="b: the run is unfinished"):
+        replay.load(str(tmp_path))
+    whole = replay.load(str(run(tmp_path / "a", [row("c1", [verdict("a")])])))
+    (tmp_path / "z.jsonl").write_bytes((DATA / FASTCHAT).read_bytes())
+    first, second = replay.load(str(tmp_path))
+    assert (replace(first, notes=()),) == whole
+    assert [note.partition(": ")[0] for note in first.notes] == ["passed over"] * 4
+    for note, said in zip(first.notes, ("b: the run is unfin", "c: holds no comp", "d", "e: "), strict=True):
+        assert f"{tmp_path}/{said}" in note
+        assert note.isprintable()
+    assert not any("passed over" in note for note in second.notes)
+    # A folder that is named itself is not passed over.
+    for name, flaw in (("b", "unfinished"), ("c", "no comparison of two"), ("d", "d"), ("e", "is not what the run")):
+        with pytest.raises(DistractError, match=flaw):
+            replay.load(str(tmp_path / name))
+
+
+def test_a_damaged_file_of_judgments_is_not_passed_over(tmp_path: Path) -> None:
+    run(tmp_path / "a", [row("c1", [verdict("a")])])
+    text = (DATA / FASTCHAT).read_text(encoding="utf-8")
+    (tmp_path / "z.jsonl").write_text(text + "{\n", encoding="utf-8")
+    with pytest.raises(DataError, match=r"z\.jsonl:5"):
+        replay.load(str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("path", "names"),
+    [
+        ("Set/evaluators/judge/CoT/result.json", ("judge", "CoT", "Set")),
+        ("Set/judge/CoT/result.json", ("judge", "CoT", "Set")),
+        ("evaluators/Set/judge/CoT/result.json", ("judge", "CoT", "Set")),
+        ("Set/evaluators/deeper/judge/CoT/result.json", ("judge", "CoT", "deeper")),
+        ("Set/evaluators/evaluators/CoT/result.json", ("evaluators", "CoT", "Set")),
+        ("Set/evaluators/judge/CoT/other.json", ("CoT", "replay", "other.json")),
+    ],
+)
+def test_names_of_llmbar_are_those_of_the_last_folders(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str, names: tuple[str, str, str]
+) -> None:
+    there = tmp_path / path
+    there.parent.mkdir(parents=True)
+    there.write_bytes((DATA / LLMBAR).read_bytes())
+    # Wherever one stands.
+    monkeypatch.chdir(there.parent)
+    for named in (str(there), there.name):
+        (found,) = replay.load(named)
+        assert (found.judge, found.protocol, found.data) == names
+
+
+def test_a_data_set_of_llmbar_is_no_run(tmp_path: Path) -> None:
+    rows = json.loads((DATA / LLMBAR).read_text(encoding="utf-8"))
+    for one in rows:
+        del one["results"]
+        one["input"] += ' "results" "swap = False"'
+    for name in ("dataset.json", "result.json"):
+        (tmp_path / name).write_text(json.dumps(rows), encoding="utf-8")
+        with pytest.raises(DataError, match=f"{name}: in no format that can be replayed"):
+            replay.load(str(tmp_path / name))
+    with pytest.raises(DataError, match="holds nothing that can be replayed"):
+        replay.load(str(tmp_path))
+
+
+def test_a_long_first_row_of_llmbar_is_known_as_one(tmp_path: Path) -> None:
+    rows = json.loads((DATA / LLMBAR).read_text(encoding="utf-8"))
+    rows[0]["output_2"] = "long " * 40_000
+    (tmp_path / "result.json").write_text(json.dumps(rows), encoding="utf-8")
+    assert [len(one.rows["stored"]) for one in replay.load(str(tmp_path))] == [len(rows)]
 
 
 def test_what_is_no_file_of_judgments(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from distract import replay
+from distract.meta.comparisons import unit_of
 from distract.records import Case, Judgment, Outcome, Response, Row, Side
 from distract.replay import Published, joined
 
@@ -37,6 +38,8 @@ def only(found: Published) -> Row:
 
 
 COLOURS = case("item-0001", "Name a colour.", ("output_1", "Red."), ("output_2", "A dog."), None)
+NAMED = "texts-4e37daefbf7dd15f"
+"""By its texts: half a SHA-256, so that names that are stored stay what they are."""
 
 
 @pytest.mark.parametrize(
@@ -54,7 +57,12 @@ def test_a_label_is_found_by_the_texts_in_either_order(theirs: Case, label: str 
     found = joined(published(row("item-0001"), cases=(COLOURS,)), {"set": [theirs]})
     assert only(found).label == label
     assert (only(found).data, only(found).subset, only(found).cluster) == ("set", "people", theirs.cluster)
-    assert only(found).case == "item-0001"
+    # Named as there, its outputs in the order of the row: the judgments say what they said.
+    assert only(found).case == "q"
+    authors = {response.text: response.author for response in theirs.responses}
+    assert (only(found).a, only(found).b) == (Side(authors["Red."]), Side(authors["A dog."]))
+    assert only(found).judgments == row("item-0001").judgments
+    assert found.cases == {"q": theirs}
     assert found.notes == ("a note",)
 
 
@@ -69,7 +77,11 @@ def test_a_label_is_found_by_the_texts_in_either_order(theirs: Case, label: str 
 def test_where_texts_are_known_an_id_does_not_do(theirs: Case) -> None:
     before = published(row("item-0001"), cases=(COLOURS,))
     found = joined(before, {"set": [theirs]})
-    assert found == replace(before, notes=("a note", "1 rows are in none of the data sets"))
+    # Its name is of its texts, as it is without any data set; only the note is of these.
+    assert found == replace(joined(before, {}), notes=("a note", "1 rows are in none of the data sets"))
+    named = replace(row(NAMED), a=Side("text-2"), b=Side("text-1"), cluster="item-0001")
+    assert found.rows == {"stored": (named,)}
+    assert found.cases == {NAMED: COLOURS}
 
 
 def test_where_no_texts_are_known_the_id_and_both_authors_do() -> None:
@@ -137,7 +149,96 @@ def test_reife_gets_the_labels_of_a_data_set() -> None:
     assert found.notes == ("1 rows are in none of the data sets",)
 
 
+def test_what_is_unknown_keeps_its_name() -> None:
+    before = published(row("c1", "x", "y"))
+    assert joined(before, {}) == before
+    # One of the two texts is too little for a name.
+    half = published(row("item-0001", "output_1", "else"), cases=(COLOURS,))
+    assert joined(half, {}) == half
+
+
+def test_what_was_asked_again_is_a_comparison_of_its_own() -> None:
+    again, other = replace(COLOURS, id="item-0003"), replace(COLOURS, id="item-0004", prompt=("Hi.",))
+    before = published(
+        *map(row, ("item-0001", "item-0002", "item-0003", "item-0004")),
+        cases=(COLOURS, replace(COLOURS, id="item-0002"), again, other),
+    )
+    first, second, third, fourth = joined(before, {}).rows["stored"]
+    assert [one.case for one in (first, second, third)] == [NAMED, f"{NAMED}~2", f"{NAMED}~3"]
+    assert fourth.case.startswith("texts-")
+    assert fourth.case.partition("~") != (NAMED, "", "")
+    theirs = case("q", "Name a colour.", ("x", "Red."), ("y", "A dog."), "x")
+    found = joined(before, {"set": [theirs]}).rows["stored"]
+    assert [one.case for one in found] == ["q", "q~2", "q~3", fourth.case]
+    assert [one.label for one in found] == ["a", "a", "a", None]
+
+
+@pytest.mark.parametrize("data", [{}, {"set": [case("q", "Name a colour.", ("x", "Red."), ("y", "A dog."), "x")]}])
+def test_what_was_asked_again_the_other_way_round_is_one_too(data: dict[str, list[Case]]) -> None:
+    turned = case("item-0002", "Name a colour.", ("output_1", "A dog."), ("output_2", "Red."), None)
+    found = joined(published(row("item-0001"), row("item-0002"), cases=(COLOURS, turned)), data)
+    assert len({unit_of(one)[0] for one in found.rows["stored"]}) == 2
+
+
+def test_rules_of_a_run_name_a_comparison_alike() -> None:
+    cases = (COLOURS, replace(COLOURS, id="item-0002"))
+    before = published(row("item-0001"), row("item-0002"), cases=cases)
+    before = replace(before, rules=("stored", "parsed"), rows={**before.rows, "parsed": before.rows["stored"]})
+    found = joined(before, {})
+    assert [one.case for one in found.rows["stored"]] == [NAMED, f"{NAMED}~2"]
+    assert found.rows["stored"] == found.rows["parsed"]
+
+
+def test_equal_texts_have_a_name_and_keep_their_authors() -> None:
+    same = case("item-0001", "Hi.", ("output_1", "Hi."), ("output_2", "Hi."), None)
+    found = only(joined(published(row("item-0001"), cases=(same,)), {}))
+    assert found.case.startswith("texts-")
+    assert (found.a, found.b) == (Side("output_1"), Side("output_2"))
+
+
+def test_where_one_turn_ends_and_the_next_begins_is_part_of_the_texts() -> None:
+    def told(prompt: tuple[str, ...], first: tuple[str, ...], second: tuple[str, ...]) -> str:
+        responses = (Response("output_1", first), Response("output_2", second))
+        one = Case("item-0001", prompt, responses, None)
+        return only(joined(published(row("item-0001"), cases=(one,)), {})).case
+
+    several = [
+        told(("a", "b"), ("c", "d"), ("e", "f")),
+        told(("ab",), ("c", "d"), ("e", "f")),
+        told(("a", "b"), ("cd",), ("e", "f")),
+        told(("a", "b"), ("c", "d"), ("ef",)),
+        told(("a", "b"), ("c", ""), ("de", "f")),
+        told(("a", "b"), ("e", "d"), ("c", "f")),
+        told(("a",), ("b", "c"), ("d", "e")),
+    ]
+    assert len(set(several)) == len(several)
+
+
 WORDS = st.sampled_from(["Red.", "Blue.", "A dog.", ""])
+
+
+@given(
+    texts=st.lists(st.tuples(WORDS, WORDS), min_size=1, max_size=5, unique_by=lambda pair: frozenset(pair)),
+    data=st.data(),
+)
+def test_files_of_the_same_texts_meet_whatever_their_order(texts: list[tuple[str, str]], data: st.DataObject) -> None:
+    def told(pairs: list[tuple[str, str]]) -> dict[object, frozenset[tuple[str, str]]]:
+        """By unit, which text each author wrote."""
+        cases = [
+            case(f"item-{number}", "Hm?", ("output_1", first), ("output_2", second), None)
+            for number, (first, second) in enumerate(pairs)
+        ]
+        rows = joined(published(*(row(one.id) for one in cases), cases=tuple(cases)), {}).rows["stored"]
+        return {
+            unit_of(one)[0]: frozenset({(one.a.author, first), (one.b.author, second)})
+            for one, (first, second) in zip(rows, pairs, strict=True)
+        }
+
+    whole = told(texts)
+    assert len(whole) == len(texts)
+    chosen = data.draw(st.lists(st.sampled_from(texts), unique=True, min_size=1))
+    turned = [pair[::-1] if data.draw(st.booleans()) else pair for pair in chosen]
+    assert told(turned).items() <= whole.items()
 
 
 @given(

@@ -43,10 +43,12 @@ class Source:
     notes: tuple[str, ...] = ()
 
     def reasons(self, what: Literal["excluded", "invalid"]) -> Counter[str]:
-        """Why comparisons were not made, or verdicts are none, each with how often."""
-        rows = [row for one in self.judged for row in one.by(one.headline) if row.attack == BASELINE]
+        """Why comparisons were not made, also under a control, or verdicts are none, each with how often."""
+        rows = [row for one in self.judged for row in one.by(one.headline)]
         if what == "excluded":
-            return Counter(row.excluded for row in rows if row.excluded)
+            under = {row.attack: "" if row.attack == BASELINE else f"under {row.attack}: " for row in rows}
+            return Counter(under[row.attack] + row.excluded for row in rows if row.excluded)
+        rows = [row for row in rows if row.attack == BASELINE]
         return Counter(judgment.failure for row in rows for judgment in row.judgments if judgment.failure)
 
 

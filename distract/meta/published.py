@@ -35,7 +35,7 @@ def _together(runs: Sequence[Published]) -> Judged:
     for run in runs:
         if ("" in run.rows) != ("" in first.rows) or ("" in run.rows and run.rules != first.rules):
             raise UsageError(f"{run.source}: {run.judge} under {run.protocol} is in {first.source} in another form")
-        units = {unit_of(row)[0] for row in run.rows[next(iter(run.rows))] if row.attack == BASELINE}
+        units = [unit_of(row)[0] for row in run.rows[next(iter(run.rows))] if row.attack == BASELINE]
         if twice := next((seen[unit] for unit in units if unit in seen), None):
             raise UsageError(
                 f"{run.source}: {run.judge} under {run.protocol} judges a pair that is in {twice.source} too; name one"

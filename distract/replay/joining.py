@@ -7,6 +7,7 @@ they are not. It reads no file.
 from __future__ import annotations
 
 import hashlib
+import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -66,7 +67,7 @@ def joined(published: Published, cases: Mapping[str, Sequence[Case]]) -> Publish
             of = pairs[0].case if pairs else case
             if case is not None:
                 # The same texts may be there twice.
-                times = (made.data, made.case, made.a.author, made.b.author, made.attack)
+                times = (made.data, made.case, *sorted((made.a.author, made.b.author)), made.attack)
                 named[times] += 1
                 made = made if named[times] == 1 else replace(made, case=f"{made.case}~{named[times]}")
             if of is not None:
@@ -86,13 +87,12 @@ def _by_texts(row: Row, case: Case | None) -> Row:
     a, b = (_response(case, author) for author in (row.a.author, row.b.author))
     if case is None or a is None or b is None:
         return row
-    texts = sorted(("\x1e".join(a.turns), "\x1e".join(b.turns)))
-    digest = hashlib.sha256("\x1f".join([*case.prompt, "", *texts]).encode()).hexdigest()[:16]
+    texts = sorted((a.turns, b.turns))
+    digest = hashlib.sha256(json.dumps([case.prompt, texts]).encode()).hexdigest()[:16]
     if a.turns == b.turns:
         return replace(row, case=f"texts-{digest}")
     # The authors are places in a file, too.
-    first = ["\x1e".join(one.turns) == texts[0] for one in (a, b)]
-    one, other = (Side(f"text-{1 if is_first else 2}") for is_first in first)
+    one, other = (Side(f"text-{1 + texts.index(response.turns)}") for response in (a, b))
     return replace(row, case=f"texts-{digest}", a=one, b=other)
 
 
