@@ -947,3 +947,16 @@ def test_the_record_of_a_run_is_shown() -> None:
     words = " ".join(printed(replace(known, record=record, notes=("a note",))).split())
     assert "a note base on d, by stored: equal is 1, published as None base on e, by stored: the counts are as" in words
     assert words.endswith("published j wrote some of it")
+
+
+def test_judges_that_share_nothing_are_not_put_side_by_side(run: Any, tmp_path: Path) -> None:
+    for judge, text in (("one", "Name a fruit."), ("two", "Name a tree.")):
+        folder = tmp_path / judge / "CoT"
+        folder.mkdir(parents=True)
+        said = {"completion": ["Output (a) is better.", "stop"], "winner": "1"}
+        stages = [{"swap = False": said, "swap = True": said}]
+        row = {"input": text, "output_1": "A.", "output_2": "B.", "label": 1, "results": stages}
+        (folder / "result.json").write_text(json.dumps([row]))
+    options = [f"--judge=replay:{tmp_path / judge}" for judge in ("one", "two")]
+    assert "the judges are not put side by side" in run("meta", *options).out
+    assert json.loads(run("meta", *options, "--json").out)["panel"] is None

@@ -87,6 +87,12 @@ def parts(found: Result) -> Iterable[RenderableType]:
         yield from _judge(source, [f for f in found.figures if f.judge == source.name], found.base)
     if found.panel is not None:
         yield from panel_parts(found.panel)
+    elif len(found.sources) > 1:
+        yield Text(
+            "\nthe judges are not put side by side: they have no labelled comparison in common, with a valid verdict "
+            "of each, under the protocols that all were asked under",
+            style="dim",
+        )
 
 
 def _judge(source: Source, figures: Sequence[Agreement], base: str | None) -> Iterator[RenderableType]:
