@@ -35,6 +35,11 @@ def attacks() -> Mapping[str, Attack]:
     return _found("distract.attacks", Attack)[0]
 
 
+def controls() -> tuple[Attack, ...]:
+    """The attacks that measure noise: they change something that does not matter, and not nothing at all."""
+    return tuple(attack for attack in attacks().values() if attack.control and attack.name != BASELINE)
+
+
 def source(name: str) -> str:
     """SHA-256 (hex) of the code of a protocol: of its module's file, or of all that ship with distract together.
 

@@ -15,7 +15,7 @@ from typing import TypeVar
 from distract import audit, judging, metrics, registry
 from distract.errors import UnknownName, UsageError
 from distract.plan import Attack, Degradation, Protocol
-from distract.records import BASELINE, Case
+from distract.records import Case
 from distract.writers import recorded
 
 T = TypeVar("T")
@@ -118,8 +118,7 @@ def controlled(found: Scope) -> Scope:
     """
     if not found.attacks:
         return found
-    controls = [attack for attack in registry.attacks().values() if attack.control and attack.name != BASELINE]
-    named = {attack.name: attack for attack in (*found.attacks, *controls)}
+    named = {attack.name: attack for attack in (*found.attacks, *registry.controls())}
     return replace(found, attacks=tuple(named[name] for name in sorted(named)))
 
 

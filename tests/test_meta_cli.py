@@ -264,7 +264,7 @@ def test_what_was_not_published_is_not_said_to_differ(run: Any) -> None:
 
 
 @pytest.mark.parametrize("more", [(), ("--json",)])
-@pytest.mark.parametrize("text", ["NaN", "-Infinity", "Infinity"])
+@pytest.mark.parametrize("text", ["NaN", "-Infinity", "Infinity", "1e999"])
 def test_statistics_of_others_never_break_the_document(run: Any, text: str, more: tuple[str, ...]) -> None:
     ran = run("meta", "--judge", altered('{"correct_False": [' + text + "]}"), *more)
     assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)

@@ -24,7 +24,7 @@ from distract.meta import document
 from distract.meta.plan import Meta, labelled, meta, one_sided
 from distract.plan import Plan
 from distract.price import Price
-from distract.records import BASELINE, Case, Rewrite, Role, Row
+from distract.records import Case, Rewrite, Role, Row
 from distract.session import how
 
 SAMPLE = 12
@@ -171,7 +171,7 @@ def prepare(
     """
     asked = registry.asked(protocols)
     scope.check(asked, {"flip"}, [case for _, case in selected.cases], helped=reference is not None)
-    controls = tuple(a for a in registry.attacks().values() if a.control and a.name != BASELINE) if control else ()
+    controls = registry.controls() if control else ()
     models: dict[Role, Backend] = {"judge": backend}
     if any(protocol.reference for protocol in asked):
         models["reference"] = reference[1] if reference else backend
@@ -218,15 +218,11 @@ def estimate(prepared: Prepared) -> Estimate:
     sampled = sum(min(SAMPLE, n) for n in drawn.values())
     scale = len(prepared.selected.cases) / sampled
     stepped = step(_plans(prepared, SAMPLE), prepared.meta.helped)
-    by_protocol = Counter(
-        {
-            protocol.name: len(
-                {key for done in stepped.done for row in done.rows if row.protocol == protocol.name for key in row.keys}
-            )
-            for protocol in prepared.meta.protocols
-        }
-    )
-    requests = {name: round(n * scale) for name, n in by_protocol.items()}
+    rows = [row for done in stepped.done for row in done.rows]
+    keys = {
+        p.name: {key for row in rows if row.protocol == p.name for key in row.keys} for p in prepared.meta.protocols
+    }
+    requests = {name: round(len(found) * scale) for name, found in keys.items()}
     asked = [*stepped.judge.values(), *stepped.reference.values()]
     tokens = round(sum(length for length, _ in asked) / CHARACTERS_PER_TOKEN * scale)
     rewrites = round(sum(len(done.rewrites) for done in stepped.done) * scale)

@@ -9,6 +9,7 @@ no verdict. Methods that rate store no such text, and earlier stages that are a 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
@@ -96,7 +97,7 @@ def _statistics(path: Path) -> dict[str, Any]:
     if not path.is_file():
         return {}
     try:
-        value = json.loads(opened(path).text, parse_constant=_constant)
+        value = json.loads(opened(path).text, parse_constant=_constant, parse_float=_finite)
     except (ValueError, RecursionError) as error:
         raise DataError("not valid JSON; repair or remove the file", path=path) from error
     if not isinstance(value, dict):
@@ -106,3 +107,7 @@ def _statistics(path: Path) -> dict[str, Any]:
 
 def _constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not a JSON value")
+
+
+def _finite(text: str) -> float:
+    return float(text) if math.isfinite(float(text)) else _constant(text)
