@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from distract.datasets.fields import Item, lines
+from distract.datasets.files import content, decoded
 from distract.errors import DataError
 
 
@@ -41,15 +42,8 @@ def opened(path: Path) -> Source:
     Raises:
         DataError: it cannot be read, is empty or not UTF-8.
     """
-    try:
-        raw = path.read_bytes()
-    except OSError as error:
-        raise DataError(f"cannot be read: {error.strerror}", path=path) from error
-    try:
-        text = raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = raw.count(b"\n", 0, error.start) + 1
-        raise DataError("not UTF-8; convert the file to UTF-8", path=path, line=line) from error
+    raw = content(path)
+    text = decoded(raw, str(path))
     if not text.strip():
         raise DataError("is empty; expected judgments", path=path)
     return Source(path, text, hashlib.sha256(raw).hexdigest())

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from distract.datasets.fields import Item
+from distract.datasets.rows import number
 from distract.records import Case, Response
 from distract.replay.files import Source, choice, opened
 
@@ -62,10 +63,7 @@ def case_id(question: str, turn: int, models: tuple[str, str]) -> str:
 
 def question_id(item: Item) -> str:
     """The id of a row's question, which files write as a number or as text."""
-    value = item.value.get("question_id")
-    if type(value) is int:
-        return str(value)
-    return item.name("question_id")
+    return number(item, "question_id")
 
 
 def turn(item: Item) -> int:
