@@ -9,6 +9,7 @@ protocol, attack or backend by name, and counts nothing.
 
 from __future__ import annotations
 
+import typing
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Literal
@@ -28,6 +29,22 @@ SIDES: tuple[Literal["a", "b"], ...] = ("a", "b")
 
 Memory = dict[tuple[Response, str], Rewrite | None]
 """What became of each response under each attack, within one case."""
+
+
+class Writes(typing.Protocol):
+    """What says who rewrites: the parameters of any run that does."""
+
+    @property
+    def writer(self) -> Writer:
+        """Who."""
+
+    @property
+    def verifier(self) -> Verifier | None:
+        """Who reads both texts; None leaves that to the rules."""
+
+    @property
+    def seed(self) -> int:
+        """Of the rewrites."""
 
 
 @dataclass(frozen=True)
@@ -191,7 +208,7 @@ def _attacked(
     return (yield from _judged(replace(row, a=side(a), b=side(b)), protocol, Comparison(case, a, b), p))
 
 
-def rewritten(case: Case, original: Response, attack: Attack, p: Audit, memory: Memory) -> Plan[Response | str]:
+def rewritten(case: Case, original: Response, attack: Attack, p: Writes, memory: Memory) -> Plan[Response | str]:
     """An accepted rewrite, or why there is none; each is made once per case."""
     key = (original, attack.name)
     if key not in memory:

@@ -17,6 +17,7 @@ import click
 from distract.commands import EPILOG, stop
 from distract.commands.attack import attack
 from distract.commands.consistency import consistency
+from distract.commands.leaderboard import leaderboard
 from distract.commands.meta import meta
 from distract.commands.results import check, gate, list_, report
 from distract.commands.writing import make_pairs, make_tweakset, rewrite
@@ -36,7 +37,7 @@ def cli(context: click.Context) -> None:
         click.echo(context.get_help())
 
 
-for command in (attack, meta, consistency, gate, report, check, rewrite, make_pairs, make_tweakset, list_):
+for command in (attack, meta, consistency, leaderboard, gate, report, check, rewrite, make_pairs, make_tweakset, list_):
     cli.add_command(command)
 
 

@@ -33,6 +33,7 @@ class Job:
     Attributes:
         models: whom requests go to; always a judge.
         plans: one for each case, new ones at each call.
+        then: plans that depend on what came of those, from their rows; None where there are none.
         parameters: everything that decides what is judged.
         out: the run folder.
         summarise: rows and rewrites to the document of the run.
@@ -45,6 +46,7 @@ class Job:
     out: Path
     summarise: Summarise
     prices: Mapping[Role, Price] = field(default_factory=dict)
+    then: Callable[[Sequence[Row]], Iterable[Plan[Audited]]] | None = None
 
 
 @contextmanager
@@ -81,10 +83,12 @@ def carry_out(
     """
     rows, rewrites, begin = list[Row](), list[Rewrite](), time.time()
     with Recorder(job.out, job.parameters) as recorder:
-        for done in execute(job.plans(), models, tally=tally, progress=progress):
-            recorder.add(done.rows, done.rewrites)
-            rows += done.rows
-            rewrites += done.rewrites
+        for stage in range(2 if job.then else 1):
+            plans = job.then(tuple(rows)) if job.then and stage else job.plans()
+            for done in execute(plans, models, tally=tally, progress=progress):
+                recorder.add(done.rows, done.rewrites)
+                rows += done.rows
+                rewrites += done.rewrites
         times = {"began": round(begin, 3), "seconds": round(time.time() - begin, 3)}
         spent = cost(job.prices, tally.tokens)
         numbers = {"replies": tally.document(), "times": times, **({} if spent is None else {"dollars": spent})}

@@ -138,6 +138,15 @@ def others(comparison: Comparison, shows: int | None) -> tuple[Response, ...]:
     return tuple(more[: (shows or len(ORDINALS)) - 2])
 
 
+def usable(case: Case) -> tuple[Response, ...]:
+    """The responses that can be compared, one for each author, by author: neither rewritten nor made worse."""
+    found: dict[str, Response] = {}
+    for response in case.originals:
+        if response.severity is None:
+            found.setdefault(response.author, response)
+    return tuple(found[author] for author in sorted(found))
+
+
 def side(response: Response) -> Side:
     """A response as rows name it."""
     return Side(response.author, response.attack, response.severity)

@@ -22,7 +22,7 @@ BASELINE = "none"
 Outcome = Literal["a", "b", "tie"]
 """Which of two responses a comparison prefers; ``a`` is the first one of the *comparison*, not the slot."""
 
-Design = Literal["fixed", "flip", "severity", "people", "triple", "set"]
+Design = Literal["fixed", "flip", "severity", "people", "triple", "set", "match"]
 """What is compared with what; see ``Row``."""
 
 Role = Literal["judge", "generator", "verifier", "reference"]
@@ -292,7 +292,8 @@ class Row:
         cluster: name of its prompt.
         design: ``fixed`` (a response against its rewrite), ``flip`` (two authors, before and after),
             ``severity`` (a good response against a worse one, whose severity b has), ``people`` (a pair that people
-            have compared), ``triple`` (a pair of three responses) or ``set`` (a pair shown beside a third response).
+            have compared), ``triple`` (a pair of three responses), ``set`` (a pair shown beside a third response) or
+            ``match`` (a pair of a tournament; either, or both, may be rewritten).
         protocol: name of the protocol.
         judge: name of the judge.
         attack: ``none`` before a rewrite, else the distractor's name.
@@ -310,6 +311,7 @@ class Row:
         beside: of a ``triple`` the third response; of a ``set`` the one that was shown with the pair, then the one
             that takes its place in the other set.
         place: of a ``set``, where that third response stood, with a and b next to each other.
+        lengths: of a ``match``, the characters of a and b; empty elsewhere.
     """
 
     case: str
@@ -331,6 +333,7 @@ class Row:
     shown: tuple[Literal["a", "b"], ...] = ()
     beside: tuple[Side, ...] = ()
     place: Literal["first", "last"] | None = None
+    lengths: tuple[int, int] | tuple[()] = ()
 
 
 def slug(reason: str) -> str:

@@ -1,8 +1,8 @@
 """Find plug-ins at run time: the folders shipped with distract, then installed third-party packages.
 
-A plug-in is a module-level value of the right record type (``Protocol``, ``Attack``) in a module of
-``distract.judges`` or ``distract.attacks``, or what an entry point of the group of that name loads (the value
-itself, or a module that holds some). The engine names no plug-in.
+A plug-in is a module-level value of the right record type (``Protocol``, ``Attack``, ``RatingSystem``) in a module of
+``distract.judges``, ``distract.attacks`` or ``distract.leaderboards``, or what an entry point of the group of that name
+loads (the value itself, or a module that holds some). The engine names no plug-in.
 """
 
 from __future__ import annotations
@@ -18,11 +18,12 @@ from pathlib import Path
 from types import MappingProxyType, ModuleType
 from typing import TypeVar
 
+from distract.boards.system import RatingSystem
 from distract.errors import UnknownName, UsageError
 from distract.plan import Attack, Degradation, Protocol
 from distract.records import BASELINE
 
-P = TypeVar("P", Protocol, Attack)
+P = TypeVar("P", Protocol, Attack, RatingSystem)
 
 
 def protocols() -> Mapping[str, Protocol]:
@@ -33,6 +34,11 @@ def protocols() -> Mapping[str, Protocol]:
 def attacks() -> Mapping[str, Attack]:
     """Every attack by name."""
     return _found("distract.attacks", Attack)[0]
+
+
+def systems() -> Mapping[str, RatingSystem]:
+    """Every rating system by name."""
+    return _found("distract.leaderboards", RatingSystem)[0]
 
 
 def controls() -> tuple[Attack, ...]:
@@ -52,7 +58,8 @@ def source(name: str) -> str:
 
 def problems() -> tuple[str, ...]:
     """What is wrong with installed third-party plug-ins, a line each; the rest works without them."""
-    return _found("distract.judges", Protocol)[1] + _found("distract.attacks", Attack)[1]
+    found = _found("distract.judges", Protocol), _found("distract.attacks", Attack)
+    return found[0][1] + found[1][1] + _found("distract.leaderboards", RatingSystem)[1]
 
 
 def protocol(name: str) -> Protocol:
@@ -80,6 +87,15 @@ def attack(name: str) -> Attack:
         UnknownName: listing the known ones.
     """
     return _named("attack", name, attacks())
+
+
+def system(name: str) -> RatingSystem:
+    """The rating system of that name.
+
+    Raises:
+        UnknownName: listing the known ones.
+    """
+    return _named("rating system", name, systems())
 
 
 def composed(name: str) -> Attack | Degradation:

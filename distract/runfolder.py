@@ -31,6 +31,16 @@ _READ: Mapping[str, Mapping[str, type]] = {
     "attack": {"data": dict, "limit": int, "attacks": list, "degradations": list, "generator": str},
     "meta": {"data": list},
     "consistency": {"data": dict, "limit": int, "sets": int},
+    "leaderboard": {
+        "data": dict,
+        "limit": int,
+        "models": list,
+        "attacks": list,
+        "systems": list,
+        "targets": list,
+        "lowest": int,
+        "generator": str,
+    },
 }
 """What reports read of the parameters, by command; all of them read what is shared."""
 
@@ -129,12 +139,16 @@ def _whole(parameters: Mapping[str, Any]) -> bool:
     ):
         return False
     sets = parameters["data"] if isinstance(parameters["data"], list) else [parameters["data"]]
-    lists = ("attacks", "controls", "degradations", "self_judging", "ties")
+    lists = ("attacks", "controls", "degradations", "models", "self_judging", "targets", "ties")
     return (
         (command != "attack" or {"asking", "verifier"} <= parameters.keys())
         and all(isinstance(one, dict) and {"name", "cases"} <= one.keys() for one in sets)
         and all(isinstance(rules, list) for rules in parameters["protocols"].values())
         and all(isinstance(name, str) for field in lists for name in parameters.get(field, ()))
+        and all(
+            isinstance(one, dict) and isinstance(one.get("name"), str) and isinstance(one.get("parameters"), dict)
+            for one in parameters.get("systems", ())
+        )
     )
 
 
@@ -161,6 +175,7 @@ def _row(value: dict[str, Any]) -> Row:
     value["keys"] = tuple(value["keys"])
     value["shown"] = tuple(value.get("shown", ()))
     value["beside"] = tuple(Side(**one) for one in value.get("beside", ()))
+    value["lengths"] = tuple(value.get("lengths", ()))
     value["tokens"] = tuple((int(prompt), int(answer)) for prompt, answer in value["tokens"])
     return Row(**value)
 

@@ -17,16 +17,14 @@ from distract.backends import Backend
 from distract.conduct import Job, carry_out
 from distract.judging import RESAMPLED, Audited
 from distract.manner import DEFAULT, Manner
-from distract.plan import Attack, Plan, Protocol
+from distract.plan import Plan, Protocol
 from distract.price import Price
-from distract.prompts import Prompt
 from distract.records import Case, Rewrite, Role, Row
 from distract.report.document import document
 from distract.tally import Model, Tally
-from distract.writers import Verifier, Writer
+from distract.writers import Verifier, Writer, choosing
 from distract.writers import verifier as verifying
 from distract.writers.asking import Asking
-from distract.writers.generator import generator as generator_writer
 
 NO_MODELS: Mapping[Role, Backend] = MappingProxyType({})
 
@@ -111,10 +109,7 @@ def select(
     if control:
         found = scope.controlled(found)
     asking = asking or Asking()
-    if "generator" in models:
-        writer = generator_writer(str(generator), asking)
-    else:
-        writer = writers.writer(generator or ("recorded" if scope.holds_any(found, loaded.cases) else "rules"))
+    writer = choosing.chosen(generator, asking, models, scope.holds_any(found, loaded.cases))
     if writer.name == "recorded":
         found = scope.on_record(found, attacks, loaded.cases)
     cases, left_out = scope.draw(found, loaded.cases, limit, seed)
@@ -133,12 +128,8 @@ def select(
         "attacks": [attack.name for attack in found.attacks] + resampled,
         "degradations": [degradation.name for degradation in found.degradations],
         "designs": sorted(found.designs),
-        "generator": writer.name,
-        "asking": {**asking.parameters, "model": _identity(models, "generator")} if "generator" in models else None,
-        "verifier": {"name": verifier, "model": _identity(models, "verifier")} if verifier else None,
         "controls": [attack.name for attack in found.attacks if attack.control] + resampled,
-        "writing": writers.checksum(found.writing),
-        "prompts": {prompt.name: prompt.checksum for prompt in _prompts(found.writing, models)},
+        **choosing.record(writer, asking, verifier, models, found.writing),
     }
     verify = verifying.verifier(verifier) if verifier else None
     return Selected(loaded, found, cases, writer, verify, seed, parameters, models)
@@ -248,16 +239,6 @@ def run(
 ) -> runfolder.Loaded:
     """Judge everything and write the run folder; see ``conduct.carry_out``."""
     return carry_out(job(prepared), models, tally, progress)
-
-
-def _identity(models: Mapping[Role, Backend], role: Role) -> dict[str, str]:
-    return dict(models[role].identity)
-
-
-def _prompts(writing: Sequence[Attack], models: Mapping[Role, Backend]) -> list[Prompt]:
-    """The prompt files that the writing uses."""
-    used = [attack.prompt for attack in writing if attack.prompt] if "generator" in models else []
-    return [*used, *([verifying.prompt()] if "verifier" in models else [])]
 
 
 def _self_judging(judge: str, selected: Selected) -> list[str]:

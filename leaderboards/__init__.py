@@ -1,1 +1,1 @@
-"""Rating systems: one file each. None is here yet."""
+"""Rating systems: one file each, and what they share."""

@@ -2,17 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import sys
+from collections.abc import Callable, Iterator, Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
+from commanding import Ran
 from serving import NAME, vllm_server
 
+from distract import cli
 from distract.backends import Backend, embedded
 from distract.backends.transformers import Transformers, embedded_judge
 from distract.errors import BackendError, UsageError
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Ran]:
+    """Runs a command line in a folder of its own."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+
+    def call(*arguments: object) -> Ran:
+        monkeypatch.setattr(sys, "argv", ["distract", *map(str, arguments)])
+        code = 0
+        try:
+            cli.main()
+        except SystemExit as stop:
+            code = int(stop.code or 0)
+        streams = capsys.readouterr()
+        return Ran(code, streams.out, streams.err)
+
+    return call
 
 
 @pytest.fixture(scope="session")

@@ -28,6 +28,12 @@ def printed(name: str, *options: str) -> str:
         ("engine", ["--judgments", "60"], r"replay from the store +\d+"),
         ("coverage", ["--repetitions", "20"], r"self-agreement +0\.\d+ +\d+\.\d"),
         (
+            "leaderboard_coverage",
+            ["--repetitions", "10", "--system", "bradley-terry"],
+            r"bradley-terry: shift +\d+\.\d",
+        ),
+        ("ratings", ["--quick"], r"bootstrap of 200 rounds, 6 x 1,689 +\d+\.\d+ +\d"),
+        (
             "server",
             ["--requests", "20", "--comparisons", "2"],
             r"(?s)ratio \d\.\d+.*prepair over 2 comparisons, 8 calls",

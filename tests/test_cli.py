@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from distract import cli
 from distract.runfolder import load
 
 PLANTED = ("--generator", "rules", "--limit", "all")
@@ -21,39 +20,6 @@ PLANTED = ("--generator", "rules", "--limit", "all")
 def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "80")
-
-
-class Ran:
-    """A finished command: exit code and both streams."""
-
-    def __init__(self, code: int, out: str, err: str) -> None:
-        self.code, self.out, self.err = code, out, err
-
-    @property
-    def results(self) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = json.loads(self.out)["results"]
-        return found
-
-    def figure(self, measure: str, **place: str | None) -> dict[str, Any]:
-        wanted = {"measure": measure, **place}
-        matching = [r for r in self.results if "against" not in r and all(r[k] == v for k, v in wanted.items())]
-        assert len(matching) == 1, matching
-        return matching[0]
-
-
-@pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
-    def call(*arguments: str) -> Ran:
-        monkeypatch.setattr(sys, "argv", ["distract", *arguments])
-        code = 0
-        try:
-            cli.main()
-        except SystemExit as stop:
-            code = int(stop.code or 0)
-        streams = capsys.readouterr()
-        return Ran(code, streams.out, streams.err)
-
-    return call
 
 
 def write(path: str, *cases: dict[str, Any]) -> str:

@@ -26,12 +26,13 @@ from distract.commands.consistency import PROTOCOLS, consistency
 from distract.conduct import carry_out, stores
 from distract.consistency import asking
 from distract.consistency.asking import Consistency
-from distract.consistency.drawing import quadruples, triples, usable
+from distract.consistency.drawing import quadruples, triples
 from distract.consistency.measuring import Placed, changes, figures, not_applied
 from distract.consistency.preparing import Prepared, estimate, prepare
 from distract.consistency.published import PUBLISHED
 from distract.datasets.native import line as native
 from distract.errors import BackendError, UsageError
+from distract.judging import usable
 from distract.manner import Manner
 from distract.records import ORDINALS, Case, Judgment, Outcome, Reply, Request, Response, Row, Side
 from distract.registry import protocols

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import io
 import json
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from builders import verdict
+from commanding import fits
 from rich.console import Console
 
-from distract import cli
 from distract.meta.comparisons import Judged
 from distract.meta.document import Source, result
 from distract.records import Row, Side
@@ -26,57 +25,6 @@ NATURAL = LLMBAR / "Natural" / "evaluators"
 DATA = Path(__file__).parent / "data"
 REPLAY, READERS = DATA / "replay", DATA / "readers"
 published = pytest.mark.skipif(not LLMBAR.is_dir(), reason=f"needs the published results of LLMBar in {LLMBAR}")
-
-
-class Ran:
-    """A finished command: exit code and both streams."""
-
-    def __init__(self, code: int, out: str, err: str) -> None:
-        self.code, self.out, self.err = code, out, err
-
-    @property
-    def document(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(self.out)
-        return found
-
-    def figure(self, measure: str, **place: str | None) -> dict[str, Any]:
-        matching: list[dict[str, Any]] = [
-            one
-            for one in self.document["results"]
-            if "against" not in one and one["measure"] == measure and all(one[k] == v for k, v in place.items())
-        ]
-        assert len(matching) == 1, matching
-        return matching[0]
-
-    @property
-    def words(self) -> str:
-        """What was printed, on one line."""
-        return " ".join(self.out.split())
-
-
-@pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "80")
-
-    def call(*arguments: object) -> Ran:
-        monkeypatch.setattr(sys, "argv", ["distract", *map(str, arguments)])
-        code = 0
-        try:
-            cli.main()
-        except SystemExit as stop:
-            code = int(stop.code or 0)
-        streams = capsys.readouterr()
-        return Ran(code, streams.out, streams.err)
-
-    return call
-
-
-def fits(out: str) -> None:
-    """Eighty columns, and nothing that moves a cursor."""
-    assert [one for one in out.splitlines() if len(one.rstrip()) > 80] == []
-    assert "\x1b" not in out
-    assert "\x07" not in out
 
 
 # Published runs of LLMBar.

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from distract.commands import EPILOG, catalogue_option, echo_json, json_option, safe, warn
 from distract.errors import UnknownName
+
+if TYPE_CHECKING:
+    from distract.boards.system import RatingSystem
 
 
 @click.command(epilog=EPILOG)
@@ -108,11 +112,12 @@ def check(
 @click.argument("what", required=False)
 @catalogue_option
 def list_(what: str | None, catalogue: Path | None) -> None:
-    """Show judges, protocols, attacks, data sets, formats and generators, one line each; or WHAT of them."""
+    """Show judges, protocols, attacks, rating systems, data sets, formats, generators, a line each; or WHAT of them."""
     from distract import datasets, registry, writers
     from distract.backends.catalogue import known
     from distract.backends.models import catalogue as models
     from distract.backends.models import problems
+    from distract.boards.sources import FORMATS
     from distract.printable import plain
     from distract.report.judges import model_lines
     from distract.report.protocols import protocol_lines
@@ -121,8 +126,10 @@ def list_(what: str | None, catalogue: Path | None) -> None:
         "judges": {**known(), **model_lines(models(catalogue).values())},
         "protocols": protocol_lines(registry.protocols().values()),
         "attacks": {a.name: a.summary for a in registry.attacks().values()},
+        "rating systems": {s.name: _with_parameters(s) for s in registry.systems().values()},
         "data sets": {name: line for name, (_, line) in datasets.BUILT_IN.items()},
         "data formats": {name: reader.summary for name, reader in datasets.READERS.items()},
+        "matches": {name: one for name, one in FORMATS.items() if name not in datasets.READERS},
         "generators": {
             **{w.name: w.summary for w in writers.WRITERS.values()},
             "MODEL": "any judge above that is a model: it is asked to rewrite, told why and tries again",
@@ -137,3 +144,9 @@ def list_(what: str | None, catalogue: Path | None) -> None:
             click.echo(f"  {safe(name):<{width}}  {' '.join(plain(line).splitlines())}")
     for problem in (*registry.problems(), *problems()):
         click.echo(f"warning: {safe(problem)}", err=True)
+
+
+def _with_parameters(system: RatingSystem) -> str:
+    """A rating system in a line, with what can be set and its defaults."""
+    given = ", ".join(f"{name}={value}" for name, value in system.parameters.items())
+    return f"{system.summary} ({given})" if given else system.summary

@@ -19,7 +19,9 @@ Shown = tuple[Callable[[], dict[str, Any]], Callable[[], "Iterable[RenderableTyp
 
 def shown(loaded: Loaded) -> Shown:
     """How a run is shown."""
-    return {"attack": _attack, "meta": _meta, "consistency": _consistency}[loaded.command](loaded)
+    return {"attack": _attack, "meta": _meta, "consistency": _consistency, "leaderboard": _leaderboard}[loaded.command](
+        loaded
+    )
 
 
 def _attack(loaded: Loaded) -> Shown:
@@ -44,3 +46,11 @@ def _consistency(loaded: Loaded) -> Shown:
     from distract.report.consistency import document, report_parts
 
     return lambda: document(loaded.parameters, loaded.rows), lambda: report_parts(loaded.parameters, loaded.rows)
+
+
+def _leaderboard(loaded: Loaded) -> Shown:
+    from distract.report.leaderboard import document, report_parts
+    from distract.tournament.measuring import measured
+
+    p, rows, rewrites = loaded.parameters, loaded.rows, loaded.rewrites
+    return lambda: document(p, measured(p, rows), rows, rewrites), lambda: report_parts(p, rows, rewrites)

@@ -13,8 +13,8 @@ from itertools import combinations
 from types import MappingProxyType
 from typing import Literal
 
-from distract.consistency.drawing import Triple, quadruples, triples, usable
-from distract.judging import Audited, judged, side
+from distract.consistency.drawing import Triple, quadruples, triples
+from distract.judging import Audited, judged, side, usable
 from distract.manner import DEFAULT, Manner
 from distract.plan import Comparison, Plan, Protocol, gather
 from distract.records import BASELINE, Case, Response, Row

@@ -9,6 +9,7 @@ import random
 from itertools import permutations
 from math import comb
 
+from distract.judging import usable
 from distract.records import Case, Response
 
 Triple = tuple[Response, Response, Response]
@@ -18,15 +19,6 @@ Quadruple = tuple[Response, Response, Response, Response]
 
 _ROLES = tuple(permutations(range(4), 2))
 """Which two of four are the pair. The other two may change places without changing what is measured."""
-
-
-def usable(case: Case) -> tuple[Response, ...]:
-    """The responses that can be compared, one for each author, by author: neither rewritten nor made worse."""
-    found: dict[str, Response] = {}
-    for response in case.originals:
-        if response.severity is None:
-            found.setdefault(response.author, response)
-    return tuple(found[author] for author in sorted(found))
 
 
 def triples(case: Case, most: int, seed: int) -> list[Triple]:

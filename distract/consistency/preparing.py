@@ -16,10 +16,9 @@ from distract import datasets, families, recorder, registry, scope
 from distract.backends import Backend
 from distract.conduct import Job
 from distract.consistency.asking import NO_QUADRUPLE, Consistency, compared, consistency, no_sets, no_triples
-from distract.consistency.drawing import usable
 from distract.errors import UsageError
 from distract.estimating import CHARACTERS_PER_TOKEN, Estimate, step
-from distract.judging import Audited, unfit
+from distract.judging import Audited, unfit, usable
 from distract.manner import DEFAULT, Manner
 from distract.plan import Plan, Protocol
 from distract.price import Price

@@ -126,10 +126,10 @@ def lines(text: str, path: str) -> Iterator[Item]:
         if not line.strip():
             continue
         try:
-            value = _decode(line)
-        except ValueError as error:
+            value = DECODER.decode(line)
+        except (ValueError, RecursionError) as error:
             cut = "; the file may be truncated" if number == last and not text.endswith("\n") else ""
-            raise DataError(f"not valid JSON ({error}){cut}", path=path, line=number) from error
+            raise DataError(f"not valid JSON ({flaw(error)}){cut}", path=path, line=number) from error
         if not isinstance(value, dict):
             raise DataError(f"expected an object, found {describe(value)}", path=path, line=number)
         yield Item(value, path, number)
@@ -141,7 +141,6 @@ def array(text: str, path: str) -> Iterator[Item]:
     Raises:
         DataError: the text is not a JSON array of objects.
     """
-    decoder = json.JSONDecoder(parse_constant=_constant, object_pairs_hook=_object)
     space = re.compile(r"[ \t\r\n]*")
     position = _skip(space, text, 0)
     if not text.startswith("[", position):
@@ -151,13 +150,13 @@ def array(text: str, path: str) -> Iterator[Item]:
         line, counted = line + text.count("\n", counted, position), position
         number += 1
         try:
-            value, end = decoder.raw_decode(text, position)
+            value, end = DECODER.raw_decode(text, position)
         except ValueError as error:
             at = getattr(error, "lineno", line)
             cut = "; the file may be truncated" if getattr(error, "pos", 0) >= len(text.rstrip()) - 1 else ""
-            raise DataError(f"item {number}: not valid JSON ({_plain(error)}){cut}", path=path, line=at) from error
+            raise DataError(f"item {number}: not valid JSON ({flaw(error)}){cut}", path=path, line=at) from error
         except RecursionError as error:
-            raise DataError(f"item {number}: nested too deeply", path=path, line=line) from error
+            raise DataError(f"item {number}: {flaw(error)}", path=path, line=line) from error
         if not isinstance(value, dict):
             raise DataError(f"item {number}: expected an object, found {describe(value)}", path=path, line=line)
         yield Item(value, path, line)
@@ -180,19 +179,11 @@ def _skip(space: re.Pattern[str], text: str, position: int) -> int:
     return match.end() if match else position
 
 
-def _decode(line: str) -> object:
-    try:
-        return json.loads(line, parse_constant=_constant, object_pairs_hook=_object)
-    except json.JSONDecodeError as error:
-        raise ValueError(_plain(error)) from error
-    except RecursionError as error:
-        raise ValueError("nested too deeply") from error
-
-
-def _plain(error: ValueError) -> str:
+def flaw(error: Exception) -> str:
+    """What is wrong with a JSON text, in words; the line is said elsewhere."""
     if isinstance(error, json.JSONDecodeError):
         return f"{error.msg} at column {error.colno}"
-    return str(error)
+    return "nested too deeply" if isinstance(error, RecursionError) else str(error)
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -206,3 +197,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not a JSON value")
+
+
+DECODER = json.JSONDecoder(parse_constant=_constant, object_pairs_hook=_object)
+"""Stricter than Python's own: no NaN, no infinity, no field twice."""

@@ -1,0 +1,216 @@
+"""A board: what a rating system makes of matches, with intervals over prompts and ranks.
+
+A nominal 95% interval is estimate +- t * error. The error comes from the system's covariance over prompts where it has
+one, else from prompts drawn again; both take the prompts at hand for all there are, which m / (m - 1) makes good, with
+t on m - 1 degrees of freedom, for a model that is on m prompts. Ranges of ranks come from joint draws, never from
+intervals that overlap (ANCHORS, section 3). Measured coverage: ``benchmarks/leaderboard_coverage.py``.
+
+It knows no rating system by name; of parameters it knows ``order``, which a system has that plays matches one by one,
+and ``anchor``, the model whose rating is given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import coo_array
+from scipy.special import stdtrit
+
+from distract.boards import groups
+from distract.boards.draws import MOST, Draws, draw
+from distract.boards.matches import TIE, A, Matches
+from distract.boards.ranks import TOLERANCE, Floats, Ints, ranks
+from distract.boards.records import Board, Standing
+from distract.boards.specs import checked
+from distract.boards.system import NOTHING, Ratings, RatingSystem
+from distract.errors import UsageError
+
+DRAWS = 1000
+"""Draws where nobody asks for another number."""
+
+FEWEST = 200
+"""Draws that remain where matches are many and are played one by one."""
+
+PLAYED = 40_000_000
+"""Matches that such a system plays in all draws together, before there are fewer draws."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rated:
+    """Matches rated as they are, and once more under each draw.
+
+    Attributes:
+        matches: what was rated.
+        system: by what.
+        ratings: as they are.
+        table: under each draw, shape (draws, models); None with fewer than two prompts, which nothing can be drawn of.
+        prompts: how many each model is on, shape (models,).
+    """
+
+    matches: Matches
+    system: RatingSystem
+    ratings: Ratings
+    table: Floats | None
+    prompts: Ints
+
+
+def drawn(matches: Matches, system: RatingSystem, seed: int, count: int | None = None) -> Draws:
+    """Draws of the prompts of these matches.
+
+    Args:
+        matches: to be rated.
+        system: by this.
+        seed: of the draws.
+        count: how many; None for as many as are worth their time. Never more than fit into a table of weights.
+
+    Raises:
+        UsageError: fewer than 2 draws.
+    """
+    if count is None:
+        worth = PLAYED // len(matches) if "order" in system.parameters else DRAWS
+        count = min(DRAWS, max(FEWEST, worth))
+    if count < 2:
+        raise UsageError(f"{count} draws: expected at least 2")
+    if matches.cluster is None:
+        return draw(seed, count, matches.clusters, table=False)
+    return draw(seed, max(2, min(count, MOST // matches.clusters)), matches.clusters)
+
+
+def board(
+    matches: Matches, system: RatingSystem, parameters: Mapping[str, Any] = NOTHING, *, draws: Draws | None = None
+) -> Board:
+    """Rate models.
+
+    Args:
+        matches: at least one.
+        system: to rate them by.
+        parameters: of the system that differ from its defaults.
+        draws: of the prompts of these matches; None for those that ``drawn`` makes with seed 0.
+
+    Raises:
+        UsageError: a parameter is unknown or has a bad value, or the draws are of other prompts.
+    """
+    return standings(rated(matches, system, parameters, drawn(matches, system, 0) if draws is None else draws))
+
+
+def rated(matches: Matches, system: RatingSystem, parameters: Mapping[str, Any], draws: Draws) -> Rated:
+    """Rate matches as they are and under each draw; ``board`` without what is derived from it.
+
+    Raises:
+        UsageError: as ``board``.
+    """
+    for key in parameters:
+        checked(system, key)
+    wanted = None if matches.cluster is None else matches.clusters
+    if wanted != (given := None if draws.weights is None else draws.weights.shape[1]):
+        raise UsageError(f"draws of {given or 'no'} prompts, but matches have {wanted or 'none'}: draw theirs")
+    ratings = system.rate(matches, **parameters)
+    models = np.concatenate([matches.a, matches.b])
+    prompts = np.bincount(models, minlength=len(matches.models))
+    if matches.cluster is not None:
+        shape = len(matches.models), matches.clusters
+        on = coo_array((np.ones(len(models), np.bool_), (models, np.tile(matches.cluster, 2))), shape=shape).tocsr()
+        prompts = np.diff(on.indptr)
+    table = None if units(matches) < 2 else np.tile(ratings.rating, (draws.count, 1))
+    # Where every match is a tie, models are level in every draw, whatever a prior does to a draw.
+    if table is not None and (matches.outcome != TIE).any():
+        table = system.redraw(matches, draws, **parameters)
+        # A model that a draw leaves out keeps its rating there, if the system has none for it.
+        table = np.where(np.isnan(table), ratings.rating, table)
+    return Rated(matches, system, ratings, table, prompts.astype(np.int64))
+
+
+def standings(found: Rated) -> Board:
+    """The board of rated matches: intervals, ranks and what must be said about them."""
+    matches, ratings, table, unit = found.matches, found.ratings, found.table, found.system.unit
+    place = ranks(ratings.rating, unit)
+    error, known, why = _errors(found)
+    half = error * quantile(found.prompts)
+    best, worst = (place, place) if table is None else _ranges(ranks(table, unit), place)
+    low, high = ratings.rating - half, ratings.rating + half
+    if unit == "share":
+        low, high = low.clip(0, 1), high.clip(0, 1)
+    played = np.bincount(np.concatenate([matches.a, matches.b]), minlength=len(place))
+    won = np.where(matches.outcome == A, matches.a, matches.b)[matches.outcome != TIE]
+    lost = np.where(matches.outcome == A, matches.b, matches.a)[matches.outcome != TIE]
+    wins, losses = np.bincount(won, minlength=len(place)), np.bincount(lost, minlength=len(place))
+    made = [
+        Standing(
+            model=matches.models[i],
+            rating=float(ratings.rating[i]),
+            low=float(low[i]) if known[i] else None,
+            high=float(high[i]) if known[i] else None,
+            error=float(error[i]) if known[i] else None,
+            rank=int(place[i]),
+            rank_low=int(best[i]) if known[i] else None,
+            rank_high=int(worst[i]) if known[i] else None,
+            matches=int(played[i]),
+            wins=int(wins[i]),
+            losses=int(losses[i]),
+            ties=int(played[i] - wins[i] - losses[i]),
+            sigma=None if ratings.sigma is None else float(ratings.sigma[i]),
+        )
+        for i in np.argsort(place, kind="stable").tolist()
+    ]
+    return Board(
+        system=ratings.system,
+        unit=unit,
+        parameters=ratings.parameters,
+        standings=tuple(made),
+        matches=len(matches),
+        prompts=units(matches),
+        invalid=matches.invalid,
+        draws=0 if table is None else len(table),
+        interval=None if not known.any() else "bootstrap" if ratings.covariance is None else "sandwich",
+        extra=ratings.extra,
+        notes=(*ratings.notes, *groups.notes(matches), *why),
+    )
+
+
+def units(matches: Matches) -> int:
+    """How many prompts there are a match of; how many matches, where prompts are not known."""
+    return len(matches) if matches.cluster is None else int((np.bincount(matches.cluster) > 0).sum())
+
+
+def standard_error(variance: Floats, prompts: Ints) -> Floats:
+    """Of what has that variance when so many prompts, at least 2, are taken for all there are."""
+    return np.sqrt(np.maximum(variance, 0) * prompts / np.maximum(prompts - 1, 1))
+
+
+def quantile(prompts: Ints) -> Floats:
+    """Standard errors to each side of an estimate that is made from so many prompts, for 95%."""
+    return np.asarray(stdtrit(np.maximum(prompts - 1, 1), 0.975), np.float64)
+
+
+def _errors(found: Rated) -> tuple[Floats, NDArray[np.bool_], list[str]]:
+    """Standard errors, which of them may be shown, and why the others may not."""
+    matches, ratings, table = found.matches, found.ratings, found.table
+    unit = "match" if matches.cluster is None else "prompt"
+    nothing = np.zeros(len(matches.models)), np.zeros(len(matches.models), np.bool_)
+    if table is None:
+        return *nothing, [f"one {unit} only: no interval"]
+    if (matches.outcome == TIE).all():
+        return *nothing, ["every match is a tie: no interval"]
+    variance = table.var(axis=0, ddof=1) if ratings.covariance is None else np.diagonal(ratings.covariance)
+    error = standard_error(variance, found.prompts)
+    given = np.array([name == ratings.parameters.get("anchor") for name in matches.models])
+    # One prompt says nothing about others, whatever the variance of the rest of the board makes of it.
+    alone = ~given & (found.prompts < 2)
+    still = ~given & ~alone & (error <= TOLERANCE[found.system.unit])
+    reasons = ((alone, f"in matches of one {unit} only"), (still, f"nothing varies from {unit} to {unit}"))
+    return error, ~alone & ~still, [without(matches.models, which, why) for which, why in reasons if which.any()]
+
+
+def without(models: Sequence[str], which: NDArray[np.bool_], why: str) -> str:
+    """The note that some models have no interval."""
+    return f"no interval for {groups.listed([name for name, here in zip(models, which, strict=True) if here])}: {why}"
+
+
+def _ranges(drawn_ranks: Ints, place: Ints) -> tuple[Ints, Ints]:
+    """Ranks between which 95% of the draws lie, and the one on the board."""
+    low, high = np.quantile(drawn_ranks, [0.025, 0.975], axis=0, method="inverted_cdf").astype(np.int64)
+    return np.minimum(low, place), np.maximum(high, place)

@@ -1,0 +1,80 @@
+"""Rating systems as somebody chose them: each with the parameters that differ from its defaults.
+
+It knows no rating system by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from distract import registry
+from distract.boards.board import board, drawn
+from distract.boards.draws import Draws
+from distract.boards.matches import Matches
+from distract.boards.records import Board
+from distract.boards.specs import parse
+from distract.boards.system import RatingSystem
+from distract.errors import UsageError
+
+ANCHOR = "anchor"
+"""The parameter of those systems that can fix the rating of one model."""
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """A rating system with the parameters given for it."""
+
+    system: RatingSystem
+    given: Mapping[str, Any]
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """The same as JSON values, for the record of a run."""
+        return {"name": self.system.name, "parameters": dict(sorted(self.given.items()))}
+
+    @property
+    def label(self) -> str:
+        """What tells it from the others."""
+        return ", ".join((self.system.name, *(f"{name} {value}" for name, value in sorted(self.given.items()))))
+
+    def draws(self, matches: Matches, seed: int, count: int | None) -> Draws:
+        """Draws of the prompts of matches, as many as are worth their time where no number is given."""
+        return drawn(matches, self.system, seed, count)
+
+    def board(self, matches: Matches, seed: int, count: int | None) -> Board:
+        """Matches rated by it; arguments are those of ``draws``."""
+        return board(matches, self.system, self.given, draws=self.draws(matches, seed, count))
+
+
+def choose(specs: Sequence[str], anchor: str | None = None) -> tuple[Chosen, ...]:
+    """The rating systems that are asked for, each once.
+
+    Args:
+        specs: as ``specs.parse`` takes them.
+        anchor: the model whose rating is fixed, for the systems that can.
+
+    Raises:
+        UnknownName: no such system.
+        UsageError: no such parameter, a value of the wrong kind, or no system that can fix a rating.
+    """
+    parsed = [parse(spec) for spec in specs]
+    if anchor is not None and not any(ANCHOR in system.parameters for system, _ in parsed):
+        able = ", ".join(one.name for one in registry.systems().values() if ANCHOR in one.parameters)
+        raise UsageError(f"--anchor {anchor}: goes with {able}; name one of them with --system")
+    made: dict[str, Chosen] = {}
+    for system, given in parsed:
+        fixed = {ANCHOR: anchor} if anchor is not None and ANCHOR in system.parameters else {}
+        one = Chosen(system, {**fixed, **given})
+        made.setdefault(one.label, one)
+    return tuple(made.values())
+
+
+def recorded(records: Sequence[Mapping[str, Any]]) -> tuple[Chosen, ...]:
+    """The rating systems of a run.
+
+    Raises:
+        UnknownName: one of them exists no more.
+    """
+    return tuple(Chosen(registry.system(one["name"]), one["parameters"]) for one in records)

@@ -1,0 +1,114 @@
+"""What was played: matches between models, as columns of numbers.
+
+A match is one comparison of the responses of two models to one prompt, with its outcome. Names are encoded once, so
+that a million matches are a few numbers each. It does not know where they come from, nor what becomes of them.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import count
+
+import numpy as np
+from numpy.typing import NDArray
+
+from distract.errors import UsageError
+
+A, B, TIE = 0, 1, 2
+"""Codes of outcomes: the first model won, the second one, neither."""
+
+OUTCOMES = {"a": A, "b": B, "tie": TIE}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Matches:
+    """Matches in the order in which they were played.
+
+    Attributes:
+        models: their names, sorted; at least two.
+        a: index of the first model of each match, shape (matches,), int32.
+        b: of the second one.
+        outcome: ``A``, ``B`` or ``TIE``, int8.
+        cluster: index of the prompt of each match, int32: matches of one prompt are not independent. None where each
+            match is a prompt of its own, or nobody knows.
+        prompts: the names of the prompts; empty where ``cluster`` is None.
+        lengths: characters of the two responses, shape (matches, 2), int32; None where that is not known.
+        invalid: comparisons that are no match, because no verdict was valid.
+    """
+
+    models: tuple[str, ...]
+    a: NDArray[np.int32]
+    b: NDArray[np.int32]
+    outcome: NDArray[np.int8]
+    cluster: NDArray[np.int32] | None = None
+    prompts: tuple[str, ...] = ()
+    lengths: NDArray[np.int32] | None = None
+    invalid: int = 0
+
+    def __len__(self) -> int:
+        return len(self.a)
+
+    @property
+    def clusters(self) -> int:
+        """How many independent units there are: prompts, or matches where prompts are not known."""
+        return len(self) if self.cluster is None else len(self.prompts)
+
+
+def encode(
+    a: Iterable[str],
+    b: Iterable[str],
+    outcomes: Iterable[str],
+    prompts: Iterable[str] | None = None,
+    lengths: Sequence[tuple[int, int]] | None = None,
+    invalid: int = 0,
+) -> Matches:
+    """Names to numbers.
+
+    Args:
+        a: name of the first model of each match.
+        b: name of the second one.
+        outcomes: ``a``, ``b`` or ``tie`` for each.
+        prompts: name of the prompt of each; None where that is not known.
+        lengths: characters of the two responses of each; None where that is not known.
+        invalid: comparisons that are no match.
+
+    Raises:
+        UsageError: there is no match, a model plays itself, or an outcome is none.
+    """
+    index: defaultdict[str, int] = defaultdict(count().__next__)
+    first, second = _column(index, a), _column(index, b)
+    if not len(first):
+        raise UsageError(
+            "no match: nothing can be rated" + (f" ({invalid} comparisons are invalid)" if invalid else "")
+        )
+    try:
+        outcome = np.fromiter(map(OUTCOMES.__getitem__, outcomes), np.int8)
+    except KeyError as error:
+        raise UsageError(f"unknown outcome {error.args[0]!r}; expected a, b or tie") from None
+    names, order = _sorted(index)
+    first, second = order[first], order[second]
+    known: defaultdict[str, int] = defaultdict(count().__next__)
+    cluster = None if prompts is None else _column(known, prompts)
+    columns = {len(first), len(second), len(outcome), *(() if cluster is None else (len(cluster),))}
+    table = None if lengths is None else np.asarray(lengths, np.int32).reshape(-1, 2)
+    if len(columns | (set() if table is None else {len(table)})) > 1:
+        raise UsageError("columns of matches differ in length")
+    if len(alone := np.flatnonzero(first == second)):
+        name = names[int(first[alone[0]])]
+        raise UsageError(f"match {alone[0] + 1}: {name!r} plays itself; a match needs two models")
+    return Matches(names, first, second, outcome, cluster, tuple(known), table, invalid)
+
+
+def _column(index: defaultdict[str, int], names: Iterable[str]) -> NDArray[np.int32]:
+    # One pass and no copy of the names: each is looked up where its number is wanted.
+    return np.fromiter(map(index.__getitem__, names), np.int32)
+
+
+def _sorted(index: defaultdict[str, int]) -> tuple[tuple[str, ...], NDArray[np.int32]]:
+    """The names in order, and the place of each number in it."""
+    names = tuple(sorted(index))
+    order = np.empty(len(names), np.int32)
+    order[[index[name] for name in names]] = np.arange(len(names), dtype=np.int32)
+    return names, order

@@ -1,0 +1,240 @@
+"""What changed between two boards: ratings, ranks and their order, before and after.
+
+The same prompts are drawn for both boards, so that what a prompt does to both cancels: the interval of a change is
+neither that of two unrelated boards, which is far too wide, nor that of independent matches, which is too narrow
+(ANCHORS, section 3). Measured coverage: ``benchmarks/leaderboard_coverage.py``. It knows no rating system, protocol
+or attack, nor what was done between the two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from distract.boards import groups
+from distract.boards.board import (
+    DRAWS,
+    Rated,
+    quantile,
+    rated,
+    standard_error,
+    standings,
+    units,
+    without,
+)
+from distract.boards.draws import MOST, Draws, draw
+from distract.boards.matches import Matches
+from distract.boards.ranks import TOLERANCE, kendall, middle, ranks
+from distract.boards.records import Board
+from distract.boards.system import RatingSystem
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What became of one model.
+
+    Attributes:
+        model: its name.
+        before: its rating; None on a board that it is not on.
+        after: its rating.
+        change: after minus before.
+        low: lower end of the 95% interval of the change; None where there is none, and then a note says why.
+        high: upper end.
+        rank_before: 1 is best. Equal models share the middle of their ranks here, so that leaving a tie for the better
+            is a rise, and for the worse a fall.
+        rank_after: likewise.
+        p_rose: share of draws in which its rank after is better than its rank before, among the models on both
+            boards.
+        p_fell: share of draws in which it is worse.
+    """
+
+    model: str
+    before: float | None
+    after: float | None
+    change: float | None
+    low: float | None
+    high: float | None
+    rank_before: float | None
+    rank_after: float | None
+    p_rose: float | None
+    p_fell: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Shift:
+    """Two boards of one rating system, and the way from one to the other.
+
+    Attributes:
+        before: the first board.
+        after: the second one.
+        changes: of each model of either board, by rank before, then by name; those that are new come last.
+        tau: Kendall's tau-b between the two boards, over the models on both; None where one board ranks them equal.
+        tau_low: lower end of the 95% range of tau over draws.
+        tau_high: upper end.
+        models: how many are on both boards.
+        prompts: how many there are on either board.
+        paired: whether the same prompts were drawn for both.
+        draws: how often; 0 where one board has fewer than two prompts.
+        notes: what a reader must know, a line each, apart from what the boards say.
+    """
+
+    before: Board
+    after: Board
+    changes: tuple[Change, ...]
+    tau: float | None
+    tau_low: float | None
+    tau_high: float | None
+    models: int
+    prompts: int
+    paired: bool
+    draws: int
+    notes: tuple[str, ...]
+
+
+def union(before: Matches, after: Matches) -> tuple[Matches, Matches]:
+    """Both with the same numbers for the same prompts: those of ``before`` in their order, then the new ones.
+
+    Where nobody knows prompts and both have the same slots (who plays whom, one after the other), each slot is a
+    prompt, as long as a table of that many can be drawn. Else both come back as they are, and so they do when only one
+    knows its prompts. Doing it twice changes nothing.
+    """
+    if before.cluster is not None and after.cluster is not None:
+        names = tuple(dict.fromkeys((*before.prompts, *after.prompts)))
+        number = {name: index for index, name in enumerate(names)}
+        numbers = np.array([number[name] for name in after.prompts], np.int32)
+        return replace(before, prompts=names), replace(after, prompts=names, cluster=numbers[after.cluster])
+    if before.cluster is None and after.cluster is None and len(before) <= MOST // DRAWS and _same_slots(before, after):
+        slots, names = np.arange(len(before), dtype=np.int32), tuple(map(str, range(1, len(before) + 1)))
+        return replace(before, prompts=names, cluster=slots), replace(after, prompts=names, cluster=slots)
+    return before, after
+
+
+def shift(before: Matches, after: Matches, system: RatingSystem, parameters: Mapping[str, Any], draws: Draws) -> Shift:
+    """Rate both and compare them.
+
+    Args:
+        before: matches of the first board.
+        after: of the second one.
+        system: to rate both by.
+        parameters: of the system that differ from its defaults.
+        draws: of the prompts of ``union(before, after)``, as ``board.drawn`` makes them of its first part. Where that
+            cannot give both the same prompts, the second board's are drawn apart, as often, by the next seed.
+
+    Raises:
+        UsageError: as ``board.board``.
+    """
+    before, after = union(before, after)
+    paired = before.cluster is not None and after.cluster is not None
+    others = draws if paired else _apart(draws, after)
+    one, two = rated(before, system, parameters, draws), rated(after, system, parameters, others)
+    boards = standings(one), standings(two)
+    common = sorted(set(before.models) & set(after.models))
+    notes = [] if paired else ["prompts cannot be paired: they were drawn for each board apart, so intervals are wide"]
+    if alone := sorted(set(before.models) ^ set(after.models)):
+        notes.append(f"on one board only: {groups.listed(alone)}; ratings are relative to the models of their board")
+    found, taus, why = _compared(one, two, common)
+    places = _places(one), _places(two)
+    names = dict.fromkeys(standing.model for board in boards for standing in board.standings)
+    return Shift(
+        *boards,
+        changes=tuple(_change(name, places[0].get(name), places[1].get(name), found.get(name)) for name in names),
+        tau=taus[0],
+        tau_low=taus[1],
+        tau_high=taus[2],
+        models=len(common),
+        prompts=before.clusters if paired else units(before) + units(after),
+        paired=paired,
+        draws=min(board.draws for board in boards),
+        notes=(*notes, *why),
+    )
+
+
+_Place = tuple[float, float]
+"""A rating and its rank."""
+
+
+class _Drawn(NamedTuple):
+    """What draws say about one model: the interval of its change, and the shares that rose and fell."""
+
+    low: float | None
+    high: float | None
+    rose: float
+    fell: float
+
+
+def _places(found: Rated) -> dict[str, _Place]:
+    rating = found.ratings.rating
+    places = zip(rating.tolist(), middle(rating, found.system.unit).tolist(), strict=True)
+    return dict(zip(found.matches.models, places, strict=True))
+
+
+def _change(name: str, before: _Place | None, after: _Place | None, found: _Drawn | None) -> Change:
+    return Change(
+        model=name,
+        before=before[0] if before else None,
+        after=after[0] if after else None,
+        change=after[0] - before[0] if before and after else None,
+        low=found.low if found else None,
+        high=found.high if found else None,
+        rank_before=before[1] if before else None,
+        rank_after=after[1] if after else None,
+        p_rose=found.rose if found else None,
+        p_fell=found.fell if found else None,
+    )
+
+
+def _apart(draws: Draws, matches: Matches) -> Draws:
+    if matches.cluster is None:
+        return draw(draws.seed + 1, draws.count, matches.clusters, table=False)
+    return draw(draws.seed + 1, max(2, min(draws.count, MOST // matches.clusters)), matches.clusters)
+
+
+def _same_slots(before: Matches, after: Matches) -> bool:
+    same = np.array_equal(before.a, after.a) and np.array_equal(before.b, after.b)
+    return same and before.models == after.models
+
+
+def _compared(
+    one: Rated, two: Rated, common: Sequence[str]
+) -> tuple[dict[str, _Drawn], tuple[float | None, float | None, float | None], list[str]]:
+    """What draws say of the models on both boards, Kendall's tau with its range, and what has no interval."""
+    unit = one.system.unit
+    columns = [[found.matches.models.index(name) for name in common] for found in (one, two)]
+    was, now = one.ratings.rating[columns[0]], two.ratings.rating[columns[1]]
+    tau = kendall(ranks(was, unit)[None], ranks(now, unit)[None])[0]
+    estimate = None if np.isnan(tau) else float(tau)
+    if one.table is None or two.table is None:
+        return {}, (estimate, None, None), ["fewer than two prompts on a board: no change has an interval"]
+    count = min(len(one.table), len(two.table))
+    first, second = one.table[:count, columns[0]], two.table[:count, columns[1]]
+    prompts = np.minimum(one.prompts[columns[0]], two.prompts[columns[1]])
+    error = standard_error((second - first).var(axis=0, ddof=1), prompts)
+    half, change = error * quantile(prompts), now - was
+    alone = prompts < 2
+    # A model that nothing happened to has changed by exactly nothing; one that moved alike in every draw may yet not
+    # move alike on other prompts.
+    still = ~alone & (error <= TOLERANCE[unit]) & (np.abs(change) > TOLERANCE[unit])
+    rank_first, rank_second = ranks(first, unit), ranks(second, unit)
+    moved = middle(second, unit) - middle(first, unit)
+    rose, fell = (moved < 0).mean(axis=0), (moved > 0).mean(axis=0)
+    found = {
+        name: _Drawn(
+            low=None if still[i] else float(change[i] - half[i]),
+            high=None if still[i] else float(change[i] + half[i]),
+            rose=float(rose[i]),
+            fell=float(fell[i]),
+        )
+        for i, name in enumerate(common)
+        if not alone[i]
+    }
+    reasons = ((alone, "on one prompt of a board only"), (still, "nothing varies from prompt to prompt"))
+    notes = [without(common, which, f"{why} (change)") for which, why in reasons if which.any()]
+    taus = kendall(rank_first, rank_second)
+    taus = taus[~np.isnan(taus)]
+    if estimate is None or not len(taus):
+        return found, (estimate, None, None), notes
+    low, high = np.quantile(taus, [0.025, 0.975], method="inverted_cdf").tolist()
+    return found, (estimate, min(low, estimate), max(high, estimate)), notes

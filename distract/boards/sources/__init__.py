@@ -1,0 +1,129 @@
+"""Where matches come from: files of votes, judgments of others, labelled data sets, runs of our own.
+
+One module a kind of source. It knows no rating system; what is no match is counted and never made one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+
+from distract import datasets
+from distract.boards.sources import arena, judgments, labelled, runs, scores, tables
+from distract.boards.sources.runs import from_rows
+from distract.boards.sources.source import Source
+from distract.datasets import files
+from distract.datasets.readers import told
+from distract.datasets.rows import names
+from distract.errors import DataError, UnknownName
+from distract.replay import runs as folders
+
+__all__ = ["FORMATS", "Source", "from_rows", "read"]
+
+ARENA, SCORES, JUDGMENTS, RUN = "arena", "scores", "mtbench-judges", "run"
+
+FORMATS: Mapping[str, str] = MappingProxyType(
+    {
+        ARENA: "rows of {model_a, model_b, winner}: JSON Lines, a JSON array, CSV or Parquet",
+        SCORES: "rows of {model, score, question_id}, higher is better, in the same forms",
+        JUDGMENTS: "judgments of pairs in both orders: JUDGE/pairwise/*.jsonl, or FastChat's *_pair.jsonl",
+        RUN: "a run folder of distract",
+        **{name: reader.summary for name, reader in datasets.READERS.items()},
+    }
+)
+"""The formats that hold matches, with one line each; those of data sets hold them as labels."""
+
+_BEGINNING = 1 << 20
+"""Bytes by which the format of a file is told."""
+
+
+def read(spec: str) -> tuple[Source, ...]:
+    """Read matches.
+
+    Args:
+        spec: a path, a built-in data set, ``hub:ORG/NAME[:CONFIG[:SPLIT]]``, or one of the former after ``FORMAT:``. A
+            path that exists wins over a format's name.
+
+    Returns:
+        One source; one for each protocol and rule of a run folder, and for each judge of FastChat's files.
+
+    Raises:
+        DataError: there is no such file, it is in no known format, or wrong inside (file, line, field), or it holds no
+            match.
+        UnknownName: no such format.
+        UsageError: a library that a format needs is not installed.
+    """
+    prefix, colon, rest = spec.partition(":")
+    if spec in datasets.BUILT_IN or (prefix == files.HUB and colon and not _exists(spec)):
+        return (labelled.read(spec),)
+    form, place = None, spec
+    if colon and not _exists(spec):
+        if prefix not in FORMATS:
+            raise UnknownName("format of matches", prefix, [*FORMATS, files.HUB])
+        form, place = prefix, rest
+    path = Path(place)
+    if form in datasets.READERS and place.startswith(f"{files.HUB}:") and not _exists(place):
+        return (labelled.read(spec),)
+    if not _exists(place):
+        raise DataError(f"no such file (built-in data sets: {', '.join(datasets.BUILT_IN)})", path=place or spec)
+    if not path.is_dir() and not path.is_file():
+        raise DataError("is no regular file", path=path)
+    form = form or _told(path)
+    if form == RUN:
+        return runs.read(path)
+    if form == JUDGMENTS:
+        return judgments.read(path)
+    if form in (ARENA, SCORES):
+        if path.is_dir():
+            raise DataError("is a directory; name a file in it", path=path)
+        table = tables.opened(path)
+        # The columns of a table that is no JSON are known only now.
+        told = form == SCORES or (spec == place and scores.fits(table.fields) and not arena.fits(table.fields))
+        return (scores.read(table) if told else arena.read(table),)
+    return (labelled.read(f"{form}:{place}"),)
+
+
+def _told(path: Path) -> str:
+    """The format of what lies at a path, by its beginning; votes are told before data sets that are made of them."""
+    if path.is_dir():
+        found = RUN if folders.fits(path) else JUDGMENTS if judgments.holds(path) else None
+        found = found or next((name for name, one in datasets.READERS.items() if one.gather and one.gather(path)), None)
+        if found is None:
+            raise DataError("is a directory without a run or judgments; name a file in it", path=path)
+        return found
+    begin = _beginning(path)
+    text = begin.decode("utf-8-sig", "replace")
+    if not text.strip():
+        raise DataError("is empty; expected matches", path=path)
+    fields = names(text)
+    if judgments.fits(dict.fromkeys(fields)):
+        return JUDGMENTS
+    if scores.fits(fields) and not arena.fits(fields):
+        return SCORES
+    # What is no JSON can only be a table; what is no object at all is nothing else either.
+    if arena.fits(fields) or not fields or not text.lstrip().startswith(("{", "[")):
+        return ARENA
+    found = told(text)
+    # The native format takes every object; one with a winner was meant for votes, and is told what it lacks.
+    if found in (None, "native") and fields & {*arena.MODELS, arena.WINNER}:
+        return ARENA
+    if found is None:
+        known = "; ".join(f"{name}: {summary}" for name, summary in FORMATS.items())
+        raise DataError(f"in no format that distract knows ({known})", path=path)
+    return found
+
+
+def _beginning(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            return file.read(_BEGINNING)
+    except OSError as error:
+        raise DataError(f"cannot be read: {error.strerror}", path=path) from error
+
+
+def _exists(path: str) -> bool:
+    try:
+        return bool(path) and Path(path).exists()
+    except (OSError, ValueError):  # too long for a name, or holds a character that none may hold
+        return False

@@ -1,0 +1,61 @@
+"""Labelled data sets as matches: what people prefer of two responses, between their authors.
+
+Where the authors are only places (``output_1``, ``chosen``), the board has these two and says which place wins.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+from distract import datasets
+from distract.boards.sources.source import Columns, Source, no_match
+from distract.datasets import files
+from distract.errors import UsageError
+from distract.records import Case, Outcome, Response
+
+NOT_TWO = "not two responses of different authors"
+NO_LABEL = "no label"
+
+
+def read(spec: str) -> Source:
+    """The matches of a data set.
+
+    Args:
+        spec: as ``distract.datasets.load`` takes it.
+
+    Raises:
+        DataError: the data set cannot be read, or holds no match.
+        UnknownName: no such format.
+        UsageError: its responses lie in further files; the hub or its library cannot be reached.
+    """
+    if not spec.partition(":")[0] == files.HUB and datasets.READERS[files.located(spec, "cases").format].needs:
+        raise UsageError(f"{spec}: holds no pairs of responses that anybody has compared; name votes or judgments")
+    data = datasets.load(spec)
+    left_out = Counter(data.left_out)
+    columns = Columns()
+    for case in data.cases:
+        if reason := _no_match(case):
+            left_out[reason] += 1
+            continue
+        a, b = case.originals
+        lengths = _characters(a), _characters(b)
+        columns.add(a.author, b.author, _outcome(case), int(case.cluster, 16), lengths)
+    if not len(columns):
+        raise no_match(Path(data.name) if spec == data.name else spec, left_out, 0)
+    return Source(data.name, data.format, columns.matches(), left_out=dict(left_out), sha256=data.checksum)
+
+
+def _no_match(case: Case) -> str | None:
+    if len(case.originals) != 2 or len({response.author for response in case.originals}) != 2:
+        return NOT_TWO
+    labels = {"tie", *(response.author for response in case.originals)}
+    return None if case.preferred in labels else NO_LABEL
+
+
+def _outcome(case: Case) -> Outcome:
+    return "tie" if case.preferred == "tie" else "a" if case.preferred == case.originals[0].author else "b"
+
+
+def _characters(response: Response) -> int:
+    return sum(map(len, response.turns))

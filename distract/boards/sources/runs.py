@@ -1,0 +1,110 @@
+"""Rows of a run as matches between the authors of responses.
+
+A row compares two responses in terms of a and b; what all orders together say is the match's outcome (DESIGN,
+Measures). It knows no protocol, attack or design's purpose, only which designs compare two authors alone.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+from distract import runfolder
+from distract.boards.matches import encode
+from distract.boards.sources.source import Source, no_match
+from distract.errors import DataError
+from distract.records import BASELINE, Row, slug
+from distract.replay.files import checksum, named, opened
+from distract.verdicts import outcome
+
+DESIGNS = frozenset({"flip", "people", "triple", "match"})
+"""Designs whose rows compare two responses alone, as they were written."""
+
+SAME = "two responses of the same author"
+
+_Key = tuple[str, str, str, frozenset[tuple[str, int | None]]]
+"""Data set, case, design, and the two sides whatever an attack made of them."""
+
+
+def read(path: Path) -> tuple[Source, ...]:
+    """The matches of a run folder before any rewrite: one source for each protocol and rule that has any.
+
+    Raises:
+        DataError: it is no run, is unfinished or damaged, or holds no match.
+    """
+    loaded = runfolder.load(path)
+    if loaded.flaw:
+        raise DataError(loaded.flaw, path=path)
+    judge = named(str(loaded.parameters["judge"]), path, "judge")
+    sha256 = checksum([opened(path / "run.json"), opened(path / "rows.jsonl")])
+    found, notes = list[Source](), list[str]()
+    problem = DataError("holds no comparison of two authors before a rewrite", path=path)
+    for protocol, rules in loaded.parameters["protocols"].items():
+        rows = [row for row in loaded.rows if row.protocol == protocol and row.design in DESIGNS]
+        for rule in (rules or (None,)) if rows else ():
+            try:
+                found.append(from_rows(rows, protocol, rule, name=judge, sha256=sha256))
+            except DataError as error:
+                problem = DataError(str(error), path=path)
+                notes.append(f"passed over: {error}")
+    if not found:
+        raise problem
+    return tuple(replace(one, notes=tuple(notes)) for one in found)
+
+
+def from_rows(
+    rows: Iterable[Row], protocol: str, rule: str | None, attack: str = BASELINE, *, name: str = "", sha256: str = ""
+) -> Source:
+    """The matches of rows under one protocol, rule and condition, in the order in which they first appear.
+
+    A comparison that several rows tell (a pair of several triples) counts once. Under an attack, a comparison that was
+    judged again is what came of it then, and each other one is as it was before: so is one whose rewrite was rejected,
+    because nobody would hand that in. Rejections are counted among what is left out.
+
+    Args:
+        rows: of one run; those of other protocols, designs and attacks are passed over.
+        protocol: its name.
+        rule: one of its rules, None for the verdict itself.
+        attack: the condition, ``none`` for before any rewrite.
+        name: of the source.
+        sha256: (hex) of where the rows come from.
+
+    Raises:
+        DataError: there is no match.
+    """
+    left_out = Counter[str]()
+    compared: dict[_Key, Row] = {}
+    for row in rows:
+        if row.protocol != protocol or row.design not in DESIGNS:
+            continue
+        if not _before(row) and (attack == BASELINE or row.attack != attack):
+            continue
+        key = (row.data, row.case, row.design, frozenset((side.author, side.severity) for side in (row.a, row.b)))
+        if row.excluded is not None:
+            left_out[slug(row.excluded)] += 1
+        elif row.a.author == row.b.author:
+            left_out[SAME] += 1
+        elif key not in compared or (_before(compared[key]) and not _before(row)):
+            compared[key] = row  # in the place of the one before, so that both boards have one order
+    told = [(row, outcome(row.judgments, rule)) for row in compared.values()]
+    valid = [(row, found) for row, found in told if found is not None]
+    invalid = len(told) - len(valid)
+    if not valid:
+        raise no_match(f"{protocol}, {rule}" if rule else protocol, left_out, invalid)
+    lengths = [row.lengths for row, _ in valid if row.lengths]
+    matches = encode(
+        [row.a.author for row, _ in valid],
+        [row.b.author for row, _ in valid],
+        [found for _, found in valid],
+        [row.cluster for row, _ in valid],
+        lengths if len(lengths) == len(valid) else None,
+        invalid,
+    )
+    return Source(name, "run", matches, protocol, rule, attack, dict(left_out), sha256)
+
+
+def _before(row: Row) -> bool:
+    # A control that changes nothing has the baseline's name, and a target.
+    return row.attack == BASELINE and row.target is None

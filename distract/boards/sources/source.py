@@ -1,0 +1,158 @@
+"""What a set of matches is about, and columns that grow match by match.
+
+It knows no format.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from array import array
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import count
+from pathlib import Path
+from typing import cast
+
+import numpy as np
+
+from distract.boards.matches import OUTCOMES, Matches, encode
+from distract.datasets.fields import Item
+from distract.errors import DataError
+from distract.records import BASELINE, Outcome
+
+_OUTCOMES = tuple(OUTCOMES)
+
+Lengths = tuple[int, int] | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Source:
+    """One set of matches with what it is about.
+
+    Attributes:
+        name: of the file or folder, or of the judge.
+        format: a key of ``distract.boards.sources.FORMATS``.
+        matches: what was played. Comparisons without a valid verdict are counted there, as ``invalid``.
+        protocol: under which it was judged; None for votes and for judgments of others.
+        rule: by which scores became verdicts; None without one.
+        attack: the condition: ``none`` before any rewrite.
+        left_out: what else is no match, by reason.
+        sha256: (hex) of the file, or of the checksums of several; empty for rows in memory.
+        notes: what a reader must know, one line each.
+    """
+
+    name: str
+    format: str
+    matches: Matches
+    protocol: str | None = None
+    rule: str | None = None
+    attack: str = BASELINE
+    left_out: Mapping[str, int] = field(default_factory=dict)
+    sha256: str = ""
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class Columns:
+    """Matches as they are read, a few numbers each, so that memory does not grow with texts and names.
+
+    Attributes:
+        invalid: comparisons without a valid verdict so far.
+        measured: whether the lengths of both responses of every match are known so far.
+    """
+
+    invalid: int = 0
+    measured: bool = True
+    _index: defaultdict[str, int] = field(default_factory=lambda: defaultdict(count().__next__))
+    _sides: array[int] = field(default_factory=lambda: array("i"))
+    _outcomes: array[int] = field(default_factory=lambda: array("b"))
+    _prompts: array[int] = field(default_factory=lambda: array("Q"))
+    _lengths: array[int] = field(default_factory=lambda: array("i"))
+
+    def __len__(self) -> int:
+        return len(self._outcomes)
+
+    def add(self, a: str, b: str, outcome: Outcome | None, prompt: int | None, lengths: Lengths) -> None:
+        """Add a comparison.
+
+        Args:
+            a: name of the first model.
+            b: name of the second one.
+            outcome: None where no verdict is valid.
+            prompt: its identity; None where it is not known, which must then hold for every match.
+            lengths: characters of the two responses; None where they are not known.
+        """
+        if outcome is None:
+            self.invalid += 1
+            return
+        self._sides.append(self._index[a])
+        self._sides.append(self._index[b])
+        self._outcomes.append(OUTCOMES[outcome])
+        if prompt is not None:
+            self._prompts.append(prompt)
+        if lengths is None:
+            self.measured = False
+        elif self.measured:
+            self._lengths.extend(lengths)
+
+    def matches(self, *, alone: bool = False) -> Matches:
+        """All that was added.
+
+        Args:
+            alone: whether prompts that have one match each are passed over, because matches are then told apart by
+                themselves.
+
+        Raises:
+            UsageError: there is no match.
+        """
+        names = tuple(self._index)
+        a, b = (map(names.__getitem__, self._sides[start::2]) for start in (0, 1))
+        outcomes = map(_OUTCOMES.__getitem__, self._outcomes)
+        lengths = None
+        if self.measured and self._lengths:
+            # As good as a sequence of pairs, and small.
+            lengths = cast(Sequence[tuple[int, int]], np.frombuffer(self._lengths, np.int32).reshape(-1, 2))
+        prompts = None
+        if len(self._prompts):
+            known, inverse = np.unique(np.frombuffer(self._prompts, np.uint64), return_inverse=True)
+            if not alone or len(known) < len(self._prompts):
+                shown = [f"{identity:016x}" for identity in known.tolist()]
+                prompts = map(shown.__getitem__, inverse)
+        return encode(a, b, outcomes, prompts, lengths, self.invalid)
+
+
+def identity(text: str) -> int:
+    """What stands for a prompt or its id; in hex, the name that ``Case.cluster`` gives to the same text."""
+    return _remembered(text) if len(text) <= _SHORT else _identity(text)
+
+
+def _identity(text: str) -> int:
+    # Half of a surrogate pair is no reason to refuse a vote.
+    return int.from_bytes(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:8], "big")
+
+
+_SHORT = 64
+_remembered = lru_cache(maxsize=1 << 15)(_identity)
+
+
+def model(item: Item, value: object, field: str) -> str:
+    """``value`` if it is fit for the name of a model.
+
+    Raises:
+        DataError: naming the line and field.
+    """
+    name = item.as_name(item.checked(value, field), field)
+    if name == "tie":
+        item.fail("'tie' is what a label says; name the model otherwise", field)
+    if name.casefold() in ("nan", "none", "null", "<na>"):
+        item.fail(f"{name!r} is what exports write for nothing; expected the name of a model", field)
+    return name
+
+
+def no_match(path: Path | str, left_out: Mapping[str, int], invalid: int) -> DataError:
+    """Why nothing can be rated."""
+    counted = {**left_out, **({"no valid verdict": invalid} if invalid else {})}
+    why = "; ".join(f"{reason} ({number})" for reason, number in counted.items())
+    return DataError("holds no match, so that nothing can be rated" + (f": {why}" if why else ""), path=path)

@@ -1,0 +1,68 @@
+"""Rating systems and their parameters as users write them. It knows no rating system by name."""
+
+from __future__ import annotations
+
+import inspect
+import math
+import re
+from typing import Any
+
+from distract import registry
+from distract.boards.system import RatingSystem
+from distract.errors import UsageError
+
+
+def parse(spec: str) -> tuple[RatingSystem, dict[str, Any]]:
+    """A system and its parameters from ``elo`` or ``elo:k=16,order=file``.
+
+    A comma opens a parameter only where a name and ``=`` follow, so that a model's name may hold one.
+
+    Raises:
+        UnknownName: no such system, listing the known ones.
+        UsageError: no such parameter, or a value of the wrong kind.
+    """
+    name, _, rest = spec.partition(":")
+    system = registry.system(name.strip())
+    found: dict[str, Any] = {}
+    for part in re.split(r",(?=\s*\w+\s*=)", rest) if rest.strip() else ():
+        key, equals, text = (piece.strip() for piece in part.partition("="))
+        if not equals:
+            raise UsageError(f"{name}: expected name=value, got {part!r}; {_known(system)}")
+        if key in found:
+            raise UsageError(f"{name}: parameter {key!r} is given twice")
+        found[key] = _value(system, key, text)
+    return system, found
+
+
+def checked(system: RatingSystem, key: str) -> None:
+    """See that a system has a parameter.
+
+    Raises:
+        UsageError: it has not, listing those that it has.
+    """
+    if key not in system.parameters:
+        raise UsageError(f"{system.name}: no parameter {key!r}; {_known(system)}")
+
+
+def _known(system: RatingSystem) -> str:
+    return "known: " + (", ".join(f"{name}={value}" for name, value in system.parameters.items()) or "none")
+
+
+def _value(system: RatingSystem, key: str, text: str) -> Any:
+    """A value by the type of the default; where that is None, by the annotation, as text since it need not resolve."""
+    checked(system, key)
+    default = system.parameters[key]
+    annotation = inspect.signature(system.rate).parameters[key].annotation
+    kind = type(default).__name__ if default is not None else str(annotation)
+    try:
+        if re.search(r"\bfloat\b", kind) and math.isfinite(value := float(text)):
+            return value
+        if re.search(r"\bint\b", kind):
+            return int(text)
+    except ValueError:
+        pass
+    if sort := re.search(r"\b(int|float)\b", kind):
+        wanted = "a whole number" if sort[0] == "int" else "a number"
+        wanted += "" if default is None else f" like {default}"
+        raise UsageError(f"{system.name}: parameter {key!r}: expected {wanted}, got {text!r}")
+    return text

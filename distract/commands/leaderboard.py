@@ -1,0 +1,186 @@
+"""``distract leaderboard``: ratings from matches, and what an attack does to them.
+
+It knows options and their order, and nothing of ratings.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from click.core import ParameterSource
+
+from distract.commands import (
+    EPILOG,
+    asking_options,
+    best_of_option,
+    data_options,
+    draw_options,
+    echo_json,
+    json_option,
+    judge_options,
+    manner_options,
+    model_options,
+    safe,
+    say,
+    sort_out,
+    store_option,
+)
+from distract.commands.running import carried_out, inconclusive
+from distract.errors import UsageError
+
+if TYPE_CHECKING:
+    from distract.boards.chosen import Chosen
+    from distract.manner import Orders
+    from distract.records import Role
+    from distract.tournament.preparing import Prepared
+
+PROTOCOLS = ("absolute", "pairwise")
+"""Asked where none is named: the paper's two, side by side."""
+
+SYSTEMS = ("bradley-terry",)
+"""Used where none is named."""
+
+WITHOUT_A_JUDGE = ("matches", "against", "systems", "anchor", "draws", "seed", "as_json")
+"""The options that go with matches that are played already."""
+
+
+@click.command(epilog=EPILOG)
+@click.option("--judge", default="smollm2-135m", show_default=True, help="Judge; `distract list` shows the forms.")
+@click.option("--matches", help="Instead of asking a judge: a file of matches or votes, or a run; PATH or FORMAT:PATH.")
+@click.option("--against", help="Matches or a run, as for --matches, whose boards are compared with these.")
+@data_options
+@click.option("--models", multiple=True, help="Who plays, by name, joined by commas; repeatable. Default: everybody.")
+@click.option(
+    "--protocol", "protocols", multiple=True, help=f"Way of asking; repeatable. Default: {' and '.join(PROTOCOLS)}."
+)
+@click.option(
+    "--system",
+    "systems",
+    multiple=True,
+    help="Rating system, as NAME or NAME:PARAMETER=VALUE,…; repeatable. The first says who is lowest. "
+    f"Default: {SYSTEMS[0]}.",
+)
+@click.option("--anchor", help="Model whose rating is fixed (bradley-terry, length-controlled).")
+@click.option("--attack", "attacks", multiple=True, help="Distractor for the lowest models; repeatable.")
+@click.option("--lowest", type=click.IntRange(1), help="How many of them, by each protocol's own board. Default: 3.")
+@click.option("--target", "targets", multiple=True, help="Model to attack instead of the lowest; repeatable.")
+@click.option("--pairs", type=click.IntRange(1), help="Most matches of a protocol, in a balanced design. Default: all.")
+@click.option("--plan", "only_plan", is_flag=True, help="Say what it takes, and stop.")
+@click.option(
+    "--draws",
+    type=click.IntRange(2, 100_000),
+    help="Of prompts, for intervals. Default: 1000, fewer where they would take long.",
+)
+@click.option("--reference-model", help="Model, named like a judge, that protocols with a reference ask for it.")
+@manner_options
+@click.option(
+    "--generator", help="Who rewrites: recorded, rules, or a model, named like a judge. Default: recorded if there."
+)
+@asking_options
+@best_of_option
+@click.option("--verifier", help="Model, named like a judge, that is asked whether a rewrite says the same.")
+@draw_options
+@click.option("--out", type=click.Path(path_type=Path), help="Run folder. Default: under .distract/runs.")
+@store_option
+@model_options
+@judge_options
+@json_option
+def leaderboard(
+    matches: str | None,
+    against: str | None,
+    systems: tuple[str, ...],
+    anchor: str | None,
+    draws: int | None,
+    seed: int,
+    as_json: bool,
+    only_plan: bool,
+    store: Path | None,
+    **more: Any,
+) -> None:
+    """Rate models by a judge's verdicts, or by votes in a file, and measure what restyling the lowest ones changes."""
+    from distract.boards import comparing, sources
+    from distract.boards.chosen import choose
+    from distract.report import leaderboard as report
+    from distract.report.tables import show
+    from distract.tournament.preparing import estimate
+
+    chosen = choose(systems or SYSTEMS, anchor)
+    other = sources.read(against) if against else ()
+    if matches is not None:
+        _alone()
+        found = sources.read(matches)
+        rated = comparing.rated(found, chosen, draws, seed)
+        compared = comparing.compared(found, other, chosen, draws, seed)
+        if as_json:
+            echo_json(report.matches_document(rated, compared))
+        else:
+            show(report.matches_parts(rated, compared))
+        return
+    prepared = _prepared(chosen, draws, seed, more)
+    if only_plan:
+        expected = estimate(prepared)
+        lines = list(report.plan_lines(prepared, expected, 0))
+        echo_json(report.plan_document(prepared, expected)) if as_json else click.echo("\n".join(map(safe, lines)))
+        return
+    loaded = carried_out(
+        prepared.job, store, lambda: estimate(prepared), lambda *known: report.plan_lines(prepared, *known)
+    )
+    compared = comparing.compared(sources.read(f"run:{loaded.path}") if other else (), other, chosen, draws, seed)
+    if as_json and not compared:
+        click.echo(loaded.summary, nl=False)
+    elif as_json:
+        echo_json(report.with_comparison(str(loaded.summary), compared))
+    else:
+        show(report.report_parts(loaded.parameters, loaded.rows, loaded.rewrites))
+        show(report.compared_parts(compared))
+        click.echo(f"\nrun folder: {safe(str(prepared.job.out))}")
+    inconclusive(loaded.rows)
+
+
+def _alone() -> None:
+    """See that no option is given that goes with a judge, where matches are played already."""
+    context = click.get_current_context()
+    for option in context.command.params:
+        given = context.get_parameter_source(option.name or "") is ParameterSource.COMMANDLINE
+        if given and option.name not in WITHOUT_A_JUDGE:
+            raise UsageError(f"{option.opts[0]} goes with a judge that is asked; --matches rates what is there")
+
+
+def _prepared(systems: tuple[Chosen, ...], draws: int | None, seed: int, more: dict[str, Any]) -> Prepared:
+    """The tournament, ready to start."""
+    from distract.backends.catalogue import open_models
+    from distract.manner import Manner
+    from distract.tournament.preparing import Attacked, prepare
+    from distract.writers import WRITERS
+
+    asking, loading, chosen = sort_out(more)
+    generator, verifier, helping = (chosen.pop(name) for name in ("generator", "verifier", "reference_model"))
+    names: dict[Role, str | None] = {
+        "judge": chosen["judge"],
+        "generator": generator,
+        "verifier": verifier,
+        "reference": helping,
+    }
+    opened = open_models(names, loading, WRITERS)
+    say(opened.notes)
+    models = dict(opened.models)
+    backend, helper = models.pop("judge"), models.pop("reference", None)
+    attacks, lowest, targets = (chosen.pop(name) for name in ("attacks", "lowest", "targets"))
+    orders: Orders = chosen.pop("orders")
+    manner = Manner(orders, chosen.pop("samples"), chosen.pop("answer_tokens"), seed)
+    protocols, limit = chosen.pop("protocols") or PROTOCOLS, chosen.pop("limit") or None
+    return prepare(
+        backend=backend,
+        protocols=protocols,
+        attack=Attacked(attacks, lowest, targets, generator, asking, verifier, models),
+        systems=systems,
+        draws=draws,
+        limit=limit,
+        seed=seed,
+        manner=manner,
+        reference=(helping, helper) if helping and helper else None,
+        prices=opened.prices,
+        **chosen,
+    )

@@ -1,0 +1,165 @@
+"""Boards and shifts as JSON values and as tables of 80 columns.
+
+Names are plain ``Text``, so that one can hold markup and stay a name. It knows no rating system and computes no figure.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from typing import Any
+
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from distract.boards.records import Board, Standing
+from distract.boards.shift import Shift
+from distract.figure import rounded
+from distract.printable import line
+from distract.report.tables import grid
+from distract.report.text import count, percent
+
+ATTACKED = "▲"
+"""Stands beside a model whose responses were rewritten."""
+
+
+def board_document(board: Board) -> dict[str, Any]:
+    """A board as JSON values, rounded."""
+    names = ("system", "unit", "matches", "prompts", "invalid", "draws", "interval")
+    return {
+        **{name: getattr(board, name) for name in names},
+        "parameters": _finite(board.parameters),
+        "extra": rounded(board.extra),
+        "notes": list(board.notes),
+        "rows": [rounded(asdict(one)) for one in board.standings],
+    }
+
+
+def shift_document(shift: Shift) -> dict[str, Any]:
+    """A shift as JSON values, rounded; its two boards are left out, but for what each change says of them."""
+    kept = {
+        name: getattr(shift, name) for name in ("tau", "tau_low", "tau_high", "models", "prompts", "paired", "draws")
+    }
+    return {
+        **rounded(kept),
+        "system": shift.before.system,
+        "unit": shift.before.unit,
+        "parameters": _finite(shift.before.parameters),
+        "matches": [shift.before.matches, shift.after.matches],
+        "notes": list(shift.notes),
+        "rows": [rounded(asdict(one)) for one in shift.changes],
+    }
+
+
+def board_table(board: Board) -> Table:
+    """One board, best first."""
+    sigma = [Text("sigma")] if any(one.sigma is not None for one in board.standings) else []
+    table = grid("", "rank", "95%", "share %" if board.unit == "share" else "rating", "95% CI", "won", "lost", "tied")
+    for title in sigma:
+        table.add_column(title, justify="right", no_wrap=True)
+    for one in board.standings:
+        last = [f"{one.sigma:.2f}"] if one.sigma is not None else []
+        counts = (f"{one.wins:,}", f"{one.losses:,}", f"{one.ties:,}")
+        rating, interval = _rating(one.rating, board), _interval(one.low, one.high, board)
+        table.add_row(Text(line(one.model)), str(one.rank), _ranks(one), rating, interval, *counts, *last)
+    return table
+
+
+def shift_parts(
+    shift: Shift, names: tuple[str, str], targets: frozenset[str] = frozenset()
+) -> Iterator[RenderableType]:
+    """Both boards side by side, then what changed.
+
+    Args:
+        shift: between the two.
+        names: of the two boards, as short as ``before`` and ``after``.
+        targets: the models that are marked.
+    """
+    first, second = shift.before, shift.after
+    table = grid("", names[0], "95% CI", "rank", names[1], "95% CI", "rank")
+    changes = grid("", "change", "95% CI", "rank", "rose in %", "fell in %")
+    sides = [{one.model: one for one in board.standings} for board in (first, second)]
+    for one in shift.changes:
+        name = Text(f"{ATTACKED} {line(one.model)}" if one.model in targets else line(one.model))
+        cells = [cell for side in sides for cell in _cells(side.get(one.model), first)]
+        table.add_row(name, *cells)
+        change, interval = _rating(one.change, first, sign=True), _interval(one.low, one.high, first, sign=True)
+        moved = f"{_or_dash(one.rank_before)} → {_or_dash(one.rank_after)}"
+        changes.add_row(name, change, interval, moved, percent(one.p_rose), percent(one.p_fell))
+    yield table
+    yield Text("")
+    yield changes
+    yield Text(_tau(shift))
+
+
+def extra_lines(board: Board) -> Iterator[str]:
+    """Further figures of a system, and what a reader must know."""
+    if "length" in board.extra:
+        low, high = board.extra.get("length_low"), board.extra.get("length_high")
+        interval = "" if low is None or high is None else f" (95% interval {low:+.1f} to {high:+.1f})"
+        yield f"length: {board.extra['length']:+.1f} points for one standard unit of relative length{interval}"
+    yield from (line(note) for note in board.notes)
+
+
+def heading(board: Board) -> str:
+    """What a board is made of, in a line."""
+    prompts = f", {count(board.prompts, 'prompt')}" if board.prompts != board.matches else ""
+    invalid = f", {board.invalid:,} invalid" if board.invalid else ""
+    how = {"sandwich": "sandwich", "bootstrap": f"{board.draws:,} draws", None: "none"}
+    return f"{count(board.matches, 'match', 'matches')}{prompts}{invalid}; intervals: {how[board.interval]}"
+
+
+def _cells(one: Standing | None, board: Board) -> tuple[str, str, str]:
+    if one is None:
+        return "–", "", "–"
+    return _rating(one.rating, board), _interval(one.low, one.high, board), str(one.rank)
+
+
+def _rating(value: float | None, board: Board, *, sign: bool = False) -> str:
+    if value is None:
+        return "–"
+    scaled, digits = (100 * value, 1) if board.unit == "share" else (value, _digits(board))
+    text = f"{scaled:{'+' if sign else ''}.{digits}f}"
+    # A change that rounds to nothing has no sign.
+    return text.lstrip("+-") if sign and float(text) == 0 else text
+
+
+def _interval(low: float | None, high: float | None, board: Board, *, sign: bool = False) -> str:
+    if low is None or high is None:
+        return ""
+    return f"{_rating(low, board, sign=sign)} to {_rating(high, board, sign=sign)}"
+
+
+def _digits(board: Board) -> int:
+    """Decimals that say something: ratings around 1000 have none, those around 25 have two."""
+    largest = max(abs(one.rating) for one in board.standings)
+    return 0 if largest >= 200 else 2
+
+
+def _ranks(one: Standing) -> str:
+    if one.rank_low is None or one.rank_high is None:
+        return ""
+    return f"{one.rank_low}" if one.rank_low == one.rank_high else f"{one.rank_low}–{one.rank_high}"
+
+
+def _or_dash(rank: float | None) -> str:
+    """A rank; models that are equal share the middle of theirs."""
+    return "–" if rank is None else f"{rank:g}"
+
+
+def _tau(shift: Shift) -> str:
+    if shift.tau is None:
+        return "Kendall's tau between the two boards: none, since one of them ranks all models equal"
+    low, high = shift.tau_low, shift.tau_high
+    interval = "" if low is None or high is None else f" (95% range {low:.2f} to {high:.2f})"
+    return f"Kendall's tau between the two boards: {shift.tau:.2f}{interval}"
+
+
+def _finite(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Parameters as JSON values: an infinite one as text."""
+    return {
+        name: str(value) if isinstance(value, float) and not math.isfinite(value) else value
+        for name, value in parameters.items()
+    }

@@ -1,0 +1,115 @@
+"""From a case to rows: a baseline of matches, then the same matches with some models' responses rewritten.
+
+One plan for each case covers all protocols and attacks, so that shared prompts and rewrites meet. A match in which
+nothing was rewritten is not judged again: its verdict stands. It knows no protocol or attack by name and rates nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from distract.audit import Memory, in_order, rewritten
+from distract.judging import UNCHANGED, Audited, judged, side, usable
+from distract.manner import DEFAULT, Manner
+from distract.plan import Attack, Comparison, Plan, Protocol, gather
+from distract.records import BASELINE, Case, Response, Row
+from distract.tournament.pairing import Pair
+from distract.writers import Verifier, Writer
+
+Two = tuple[Response, Response]
+
+
+@dataclass(frozen=True)
+class Tournament:
+    """The parameters of a run that say what is judged.
+
+    ``pairs`` says who plays whom on which case, by its id; ``helped`` whether there is a reference model.
+    """
+
+    judge: str
+    protocols: tuple[Protocol, ...]
+    attacks: tuple[Attack, ...]
+    writer: Writer
+    pairs: Mapping[str, tuple[Pair, ...]]
+    seed: int = 0
+    verifier: Verifier | None = None
+    manner: Manner = DEFAULT
+    helped: bool = field(default=False)
+
+
+def no_match(protocol: Protocol) -> str | None:
+    """Why a protocol cannot judge a match."""
+    return None if protocol.shows in (None, 2) else f"shows {protocol.shows} responses together, never two alone"
+
+
+def baseline(case: Case, p: Tournament) -> Plan[Audited]:
+    """Judge the matches of one case as they are."""
+    found = {response.author: response for response in usable(case)}
+    jobs = [
+        _match(case, protocol, BASELINE, (found[first], found[second]), (found[first], found[second]), p)
+        for protocol in p.protocols
+        for first, second in p.pairs[case.id]
+    ]
+    return Audited((yield from gather(jobs)))
+
+
+def attacked(case: Case, p: Tournament, targets: Mapping[str, frozenset[str]]) -> Plan[Audited]:
+    """Rewrite the responses of some models to one case, and judge again the matches that this changes.
+
+    Args:
+        case: of the baseline.
+        p: as of the baseline.
+        targets: the models whose responses are rewritten, by protocol: each attacks the lowest of its own board.
+    """
+    memory: Memory = {}
+    found = {response.author: response for response in usable(case)}
+    jobs = [
+        _again(case, protocol, attack, (found[first], found[second]), targets[protocol.name], p, memory)
+        for protocol in p.protocols
+        for attack in p.attacks
+        for first, second in p.pairs[case.id]
+        if not targets[protocol.name].isdisjoint((first, second))
+    ]
+    return Audited((yield from gather(jobs)), in_order(case, memory))
+
+
+def _again(
+    case: Case,
+    protocol: Protocol,
+    attack: Attack,
+    pair: Two,
+    targets: frozenset[str],
+    p: Tournament,
+    memory: Memory,
+) -> Plan[Row]:
+    """A match after the rewriting, or why its first verdict stands."""
+    shown, reasons = list[Response](), list[str]()
+    for original in pair:
+        made: Response | str = original
+        if original.author in targets:
+            made = yield from rewritten(case, original, attack, p, memory)
+            if not isinstance(made, str) and made.turns == original.turns:
+                made = UNCHANGED
+        if isinstance(made, str):
+            reasons.append(made)
+        shown.append(original if isinstance(made, str) else made)
+    first, second = shown
+    if first.attack is None and second.attack is None:
+        return replace(_row(case, protocol, attack.name, (first, second), p), excluded=reasons[0])
+    return (yield from _match(case, protocol, attack.name, pair, (first, second), p))
+
+
+def _match(case: Case, protocol: Protocol, attack: str, originals: Two, shown: Two, p: Tournament) -> Plan[Row]:
+    """Judge a match; ``shown`` are the originals or what the attack made of them."""
+    # A case of these two only: a protocol that shows more would take the others from it.
+    alone = replace(case, responses=originals)
+    row = _row(case, protocol, attack, shown, p)
+    return (yield from judged(row, protocol, Comparison(alone, *shown), p.manner, p.helped))
+
+
+def _row(case: Case, protocol: Protocol, attack: str, shown: Two, p: Tournament) -> Row:
+    """A row of a match that is not judged yet."""
+    first, second = shown
+    row = Row(case.id, case.cluster, "match", protocol.name, p.judge, attack, side(first), side(second))
+    return replace(row, lengths=(len(first.text), len(second.text)))

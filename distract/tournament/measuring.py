@@ -1,0 +1,167 @@
+"""Rows to boards: before any rewrite, after it, and what changed (DESIGN, measure 4).
+
+After an attack a match keeps its verdict where nothing in it was rewritten, and has the new one elsewhere. A shift is
+measured on the comparisons that are valid before and after; the boards themselves are of all valid ones. It knows no
+protocol, attack or rating system by name. Everything is derived from rows, so that it needs no model call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from distract.boards.chosen import Chosen, recorded
+from distract.boards.matches import Matches
+from distract.boards.records import Board
+from distract.boards.shift import Shift, shift
+from distract.boards.sources import from_rows
+from distract.errors import DataError
+from distract.metrics import headline
+from distract.records import BASELINE, Row
+from distract.verdicts import outcome
+
+Key = tuple[str, str, str]
+"""A match: case and the two models."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunBoard:
+    """One board of a run, and under which condition it holds; ``attack`` is ``none`` for the baseline."""
+
+    protocol: str
+    rule: str | None
+    attack: str
+    chosen: Chosen
+    board: Board
+
+
+@dataclass(frozen=True, slots=True)
+class RunShift:
+    """What an attack did to one board.
+
+    Attributes:
+        targets: the models that were attacked.
+        rewritten: of their responses in matches, those that were rewritten.
+        standing: those that could not be, and stand as they were.
+        again: matches that were judged again.
+        lost: comparisons that are not valid both before and after, and are in neither of the two boards.
+        shift: the change.
+    """
+
+    protocol: str
+    rule: str | None
+    attack: str
+    chosen: Chosen
+    targets: tuple[str, ...]
+    rewritten: int
+    standing: int
+    again: int
+    lost: int
+    shift: Shift
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """All boards of a run, the shifts, and what cannot be rated, with the reason."""
+
+    boards: tuple[RunBoard, ...]
+    shifts: tuple[RunShift, ...]
+    absent: tuple[str, ...]
+
+
+def targets(parameters: Mapping[str, Any], rows: Iterable[Row]) -> dict[str, frozenset[str]]:
+    """The models that each protocol attacks: those named, else the lowest of its own baseline board.
+
+    Args:
+        parameters: of the run.
+        rows: of it; the baseline is enough.
+    """
+    rows = list(rows)
+    first, *_ = recorded(parameters["systems"])
+    found: dict[str, frozenset[str]] = {}
+    for protocol, rules in parameters["protocols"].items():
+        found[protocol] = frozenset(parameters["targets"])
+        matches = _played(rows, protocol, headline("flip_rate", rules), BASELINE)
+        if matches is not None and not parameters["targets"]:
+            rating = first.system.rate(matches, **first.given).rating
+            # In a total order that does not hang on the last digit.
+            order = sorted(range(len(rating)), key=lambda i: (round(float(rating[i]), 6), matches.models[i]))
+            found[protocol] = frozenset(matches.models[i] for i in order[: parameters["lowest"]])
+    return found
+
+
+def measured(parameters: Mapping[str, Any], rows: Iterable[Row]) -> Measured:
+    """Every board and every shift of a run.
+
+    Args:
+        parameters: of the run.
+        rows: of it.
+    """
+    rows = list(rows)
+    attacked, systems = targets(parameters, rows), recorded(parameters["systems"])
+    seed, count = parameters["seed"], parameters["draws"]
+    boards, shifts, absent = list[RunBoard](), list[RunShift](), list[str]()
+    for protocol, rule in _ways(parameters["protocols"]):
+        way = f"{protocol} by {rule}" if rule else protocol
+        mine = [row for row in rows if row.protocol == protocol]
+        matches = _played(mine, protocol, rule, BASELINE)
+        if matches is None:
+            absent.append(f"{way}: no verdict was valid, so that nothing is rated")
+            continue
+        boards += [RunBoard(protocol, rule, BASELINE, one, one.board(matches, seed, count)) for one in systems]
+        before = {_key(row): row for row in mine if row.attack == BASELINE}
+        for attack in parameters["attacks"]:
+            changed = {_key(row): row for row in mine if row.attack == attack and row.excluded is None}
+            both = {key for key, row in before.items() if _valid(row, rule) and _valid(changed.get(key, row), rule)}
+            paired = [row for row in mine if _key(row) in both]
+            whole, first, second = (
+                _played(some, protocol, rule, condition)
+                for some, condition in ((mine, attack), (paired, BASELINE), (paired, attack))
+            )
+            if whole is None or first is None or second is None:
+                absent.append(f"{way}: no match is valid both before and after {attack}")
+                continue
+            names = tuple(sorted(attacked[protocol]))
+            counts = (*_responses(before, changed.values(), attacked[protocol]), len(changed))
+            lost = sum(row.excluded is None for row in before.values()) - len(both)
+            for one in systems:
+                boards.append(RunBoard(protocol, rule, attack, one, one.board(whole, seed, count)))
+                change = shift(first, second, one.system, one.given, one.draws(first, seed, count))
+                shifts.append(RunShift(protocol, rule, attack, one, names, *counts, lost, change))
+    return Measured(tuple(boards), tuple(shifts), tuple(absent))
+
+
+def _played(rows: Sequence[Row], protocol: str, rule: str | None, attack: str) -> Matches | None:
+    """The matches of rows under a condition; None where no verdict is valid."""
+    try:
+        return from_rows(rows, protocol, rule, attack).matches
+    except DataError:
+        return None
+
+
+def _ways(protocols: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, str | None]]:
+    """Each protocol by each rule, the headline rule first."""
+    for protocol, rules in protocols.items():
+        first = headline("flip_rate", rules)
+        yield protocol, first
+        yield from ((protocol, rule) for rule in rules if rule != first)
+
+
+def _way(protocol: str, rule: str | None) -> str:
+    return f"{protocol} by {rule}" if rule else protocol
+
+
+def _key(row: Row) -> Key:
+    return row.case, row.a.author, row.b.author
+
+
+def _valid(row: Row, rule: str | None) -> bool:
+    return row.excluded is None and outcome(row.judgments, rule) is not None
+
+
+def _responses(before: Iterable[Key], changed: Iterable[Row], attacked: frozenset[str]) -> tuple[int, int]:
+    """Of the responses of the attacked models in matches: how many were rewritten, and how many were not."""
+    every = {(case, name) for case, *pair in before for name in pair if name in attacked}
+    made = {(row.case, one.author) for row in changed for one in (row.a, row.b) if one.attack is not None}
+    return len(made), len(every - made)

@@ -1,0 +1,270 @@
+"""From what the user asked for to a tournament that can start: models, cases and matches drawn, requests counted.
+
+It says what does not fit before anything is paid for. It knows no plug-in by name and prints nothing.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from distract import datasets, families, recorder, registry, scope, writers
+from distract.backends import Backend
+from distract.boards.chosen import Chosen
+from distract.conduct import Job
+from distract.datasets import DataSet
+from distract.errors import UnknownName, UsageError
+from distract.estimating import CHARACTERS_PER_TOKEN, Estimate, step
+from distract.judging import Audited, usable
+from distract.manner import DEFAULT, Manner
+from distract.plan import Attack, Plan
+from distract.price import Price
+from distract.records import BASELINE, Case, Rewrite, Role, Row
+from distract.report.leaderboard import document
+from distract.session import how
+from distract.tournament.asking import Tournament, attacked, baseline, no_match
+from distract.tournament.measuring import measured, targets
+from distract.tournament.pairing import balanced, round_robin
+from distract.writers import WRITERS, choosing
+from distract.writers import verifier as verifying
+from distract.writers.asking import Asking
+
+SAMPLE = 12
+"""Cases by which the cost is estimated."""
+
+TOO_FEW = "fewer than two of the models have answered it"
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A tournament that can start: the job, and what it is made of. ``cases`` are the drawn ones that have a match."""
+
+    job: Job
+    cases: tuple[Case, ...]
+    tournament: Tournament
+
+
+@dataclass(frozen=True)
+class Attacked:
+    """Who is attacked and how.
+
+    Attributes:
+        names: of attacks; none for a board without any.
+        lowest: how many models, from the bottom of each protocol's baseline board; None for three, or for as many as
+            leave one unattacked.
+        targets: the models themselves, instead.
+        generator: name of a writer; None takes recorded rewrites where the data have them, else rules.
+        asking: how a generator that is a model is asked.
+        verifier: name of the model that verifies rewrites; None leaves them to the rules.
+        models: backends of the generator, where it is a model, and of the verifier.
+    """
+
+    names: Sequence[str] = ()
+    lowest: int | None = None
+    targets: Sequence[str] = ()
+    generator: str | None = None
+    asking: Asking = field(default_factory=Asking)
+    verifier: str | None = None
+    models: Mapping[Role, Backend] = field(default_factory=dict)
+
+
+def prepare(
+    *,
+    data: str,
+    judge: str,
+    backend: Backend,
+    protocols: Sequence[str],
+    attack: Attacked,
+    systems: Sequence[Chosen],
+    models: Sequence[str] = (),
+    responses: Sequence[str] = (),
+    pairs: int | None = None,
+    draws: int | None = None,
+    limit: int | None = None,
+    seed: int = 0,
+    manner: Manner = DEFAULT,
+    reference: tuple[str, Backend] | None = None,
+    out: Path | None = None,
+    prices: Mapping[Role, Price] = MappingProxyType({}),
+) -> Prepared:
+    """Check that data, models, attacks, protocols and the run folder are right.
+
+    Args:
+        data: as ``datasets.load`` takes it.
+        judge: its name, for the record.
+        backend: answers for it.
+        protocols: names, at least one.
+        attack: who is attacked and how.
+        systems: rating systems, at least one; the first says who is lowest.
+        models: who plays; all authors of the data when empty.
+        responses: files of responses, for formats that hold prompts only.
+        pairs: the most matches of a protocol, in a balanced design; None for the full round robin.
+        draws: how often prompts are drawn again for intervals; None for as often as is worth its time.
+        limit: number of cases to draw, None for all.
+        seed: of all draws.
+        manner: in which orders and how often protocols are asked.
+        reference: name and backend of a model that answers or helps, for the protocols that ask one.
+        out: the run folder; None names one by the hash of the parameters.
+        prices: of models whose tokens cost money.
+
+    Raises:
+        UsageError: something named does not exist or does not fit, or the folder belongs to another run.
+    """
+    if pairs is not None and pairs < 1:
+        raise UsageError(f"--pairs {pairs}: expected a number of matches from 1")
+    loaded = datasets.load(data, responses, seed)
+    players = _players(models, loaded)
+    fitting = [case for one in loaded.cases if len(usable(case := _only(one, players))) > 1]
+    if not fitting:
+        raise UsageError(f"{loaded.name}: no case can be judged ({TOO_FEW}); name data with answers of several models")
+    cases = scope.sampled(fitting, limit, seed)
+    asked = tuple(map(registry.protocol, sorted(set(protocols))))
+    for protocol in asked:
+        if why := no_match(protocol):
+            raise UsageError(f"{protocol.name} {why}; name another protocol")
+    scope.check(asked, {"flip"}, cases, helped=reference is not None)
+    answered = [[response.author for response in usable(case)] for case in cases]
+    drawn = round_robin(answered) if pairs is None else balanced(answered, pairs, seed)
+    paired = {case.id: tuple(of) for case, of in zip(cases, drawn, strict=True) if of}
+    cases = tuple(case for case in cases if case.id in paired)
+    playing = sorted({name for of in paired.values() for pair in of for name in pair})
+    wanted = _attacks(attack.names)
+    lowest = _lowest(attack, wanted, playing)
+    on_record = any(scope.is_recorded(one, cases) and not one.control for one in wanted)
+    writer = choosing.chosen(attack.generator, attack.asking, attack.models, on_record)
+    if absent := [a.name for a in wanted if writer.name == "recorded" and not scope.is_recorded(a, cases)]:
+        raise UsageError(f"{absent[0]}: the data hold no recorded rewrites for it; write them with --generator rules")
+    found: dict[Role, Backend] = {"judge": backend, **attack.models}
+    if any(protocol.reference for protocol in asked):
+        found["reference"] = reference[1] if reference else backend
+    left_out = loaded.left_out + Counter({TOO_FEW: len(loaded.cases) - len(fitting)})
+    judging = how(asked, judge, backend, manner, reference)
+    writing = choosing.record(writer, attack.asking, attack.verifier, attack.models, wanted)
+    kin = families.self_judging(judge, {writer.name} - writers.WRITERS.keys(), playing)
+    parameters: dict[str, Any] = {
+        **writing,
+        **judging,
+        "prompts": {**writing["prompts"], **judging["prompts"]},
+        "command": "leaderboard",
+        "data": {"name": loaded.name, "format": loaded.format, "sha256": loaded.checksum, "cases": loaded.size},
+        "left_out": dict(sorted(left_out.items())),
+        "limit": len(cases),
+        "models": playing,
+        "pairs": pairs,
+        "attacks": [one.name for one in wanted],
+        "lowest": lowest,
+        "targets": sorted(set(attack.targets)),
+        "systems": [one.record for one in systems],
+        "draws": draws,
+        "seed": seed,
+        "controls": [one.name for one in wanted if one.control],
+        "self_judging": [] if judge.startswith("planted:") else kin,
+    }
+    out = out or recorder.default_path(parameters)
+    recorder.check(out, parameters)
+    verify = verifying.verifier(attack.verifier) if attack.verifier else None
+    t = Tournament(judge, asked, wanted, writer, paired, seed, verify, manner, reference is not None)
+
+    def plans() -> Iterator[Plan[Audited]]:
+        return (baseline(case, t) for case in cases)
+
+    def then(rows: Sequence[Row]) -> Iterator[Plan[Audited]]:
+        chosen = targets(parameters, rows)
+        return (attacked(case, t, chosen) for case in cases)
+
+    def summary(rows: Sequence[Row], rewrites: Sequence[Rewrite]) -> dict[str, Any]:
+        return document(parameters, measured(parameters, rows), rows, rewrites)
+
+    job = Job(found, plans, parameters, out, summary, prices, then if wanted else None)
+    return Prepared(job, cases, t)
+
+
+def estimate(prepared: Prepared) -> Estimate:
+    """Count about what the tournament asks for, at most.
+
+    The plans of a few cases are stepped with a fake judge; which models are lowest nobody knows yet, so that the first
+    ones by name stand for them, and rules write what a generator would.
+    """
+    cases, t, parameters = prepared.cases, prepared.tournament, prepared.job.parameters
+    part = cases[:SAMPLE]
+    scale = len(cases) / len(part)
+    t = replace(t, verifier=None, writer=WRITERS["rules"] if "generator" in prepared.job.models else t.writer)
+    comparisons = rewrites = characters = answers = 0
+    requests: dict[str, int] = {}
+    helping: set[str] = set()
+    names = frozenset(parameters["targets"] or parameters["models"][: parameters["lowest"]])
+    for protocol in t.protocols:
+        alone = replace(t, protocols=(protocol,))
+        plans: list[Plan[Audited]] = [baseline(case, alone) for case in part]
+        if t.attacks:
+            plans += [attacked(case, alone, {protocol.name: names}) for case in part]
+        stepped = step(plans, t.helped)
+        comparisons += stepped.comparisons
+        rewrites += sum(len(done.rewrites) for done in stepped.done)
+        requests[protocol.name] = round(len(stepped.judge) * scale)
+        helping |= stepped.reference.keys()
+        characters += sum(length for length, _ in stepped.judge.values())
+        answers += sum(room for _, room in stepped.judge.values())
+    written = round(rewrites * scale)
+    best_of = (parameters["asking"] or {"best_of": 1})["best_of"]
+    if helping:
+        requests["reference model"] = round(len(helping) * scale)
+    if "generator" in prepared.job.models:
+        requests["generator"] = written * best_of
+    if "verifier" in prepared.job.models:
+        requests["verifier"] = written * best_of * 2
+    tokens = round(characters / CHARACTERS_PER_TOKEN * scale)
+    return Estimate(round(comparisons * scale), written, requests, tokens, round(answers * scale))
+
+
+def _players(names: Sequence[str], loaded: DataSet) -> frozenset[str]:
+    """Who plays: those named, else everybody. A name may hold commas, and several may be joined by them."""
+    known = {response.author for case in loaded.cases for response in usable(case)}
+    found: set[str] = set()
+    for name in names:
+        found.update([name] if name in known else (part.strip() for part in name.split(",")))
+    for name in sorted(found - known):
+        raise UnknownName("model", name, known)
+    found = found or known
+    if len(found) < 2:
+        alone = next(iter(found))
+        raise UsageError(f"{loaded.name}: {alone} alone is no leaderboard; name data, or --models, with two at least")
+    return frozenset(found)
+
+
+def _only(case: Case, players: frozenset[str]) -> Case:
+    return replace(case, responses=tuple(one for one in case.responses if one.author in players))
+
+
+def _attacks(names: Iterable[str]) -> tuple[Attack, ...]:
+    found = tuple(map(registry.attack, sorted(set(names))))
+    for one in found:
+        if one.severity:
+            raise UsageError(f"{one.name} breaks constraints and is no distractor; name an attack on style")
+        if one.name == BASELINE:
+            raise UsageError(f"{one.name} attacks nothing; leave --attack out for the baseline board")
+    return found
+
+
+def _lowest(attack: Attacked, wanted: Sequence[Attack], playing: Sequence[str]) -> int:
+    """How many are attacked from the bottom; 0 where they are named, or nothing is attacked."""
+    if not wanted:
+        if attack.targets or attack.lowest is not None:
+            raise UsageError("--lowest and --target say who is attacked; name the attack with --attack")
+        return 0
+    if attack.targets:
+        for name in attack.targets:
+            if name not in playing:
+                raise UnknownName("target", name, playing)
+        if attack.lowest is not None:
+            raise UsageError("--target names who is attacked; leave out --lowest")
+        return 0
+    most = len(playing) - 1
+    lowest = min(3, most) if attack.lowest is None else attack.lowest
+    if not 1 <= lowest <= most:
+        raise UsageError(f"--lowest {lowest}: expected 1 to {most}, one less than the models that play")
+    return lowest

@@ -1,0 +1,66 @@
+"""Who rewrites in a run, and what of that is part of the run's identity.
+
+It knows no attack by name and makes no call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from distract import writers
+from distract.backends import Backend
+from distract.plan import Attack
+from distract.prompts import Prompt
+from distract.records import Role
+from distract.writers import Writer, verifier
+from distract.writers.asking import Asking
+from distract.writers.generator import generator as generator_writer
+
+
+def chosen(name: str | None, asking: Asking, models: Mapping[Role, Backend], on_record: bool) -> Writer:
+    """The writer that is asked for.
+
+    Args:
+        name: of it; None takes recorded rewrites where there are any, else rules.
+        asking: how a generator that is a model is asked.
+        models: the generator among them where it is a model.
+        on_record: whether the data hold any rewrite that is wanted.
+
+    Raises:
+        UnknownName: it is no model, and no writer of that name exists.
+    """
+    if "generator" in models:
+        return generator_writer(str(name), asking)
+    return writers.writer(name or ("recorded" if on_record else "rules"))
+
+
+def record(
+    writer: Writer, asking: Asking, verified_by: str | None, models: Mapping[Role, Backend], attacks: Sequence[Attack]
+) -> dict[str, Any]:
+    """Who writes and verifies and how, for the record: whatever changes a rewrite or whether it is accepted.
+
+    Args:
+        writer: as chosen.
+        asking: how a generator that is a model is asked.
+        verified_by: name of the verifier; None without one.
+        models: generator and verifier, where they are models.
+        attacks: every one that writes something.
+    """
+    return {
+        "generator": writer.name,
+        "asking": {**asking.parameters, "model": _identity(models, "generator")} if "generator" in models else None,
+        "verifier": {"name": verified_by, "model": _identity(models, "verifier")} if verified_by else None,
+        "writing": writers.checksum(attacks),
+        "prompts": {prompt.name: prompt.checksum for prompt in _prompts(attacks, models)},
+    }
+
+
+def _identity(models: Mapping[Role, Backend], role: Role) -> dict[str, str]:
+    return dict(models[role].identity)
+
+
+def _prompts(attacks: Sequence[Attack], models: Mapping[Role, Backend]) -> list[Prompt]:
+    """The prompt files that the writing uses."""
+    used = [attack.prompt for attack in attacks if attack.prompt] if "generator" in models else []
+    return [*used, *([verifier.prompt()] if "verifier" in models else [])]

@@ -1,0 +1,248 @@
+"""TrueSkill for two players: a rating is a normal belief that each match narrows.
+
+With two players the update is a closed form (Herbrich, Minka and Graepel, TrueSkill, 2006, equations of section 3.2): a
+win cuts the normal distribution of the difference at the draw margin, a tie cuts it on both sides. All matches together
+move up or down by what order they come in, so ratings over shuffles are centred; in file order they are what the
+library `trueskill` computes. It knows no prompts but through the weights of draws.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import erfcx, ndtri
+
+from distract.boards.draws import Draws
+from distract.boards.matches import TIE, B, Matches
+from distract.boards.system import Ratings, RatingSystem
+
+from .orders import CHUNK, Orders, common, need, replay, settled
+
+TAIL = 30.0
+"""Standard deviations beyond which functions of the normal distribution are taken from their continued fraction."""
+
+NARROW = 1e-7
+"""Standard deviations below which a draw margin is none: a tie then says that both played the same."""
+
+_ROOT = math.sqrt(0.5)
+_DENSITY = math.sqrt(2 / math.pi)
+
+Floats = NDArray[np.float64]
+
+
+def rate(
+    matches: Matches,
+    *,
+    mu: float = 25.0,
+    sigma: float = 25 / 3,
+    beta: float = 25 / 6,
+    tau: float | None = None,
+    draw_probability: float = 0.1,
+    shuffles: int = 20,
+    order: str = "shuffled",
+    seed: int = 0,
+) -> Ratings:
+    """Rate by TrueSkill.
+
+    Args:
+        matches: what was played.
+        mu: mean of the belief before the first match; over shuffles, also the mean of all ratings.
+        sigma: its standard deviation, above 0.
+        beta: standard deviation of how well a model of known rating plays, above 0.
+        tau: what is added to every belief before a match, as a standard deviation, 0 or more; None: 0 over shuffles,
+            and a hundredth of sigma in file order, which is the usual one.
+        draw_probability: of equal models, at least 0 and below 1.
+        shuffles: orders over which the rating is a mean, at least 1.
+        order: ``shuffled``, or ``file`` for one pass in the given order, which is not centred.
+        seed: of the shuffles.
+
+    Returns:
+        Ratings with the mean of sigma over the orders; ``tau`` is recorded as it was used.
+
+    Raises:
+        UsageError: a parameter is out of its range.
+    """
+    parameters = {
+        "mu": mu,
+        "sigma": sigma,
+        "beta": beta,
+        "tau": tau,
+        "draw_probability": draw_probability,
+        "shuffles": shuffles,
+        "order": order,
+        "seed": seed,
+    }
+    game, orders = _game(len(matches), parameters)
+    ends = [game.played(matches, orders.last(index, len(matches))) for index in range(orders.count)]
+    rating, spread = np.mean(ends, axis=0)
+    if order != "file":
+        rating += mu - rating.mean()
+    return Ratings("trueskill", matches.models, rating, parameters | {"tau": game.tau}, sigma=spread)
+
+
+def redraw(matches: Matches, draws: Draws, **parameters: Any) -> Floats:
+    """Ratings under each draw, shape (draws, models): a match is played as often in its place as its prompt is drawn.
+
+    All draws share the first few orders; what they move there is added to the rating over all orders (``settled``).
+
+    Raises:
+        UsageError: a parameter is out of its range.
+    """
+    found = rate(matches, **parameters)
+    game, orders = _game(len(matches), found.parameters)
+    shape = len(matches.models), common(orders), 1 + draws.count
+    mean, variance = np.full(math.prod(shape), game.mu), np.full(math.prod(shape), game.sigma**2)
+
+    def play(winner: NDArray[np.int64], loser: NDArray[np.int64], tied: NDArray[np.bool_]) -> None:
+        up, down = variance[winner] + game.tau**2, variance[loser] + game.tau**2
+        total = up + down + 2 * game.beta**2
+        wide = np.sqrt(total)
+        ahead = (mean[winner] - mean[loser]) / wide
+        shift, shrink = won(ahead - game.margin / wide)
+        if tied.any():
+            shift[tied], shrink[tied] = drawn(ahead[tied], game.margin / wide[tied])
+        shift /= wide
+        shrink /= total
+        mean[winner] += up * shift
+        mean[loser] -= down * shift
+        variance[winner] = up * (1 - up * shrink)
+        variance[loser] = down * (1 - down * shrink)
+
+    replay(matches, orders, len(matches), draws, "trueskill", play)
+    state = mean.reshape(shape)
+    if orders.order != "file":
+        state -= state.mean(axis=0)
+    return found.rating + settled(state, orders)
+
+
+@dataclass(frozen=True, slots=True)
+class _Game:
+    """The rule of the game; ``margin`` is by how much a better performance still ties."""
+
+    mu: float
+    sigma: float
+    beta: float
+    tau: float
+    margin: float
+
+    def played(self, matches: Matches, places: NDArray[np.int32]) -> tuple[list[float], list[float]]:
+        """Means and standard deviations after these matches, one by one and in Python's own numbers."""
+        mean, variance = ([begin] * len(matches.models) for begin in (self.mu, self.sigma**2))
+        margin, noise, room = self.margin, self.tau**2, 2 * self.beta**2
+        sqrt, exp, erfc = math.sqrt, math.exp, math.erfc
+        for start in range(0, len(places), CHUNK):
+            for winner, loser, tied in zip(*_columns(matches, places[start : start + CHUNK]), strict=True):
+                up, down = variance[winner] + noise, variance[loser] + noise
+                total = up + down + room
+                wide = sqrt(total)
+                ahead = mean[winner] - mean[loser]
+                if tied:
+                    shift, shrink = drawn_one(ahead / wide, margin / wide)
+                elif (beyond := (ahead - margin) / wide) > -TAIL:
+                    shift = _DENSITY * exp(-beyond * beyond / 2) / erfc(-beyond * _ROOT)
+                    shrink = shift * (shift + beyond)
+                else:
+                    shift, shrink = _upset(-beyond)
+                shift /= wide
+                shrink /= total
+                mean[winner] += up * shift
+                mean[loser] -= down * shift
+                variance[winner] = up * (1 - up * shrink)
+                variance[loser] = down * (1 - down * shrink)
+        return mean, [sqrt(one) for one in variance]
+
+
+def _game(matches: int, p: Mapping[str, Any]) -> tuple[_Game, Orders]:
+    """The rule and the orders that parameters stand for."""
+    orders = Orders(matches, p["order"], p["shuffles"], p["seed"])
+    sigma, tau, chance = p["sigma"], p["tau"], p["draw_probability"]
+    if tau is None:
+        tau = sigma / 100 if orders.order == "file" else 0.0
+    need("mu", p["mu"], "a number", True)
+    need("sigma", sigma, "a number above 0", sigma > 0)
+    need("beta", p["beta"], "a number above 0", p["beta"] > 0)
+    need("tau", tau, "a number, 0 or more", tau >= 0)
+    need("draw_probability", chance, "a number from 0 to below 1", 0 <= chance < 1)
+    margin = float(ndtri((1 + chance) / 2)) * math.sqrt(2) * p["beta"]
+    return _Game(p["mu"], sigma, p["beta"], tau, margin), orders
+
+
+def _columns(matches: Matches, places: NDArray[np.int32]) -> tuple[list[int], list[int], list[bool]]:
+    """Winners, losers and whether they tied."""
+    a, b, outcome = matches.a[places], matches.b[places], matches.outcome[places]
+    return np.where(outcome == B, b, a).tolist(), np.where(outcome == B, a, b).tolist(), (outcome == TIE).tolist()
+
+
+def won_one(beyond: float) -> tuple[float, float]:
+    """What a win does: how far means move apart and how much of the variance goes, for a lead less the margin.
+
+    The lead is in standard deviations of the difference of performances.
+    """
+    if beyond <= -TAIL:
+        return _upset(-beyond)
+    shift = _DENSITY * math.exp(-beyond * beyond / 2) / math.erfc(-beyond * _ROOT)
+    return shift, shift * (shift + beyond)
+
+
+def drawn_one(ahead: float, margin: float) -> tuple[float, float]:
+    """The same for a tie: the one that is ahead comes down."""
+    if margin < NARROW:
+        return -ahead, 1.0
+    lead = abs(ahead)
+    if margin * lead > TAIL:  # the far side of the margin is out of reach: the one behind has caught up, no more
+        shift, shrink = won_one(margin - lead)
+        return math.copysign(shift, -ahead), shrink
+    # Densities at both ends of the margin, and what lies between, as multiples of the density at the near end.
+    gone = math.expm1(-2 * margin * lead)
+    inside = _mills(lead - margin) - (1 + gone) * _mills(lead + margin)
+    shift = gone / inside
+    shrink = shift * shift + (margin * (2 + gone) + lead * gone) / inside
+    return math.copysign(shift, -ahead), min(max(shrink, 0.0), 1.0)
+
+
+def won(beyond: Floats) -> tuple[Floats, Floats]:
+    """``won_one`` for arrays."""
+    shift = _DENSITY / erfcx(-beyond * _ROOT)
+    over = shift + beyond
+    if (far := beyond <= -TAIL).any():
+        over[far] = _over(-beyond[far])
+    return shift, shift * over
+
+
+def drawn(ahead: Floats, margin: Floats) -> tuple[Floats, Floats]:
+    """``drawn_one`` for arrays."""
+    lead = np.abs(ahead)
+    gone = np.expm1(-2 * margin * lead)
+    inside = (erfcx((lead - margin) * _ROOT) - (1 + gone) * erfcx((lead + margin) * _ROOT)) / _DENSITY
+    narrow, far = margin < NARROW, margin * lead > TAIL
+    inside[narrow] = 1.0
+    shift = -gone / inside
+    shrink = np.clip(shift * shift + (margin * (2 + gone) + lead * gone) / inside, 0.0, 1.0)
+    shift[narrow], shrink[narrow] = lead[narrow], 1.0
+    shift[far], shrink[far] = won(margin[far] - lead[far])
+    return np.copysign(shift, -ahead), shrink
+
+
+def _upset(behind: float) -> tuple[float, float]:
+    over = _over(behind)
+    return behind + over, (behind + over) * over
+
+
+def _over(far: Any) -> Any:
+    """Density over tail probability, less the number itself, from 30 on: Laplace's continued fraction to 1e-16."""
+    return 1 / (far + 2 / (far + 3 / (far + 4 / (far + 5 / (far + 6 / far)))))
+
+
+def _mills(number: float) -> float:
+    """Tail probability over density."""
+    if number >= TAIL:
+        return float(1 / (number + _over(number)))
+    return math.erfc(number * _ROOT) * math.exp(number * number / 2) / _DENSITY
+
+
+trueskill = RatingSystem("trueskill", "TrueSkill for two players, a mean over shuffled orders", rate, redraw)

@@ -1,0 +1,128 @@
+"""Win rate: the share of points that a model takes from its matches, a tie being half a point.
+
+It is no strength: who beats weak opponents has a high one. Matches of one prompt are not independent, so the covariance
+is that of ratios of sums over prompts. It looks at prompts in blocks, and at single matches through how often each
+pair had each outcome.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from distract.boards.draws import Draws
+from distract.boards.matches import Matches
+from distract.boards.system import Ratings, RatingSystem
+
+from .orders import cells
+
+BLOCK = 1 << 21
+"""Numbers of a table that is held at one time."""
+
+POINTS = np.array([1.0, 0.0, 0.5])
+"""What the first model takes from a match, by outcome; the second takes the rest."""
+
+Floats = NDArray[np.float64]
+
+
+def rate(matches: Matches) -> Ratings:
+    """Rate by win rate, with the covariance over prompts (over matches, where prompts are not known).
+
+    A model without a match has the rating 0.5; none comes out of ``encode``.
+    """
+    first, second, outcome, often = _cells(matches)
+    points, played = _sums(first, second, outcome, often[None, :], len(matches.models))
+    share = _share(points, played, np.full((1, len(matches.models)), 0.5))[0]
+    total = np.maximum(played[0], 1)
+    covariance = np.zeros((len(share), len(share)))
+    if matches.cluster is None:
+        # A match says something of two models only: all of one cell say the same.
+        up, down = (
+            (POINTS[outcome] - share[first]) / total[first],
+            (1 - POINTS[outcome] - share[second]) / total[second],
+        )
+        np.add.at(covariance, (first, first), often * up**2)
+        np.add.at(covariance, (second, second), often * down**2)
+        np.add.at(covariance, (first, second), often * up * down)
+        np.add.at(covariance, (second, first), often * up * down)
+    else:
+        for _, won, had in _blocks(matches, len(share)):
+            influence = (won - share * had) / total
+            covariance += influence.T @ influence
+    return Ratings("win-rate", matches.models, share, {}, covariance)
+
+
+def redraw(matches: Matches, draws: Draws) -> Floats:
+    """Win rates under each draw, shape (draws, models); a model of which no match is drawn keeps its own."""
+    models = len(matches.models)
+    random = draws.generator("win-rate")
+    own = np.repeat(rate(matches).rating[None, :], draws.count, axis=0)
+    points, played = np.zeros((2, draws.count, models))
+    if draws.weights is None and matches.cluster is None:
+        first, second, outcome, often = _cells(matches)
+        step = max(1, BLOCK // len(often))
+        for start in range(0, draws.count, step):
+            part = slice(start, min(start + step, draws.count))
+            times = random.poisson(often, (part.stop - start, len(often))).astype(float)
+            points[part], played[part] = _sums(first, second, outcome, times, models)
+        return _share(points, played, own)
+    for prompts, won, had in _blocks(matches, max(models, draws.count)):
+        if draws.weights is None:
+            times = random.poisson(1.0, (len(won), draws.count)).T.astype(float)
+        else:
+            times = draws.weights[:, prompts].astype(float)
+        points += times @ won
+        played += times @ had
+    return _share(points, played, own)
+
+
+def _share(points: Floats, played: Floats, otherwise: Floats) -> Floats:
+    return np.divide(points, played, out=otherwise.copy(), where=played > 0)
+
+
+def _cells(
+    matches: Matches,
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """First model, second one, outcome and number of matches, of all that occur."""
+    models = len(matches.models)
+    table = np.bincount(cells(matches), minlength=3 * models**2).reshape(models, models, 3)
+    first, second, outcome = np.nonzero(table)
+    return first, second, outcome, table[first, second, outcome]
+
+
+def _sums(
+    first: NDArray[np.int64],
+    second: NDArray[np.int64],
+    outcome: NDArray[np.int64],
+    times: NDArray[np.number],
+    models: int,
+) -> tuple[Floats, Floats]:
+    """Points and matches of each model where cells occur that often, shape of both (draws, models)."""
+    points, played = np.zeros((2, len(times), models))
+    for row, often in enumerate(times):
+        worth = POINTS[outcome]
+        points[row] = np.bincount(first, often * worth, models) + np.bincount(second, often * (1 - worth), models)
+        played[row] = np.bincount(first, often, models) + np.bincount(second, often, models)
+    return points, played
+
+
+def _blocks(matches: Matches, width: int) -> Iterator[tuple[slice, Floats, Floats]]:
+    """Points and matches of each model by prompt, shape of both (prompts of a block, models)."""
+    models, prompts = len(matches.models), matches.clusters
+    cluster = np.arange(len(matches), dtype=np.int32) if matches.cluster is None else matches.cluster
+    step = max(1, BLOCK // width)
+    for start in range(0, prompts, step):
+        part = slice(start, min(start + step, prompts))
+        at = np.flatnonzero((cluster >= part.start) & (cluster < part.stop))
+        row = (cluster[at] - start).astype(np.int64) * models
+        worth = POINTS[matches.outcome[at]]
+        shape = part.stop - start, models
+        first, second, size = row + matches.a[at], row + matches.b[at], shape[0] * models
+        won: Floats = (np.bincount(first, worth, size) + np.bincount(second, 1 - worth, size)).astype(float)
+        had: Floats = (np.bincount(first, minlength=size) + np.bincount(second, minlength=size)).astype(float)
+        yield part, won.reshape(shape), had.reshape(shape)
+
+
+win_rate = RatingSystem("win-rate", "share of points, a tie being half a point", rate, redraw, unit="share")

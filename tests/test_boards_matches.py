@@ -1,0 +1,79 @@
+"""Names to numbers and back, and what cannot be matches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from distract.boards.matches import OUTCOMES, encode
+from distract.errors import UsageError
+
+NAMES = ("gpt-4", "a, b", 'say "hi"', "🦙", "<b>bold</b>", "tie")
+
+played = st.lists(
+    st.tuples(
+        st.permutations(NAMES).map(lambda names: names[:2]), st.sampled_from(sorted(OUTCOMES)), st.integers(0, 3)
+    ),
+    min_size=1,
+    max_size=20,
+)
+
+Played = Sequence[tuple[Sequence[str], str, int]]
+
+
+@settings(max_examples=50)
+@given(played)
+def test_everything_can_be_read_back(rows: Played) -> None:
+    a, b = [pair[0] for pair, _, _ in rows], [pair[1] for pair, _, _ in rows]
+    outcomes, prompts = [outcome for _, outcome, _ in rows], [f"p{prompt}" for *_, prompt in rows]
+    made = encode(iter(a), iter(b), iter(outcomes), iter(prompts), [(i, 2 * i) for i in range(len(rows))], 7)
+    assert made.models == tuple(sorted({*a, *b}))
+    assert [made.models[i] for i in made.a] == a
+    assert [made.models[i] for i in made.b] == b
+    assert made.outcome.tolist() == [OUTCOMES[outcome] for outcome in outcomes]
+    assert made.cluster is not None
+    assert [made.prompts[i] for i in made.cluster] == prompts
+    assert made.prompts == tuple(dict.fromkeys(prompts))
+    assert made.lengths is not None
+    assert made.lengths.tolist() == [[i, 2 * i] for i in range(len(rows))]
+    assert (len(made), made.clusters, made.invalid) == (len(rows), len(set(prompts)), 7)
+    assert {column.dtype.name for column in (made.a, made.b, made.cluster, made.lengths)} == {"int32"}
+    assert made.outcome.dtype.name == "int8"
+
+
+def test_without_prompts_each_match_is_one() -> None:
+    made = encode(["x", "y", "x"], ["y", "x", "y"], ["a", "tie", "b"])
+    assert made.cluster is None
+    assert (made.prompts, made.clusters, made.lengths, made.invalid) == ((), 3, None, 0)
+
+
+def test_a_match_may_be_played_again() -> None:
+    assert len(encode(["x", "x"], ["y", "y"], ["a", "a"], ["p", "p"])) == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (([], [], []), "no match: nothing can be rated"),
+        (([], [], [], None, None, 3), "no match: nothing can be rated (3 comparisons are invalid)"),
+        ((["x"], ["y"], ["A"]), "unknown outcome 'A'; expected a, b or tie"),
+        ((["x"], ["y"], [""]), "unknown outcome ''; expected a, b or tie"),
+        ((["x", "y"], ["y", "y"], ["a", "a"]), "match 2: 'y' plays itself; a match needs two models"),
+        ((["x"], ["y", "z"], ["a"]), "columns of matches differ in length"),
+        ((["x"], ["y"], ["a", "b"]), "columns of matches differ in length"),
+        ((["x"], ["y"], ["a"], ["p", "q"]), "columns of matches differ in length"),
+        ((["x"], ["y"], ["a"], ["p"], []), "columns of matches differ in length"),
+    ],
+)
+def test_what_is_no_match(arguments: tuple[list[str], ...], message: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        encode(*arguments)  # type: ignore[arg-type]
+    assert str(raised.value) == message
+
+
+@pytest.mark.parametrize("names", [("x", "y"), ("y", "x")])
+def test_numbers_follow_names_and_not_the_order_of_matches(names: tuple[str, str]) -> None:
+    assert encode([names[0]], [names[1]], ["a"]).a.tolist() == [sorted(names).index(names[0])]

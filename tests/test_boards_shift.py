@@ -1,0 +1,272 @@
+"""Shifts between two boards: by plain loops, under invariants, and where prompts cannot be paired."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+from test_boards import CLOSED, HARD, POINTS, Row, matches, some
+
+from distract import registry
+from distract.boards import shift as shifts
+from distract.boards.board import DRAWS, board, drawn
+from distract.boards.matches import Matches
+from distract.boards.ranks import kendall
+from distract.boards.shift import Change, Shift, shift, union
+from distract.boards.system import RatingSystem
+from distract.errors import UsageError
+
+SYSTEMS = [POINTS, CLOSED, *registry.systems().values()]
+
+
+def changed(rows: Sequence[Row], better: str, seed: int = 0, share: float = 0.6) -> list[Row]:
+    """The same matches; some that the better model did not win, it wins now."""
+    rng = np.random.default_rng(seed)
+    up = {(a, b, p): "a" if a == better else "b" for a, b, _, p in rows if better in (a, b) and rng.random() < share}
+    return [(a, b, up.get((a, b, p), o), p) for a, b, o, p in rows]
+
+
+def shifted(
+    before: Matches, after: Matches, system: RatingSystem = POINTS, count: int = 200, **parameters: Any
+) -> Shift:
+    """What a command does: both with the same prompts, then draws of these."""
+    before, after = union(before, after)
+    return shift(before, after, system, parameters, drawn(before, system, 0, count))
+
+
+def by_model(found: Shift) -> dict[str, Change]:
+    return {change.model: change for change in found.changes}
+
+
+def test_leaving_a_tie_is_a_rise_or_a_fall() -> None:
+    level = [(*pair, "tie", f"p{number}") for pair in ("ab", "bc", "ac") for number in range(3)]
+    won = [(x, y, "a" if x == "b" else "b" if y == "b" else "tie", prompt) for x, y, _, prompt in level]
+    found = by_model(shifted(matches(level), matches(won), count=50))
+    assert {name: (one.rank_before, one.rank_after) for name, one in found.items()} == {
+        "a": (2, 2.5),
+        "b": (2, 1),
+        "c": (2, 2.5),
+    }
+
+
+def test_it_is_its_definition() -> None:
+    rows, m, count = some(prompts=12), 12, 300
+    before, after = matches(rows), matches(changed(rows, "d"))
+    found = shifted(before, after, count=count)
+    draws = drawn(before, POINTS, 0, count)
+    one, two = POINTS.redraw(before, draws), POINTS.redraw(after, draws)
+    was, now = POINTS.rate(before).rating, POINTS.rate(after).rating
+    rank = {
+        # Those above it, and half of those that are level with it.
+        name: [
+            [1 + sum(y > x + 1e-6 for y in row) + (sum(abs(y - x) <= 1e-6 for y in row) - 1) / 2 for x in row]
+            for row in table.tolist()
+        ]
+        for name, table in (("before", one), ("after", two))
+    }
+    for i, model in enumerate(before.models):
+        change = by_model(found)[model]
+        half = stats.t.ppf(0.975, m - 1) * np.std(two[:, i] - one[:, i], ddof=1) * math.sqrt(m / (m - 1))
+        assert (change.before, change.after) == (was[i], now[i])
+        assert (change.low, change.change, change.high) == pytest.approx(
+            (now[i] - was[i] - half, now[i] - was[i], now[i] - was[i] + half)
+        )
+        pairs = list(zip(rank["before"], rank["after"], strict=True))
+        assert change.p_rose == pytest.approx(sum(y[i] < x[i] for x, y in pairs) / count)
+        assert change.p_fell == pytest.approx(sum(y[i] > x[i] for x, y in pairs) / count)
+    taus = sorted(stats.kendalltau(x, y).statistic for x, y in zip(rank["before"], rank["after"], strict=True))
+    assert found.tau == pytest.approx(stats.kendalltau(was, now).statistic)
+    assert (found.tau_low, found.tau_high) == pytest.approx((taus[7], taus[292]))
+    assert (found.models, found.prompts, found.draws, found.paired, found.notes) == (4, 12, 300, True, ())
+    assert (found.before, found.after) == (board(before, POINTS, draws=draws), board(after, POINTS, draws=draws))
+
+
+def test_pairing_narrows_what_prompts_share() -> None:
+    rows = some(prompts=60)
+    found = shifted(matches(rows), matches(changed(rows, "d", share=0.2)))
+    for change, standing in zip(found.changes, found.before.standings, strict=True):
+        assert change.model == standing.model
+        assert standing.error is not None
+        assert change.low is not None
+        assert change.change is not None
+        assert change.change - change.low < 2 * math.sqrt(2) * standing.error * 0.8
+
+
+@pytest.mark.parametrize("system", SYSTEMS, ids=lambda system: system.name)
+@pytest.mark.parametrize("known", [True, False])
+def test_a_board_and_itself(system: RatingSystem, known: bool) -> None:
+    played = with_lengths(matches(some(), known))
+    found = shifted(played, played, system, 30)
+    assert (found.tau, found.tau_low, found.tau_high) == (1, 1, 1)
+    for change in found.changes:
+        assert (change.change, change.low, change.high, change.p_rose, change.p_fell) == (0, 0, 0, 0, 0)
+        assert change.rank_before == change.rank_after
+
+
+def with_lengths(played: Matches) -> Matches:
+    lengths = np.random.default_rng(0).integers(1, 99, (len(played), 2)).astype(np.int32)
+    return replace(played, lengths=lengths)
+
+
+@pytest.mark.parametrize("system", SYSTEMS, ids=lambda system: system.name)
+def test_the_way_back_is_the_opposite(system: RatingSystem) -> None:
+    rows = some()
+    before, after = with_lengths(matches(rows)), with_lengths(matches(changed(rows, "d")))
+    there, back = shifted(before, after, system, 60), shifted(after, before, system, 60)
+    assert there.tau == pytest.approx(back.tau)
+    assert (there.tau_low, there.tau_high) == pytest.approx((back.tau_low, back.tau_high))
+    for model, change in by_model(there).items():
+        other = by_model(back)[model]
+        assert change.change is not None
+        assert other.change == pytest.approx(-change.change)
+        assert (change.p_rose, change.p_fell) == (other.p_fell, other.p_rose)
+        assert (change.rank_before, change.rank_after) == (other.rank_after, other.rank_before)
+        assert (change.low, change.high) == pytest.approx((-(other.high or 0), -(other.low or 0)))
+    risen = by_model(there)["d"]
+    assert risen.change is not None
+    assert risen.change > 0
+    assert risen.p_rose is not None
+    assert risen.p_rose > 0.5
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(0, 10**6), st.permutations("abcd"))
+def test_names_change_nothing(seed: int, names: Sequence[str]) -> None:
+    rows = some(seed, 6)
+    new = dict(zip("abcd", names, strict=True))
+    later = changed(rows, "c", seed)
+    again, again_later = ([(new[a], new[b], o, p) for a, b, o, p in part] for part in (rows, later))
+    one, other = shifted(matches(rows), matches(later)), shifted(matches(again), matches(again_later))
+    assert one.tau == pytest.approx(other.tau)
+    for model, change in by_model(one).items():
+        twin = by_model(other)[new[model]]
+        assert (change.change, change.p_rose, change.p_fell) == pytest.approx((twin.change, twin.p_rose, twin.p_fell))
+        assert (change.low, change.high) == pytest.approx((twin.low, twin.high))
+
+
+def test_the_order_of_prompts_in_the_second_board_changes_nothing() -> None:
+    rows = some()
+    later = changed(rows, "d")
+    assert shifted(matches(rows), matches(later)) == shifted(matches(rows), matches(later[::-1]))
+
+
+def test_union_keeps_the_first_numbers_and_adds_new_ones() -> None:
+    one, other = matches([("x", "y", "a", "p"), ("x", "y", "b", "q")]), matches([("x", "y", "a", t) for t in "rqs"])
+    before, after = union(one, other)
+    assert before.prompts == after.prompts == ("p", "q", "r", "s")
+    assert before.cluster is not None
+    assert after.cluster is not None
+    assert (before.cluster.tolist(), after.cluster.tolist()) == ([0, 1], [2, 1, 3])
+    again = union(before, after)
+    assert [played.prompts for played in again] == [before.prompts] * 2
+    assert np.array_equal(again[1].cluster, after.cluster)  # type: ignore[arg-type]
+
+
+def test_boards_of_other_prompts_are_as_good_as_independent() -> None:
+    rows, later = some(0, 40), [(a, b, o, f"new {p}") for a, b, o, p in some(1, 40)]
+    found = shifted(matches(rows), matches(later), count=1000)
+    assert found.prompts == 80
+    assert (found.before.prompts, found.after.prompts) == (40, 40)
+    errors = {s.model: s.error for s in (*board(matches(rows), POINTS).standings,)}
+    others = {s.model: s.error for s in board(matches(later), POINTS).standings}
+    for change in found.changes:
+        assert change.change is not None
+        assert change.low is not None
+        half = stats.t.ppf(0.975, 39) * math.hypot(errors[change.model] or 0, others[change.model] or 0)
+        assert change.change - change.low == pytest.approx(half, rel=0.15)
+
+
+def test_the_same_slots_are_paired_without_prompts() -> None:
+    rows = some()
+    before, after = matches(rows, False), matches(changed(rows, "d"), False)
+    found = shifted(before, after)
+    assert (found.paired, found.prompts, found.notes) == (True, len(rows), ())
+    apart = shifted(before, matches(changed(rows, "d")[::-1], False))
+    assert (apart.paired, apart.prompts) == (False, 2 * len(rows))
+    assert apart.notes == ("prompts cannot be paired: they were drawn for each board apart, so intervals are wide",)
+    for near, far in zip(found.changes, apart.changes, strict=True):
+        assert near.change == pytest.approx(far.change)
+        assert near.low is not None
+        assert far.low is not None
+        assert near.low > far.low
+
+
+def test_a_table_that_does_not_fit_is_not_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = some()
+    monkeypatch.setattr(shifts, "MOST", DRAWS * (len(rows) - 1))
+    assert not shifted(matches(rows, False), matches(changed(rows, "d"), False)).paired
+
+
+@pytest.mark.parametrize(("first", "second"), [(True, False), (False, True)])
+def test_one_side_without_prompts(first: bool, second: bool) -> None:
+    rows = some()
+    found = shifted(matches(rows, first), matches(changed(rows, "d"), second))
+    assert not found.paired
+    assert (found.before.prompts, found.after.prompts) == tuple(12 if known else 72 for known in (first, second))
+    assert all(change.low is not None for change in found.changes)
+
+
+def test_models_on_one_board_only_have_no_change() -> None:
+    found = shifted(matches(some()), matches(some(models="bcdx")))
+    only = {c.model: (c.before is None, c.after is None, c.change, c.low, c.p_rose) for c in found.changes}
+    assert only["a"] == (False, True, None, None, None)
+    assert only["x"] == (True, False, None, None, None)
+    assert found.models == 3
+    assert found.changes[-1].model == "x"
+    assert found.notes == ("on one board only: a, x; ratings are relative to the models of their board",)
+
+
+def test_no_model_in_common() -> None:
+    found = shifted(matches(some()), matches(some(models="wxyz")))
+    assert (found.models, found.tau, found.tau_low, found.tau_high) == (0, None, None, None)
+    assert all(change.change is None for change in found.changes)
+
+
+@pytest.mark.parametrize("system", SYSTEMS, ids=lambda system: system.name)
+@pytest.mark.parametrize(("name", "other"), [*((name, name) for name in HARD), ("all ties", "always the same")])
+def test_hard_input_gives_a_shift(name: str, other: str, system: RatingSystem) -> None:
+    rows = [(a, b, {"a": "b", "b": "a", "tie": "tie"}[o], p) for a, b, o, p in HARD[other][0]]
+    found = shifted(with_lengths(matches(HARD[name][0])), with_lengths(matches(rows)), system, 20)
+    assert len(found.changes) == len(found.before.standings)
+    for change in found.changes:
+        assert change.change is not None
+        assert math.isfinite(change.change)
+        assert (change.low is None) == (change.high is None)
+        assert change.low is None or change.low <= change.change
+    if found.tau is not None and found.tau_low is not None and found.tau_high is not None:
+        assert -1 <= found.tau_low <= found.tau <= found.tau_high <= 1
+
+
+def test_what_has_no_interval_says_why() -> None:
+    one: list[Row] = [("x", "y", "a", "1"), ("x", "y", "a", "1")]
+    found = shifted(matches(one), matches(changed(one, "y")))
+    assert found.notes == ("fewer than two prompts on a board: no change has an interval",)
+    assert all(change.p_rose is None for change in found.changes)
+    assert found.draws == 0
+    sure = [("x", "y", "a", str(i)) for i in range(9)]
+    turned = shifted(matches(sure), matches([("x", "y", "b", p) for *_, p in sure]))
+    assert turned.notes == ("no interval for x, y: nothing varies from prompt to prompt (change)",)
+    assert [(c.change, c.low, c.p_rose, c.p_fell) for c in turned.changes] == [(-1, None, 0, 1), (1, None, 1, 0)]
+    rows = [*some(), ("z", "a", "tie", "p0")]
+    alone = shifted(matches(rows), matches(changed(rows, "d")))
+    assert alone.notes == ("no interval for z: on one prompt of a board only (change)",)
+    assert by_model(alone)["z"].p_rose is None
+
+
+def test_draws_of_other_prompts_are_refused() -> None:
+    one, other = matches(some(prompts=5)), matches(some(prompts=6))
+    with pytest.raises(UsageError, match="draws of 5 prompts, but matches have 6: draw theirs"):
+        shift(one, other, POINTS, {}, drawn(one, POINTS, 0, 9))
+
+
+@given(st.lists(st.tuples(st.integers(1, 4), st.integers(1, 4)), min_size=2, max_size=8))
+def test_kendall_is_that_of_scipy(pairs: list[tuple[int, int]]) -> None:
+    x, y = np.array(pairs).T
+    assert kendall(x[None], y[None])[0] == pytest.approx(stats.kendalltau(x, y).statistic, nan_ok=True)

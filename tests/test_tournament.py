@@ -1,0 +1,245 @@
+"""Tournaments: who plays whom, what is judged again after an attack, and what the boards are made of."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import combinations
+from typing import Any
+
+import pytest
+from builders import case, drive, verdict
+from hypothesis import given
+from hypothesis import strategies as st
+
+from distract import registry
+from distract.backends.scripted import planted
+from distract.judging import UNCHANGED
+from distract.plan import Attack, Plan
+from distract.records import BASELINE, Case, Reply, Request, Response, Row, Side
+from distract.tournament.asking import Tournament, attacked, baseline, no_match
+from distract.tournament.measuring import measured, targets
+from distract.tournament.pairing import balanced, round_robin
+from distract.writers import WRITERS, Draft, Writer
+
+names = st.lists(st.sampled_from("abcdefg"), min_size=2, max_size=7, unique=True)
+
+
+# Who plays whom.
+
+
+@given(st.lists(names, min_size=1, max_size=8), st.integers(1, 120), st.integers())
+def test_a_sampled_design_is_a_part_of_the_round_robin_and_has_so_many_matches(
+    models: list[list[str]], most: int, seed: int
+) -> None:
+    every, drawn = round_robin(models), balanced(models, most, seed)
+    assert [set(some) <= set(all_) for some, all_ in zip(drawn, every, strict=True)] == [True] * len(models)
+    assert all(len(set(some)) == len(some) for some in drawn)
+    assert sum(map(len, drawn)) == min(most, sum(map(len, every)))
+    assert balanced([prompt[::-1] for prompt in models], most, seed) == drawn
+
+
+@given(st.integers(2, 9), st.integers(1, 12), st.integers(1, 200), st.integers(0, 5))
+def test_where_all_have_answered_everything_is_balanced(n: int, prompts: int, most: int, seed: int) -> None:
+    drawn = balanced([[f"m{i}" for i in range(n)]] * prompts, most, seed)
+    met = Counter(dict.fromkeys(combinations([f"m{i}" for i in range(n)], 2), 0))
+    met.update(pair for some in drawn for pair in some)
+    played = Counter({f"m{i}": 0 for i in range(n)})
+    played.update(name for some in drawn for pair in some for name in pair)
+    assert max(met.values()) - min(met.values()) <= 1
+    assert max(played.values()) - min(played.values()) <= 2
+    assert max(map(len, drawn)) - min(map(len, drawn)) <= 1 + (n * (n - 1) // 2 <= most)
+
+
+@pytest.mark.parametrize(("n", "most"), [(4, 3), (6, 6), (9, 10), (30, 40)])
+def test_few_matches_join_as_many_models_as_they_can(n: int, most: int) -> None:
+    drawn = balanced([[f"m{i:02}" for i in range(n)]] * 5, most, seed=1)
+    groups = [{f"m{i:02}"} for i in range(n)]
+    for one, other in (pair for some in drawn for pair in some):
+        together = [group for group in groups if one in group or other in group]
+        groups = [group for group in groups if group not in together] + [set().union(*together)]
+    assert len(groups) == 1
+
+
+def test_the_seed_draws_other_matches() -> None:
+    models = [["a", "b", "c", "d", "e"]] * 6
+    assert len({str(balanced(models, 10, seed)) for seed in range(5)}) > 1
+
+
+# What is judged.
+
+
+def of(name: str = "c1", authors: str = "wxyz") -> Case:
+    texts = {
+        author: f"I think the colour of {author} might be red. It could be so in 3 of 4 cases." for author in authors
+    }
+    return case(name, prompt=f"Name a colour for {name}.", responses=[Response(a, (texts[a],)) for a in authors])
+
+
+def alphabetic(request: Request) -> Reply:
+    """Prefers who comes first in the alphabet, and a rewritten response to any other."""
+    assert request.slots is not None
+    outcomes, shown = dict(request.slots.outcomes), request.slots.shown
+    values = [(response.attack is not None, -ord(response.author[0])) for response in shown]
+    if "first" in outcomes:
+        said = outcomes["first" if values[0] > values[1] else "second"]
+    else:
+        said = str(7 - "wxyz".index(shown[0].author[0]) if shown[0].attack is None else 7)
+    return Reply(probabilities=tuple(float(choice == said) for choice in request.choices), mass=1.0)
+
+
+def tournament(
+    cases: Sequence[Case], *, protocols: Sequence[str] = ("pairwise", "absolute"), **more: Any
+) -> Tournament:
+    pairs = {one.id: tuple(combinations(sorted(r.author for r in one.originals), 2)) for one in cases}
+    asked = tuple(registry.protocol(name) for name in protocols)
+    settings: dict[str, Any] = {"attacks": (registry.attack("assertiveness"),), "writer": WRITERS["rules"], **more}
+    return Tournament("j", asked, pairs=pairs, **settings)
+
+
+def parameters(t: Tournament, **more: Any) -> dict[str, Any]:
+    return {
+        "protocols": {p.name: list(p.rules) for p in t.protocols},
+        "attacks": [a.name for a in t.attacks],
+        "systems": [{"name": "bradley-terry", "parameters": {}}],
+        "targets": [],
+        "lowest": 1,
+        "seed": 0,
+        "draws": 50,
+        **more,
+    }
+
+
+def play(t: Tournament, cases: Sequence[Case], chosen: Mapping[str, frozenset[str]] | None = None) -> list[Row]:
+    rows = [row for one in cases for row in drive(baseline(one, t), alphabetic)[0].rows]
+    chosen = chosen or targets(parameters(t), rows)
+    return rows + [row for one in cases for row in drive(attacked(one, t, chosen), alphabetic)[0].rows]
+
+
+def test_everybody_plays_everybody_and_only_changed_matches_are_judged_again() -> None:
+    cases = [of(f"c{i}") for i in range(3)]
+    t = tournament(cases)
+    rows = play(t, cases)
+    before = [row for row in rows if row.attack == BASELINE]
+    assert len(before) == 3 * 6 * 2
+    after = [row for row in rows if row.attack == "assertiveness"]
+    assert {(row.a.author, row.b.author) for row in after} == {("w", "z"), ("x", "z"), ("y", "z")}
+    assert len(after) == 3 * 3 * 2
+    assert all(row.b == Side("z", "assertiveness") and row.a.attack is None for row in after)
+    assert all(row.design == "match" and len(row.lengths) == 2 for row in rows)
+    assert {row.lengths for row in after}.isdisjoint(row.lengths for row in before)
+
+
+def test_each_protocol_attacks_the_lowest_of_its_own_board() -> None:
+    def reversed_when_alone(request: Request) -> Reply:
+        assert request.slots is not None
+        if len(request.slots.shown) == 1:
+            said = str(1 + "wxyz".index(request.slots.shown[0].author))
+            return Reply(probabilities=tuple(float(choice == said) for choice in request.choices), mass=1.0)
+        return alphabetic(request)
+
+    cases = [of(f"c{i}") for i in range(2)]
+    t = tournament(cases)
+    rows = [row for one in cases for row in drive(baseline(one, t), reversed_when_alone)[0].rows]
+    assert targets(parameters(t), rows) == {"pairwise": {"z"}, "absolute": {"w"}}
+    assert targets(parameters(t, lowest=3), rows) == {"pairwise": {"x", "y", "z"}, "absolute": {"w", "x", "y"}}
+    assert targets(parameters(t, targets=["x"], lowest=0), rows) == {"pairwise": {"x"}, "absolute": {"x"}}
+
+
+def test_both_of_a_match_may_be_rewritten() -> None:
+    cases = [of("c1")]
+    t = tournament(cases, protocols=("pairwise",))
+    rows = play(t, cases, {"pairwise": frozenset("yz")})
+    both = [row for row in rows if row.a.attack and row.b.attack]
+    assert [(row.a.author, row.b.author) for row in both] == [("y", "z")]
+    assert both[0].judgments
+    assert len([row for row in rows if row.attack != BASELINE]) == 5
+
+
+def test_a_match_whose_rewrite_is_rejected_keeps_its_verdict() -> None:
+    def rejects(c: Case, r: Response, a: Attack, *_: object) -> Plan[list[Draft]]:
+        yield from ()
+        return [Draft(Response(r.author, ("I cannot help with that.",), a.name), "none", ("refusal",))]
+
+    cases = [of(f"c{i}") for i in range(4)]
+    t = tournament(cases, writer=Writer("w", "", rejects), protocols=("pairwise",))
+    rows = play(t, cases)
+    assert {row.excluded for row in rows if row.attack != BASELINE} == {"rewrite rejected"}
+    found = measured(parameters(t), rows)
+    (one,) = found.shifts
+    assert (one.rewritten, one.standing, one.again, one.lost) == (0, 4, 0, 0)
+    assert all(change.change == 0 for change in one.shift.changes)
+    assert one.shift.tau == 1
+
+
+def test_a_control_that_changes_nothing_leaves_the_match_alone() -> None:
+    cases = [of("c1")]
+    t = tournament(cases, attacks=(registry.attack("null"),), protocols=("pairwise",))
+    rows = play(t, cases)
+    assert {row.excluded for row in rows if row.attack == "null"} == {UNCHANGED}
+
+
+def test_an_attack_that_works_lifts_the_lowest_and_the_fair_judge_does_not_move() -> None:
+    cases = [of(f"c{i}") for i in range(6)]
+    t = tournament(cases)
+    found = measured(parameters(t), play(t, cases))
+    assert {(one.protocol, one.rule) for one in found.shifts} == {
+        ("pairwise", None),
+        ("absolute", "score"),
+        ("absolute", "rating"),
+    }
+    (one,) = (s for s in found.shifts if s.protocol == "pairwise")
+    change = next(c for c in one.shift.changes if c.model == "z")
+    assert (change.rank_before, change.rank_after) == (4, 1)
+    assert change.p_rose == 1
+    assert one.targets == ("z",)
+    assert [b.attack for b in found.boards if b.protocol == "pairwise"] == [BASELINE, "assertiveness"]
+
+    def fair(request: Request) -> Reply:
+        ((_, reply),) = next(iter(planted("fair").reply([request], frozenset({0}))))
+        return reply
+
+    rows = [row for c in cases for row in drive(baseline(c, t), fair)[0].rows]
+    rows += [row for c in cases for row in drive(attacked(c, t, targets(parameters(t), rows)), fair)[0].rows]
+    assert all(c.change == 0 for s in measured(parameters(t), rows).shifts for c in s.shift.changes)
+
+
+def test_what_is_not_valid_before_and_after_is_on_neither_board_of_a_shift() -> None:
+    def row(name: str, a: str, b: str, won: Any, attack: str = BASELINE) -> Row:
+        sides = Side(a), Side(b, None if attack == BASELINE else attack)
+        return Row(name, name, "match", "pairwise", "j", attack, *sides, judgments=(verdict(won),))
+
+    rows = [
+        row(f"c{i}", a, b, won) for i in range(3) for a, b, won in [("x", "y", "a"), ("x", "z", "b"), ("y", "z", "a")]
+    ]
+    rows[0] = replace(rows[0], judgments=(verdict(None),))
+    rows += [row(f"c{i}", a, "z", "tie" if i else None, "bold") for i in range(3) for a in "xy"]
+    p = {**parameters(tournament([])), "protocols": {"pairwise": []}, "attacks": ["bold"], "targets": ["z"]}
+    found = measured(p, rows)
+    (one,) = found.shifts
+    assert (one.again, one.lost) == (6, 3)
+    assert (one.shift.before.matches, one.shift.after.matches) == (6, 6)
+    before, after = (b.board for b in found.boards)
+    assert (before.matches, before.invalid, after.matches, after.invalid) == (8, 1, 6, 3)
+
+
+def test_nothing_valid_is_said_and_nothing_is_attacked() -> None:
+    def mute(request: Request) -> Reply:
+        return Reply(failure="refused")
+
+    cases = [of("c1")]
+    t = tournament(cases, protocols=("pairwise",))
+    rows = list(drive(baseline(cases[0], t), mute)[0].rows)
+    chosen = targets(parameters(t), rows)
+    assert chosen == {"pairwise": frozenset()}
+    assert drive(attacked(cases[0], t, chosen), mute)[0].rows == []
+    found = measured(parameters(t), rows)
+    assert (found.boards, found.shifts) == ((), ())
+    assert found.absent == ("pairwise: no verdict was valid, so that nothing is rated",)
+
+
+def test_protocols_that_show_more_than_two_are_no_match() -> None:
+    refused = {name for name, protocol in registry.protocols().items() if no_match(protocol)}
+    assert {"triadic", "quadruple"} <= refused
+    assert not refused & {"pairwise", "absolute", "prepair", "rank"}
