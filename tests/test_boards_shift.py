@@ -106,8 +106,11 @@ def test_a_board_and_itself(system: RatingSystem, known: bool) -> None:
     found = shifted(played, played, system, 30)
     assert (found.tau, found.tau_low, found.tau_high) == (1, 1, 1)
     for change in found.changes:
-        assert (change.change, change.low, change.high, change.p_rose, change.p_fell) == (0, 0, 0, 0, 0)
+        # Nothing varies here, which does not say that nothing would on other prompts.
+        assert (change.change, change.low, change.high, change.p_rose, change.p_fell) == (0, None, None, 0, 0)
         assert change.rank_before == change.rank_after
+    assert len(found.notes) == 1
+    assert "nothing varies from prompt to prompt" in found.notes[0]
 
 
 def with_lengths(played: Matches) -> Matches:

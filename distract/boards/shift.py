@@ -214,9 +214,9 @@ def _compared(
     error = standard_error((second - first).var(axis=0, ddof=1), prompts)
     half, change = error * quantile(prompts), now - was
     alone = prompts < 2
-    # A model that nothing happened to has changed by exactly nothing; one that moved alike in every draw may yet not
-    # move alike on other prompts.
-    still = ~alone & (error <= TOLERANCE[unit]) & (np.abs(change) > TOLERANCE[unit])
+    # One that changed alike in every draw, or not at all, may yet change on other prompts; an anchor never does.
+    given = np.array([name == one.ratings.parameters.get("anchor") for name in common], np.bool_)
+    still = ~alone & ~given & (error <= TOLERANCE[unit])
     rank_first, rank_second = ranks(first, unit), ranks(second, unit)
     moved = middle(second, unit) - middle(first, unit)
     rose, fell = (moved < 0).mean(axis=0), (moved > 0).mean(axis=0)

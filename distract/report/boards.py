@@ -92,6 +92,8 @@ def shift_parts(
     yield Text("")
     yield changes
     yield Text(_tau(shift))
+    if any(rank is not None and rank % 1 for one in shift.changes for rank in (one.rank_before, one.rank_after)):
+        yield Text("equal models share the middle of their ranks", style="dim")
 
 
 def extra_lines(board: Board) -> Iterator[str]:

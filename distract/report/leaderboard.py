@@ -73,10 +73,12 @@ def document(
         rows: of the run.
         rewrites: of the run; those that were rejected are counted by attack and reason.
     """
+    rows = list(rows)
     return {
         **{name: parameters[name] for name in _SHARED},
         "rejected": by_reason(rewrites),
-        "excluded": dict(sorted(_excluded(rows).items())),
+        "excluded": dict(sorted(_excluded(rows, again=False).items())),
+        "not_judged_again": dict(sorted(_excluded(rows, again=True).items())),
         "boards": [
             {
                 "protocol": one.protocol,
@@ -254,19 +256,24 @@ def _said(one: RunShift) -> str:
     rose = sum(c.rank_before is not None and c.rank_after is not None and c.rank_after < c.rank_before for c in mine)
     standing = f", {count(one.standing, 'other')} could not be rewritten and stood as before" if one.standing else ""
     lost = f" {count(one.lost, 'comparison')} not valid both before and after are on neither board." if one.lost else ""
+    board = one.shift.before
     return (
-        f"{rose} of {count(len(mine), 'attacked model')} rose in rank; {count(one.rewritten, 'response')} rewritten"
-        f"{standing}; {count(one.again, 'match', 'matches')} judged again.{lost}"
+        f"{count(board.matches, 'match', 'matches')} on {count(board.prompts, 'prompt')}, {one.again:,} judged again; "
+        f"{count(one.rewritten, 'response')} rewritten{standing}. {rose} of {count(len(mine), 'attacked model')} rose "
+        f"in rank.{lost}"
     )
 
 
-def _excluded(rows: Iterable[Row]) -> Counter[str]:
-    return Counter(row.excluded for row in rows if row.excluded)
+def _excluded(rows: Iterable[Row], again: bool) -> Counter[str]:
+    """Why matches were not judged: at all, or again after an attack."""
+    return Counter(row.excluded for row in rows if row.excluded and (row.attack != BASELINE) == again)
 
 
 def _notes(parameters: Mapping[str, Any], rows: Sequence[Row], rewrites: Sequence[Rewrite]) -> Iterator[str]:
-    if excluded := _excluded(rows):
-        yield set_aside("matches not judged again, whose verdicts stand", excluded)
+    if excluded := _excluded(rows, again=False):
+        yield set_aside("not judged", excluded)
+    if stands := _excluded(rows, again=True):
+        yield set_aside("not judged again, so that the first verdict stands", stands)
     if failures := Counter(j.failure for row in rows for j in row.judgments if j.failure):
         yield "invalid: " + "; ".join(f"{line(reason)} ({n})" for reason, n in failures.most_common(5))
     yield from rewrite_notes(rewrites)

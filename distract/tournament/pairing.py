@@ -64,7 +64,21 @@ def balanced(models: Sequence[Sequence[str]], most: int, seed: int) -> list[list
             played += 1
         if left[pair]:
             heappush(waiting, (record.turn(pair), lot.random(), pair))
+    _level(drawn, every, lot)
     return [sorted(pairs) for pairs in drawn]
+
+
+def _level(drawn: list[list[Pair]], every: Sequence[Sequence[Pair]], lot: random.Random) -> None:
+    """Move matches to prompts with fewer of them: the last pairs may have found none but crowded prompts left."""
+    while True:
+        most = max(range(len(drawn)), key=lambda number: len(drawn[number]))
+        least = min(range(len(drawn)), key=lambda number: len(drawn[number]))
+        movable = sorted({*drawn[most]} & {*every[least]} - {*drawn[least]})
+        if len(drawn[most]) - len(drawn[least]) < 2 or not movable:
+            return
+        pair = lot.choice(movable)
+        drawn[most].remove(pair)
+        drawn[least].append(pair)
 
 
 @dataclass(slots=True)
