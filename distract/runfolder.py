@@ -149,6 +149,8 @@ def _whole(parameters: Mapping[str, Any]) -> bool:
             isinstance(one, dict) and isinstance(one.get("name"), str) and isinstance(one.get("parameters"), dict)
             for one in parameters.get("systems", ())
         )
+        and (command != "leaderboard" or bool(parameters["systems"]))
+        and isinstance(parameters.get("draws"), int | None)
     )
 
 

@@ -20,6 +20,9 @@ from distract.errors import UsageError
 COMMON = 4
 """Orders that draws share, at most: what fewer of them add to the spread is taken off again (``settled``)."""
 
+MANY = 50_000
+"""Matches from which on draws share two orders only."""
+
 ORDERS = ("shuffled", "file")
 
 CHUNK = 1 << 16
@@ -54,7 +57,7 @@ class Orders:
     def __post_init__(self) -> None:
         if self.order not in ORDERS:
             raise UsageError(f"order: expected shuffled or file, found {self.order!r}")
-        need("shuffles", self.shuffles, "a whole number, 1 or more", self.shuffles >= 1)
+        need("shuffles", self.shuffles, "a whole number, 1 to 10,000", 1 <= self.shuffles <= 10_000)
         need("seed", self.seed, "a whole number, 0 or more", self.seed >= 0)
 
     @property
@@ -160,7 +163,7 @@ def replay(matches: Matches, orders: Orders, length: int, draws: Draws, purpose:
 
 def common(orders: Orders) -> int:
     """How many orders all draws share."""
-    return min(COMMON, orders.count)
+    return min(COMMON if orders.matches < MANY else 2, orders.count)
 
 
 def settled(state: Floats, orders: Orders) -> Floats:

@@ -109,9 +109,11 @@ def test_the_drawn_interval_is_that_of_its_definition() -> None:
         error = np.std(replicates[standing.model], ddof=1) * math.sqrt(m / (m - 1))
         assert standing.error == pytest.approx(error)
         assert standing.rating - standing.low == pytest.approx(stats.t.ppf(0.975, m - 1) * error)
+        wider = stats.t.ppf(0.975, m - 1) / stats.norm.ppf(0.975) * math.sqrt(m / (m - 1))
+        rating = shares(rows)
+        wide = {name: [rating[name] + wider * (v - rating[name]) for v in found] for name, found in replicates.items()}
         positions = sorted(
-            1 + sum(replicates[other][d] > replicates[standing.model][d] + 1e-6 for other in replicates)
-            for d in range(draws.count)
+            1 + sum(wide[other][d] > wide[standing.model][d] + 1e-6 for other in wide) for d in range(draws.count)
         )
         assert standing.rank_low == min(standing.rank, positions[math.ceil(0.025 * 300) - 1])
         assert standing.rank_high == max(standing.rank, positions[math.ceil(0.975 * 300) - 1])
@@ -276,7 +278,7 @@ def test_draws_fit_what_is_rated() -> None:
     online = RatingSystem("online", "", lambda matches, *, order="file": rate(matches), redraw)
     assert drawn(played, POINTS, 0).count == boards.DRAWS
     assert drawn(matches(some(), False), POINTS, 0).weights is None
-    many, half = repeated(played, 4000), repeated(played, 1000)
+    many, half = repeated(played, 8000), repeated(played, 1000)
     assert (drawn(many, POINTS, 0).count, drawn(many, online, 0).count) == (1000, boards.FEWEST)
     assert drawn(half, online, 0).count == boards.PLAYED // len(half)
     assert drawn(half, online, 0, 700).count == 700

@@ -259,6 +259,10 @@ WRONG: dict[str, tuple[str, str]] = {
     "long": (HEADER + f"x,{'y' * 201},tie\n", "v:2: field 'model_b': has 201 characters"),
     "slot": (HEADER + "b,y,b\n", "v:2: field 'winner': 'b' is the name of a model and says something else too"),
     "error": (HEADER + "error,y,error\n", "v:2: field 'winner': 'error' is the name of a model"),
+    "spaces": (HEADER + "x, y,tie\n", "v:2: field 'model_b': ' y' has spaces around it"),
+    "spaced header": ("model_a, model_b, winner\nx,y,tie\n", "column ' model_b' has spaces around its name"),
+    "semicolons": ("model_a;model_b;winner\nx;y;tie\n", "v:1: columns are separated by ';'; expected commas"),
+    "late prompt": ("question_id,model_a,model_b,winner\n,x,y,tie\n1,x,y,tie\n", "v:3: field 'question_id': tells the"),
     "fewer": (HEADER + "x,y\n", "v:2: has 2 cells, the header has 3"),
     "more": (HEADER + "\nx,y,tie,,\n", "v:3: has 5 cells, the header has 3"),
     "after lines": ('prompt,model_a,model_b,winner\n"1\n2\n",x,y,tie\np,x,y,draw\n', "v:5: field 'winner'"),
@@ -422,9 +426,27 @@ def test_votes_count_as_often_as_they_are_there(tmp_path: Path) -> None:
 
 
 def test_names_that_only_look_alike_are_two_models(tmp_path: Path) -> None:
-    rows = [vote("GPT-4", "gpt-4"), vote("gpt-4 ", "gpt-4"), vote("\u00e9", "e\u0301")]
+    rows = [vote("GPT-4", "gpt-4"), vote("\u00e9", "e\u0301")]
     for name in FORMS:
-        assert len(cells(rows, tmp_path, name).matches.models) == 5
+        assert len(cells(rows, tmp_path, name).matches.models) == 4
+
+
+def test_columns_that_nobody_asks_for_may_hold_anything(tmp_path: Path) -> None:
+    parquet, library = pytest.importorskip("pyarrow.parquet"), pytest.importorskip("pyarrow")
+    table = library.Table.from_pylist([vote()])
+    odd = {
+        "when": (2**40, library.timestamp("s")),
+        "long": (2**62, library.duration("s")),
+        "day": (2**30, library.date32()),
+    }
+    for name, (value, kind) in odd.items():
+        table = table.append_column(name, library.array([value], kind))
+    parquet.write_table(table, tmp_path / "v.parquet")
+    assert len(one(tmp_path / "v.parquet").matches) == 1
+    twice = library.Table.from_arrays([library.array(["x"])] * 2, names=["winner", "winner"])
+    parquet.write_table(twice, tmp_path / "w.parquet")
+    with pytest.raises(DataError, match="column 'winner' is there twice"):
+        read(str(tmp_path / "w.parquet"))
 
 
 def test_memory_holds_no_text(tmp_path: Path) -> None:

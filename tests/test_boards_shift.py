@@ -63,13 +63,15 @@ def test_it_is_its_definition() -> None:
     draws = drawn(before, POINTS, 0, count)
     one, two = POINTS.redraw(before, draws), POINTS.redraw(after, draws)
     was, now = POINTS.rate(before).rating, POINTS.rate(after).rating
+    # Ranks are those of draws as far from the rating as its interval is.
+    wider = stats.t.ppf(0.975, m - 1) / stats.norm.ppf(0.975) * math.sqrt(m / (m - 1))
     rank = {
         # Those above it, and half of those that are level with it.
         name: [
             [1 + sum(y > x + 1e-6 for y in row) + (sum(abs(y - x) <= 1e-6 for y in row) - 1) / 2 for x in row]
-            for row in table.tolist()
+            for row in (rating + wider * (table - rating)).tolist()
         ]
-        for name, table in (("before", one), ("after", two))
+        for name, table, rating in (("before", one, was), ("after", two, now))
     }
     for i, model in enumerate(before.models):
         change = by_model(found)[model]
@@ -104,10 +106,10 @@ def test_pairing_narrows_what_prompts_share() -> None:
 def test_a_board_and_itself(system: RatingSystem, known: bool) -> None:
     played = with_lengths(matches(some(), known))
     found = shifted(played, played, system, 30)
-    assert (found.tau, found.tau_low, found.tau_high) == (1, 1, 1)
+    # Nothing varies here, which does not say that nothing would on other prompts.
+    assert (found.tau, found.tau_low, found.tau_high) == (1, None, None)
     for change in found.changes:
-        # Nothing varies here, which does not say that nothing would on other prompts.
-        assert (change.change, change.low, change.high, change.p_rose, change.p_fell) == (0, None, None, 0, 0)
+        assert (change.change, change.low, change.high, change.p_rose, change.p_fell) == (0, None, None, None, None)
         assert change.rank_before == change.rank_after
     assert len(found.notes) == 1
     assert "nothing varies from prompt to prompt" in found.notes[0]
@@ -256,7 +258,10 @@ def test_what_has_no_interval_says_why() -> None:
     sure = [("x", "y", "a", str(i)) for i in range(9)]
     turned = shifted(matches(sure), matches([("x", "y", "b", p) for *_, p in sure]))
     assert turned.notes == ("no interval for x, y: nothing varies from prompt to prompt (change)",)
-    assert [(c.change, c.low, c.p_rose, c.p_fell) for c in turned.changes] == [(-1, None, 0, 1), (1, None, 1, 0)]
+    assert [(c.change, c.low, c.p_rose, c.p_fell) for c in turned.changes] == [
+        (-1, None, None, None),
+        (1, None, None, None),
+    ]
     rows = [*some(), ("z", "a", "tie", "p0")]
     alone = shifted(matches(rows), matches(changed(rows, "d")))
     assert alone.notes == ("no interval for z: on one prompt of a board only (change)",)

@@ -246,7 +246,7 @@ def test_a_few_orders_spread_as_all_of_them_would() -> None:
         ({"base": 1.0}, "base: expected a number above 1, found 1.0"),
         ({"scale": -1.0}, "scale: expected a number above 0, found -1.0"),
         ({"initial": float("inf")}, "initial: expected a number, found inf"),
-        ({"shuffles": 0}, "shuffles: expected a whole number, 1 or more, found 0"),
+        ({"shuffles": 0}, "shuffles: expected a whole number, 1 to 10,000, found 0"),
         ({"order": "random"}, "order: expected shuffled or file, found 'random'"),
         ({"seed": -1}, "seed: expected a whole number, 0 or more, found -1"),
     ],

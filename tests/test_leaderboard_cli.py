@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -164,6 +165,71 @@ def test_a_plan_is_shown_and_nothing_is_asked(run: Run) -> None:
     assert f", {24 + 6 + 2 * (36 + 18)} made" in made.err
 
 
+def test_a_plan_of_sampled_matches_is_no_less_than_what_is_played(run: Run) -> None:
+    data("d.jsonl", cases=20)
+    for seed in range(3):
+        command = (*PLAY, "--data", "d.jsonl", "--attack", "assertiveness", "--pairs", 40, "--seed", seed)
+        plan = run(*command, "--plan", "--json").document["plan"]
+        made = run(*command, "--json", "--out", f"run{seed}")
+        judged = sum(bool(row.judgments) for row in load(Path(f"run{seed}")).rows)
+        assert made.code == 0
+        assert judged <= plan["comparisons"] <= judged * 1.3
+    named = run(*command, "--target", "w", "--plan", "--json").document["plan"]
+    # Both protocols judge the same rewrites, one for each answer of the model that plays.
+    assert named["rewrites"] <= 20
+
+
+def test_an_unfinished_run_shows_no_attack(run: Run) -> None:
+    data("d.jsonl")
+    assert run(*PLAY, "--data", "d.jsonl", "--attack", "assertiveness", "--out", "run").code == 0
+    for name in ("manifest.json", "summary.json"):
+        Path("run", name).unlink()
+    rows = Path("run/rows.jsonl").read_text().splitlines(keepends=True)
+    for kept in (len(rows) - 5, 20):
+        Path("run/rows.jsonl").write_text("".join(rows[:kept]))
+        found = run("report", "run", "--json")
+        assert found.document["shift"] == []
+        assert "unfinished" in found.document["unfinished"]
+        assert {board["condition"] for board in found.document["boards"]} == {"baseline"}
+        assert "before and after" not in run("report", "run").out
+
+
+def test_what_cannot_be_compared_does_not_hide_what_was_paid_for(run: Run) -> None:
+    data("d.jsonl")
+    votes("votes.jsonl", [("w", "x", "tie"), ("x", "y", "model_a")])
+    found = run("leaderboard", "--judge", "planted:garbage", "--data", "d.jsonl", "--against", "votes.jsonl", "--json")
+    assert found.code == 3
+    assert found.document["boards"] == []
+    assert "not compared" in found.err
+
+
+def test_boards_without_a_common_prompt_are_not_paired(run: Run) -> None:
+    votes("one.jsonl")
+    Path("two.jsonl").write_text(Path("one.jsonl").read_text().replace('"question_id": ', '"question_id": 1'))
+    (found,) = run("leaderboard", "--matches", "one.jsonl", "--against", "two.jsonl", "--json").document["against"]
+    assert (found["paired"], found["shared"], found["prompts"]) == (False, 0, 10)
+    assert "no prompt is on both boards" in found["notes"][0]
+
+
+def test_where_every_prompt_says_the_same_no_interval_is_made_up(run: Run) -> None:
+    votes("v.jsonl", [("a", "b", "model_a"), ("a", "c", "model_a"), ("b", "c", "model_a")] * 4, prompts=4)
+    systems = [part for name in ("elo", "elo:order=file", "trueskill", "win-rate") for part in ("--system", name)]
+    for board in run("leaderboard", "--matches", "v.jsonl", *systems, "--json").document["boards"]:
+        assert all(row["low"] is None for row in board["rows"]), board["system"]
+        assert any("no interval" in note for note in board["notes"])
+        assert any("4 prompts only" in note for note in board["notes"])
+
+
+def test_large_counts_and_sigma_fit(run: Run) -> None:
+    names = [f"a-model-with-a-name-{i}" for i in range(3)]
+    rows = [(a, b, ("tie", "model_a")[i % 2]) for i in range(9000) for a, b in itertools.pairwise(names)]
+    votes("votes.jsonl", rows, prompts=50)
+    found = run("leaderboard", "--matches", "votes.jsonl", "--system", "trueskill:shuffles=1", "--draws", "5")
+    fits(found.out)
+    assert "sigma" in found.out
+    assert "18.0k" in found.out
+
+
 def test_matches_are_sampled_in_a_balanced_design(run: Run) -> None:
     data("d.jsonl")
     found = run(*PLAY, "--data", "d.jsonl", "--pairs", 12, "--json", "--protocol", "pairwise", "--out", "run")
@@ -218,6 +284,13 @@ WRONG: list[tuple[tuple[Any, ...], str]] = [
     (("--matches", "votes.jsonl", "--system", "elo:k=much"), "expected a number"),
     (("--matches", "votes.jsonl", "--system", "length-controlled"), "length"),
     (("--matches", "votes.jsonl", "--anchor", "nobody"), "unknown model 'nobody'"),
+    (("--matches", "votes.jsonl", "--system", "elo:k=1e308"), "in size"),
+    (("--matches", "votes.jsonl", "--system", "bradley-terry:anchor=a", "--anchor", "b"), "anchor a already"),
+    (("--matches", "votes.jsonl", "--against", ""), "no such file"),
+    (("--data", "d.jsonl", "--anchor", "nobody"), "unknown model 'nobody'"),
+    (("--data", "d.jsonl", "--system", "elo:k=-3"), "k: expected"),
+    (("--data", "d.jsonl", "--against", "votes.jsonl"), "fewer than two models in common"),
+    (("--data", "d.jsonl", "--pairs", "1"), "too few for 4 models to play; expected 2"),
     (("--matches", "votes.jsonl", "--judge", "planted:fair"), "--judge goes with a judge that is asked"),
     (("--matches", "votes.jsonl", "--lowest", "1"), "--lowest goes with a judge that is asked"),
     (("--matches", "self.jsonl"), "self.jsonl:1"),

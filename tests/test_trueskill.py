@@ -236,7 +236,7 @@ def test_draws_with_and_without_a_table_spread_alike() -> None:
         ({"tau": -0.1}, "tau: expected a number, 0 or more, found -0.1"),
         ({"draw_probability": 1.0}, "draw_probability: expected a number from 0 to below 1, found 1.0"),
         ({"draw_probability": -0.1}, "draw_probability: expected a number from 0 to below 1, found -0.1"),
-        ({"shuffles": 0}, "shuffles: expected a whole number, 1 or more, found 0"),
+        ({"shuffles": 0}, "shuffles: expected a whole number, 1 to 10,000, found 0"),
         ({"order": "best"}, "order: expected shuffled or file, found 'best'"),
     ],
 )

@@ -18,11 +18,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_array
-from scipy.special import stdtrit
+from scipy.special import ndtri, stdtrit
 
 from distract.boards import groups
 from distract.boards.draws import MOST, Draws, draw
-from distract.boards.matches import TIE, A, Matches
+from distract.boards.matches import TIE, A, B, Matches
 from distract.boards.ranks import TOLERANCE, Floats, Ints, ranks
 from distract.boards.records import Board, Standing
 from distract.boards.specs import checked
@@ -32,8 +32,11 @@ from distract.errors import UsageError
 DRAWS = 1000
 """Draws where nobody asks for another number."""
 
-FEWEST = 200
+FEWEST = 100
 """Draws that remain where matches are many and are played one by one."""
+
+ROUGH = 6
+"""Prompts below which a note says that little can be told from so few."""
 
 PLAYED = 40_000_000
 """Matches that such a system plays in all draws together, before there are fewer draws."""
@@ -130,7 +133,7 @@ def standings(found: Rated) -> Board:
     place = ranks(ratings.rating, unit)
     error, known, why = _errors(found)
     half = error * quantile(found.prompts)
-    best, worst = (place, place) if table is None else _ranges(ranks(table, unit), place)
+    best, worst = (place, place) if table is None else _ranges(ranks(widened(found), unit), place)
     low, high = ratings.rating - half, ratings.rating + half
     if unit == "share":
         low, high = low.clip(0, 1), high.clip(0, 1)
@@ -167,8 +170,41 @@ def standings(found: Rated) -> Board:
         draws=0 if table is None else len(table),
         interval=None if not known.any() else "bootstrap" if ratings.covariance is None else "sandwich",
         extra=ratings.extra,
-        notes=(*ratings.notes, *groups.notes(matches), *why),
+        notes=(*ratings.notes, *groups.notes(matches), *why, *few(matches)),
     )
+
+
+def widened(found: Rated) -> Floats:
+    """The draws, as far from the estimate as intervals are: few prompts drawn again vary less than others would."""
+    assert found.table is not None
+    m = np.array([units(found.matches)])
+    factor = standard_error(np.ones(1), m) * quantile(m) / ndtri(0.975)
+    return found.ratings.rating + factor * (found.table - found.ratings.rating)
+
+
+def few(matches: Matches) -> list[str]:
+    """The note on a board of a few prompts."""
+    n = units(matches)
+    unit = "matches" if matches.cluster is None else "prompts"
+    return [f"{n} {unit} only: intervals, ranges of ranks and chances are rough"] if 1 < n < ROUGH else []
+
+
+def level(*boards: Matches) -> bool:
+    """Whether every prompt says the same on all boards, so that nothing can be told from how prompts differ."""
+    rows = []
+    for matches in boards:
+        size = len(matches.models)
+        swapped = matches.a > matches.b
+        first, second = np.where(swapped, matches.b, matches.a), np.where(swapped, matches.a, matches.b)
+        outcome = np.where(swapped & (matches.outcome != TIE), A + B - matches.outcome, matches.outcome)
+        code = (first.astype(np.int64) * size + second) * 3 + outcome
+        cluster = np.arange(len(matches)) if matches.cluster is None else matches.cluster
+        counts = np.bincount(cluster)
+        counts = counts[counts > 0]
+        if (counts != counts[0]).any():
+            return False
+        rows.append(code[np.lexsort((code, cluster))].reshape(len(counts), -1))
+    return all(bool((table == table[0]).all()) for table in rows)
 
 
 def units(matches: Matches) -> int:
@@ -195,6 +231,9 @@ def _errors(found: Rated) -> tuple[Floats, NDArray[np.bool_], list[str]]:
         return *nothing, [f"one {unit} only: no interval"]
     if (matches.outcome == TIE).all():
         return *nothing, ["every match is a tie: no interval"]
+    if ratings.covariance is None and "order" in found.system.parameters and level(matches):
+        # What is left of variation is that of orders.
+        return *nothing, [f"every {unit} says the same: no interval"]
     variance = table.var(axis=0, ddof=1) if ratings.covariance is None else np.diagonal(ratings.covariance)
     error = standard_error(variance, found.prompts)
     given = np.array([name == ratings.parameters.get("anchor") for name in matches.models])

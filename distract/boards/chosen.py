@@ -12,9 +12,9 @@ from typing import Any
 from distract import registry
 from distract.boards.board import board, drawn
 from distract.boards.draws import Draws
-from distract.boards.matches import Matches
+from distract.boards.matches import Matches, encode
 from distract.boards.records import Board
-from distract.boards.specs import parse
+from distract.boards.specs import checked, parse
 from distract.boards.system import RatingSystem
 from distract.errors import UsageError
 
@@ -39,6 +39,19 @@ class Chosen:
         """What tells it from the others."""
         return ", ".join((self.system.name, *(f"{name} {value}" for name, value in sorted(self.given.items()))))
 
+    def check(self, models: Sequence[str]) -> None:
+        """See that it can rate these models, before anything is paid for.
+
+        Raises:
+            UsageError: a parameter is unknown or out of its range, or the anchor is none of the models.
+        """
+        for key in self.given:
+            checked(self.system, key)
+        # Each beats the next one once; how long its responses are is made up.
+        names, others = models[:-1], models[1:]
+        played = encode(names, others, ["a"] * len(names), lengths=[(place + 1, 1) for place in range(len(names))])
+        self.system.rate(played, **self.given)
+
     def draws(self, matches: Matches, seed: int, count: int | None) -> Draws:
         """Draws of the prompts of matches, as many as are worth their time where no number is given."""
         return drawn(matches, self.system, seed, count)
@@ -57,7 +70,7 @@ def choose(specs: Sequence[str], anchor: str | None = None) -> tuple[Chosen, ...
 
     Raises:
         UnknownName: no such system.
-        UsageError: no such parameter, a value of the wrong kind, or no system that can fix a rating.
+        UsageError: no such parameter, a value of the wrong kind, two anchors, or no system that can fix a rating.
     """
     parsed = [parse(spec) for spec in specs]
     if anchor is not None and not any(ANCHOR in system.parameters for system, _ in parsed):
@@ -66,6 +79,10 @@ def choose(specs: Sequence[str], anchor: str | None = None) -> tuple[Chosen, ...
     made: dict[str, Chosen] = {}
     for system, given in parsed:
         fixed = {ANCHOR: anchor} if anchor is not None and ANCHOR in system.parameters else {}
+        if fixed and given.get(ANCHOR, anchor) != anchor:
+            raise UsageError(
+                f"--anchor {anchor}: {system.name} has the anchor {given[ANCHOR]} already; name one of them"
+            )
         one = Chosen(system, {**fixed, **given})
         made.setdefault(one.label, one)
     return tuple(made.values())
@@ -76,5 +93,10 @@ def recorded(records: Sequence[Mapping[str, Any]]) -> tuple[Chosen, ...]:
 
     Raises:
         UnknownName: one of them exists no more.
+        UsageError: one has no such parameter any more.
     """
-    return tuple(Chosen(registry.system(one["name"]), one["parameters"]) for one in records)
+    found = tuple(Chosen(registry.system(one["name"]), one["parameters"]) for one in records)
+    for one in found:
+        for key in one.given:
+            checked(one.system, key)
+    return found

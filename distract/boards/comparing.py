@@ -5,14 +5,17 @@ It knows no rating system and no protocol by name, and reads no file itself.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from distract.boards.chosen import Chosen
+from distract.boards.chosen import ANCHOR, Chosen
 from distract.boards.records import Board
 from distract.boards.shift import Shift, shift, union
 from distract.boards.sources import Source
 from distract.errors import UsageError
+
+Way = tuple[str | None, str | None]
+"""A protocol, None for votes, and its rule."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,16 +63,47 @@ def compared(
     """
     made = []
     for one, other in _alike(sources, others):
-        if len(set(one.matches.models) & set(other.matches.models)) < 2:
-            raise UsageError(f"--against: {other.name} and {one.name} have fewer than two models in common")
+        if len({*one.matches.models} & {*other.matches.models}) < 2:
+            continue
         before, after = union(other.matches, one.matches)
         for chosen in systems:
+            anchor = chosen.given.get(ANCHOR)
+            for some in (one, other):
+                if anchor is not None and anchor not in some.matches.models:
+                    raise UsageError(
+                        f"--anchor {anchor}: {some.name} has no such model, so that boards cannot be compared"
+                    )
             found = shift(before, after, chosen.system, chosen.given, chosen.draws(before, seed, draws))
             made.append(Compared(one, other, chosen, found))
     if others and not made:
-        ways = (", ".join(sorted({_way(one) for one in some})) for some in (sources, others))
-        raise UsageError("--against: no board of one is a board of the other: {} and {}".format(*ways))
+        comparable(
+            [(one.protocol, one.rule) for one in sources], [n for s in sources for n in s.matches.models], others
+        )
+        raise UsageError("--against: no two boards have two models in common")
     return tuple(made)
+
+
+def comparable(ways: Sequence[Way], models: Collection[str], others: Sequence[Source]) -> None:
+    """See that there is something to compare boards with, before they are paid for.
+
+    Args:
+        ways: protocols and rules of the boards.
+        models: on them.
+        others: what they are to be compared with.
+
+    Raises:
+        UsageError: no board of the one is a board of the other, or those that are have not two models in common.
+    """
+    alike = [other for other in others if any(_same(way, (other.protocol, other.rule)) for way in ways)]
+    if not alike:
+        said = (
+            ", ".join(sorted({_way(*one) for one in some})) for some in (ways, [(o.protocol, o.rule) for o in others])
+        )
+        raise UsageError("--against: no board of one is a board of the other: {} and {}".format(*said))
+    if all(len({*models} & {*other.matches.models}) < 2 for other in alike):
+        raise UsageError(
+            f"--against: {alike[0].name} has fewer than two models in common with what it is compared with"
+        )
 
 
 def _alike(sources: Sequence[Source], others: Sequence[Source]) -> list[tuple[Source, Source]]:
@@ -78,9 +112,13 @@ def _alike(sources: Sequence[Source], others: Sequence[Source]) -> list[tuple[So
         (one, other)
         for one in sources
         for other in others
-        if None in (one.protocol, other.protocol) or _way(one) == _way(other)
+        if _same((one.protocol, one.rule), (other.protocol, other.rule))
     ]
 
 
-def _way(source: Source) -> str:
-    return (source.protocol or "votes") + (f" by {source.rule}" if source.rule else "")
+def _same(one: Way, other: Way) -> bool:
+    return None in (one[0], other[0]) or one == other
+
+
+def _way(protocol: str | None, rule: str | None) -> str:
+    return (protocol or "votes") + (f" by {rule}" if rule else "")

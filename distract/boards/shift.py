@@ -18,11 +18,13 @@ from distract.boards import groups
 from distract.boards.board import (
     DRAWS,
     Rated,
+    level,
     quantile,
     rated,
     standard_error,
     standings,
     units,
+    widened,
     without,
 )
 from distract.boards.draws import MOST, Draws, draw
@@ -47,7 +49,7 @@ class Change:
             is a rise, and for the worse a fall.
         rank_after: likewise.
         p_rose: share of draws in which its rank after is better than its rank before, among the models on both
-            boards.
+            boards; None where nothing varies from prompt to prompt.
         p_fell: share of draws in which it is worse.
     """
 
@@ -76,7 +78,8 @@ class Shift:
         tau_high: upper end.
         models: how many are on both boards.
         prompts: how many there are on either board.
-        paired: whether the same prompts were drawn for both.
+        paired: whether the same prompts were drawn for both, as far as both have them.
+        shared: prompts that are on both boards.
         draws: how often; 0 where one board has fewer than two prompts.
         notes: what a reader must know, a line each, apart from what the boards say.
     """
@@ -90,6 +93,7 @@ class Shift:
     models: int
     prompts: int
     paired: bool
+    shared: int
     draws: int
     notes: tuple[str, ...]
 
@@ -128,11 +132,16 @@ def shift(before: Matches, after: Matches, system: RatingSystem, parameters: Map
     """
     before, after = union(before, after)
     paired = before.cluster is not None and after.cluster is not None
+    shared = _shared(before, after) if paired else 0
     others = draws if paired else _apart(draws, after)
     one, two = rated(before, system, parameters, draws), rated(after, system, parameters, others)
     boards = standings(one), standings(two)
     common = sorted(set(before.models) & set(after.models))
     notes = [] if paired else ["prompts cannot be paired: they were drawn for each board apart, so intervals are wide"]
+    if paired and not shared:
+        notes = ["no prompt is on both boards: nothing that prompts do cancels, so intervals are wide"]
+    if shared and shared < before.clusters:
+        notes.append(f"{shared:,} of {before.clusters:,} prompts are on both boards")
     if alone := sorted(set(before.models) ^ set(after.models)):
         notes.append(f"on one board only: {groups.listed(alone)}; ratings are relative to the models of their board")
     found, taus, why = _compared(one, two, common)
@@ -146,7 +155,8 @@ def shift(before: Matches, after: Matches, system: RatingSystem, parameters: Map
         tau_high=taus[2],
         models=len(common),
         prompts=before.clusters if paired else units(before) + units(after),
-        paired=paired,
+        paired=shared > 0,
+        shared=shared,
         draws=min(board.draws for board in boards),
         notes=(*notes, *why),
     )
@@ -161,8 +171,8 @@ class _Drawn(NamedTuple):
 
     low: float | None
     high: float | None
-    rose: float
-    fell: float
+    rose: float | None
+    fell: float | None
 
 
 def _places(found: Rated) -> dict[str, _Place]:
@@ -192,6 +202,13 @@ def _apart(draws: Draws, matches: Matches) -> Draws:
     return draw(draws.seed + 1, max(2, min(draws.count, MOST // matches.clusters)), matches.clusters)
 
 
+def _shared(before: Matches, after: Matches) -> int:
+    """How many prompts have a match on both boards; the two number them alike."""
+    assert before.cluster is not None
+    assert after.cluster is not None
+    return len(np.intersect1d(before.cluster, after.cluster))
+
+
 def _same_slots(before: Matches, after: Matches) -> bool:
     same = np.array_equal(before.a, after.a) and np.array_equal(before.b, after.b)
     return same and before.models == after.models
@@ -216,25 +233,27 @@ def _compared(
     alone = prompts < 2
     # One that changed alike in every draw, or not at all, may yet change on other prompts; an anchor never does.
     given = np.array([name == one.ratings.parameters.get("anchor") for name in common], np.bool_)
-    still = ~alone & ~given & (error <= TOLERANCE[unit])
-    rank_first, rank_second = ranks(first, unit), ranks(second, unit)
-    moved = middle(second, unit) - middle(first, unit)
+    level_ = "order" in one.system.parameters and level(one.matches, two.matches)
+    still = ~alone & ~given & ((error <= TOLERANCE[unit]) | level_)
+    nothing = bool((still | alone | given).all())
+    wide = widened(one)[:count, columns[0]], widened(two)[:count, columns[1]]
+    moved = middle(wide[1], unit) - middle(wide[0], unit)
     rose, fell = (moved < 0).mean(axis=0), (moved > 0).mean(axis=0)
     found = {
         name: _Drawn(
             low=None if still[i] else float(change[i] - half[i]),
             high=None if still[i] else float(change[i] + half[i]),
-            rose=float(rose[i]),
-            fell=float(fell[i]),
+            rose=None if nothing else float(rose[i]),
+            fell=None if nothing else float(fell[i]),
         )
         for i, name in enumerate(common)
         if not alone[i]
     }
     reasons = ((alone, "on one prompt of a board only"), (still, "nothing varies from prompt to prompt"))
     notes = [without(common, which, f"{why} (change)") for which, why in reasons if which.any()]
-    taus = kendall(rank_first, rank_second)
+    taus = kendall(*(ranks(some, unit) for some in wide))
     taus = taus[~np.isnan(taus)]
-    if estimate is None or not len(taus):
+    if estimate is None or nothing or not len(taus):
         return found, (estimate, None, None), notes
     low, high = np.quantile(taus, [0.025, 0.975], method="inverted_cdf").tolist()
     return found, (estimate, min(low, estimate), max(high, estimate)), notes

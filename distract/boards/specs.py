@@ -11,6 +11,9 @@ from distract import registry
 from distract.boards.system import RatingSystem
 from distract.errors import UsageError
 
+LARGEST = 1e6
+"""Of a parameter: beyond, and below its inverse, ratings are no longer exact."""
+
 
 def parse(spec: str) -> tuple[RatingSystem, dict[str, Any]]:
     """A system and its parameters from ``elo`` or ``elo:k=16,order=file``.
@@ -56,6 +59,8 @@ def _value(system: RatingSystem, key: str, text: str) -> Any:
     kind = type(default).__name__ if default is not None else str(annotation)
     try:
         if re.search(r"\bfloat\b", kind) and math.isfinite(value := float(text)):
+            if value and not 1 / LARGEST <= abs(value) <= LARGEST:
+                raise UsageError(f"{system.name}: parameter {key!r}: expected {1 / LARGEST:g} to {LARGEST:g} in size")
             return value
         if re.search(r"\bint\b", kind):
             return int(text)

@@ -32,8 +32,11 @@ from distract.errors import UsageError
 
 if TYPE_CHECKING:
     from distract.boards.chosen import Chosen
+    from distract.boards.comparing import Compared
+    from distract.boards.sources import Source
     from distract.manner import Orders
     from distract.records import Role
+    from distract.runfolder import Loaded
     from distract.tournament.preparing import Prepared
 
 PROTOCOLS = ("absolute", "pairwise")
@@ -104,10 +107,10 @@ def leaderboard(
     from distract.boards.chosen import choose
     from distract.report import leaderboard as report
     from distract.report.tables import show
-    from distract.tournament.preparing import estimate
+    from distract.tournament.estimating import estimate
 
     chosen = choose(systems or SYSTEMS, anchor)
-    other = sources.read(against) if against else ()
+    other = sources.read(against) if against is not None else ()
     if matches is not None:
         _alone()
         found = sources.read(matches)
@@ -119,6 +122,11 @@ def leaderboard(
             show(report.matches_parts(rated, compared))
         return
     prepared = _prepared(chosen, draws, seed, more)
+    if other:
+        ways = [
+            (name, rule) for name, rules in prepared.job.parameters["protocols"].items() for rule in rules or [None]
+        ]
+        comparing.comparable(ways, prepared.job.parameters["models"], other)
     if only_plan:
         expected = estimate(prepared)
         lines = list(report.plan_lines(prepared, expected, 0))
@@ -127,7 +135,7 @@ def leaderboard(
     loaded = carried_out(
         prepared.job, store, lambda: estimate(prepared), lambda *known: report.plan_lines(prepared, *known)
     )
-    compared = comparing.compared(sources.read(f"run:{loaded.path}") if other else (), other, chosen, draws, seed)
+    compared = _compared(loaded, other, chosen, draws, seed)
     if as_json and not compared:
         click.echo(loaded.summary, nl=False)
     elif as_json:
@@ -137,6 +145,19 @@ def leaderboard(
         show(report.compared_parts(compared))
         click.echo(f"\nrun folder: {safe(str(prepared.job.out))}")
     inconclusive(loaded.rows)
+
+
+def _compared(
+    loaded: Loaded, other: tuple[Source, ...], systems: tuple[Chosen, ...], draws: int | None, seed: int
+) -> tuple[Compared, ...]:
+    """The boards of a run beside others; where that cannot be, what was paid for is shown all the same."""
+    from distract.boards import comparing, sources
+
+    try:
+        return comparing.compared(sources.read(f"run:{loaded.path}"), other, systems, draws, seed) if other else ()
+    except UsageError as error:
+        say([f"warning: not compared: {error}"])
+        return ()
 
 
 def _alone() -> None:

@@ -40,7 +40,8 @@ def board_document(board: Board) -> dict[str, Any]:
 def shift_document(shift: Shift) -> dict[str, Any]:
     """A shift as JSON values, rounded; its two boards are left out, but for what each change says of them."""
     kept = {
-        name: getattr(shift, name) for name in ("tau", "tau_low", "tau_high", "models", "prompts", "paired", "draws")
+        name: getattr(shift, name)
+        for name in ("tau", "tau_low", "tau_high", "models", "prompts", "paired", "shared", "draws")
     }
     return {
         **rounded(kept),
@@ -54,16 +55,15 @@ def shift_document(shift: Shift) -> dict[str, Any]:
 
 
 def board_table(board: Board) -> Table:
-    """One board, best first."""
-    sigma = [Text("sigma")] if any(one.sigma is not None for one in board.standings) else []
-    table = grid("", "rank", "95%", "share %" if board.unit == "share" else "rating", "95% CI", "won", "lost", "tied")
-    for title in sigma:
-        table.add_column(title, justify="right", no_wrap=True)
+    """One board, best first; a system's own uncertainty takes the place of who won how often."""
+    sure = all(one.sigma is None for one in board.standings)
+    counts = ("won", "lost", "tied") if sure else ("matches", "sigma")
+    table = grid("", "rank", "95%", "share %" if board.unit == "share" else "rating", "95% CI", *counts)
     for one in board.standings:
-        last = [f"{one.sigma:.2f}"] if one.sigma is not None else []
-        counts = (f"{one.wins:,}", f"{one.losses:,}", f"{one.ties:,}")
+        played = map(_short, (one.wins, one.losses, one.ties) if sure else (one.matches,))
+        last = [] if one.sigma is None else [f"{one.sigma:.2f}"]
         rating, interval = _rating(one.rating, board), _interval(one.low, one.high, board)
-        table.add_row(Text(line(one.model)), str(one.rank), _ranks(one), rating, interval, *counts, *last)
+        table.add_row(Text(line(one.model)), str(one.rank), _ranks(one), rating, interval, *played, *last)
     return table
 
 
@@ -111,6 +111,17 @@ def heading(board: Board) -> str:
     invalid = f", {board.invalid:,} invalid" if board.invalid else ""
     how = {"sandwich": "sandwich", "bootstrap": f"{board.draws:,} draws", None: "none"}
     return f"{count(board.matches, 'match', 'matches')}{prompts}{invalid}; intervals: {how[board.interval]}"
+
+
+def _short(number: int) -> str:
+    """A count in five characters at most."""
+    if number < 10_000:
+        return f"{number:,}"
+    for size, letter in ((1e6, "k"), (1e9, "M")):
+        if number < size:
+            scaled = number / size * 1000
+            return f"{scaled:.1f}{letter}" if scaled < 99.95 else f"{scaled:.0f}{letter}"
+    return f"{number:.0e}"
 
 
 def _cells(one: Standing | None, board: Board) -> tuple[str, str, str]:

@@ -91,6 +91,8 @@ def document(
         ],
         "shift": [_shifted(one) for one in found.shifts],
         "does_not_apply": list(found.absent),
+        "notes": list(_remarks(parameters, found)),
+        **({"unfinished": parameters["flaw"]} if "flaw" in parameters else {}),
     }
 
 
@@ -200,6 +202,7 @@ def report_parts(
             yield board_table(board.board)
             yield from (Text(note, style="dim") for note in extra_lines(board.board))
     yield from (Text(f"\n{line(why)}", style="yellow") for why in found.absent)
+    yield from (Text(f"\n{note}") for note in _remarks(parameters, found))
     if found.shifts:
         yield Text(f"\n{PUBLISHED}")
     yield from (Text(f"\n{note}", style="dim") for note in _notes(parameters, rows, rewrites))
@@ -227,7 +230,17 @@ def compared_parts(compared: Sequence[Compared]) -> Iterator[RenderableType]:
         names = line(one.against.name), line(one.source.name)
         yield _title(f"{names[1]} against {names[0]}{way} · {one.chosen.label}")
         yield from shift_parts(one.shift, ("against", "this"))
-        yield from (Text(line(note), style="dim") for note in one.shift.notes)
+        notes = dict.fromkeys((*one.shift.before.notes, *one.shift.after.notes, *one.shift.notes))
+        yield from (Text(line(note), style="dim") for note in notes)
+
+
+def _remarks(parameters: Mapping[str, Any], found: Measured) -> Iterator[str]:
+    """What holds for all shifts."""
+    if found.shifts and not parameters["targets"]:
+        yield (
+            "the attacked models were chosen as the lowest of the board before: some are low by chance, and part of "
+            "their rise is a return to the mean; --target names them beforehand"
+        )
 
 
 def _heading(parameters: Mapping[str, Any]) -> Iterator[str]:

@@ -122,6 +122,9 @@ def measured(parameters: Mapping[str, Any], rows: Iterable[Row]) -> Measured:
             if whole is None or first is None or second is None:
                 absent.append(f"{way}: no match is valid both before and after {attack}")
                 continue
+            if not any(row.judgments for row in changed.values()):
+                absent.append(f"{way}: {attack} rewrote no response, so that no match was judged again")
+                continue
             names = tuple(sorted(attacked[protocol]))
             counts = (*_responses(before, changed.values(), attacked[protocol]), len(changed))
             lost = sum(row.excluded is None for row in before.values()) - len(both)

@@ -6,7 +6,7 @@ It says what does not fit before anything is paid for. It knows no plug-in by na
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -18,7 +18,6 @@ from distract.boards.chosen import Chosen
 from distract.conduct import Job
 from distract.datasets import DataSet
 from distract.errors import UnknownName, UsageError
-from distract.estimating import CHARACTERS_PER_TOKEN, Estimate, step
 from distract.judging import Audited, usable
 from distract.manner import DEFAULT, Manner
 from distract.plan import Attack, Plan
@@ -28,13 +27,10 @@ from distract.report.leaderboard import document
 from distract.session import how
 from distract.tournament.asking import Tournament, attacked, baseline, no_match
 from distract.tournament.measuring import measured, targets
-from distract.tournament.pairing import balanced, round_robin
-from distract.writers import WRITERS, choosing
+from distract.tournament.pairing import Pair, balanced, round_robin
+from distract.writers import choosing
 from distract.writers import verifier as verifying
 from distract.writers.asking import Asking
-
-SAMPLE = 12
-"""Cases by which the cost is estimated."""
 
 TOO_FEW = "fewer than two of the models have answered it"
 
@@ -131,8 +127,11 @@ def prepare(
     drawn = round_robin(answered) if pairs is None else balanced(answered, pairs, seed)
     paired = {case.id: tuple(of) for case, of in zip(cases, drawn, strict=True) if of}
     cases = tuple(case for case in cases if case.id in paired)
-    playing = sorted({name for of in paired.values() for pair in of for name in pair})
+    playing = _playing(paired, players, pairs, bool(models))
+    for one in systems:
+        one.check(playing)
     wanted = _attacks(attack.names)
+    named = _split("target", attack.targets, playing)
     lowest = _lowest(attack, wanted, playing)
     on_record = any(scope.is_recorded(one, cases) and not one.control for one in wanted)
     writer = choosing.chosen(attack.generator, attack.asking, attack.models, on_record)
@@ -157,7 +156,7 @@ def prepare(
         "pairs": pairs,
         "attacks": [one.name for one in wanted],
         "lowest": lowest,
-        "targets": sorted(set(attack.targets)),
+        "targets": sorted(named),
         "systems": [one.record for one in systems],
         "draws": draws,
         "seed": seed,
@@ -183,57 +182,37 @@ def prepare(
     return Prepared(job, cases, t)
 
 
-def estimate(prepared: Prepared) -> Estimate:
-    """Count about what the tournament asks for, at most.
-
-    The plans of a few cases are stepped with a fake judge; which models are lowest nobody knows yet, so that the first
-    ones by name stand for them, and rules write what a generator would.
-    """
-    cases, t, parameters = prepared.cases, prepared.tournament, prepared.job.parameters
-    part = cases[:SAMPLE]
-    scale = len(cases) / len(part)
-    t = replace(t, verifier=None, writer=WRITERS["rules"] if "generator" in prepared.job.models else t.writer)
-    comparisons = rewrites = characters = answers = 0
-    requests: dict[str, int] = {}
-    helping: set[str] = set()
-    names = frozenset(parameters["targets"] or parameters["models"][: parameters["lowest"]])
-    for protocol in t.protocols:
-        alone = replace(t, protocols=(protocol,))
-        plans: list[Plan[Audited]] = [baseline(case, alone) for case in part]
-        if t.attacks:
-            plans += [attacked(case, alone, {protocol.name: names}) for case in part]
-        stepped = step(plans, t.helped)
-        comparisons += stepped.comparisons
-        rewrites += sum(len(done.rewrites) for done in stepped.done)
-        requests[protocol.name] = round(len(stepped.judge) * scale)
-        helping |= stepped.reference.keys()
-        characters += sum(length for length, _ in stepped.judge.values())
-        answers += sum(room for _, room in stepped.judge.values())
-    written = round(rewrites * scale)
-    best_of = (parameters["asking"] or {"best_of": 1})["best_of"]
-    if helping:
-        requests["reference model"] = round(len(helping) * scale)
-    if "generator" in prepared.job.models:
-        requests["generator"] = written * best_of
-    if "verifier" in prepared.job.models:
-        requests["verifier"] = written * best_of * 2
-    tokens = round(characters / CHARACTERS_PER_TOKEN * scale)
-    return Estimate(round(comparisons * scale), written, requests, tokens, round(answers * scale))
-
-
 def _players(names: Sequence[str], loaded: DataSet) -> frozenset[str]:
-    """Who plays: those named, else everybody. A name may hold commas, and several may be joined by them."""
+    """Who plays: those named, else everybody."""
     known = {response.author for case in loaded.cases for response in usable(case)}
-    found: set[str] = set()
-    for name in names:
-        found.update([name] if name in known else (part.strip() for part in name.split(",")))
-    for name in sorted(found - known):
-        raise UnknownName("model", name, known)
-    found = found or known
+    found = _split("model", names, known) or known
     if len(found) < 2:
         alone = next(iter(found))
         raise UsageError(f"{loaded.name}: {alone} alone is no leaderboard; name data, or --models, with two at least")
     return frozenset(found)
+
+
+def _split(what: str, names: Sequence[str], known: Collection[str]) -> set[str]:
+    """Models by name. A name may hold commas, and several may be joined by them."""
+    found: set[str] = set()
+    for name in names:
+        found.update([name] if name in known else (part.strip() for part in name.split(",")))
+    for name in sorted(found.difference(known)):
+        raise UnknownName(what, name, known)
+    return found
+
+
+def _playing(
+    paired: Mapping[str, Sequence[Pair]], players: frozenset[str], pairs: int | None, named: bool
+) -> list[str]:
+    """Who has a match. Who was named and has none is missed; others just have no answer to what was drawn."""
+    found = {name for of in paired.values() for pair in of for name in pair}
+    if pairs is not None and len(found) < len(players) and pairs < len(players):
+        least = (len(players) + 1) // 2
+        raise UsageError(f"--pairs {pairs}: too few for {len(players)} models to play; expected {least} at least")
+    if named and (idle := sorted(players - found)):
+        raise UsageError(f"--models: {idle[0]} has answered none of the cases drawn; raise --limit, or leave it out")
+    return sorted(found)
 
 
 def _only(case: Case, players: frozenset[str]) -> Case:
@@ -257,9 +236,6 @@ def _lowest(attack: Attacked, wanted: Sequence[Attack], playing: Sequence[str]) 
             raise UsageError("--lowest and --target say who is attacked; name the attack with --attack")
         return 0
     if attack.targets:
-        for name in attack.targets:
-            if name not in playing:
-                raise UnknownName("target", name, playing)
         if attack.lowest is not None:
             raise UsageError("--target names who is attacked; leave out --lowest")
         return 0

@@ -90,7 +90,9 @@ def _told(path: Path) -> str:
         found = RUN if folders.fits(path) else JUDGMENTS if judgments.holds(path) else None
         found = found or next((name for name, one in datasets.READERS.items() if one.gather and one.gather(path)), None)
         if found is None:
-            raise DataError("is a directory without a run or judgments; name a file in it", path=path)
+            inside = sorted(one.name for one in path.iterdir() if one.is_dir() and judgments.holds(one))
+            hint = f"the folder of one judge ({', '.join(inside[:3])} …)" if inside else "a file in it"
+            raise DataError(f"is a directory without a run or judgments; name {hint}", path=path)
         return found
     begin = _beginning(path)
     text = begin.decode("utf-8-sig", "replace")

@@ -60,9 +60,10 @@ def read(table: Table) -> Source:
     verdict = HOT if hot else (WINNER,)
     _check(table, (*MODELS, *verdict))
     prompt = next((name for name in PROMPTS if tells(name, table.first.get(name))), None)
+    silent = [] if prompt else [name for name in PROMPTS if name in table.fields]
     pair, measure = _measured(table, hot)
     columns = Columns(measured=bool(pair))
-    wanted = (*MODELS, *verdict, *([prompt] if prompt else ()), *pair)
+    wanted = (*MODELS, *verdict, *([prompt] if prompt else silent), *pair)
     known: set[object] = set()
     place = 2 + len(verdict)
     for row in table.rows(wanted):
@@ -78,6 +79,9 @@ def read(table: Table) -> Source:
             said = values[2]
             plain = type(said) is str and said in WORDS and said not in known
             outcome = WORDS[said] if plain else _winner(table, line, said, (a, b))  # type: ignore[index]
+        for name, value in zip(silent, values[place:], strict=False):
+            if value is not MISSING and tells(name, value):
+                _fail(table, line, name, "tells the prompt, which the first row does not; fill in all rows, or none")
         lengths: Lengths = None
         if columns.measured:
             # The first number that is not known makes all of them useless.
@@ -93,6 +97,10 @@ def _check(table: Table, needed: Sequence[str]) -> None:
     """See that a table has its columns."""
     for name in needed:
         if name not in table.fields:
+            if near := next((field for field in table.fields if field.strip() == name), None):
+                raise DataError(f"column {near!r} has spaces around its name; take them out", path=table.path)
+            if len(table.fields) == 1 and (mark := next((m for m in ";\t|" if m in table.fields[0]), None)):
+                raise DataError(f"columns are separated by {mark!r}; expected commas", path=table.path, line=1)
             listed = ", ".join(repr(field[:40]) for field in table.fields[:20])
             more = "" if name != WINNER else f", or {', '.join(HOT)} instead"
             raise DataError(f"missing; found {listed or 'nothing'}{more}", path=table.path, field=name)

@@ -75,12 +75,18 @@ def read(path: Path) -> tuple[Source, ...]:
                 winners = [(f"g{game}_winner", _MODELS) for game in (1, 2)]
                 _add(judges.setdefault(_judge(item, name), _Judge()), item, ("model_1", "model_2"), winners)
     sha256 = checksum(sources)
-    for judge in judges.values():
-        if not len(judge.columns):
-            raise no_match(path, judge.left_out, judge.columns.invalid)
-    return tuple(
-        Source(judge, "mtbench-judges", found.columns.matches(), left_out=dict(found.left_out), sha256=sha256)
+    empty = [
+        str(no_match(judge, found.left_out, found.columns.invalid))
         for judge, found in judges.items()
+        if not len(found.columns)
+    ]
+    if len(empty) == len(judges):
+        raise DataError("; ".join(empty), path=path)
+    notes = tuple(f"passed over: {problem}" for problem in empty)
+    return tuple(
+        Source(judge, "mtbench-judges", found.columns.matches(), left_out=found.left_out, sha256=sha256, notes=notes)
+        for judge, found in judges.items()
+        if len(found.columns)
     )
 
 

@@ -144,6 +144,8 @@ def model(item: Item, value: object, field: str) -> str:
         DataError: naming the line and field.
     """
     name = item.as_name(item.checked(value, field), field)
+    if name != name.strip():
+        item.fail(f"{name!r} has spaces around it, and would not be the model of that name; take them out", field)
     if name == "tie":
         item.fail("'tie' is what a label says; name the model otherwise", field)
     if name.casefold() in ("nan", "none", "null", "<na>"):

@@ -9,8 +9,9 @@ import csv
 import importlib
 import sys
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
+from itertools import islice
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final
@@ -140,8 +141,14 @@ def _parquet(path: Path) -> Table:
 
     with _readable(path):
         fields = tuple(library.ParquetFile(path).schema_arrow.names)
-    _, values = next(rows(fields, 1), (0, ()))
-    return Table(path, fields, dict(zip(fields, values, strict=False)), True, rows)
+    if twice := next((name for name in fields if fields.count(name) > 1), None):
+        raise DataError(f"column {twice!r} is there twice", path=path)
+    # One by one: a column that cannot be read is a matter for who asks for it.
+    first: dict[str, object] = {}
+    for name in fields:
+        with suppress(DataError):
+            first.update((name, value) for _, (value,) in islice(rows((name,), 1), 1))
+    return Table(path, fields, first, True, rows)
 
 
 @contextmanager
@@ -149,6 +156,6 @@ def _readable(path: Path, row: int | None = None) -> Iterator[None]:
     errors = sys.modules["pyarrow"].ArrowException
     try:
         yield
-    except (errors, ValueError, OSError) as error:
+    except (errors, ValueError, OverflowError, OSError) as error:
         problem = "is no Parquet file that can be read" if row is None else "cannot be read from this row on"
         raise DataError(f"{problem} ({next(iter(str(error).splitlines()), 'damaged')})", path=path, line=row) from error
