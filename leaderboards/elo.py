@@ -24,6 +24,9 @@ from .orders import CHUNK, Orders, cells, common, need, replay, settled
 SAME = 1e-6
 """Points by which two ends may differ that are called one: the beginning does not matter then."""
 
+CLOSE = 1e-4
+"""The same for shuffled orders, whose mean is tens of thousands of times less certain than that."""
+
 NEAR = 1e-2
 """The same where matches are drawn again: draws spread by points."""
 
@@ -67,8 +70,8 @@ def rate(
         "seed": seed,
     }
     game, orders = _game(matches, parameters)
-    reach = _enough(game, orders)
-    ends = [game.played(orders.last(index, reach), game.level) for index in range(orders.count)]
+    reach, begin = _enough(game, orders)
+    ends = [game.played(orders.last(index, reach), begin) for index in range(orders.count)]
     return Ratings("elo", matches.models, initial + game.point * np.mean(ends, axis=0), parameters)
 
 
@@ -174,21 +177,22 @@ def _game(matches: Matches, p: Mapping[str, Any]) -> tuple[_Game, Orders]:
     return _Game(found, table, often.reshape(models, models, 3), gain, point), orders
 
 
-def _enough(game: _Game, orders: Orders) -> int:
-    """How many of the last matches of an order give what all of it gives, seen in the first order.
+def _enough(game: _Game, orders: Orders) -> tuple[int, list[float]]:
+    """How many of the last matches of an order give what all of it gives, seen in the first order, and from where.
 
-    Two beginnings, equal ratings and those after such matches, must come to the same end, with two decades in hand
-    for the other orders (they differ by less than one).
+    Two beginnings, equal ratings and those after such matches, must come to the same end, with a decade in hand for the
+    other orders. These begin where the first one ended: nearer to where their own matches have led by then.
     """
-    reach = game.reach(math.log(FAR / SAME))
+    same = SAME if orders.order == "file" else CLOSE
+    reach = game.reach(math.log(FAR / same))
     while (orders.count + 1) * reach < orders.count * orders.matches:
         last = orders.last(0, reach)
         one = game.played(last, game.level)
         two = game.played(last, one)
-        if max(abs(x - y) for x, y in zip(one, two, strict=True)) * game.point <= SAME / 100:
-            return reach
+        if max(abs(x - y) for x, y in zip(one, two, strict=True)) * game.point <= same / 10:
+            return reach, one
         reach += reach // 4 + 1
-    return orders.matches
+    return orders.matches, game.level
 
 
 elo = RatingSystem("elo", "online Elo, a mean over shuffled orders of the matches", rate, redraw)
