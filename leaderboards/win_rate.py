@@ -17,12 +17,10 @@ from distract.boards.matches import Matches
 from distract.boards.system import Ratings, RatingSystem
 
 from .orders import cells
+from .scale import POINTS
 
 BLOCK = 1 << 21
 """Numbers of a table that is held at one time."""
-
-POINTS = np.array([1.0, 0.0, 0.5])
-"""What the first model takes from a match, by outcome; the second takes the rest."""
 
 Floats = NDArray[np.float64]
 

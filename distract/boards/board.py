@@ -178,7 +178,7 @@ def widened(found: Rated) -> Floats:
     """The draws, as far from the estimate as intervals are: few prompts drawn again vary less than others would."""
     assert found.table is not None
     m = np.array([units(found.matches)])
-    factor = standard_error(np.ones(1), m) * quantile(m) / ndtri(0.975)
+    factor: Floats = standard_error(np.ones(1), m) * quantile(m) / ndtri(0.975)
     return found.ratings.rating + factor * (found.table - found.ratings.rating)
 
 
