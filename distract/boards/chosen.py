@@ -65,14 +65,14 @@ def choose(specs: Sequence[str], anchor: str | None = None) -> tuple[Chosen, ...
     """The rating systems that are asked for, each once.
 
     Args:
-        specs: as ``specs.parse`` takes them.
+        specs: as ``specs.parse`` takes them; the default systems when empty.
         anchor: the model whose rating is fixed, for the systems that can.
 
     Raises:
         UnknownName: no such system.
         UsageError: no such parameter, a value of the wrong kind, two anchors, or no system that can fix a rating.
     """
-    parsed = [parse(spec) for spec in specs]
+    parsed = [parse(spec) for spec in specs] or [(one, {}) for one in registry.systems().values() if one.default]
     if anchor is not None and not any(ANCHOR in system.parameters for system, _ in parsed):
         able = ", ".join(one.name for one in registry.systems().values() if ANCHOR in one.parameters)
         raise UsageError(f"--anchor {anchor}: goes with {able}; name one of them with --system")

@@ -42,9 +42,6 @@ if TYPE_CHECKING:
 PROTOCOLS = ("absolute", "pairwise")
 """Asked where none is named: the paper's two, side by side."""
 
-SYSTEMS = ("bradley-terry",)
-"""Used where none is named."""
-
 WITHOUT_A_JUDGE = ("matches", "against", "systems", "anchor", "draws", "seed", "as_json")
 """The options that go with matches that are played already."""
 
@@ -63,7 +60,7 @@ WITHOUT_A_JUDGE = ("matches", "against", "systems", "anchor", "draws", "seed", "
     "systems",
     multiple=True,
     help="Rating system, as NAME or NAME:PARAMETER=VALUE,…; repeatable. The first says who is lowest. "
-    f"Default: {SYSTEMS[0]}.",
+    "Default: bradley-terry.",
 )
 @click.option("--anchor", help="Model whose rating is fixed (bradley-terry, length-controlled).")
 @click.option("--attack", "attacks", multiple=True, help="Distractor for the lowest models; repeatable.")
@@ -109,7 +106,7 @@ def leaderboard(
     from distract.report.tables import show
     from distract.tournament.estimating import estimate
 
-    chosen = choose(systems or SYSTEMS, anchor)
+    chosen = choose(systems, anchor)
     other = sources.read(against) if against is not None else ()
     if matches is not None:
         _alone()
