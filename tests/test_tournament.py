@@ -247,3 +247,21 @@ def test_protocols_that_show_more_than_two_are_no_match() -> None:
     refused = {name for name, protocol in registry.protocols().items() if no_match(protocol)}
     assert {"triadic", "quadruple"} <= refused
     assert not refused & {"pairwise", "absolute", "prepair", "rank"}
+
+
+def test_an_anchor_without_a_valid_match_is_said() -> None:
+    def muted(request: Request) -> Reply:
+        assert request.slots is not None
+        if any(response.author == "w" for response in request.slots.shown):
+            return Reply(failure="refused")
+        return alphabetic(request)
+
+    cases = [of("c1"), of("c2")]
+    t = tournament(cases, protocols=("pairwise",))
+    p = parameters(t, systems=[{"name": "bradley-terry", "parameters": {"anchor": "w"}}])
+    rows = [row for one in cases for row in drive(baseline(one, t), muted)[0].rows]
+    assert targets(p, rows) == {"pairwise": {"z"}}
+    rows += [row for one in cases for row in drive(attacked(one, t, targets(p, rows)), muted)[0].rows]
+    found = measured(p, rows)
+    assert (found.boards, found.shifts) == ((), ())
+    assert found.absent == ("pairwise: the anchor of bradley-terry, anchor w has no valid match",)

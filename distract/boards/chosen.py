@@ -52,6 +52,10 @@ class Chosen:
         played = encode(names, others, ["a"] * len(names), lengths=[(place + 1, 1) for place in range(len(names))])
         self.system.rate(played, **self.given)
 
+    def fits(self, matches: Matches) -> bool:
+        """Whether the model whose rating is fixed, if any, is among those that play."""
+        return self.given.get(ANCHOR) in (None, *matches.models)
+
     def draws(self, matches: Matches, seed: int, count: int | None) -> Draws:
         """Draws of the prompts of matches, as many as are worth their time where no number is given."""
         return drawn(matches, self.system, seed, count)

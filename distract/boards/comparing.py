@@ -67,12 +67,8 @@ def compared(
             continue
         before, after = union(other.matches, one.matches)
         for chosen in systems:
-            anchor = chosen.given.get(ANCHOR)
-            for some in (one, other):
-                if anchor is not None and anchor not in some.matches.models:
-                    raise UsageError(
-                        f"--anchor {anchor}: {some.name} has no such model, so that boards cannot be compared"
-                    )
+            if lacking := next((some for some in (one, other) if not chosen.fits(some.matches)), None):
+                raise UsageError(f"--anchor {chosen.given[ANCHOR]}: {lacking.name} has no match of that model")
             found = shift(before, after, chosen.system, chosen.given, chosen.draws(before, seed, draws))
             made.append(Compared(one, other, chosen, found))
     if others and not made:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from distract.boards.chosen import Chosen, recorded
+from distract.boards.chosen import ANCHOR, Chosen, recorded
 from distract.boards.matches import Matches
 from distract.boards.records import Board
 from distract.boards.shift import Shift, shift
@@ -84,7 +84,9 @@ def targets(parameters: Mapping[str, Any], rows: Iterable[Row]) -> dict[str, fro
         found[protocol] = frozenset(parameters["targets"])
         matches = _played(rows, protocol, headline("flip_rate", rules), BASELINE)
         if matches is not None and not parameters["targets"]:
-            rating = first.system.rate(matches, **first.given).rating
+            # An anchor moves all alike, and may have no valid match.
+            given = {name: value for name, value in first.given.items() if name != ANCHOR}
+            rating = first.system.rate(matches, **given).rating
             # In a total order that does not hang on the last digit.
             order = sorted(range(len(rating)), key=lambda i: (round(float(rating[i]), 6), matches.models[i]))
             found[protocol] = frozenset(matches.models[i] for i in order[: parameters["lowest"]])
@@ -103,13 +105,15 @@ def measured(parameters: Mapping[str, Any], rows: Iterable[Row]) -> Measured:
     seed, count = parameters["seed"], parameters["draws"]
     boards, shifts, absent = list[RunBoard](), list[RunShift](), list[str]()
     for protocol, rule in _ways(parameters["protocols"]):
-        way = f"{protocol} by {rule}" if rule else protocol
+        way = _way(protocol, rule)
         mine = [row for row in rows if row.protocol == protocol]
         matches = _played(mine, protocol, rule, BASELINE)
         if matches is None:
             absent.append(f"{way}: no verdict was valid, so that nothing is rated")
             continue
-        boards += [RunBoard(protocol, rule, BASELINE, one, one.board(matches, seed, count)) for one in systems]
+        able = [one for one in systems if one.fits(matches)]
+        absent += [f"{way}: the anchor of {one.label} has no valid match" for one in systems if not one.fits(matches)]
+        boards += [RunBoard(protocol, rule, BASELINE, one, one.board(matches, seed, count)) for one in able]
         before = {_key(row): row for row in mine if row.attack == BASELINE}
         for attack in parameters["attacks"]:
             changed = {_key(row): row for row in mine if row.attack == attack and row.excluded is None}
@@ -128,7 +132,10 @@ def measured(parameters: Mapping[str, Any], rows: Iterable[Row]) -> Measured:
             names = tuple(sorted(attacked[protocol]))
             counts = (*_responses(before, changed.values(), attacked[protocol]), len(changed))
             lost = sum(row.excluded is None for row in before.values()) - len(both)
-            for one in systems:
+            for one in able:
+                if not (one.fits(whole) and one.fits(first)):
+                    absent.append(f"{way}: the anchor of {one.label} has no valid match after {attack}")
+                    continue
                 boards.append(RunBoard(protocol, rule, attack, one, one.board(whole, seed, count)))
                 change = shift(first, second, one.system, one.given, one.draws(first, seed, count))
                 shifts.append(RunShift(protocol, rule, attack, one, names, *counts, lost, change))
