@@ -83,8 +83,7 @@ def carry_out(
     """
     rows, rewrites, begin = list[Row](), list[Rewrite](), time.time()
     with Recorder(job.out, job.parameters) as recorder:
-        for stage in range(2 if job.then else 1):
-            plans = job.then(tuple(rows)) if job.then and stage else job.plans()
+        for plans in _stages(job, rows):
             for done in execute(plans, models, tally=tally, progress=progress):
                 recorder.add(done.rows, done.rewrites)
                 rows += done.rows
@@ -94,3 +93,10 @@ def carry_out(
         numbers = {"replies": tally.document(), "times": times, **({} if spent is None else {"dollars": spent})}
         text = recorder.finish(job.summarise(rows, rewrites), numbers)
     return Loaded(job.out, job.parameters, tuple(rows), tuple(rewrites), None, text)
+
+
+def _stages(job: Job, rows: Sequence[Row]) -> Iterator[Iterable[Plan[Audited]]]:
+    """The plans of a job, then those that depend on the rows that have come by then."""
+    yield job.plans()
+    if job.then is not None:
+        yield job.then(tuple(rows))

@@ -90,10 +90,10 @@ def comparable(ways: Sequence[Way], models: Collection[str], others: Sequence[So
     Raises:
         UsageError: no board of the one is a board of the other, or those that are have not two models in common.
     """
-    alike = [other for other in others if any(_same(way, (other.protocol, other.rule)) for way in ways)]
+    alike = [other for other in others if any(_same(one, (other.protocol, other.rule)) for one in ways)]
     if not alike:
         said = (
-            ", ".join(sorted({_way(*one) for one in some})) for some in (ways, [(o.protocol, o.rule) for o in others])
+            ", ".join(sorted({way(*one) for one in some})) for some in (ways, [(o.protocol, o.rule) for o in others])
         )
         raise UsageError("--against: no board of one is a board of the other: {} and {}".format(*said))
     if all(len({*models} & {*other.matches.models}) < 2 for other in alike):
@@ -116,5 +116,6 @@ def _same(one: Way, other: Way) -> bool:
     return None in (one[0], other[0]) or one == other
 
 
-def _way(protocol: str | None, rule: str | None) -> str:
+def way(protocol: str | None, rule: str | None) -> str:
+    """A way of asking in words; votes have none."""
     return (protocol or "votes") + (f" by {rule}" if rule else "")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import RenderableType
 from rich.text import Text
 
-from distract.boards.comparing import Compared, SourceBoard
+from distract.boards.comparing import Compared, SourceBoard, way
 from distract.boards.sources import Source
 from distract.estimating import Estimate
 from distract.printable import line
@@ -189,8 +189,8 @@ def report_parts(
     found = measured(parameters, rows)
     yield Text("\n".join(_heading(parameters)), style="bold")
     for one in found.shifts:
-        way = _way(one.protocol, one.rule)
-        yield _title(f"{way} · {one.chosen.label}: before and after {line(one.attack)} of {ATTACKED}")
+        asked = _way(one.protocol, one.rule)
+        yield _title(f"{asked} · {one.chosen.label}: before and after {line(one.attack)} of {ATTACKED}")
         yield from shift_parts(one.shift, ("before", "after"), frozenset(one.targets))
         yield Text(_said(one))
         notes = dict.fromkeys((*extra_lines(one.shift.before), *extra_lines(one.shift.after), *one.shift.notes))
@@ -213,8 +213,8 @@ def matches_parts(rated: Sequence[SourceBoard], compared: Sequence[Compared]) ->
     """The boards of matches that are there, and beside them what they are compared with."""
     for one in rated:
         source = one.source
-        way = f" · {_way(source.protocol, source.rule)}" if source.protocol else ""
-        yield _title(f"{line(source.name)}{way} · {one.chosen.label}: {heading(one.board)}")
+        asked = f" · {_way(source.protocol, source.rule)}" if source.protocol else ""
+        yield _title(f"{line(source.name)}{asked} · {one.chosen.label}: {heading(one.board)}")
         yield board_table(one.board)
         notes = [*extra_lines(one.board), *map(line, source.notes)]
         if source.left_out:
@@ -226,9 +226,9 @@ def matches_parts(rated: Sequence[SourceBoard], compared: Sequence[Compared]) ->
 def compared_parts(compared: Sequence[Compared]) -> Iterator[RenderableType]:
     """Boards beside those that they are compared with."""
     for one in compared:
-        way = f" · {_way(one.source.protocol, one.source.rule)}" if one.source.protocol else ""
+        asked = f" · {_way(one.source.protocol, one.source.rule)}" if one.source.protocol else ""
         names = line(one.against.name), line(one.source.name)
-        yield _title(f"{names[1]} against {names[0]}{way} · {one.chosen.label}")
+        yield _title(f"{names[1]} against {names[0]}{asked} · {one.chosen.label}")
         yield from shift_parts(one.shift, ("against", "this"))
         notes = dict.fromkeys((*one.shift.before.notes, *one.shift.after.notes, *one.shift.notes))
         yield from (Text(line(note), style="dim") for note in notes)
@@ -259,7 +259,7 @@ def _title(text: str) -> Text:
 
 
 def _way(protocol: str | None, rule: str | None) -> str:
-    return line(protocol or "votes") + (f" by {rule}" if rule else "")
+    return line(way(protocol, rule))
 
 
 def _said(one: RunShift) -> str:

@@ -28,6 +28,8 @@ def estimate(prepared: Prepared) -> Estimate:
     t = replace(t, verifier=None, writer=WRITERS["rules"] if "generator" in prepared.job.models else t.writer)
     targets = frozenset(parameters["targets"]) or _busiest(t.pairs, parameters["lowest"])
     part = prepared.cases[:SAMPLE]
+    if not _matches((t.pairs[case.id] for case in part), targets):
+        part = prepared.cases  # sampled matches may all lie elsewhere
     every, again = _matches(t.pairs.values(), None), _matches(t.pairs.values(), targets)
     here = [t.pairs[case.id] for case in part]
     # Each stage by the share of its matches that the sample holds.

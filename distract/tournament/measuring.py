@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from distract.boards.chosen import ANCHOR, Chosen, recorded
+from distract.boards.comparing import way
 from distract.boards.matches import Matches
 from distract.boards.records import Board
 from distract.boards.shift import Shift, shift
@@ -105,14 +106,14 @@ def measured(parameters: Mapping[str, Any], rows: Iterable[Row]) -> Measured:
     seed, count = parameters["seed"], parameters["draws"]
     boards, shifts, absent = list[RunBoard](), list[RunShift](), list[str]()
     for protocol, rule in _ways(parameters["protocols"]):
-        way = _way(protocol, rule)
+        name = way(protocol, rule)
         mine = [row for row in rows if row.protocol == protocol]
         matches = _played(mine, protocol, rule, BASELINE)
         if matches is None:
-            absent.append(f"{way}: no verdict was valid, so that nothing is rated")
+            absent.append(f"{name}: no verdict was valid, so that nothing is rated")
             continue
         able = [one for one in systems if one.fits(matches)]
-        absent += [f"{way}: the anchor of {one.label} has no valid match" for one in systems if not one.fits(matches)]
+        absent += [f"{name}: the anchor of {one.label} has no valid match" for one in systems if not one.fits(matches)]
         boards += [RunBoard(protocol, rule, BASELINE, one, one.board(matches, seed, count)) for one in able]
         before = {_key(row): row for row in mine if row.attack == BASELINE}
         for attack in parameters["attacks"]:
@@ -124,17 +125,17 @@ def measured(parameters: Mapping[str, Any], rows: Iterable[Row]) -> Measured:
                 for some, condition in ((mine, attack), (paired, BASELINE), (paired, attack))
             )
             if whole is None or first is None or second is None:
-                absent.append(f"{way}: no match is valid both before and after {attack}")
+                absent.append(f"{name}: no match is valid both before and after {attack}")
                 continue
             if not any(row.judgments for row in changed.values()):
-                absent.append(f"{way}: {attack} rewrote no response, so that no match was judged again")
+                absent.append(f"{name}: {attack} rewrote no response, so that no match was judged again")
                 continue
             names = tuple(sorted(attacked[protocol]))
             counts = (*_responses(before, changed.values(), attacked[protocol]), len(changed))
             lost = sum(row.excluded is None for row in before.values()) - len(both)
             for one in able:
                 if not (one.fits(whole) and one.fits(first)):
-                    absent.append(f"{way}: the anchor of {one.label} has no valid match after {attack}")
+                    absent.append(f"{name}: the anchor of {one.label} has no valid match after {attack}")
                     continue
                 boards.append(RunBoard(protocol, rule, attack, one, one.board(whole, seed, count)))
                 change = shift(first, second, one.system, one.given, one.draws(first, seed, count))
@@ -156,10 +157,6 @@ def _ways(protocols: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, str | N
         first = headline("flip_rate", rules)
         yield protocol, first
         yield from ((protocol, rule) for rule in rules if rule != first)
-
-
-def _way(protocol: str, rule: str | None) -> str:
-    return f"{protocol} by {rule}" if rule else protocol
 
 
 def _key(row: Row) -> Key:

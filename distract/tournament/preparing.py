@@ -118,7 +118,7 @@ def prepare(
     if not fitting:
         raise UsageError(f"{loaded.name}: no case can be judged ({TOO_FEW}); name data with answers of several models")
     cases = scope.sampled(fitting, limit, seed)
-    asked = tuple(map(registry.protocol, sorted(set(protocols))))
+    asked = registry.asked(protocols)
     for protocol in asked:
         if why := no_match(protocol):
             raise UsageError(f"{protocol.name} {why}; name another protocol")
