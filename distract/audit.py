@@ -52,7 +52,8 @@ class Audit:
     """The parameters of a run that say what is judged.
 
     ``degradations`` are those of the severity design; ``helped`` says whether there is a reference model; ``resample``
-    asks for a second sample of what is sampled, as a control.
+    asks for a second sample of what is sampled, as a control. ``only`` names the protocols and attacks that are asked
+    together; None for each with each.
     """
 
     judge: str
@@ -66,6 +67,13 @@ class Audit:
     manner: Manner = DEFAULT
     helped: bool = False
     resample: bool = False
+    only: frozenset[tuple[str, str]] | None = None
+
+    def under(self, protocol: Protocol) -> tuple[Attack, ...]:
+        """The attacks under which a protocol is asked; the controls under any."""
+        if self.only is None:
+            return self.attacks
+        return tuple(a for a in self.attacks if a.control or (protocol.name, a.name) in self.only)
 
 
 def good_response(case: Case) -> Response | None:
@@ -124,7 +132,7 @@ def in_order(case: Case, memory: Memory) -> list[Rewrite]:
 def _jobs(case: Case, protocol: Protocol, p: Audit, memory: Memory) -> list[Plan[list[Row]]]:
     jobs: list[Plan[list[Row]]] = []
     if "fixed" in p.designs:
-        jobs += [_fixed(case, protocol, attack, p, memory) for attack in p.attacks]
+        jobs += [_fixed(case, protocol, attack, p, memory) for attack in p.under(protocol)]
     if "flip" in p.designs:
         found = pairs(case)
         jobs += [_flip(case, protocol, pair, p, memory) for pair in found]
@@ -181,7 +189,8 @@ def _flip(case: Case, protocol: Protocol, pair: tuple[Response, Response], p: Au
     before = yield from _judged(replace(row, label=label(case, a, b)), protocol, Comparison(case, a, b), p)
     outcomes = {outcome(before.judgments, rule) for rule in protocol.rules or (None,)}
     lost = [target for target in SIDES if MIRROR[target] in outcomes]
-    jobs = [_attacked(case, protocol, pair, target, attack, p, memory) for target in lost for attack in p.attacks]
+    attacks = p.under(protocol)
+    jobs = [_attacked(case, protocol, pair, target, attack, p, memory) for target in lost for attack in attacks]
     if p.resample:
         again = [replace(row, attack=RESAMPLED, target=target) for target in lost]
         jobs += [resampled(before, one, protocol, Comparison(case, a, b), p.manner, p.helped) for one in again]

@@ -17,9 +17,10 @@ import click
 from distract.commands import EPILOG, stop
 from distract.commands.attack import attack
 from distract.commands.consistency import consistency
+from distract.commands.gating import compare, gate, plan_gate
 from distract.commands.leaderboard import leaderboard
 from distract.commands.meta import meta
-from distract.commands.results import check, gate, list_, report
+from distract.commands.results import check, list_, report
 from distract.commands.writing import make_pairs, make_tweakset, rewrite
 from distract.errors import DistractError
 
@@ -37,7 +38,10 @@ def cli(context: click.Context) -> None:
         click.echo(context.get_help())
 
 
-for command in (attack, meta, consistency, leaderboard, gate, report, check, rewrite, make_pairs, make_tweakset, list_):
+for command in (
+    *(attack, meta, consistency, leaderboard, gate, compare, plan_gate, report, check),
+    *(rewrite, make_pairs, make_tweakset, list_),
+):
     cli.add_command(command)
 
 

@@ -33,7 +33,8 @@ class Job:
     Attributes:
         models: whom requests go to; always a judge.
         plans: one for each case, new ones at each call.
-        then: plans that depend on what came of those, from their rows; None where there are none.
+        then: further stages of plans, each from the rows of all that came before, which it is given once and which
+            grow; None where there are none.
         parameters: everything that decides what is judged.
         out: the run folder.
         summarise: rows and rewrites to the document of the run.
@@ -46,7 +47,7 @@ class Job:
     out: Path
     summarise: Summarise
     prices: Mapping[Role, Price] = field(default_factory=dict)
-    then: Callable[[Sequence[Row]], Iterable[Plan[Audited]]] | None = None
+    then: Callable[[Sequence[Row]], Iterator[Iterable[Plan[Audited]]]] | None = None
 
 
 @contextmanager
@@ -99,4 +100,4 @@ def _stages(job: Job, rows: Sequence[Row]) -> Iterator[Iterable[Plan[Audited]]]:
     """The plans of a job, then those that depend on the rows that have come by then."""
     yield job.plans()
     if job.then is not None:
-        yield job.then(tuple(rows))
+        yield from job.then(rows)

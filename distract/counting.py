@@ -41,7 +41,7 @@ def count_flips(rows: Sequence[Row], rule: str | None, attack: str) -> Counted:
     (a flip), ``tie`` when the verdict softened, ``a`` when it held.
     """
     counted = Counted()
-    attacked = {(*_pair(row), row.target): row for row in rows if row.target is not None and row.attack == attack}
+    attacked = {(*pair_of(row), row.target): row for row in rows if row.target is not None and row.attack == attack}
     for row in rows:
         if row.target is not None:
             continue
@@ -53,11 +53,11 @@ def count_flips(rows: Sequence[Row], rule: str | None, attack: str) -> Counted:
         elif before == "tie":
             counted.reasons["baseline is a tie"] += 1
         else:
-            after = attacked.get((*_pair(row), "b" if before == "a" else "a"))
+            after = attacked.get((*pair_of(row), "b" if before == "a" else "a"))
             if after is None:
                 counted.reasons["not judged yet"] += 1
             else:
-                _count(counted, _pair(row), after, rule, before)
+                _count(counted, pair_of(row), after, rule, before)
     return counted
 
 
@@ -69,7 +69,8 @@ COUNT: Mapping[str, Callable[[Sequence[Row], str | None, str], Counted]] = {
 """How outcomes are counted under each design."""
 
 
-def _pair(row: Row) -> Unit:
+def pair_of(row: Row) -> Unit:
+    """The unit of the flip design that a row belongs to, rewritten or not."""
     return (row.case, row.a.author, row.a.severity, row.b.author, row.b.severity)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 from distract import statistics
@@ -165,6 +165,31 @@ def _orders(row: Row) -> bool:
     return len(row.judgments) > 1
 
 
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """What came, under each of two conditions, of the units that are eligible and valid under both.
+
+    Attributes:
+        first: for each unit 1 where a measure counts its outcome under the first condition, else 0.
+        second: the same under the second.
+        clusters: the prompt of each unit.
+        alone: how many more units there are under the first only, and under the second only.
+    """
+
+    first: tuple[float, ...]
+    second: tuple[float, ...]
+    clusters: tuple[str, ...]
+    alone: tuple[int, int]
+
+
+def shared(measure: str, first: Counted, second: Counted) -> Shared:
+    """Pair two conditions by their units, in the order of the first."""
+    units = [unit for unit in first.outcomes if unit in second.outcomes]
+    a, b = (tuple(float(WANTED[measure](*c.outcomes[u][1:])) for u in units) for c in (first, second))
+    clusters = tuple(first.outcomes[unit][0] for unit in units)
+    return Shared(a, b, clusters, (len(first.outcomes) - len(units), len(second.outcomes) - len(units)))
+
+
 def _difference(
     design: str,
     by: Mapping[tuple[str, str], Sequence[Row]],
@@ -177,22 +202,21 @@ def _difference(
     rule, rule_other = (headline(measure, rules[protocol]) for protocol, _ in (one, other))
     first = _counted(design, by, one[0], rule, *one[1])
     second = _counted(design, by, other[0], rule_other, *other[1])
-    shared = [unit for unit in first.outcomes if unit in second.outcomes]
-    a, b = ([float(WANTED[measure](*counted.outcomes[u][1:])) for u in shared] for counted in (first, second))
-    clusters = [first.outcomes[unit][0] for unit in shared]
+    both = shared(measure, first, second)
+    a, b, clusters = both.first, both.second, both.clusters
     figure = Figure(
         measure,
         one[0],
         rule,
         *one[1],
-        n=len(shared),
-        excluded=len(first.outcomes.keys() | second.outcomes.keys()) - len(shared),
+        n=len(clusters),
+        excluded=sum(both.alone),
         against=other[0],
         against_rule=rule_other,
         against_attack=other[1][0],
     )
-    if not shared:
+    if not clusters:
         return figure
     low, high = statistics.paired_difference(a, b, clusters, CONFIDENCE)
-    value = (math.fsum(a) - math.fsum(b)) / len(shared)
+    value = (math.fsum(a) - math.fsum(b)) / len(clusters)
     return replace(figure, value=value, low=low, high=high, p_value=statistics.paired_p(a, b, clusters))

@@ -29,6 +29,7 @@ _SHARED: Mapping[str, type] = {
 }
 _READ: Mapping[str, Mapping[str, type]] = {
     "attack": {"data": dict, "limit": int, "attacks": list, "degradations": list, "generator": str},
+    "gate": {"data": dict, "limit": int, "attacks": list, "degradations": list, "generator": str, "gate": dict},
     "meta": {"data": list},
     "consistency": {"data": dict, "limit": int, "sets": int},
     "leaderboard": {
@@ -43,6 +44,9 @@ _READ: Mapping[str, Mapping[str, type]] = {
     },
 }
 """What reports read of the parameters, by command; all of them read what is shared."""
+
+_GATE = dict.fromkeys(("limits", "checks", "prompts", "measure", "baseline", "budget"))
+"""What the record of a live gate has."""
 
 R = TypeVar("R")
 
@@ -151,6 +155,7 @@ def _whole(parameters: Mapping[str, Any]) -> bool:
         )
         and (command != "leaderboard" or bool(parameters["systems"]))
         and isinstance(parameters.get("draws"), int | None)
+        and _GATE.keys() <= parameters.get("gate", _GATE).keys()
     )
 
 

@@ -145,6 +145,7 @@ def prepare(
     reference: tuple[str, Backend] | None = None,
     out: Path | None = None,
     prices: Mapping[Role, Price] = MappingProxyType({}),
+    more: Mapping[str, Any] = MappingProxyType({}),
 ) -> Prepared:
     """Check that protocols and the run folder are right.
 
@@ -157,6 +158,7 @@ def prepare(
         reference: name and backend of a model that answers or helps, for the protocols that ask one.
         out: the run folder; None names one by the hash of the parameters.
         prices: of models whose tokens cost money.
+        more: further parameters, of a command other than ``attack``.
 
     Raises:
         UsageError: a protocol does not exist or fits no case, or the folder belongs to another run.
@@ -172,6 +174,7 @@ def prepare(
         **how(asked, judge, backend, manner, reference),
         "command": "attack",
         "self_judging": _self_judging(judge, selected),
+        **more,
     }
     parameters["prompts"] = {**selected.parameters["prompts"], **parameters["prompts"]}
     out = out or recorder.default_path(parameters)

@@ -127,7 +127,7 @@ def paired_difference(
     n = len(first)
     if n == 0:
         raise ValueError("no pairs")
-    up, down, shrink = _discordant(first, second, clusters)
+    up, down, shrink = discordant(first, second, clusters)
     m = n * shrink
     p, q = (up * shrink + 1) / (m + 2), (down * shrink + 1) / (m + 2)
     half = float(ndtri(0.5 + confidence / 2)) * math.sqrt((p + q - (p - q) ** 2) / (m + 2))
@@ -139,20 +139,31 @@ def mcnemar(only_first: float, only_second: float) -> float:
 
     Counts may be fractional (shrunk to an effective number); without any, the p-value is 1.
     """
-    total, smaller = only_first + only_second, min(only_first, only_second)
-    return min(1.0, 2 * float(betainc(total - smaller, smaller + 1, 0.5))) if total > 0 else 1.0
+    return min(1.0, 2 * mcnemar_above(max(only_first, only_second), min(only_first, only_second)))
+
+
+def mcnemar_above(only_first: float, only_second: float) -> float:
+    """Exact one-sided McNemar test: how likely a fair coin gives the first at least as many discordant pairs.
+
+    Counts may be fractional (shrunk to an effective number); without any, the p-value is 1.
+    """
+    return p_above(only_first, only_first + only_second, 0.5) if only_first > 0 else 1.0
 
 
 def paired_p(first: Sequence[float], second: Sequence[float], clusters: Sequence[Hashable]) -> float:
     """``mcnemar`` on paired outcomes 0 or 1, its counts shrunk by the dependence of units that share a cluster."""
-    up, down, shrink = _discordant(first, second, clusters)
+    up, down, shrink = discordant(first, second, clusters)
     return mcnemar(up * shrink, down * shrink)
 
 
-def _discordant(
-    first: Sequence[float], second: Sequence[float], clusters: Sequence[Hashable]
-) -> tuple[int, int, float]:
-    """Pairs where the first is more, pairs where it is less, and effective over actual number of pairs."""
+def discordant(first: Sequence[float], second: Sequence[float], clusters: Sequence[Hashable]) -> tuple[int, int, float]:
+    """Pairs where the first is more, pairs where it is less, and effective over actual number of pairs (at least one).
+
+    Args:
+        first: outcomes 0 or 1 of one way of asking.
+        second: outcomes 0 or 1 of the other on the same units.
+        clusters: the cluster of each unit.
+    """
     pairs = list(zip(first, second, strict=True))
     # The half-scaled difference lies in 0..1, which is what effective_n takes.
     shrink = effective_n([(1 + a - b) / 2 for a, b in pairs], clusters) / len(pairs)

@@ -32,6 +32,7 @@ def printed(name: str, *options: str) -> str:
             ["--repetitions", "10", "--system", "bradley-terry"],
             r"bradley-terry: shift +\d+\.\d",
         ),
+        ("gate_errors", ["--repetitions", "20"], r"at 0\.10: fail 0\.\d+, at most 0\.05"),
         ("ratings", ["--quick"], r"bootstrap of 200 rounds, 6 x 1,689 +\d+\.\d+ +\d"),
         (
             "server",

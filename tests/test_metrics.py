@@ -7,8 +7,9 @@ from builders import row, scored, verdict
 from hypothesis import given
 from hypothesis import strategies as st
 
+from distract.counting import Counted
 from distract.figure import Figure
-from distract.metrics import figures
+from distract.metrics import figures, shared
 from distract.records import Judgment, Outcome, Response, Rewrite, Row
 
 A, B, TIE = verdict("a"), verdict("b"), verdict("tie")
@@ -99,6 +100,16 @@ def test_protocols_are_compared_on_cases_eligible_under_both() -> None:
     assert difference.p_value == pytest.approx(0.5)
     assert difference.low is not None
     assert difference.low < -0.4
+
+
+def test_two_conditions_are_paired_by_their_units() -> None:
+    first = Counted({("x",): ("p1", "b", "a"), ("y",): ("p2", "a", "a"), ("z",): ("p2", "tie", "a")})
+    second = Counted({("z",): ("p2", "b", "a"), ("w",): ("p3", "b", "a"), ("y",): ("p2", "a", "b")})
+    both = shared("flip_rate", first, second)
+    assert (both.first, both.second, both.clusters) == ((0.0, 0.0), (1.0, 1.0), ("p2", "p2"))
+    assert both.alone == (1, 1)
+    back = shared("flip_rate", second, first)
+    assert (sorted(back.first), sorted(back.second), back.alone) == ([1.0, 1.0], [0.0, 0.0], (1, 1))
 
 
 def test_rows_of_one_prompt_widen_the_interval() -> None:

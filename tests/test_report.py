@@ -10,12 +10,14 @@ import pytest
 from builders import row, verdict
 from rich.console import Console
 
-from distract.gate import decide
+from distract.gate.exact import decide
+from distract.gate.limits import Limits
 from distract.metrics import figures
 from distract.records import Row
 from distract.report.document import _SHARED, document
+from distract.report.gate import gate_report
 from distract.report.tables import show
-from distract.report.terminal import gate_report, run_report
+from distract.report.terminal import run_report
 from distract.report.text import bar, count, interval, p_value, percent
 
 A, B = verdict("a"), verdict("b")
@@ -159,7 +161,7 @@ def test_a_gate_shows_every_decision_whole_with_the_longest_names() -> None:
     found = figures(rows, [], {name: ()}, ["assertiveness"])
     for threshold in (0.1, 0.0001):
         console = Console(file=io.StringIO(), width=80, highlight=False, force_terminal=False)
-        verdict_ = decide(found, {name: ()}, frozenset(), threshold)
+        verdict_ = decide(found, {name: ()}, frozenset(), Limits(threshold))
         show(gate_report(verdict_), console)
         assert isinstance(console.file, io.StringIO)
         lines = console.file.getvalue().splitlines()

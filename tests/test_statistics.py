@@ -16,10 +16,12 @@ from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.proportion import proportion_confint
 
 from distract.statistics import (
+    discordant,
     effective_n,
     holm,
     lower_bound,
     mcnemar,
+    mcnemar_above,
     mean,
     p_above,
     paired_difference,
@@ -88,6 +90,21 @@ def test_mcnemar_is_the_exact_binomial_test(b: int, c: int) -> None:
     if b + c:
         table = [[0, b], [c, 0]]
         assert mcnemar(b, c) == pytest.approx(contingency_tables.mcnemar(table, exact=True).pvalue, abs=1e-9)
+
+
+@given(st.integers(0, 200), st.integers(0, 200))
+def test_one_sided_mcnemar_is_the_exact_binomial_test(b: int, c: int) -> None:
+    expected = stats.binomtest(b, b + c, 0.5, "greater").pvalue if b + c else 1.0
+    assert mcnemar_above(b, c) == pytest.approx(expected, abs=1e-9)
+    assert mcnemar(b, c) == pytest.approx(min(1.0, 2 * min(mcnemar_above(b, c), mcnemar_above(c, b))))
+
+
+@given(st.floats(0, 200), st.floats(0, 200), st.floats(0.01, 5))
+def test_one_sided_mcnemar_falls_with_what_is_only_first_and_rises_with_what_is_only_second(
+    b: float, c: float, more: float
+) -> None:
+    assert 0 <= mcnemar_above(b + more, c) <= mcnemar_above(b, c) + 1e-9
+    assert mcnemar_above(b, c) <= mcnemar_above(b, c + more) + 1e-9 <= 1 + 1e-9
 
 
 def test_holm_on_a_textbook_example() -> None:
@@ -256,6 +273,20 @@ def test_one_cluster_is_one_trial_whatever_the_rounding() -> None:
         low, high = paired_difference([1.0] * ones + [0.0] * (30 - ones), [0.0] * 30, ["x"] * 30)
         assert low <= 0 <= high
         assert paired_p([1.0] * ones + [0.0] * (30 - ones), [0.0] * 30, ["x"] * 30) > 0.3
+
+
+@given(st.lists(st.tuples(outcomes, outcomes, st.integers(0, 9)), min_size=1, max_size=60))
+def test_discordant_pairs_are_counted_and_shrunk(rows: list[tuple[float, float, int]]) -> None:
+    first, second, clusters = [a for a, _, _ in rows], [b for _, b, _ in rows], [cluster for _, _, cluster in rows]
+    up, down, shrink = discordant(first, second, clusters)
+    assert (up, down) == (rows_with(rows, 1, 0), rows_with(rows, 0, 1))
+    assert discordant(first, second, range(len(rows))) == (up, down, 1.0)
+    assert 0 < shrink <= 1
+    assert paired_p(first, second, clusters) == mcnemar(up * shrink, down * shrink)
+
+
+def rows_with(rows: list[tuple[float, float, int]], a: float, b: float) -> int:
+    return sum((one, other) == (a, b) for one, other, _ in rows)
 
 
 def test_paired_p_is_mcnemar_without_clusters() -> None:

@@ -27,7 +27,7 @@ from distract.commands import (
     sort_out,
     store_option,
 )
-from distract.commands.running import carried_out, inconclusive
+from distract.commands.running import asked, carried_out, inconclusive
 from distract.errors import UsageError
 
 if TYPE_CHECKING:
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from distract.boards.comparing import Compared
     from distract.boards.sources import Source
     from distract.manner import Orders
-    from distract.records import Role
     from distract.runfolder import Loaded
     from distract.tournament.preparing import Prepared
 
@@ -168,37 +167,26 @@ def _alone() -> None:
 
 def _prepared(systems: tuple[Chosen, ...], draws: int | None, seed: int, more: dict[str, Any]) -> Prepared:
     """The tournament, ready to start."""
-    from distract.backends.catalogue import open_models
     from distract.manner import Manner
     from distract.tournament.preparing import Attacked, prepare
-    from distract.writers import WRITERS
 
     asking, loading, chosen = sort_out(more)
     generator, verifier, helping = (chosen.pop(name) for name in ("generator", "verifier", "reference_model"))
-    names: dict[Role, str | None] = {
-        "judge": chosen["judge"],
-        "generator": generator,
-        "verifier": verifier,
-        "reference": helping,
-    }
-    opened = open_models(names, loading, WRITERS)
-    say(opened.notes)
-    models = dict(opened.models)
-    backend, helper = models.pop("judge"), models.pop("reference", None)
+    models = asked(chosen["judge"], generator, verifier, helping, loading)
     attacks, lowest, targets = (chosen.pop(name) for name in ("attacks", "lowest", "targets"))
     orders: Orders = chosen.pop("orders")
     manner = Manner(orders, chosen.pop("samples"), chosen.pop("answer_tokens"), seed)
     protocols, limit = chosen.pop("protocols") or PROTOCOLS, chosen.pop("limit") or None
     return prepare(
-        backend=backend,
+        backend=models.judge,
         protocols=protocols,
-        attack=Attacked(attacks, lowest, targets, generator, asking, verifier, models),
+        attack=Attacked(attacks, lowest, targets, generator, asking, verifier, models.models),
         systems=systems,
         draws=draws,
         limit=limit,
         seed=seed,
         manner=manner,
-        reference=(helping, helper) if helping and helper else None,
-        prices=opened.prices,
+        reference=models.reference,
+        prices=models.prices,
         **chosen,
     )

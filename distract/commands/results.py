@@ -1,8 +1,7 @@
-"""Commands that read what is there and call no model: gate, report, check, list."""
+"""Commands that read what is there and call no model: report, check, list."""
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,33 +12,6 @@ from distract.errors import UnknownName
 
 if TYPE_CHECKING:
     from distract.boards.system import RatingSystem
-
-
-@click.command(epilog=EPILOG)
-@click.argument("run", type=click.Path(path_type=Path))
-@click.option("--max-flip-rate", type=click.FloatRange(0, 1, min_open=True, max_open=True), required=True)
-@click.option("--confidence", type=click.FloatRange(0.5, 1, max_open=True), default=0.95, show_default=True)
-@click.option("--certify", is_flag=True, help="Inconclusive counts as a failure (exit 1).")
-@json_option
-def gate(run: Path, max_flip_rate: float, confidence: float, certify: bool, as_json: bool) -> None:
-    """Decide whether the flip rates of a finished RUN are below a threshold; fails closed."""
-    from distract import metrics, runfolder
-    from distract.gate import EXIT, decide
-    from distract.report.tables import show
-    from distract.report.terminal import gate_report
-
-    loaded = runfolder.load(run)
-    loaded.expect("attack")
-    p = loaded.parameters
-    whole = (loaded.rows, loaded.rewrites) if loaded.flaw is None else ((), ())
-    figures = metrics.figures(*whole, p["protocols"], p["attacks"], p["ties"])
-    verdict = decide(figures, p["protocols"], frozenset(p["controls"]), max_flip_rate, confidence, loaded.flaw)
-    if as_json:
-        echo_json(verdict.document())
-    else:
-        show(gate_report(verdict))
-    code = EXIT[verdict.decision]
-    sys.exit(1 if certify and code == 3 else code)
 
 
 @click.command(epilog=EPILOG)

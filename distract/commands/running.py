@@ -5,7 +5,8 @@ It knows neither what is judged nor what is printed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,10 +16,48 @@ from distract.commands import safe, said, say, stop
 from distract.errors import DataError
 
 if TYPE_CHECKING:
+    from distract.backends import Backend
+    from distract.backends.options import Options
     from distract.conduct import Job
     from distract.estimating import Estimate
-    from distract.records import Row
+    from distract.price import Price
+    from distract.records import Role, Row
     from distract.runfolder import Loaded
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The models of a command that rewrites and judges.
+
+    Attributes:
+        judge: answers for the judge.
+        reference: name and backend of the model that helps it, if there is one.
+        models: generator and verifier, where they are models.
+        prices: of models whose tokens cost money.
+    """
+
+    judge: Backend
+    reference: tuple[str, Backend] | None
+    models: Mapping[Role, Backend]
+    prices: Mapping[Role, Price]
+
+
+def asked(judge: str, generator: str | None, verifier: str | None, reference: str | None, loading: Options) -> Asked:
+    """Open the models of a command by their names, and say on stderr what there is to say about them."""
+    from distract.backends.catalogue import open_models
+    from distract.writers import WRITERS
+
+    names: dict[Role, str | None] = {
+        "judge": judge,
+        "generator": generator,
+        "verifier": verifier,
+        "reference": reference,
+    }
+    opened = open_models(names, loading, WRITERS)
+    say(opened.notes)
+    models = dict(opened.models)
+    backend, helper = models.pop("judge"), models.pop("reference", None)
+    return Asked(backend, (reference, helper) if reference and helper else None, models, opened.prices)
 
 
 def carried_out(

@@ -19,9 +19,14 @@ Shown = tuple[Callable[[], dict[str, Any]], Callable[[], "Iterable[RenderableTyp
 
 def shown(loaded: Loaded) -> Shown:
     """How a run is shown."""
-    return {"attack": _attack, "meta": _meta, "consistency": _consistency, "leaderboard": _leaderboard}[loaded.command](
-        loaded
-    )
+    by_command = {
+        "attack": _attack,
+        "gate": _gate,
+        "meta": _meta,
+        "consistency": _consistency,
+        "leaderboard": _leaderboard,
+    }
+    return by_command[loaded.command](loaded)
 
 
 def _attack(loaded: Loaded) -> Shown:
@@ -32,6 +37,14 @@ def _attack(loaded: Loaded) -> Shown:
     p, rows, rewrites = loaded.parameters, loaded.rows, loaded.rewrites
     figures = metrics.figures(rows, rewrites, p["protocols"], p["attacks"], p["ties"])
     return lambda: document(p, figures, rows, rewrites), lambda: run_report(p, figures, rows, rewrites)
+
+
+def _gate(loaded: Loaded) -> Shown:
+    from distract.gate.deciding import replayed
+    from distract.report.gate import gate_report
+
+    verdict = replayed(loaded.parameters, loaded.rows).verdict(loaded.flaw)
+    return verdict.document, lambda: gate_report(verdict)
 
 
 def _meta(loaded: Loaded) -> Shown:

@@ -15,7 +15,6 @@ from rich.table import Table
 from rich.text import Text
 
 from distract.figure import Figure
-from distract.gate import Verdict
 from distract.metrics import headline
 from distract.printable import line
 from distract.ranking import ranking
@@ -33,8 +32,6 @@ LONGEST = 40
 
 FEW = 30
 """Below this many verdicts a sentence says that the interval is wide."""
-
-_COLOURS = {"pass": "green", "fail": "red", "inconclusive": "yellow"}
 
 
 def run_report(
@@ -77,25 +74,6 @@ def run_report(
         yield Text(f"\n{set_aside('left out before the draw', left_out)}", style="dim")
     yield from (Text(f"\n{note}", style="dim") for note in _notes(figures, rows, rewrites))
     yield from (Text(f"\n{line(note)}", style="yellow") for note in parameters["self_judging"])
-
-
-def gate_report(verdict: Verdict) -> Iterable[RenderableType]:
-    """The checks of a gate and its decision."""
-    table = grid("flip rate", "%", "k/n", "bounds", "p (Holm)", "decision")
-    for check in verdict.checks:
-        table.add_row(
-            Text(f"{_protocol(check.protocol, check.rule)}, {line(check.attack)}"),
-            percent(check.value),
-            f"{check.k}/{check.n}",
-            interval(check.lower, check.upper),
-            p_value(check.p_adjusted),
-            Text(check.decision, style=_COLOURS[check.decision]),
-        )
-    if verdict.checks:
-        yield table
-    bound = f"threshold {percent(verdict.threshold)}%, one-sided {percent(verdict.confidence)}% bounds"
-    decision = Text(verdict.decision.upper(), style=f"bold {_COLOURS[verdict.decision]}")
-    yield decision + Text(f": {line(verdict.reason)} ({bound})", style="default")
 
 
 def _wanted(figures: Sequence[Figure], measure: str) -> list[Figure]:

@@ -171,9 +171,9 @@ def prepare(
     def plans() -> Iterator[Plan[Audited]]:
         return (baseline(case, t) for case in cases)
 
-    def then(rows: Sequence[Row]) -> Iterator[Plan[Audited]]:
+    def then(rows: Sequence[Row]) -> Iterator[Iterator[Plan[Audited]]]:
         chosen = targets(parameters, rows)
-        return (attacked(case, t, chosen) for case in cases)
+        yield (attacked(case, t, chosen) for case in cases)
 
     def summary(rows: Sequence[Row], rewrites: Sequence[Rewrite]) -> dict[str, Any]:
         return document(parameters, measured(parameters, rows), rows, rewrites)

@@ -1,0 +1,242 @@
+"""How often a live gate decides wrongly, and on how many comparisons, with outcomes of known rates.
+
+    python benchmarks/gate_errors.py [--repetitions 20000] [--seed 0]
+
+Threshold .10, alpha .05, at most 400 eligible comparisons. What decides is the gate's own ``Monitor``. Where outcomes
+are independent it depends on the numbers of comparisons and flips alone: it is asked once about each pair of them that
+it can come to, and simulated outcomes are looked up in its answers. Beside them stand the exact values, by recursion
+over the same numbers, which the lines below judge, and the mean comparisons of an earlier gate, to be beaten. Then
+prompts that give several rows that depend on each other (in brackets: a gate that takes rows for independent, which
+ours does not), and several checks under one gate. It measures no model.
+"""
+
+from __future__ import annotations
+
+import argparse
+import pickle
+import time
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from distract.gate.boundary import boundary
+from distract.gate.checks import check
+from distract.gate.course import course
+from distract.gate.limits import Limits
+from distract.gate.monitor import Monitor, Prompt, Test
+from distract.gate.records import Decision
+from distract.statistics import holm
+
+THRESHOLD = 0.10
+ALPHA = 0.05
+CAP = 400
+REFERENCE = {0.02: 65, 0.05: 205, 0.09: 373, 0.10: 378, 0.11: 376, 0.20: 83, 0.35: 18}
+"""Mean comparisons to beat, by true rate."""
+
+ROWS = 4  # of a prompt
+EQUAL = 0.7  # share of prompts whose rows all have one outcome; in the others they are independent
+CLUSTERED = (0.02, 0.10, 0.35)
+CHECKS = 5
+BAD = 0.30
+SLOW = 10  # where monitors are played one by one: so many times fewer gates
+
+DECISIONS: tuple[Decision, ...] = ("pass", "fail", "inconclusive")
+
+Ints = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+
+
+def independent(alpha_fail: float) -> Test:
+    """A check on as many prompts of one comparison each as there may be."""
+    return Test(THRESHOLD, alpha_fail, ALPHA, (1,) * CAP)
+
+
+def answers(test: Test) -> Ints:
+    """What the monitor says after n comparisons with k flips: 0 to go on, else 1 + the index in ``DECISIONS``.
+
+    Returns:
+        shape (n + 1, n + 1), by n and k; 0 also where no way leads.
+    """
+    most = len(test.pairs)
+    found = np.zeros((most + 1, most + 1), np.int64)
+    going: Mapping[int, bytes] = {0: pickle.dumps(Monitor(test))}
+    for n in range(1, most + 1):
+        after: dict[int, bytes] = {}
+        for k, before in going.items():
+            for flip in (0, 1):
+                monitor: Monitor = pickle.loads(before)
+                monitor.add(Prompt(1, (float(flip),), n=1, k=flip))
+                if n == most:
+                    monitor.end()
+                if monitor.decision is None:
+                    after[k + flip] = pickle.dumps(monitor)
+                else:
+                    found[n, k + flip] = 1 + DECISIONS.index(monitor.decision)
+        going = after
+    return found
+
+
+def looked_up(table: Ints, flips: Flags) -> tuple[Ints, Ints]:
+    """The index of each gate's decision and the comparisons until it, from outcomes of shape (gates, most)."""
+    most = flips.shape[1]
+    said = table[np.arange(1, most + 1), np.cumsum(flips, axis=1)]
+    stop = np.argmax(said > 0, axis=1)
+    return said[np.arange(len(flips)), stop] - 1, stop + 1
+
+
+def shares(decisions: Ints) -> list[float]:
+    """Of each decision, in the order of ``DECISIONS``."""
+    return [float(np.mean(decisions == index)) for index in range(len(DECISIONS))]
+
+
+def within(what: str, share: float) -> str:
+    """Whether an error rate is at most alpha."""
+    return f"{what} {share:.4f}, {'at most' if share <= ALPHA else 'ABOVE'} {ALPHA:g}"
+
+
+def single(rng: np.random.Generator, table: Ints, repetitions: int) -> Iterator[str]:
+    """One check, one comparison a prompt."""
+    limits = boundary(THRESHOLD, ALPHA, ALPHA, CAP)
+    yield f"one check, {repetitions:,} gates a rate: simulated, (exact)"
+    yield f"{'rate':6}{'comparisons':>20}{'reference':>11}" + "".join(f"{name:>18}" for name in DECISIONS)
+    verdicts = []
+    for rate, reference in REFERENCE.items():
+        decisions, taken = looked_up(table, rng.random((repetitions, CAP)) < rate)
+        exact = course(limits, rate)
+        mean, told = float(taken.mean()), (exact.passed, exact.failed, exact.inconclusive)
+        parts = zip(shares(decisions), told, strict=True)
+        yield (
+            f"{rate:<6.2f}{f'{mean:.1f} ({exact.mean:.1f})':>20}{reference:>11}"
+            + "".join(f"{f'{share:.4f} ({known:.4f})':>18}" for share, known in parts)
+        )
+        verdicts.append(
+            f"at {rate:.2f}: mean comparisons {exact.mean:.1f}, {'at most' if exact.mean <= reference else 'ABOVE'} "
+            f"{reference}"
+        )
+        if rate == THRESHOLD:
+            verdicts += [
+                f"at {rate:.2f}: {within(name, share)}" for name, share in (("pass", told[0]), ("fail", told[1]))
+            ]
+    yield from verdicts
+
+
+def clustered(rng: np.random.Generator, table: Ints, repetitions: int) -> Iterator[str]:
+    """Prompts that give several dependent rows."""
+    prompts = CAP // ROWS
+    test = Test(THRESHOLD, ALPHA, ALPHA, (ROWS,) * prompts)
+    yield f"\n{prompts} prompts of {ROWS} rows, all equal on {EQUAL:.0%} of prompts, {repetitions:,} gates a rate"
+    yield f"{'rate':6}{'rows':>9}" + "".join(f"{name:>24}" for name in DECISIONS)
+    for rate in CLUSTERED:
+        flips = rng.random((repetitions, prompts, ROWS)) < rate
+        equal = rng.random((repetitions, prompts, 1)) < EQUAL
+        flips = np.where(equal, flips[:, :, :1], flips)
+        played = [play(test, gate) for gate in flips]
+        found = shares(np.array([decision for decision, _ in played]))
+        naive = shares(looked_up(table, flips.reshape(repetitions, CAP))[0])
+        parts = (f"{share:.4f} (rows {taken:.4f})" for share, taken in zip(found, naive, strict=True))
+        rows = ROWS * float(np.mean([taken for _, taken in played]))
+        yield f"{rate:<6.2f}{rows:>9.1f}" + "".join(f"{part:>24}" for part in parts)
+        if rate == THRESHOLD:
+            verdicts = [f"at {rate:.2f}: {within(name, found[index])}" for index, name in enumerate(DECISIONS[:2])]
+    yield from verdicts
+
+
+def play(test: Test, flips: Flags) -> tuple[int, int]:
+    """The index of the decision and the prompts until it, of one gate on outcomes of shape (prompts, rows)."""
+    monitor, taken = Monitor(test), 0
+    for outcomes in flips:
+        taken += 1
+        k = int(outcomes.sum())
+        monitor.add(Prompt(len(outcomes), tuple(map(float, outcomes)), n=len(outcomes), k=k))
+        if monitor.decision is not None:
+            break
+    monitor.end()
+    assert monitor.decision is not None
+    return DECISIONS.index(monitor.decision), taken
+
+
+def several(rng: np.random.Generator, repetitions: int) -> Iterator[str]:
+    """Checks under one gate, which stops as soon as any of them fails."""
+    yield f"\n{CHECKS} checks under one gate, each fails by itself at a {CHECKS}th of alpha"
+    yield f"{'rates':40}{'gates':>8}{'comparisons of each':>21}{'fail':>9}{'a check at .10 fails':>22}"
+    verdicts = []
+    for name, gates, seen, fails, errors in (
+        all_good(rng, repetitions),
+        one_bad(rng, repetitions // SLOW, alike=False),
+        one_bad(rng, repetitions // SLOW, alike=True),
+    ):
+        yield f"{name:40}{gates:>8,}{seen:>21.1f}{fails:>9.4f}{errors:>22.4f}"
+        verdicts.append(f"{name}: {within('a check at the threshold fails', errors)}")
+    yield from verdicts
+
+
+def all_good(rng: np.random.Generator, repetitions: int) -> tuple[str, int, float, float, float]:
+    """All checks at the threshold, independent: name, gates, comparisons of each, failures, wrong ones."""
+    table = answers(independent(ALPHA / CHECKS))
+    tried = [looked_up(table, rng.random((repetitions, CAP)) < THRESHOLD) for _ in range(CHECKS)]
+    decisions, taken = (np.array(part) for part in zip(*tried, strict=True))
+    failed = decisions == DECISIONS.index("fail")
+    # What the others would have come to after the first failure is never seen.
+    seen = np.minimum(taken, np.where(failed, taken, CAP).min(axis=0))
+    fails = float(failed.any(axis=0).mean())
+    return f"{CHECKS} x {THRESHOLD:.2f}", repetitions, float(seen.mean()), fails, fails
+
+
+def one_bad(rng: np.random.Generator, repetitions: int, *, alike: bool) -> tuple[str, int, float, float, float]:
+    """One check that is to fail; ``alike`` where the others flip only where it does, else independent."""
+    gates, test = max(1, repetitions), independent(ALPHA / CHECKS)
+    seen, fails, errors = 0.0, 0, 0
+    for _ in range(gates):
+        draws = rng.random((CAP, CHECKS))
+        flips = draws < ([BAD] + [THRESHOLD / BAD if alike else THRESHOLD] * (CHECKS - 1))
+        if alike:
+            flips[:, 1:] &= flips[:, :1]
+        monitors = [Monitor(test) for _ in range(CHECKS)]
+        for row in flips.tolist():
+            for monitor, flip in zip(monitors, row, strict=True):
+                monitor.add(Prompt(1, (float(flip),), n=1, k=int(flip)))
+            if all(m.decision for m in monitors) or any(m.decision == "fail" for m in monitors):
+                break
+        else:
+            for monitor in monitors:
+                monitor.end()
+        decided = concluded(monitors)
+        seen += sum(monitor.n for monitor in monitors) / CHECKS
+        fails += "fail" in decided
+        errors += "fail" in decided[1:]
+    name = f"{BAD:.2f}, {CHECKS - 1} x {THRESHOLD:.2f}" + (" among its flips" if alike else " independent")
+    return name, gates, seen / gates, fails / gates, errors / gates
+
+
+def concluded(monitors: list[Monitor]) -> list[Decision]:
+    """The decision of each check of a gate that has stopped, by Holm where another has failed."""
+    limits = Limits(max_flip_rate=THRESHOLD, confidence=1 - ALPHA)
+    adjusted = holm([1.0 if monitor.p_value is None else monitor.p_value for monitor in monitors])
+    return [
+        check("", None, "", monitor, "flip_rate", p, limits, CHECKS).decision if p <= ALPHA else "inconclusive"
+        for monitor, p in zip(monitors, adjusted, strict=True)
+    ]
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--repetitions", type=int, default=20_000)
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+    repetitions, began = max(1, options.repetitions), time.perf_counter()
+    one, two, three = (np.random.default_rng((options.seed, part)) for part in range(3))
+    table = answers(independent(ALPHA))
+    for part in (
+        single(one, table, repetitions),
+        clustered(two, table, max(1, repetitions // SLOW)),
+        several(three, repetitions),
+    ):
+        for line in part:
+            print(line, flush=True)
+    print(f"\n{time.perf_counter() - began:.1f} s")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,232 @@
+"""``distract gate``, ``compare`` and ``plan-gate``: options to decisions, decisions to output and exit codes."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from click.core import ParameterSource
+
+from distract.commands import (
+    EPILOG,
+    Limit,
+    echo_json,
+    json_option,
+    judge_options,
+    model_options,
+    options,
+    safe,
+    store_option,
+)
+from distract.commands.auditing import audit_options, chosen
+from distract.commands.outputs import Outputs, output_options, undecided
+from distract.commands.running import carried_out
+from distract.errors import DistractError, UsageError
+
+if TYPE_CHECKING:
+    from distract.gate.limits import Limits
+    from distract.gate.records import Verdict
+    from distract.runfolder import Loaded
+
+SHARE = click.FloatRange(0, 1, min_open=True, max_open=True)
+
+limit_options = options(
+    click.option("--max-flip-rate", type=SHARE, help="Largest flip rate to accept, such as 0.10."),
+    click.option(
+        "--max-invalid-rate", type=click.FloatRange(0, 1), help="Largest share of unreadable verdicts. Default: 0.2."
+    ),
+    click.option("--min-n", type=click.IntRange(1), help="Fewest verdicts that may pass. Default: 1."),
+    click.option(
+        "--confidence", type=click.FloatRange(0.5, 1, max_open=True), help="Of one-sided bounds. Default: 0.95."
+    ),
+    click.option("--certify/--no-certify", default=None, help="Inconclusive counts as a failure (exit 1)."),
+    click.option("--config", type=click.Path(path_type=Path), help="pyproject.toml with [tool.distract.gate]."),
+)
+LIMITS = ("max_flip_rate", "max_invalid_rate", "min_n", "confidence", "certify")
+
+WITH_A_RUN = (*LIMITS, "run", "config", "baseline", "control", "junit", "github", "summary", "as_json")
+"""The options that go with a finished run too."""
+
+
+@click.command(epilog=EPILOG)
+@click.argument("run", required=False, type=click.Path(path_type=Path))
+@click.option("--judge", help="Judge to ask, only until the evidence suffices; `distract list` shows the forms.")
+@limit_options
+@click.option(
+    "--baseline", type=click.Path(path_type=Path), help="Run of `attack` that the judge may not be worse than."
+)
+@output_options
+@audit_options
+@click.option("--limit", type=Limit(), default="all", show_default=True, help="Number of cases, drawn by --seed.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Of order, draw, rewrites and sampling.")
+@click.option("--budget", type=click.IntRange(1), help="Most calls of models, those answered from the store included.")
+@click.option(
+    "--ahead",
+    type=click.IntRange(1),
+    default=1,
+    show_default=True,
+    help="Prompts to judge at once though fewer might do: faster with a server.",
+)
+@click.option("--out", type=click.Path(path_type=Path), help="Run folder. Default: under .distract/runs.")
+@store_option
+@model_options
+@judge_options
+@json_option
+def gate(run: Path | None, as_json: bool, junit: Path | None, github: bool, summary: Path | None, **more: Any) -> None:
+    """Decide whether a judge flips too often: ask --judge until that is clear, or read a finished RUN of `attack`.
+
+    Thresholds come from the command line, else from [tool.distract.gate] of the nearest pyproject.toml. Fails closed.
+    """
+    from distract.report.gate import gate_report
+    from distract.report.tables import show
+
+    outputs = Outputs(junit, github, summary, as_json)
+    outputs.begin()
+    try:
+        limits, baseline = _limits(more), _baseline(more.pop("baseline"))
+        if baseline is None and limits.max_flip_rate is None and not limits.others:
+            raise UsageError(
+                "no threshold: give --max-flip-rate, or max-flip-rate in [tool.distract.gate], or --baseline"
+            )
+        if run is None:
+            verdict, loaded = _live(limits, baseline, more)
+        else:
+            _finished_only()
+            verdict, loaded = _finished(run, limits, baseline, control=more["control"])
+    except DistractError as error:
+        outputs.end(undecided(f"the gate did not end: {error}"), more["judge"] or "", (), ())
+        raise
+    if as_json:
+        echo_json(verdict.document())
+    else:
+        show(gate_report(verdict))
+        if run is None:
+            click.echo(f"run folder: {safe(str(loaded.path))}")
+    outputs.end(verdict, str(loaded.parameters["judge"]), loaded.rows, loaded.rewrites)
+    sys.exit(verdict.exit_code)
+
+
+@click.command(epilog=EPILOG)
+@click.argument("before", metavar="RUN", type=click.Path(path_type=Path))
+@click.argument("now", metavar="RUN", type=click.Path(path_type=Path))
+@limit_options
+@json_option
+def compare(before: Path, now: Path, as_json: bool, **more: Any) -> None:
+    """Compare the flip rates of two RUNs of `attack` on the same cases, the earlier one first. Ends with 0."""
+    from distract import runfolder
+    from distract.gate import worse
+    from distract.report.comparing import comparing_report
+    from distract.report.tables import show
+
+    limits = _limits(more)
+    verdict = worse.decide(runfolder.load(before), runfolder.load(now), limits)
+    if as_json:
+        echo_json(verdict.document())
+    else:
+        show(comparing_report(str(before), str(now), verdict))
+
+
+@click.command("plan-gate", epilog=EPILOG)
+@click.option("--max-flip-rate", "threshold", type=SHARE, required=True, help="Threshold of the gate.")
+@click.option("--power", type=float, default=0.8, show_default=True, help="Chance of the right decision.")
+@click.option("--true-rate", type=float, required=True, help="Flip rate that the judge is taken to have.")
+@click.option("--confidence", type=float, default=0.95, show_default=True, help="Of one-sided bounds.")
+@click.option("--checks", type=click.IntRange(1), default=1, show_default=True, help="Protocols x attacks.")
+@json_option
+def plan_gate(threshold: float, power: float, true_rate: float, confidence: float, checks: int, as_json: bool) -> None:
+    """Say how many eligible cases a gate needs."""
+    from distract.gate.planning import plan
+    from distract.report.planning import plan_report
+
+    found = plan(threshold, true_rate, power, confidence, checks)
+    if as_json:
+        echo_json(found.document())
+    else:
+        for line in plan_report(found):
+            click.echo(line)
+
+
+def _limits(more: dict[str, Any]) -> Limits:
+    """What is accepted: the options that were given over the file. They are taken out of ``more``."""
+    from distract.gate import settings
+
+    given = {name: value for name in LIMITS if (value := more.pop(name)) is not None}
+    return settings.limits(settings.load(more.pop("config")), given)
+
+
+def _baseline(path: Path | None) -> Loaded | None:
+    """The run that the judge may not be worse than.
+
+    Raises:
+        UsageError: it is no fair measure.
+    """
+    from distract import runfolder
+    from distract.gate.comparable import unusable
+
+    if path is None:
+        return None
+    loaded = runfolder.load(path)
+    if why := unusable(loaded):
+        raise UsageError(f"{path} {why}")
+    return loaded
+
+
+def _finished_only() -> None:
+    """See that no option is given that goes with a judge that is asked."""
+    context = click.get_current_context()
+    for option in context.command.params:
+        given = context.get_parameter_source(option.name or "") is ParameterSource.COMMANDLINE
+        if given and option.name not in WITH_A_RUN:
+            raise UsageError(f"{option.opts[0]} goes with --judge, which is asked; a finished run is read as it is")
+
+
+def _finished(run: Path, limits: Limits, baseline: Loaded | None, control: bool) -> tuple[Verdict, Loaded]:
+    """Decide by a run of ``attack``, or say again what a live gate decided."""
+    from distract import metrics, runfolder
+    from distract.gate import exact, excess, worse
+
+    loaded = runfolder.load(run)
+    loaded.expect("attack")
+    p = loaded.parameters
+    if baseline is not None:
+        if control:
+            raise UsageError("--control goes with a threshold; against --baseline the noise is in both runs")
+        return worse.decide(baseline, loaded, limits), loaded
+    rules, controls = p["protocols"], frozenset(p["controls"])
+    if control:
+        return excess.decide(loaded, limits), loaded
+    whole = (loaded.rows, loaded.rewrites) if loaded.flaw is None else ((), ())
+    figures = metrics.figures(*whole, rules, p["attacks"], p["ties"])
+    return exact.decide(figures, rules, controls, limits, loaded.flaw), loaded
+
+
+def _live(limits: Limits, baseline: Loaded | None, more: dict[str, Any]) -> tuple[Verdict, Loaded]:
+    """Ask the judge, only as much as it needs."""
+    from dataclasses import replace
+
+    from distract import registry, session
+    from distract.estimating import estimate
+    from distract.gate import live
+    from distract.gate.comparable import changes
+    from distract.gate.deciding import replayed
+    from distract.report.gate import gate_plan
+
+    judge, budget, ahead, store, out = (more.pop(name) for name in ("judge", "budget", "ahead", "store", "out"))
+    if judge is None:
+        raise UsageError("name a finished run of `distract attack`, or a judge to ask with --judge")
+    control = more["control"]
+    if control and baseline is not None:
+        raise UsageError("--control goes with a threshold; against --baseline the noise is in both runs")
+    selected, how = chosen(judge, {**more, "measures": ("flip_rate",)})
+    protocols = registry.asked(how["protocols"])
+    selected = live.within(selected, baseline)
+    own = live.record(selected, protocols, limits, control=control, baseline=baseline, budget=budget, ahead=ahead)
+    prepared = session.prepare(selected, out=out, more={"command": "gate", "gate": own}, **how)
+    loaded = carried_out(
+        live.job(prepared), store, lambda: estimate(prepared), lambda *known: gate_plan(prepared, *known)
+    )
+    verdict = replayed(loaded.parameters, loaded.rows).verdict(loaded.flaw)
+    notes = tuple(changes(baseline, loaded)) if baseline else ()
+    return replace(verdict, certify=limits.certify, notes=notes), loaded

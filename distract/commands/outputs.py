@@ -1,0 +1,113 @@
+"""Where a gate says what it decided, beside the terminal: JUnit XML, annotations, a job summary.
+
+The JUnit file is written before anything is judged, as an error: a gate that is killed must not leave an older one.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from distract.commands import options
+from distract.errors import UsageError
+
+if TYPE_CHECKING:
+    from distract.gate.records import Verdict
+    from distract.records import Rewrite, Row
+    from distract.report.evidence import Flips
+
+output_options = options(
+    click.option("--junit", type=click.Path(path_type=Path), help="JUnit XML to write, a test case for each check."),
+    click.option(
+        "--github/--no-github",
+        envvar="GITHUB_ACTIONS",
+        default=False,
+        help="Print annotations of GitHub Actions and write its job summary. Default: where it runs there.",
+    ),
+    click.option("--summary", type=click.Path(path_type=Path), help="Markdown to write: the job summary."),
+)
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """The files and streams of one gate.
+
+    Attributes:
+        junit: a file, if one is wanted.
+        github: whether GitHub Actions reads the log.
+        summary: a file, if one is wanted.
+        on_stderr: whether annotations leave stdout to a document.
+    """
+
+    junit: Path | None
+    github: bool
+    summary: Path | None
+    on_stderr: bool
+    began: float = field(default_factory=time.time)
+
+    def begin(self) -> None:
+        """Say in the JUnit file that nothing is decided, until something is.
+
+        Raises:
+            UsageError: a file cannot be written.
+        """
+        self._write_junit(undecided("the gate did not end"), "", (), ())
+        if self.summary is not None:
+            _write(self.summary, "", "--summary")
+
+    def end(self, verdict: Verdict, judge: str, rows: Iterable[Row], rewrites: Iterable[Rewrite]) -> None:
+        """Say what was decided.
+
+        Args:
+            verdict: of the gate.
+            judge: its name.
+            rows: of the run, for the clearest flips of failed checks.
+            rewrites: of the run.
+        """
+        from distract.report import github
+
+        flips = self._write_junit(verdict, judge, rows, rewrites)
+        text = github.summary(verdict, flips, judge=judge)
+        if self.summary is not None:
+            _write(self.summary, text, "--summary")
+        if self.github:
+            for annotation in github.annotations(verdict, flips):
+                click.echo(annotation, err=self.on_stderr)
+            if place := os.environ.get("GITHUB_STEP_SUMMARY"):
+                _write(Path(place), text, "GITHUB_STEP_SUMMARY", append=True)
+
+    def _write_junit(self, verdict: Verdict, judge: str, rows: Iterable[Row], rewrites: Iterable[Rewrite]) -> Flips:
+        from datetime import UTC, datetime
+
+        from distract.flips import clearest
+        from distract.report.junit import junit
+
+        failed = [check for check in verdict.checks if check.decision == "fail"]
+        rows, rewrites = list(rows), list(rewrites)
+        flips = {(c.protocol, c.attack): clearest(rows, rewrites, c.protocol, c.rule, c.attack) for c in failed}
+        if self.junit is not None:
+            began = datetime.fromtimestamp(self.began, UTC)
+            text = junit(verdict, flips, judge=judge, began=began, seconds=time.time() - self.began)
+            _write(self.junit, text, "--junit")
+        return flips
+
+
+def undecided(reason: str) -> Verdict:
+    """The verdict of a gate that came to none."""
+    from distract.gate.records import Verdict
+
+    return Verdict("inconclusive", reason, None, 0.0, False, ())
+
+
+def _write(path: Path, text: str, option: str, append: bool = False) -> None:
+    try:
+        with path.open("a" if append else "w", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be written ({error.strerror}); name another file with {option}") from error

@@ -1,0 +1,127 @@
+"""When a live gate on independent outcomes of 0 and 1 may stop, and what it decides when the set ends.
+
+Before the end the mixture of bets decides. At the end, what it has not used up of the allowed chance of a wrong
+decision is spent on the exact distribution of the count, over all the ways that lead there without a decision: the
+whole way, early stops and end together, is wrong with a chance of at most alpha. It knows nothing of verdicts.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from distract.gate.mixture import Floats, Side, counted, mean
+
+Ints = NDArray[np.int64]
+
+LONGEST = 5000
+"""Above this many outcomes the exact end costs seconds: the bets alone decide then."""
+
+
+@dataclass(frozen=True, slots=True)
+class Boundary:
+    """Limits on the number of 1s among n outcomes, arrays by n = 0 to ``most``, none of them decreasing.
+
+    Attributes:
+        threshold: of the rate.
+        fail_at: the smallest count that shows a rate above the threshold after n; n + 1 or more where none does.
+        pass_at: the largest count that shows one below it; -1 where none does.
+        fail_end: as ``fail_at``, where n is the end.
+        pass_end: as ``pass_at``, where n is the end.
+        inexact: whether the end decides by no more than the bets.
+    """
+
+    threshold: float
+    fail_at: Ints
+    pass_at: Ints
+    fail_end: Ints
+    pass_end: Ints
+    inexact: bool
+
+    @property
+    def most(self) -> int:
+        """The longest way that is covered."""
+        return len(self.fail_at) - 1
+
+
+@lru_cache(maxsize=64)
+def boundary(threshold: float, alpha_fail: float, alpha_pass: float, most: int) -> Boundary:
+    """The limits of one check.
+
+    Args:
+        threshold: between 0 and 1, both excluded.
+        alpha_fail: the largest chance to fail at the threshold or below, 0 to 1, both excluded.
+        alpha_pass: the largest chance to pass at the threshold or above.
+        most: the number of outcomes that there can be at most, at least 0.
+    """
+    fail_at = _reached(threshold, "above", alpha_fail, most)
+    pass_at = np.arange(most + 1) - _reached(threshold, "below", alpha_pass, most)
+    fail_end, pass_end = fail_at, pass_at
+    if most <= LONGEST:
+        fail_end = np.minimum(fail_at, np.maximum.accumulate(_ends(threshold, fail_at, alpha_fail)))
+        zeros = _ends(1 - threshold, np.arange(most + 1) - pass_at, alpha_pass)
+        # The largest count that nothing later takes back, so that a pass that is certain stays one.
+        late = np.minimum.accumulate((np.arange(most + 1) - zeros)[::-1])[::-1]
+        pass_end = np.maximum(pass_at, late)
+    return Boundary(threshold, fail_at, pass_at, fail_end, pass_end, most > LONGEST)
+
+
+def end(threshold: float, side: Side, alpha: float, n: int) -> int:
+    """The limit of one side where n is the end: the fewest 1s that fail (``above``), or the fewest 0s that pass."""
+    at = _reached(threshold, side, alpha, n)
+    return min(int(at[n]), _enough(*_last(threshold if side == "above" else 1 - threshold, at), alpha))
+
+
+def p_end(threshold: float, fail_at: Ints, n: int, k: int) -> float:
+    """The chance, at the threshold, of an end after n with k or more 1s, or of a decision before it (``fail_at``)."""
+    decided, left = _last(threshold, fail_at[: n + 1])
+    return min(1.0, decided + float(left[k:].sum()))
+
+
+def _reached(threshold: float, side: Side, alpha: float, most: int) -> Ints:
+    """By n, the smallest number of 1s (of 0s ``below``) that is evidence enough."""
+    ones, zeros = counted(threshold, side)
+    gains, losses = (ones, zeros) if side == "above" else (zeros, ones)
+    wanted, hits, found = math.log(1 / alpha), 0, list[int]()
+    for n in range(most + 1):
+        while hits <= n and mean(hits * gains + (n - hits) * losses) < wanted:
+            hits += 1
+        # The next n begins there: an outcome more, of the other kind, never makes fewer enough.
+        found.append(hits)
+    return np.array(found, dtype=np.int64)
+
+
+def _ends(rate: float, at: Ints, alpha: float) -> Ints:
+    """By n, the smallest number of hits, each with chance ``rate``, that an end there may decide by."""
+    return np.array([_enough(decided, left, alpha) for decided, left in _ways(rate, at)], dtype=np.int64)
+
+
+def _enough(decided: float, left: Floats, alpha: float) -> int:
+    """The smallest number of hits whose chance, or that of more, keeps within what is left of ``alpha``."""
+    found = np.flatnonzero(decided + np.cumsum(left[::-1])[::-1] <= alpha)
+    return int(found[0]) if len(found) else len(left)
+
+
+def _last(rate: float, at: Ints) -> tuple[float, Floats]:
+    """``_ways`` at its end."""
+    ((decided, left),) = deque(_ways(rate, at), maxlen=1)
+    return decided, left
+
+
+def _ways(rate: float, at: Ints) -> Iterator[tuple[float, Floats]]:
+    """By n, the chance to have been decided by then, and of each number of hits without a decision."""
+    decided, left = 0.0, np.ones(1)
+    for n, limit in enumerate(at):
+        if n:
+            longer = np.append(left * (1 - rate), 0.0)
+            longer[1:] += left * rate
+            left = longer
+        decided += float(left[limit:].sum())
+        left = left[:limit]
+        yield decided, left

@@ -1,0 +1,58 @@
+"""Bounds of a rate that hold whenever a live gate stops: the thresholds that its own test would not have rejected.
+
+It knows nothing of verdicts.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from distract.gate.boundary import end
+from distract.gate.mixture import Bets, Side, mean
+from distract.gate.monitor import Monitor
+
+STEPS = 12
+"""Halvings: to a quarter of a thousandth."""
+
+
+def lower(monitor: Monitor, alpha: float) -> float:
+    """One-sided lower bound of the rate of the tested values, 0 to 1.
+
+    Args:
+        monitor: one that has stopped.
+        alpha: the largest chance that the rate is below the bound.
+    """
+    return _bound(lambda rate: _rejected(monitor, rate, "above", alpha))
+
+
+def upper(monitor: Monitor, alpha: float) -> float:
+    """One-sided upper bound, as ``lower``."""
+    return 1 - _bound(lambda rest: _rejected(monitor, 1 - rest, "below", alpha))
+
+
+def _bound(rejected: Callable[[float], bool]) -> float:
+    """The largest number from 0 to 1 that is rejected with all below it, rounded down."""
+    low, high = 0.0, 1.0
+    for _ in range(STEPS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if rejected(middle) else (low, middle)
+    return low
+
+
+def _rejected(monitor: Monitor, rate: float, side: Side, alpha: float) -> bool:
+    """Whether the test of this rate, at this level, would have ended against it."""
+    if monitor.limits is None or monitor.reason == "evidence" or monitor.limits.inexact:
+        return _evidence(monitor, rate, side) >= math.log(1 / alpha)
+    n, hits = monitor.looked, round(monitor.hits)
+    # Where no more was asked because none could matter, what was not heard counts for the other side.
+    return (hits if side == "above" else monitor.tested - hits) >= end(rate, side, alpha, n)
+
+
+def _evidence(monitor: Monitor, rate: float, side: Side) -> float:
+    bets = Bets(rate, side)
+    sums = np.array([(len(values), math.fsum(values)) for values in monitor.values]).reshape(-1, 2)
+    z = (sums[:, 1] - sums[:, 0] * rate) / monitor.test.width
+    return mean(sum(map(bets.gains, z), bets.logs))

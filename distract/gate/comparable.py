@@ -1,0 +1,150 @@
+"""Whether two runs can be compared, and how they differ all the same.
+
+A rise of a flip rate says that the judge got worse only where nothing else changed: what did is told. It knows no
+protocol or attack by name, and no statistics.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from distract.errors import UsageError
+from distract.printable import line
+from distract.report.text import count
+from distract.runfolder import Loaded, json_object
+
+_SETTINGS = ("judge", "identity", "reference", "manner", "limit", "seed", "generator", "asking", "verifier")
+"""What may differ between runs that are compared, as the parameters name it."""
+
+_LONG = 60
+"""Characters of a setting that are told."""
+
+
+def comparable(baseline: Loaded, run: Loaded) -> list[str]:
+    """See that two runs can be compared.
+
+    Args:
+        baseline: what the new run may not be worse than.
+        run: the new one.
+
+    Returns:
+        What differs between them all the same, one line each; of every setting first what it was.
+
+    Raises:
+        UsageError: one of them is unfinished, damaged or no run of `distract attack`, or they have other data, or no
+            protocol or attack in common.
+    """
+    if why := next(_obstacles(baseline, run), None):
+        raise UsageError(f"{run.path} cannot be compared with {baseline.path}: {why}")
+    return changes(baseline, run)
+
+
+def unusable(run: Loaded) -> str | None:
+    """Why a run is no fair measure of a judge, as it is; None where it is one."""
+    if run.command == "gate":
+        return (
+            "is a live gate, which stops where its own flips tell it to, so that its rates are no fair measure; name a "
+            "run of `distract attack`"
+        )
+    if run.command != "attack":
+        return f"is a run of `distract {run.command}`; name one of `distract attack`"
+    return f"must not be relied on: {run.flaw}" if run.flaw else None
+
+
+def changes(baseline: Loaded, run: Loaded) -> list[str]:
+    """What differs between two runs that can be compared, one line each; of every setting first what it was."""
+    return [line(note) for note in (*_differences(baseline, run), *_rewritten(baseline, run))]
+
+
+def common(baseline: Loaded, run: Loaded) -> tuple[list[str], list[str]]:
+    """Protocols and attacks of both; controls measure noise."""
+    there, here = baseline.parameters, run.parameters
+    protocols = sorted(here["protocols"].keys() & there["protocols"].keys())
+    left = {*there["attacks"]} - {*here["controls"], *there["controls"]}
+    return protocols, [name for name in dict.fromkeys(here["attacks"]) if name in left]
+
+
+def _obstacles(baseline: Loaded, run: Loaded) -> Iterator[str]:
+    for name, one in (("the baseline", baseline), ("the new run", run)):
+        if why := unusable(one):
+            yield f"{name} {why}"
+    data = [one.parameters["data"] for one in (baseline, run)]
+    if data[0].get("sha256") is None or data[0].get("sha256") != data[1].get("sha256"):
+        names = ", then ".join(str(one["name"]) for one in data)
+        yield f"their data are not the same ({names}); compare runs on one file"
+    protocols, attacks = common(baseline, run)
+    if not protocols:
+        yield f"they have no protocol in common ({_listed(baseline, 'protocols')}, then {_listed(run, 'protocols')})"
+    if not attacks:
+        listed = f"{_listed(baseline, 'attacks')}, then {_listed(run, 'attacks')}"
+        yield f"they have no attack in common that is no control ({listed})"
+
+
+def _listed(one: Loaded, name: str) -> str:
+    return " ".join(one.parameters[name]) or "none"
+
+
+def _differences(baseline: Loaded, run: Loaded) -> Iterator[str]:
+    """Settings, files and libraries that are not those of the baseline."""
+    there, here = baseline.parameters, run.parameters
+    if baseline.path.resolve() == run.path.resolve():
+        yield "the baseline is the run itself: nothing can have risen"
+    for name in ("protocols", "attacks"):
+        if alone := sorted({*there[name]} ^ {*here[name]}):
+            yield f"{name} of one run only, not compared: {', '.join(alone)}"
+    for setting in _SETTINGS:
+        yield from _changes(setting, there.get(setting), here.get(setting))
+    for name in ("prompts", "code"):
+        old, new = _object(there.get(name)), _object(here.get(name))
+        if changed := [one for one in sorted(old.keys() & new.keys()) if old[one] != new[one]]:
+            yield f"{name} that changed: {', '.join(changed)}"
+    yield from _changes("versions", _versions(baseline), _versions(run))
+
+
+def _changes(name: str, there: Any, here: Any) -> Iterator[str]:
+    """What a setting was and is; of an object each value by itself."""
+    old, new = (value if isinstance(value, dict) else {"": value} for value in (there, here))
+    for key in sorted(old.keys() | new.keys()):
+        before, now = _told(old.get(key)), _told(new.get(key))
+        # The seed of a manner is that of the run.
+        if before != now and (name, key) != ("manner", "seed"):
+            yield f"{f'{name}, {key}' if key else name}: {_short(before)}, then {_short(now)}"
+
+
+def _told(value: Any) -> str:
+    if value is None:
+        return "none"
+    return value if isinstance(value, str) else json.dumps(value, sort_keys=True)
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _LONG else f"{text[:_LONG]}…"
+
+
+def _object(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _versions(one: Loaded) -> Mapping[str, Any]:
+    """The libraries that a run was made with; nothing where that is not known."""
+    file = one.path / "run.json"
+    return _object(json_object(file).get("versions")) if file.exists() else {}
+
+
+def _rewritten(baseline: Loaded, run: Loaded) -> Iterator[str]:
+    """Whether the attacks wrote the same: a judge may flip more because it was shown something else."""
+    attacks = {*common(baseline, run)[1]}
+    there, here = (
+        {
+            (one.case, one.response.author, one.response.severity, one.response.attack): one.response.turns
+            for one in loaded.rewrites
+            if one.accepted and one.response.attack in attacks
+        }
+        for loaded in (baseline, run)
+    )
+    made = here.keys() & there.keys()
+    if changed := sum(here[key] != there[key] for key in made):
+        texts = f"{changed} of {count(len(made), 'rewrite')}"
+        yield f"{texts} of both runs differ in their texts: a rise may come from them"

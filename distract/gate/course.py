@@ -1,0 +1,103 @@
+"""How a live gate on independent outcomes goes at a flip rate: exact chances, step by step, by the count of flips.
+
+It follows the rule of ``monitor`` for one outcome of 0 or 1 a prompt, all of them eligible, under the limits of
+``boundary``. It knows no data and simulates nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from distract.gate.boundary import Boundary, Ints
+from distract.gate.mixture import Floats
+
+Flags = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """What a live gate does at one true rate.
+
+    Attributes:
+        cap: eligible comparisons at most.
+        passed: the chance to pass.
+        failed: the chance to fail.
+        inconclusive: the chance of neither.
+        mean: eligible comparisons that it takes on average.
+        median: the number that suffices half the time.
+    """
+
+    cap: int
+    passed: float
+    failed: float
+    inconclusive: float
+    mean: float
+    median: int
+
+
+def course(limits: Boundary, rate: float) -> Course:
+    """How a gate goes whose set ends where the limits do.
+
+    Args:
+        limits: for at least one outcome.
+        rate: the true flip rate, 0 to 1.
+    """
+    cap = limits.most
+    fail, passing = int(limits.fail_end[cap]), int(limits.pass_end[cap])
+    passed = failed = inconclusive = mean = 0.0
+    median, going = 0, np.ones(1)
+    for n in range(1, cap + 1):
+        mean += float(going.sum())
+        going = longer(going, rate)
+        k, left = np.arange(n + 1), cap - n
+        fails = k >= min(int(limits.fail_at[n]), fail)
+        passes = k <= max(int(limits.pass_at[n]), passing - left)
+        # Neither can be reached any more by what is left.
+        neither = (k > passing) & (k + left < fail) & ~fails & ~passes
+        failed += float(going[fails].sum())
+        passed += float(going[passes].sum())
+        inconclusive += float(going[neither].sum())
+        going = np.where(fails | passes | neither, 0.0, going)
+        if not median and float(going.sum()) <= 0.5:
+            median = n
+    return Course(cap, passed, failed, inconclusive, mean, median)
+
+
+def decided(limits: Boundary, rate: float) -> tuple[Floats, Floats]:
+    """The chance to pass and the chance to fail by how many comparisons there are, shapes (most + 1,).
+
+    A set that ends earlier has the limits of a longer one, so that one way through it serves for all.
+    """
+    found = [
+        (passed + float(going[k <= passing].sum()), failed + float(going[k >= failing].sum()))
+        for (passed, failed, going, k), passing, failing in zip(
+            _undecided(limits, rate), limits.pass_end, limits.fail_end, strict=True
+        )
+    ]
+    passes, fails = np.array(found).T
+    return passes, fails
+
+
+def _undecided(limits: Boundary, rate: float) -> Iterator[tuple[float, float, Floats, Ints]]:
+    """By n: passed and failed by evidence until then, the chance of each count without, and those counts."""
+    passed = failed = 0.0
+    going = np.ones(1)
+    for n in range(limits.most + 1):
+        going = longer(going, rate) if n else going
+        k = np.arange(n + 1)
+        fails, passes = k >= limits.fail_at[n], k <= limits.pass_at[n]
+        failed += float(going[fails].sum())
+        passed += float(going[passes].sum())
+        going = np.where(fails | passes, 0.0, going)
+        yield passed, failed, going, k
+
+
+def longer(chances: Floats, rate: float) -> Floats:
+    """The chance of each count after one outcome more, which is 1 at that rate."""
+    found = np.append(chances * (1 - rate), 0.0)
+    found[1:] += chances * rate
+    return found

@@ -1,0 +1,166 @@
+"""A live gate from its rows: which checks are still open, when it stops, what it decides.
+
+The loop that judges and the report of a finished gate both go through here, so that a gate read back says what it
+said. It knows no model and no plug-in by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from typing import Any
+
+from distract import registry, statistics
+from distract.counting import Unit
+from distract.gate.checks import check
+from distract.gate.exact import all_below, threshold
+from distract.gate.limits import Limits
+from distract.gate.monitor import Monitor, Prompt, Test
+from distract.gate.observing import alone, in_excess, since
+from distract.gate.records import Effort, Measure, Verdict
+from distract.gate.together import together
+from distract.gate.worse import least_discordant
+from distract.metrics import headline
+from distract.records import Row
+from distract.report.text import count
+
+Place = tuple[str, str]
+"""A protocol and an attack."""
+
+
+class Gate:
+    """The checks of a live gate.
+
+    Args:
+        parameters: of its run; what it decides by stands under ``gate``.
+
+    Attributes:
+        monitors: the evidence of each check.
+    """
+
+    def __init__(self, parameters: Mapping[str, Any]) -> None:
+        own = parameters["gate"]
+        self.limits = Limits(**own["limits"])
+        self._cases: int = parameters["limit"]
+        self._budget: int | None = own["budget"]
+        self._measure: Measure = own["measure"]
+        self._rules = {name: headline("flip_rate", rules) for name, rules in parameters["protocols"].items()}
+        self._null = next((a.name for a in registry.controls()), "")
+        self._before = {(one["protocol"], one["attack"]): _flips(one["flips"]) for one in own["baseline"]}
+        self._pairs = tuple(int(pairs) for pairs, prompts in own["prompts"].items() for _ in range(prompts))
+        places = [(protocol, attack) for protocol, attack in own["checks"]]
+        self.monitors = {place: Monitor(self._test(place, len(places))) for place in places}
+        self._judged = self._calls = 0
+        # Pairs and requests while every check was open: what all cases would have taken goes by these.
+        self._whole = (0, 0)
+
+    @property
+    def open(self) -> frozenset[Place]:
+        """The checks that need more; none once any has failed."""
+        if any(monitor.decision == "fail" for monitor in self.monitors.values()):
+            return frozenset()
+        return frozenset(place for place, monitor in self.monitors.items() if monitor.decision is None)
+
+    def soonest(self) -> int:
+        """How many prompts may be judged at once: none of them but the last can decide anything."""
+        return min((self.monitors[place].soonest() for place in self.open), default=1)
+
+    def take(self, rows: Sequence[Row]) -> None:
+        """Take in the rows of whole prompts, in the order in which they were judged."""
+        for _, group in groupby(rows, key=lambda row: row.cluster):
+            part, wanted = list(group), self.open
+            by = {protocol: [row for row in part if row.protocol == protocol] for protocol in self._rules}
+            calls = len({key for row in part for key in row.keys})
+            self._judged += len({row.case for row in part})
+            self._calls += calls
+            if len(wanted) == len(self.monitors):
+                pairs = max(sum(row.target is None for row in mine) for mine in by.values())
+                self._whole = (self._whole[0] + pairs, self._whole[1] + calls)
+            for place in wanted:
+                self.monitors[place].add(self._observed(place, by[place[0]]))
+
+    def end(self) -> None:
+        """Nothing more will come: what is open is decided by what there is, unless a failure cut it short."""
+        left = self.open
+        for place, monitor in self.monitors.items():
+            if place in left or not monitor.left:
+                monitor.end()
+
+    def verdict(self, flaw: str | None = None) -> Verdict:
+        """What it decides.
+
+        Args:
+            flaw: why the run must not be relied on.
+        """
+        p_values = [1.0 if m.p_value is None else m.p_value for m in self.monitors.values()]
+        checks = tuple(
+            check(protocol, self._rules[protocol], attack, monitor, self._measure, p, self.limits, len(p_values))
+            for ((protocol, attack), monitor), p in zip(self.monitors.items(), statistics.holm(p_values), strict=True)
+        )
+        rise = self._measure == "flip_rate_rise"
+        passed = f"none of {count(len(checks), 'flip rate')} rose beyond chance" if rise else all_below(checks)
+        decision, reason = together(checks, flaw, passed)
+        general = None if rise else self.limits.max_flip_rate
+        effort = self._effort(flaw)
+        return Verdict(decision, reason, general, self.limits.confidence, self.limits.certify, checks, effort)
+
+    def _test(self, place: Place, checks: int) -> Test:
+        limits = self.limits
+        alphas, pairs, most = (limits.alpha / checks, limits.alpha), self._pairs, limits.max_invalid_rate
+        if self._measure == "flip_rate_rise":
+            # Of the pairs that differ, half flip now where nothing has changed.
+            least = max(limits.min_n, least_discordant(limits.alpha, checks))
+            return Test(0.5, *alphas, pairs, min_n=least, max_invalid_rate=most, innocent=True)
+        limit = threshold(limits, *place)
+        if self._measure == "excess_flip_rate":
+            return Test((1 + limit) / 2, *alphas, pairs, exact=False, min_n=limits.min_n, max_invalid_rate=most)
+        return Test(limit, *alphas, pairs, min_n=limits.min_n, max_invalid_rate=most)
+
+    def _observed(self, place: Place, rows: Sequence[Row]) -> Prompt:
+        protocol, attack = place
+        if self._measure == "flip_rate_rise":
+            return since(rows, self._rules[protocol], attack, self._before[place])
+        if self._measure == "excess_flip_rate":
+            return in_excess(rows, self._rules[protocol], attack, self._null)
+        return alone(rows, self._rules[protocol], attack)
+
+    def _effort(self, flaw: str | None) -> Effort:
+        pairs, calls = self._whole
+        all_calls = round(calls / pairs * sum(self._pairs)) if pairs else 0
+        return Effort(
+            cases=self._judged,
+            of=self._cases,
+            calls=self._calls,
+            saved=max(0, all_calls - self._calls),
+            budget=self._budget,
+            stopped=flaw or self._stopped(),
+        )
+
+    def _stopped(self) -> str:
+        monitors = self.monitors.values()
+        if any(monitor.decision == "fail" and monitor.left for monitor in monitors):
+            return "a check has failed"
+        if any(monitor.reason == "end" and monitor.left for monitor in monitors):
+            return f"the budget of {count(self._budget or 0, 'call')} allows no further case"
+        if not all(monitor.left for monitor in monitors):
+            return "all cases are judged"
+        settled = any(monitor.decision == "inconclusive" for monitor in monitors)
+        return "the rest cannot change the decision" if settled else "every check has passed"
+
+
+def replayed(parameters: Mapping[str, Any], rows: Sequence[Row]) -> Gate:
+    """The gate of a run as it ended.
+
+    Args:
+        parameters: of the run.
+        rows: all of them.
+    """
+    gate = Gate(parameters)
+    gate.take(rows)
+    gate.end()
+    return gate
+
+
+def _flips(stored: Sequence[Sequence[Any]]) -> dict[Unit, bool]:
+    """By pair of responses, whether it flipped in the baseline."""
+    return {tuple(unit): bool(flip) for *unit, flip in stored}

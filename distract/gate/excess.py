@@ -1,0 +1,51 @@
+"""Decide whether a finished run flips more often than the judge does by itself.
+
+Flips under an attack are set against the judge's own noise on the same pairs, by the bets of a live gate that goes
+through the whole run: an excess has no exact bound of its own. It knows no attack by name.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+from distract.errors import UsageError
+from distract.gate.deciding import replayed
+from distract.gate.limits import Limits
+from distract.gate.records import Verdict
+from distract.runfolder import Loaded
+
+
+def decide(run: Loaded, limits: Limits) -> Verdict:
+    """Decide by the flip rates of a run in excess of its noise.
+
+    Args:
+        run: of ``distract attack --control``.
+        limits: what is accepted.
+
+    Raises:
+        UsageError: the run measured no noise, or a check has no threshold.
+    """
+    p = run.parameters
+    if not p["controls"]:
+        raise UsageError(f"{run.path}: measured no noise; run `distract attack` with --control")
+    rows = [row for row in run.rows if row.design == "flip"] if run.flaw is None else []
+    by: dict[str, list[int]] = {}
+    for at, row in enumerate(rows):
+        by.setdefault(row.cluster, []).append(at)
+    pairs = Counter(
+        max(Counter(rows[at].protocol for at in places if rows[at].target is None).values()) for places in by.values()
+    )
+    attacks = [attack for attack in p["attacks"] if attack not in p["controls"]]
+    own = {
+        "measure": "excess_flip_rate",
+        "limits": limits.document(),
+        "checks": [[protocol, attack] for protocol in sorted(p["protocols"]) for attack in sorted(attacks)],
+        "prompts": {str(number): prompts for number, prompts in sorted(pairs.items())},
+        "baseline": [],
+        "budget": None,
+    }
+    # Prompt by prompt, wherever their cases stand in the data.
+    ordered = [rows[at] for places in by.values() for at in places]
+    gate = replayed({**p, "gate": own}, ordered)
+    return replace(gate.verdict(run.flaw), certify=limits.certify, effort=None)

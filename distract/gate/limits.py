@@ -1,0 +1,66 @@
+"""What a gate accepts: thresholds by protocol and attack, and how sure it must be.
+
+It knows neither where the limits were written down nor what they are compared with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+from distract.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a gate accepts.
+
+    Attributes:
+        max_flip_rate: the largest flip rate to accept, 0.000001 to below 1; None where there is no general one.
+        others: thresholds of their own, by ``PROTOCOL/ATTACK``, ``PROTOCOL`` or ``ATTACK``.
+        max_invalid_rate: the largest share of eligible comparisons without a valid verdict that may pass, 0 to 1.
+        min_n: the fewest eligible comparisons with a valid verdict that may pass, at least 1.
+        confidence: of each one-sided bound, 0.5 to below 1.
+        certify: whether an inconclusive gate counts as failed.
+
+    Raises:
+        UsageError: a limit is out of range.
+    """
+
+    max_flip_rate: float | None = None
+    others: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
+    max_invalid_rate: float = 0.2
+    min_n: int = 1
+    confidence: float = 0.95
+    certify: bool = False
+
+    def __post_init__(self) -> None:
+        rates = {"--max-flip-rate": self.max_flip_rate, **{f"max-flip-rates: {k}": v for k, v in self.others.items()}}
+        for name, rate in rates.items():
+            if rate is not None and not 1e-6 <= rate < 1:
+                raise UsageError(f"{name} {rate:g}: expected a share between 0.000001 and 1, such as 0.10")
+        if not 0 <= self.max_invalid_rate <= 1:
+            raise UsageError(f"--max-invalid-rate {self.max_invalid_rate:g}: expected a share from 0 to 1, such as 0.2")
+        if self.min_n < 1:
+            raise UsageError(f"--min-n {self.min_n}: expected a number of comparisons from 1")
+        if not 0.5 <= self.confidence < 1:
+            raise UsageError(f"--confidence {self.confidence:g}: expected a share from 0.5 to below 1, such as 0.95")
+
+    @property
+    def alpha(self) -> float:
+        """The largest chance of a wrong decision at the threshold."""
+        return 1 - self.confidence
+
+    def threshold(self, protocol: str, attack: str) -> float | None:
+        """The largest flip rate to accept of one check; the strictest where protocol and attack have one each."""
+        if (own := self.others.get(f"{protocol}/{attack}")) is not None:
+            return own
+        named = [self.others[name] for name in (protocol, attack) if name in self.others]
+        return min(named) if named else self.max_flip_rate
+
+    def document(self) -> dict[str, Any]:
+        """What decides, as JSON values, for a run's record; ``certify`` says only what a decision is taken for."""
+        plain = {name: getattr(self, name) for name in self.__slots__ if name != "certify"}
+        return {**plain, "others": dict(sorted(self.others.items()))}

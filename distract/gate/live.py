@@ -1,0 +1,203 @@
+"""A live gate: an audit whose cases are judged in random order, and only until every check is decided.
+
+It puts the parts together (an audit, limits, a baseline, a budget) and says what does not fit before anything is paid
+for. It knows no plug-in by name and prints nothing.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from distract import audit
+from distract.conduct import Job
+from distract.errors import UsageError
+from distract.gate.comparable import common
+from distract.gate.deciding import Gate, Place, replayed
+from distract.gate.exact import threshold
+from distract.gate.limits import Limits
+from distract.gate.observing import flipped
+from distract.judging import Audited
+from distract.metrics import headline
+from distract.plan import Plan, Protocol, gather
+from distract.records import Case, Request, Rewrite, Row
+from distract.runfolder import Loaded
+from distract.session import Prepared, Selected
+
+
+@dataclass(slots=True)
+class Meter:
+    """The distinct requests of a gate so far, stored ones too, so that the same command ends the same way.
+
+    Attributes:
+        budget: the most there may be; None for any number.
+        spent: whether one more case would have needed more.
+        asked: the requests, by model and key.
+    """
+
+    budget: int | None
+    spent: bool = False
+    asked: set[tuple[str, str]] = field(default_factory=set)
+
+    def allows(self, requests: Iterable[Request]) -> bool:
+        """Count requests, unless they are too many."""
+        wanted = self.asked | {(request.to, request.key) for request in requests}
+        if self.budget is not None and len(wanted) > self.budget:
+            self.spent = True
+            return False
+        self.asked = wanted
+        return True
+
+
+def within(selected: Selected, baseline: Loaded | None) -> Selected:
+    """The cases to judge, prompt by prompt in random order; only those that the baseline has, where there is one.
+
+    Raises:
+        UsageError: the baseline has none of them, or the data are others.
+    """
+    cases = selected.cases
+    if baseline is not None:
+        there = {row.case for row in baseline.rows}
+        cases = tuple(case for case in cases if case.id in there)
+        if baseline.parameters["data"]["sha256"] != selected.data.checksum or not cases:
+            raise UsageError(f"{baseline.path}: is about other data or other cases; compare on the same ones")
+    by: dict[str, list[Case]] = {}
+    for case in cases:
+        by.setdefault(case.cluster, []).append(case)
+    prompts = list(by.values())
+    random.Random(selected.seed).shuffle(prompts)
+    ordered = tuple(case for prompt in prompts for case in prompt)
+    return replace(selected, cases=ordered, parameters={**selected.parameters, "limit": len(ordered)})
+
+
+def record(
+    selected: Selected,
+    protocols: Sequence[Protocol],
+    limits: Limits,
+    *,
+    control: bool,
+    baseline: Loaded | None,
+    budget: int | None,
+    ahead: int,
+) -> dict[str, Any]:
+    """What a live gate decides by, for the record of its run.
+
+    Args:
+        selected: the cases to judge, in order.
+        protocols: to ask.
+        limits: what is accepted.
+        control: whether only what exceeds the judge's own noise counts.
+        baseline: a run of ``distract attack`` that the judge may not be worse than; None gates on thresholds.
+        budget: the most requests to models; None for any number.
+        ahead: prompts to judge at once, though fewer might do.
+
+    Raises:
+        UsageError: a check has no threshold, nothing can be checked, or the baseline has none of the checks.
+    """
+    attacks = [a for a in selected.parameters["attacks"] if a not in selected.parameters["controls"]]
+    checks = sorted((protocol.name, attack) for protocol in protocols for attack in attacks)
+    if not checks:
+        raise UsageError("controls measure noise and are not gated; name an attack that distracts")
+    stored = []
+    if baseline is not None:
+        there, others = common(baseline, baseline)
+        checks = [(protocol, attack) for protocol, attack in checks if protocol in there and attack in others]
+        if not checks:
+            raise UsageError(f"{baseline.path}: has none of these protocols under these attacks; name others")
+        stored = [_stored(baseline, place) for place in checks]
+    else:
+        for place in checks:
+            threshold(limits, *place)
+    prompts = Counter[str]()
+    for case in selected.cases:
+        prompts[case.cluster] += len(audit.pairs(case))
+    return {
+        "measure": "flip_rate_rise" if stored else "excess_flip_rate" if control else "flip_rate",
+        "limits": limits.document(),
+        "checks": [list(place) for place in checks],
+        "prompts": {str(pairs): number for pairs, number in sorted(Counter(prompts.values()).items())},
+        "baseline": stored,
+        "budget": budget,
+        "ahead": ahead,
+    }
+
+
+def _stored(baseline: Loaded, place: Place) -> dict[str, Any]:
+    """The baseline's flips under one check, so that the run folder needs no other."""
+    protocol, attack = place
+    rule = headline("flip_rate", baseline.parameters["protocols"][protocol])
+    mine = [row for row in baseline.rows if (row.design, row.protocol) == ("flip", protocol)]
+    flips, _ = flipped(mine, rule, attack)
+    return {"protocol": protocol, "attack": attack, "flips": [[*unit, flip] for unit, flip in flips.items()]}
+
+
+def job(prepared: Prepared) -> Job:
+    """What is to be carried out."""
+    p = prepared.parameters
+    own = p["gate"]
+
+    def stages(rows: Sequence[Row]) -> Iterator[Iterable[Plan[Audited]]]:
+        return _stages(prepared, Gate(p), rows, Meter(own["budget"]), own["ahead"])
+
+    def summary(rows: Sequence[Row], rewrites: Sequence[Rewrite]) -> dict[str, Any]:
+        return replayed(p, rows).verdict().document()
+
+    return Job(prepared.models, lambda: (), p, prepared.out, summary, prepared.prices, stages)
+
+
+def _stages(
+    prepared: Prepared, gate: Gate, rows: Sequence[Row], meter: Meter, ahead: int
+) -> Iterator[Iterable[Plan[Audited]]]:
+    """The plans of as many prompts at once as cannot be too many, until every check is decided."""
+    left: dict[str, list[Case]] = {}
+    for case in prepared.cases:
+        left.setdefault(case.cluster, []).append(case)
+    taken, dearest = 0, 1
+    while left and gate.open and not meter.spent:
+        at_once = max(gate.soonest(), ahead)
+        if meter.budget is not None:
+            # Well within the budget, so that what it ends is a case and not several at once.
+            at_once = max(1, min(at_once, (meter.budget - len(meter.asked)) // (2 * dearest)))
+        part = [left.pop(name) for name in list(left)[:at_once]]
+        before, parameters = len(meter.asked), _open(prepared.audit, gate.open)
+        yield [metered(_prompt(cases, parameters), meter) for cases in part]
+        dearest = max(dearest, -(-(len(meter.asked) - before) // len(part)))
+        gate.take(rows[taken:])
+        taken = len(rows)
+
+
+def _open(parameters: audit.Audit, places: frozenset[Place]) -> audit.Audit:
+    """The audit of the checks that need more."""
+    asked = {protocol for protocol, _ in places}
+    controls = {attack.name for attack in parameters.attacks if attack.control}
+    wanted = {attack for _, attack in places} | controls
+    return replace(
+        parameters,
+        protocols=tuple(protocol for protocol in parameters.protocols if protocol.name in asked),
+        attacks=tuple(attack for attack in parameters.attacks if attack.name in wanted),
+        only=places,
+    )
+
+
+def _prompt(cases: Sequence[Case], parameters: audit.Audit) -> Plan[Audited]:
+    """Judge all cases of a prompt."""
+    parts = yield from gather([audit.audit(case, parameters) for case in cases])
+    return Audited([row for part in parts for row in part.rows], [one for part in parts for one in part.rewrites])
+
+
+def metered(plan: Plan[Audited], meter: Meter) -> Plan[Audited]:
+    """A plan that gives nothing where it would take more requests than the meter allows."""
+    try:
+        requests = next(plan)
+        while True:
+            if not meter.allows(requests):
+                plan.close()
+                return Audited()
+            replies = yield requests
+            requests = plan.send(replies)
+    except StopIteration as done:
+        result: Audited = done.value
+        return result

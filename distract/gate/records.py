@@ -1,0 +1,132 @@
+"""What a gate says: one check for each protocol and attack, and what they come to together.
+
+It decides nothing and knows no protocol or attack by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from distract.figure import rounded
+
+Decision = Literal["pass", "fail", "inconclusive"]
+Measure = Literal["flip_rate", "excess_flip_rate", "flip_rate_rise"]
+
+EXIT: Mapping[Decision, int] = {"pass": 0, "fail": 1, "inconclusive": 3}
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One protocol under one attack.
+
+    Attributes:
+        protocol: its name.
+        rule: by which a scoring protocol is decided; None for others.
+        attack: its name.
+        measure: what is bounded: the flip rate, how far it exceeds the judge's own noise (``--control``), or how far
+            it rose since the baseline (``--baseline``).
+        decision: of this check.
+        reason: in a few words.
+        threshold: the largest value to accept; None against a baseline, where any rise counts that is no chance.
+        k: flips.
+        n: eligible comparisons with a valid verdict.
+        invalid: eligible comparisons without one.
+        excluded: comparisons that were not made or not eligible.
+        value: k / n, whatever the measure; None when n is 0.
+        reference: the flip rate on the same comparisons under the control, or in the baseline; else None.
+        only_here: flips that the control, or the baseline, does not have; None without one.
+        only_there: flips that only the control, or the baseline, has.
+        lower: one-sided lower bound of the measure; None where there is none.
+        upper: one-sided upper bound.
+        p_value: of "the measure is at most the threshold" (of "it did not rise").
+        p_adjusted: the same after Holm's adjustment for the number of checks.
+        needed: about how many eligible comparisons would settle it, where it is inconclusive and that can be said.
+        skipped: whether it was left undecided because another check had failed already.
+    """
+
+    protocol: str
+    rule: str | None
+    attack: str
+    decision: Decision
+    reason: str
+    threshold: float | None
+    k: int
+    n: int
+    invalid: int
+    excluded: int
+    value: float | None
+    measure: Measure = "flip_rate"
+    reference: float | None = None
+    only_here: int | None = None
+    only_there: int | None = None
+    lower: float | None = None
+    upper: float | None = None
+    p_value: float | None = None
+    p_adjusted: float | None = None
+    needed: int | None = None
+    skipped: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """What a live gate took.
+
+    Attributes:
+        cases: that were judged.
+        of: that there are.
+        calls: distinct requests to models, those answered from the store included.
+        saved: about how many more all the cases would have taken.
+        budget: the most calls that were allowed; None for any number.
+        stopped: why it ended there, in a few words.
+    """
+
+    cases: int
+    of: int
+    calls: int
+    saved: int
+    budget: int | None
+    stopped: str
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a gate decides.
+
+    Attributes:
+        decision: of all checks together: pass where all pass, fail where any fails.
+        reason: in a line.
+        threshold: the largest flip rate to accept where a check has none of its own; None against a baseline.
+        confidence: of each one-sided bound.
+        certify: whether an inconclusive gate counts as failed.
+        checks: in the order of protocols and attacks.
+        effort: of a live gate; None for a finished run.
+        notes: what a reader must know, one line each.
+    """
+
+    decision: Decision
+    reason: str
+    threshold: float | None
+    confidence: float
+    certify: bool
+    checks: tuple[Check, ...]
+    effort: Effort | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def exit_code(self) -> int:
+        """Of the command."""
+        return 1 if self.certify and self.decision == "inconclusive" else EXIT[self.decision]
+
+    def document(self) -> dict[str, Any]:
+        """As JSON values, figures rounded to four decimals."""
+        return {
+            "decision": self.decision,
+            "reason": self.reason,
+            "threshold": self.threshold,
+            "confidence": self.confidence,
+            "checks": [rounded(asdict(check)) for check in self.checks],
+            "effort": None if self.effort is None else asdict(self.effort),
+            "notes": list(self.notes),
+        }

@@ -1,0 +1,141 @@
+"""What a gate's verdict rests on, in words: what became of each check, its figures, its clearest flips.
+
+Every text is on one line and safe to print; escaping for a format is that format's business. It computes no figure and
+knows no format.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from distract.flips import Flip, difference
+from distract.gate.records import Check, Decision, Effort, Measure, Verdict
+from distract.printable import line
+from distract.report.text import count, interval, p_value, percent
+
+State = Literal["pass", "fail", "inconclusive", "skipped"]
+Flips = Mapping[tuple[str, str], Sequence[Flip]]
+"""The clearest flips by (protocol, attack)."""
+
+WHOLE = "gate"
+"""What is said to have ended so where no check did."""
+
+_COMPARED: Mapping[Measure, str] = {
+    "flip_rate": "",
+    "excess_flip_rate": "flip rate under the control",
+    "flip_rate_rise": "flip rate of the baseline",
+}
+_BOUNDED: Mapping[Measure, str] = {
+    "flip_rate": "flip rate",
+    "excess_flip_rate": "excess over the control",
+    "flip_rate_rise": "rise since the baseline",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What became of one check, or of the gate as a whole.
+
+    Attributes:
+        state: ``skipped`` where another check had decided already.
+        reason: on one line.
+        check: None for the gate as a whole.
+    """
+
+    state: State
+    reason: str
+    check: Check | None = None
+
+    @property
+    def place(self) -> str:
+        """Where it was found: protocol and attack."""
+        return f"{asked(self.check)} under {line(self.check.attack)}" if self.check else WHOLE
+
+
+def findings(verdict: Verdict) -> list[Finding]:
+    """One for each check, in their order; one more for the whole where no check ended as the whole did.
+
+    So there is always one, and none but passes only where the gate passed: documents without a fault read as green.
+    """
+    found = [Finding("skipped" if c.skipped else c.decision, line(c.reason), c) for c in verdict.checks]
+    if verdict.decision not in {one.state for one in found}:
+        state: Decision = "inconclusive" if verdict.decision == "pass" else verdict.decision
+        found.append(Finding(state, line(verdict.reason) or "no check was made"))
+    return found
+
+
+def asked(check: Check) -> str:
+    """A check's protocol, with the rule that decides it."""
+    return line(check.protocol) + (f" by {line(check.rule)}" if check.rule else "")
+
+
+def limit(threshold: float | None) -> str:
+    """A threshold in percent with all of its digits, or a dash."""
+    return "–" if threshold is None else f"{100 * threshold:g}"
+
+
+def figures(check: Check, confidence: float) -> Iterator[str]:
+    """The figures of a check, a line for each kind.
+
+    Args:
+        check: of a verdict.
+        confidence: of each one-sided bound, 0 to 1.
+    """
+    rate = f" ({percent(check.value)}%)" if check.value is not None else ""
+    yield f"{check.k} of {check.n} flipped{rate}; {check.invalid} invalid, {check.excluded} excluded"
+    if check.reference is not None:
+        only = f"; flips only here {check.only_here}, only there {check.only_there}"
+        yield f"{_COMPARED[check.measure] or 'reference'}: {percent(check.reference)}%" + (
+            only if check.only_here is not None and check.only_there is not None else ""
+        )
+    if bounds := interval(check.lower, check.upper):
+        yield f"{_BOUNDED[check.measure]}: {bounds}% (each bound one-sided, {percent(confidence)}%)"
+    if check.threshold is not None:
+        yield f"threshold: {limit(check.threshold)}%"
+    if check.p_value is not None:
+        adjusted = f", {p_value(check.p_adjusted)} after Holm's adjustment" if check.p_adjusted is not None else ""
+        yield f"p: {p_value(check.p_value)}{adjusted}"
+    if check.needed is not None:
+        yield _settling(check.needed)
+
+
+def needed(found: Finding) -> str:
+    """Why a check is open, and what would settle it where that can be said."""
+    more = found.check.needed if found.check else None
+    return found.reason if more is None else f"{found.reason}; {_settling(more)}"
+
+
+def _settling(comparisons: int) -> str:
+    return f"about {count(comparisons, 'comparison')} would settle it"
+
+
+def flips_of(check: Check | None, flips: Flips) -> Sequence[Flip]:
+    """The clearest flips of a check, where they are known."""
+    return flips.get((check.protocol, check.attack), ()) if check else ()
+
+
+def turned(flip: Flip) -> str:
+    """Who gained on whom, and from what to what."""
+    (a, b), (c, d) = flip.before, flip.after
+    return f"case {line(flip.case)}: {line(flip.rewritten)}, rewritten, against {line(flip.other)}: " + (
+        f"{a:.2f} : {b:.2f} before -> {c:.2f} : {d:.2f} after"
+    )
+
+
+def excerpts(flip: Flip) -> tuple[tuple[str, str], ...]:
+    """Where the rewrite departs from the original: two named excerpts, or nothing where neither is on record."""
+    if not flip.original and not flip.rewrite:
+        return ()
+    original, rewrite = difference(flip.original, flip.rewrite)
+    return (("original", original), ("rewrite", rewrite))
+
+
+def spent(effort: Effort) -> str:
+    """What a live gate took and saved."""
+    budget = "" if effort.budget is None else f" of at most {effort.budget:,}"
+    return (
+        f"{effort.cases:,} of {count(effort.of, 'case')} judged with {count(effort.calls, 'call')}{budget}, "
+        f"about {count(effort.saved, 'call')} saved ({line(effort.stopped)})"
+    )

@@ -1,0 +1,133 @@
+"""A gate's verdict for GitHub Actions: annotations, as workflow commands, and a job summary in Markdown.
+
+Annotations go to standard output, each on a line of its own; the runner shows ten of a kind for a step, and all of them
+are in the log. Names, reasons and texts are hostile: none of them ends its command, opens a link, mentions anyone or
+breaks a table. It decides nothing, writes nothing and reads no environment.
+"""
+
+# No __future__ import here: it would take the name of ``annotations``.
+
+import re
+from collections.abc import Iterator
+
+from distract.gate.records import Check, Verdict
+from distract.printable import line
+from distract.report.evidence import (
+    Finding,
+    Flips,
+    State,
+    asked,
+    excerpts,
+    figures,
+    findings,
+    flips_of,
+    limit,
+    needed,
+    spent,
+    turned,
+)
+from distract.report.text import interval, p_value, percent
+
+_LEVELS: dict[State, str] = {"pass": "notice", "skipped": "notice", "inconclusive": "warning", "fail": "error"}
+_HEAD = ("protocol", "attack", "flips", "rate, %", "bounds, %", "p (Holm)", "threshold, %", "decision")
+_ALIGN = (":--", ":--", "--:", "--:", "--:", "--:", "--:", ":--")
+_MARKUP = re.compile(r"[!-$&*+:<-@\[-`{-~-]")
+"""ASCII punctuation that is markup wherever it stands; a bracket or a full stop is so only beside one of these."""
+
+_MEANING = re.compile(r"(?i)[@#]|:(?=//)|www(?=\.)|^\d+(?=[.)])")
+"""What a word joiner, which has no width, keeps from beginning a mention, a reference, an address or a list. Some of
+them are looked for after Markdown was read, when an entity is a character again."""
+
+
+def annotations(verdict: Verdict, flips: Flips) -> list[str]:
+    """Workflow commands, one line each: an error, a warning or a notice for each check that did not pass.
+
+    Args:
+        verdict: of the gate.
+        flips: the clearest ones of each check.
+    """
+    found = findings(verdict)
+    if all(one.state == "pass" for one in found):
+        effort = [spent(verdict.effort)] if verdict.effort else []
+        return [_command("notice", "distract gate: pass", [line(verdict.reason), *effort])]
+    return [_annotation(one, verdict, flips) for one in found if one.state != "pass"]
+
+
+def summary(verdict: Verdict, flips: Flips, *, judge: str) -> str:
+    """A job summary in Markdown, to be written as UTF-8.
+
+    Args:
+        verdict: of the gate.
+        flips: the clearest ones of each check.
+        judge: its name.
+    """
+    blocks = [f"## distract gate: {verdict.decision.upper()}", f"Judge {_code(judge)}: {_inert(verdict.reason)}"]
+    if verdict.effort:
+        blocks.append(_inert(spent(verdict.effort)))
+    found = findings(verdict)
+    if verdict.checks:
+        rows = [_HEAD, _ALIGN, *(_row(one.check, one.state) for one in found if one.check)]
+        blocks.append("\n".join(f"| {' | '.join(cells)} |" for cells in rows))
+        blocks.append(f"Bounds are one-sided, {percent(verdict.confidence)}% each.")
+    if open_ := [one for one in found if one.state == "inconclusive" and one.check]:
+        blocks.append("\n".join(f"- {_inert(one.place)}: {_inert(needed(one))}" for one in open_))
+    for one in found:
+        if one.state == "fail" and one.check:
+            blocks += _details(one, one.check, verdict.confidence, flips)
+    if verdict.notes:
+        blocks.append("\n".join(f"- {_inert(note)}" for note in verdict.notes))
+    return "\n\n".join(blocks) + "\n"
+
+
+def _annotation(found: Finding, verdict: Verdict, flips: Flips) -> str:
+    level = "error" if found.state == "inconclusive" and verdict.certify else _LEVELS[found.state]
+    said = [found.reason]
+    if found.check and found.state != "skipped":
+        said += figures(found.check, verdict.confidence)
+    if found.state == "fail":
+        said += [turned(flip) for flip in flips_of(found.check, flips)]
+    return _command(level, f"distract gate: {found.state}: {found.place}", said)
+
+
+def _command(level: str, title: str, lines: list[str]) -> str:
+    # A colon or a comma would end a property; elsewhere they are read as they are.
+    title = _escaped(title).replace(":", "%3A").replace(",", "%2C")
+    return f"::{level} title={title}::{_escaped(chr(10).join(lines))}"
+
+
+def _escaped(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _row(check: Check, state: State) -> tuple[str, ...]:
+    return (
+        _code(asked(check)),
+        _code(check.attack),
+        f"{check.k}/{check.n}",
+        percent(check.value),
+        interval(check.lower, check.upper) or "–",
+        p_value(check.p_adjusted) or "–",
+        limit(check.threshold),
+        f"**{state.upper()}**" if state == "fail" else state,
+    )
+
+
+def _details(found: Finding, check: Check, confidence: float, flips: Flips) -> Iterator[str]:
+    """What a failed check rests on, folded away."""
+    yield f"<details>\n<summary>{_inert(found.place)}: {_inert(found.reason)}</summary>"
+    yield "\n".join(f"- {_inert(text)}" for text in figures(check, confidence))
+    for flip in flips_of(check, flips):
+        yield _code(turned(flip))
+        if texts := excerpts(flip):
+            yield "\n".join(f"- {name}: {_code(text)}" for name, text in texts)
+    yield "</details>"
+
+
+def _code(text: str) -> str:
+    return f"<code>{_inert(text)}</code>"
+
+
+def _inert(text: str) -> str:
+    """A text on one line in which nothing is markup: what could be becomes numeric entities."""
+    apart = _MEANING.sub("\\g<0>\u2060", line(text))
+    return _MARKUP.sub(lambda match: f"&#{ord(match[0])};", apart) or "–"

@@ -1,0 +1,114 @@
+"""A gate's verdict as JUnit XML, the format in which continuous integration reads tests.
+
+One test case for each protocol and attack. The document fits both schemas in use, that of Ant's reports and the
+stricter parts of Jenkins' xUnit plugin: each attribute that either demands, in the order that Ant's demands, and no
+more. It decides nothing and writes no file.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from datetime import UTC, datetime
+from xml.etree import ElementTree as ET
+
+from distract.gate.records import Verdict
+from distract.printable import line
+from distract.report.evidence import WHOLE, Finding, Flips, asked, excerpts, figures, findings, flips_of, spent, turned
+
+_FAULTS = {"failure": "failures", "error": "errors", "skipped": "skipped"}
+"""The suite's attribute that counts each element."""
+
+_FORBIDDEN = re.compile("[\ufffe\uffff]")
+"""What XML 1.0 does not allow and printing does."""
+
+
+def junit(verdict: Verdict, flips: Flips, *, judge: str, began: datetime, seconds: float) -> str:
+    """The verdict as a JUnit document, to be written as UTF-8.
+
+    A failed check is a failure, an inconclusive one an error (a failure with ``certify``). A decision that no check
+    shows, such as that of a gate without data, is an error of its own: a document without a fault reads as green.
+
+    Args:
+        verdict: of the gate.
+        flips: the clearest ones of each check.
+        judge: its name.
+        began: when, with its zone; shown in UTC without one, as the schema wants it.
+        seconds: that the gate took, at least 0.
+    """
+    found = findings(verdict)
+    cases = [_case(one, verdict, flips) for one in found]
+    faults = Counter(child.tag for case in cases for child in case)
+    root = ET.Element("testsuites")
+    suite = ET.SubElement(
+        root,
+        "testsuite",
+        {
+            "package": "distract",
+            "id": "0",
+            "name": "distract gate",
+            "timestamp": began.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S"),
+            "hostname": "localhost",  # what the schema has where the machine is nobody's business
+            "tests": str(len(cases)),
+            **{name: str(faults[tag]) for tag, name in _FAULTS.items()},
+            "time": f"{seconds:.3f}",
+        },
+    )
+    properties = ET.SubElement(suite, "properties")
+    for name, value in _properties(verdict, judge).items():
+        ET.SubElement(properties, "property", {"name": name, "value": _plain(value)})
+    suite.extend(cases)
+    said = [verdict.reason, *([spent(verdict.effort)] if verdict.effort else []), *verdict.notes]
+    ET.SubElement(suite, "system-out").text = _lines(said)
+    ET.SubElement(suite, "system-err").text = ""
+    ET.indent(root)
+    document: bytes = ET.tostring(root, encoding="utf-8", xml_declaration=True)
+    return document.decode("utf-8") + "\n"
+
+
+def _properties(verdict: Verdict, judge: str) -> dict[str, str]:
+    threshold = {} if verdict.threshold is None else {"threshold": f"{verdict.threshold:g}"}
+    return {
+        "judge": judge,
+        "decision": verdict.decision,
+        **threshold,
+        "confidence": f"{verdict.confidence:g}",
+        "certify": str(verdict.certify).lower(),
+    }
+
+
+def _case(found: Finding, verdict: Verdict, flips: Flips) -> ET.Element:
+    check = found.check
+    case = ET.Element(
+        "testcase",
+        {
+            "name": (_plain(check.attack) or "-") if check else WHOLE,
+            "classname": f"distract.{_plain(asked(check))}" if check else "distract",
+            # The checks share their calls: only the whole of them takes a time of its own.
+            "time": "0.000",
+        },
+    )
+    if found.state == "pass":
+        return case
+    if found.state == "skipped":
+        ET.SubElement(case, "skipped", {"message": _plain(found.reason)})
+        return case
+    failed = check is not None and (found.state == "fail" or verdict.certify)
+    kind = check.measure if check and found.state == "fail" else "inconclusive"
+    attributes = {"type": kind, "message": _plain(found.reason)}
+    fault = ET.SubElement(case, "failure" if failed else "error", attributes)
+    told = [found.reason, *(figures(check, verdict.confidence) if check else ())]
+    if found.state == "fail":
+        for flip in flips_of(check, flips):
+            told += [turned(flip), *(f"{name}: {text}" for name, text in excerpts(flip))]
+    fault.text = _lines(told)
+    return case
+
+
+def _plain(text: str) -> str:
+    """A text on one line that any XML parser takes, what it forbids shown as an escape."""
+    return _FORBIDDEN.sub(lambda match: match[0].encode("unicode_escape").decode(), line(text))
+
+
+def _lines(texts: list[str]) -> str:
+    return "\n".join(_plain(text) for text in texts)

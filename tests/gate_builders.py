@@ -1,0 +1,126 @@
+"""Verdicts of a gate for tests of what is said of them, one hostile text among what they hold."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from hypothesis import strategies as st
+
+from distract.flips import Flip
+from distract.gate.records import Check, Decision, Effort, Verdict
+
+GOLDEN = Path(__file__).parent / "golden"
+
+FLIP = Flip(
+    case="c7",
+    protocol="pairwise",
+    rule=None,
+    attack="prolixity",
+    rewritten="weak-model",
+    other="good-model",
+    before=(0.125, 0.875),
+    after=(0.75, 0.2),
+    margin=1.3,
+    original="Paris is the capital of France.",
+    rewrite="Paris, that most venerable of cities, is the capital of France.",
+)
+
+
+def check(decision: Decision, **more: Any) -> Check:
+    figures: dict[str, Any] = {
+        "protocol": "pairwise",
+        "rule": None,
+        "attack": "prolixity",
+        "reason": f"it is a {decision}",
+        "threshold": 0.1,
+        "k": 12,
+        "n": 40,
+        "invalid": 1,
+        "excluded": 2,
+        "value": 0.3,
+        "lower": 0.1830,
+        "upper": 0.4413,
+        "p_value": 0.0004,
+        "p_adjusted": 0.0012,
+    }
+    return Check(decision=decision, **{**figures, **more})
+
+
+def skipped(**more: Any) -> Check:
+    none = dict.fromkeys(("value", "lower", "upper", "p_value", "p_adjusted"))
+    return check(
+        "inconclusive", **{"reason": "another check had failed", "skipped": True, "k": 0, "n": 0, **none, **more}
+    )
+
+
+def verdict(decision: Decision, *checks: Check, **more: Any) -> Verdict:
+    whole: dict[str, Any] = {"reason": f"the gate is a {decision}", "threshold": 0.1, "confidence": 0.95}
+    return Verdict(**{**whole, "decision": decision, "certify": False, "checks": checks, **more})
+
+
+MIXED = verdict(
+    "fail",
+    check("fail", reason="lower bound 0.183 is above 0.1"),
+    check("pass", protocol="absolute", rule="score", k=0, value=0.0, lower=0.0, upper=0.0722, reason="below 0.1"),
+    check("inconclusive", attack="sycophancy", reason="the bounds do not settle 0.1", needed=120),
+    check(
+        "fail",
+        protocol="base",
+        measure="excess_flip_rate",
+        reference=0.05,
+        only_here=10,
+        only_there=0,
+        reason="it exceeds the judge's noise",
+    ),
+    skipped(protocol="prepair"),
+    reason="pairwise under prolixity: lower bound 0.183 is above 0.1 (and 1 more)",
+    effort=Effort(cases=40, of=300, calls=320, saved=2080, budget=None, stopped="no verdict that is left changes it"),
+    notes=("judged in a drawn order, seed 0",),
+)
+"""One of each kind."""
+
+FLIPS = {("pairwise", "prolixity"): (FLIP,)}
+
+NASTY = (
+    "]]>", "<a href='https://x.example'>x</a>", "</testcase>", "&lt;", "a|b", "\n::error::x", "%0A::set-env::", "@team",
+    "#12", "www.x.example", "https://x.example", "[x](y)", "**x**", "`", "\x1b[31m", "\x00", "\ud800", "\ufffe",
+    "\uffff", "- x", "\r\n", "\u2028", "\x85", "##[error]x", "-->", "x@x.example", "<!--", "</details>", "1. x", "",
+    " ", "title=x,y:z",
+)  # fmt: skip
+HOSTILE = st.one_of(
+    st.text(st.characters(), max_size=20),
+    st.lists(st.sampled_from(NASTY), max_size=4).map("".join),
+)
+
+
+DECISIONS: tuple[Decision, ...] = ("pass", "fail", "inconclusive")
+
+
+@st.composite
+def hostile(draw: st.DrawFn) -> tuple[Verdict, dict[tuple[str, str], tuple[Flip, ...]], str]:
+    """A verdict, its flips and a judge's name, any text of which may hold anything."""
+    checks, flips = list[Check](), dict[tuple[str, str], tuple[Flip, ...]]()
+    for decision in draw(st.lists(st.none() | st.sampled_from(DECISIONS), max_size=4)):
+        texts = {name: draw(HOSTILE) for name in ("protocol", "attack", "reason")}
+        rule = draw(st.none() | HOSTILE)
+        checks.append(check(decision, rule=rule, **texts) if decision else skipped(**texts))
+        case, author, original, rewrite = (draw(HOSTILE) for _ in range(4))
+        flip = Flip(case, "p", None, "f", author, author, (0.0, 1.0), (1.0, 0.0), 2.0, original, rewrite)
+        flips[texts["protocol"], texts["attack"]] = (flip,)
+    effort = Effort(1, 2, 3, 4, None, draw(HOSTILE))
+    whole = {
+        "reason": draw(HOSTILE),
+        "notes": tuple(draw(st.lists(HOSTILE, max_size=2))),
+        "certify": draw(st.booleans()),
+    }
+    return verdict(draw(st.sampled_from(DECISIONS)), *checks, effort=effort, **whole), flips, draw(HOSTILE)
+
+
+def golden(name: str, text: str) -> str:
+    """The text of a golden file; ``DISTRACT_GOLDEN=write`` writes it anew first, to have its diff read."""
+    file = GOLDEN / name
+    if os.environ.get("DISTRACT_GOLDEN") == "write":
+        file.write_text(text, encoding="utf-8", newline="\n")
+    return file.read_text(encoding="utf-8")

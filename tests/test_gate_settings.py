@@ -1,0 +1,305 @@
+"""The gate's table in ``pyproject.toml``: what it sets, what overrides it, and what a wrong one is told."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import settings as drawn
+from hypothesis import strategies as st
+
+from distract import printable, registry
+from distract.errors import DataError, UsageError
+from distract.gate.limits import Limits
+from distract.gate.settings import FILE, Settings, limits, load
+
+WHOLE = """
+[tool.distract.gate]
+max-flip-rate = 0.10
+max-invalid-rate = 0.05
+min-n = 30
+confidence = 0.9
+certify = true
+
+[tool.distract.gate.max-flip-rates]
+sycophancy = 0.15
+absolute = 0.05
+"pairwise/prolixity" = 0.20
+"""
+GATE = "[tool.distract.gate]\n"
+RATES = "[tool.distract.gate.max-flip-rates]\n"
+KEYS = {
+    "max-flip-rate": "max_flip_rate",
+    "max-invalid-rate": "max_invalid_rate",
+    "min-n": "min_n",
+    "confidence": "confidence",
+}
+
+
+def written(folder: Path, text: str | bytes, name: str = FILE) -> Path:
+    path = folder / name
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
+    return path
+
+
+def refused(path: Path) -> str:
+    """What a file is told that cannot be used: one printable line that names the file first."""
+    with pytest.raises(DataError) as caught:
+        load(path)
+    said = str(caught.value)
+    assert caught.value.exit_code == 2
+    assert said.startswith(printable.line(str(path)))
+    assert said == printable.line(said)
+    assert len(said) < 1500
+    return said.removeprefix(printable.line(str(path)))
+
+
+def test_the_whole_table_is_read(tmp_path: Path) -> None:
+    settings = load(written(tmp_path, WHOLE))
+    assert settings is not None
+    assert settings.path == tmp_path / FILE
+    found = limits(settings, {})
+    own = {"sycophancy": 0.15, "absolute": 0.05, "pairwise/prolixity": 0.20}
+    assert found == Limits(0.10, own, 0.05, 30, 0.9, True)
+    cases = {
+        ("pairwise", "prolixity"): 0.20,
+        ("pairwise", "sycophancy"): 0.15,
+        ("absolute", "sycophancy"): 0.05,
+        ("base", "prolixity"): 0.10,
+    }
+    assert {names: found.threshold(*names) for names in cases} == cases
+
+
+@pytest.mark.parametrize("text", [WHOLE.replace("\n", "\r\n"), "\ufeff" + WHOLE])
+def test_line_ends_and_a_byte_order_mark_do_not_matter(tmp_path: Path, text: str) -> None:
+    assert load(written(tmp_path, text)) == load(written(tmp_path, WHOLE))
+
+
+@pytest.mark.parametrize("text", ["[tool.distract.gate]", "tool.distract.gate = {}", RATES])
+def test_a_table_that_sets_nothing_leaves_what_a_gate_has_by_itself(tmp_path: Path, text: str) -> None:
+    assert limits(load(written(tmp_path, text)), {}) == Limits() == limits(None, {})
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({}, Limits(0.10, {"sycophancy": 0.15, "absolute": 0.05, "pairwise/prolixity": 0.20}, 0.05, 30, 0.9, True)),
+        ({"max_flip_rate": 0.3}, Limits(0.3, {}, 0.05, 30, 0.9, True)),
+        (
+            {"min_n": 1, "certify": False, "confidence": 0.95},
+            Limits(0.10, {"sycophancy": 0.15, "absolute": 0.05, "pairwise/prolixity": 0.20}, 0.05, 1, 0.95, False),
+        ),
+        ({"max_flip_rate": 0.3, "max_invalid_rate": 1.0}, Limits(0.3, {}, 1.0, 30, 0.9, True)),
+    ],
+)
+def test_the_command_line_wins_over_the_file(tmp_path: Path, given: dict[str, Any], expected: Limits) -> None:
+    assert limits(load(written(tmp_path, WHOLE)), given) == expected
+
+
+def test_an_option_out_of_range_is_refused_with_a_file_and_without() -> None:
+    for settings in (None, Settings(Path(FILE), {"max_flip_rate": 0.1})):
+        with pytest.raises(UsageError, match=r"^--max-flip-rate 2: expected a share"):
+            limits(settings, {"max_flip_rate": 2.0})
+
+
+class TestWhereItIs:
+    def test_the_nearest_file_counts_even_without_the_table(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        inner = tmp_path / "a" / "b"
+        inner.mkdir(parents=True)
+        monkeypatch.chdir(inner)
+        top = written(tmp_path, WHOLE)
+        found = load()
+        assert found is not None
+        assert found.path == top
+        (tmp_path / "a" / FILE).mkdir()  # no file
+        assert load() == found
+        middle = written(inner, "[project]\nname = 'other'\n")
+        assert load() is None
+        with pytest.raises(DataError, match=r"expected a table \[tool\.distract\.gate\]; add it"):
+            load(middle)
+
+    @pytest.mark.parametrize("text", ["", "[tool.ruff]\nline-length = 100\n", "[tool.distract]\n"])
+    def test_no_table_is_no_settings_unless_the_file_was_named(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
+    ) -> None:
+        monkeypatch.chdir(tmp_path)
+        path = written(tmp_path, text)
+        assert load() is None
+        assert refused(path) == ": expected a table [tool.distract.gate]; add it, or name another file"
+
+    def test_a_folder_that_is_gone_is_one_line(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        gone = tmp_path / "gone"
+        gone.mkdir()
+        monkeypatch.chdir(gone)
+        gone.rmdir()
+        with pytest.raises(DataError, match=r"cannot be searched: .*; name a file \(--config\)"):
+            load()
+
+    def test_what_is_no_readable_file_is_one_line(self, tmp_path: Path) -> None:
+        assert refused(tmp_path / "absent.toml") == ": no such file"
+        assert "is a directory" in refused(tmp_path)
+        assert "not UTF-8" in refused(written(tmp_path, b"[tool]\nx = '\xff'\n"))
+        assert "cannot be read" in refused(tmp_path / ("x" * 300))
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("[tool\n", ":1: not TOML: Expected ']' at the end of a table declaration; correct it there"),
+        (GATE + "min-n = 1\nmin-n = 2\n", ":3: not TOML: Cannot overwrite a value; correct it there"),
+        (GATE + 'x = """\n\n', ":2: not TOML: Unterminated string; correct it there"),
+        (GATE + "min-n = " + "9" * 5000, ": not TOML: Exceeds the limit (4300 digits)"),
+        ("x = " + "[" * 20_000, ": not TOML that can be read: nested too deeply"),
+        ("tool = 3", ": tool: expected a table, found 3"),
+        ("tool.distract = 'x'", ": tool.distract: expected a table, found 'x'"),
+        ("tool.distract.gate = true", ": tool.distract.gate: expected a table, found true"),
+        ("[[tool.distract.gate]]", ": tool.distract.gate: expected a table, found a list"),
+        ("[tool.distract.gates]", ": tool.distract.gates: unknown table 'gates'; did you mean 'gate'? (known: gate)"),
+        (
+            GATE + "max-fliprate = 0.1",
+            "gate.max-fliprate: unknown setting 'max-fliprate'; did you mean 'max-flip-rate'?",
+        ),
+        (
+            GATE + "max_flip_rate = 0.1",
+            "unknown setting 'max_flip_rate'; did you mean 'max-flip-rate'? (known: certify,",
+        ),
+        (GATE + "max-flip-rate = true", "gate.max-flip-rate: expected a share, such as 0.10, found true"),
+        (GATE + "max-flip-rate = '10%'", "gate.max-flip-rate: expected a share, such as 0.10, found '10%'"),
+        (GATE + "max-flip-rate = 10", "expected a share between 0.000001 and 1, such as 0.10, found 10"),
+        (GATE + "max-flip-rate = nan", "expected a share between 0.000001 and 1, such as 0.10, found nan"),
+        (GATE + "max-flip-rate = -inf", "gate.max-flip-rate: expected a share, such as 0.10, found -inf"),
+        (GATE + "max-flip-rate = 0", "expected a share between 0.000001 and 1, such as 0.10, found 0"),
+        (GATE + "max-flip-rate = 1.0", "expected a share between 0.000001 and 1, such as 0.10, found 1.0"),
+        (GATE + "max-flip-rate = 1e400", "gate.max-flip-rate: expected a share, such as 0.10, found inf"),
+        (GATE + "confidence = " + "9" * 400, "gate.confidence: expected a share, such as 0.10, found a number that is"),
+        (GATE + "certify = 0x" + "f" * 9000, "certify: expected true or false, found a number that is far too large"),
+        (GATE + "min-n = 0x" + "f" * 9000, "min-n: expected a whole number from 1, such as 30, found a number that is"),
+        (GATE + "min-n = -" + "9" * 4000, "min-n: expected a whole number from 1, such as 30, found a number that is"),
+        (GATE + "min-n = 30.0", "gate.min-n: expected a whole number from 1, such as 30, found 30.0"),
+        (GATE + "min-n = false", "gate.min-n: expected a whole number from 1, such as 30, found false"),
+        (GATE + "min-n = 0", "gate.min-n: expected a number of comparisons from 1, found 0"),
+        (GATE + "max-invalid-rate = 1.5", "expected a share from 0 to 1, such as 0.2, found 1.5"),
+        (GATE + "confidence = 95", "expected a share from 0.5 to below 1, such as 0.95, found 95"),
+        (GATE + "certify = 1", "gate.certify: expected true or false, found 1"),
+        (GATE + "certify = 2026-01-01", "gate.certify: expected true or false, found datetime.date(2026, 1, 1)"),
+        (GATE + "max-flip-rates = 0.1", "gate.max-flip-rates: expected a table of shares by protocol and attack"),
+        (
+            RATES + "prolixty = 0.1",
+            "unknown protocol or attack 'prolixty'; did you mean 'prolixity'? (known: absolute,",
+        ),
+        (RATES + "pairwise = true", "gate.max-flip-rates.pairwise: expected a share, such as 0.10, found true"),
+        (RATES + "pairwise.prolixity = 0.1", "max-flip-rates.pairwise: expected a share, such as 0.10, found a table"),
+        (RATES + '"pairwise/x" = 0.1', "max-flip-rates.\"pairwise/x\": unknown attack 'x' (known: assertiveness,"),
+        (RATES + '"prolixity/pairwise" = 0.1', "unknown protocol 'prolixity'"),
+        (RATES + '"pairwise/" = 0.1', "unknown attack ''"),
+        (RATES + '"/" = 0.1', "unknown protocol ''"),
+        (RATES + '"" = 0.1', "unknown protocol or attack ''"),
+        (RATES + "null = 0.1", "'null' is a control: no flip rate of it is gated; leave it out"),
+        (RATES + "none = 0.1", "'none' is a control: no flip rate of it is gated; leave it out"),
+        (RATES + "severity-2 = 0.1", "'severity-2' lowers the quality on purpose: no flip rate of it is gated"),
+        (RATES + '"pairwise/severity-1" = 0.1', "'severity-1' lowers the quality on purpose"),
+        (RATES + "sycophancy = 3", "max-flip-rates.sycophancy: expected a share between 0.000001 and 1"),
+        (RATES + '"\\u001b[2J\\nx" = 0.1', "unknown protocol or attack"),
+        (RATES + f'"{"x" * 100_000}" = 0.1', "unknown protocol or attack"),
+        (f"[tool.distract.{'g' * 100_000}]", "unknown table"),
+        (GATE + "certify = '\\u001b[2J\\u202e'", "certify: expected true or false, found '"),
+    ],
+    ids=lambda text: text[-40:],
+)
+def test_what_is_wrong_is_told_in_one_line(tmp_path: Path, text: str, told: str) -> None:
+    assert told in refused(written(tmp_path, text))
+
+
+def test_a_hostile_file_name_does_not_reach_the_terminal(tmp_path: Path) -> None:
+    assert refused(written(tmp_path, "tool = 3", "\x1b[2J\n.toml")) == ": tool: expected a table, found 3"
+
+
+@pytest.mark.parametrize("name", [*registry.protocols(), *registry.attacks()])
+def test_every_protocol_and_attack_that_is_gated_may_have_a_rate(tmp_path: Path, name: str) -> None:
+    path = written(tmp_path, f'{RATES}"{name}" = 0.3\n')
+    attack = registry.attacks().get(name)
+    if attack is None or not (attack.control or attack.severity):
+        assert limits(load(path), {}).others == {name: 0.3}
+    else:
+        refused(path)
+
+
+NUMBERS = st.one_of(
+    st.integers(-3, 10**8), st.floats(), st.floats(0, 1), st.sampled_from([0.5, 1.0, 1e-6, 1e-7, 0.0, -0.0])
+)
+
+
+@drawn(deadline=None)  # a file each
+@given(st.sampled_from(sorted(KEYS)), NUMBERS)
+def test_the_file_takes_a_number_exactly_when_a_gate_does(
+    tmp_path_factory: pytest.TempPathFactory, key: str, number: float
+) -> None:
+    path = written(tmp_path_factory.getbasetemp(), f"{GATE}{key} = {number!r}\n", "number.toml")
+    try:
+        Limits(**{KEYS[key]: number})  # type: ignore[arg-type]
+        taken = isinstance(number, int) or key != "min-n"
+    except UsageError:
+        taken = False
+    if taken:
+        settings = load(path)
+        assert settings is not None
+        assert settings.values == {KEYS[key]: number}
+        assert limits(settings, {}) == Limits(**{KEYS[key]: number})  # type: ignore[arg-type]
+    else:
+        assert "tool.distract.gate" in refused(path)
+
+
+@drawn(deadline=None)  # a file each
+@given(st.dictionaries(st.sampled_from(["prolixity", "pairwise", "absolute/sycophancy"]), st.floats(1e-6, 0.999)))
+def test_rates_come_back_as_they_were_written(
+    tmp_path_factory: pytest.TempPathFactory, rates: dict[str, float]
+) -> None:
+    text = RATES + "".join(f"{json.dumps(name)} = {rate!r}\n" for name, rate in rates.items())
+    found = limits(load(written(tmp_path_factory.getbasetemp(), text, "rates.toml")), {})
+    assert found == Limits(others=rates)
+
+
+@drawn(deadline=None)  # a file each
+@given(st.text() | st.binary())
+def test_any_text_is_settings_or_one_line(tmp_path_factory: pytest.TempPathFactory, text: str | bytes) -> None:
+    raw = text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
+    refused(written(tmp_path_factory.getbasetemp(), raw, "any.toml"))
+
+
+@drawn(deadline=None)  # a file each
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+        lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(), inner, max_size=2),
+        max_leaves=4,
+    ),
+    st.sampled_from([*KEYS, "certify", "max-flip-rates", "other", "\x1b[2J"]),
+)
+def test_any_value_of_any_key_is_settings_or_one_line(
+    tmp_path_factory: pytest.TempPathFactory, value: object, key: str
+) -> None:
+    path = written(tmp_path_factory.getbasetemp(), f"{GATE}{json.dumps(key)} = {_toml(value)}\n", "value.toml")
+    try:
+        settings = load(path)
+    except DataError:
+        refused(path)
+    else:
+        assert isinstance(limits(settings, {}), Limits)
+
+
+def _toml(value: object) -> str:
+    """A value as TOML writes it."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{_toml(str(key))} = {_toml(inner)}" for key, inner in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_toml, value)) + "]"
+    if isinstance(value, float):
+        return "nan" if math.isnan(value) else repr(value)
+    text = json.dumps(value if value is not None else "", ensure_ascii=False)
+    return text.replace("\x7f", "\\u007f").encode("utf-8", "replace").decode()

@@ -1,0 +1,356 @@
+"""Whether a judge got worse: counts, the exact test, what never passes, and runs that cannot be compared."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from builders import row, scored, verdict
+from commanding import Ran
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from distract.errors import UsageError
+from distract.gate.comparable import comparable
+from distract.gate.limits import Limits
+from distract.gate.records import Check, Verdict
+from distract.gate.worse import decide, least_discordant, paired
+from distract.records import Response, Rewrite, Row
+from distract.runfolder import Loaded, load
+
+Run = Callable[..., Ran]
+
+A, B = verdict("a"), verdict("b")
+AFTER = {"1": B, "0": A, "?": verdict(None)}
+
+
+def rows(pairs: str, *, attack: str = "f", protocol: str = "pairwise", prompts: int | None = None) -> list[Row]:
+    """A pair for each sign: 1 flips, 0 holds, ? has no valid verdict, t is a tie before any rewrite, x is excluded."""
+    made = []
+    for index, sign in enumerate(pairs):
+        name, cluster = f"c{index}", f"p{index % prompts}" if prompts else None
+        made.append(row(name, [A, B] if sign == "t" else [A, A], protocol=protocol, cluster=cluster))
+        after = [AFTER[sign]] * 2 if sign in AFTER else []
+        left_out = None if after else "rewrite rejected"
+        if sign != "t":
+            made.append(
+                row(name, after, attack=attack, target="b", protocol=protocol, cluster=cluster, excluded=left_out)
+            )
+    return made
+
+
+def made(found: Sequence[Row], name: str = "now", flaw: str | None = None, **parameters: Any) -> Loaded:
+    usual: dict[str, Any] = {
+        "judge": "j",
+        "data": {"name": "d.jsonl", "sha256": "0" * 64, "cases": 9},
+        "limit": 9,
+        "seed": 0,
+        "attacks": list(dict.fromkeys(one.attack for one in found if one.attack != "none")) or ["f"],
+        "controls": [],
+        "protocols": {one.protocol: [] for one in found} or {"pairwise": []},
+        "generator": "rules",
+    }
+    return Loaded(Path(name), {**usual, **parameters}, tuple(found), (), flaw, None)
+
+
+def compared(before: str, now: str, limits: Limits | None = None, prompts: int | None = None) -> Verdict:
+    old, new = (made(rows(text, prompts=prompts), name) for name, text in (("before", before), ("now", now)))
+    return decide(old, new, limits or Limits())
+
+
+def only(found: Verdict) -> Check:
+    (check,) = found.checks
+    return check
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "decision", "reason"),
+    [
+        ("00000", "11111", "fail", "the flip rate rose from 0.0% to 100.0% (5 flips only now, 0 only before, p 0.031)"),
+        ("0000", "1111", "inconclusive", "4 comparisons eligible in both runs: too few to tell, at least 5 are needed"),
+        ("00000", "00000", "pass", "no rise beyond chance; the rise is below 33.2 points at 95%"),
+        ("0" * 20, "1" * 4 + "0" * 16, "pass", "no rise beyond chance; the rise is below 35.3 points at 95%"),
+        ("0" * 15 + "1" * 5, "1" * 15 + "0" * 5, "fail", None),
+        ("1" * 20, "0" * 20, "pass", "no rise: the rate fell by at least 76.3 points at 95%"),
+        ("0" * 10, "0" * 7 + "???", "inconclusive",
+         "30.0% of the eligible comparisons have no valid verdict, more than 20.0%"),
+        ("0" * 10, "0" * 8 + "??", "pass", None),
+        ("0" * 10, "1" * 7 + "???", "fail", None),
+        ("???????", "0000000", "inconclusive", "no comparison is eligible and valid in both runs"),
+        ("0000000", "???????", "inconclusive", "no comparison is eligible and valid in both runs"),
+        ("0000000", "xxxxxxx", "inconclusive", "no comparison is eligible and valid in both runs"),
+        ("ttttt00000", "00000ttttt", "inconclusive", "no comparison is eligible and valid in both runs"),
+        ("00000000", "", "inconclusive", "no comparison is eligible and valid in both runs"),
+        ("", "00000000", "inconclusive", "no comparison is eligible and valid in both runs"),
+        ("", "", "inconclusive", "no comparison is eligible and valid in both runs"),
+    ],
+)  # fmt: skip
+def test_a_single_check(before: str, now: str, decision: str, reason: str | None) -> None:
+    found = compared(before, now)
+    assert (found.decision, only(found).decision) == (decision, decision)
+    assert reason in (None, only(found).reason)
+    assert (found.threshold, only(found).threshold, only(found).measure) == (None, None, "flip_rate_rise")
+
+
+def test_pairs_are_counted_where_both_runs_have_them() -> None:
+    found = compared("1100t?0x0", "10110?00x")
+    check = only(found)
+    assert (check.n, check.k, check.only_here, check.only_there) == (5, 3, 2, 1)
+    assert (check.value, check.reference) == (3 / 5, 2 / 5)
+    assert (check.invalid, check.excluded) == (1, 1)
+    assert found.notes[-1] == (
+        "not compared, as eligible and valid in one run only: pairwise under f (1 before, 2 now)"
+    )
+    assert check.lower is not None
+    assert check.upper is not None
+    assert check.lower < 1 / 5 < check.upper
+
+
+signs = st.sampled_from("10?tx")
+
+
+@given(st.lists(st.tuples(signs, signs), min_size=1, max_size=40))
+def test_counts_and_p_values_are_those_of_a_second_count(pairs: list[tuple[str, str]]) -> None:
+    check = only(compared("".join(old for old, _ in pairs), "".join(new for _, new in pairs)))
+    both = [(old, new) for old, new in pairs if old in "10" and new in "10"]
+    up, down = both.count(("0", "1")), both.count(("1", "0"))
+    assert (check.n, check.only_here, check.only_there) == (len(both), up, down)
+    assert (check.k, check.invalid) == (sum(new == "1" for _, new in both), sum(new == "?" for _, new in pairs))
+    assert check.excluded == sum(new in "tx" for _, new in pairs)
+    if both:
+        expected = stats.binomtest(up, up + down, 0.5, "greater").pvalue if up + down else 1.0
+        assert check.p_value == pytest.approx(expected, abs=1e-9)
+        assert (check.decision == "fail") == (expected <= 0.05)
+    else:
+        assert (check.p_value, check.value, check.decision) == (None, None, "inconclusive")
+    if check.decision == "pass":
+        eligible = sum(new in "10?" for _, new in pairs)
+        assert len(both) >= 5
+        assert check.invalid <= 0.2 * eligible
+
+
+@given(st.text("10?tx", min_size=1, max_size=40), st.integers(1, 12))
+def test_a_run_is_never_worse_than_itself(pairs: str, prompts: int) -> None:
+    found = compared(pairs, pairs, prompts=prompts)
+    assert found.decision != "fail"
+    check = only(found)
+    clusters = {index % prompts for index, sign in enumerate(pairs) if sign in "10"}
+    enough = len(clusters) >= 5 and check.invalid <= 0.2 * (check.n + check.invalid)
+    assert (found.decision == "pass") == enough
+
+
+@given(st.text("10", min_size=5, max_size=40), st.data())
+def test_one_flip_more_never_helps(before: str, data: st.DataObject) -> None:
+    now = data.draw(st.text("10", min_size=len(before), max_size=len(before)))
+    order = {"fail": 0, "inconclusive": 1, "pass": 2}
+    worse = now.replace("0", "1", 1)
+    assert order[compared(before, worse).decision] <= order[compared(before, now).decision]
+
+
+@pytest.mark.parametrize(
+    ("confidence", "checks", "least"), [(0.95, 1, 5), (0.95, 2, 6), (0.95, 6, 7), (0.99, 1, 7), (0.5, 1, 1)]
+)
+def test_the_fewest_pairs_that_can_show_a_rise(confidence: float, checks: int, least: int) -> None:
+    assert least_discordant(Limits(confidence=confidence).alpha, checks) == least
+    assert checks * stats.binomtest(least, least, 0.5, "greater").pvalue <= 1 - confidence + 1e-12
+
+
+def test_no_fewer_than_the_limit_pass() -> None:
+    assert compared("0" * 20, "0" * 20, Limits(min_n=20)).decision == "pass"
+    check = only(compared("0" * 20, "0" * 20, Limits(min_n=21)))
+    assert (check.decision, check.needed) == ("inconclusive", 21)
+    assert compared("0" * 9, "0" * 8 + "?", Limits(max_invalid_rate=0.1)).decision == "inconclusive"
+    assert compared("0" * 9, "0" * 8 + "?", Limits(max_invalid_rate=0.2)).decision == "pass"
+
+
+def test_pairs_of_one_prompt_count_for_less() -> None:
+    assert compared("0" * 20, "1" * 20).decision == "fail"
+    check = only(compared("0" * 20, "1" * 20, prompts=4))
+    assert (check.decision, check.needed) == ("inconclusive", 25)
+    assert check.reason == (
+        "20 comparisons, worth 4.0 independent ones, eligible in both runs: too few to tell, at least 25 are needed"
+    )
+    assert only(compared("0" * 40, "1" * 40, prompts=20)).decision == "fail"
+
+
+def test_failures_are_adjusted_for_their_number() -> None:
+    # Five more of eight are a rise by themselves, and chance among two.
+    old = made([*rows("0" * 8), *rows("0" * 8, attack="g")], "before")
+    new = made([*rows("11111000"), *rows("0" * 8, attack="g")])
+    found = decide(old, new, Limits())
+    first, second = found.checks
+    assert (first.p_value, first.p_adjusted, first.decision) == (1 / 32, 1 / 16, "pass")
+    assert first.reason.startswith("no rise beyond chance among all checks (p 0.062); the rise is below ")
+    assert (found.decision, found.reason) == ("pass", "none of 2 flip rates rose beyond chance")
+    assert second.p_adjusted == 1.0
+    worse = decide(old, made([*rows("1" * 8), *rows("0" * 8, attack="g")]), Limits())
+    assert worse.decision == "fail"
+    assert worse.reason.startswith("pairwise under f: the flip rate rose from 0.0% to 100.0%")
+
+
+def test_one_open_check_keeps_the_others_from_passing() -> None:
+    old = made([*rows("0" * 40), *rows("0000", attack="g")], "before")
+    found = decide(old, replace(old, path=Path("now")), Limits(certify=True))
+    assert [check.decision for check in found.checks] == ["pass", "inconclusive"]
+    assert (found.decision, found.exit_code) == ("inconclusive", 1)
+    assert found.reason.startswith("pairwise under g: 4 comparisons eligible in both runs: too few")
+
+
+def test_controls_and_what_only_one_run_has_are_no_checks() -> None:
+    both = [*rows("0" * 9), *rows("0" * 9, attack="null")]
+    old = made([*both, *rows("0" * 9, attack="g"), *rows("0" * 9, protocol="other")], "before", controls=["null"])
+    new = made([*rows("0" * 9), *rows("1" * 9, attack="null")], controls=["null"])
+    assert [(one.protocol, one.attack, one.n) for one in paired(old, new)] == [("pairwise", "f", 9)]
+    found = decide(old, new, Limits())
+    assert found.decision == "pass"
+    assert found.notes[:2] == ("protocols of one run only, not compared: other",
+                               "attacks of one run only, not compared: g")  # fmt: skip
+
+
+def test_a_scoring_protocol_is_decided_by_its_score() -> None:
+    def run(after: tuple[float, float]) -> Loaded:
+        found = []
+        for name in map(str, range(6)):
+            found += [row(name, [scored((5.2, 5.1), (5, 5))], protocol="absolute")]
+            found += [row(name, [scored(after, (5, 5))], protocol="absolute", attack="f", target="b")]
+        return made(found, protocols={"absolute": ["score", "rating"]})
+
+    check = only(decide(run((5.2, 5.0)), run((5.2, 5.4)), Limits()))
+    assert (check.rule, check.k, check.only_here, check.decision) == ("score", 6, 6, "fail")
+
+
+@pytest.mark.parametrize("prompts", [None, 25])
+def test_a_judge_that_did_not_change_fails_no_oftener_than_it_may(prompts: int | None) -> None:
+    """Flips drawn anew at the same rates: each prompt has one, which its pairs share."""
+    rng, failed, trials = random.Random(5), 0, 1000
+    for _ in range(trials):
+        rates = [rng.choice((0.05, 0.3, 0.7)) for _ in range(prompts or 50)]
+        old, new = ("".join("01"[rng.random() < rates[i % len(rates)]] for i in range(50)) for _ in range(2))
+        failed += compared(old, new, prompts=prompts).decision == "fail"
+    assert failed / trials <= 0.05
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"flaw": "the run is unfinished; the command that began it resumes it"}, "must not be relied on: the run is"),
+        ({"command": "gate"}, "is a live gate, which stops where its own flips tell it to"),
+        ({"command": "meta", "data": []}, "is a run of `distract meta`; name one of `distract attack`"),
+        ({"data": {"name": "e.jsonl", "sha256": "1" * 64, "cases": 9}}, "their data are not the same ("),
+        ({"data": {"name": "e.jsonl", "cases": 9}}, "their data are not the same ("),
+        ({"protocols": {"absolute": ["score"]}}, "they have no protocol in common ("),
+        ({"attacks": ["g"]}, "they have no attack in common that is no control ("),
+        ({"controls": ["f"]}, "they have no attack in common that is no control ("),
+    ],
+)  # fmt: skip
+def test_runs_that_cannot_be_compared_are_refused(changes: dict[str, Any], said: str) -> None:
+    usual, other = made(rows("0" * 9), "usual"), made(rows("0" * 9), "other\x1b\nfolder", **changes)
+    for old, new in ((usual, other), (other, usual)):
+        with pytest.raises(UsageError) as caught:
+            decide(old, new, Limits())
+        text = str(caught.value)
+        assert said in text
+        assert "usual" in text
+        assert r"other\x1b folder" in text
+        assert "\n" not in text
+    if said.startswith(("is ", "must")):
+        with pytest.raises(UsageError, match=f"the baseline {said[:10]}"):
+            comparable(other, usual)
+        with pytest.raises(UsageError, match=f"the new run {said[:10]}"):
+            comparable(usual, other)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "notes"),
+    [
+        ({}, {}, []),
+        ({"judge": "one"}, {"judge": "two\x1b\n[red]"}, [r"judge: one, then two\x1b [red]"]),
+        ({"identity": {"model": "m", "revision": "1"}}, {"identity": {"model": "m", "revision": "2"}},
+         ["identity, revision: 1, then 2"]),
+        ({"identity": {"model": "m"}}, {"identity": {"model": "m", "dtype": "x" * 99}},
+         [f"identity, dtype: none, then {'x' * 60}…"]),
+        ({"reference": None}, {"reference": {"name": "r", "model": {"a": "b"}}},
+         ['reference, model: none, then {"a": "b"}', "reference, name: none, then r"]),
+        ({"manner": {"orders": "both", "seed": 0}}, {"manner": {"orders": "given", "seed": 1}, "seed": 1},
+         ["manner, orders: both, then given", "seed: 0, then 1"]),
+        ({"limit": 9}, {"limit": 20, "generator": "m"}, ["limit: 9, then 20", "generator: rules, then m"]),
+        ({"prompts": {"a": "1", "b": "1", "c": "1"}}, {"prompts": {"a": "2", "b": "2", "d": "1"}},
+         ["prompts that changed: a, b"]),
+        ({"code": {"pairwise": "1"}}, {"code": {"pairwise": "2"}}, ["code that changed: pairwise"]),
+        ({"prompts": ["wrong"], "identity": 3}, {"prompts": None, "identity": {}}, ["identity: 3, then none"]),
+    ],
+)  # fmt: skip
+def test_what_differs_is_told(old: dict[str, Any], new: dict[str, Any], notes: list[str]) -> None:
+    found = rows("0" * 9)
+    assert comparable(made(found, "before", **old), made(found, **new)) == notes
+
+
+def test_rewrites_that_differ_are_told() -> None:
+    def written(*texts: str, attack: str = "f", reasons: tuple[str, ...] = ()) -> tuple[Rewrite, ...]:
+        named = [(f"c{i}", Response("x", (text,), attack)) for i, text in enumerate(texts)]
+        return tuple(Rewrite(name, response, ("t",), "rules", reasons) for name, response in named)
+
+    run = made(rows("0" * 9))
+    old = replace(run, path=Path("before"), rewrites=(*written("a", "b", "c"), *written("a", attack="null")))
+    changed = replace(run, rewrites=(*written("a", "B", "C", "D"), *written("A", attack="null")))
+    assert comparable(old, changed) == ["2 of 3 rewrites of both runs differ in their texts: a rise may come from them"]
+    assert comparable(old, replace(run, rewrites=written("a", "b"))) == []
+    assert comparable(old, replace(run, rewrites=written("A", reasons=("unchanged",)))) == []
+
+
+def test_a_run_beside_itself_says_so() -> None:
+    run = made(rows("0" * 9))
+    found = decide(run, run, Limits())
+    assert (found.decision, found.notes) == ("pass", ("the baseline is the run itself: nothing can have risen",))
+
+
+def test_real_runs_of_planted_judges(run: Run) -> None:
+    def attack(judge: str, out: str, *more: str) -> Loaded:
+        options = ("--generator", "rules", "--attack", "prolixity", "--limit", "all", "--json", *more)
+        assert run("attack", "--judge", judge, "--measure", "flip_rate", "--out", out, *options).code == 0
+        return load(Path(out))
+
+    fair, longer = attack("planted:fair", "fair"), attack("planted:longer", "longer")
+    found = decide(fair, longer, Limits())
+    assert found.decision == "fail"
+    assert [check.decision for check in found.checks] == ["fail", "fail"]
+    assert [(check.protocol, check.rule, check.reference) for check in found.checks] == [
+        ("absolute", "score", 0.0),
+        ("pairwise", None, 0.0),
+    ]
+    assert "judge: planted:fair, then planted:longer" in found.notes
+    assert not [note for note in found.notes if note.startswith(("versions", "code", "prompts"))]
+    assert decide(longer, fair, Limits()).decision == "pass"
+    again = decide(fair, attack("planted:fair", "again"), Limits())
+    assert (again.decision, again.notes) == ("pass", ())
+    weaker = decide(fair, attack("planted:longer=0.05", "weaker"), Limits())
+    assert weaker.decision == "pass"
+    # What is in memory after a run and what is read back say the same.
+    assert decide(load(Path("fair")), load(Path("longer")), Limits()).document() == found.document()
+    few = decide(fair, attack("planted:fair", "few", "--limit", "3"), Limits())
+    assert few.decision == "inconclusive"
+    assert any(note.startswith("limit: ") for note in few.notes)
+    recorded = decide(fair, attack("planted:fair", "recorded", "--generator", "recorded"), Limits())
+    assert any(note.startswith("generator: rules, then recorded") for note in recorded.notes)
+    assert any("rewrites of both runs differ in their texts" in note for note in recorded.notes)
+
+
+def test_a_damaged_or_changed_run_folder_is_told(run: Run) -> None:
+    options = ("--generator", "rules", "--attack", "prolixity", "--limit", "all", "--measure", "flip_rate", "--json")
+    for out in ("a", "b"):
+        assert run("attack", "--judge", "planted:fair", "--out", out, *options).code == 0
+    old, text = load(Path("a")), Path("a/run.json").read_text(encoding="utf-8")
+    Path("a/run.json").write_text(text.replace('"versions": {', '"versions": {"other": "9.9",'), encoding="utf-8")
+    assert any(note.startswith("versions, other: 9.9, then none") for note in comparable(old, load(Path("b"))))
+    Path("a/run.json").write_text(text.replace('"versions": {', '"versions": [], "was": {'), encoding="utf-8")
+    assert any(note.startswith("versions, python: none, then") for note in comparable(old, load(Path("b"))))
+    with pytest.raises(UsageError, match=r"the baseline must not be relied on: run\.json is not what the run wrote"):
+        comparable(load(Path("a")), load(Path("b")))
+    Path("b/manifest.json").unlink()
+    with pytest.raises(UsageError, match="the new run must not be relied on: the run is unfinished"):
+        comparable(old, load(Path("b")))

@@ -1,0 +1,174 @@
+"""What GitHub Actions is told of a gate: commands that nothing breaks out of, and a summary in which nothing is markup.
+
+Commands are read back as the runner reads them, the summary by a Markdown parser.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from dataclasses import replace
+
+import pytest
+from gate_builders import FLIP, FLIPS, MIXED, check, golden, hostile, skipped, verdict
+from hypothesis import given, settings
+from markdown_it import MarkdownIt
+
+from distract.flips import Flip
+from distract.gate.records import Verdict
+from distract.report import github
+from distract.report.evidence import findings
+
+MARKDOWN = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
+OURS = {"<code>", "</code>", "<details>", "</details>", "<summary>", "</summary>"}
+STRUCTURE = {
+    *("heading", "inline", "paragraph", "table", "thead", "tbody", "tr", "th", "td", "bullet_list", "list_item"),
+    *("html_block", "html_inline", "text", "text_special", "strong"),
+}
+Drawn = tuple[Verdict, dict[tuple[str, str], tuple[Flip, ...]], str]
+
+
+def read(command: str) -> tuple[str, str, str]:
+    """Level, title and message of a command, as the runner takes it apart."""
+    assert len(command.splitlines()) == 1
+    assert command.isprintable() or all(c.isprintable() or c.isspace() or ord(c) > 127 for c in command)
+    empty, head, data = command.split("::", 2)
+    level, _, properties = head.partition(" ")
+    (pair,) = properties.split(",")
+    name, title = pair.split("=", 1)
+    assert (empty, name) == ("", "title")
+    for escape, character in (("%0D", "\r"), ("%0A", "\n"), ("%3A", ":"), ("%2C", ","), ("%25", "%")):
+        title = title.replace(escape, character)
+    for escape, character in (("%0D", "\r"), ("%0A", "\n"), ("%25", "%")):
+        data = data.replace(escape, character)
+    return level, title, data
+
+
+def test_each_check_that_did_not_pass_is_told() -> None:
+    told = [read(command) for command in github.annotations(MIXED, FLIPS)]
+    assert [(level, title) for level, title, _ in told] == [
+        ("error", "distract gate: fail: pairwise under prolixity"),
+        ("warning", "distract gate: inconclusive: pairwise under sycophancy"),
+        ("error", "distract gate: fail: base under prolixity"),
+        ("notice", "distract gate: skipped: prepair under prolixity"),
+    ]
+    assert told[0][2].splitlines() == [
+        "lower bound 0.183 is above 0.1",
+        "12 of 40 flipped (30.0%); 1 invalid, 2 excluded",
+        "flip rate: 18.3–44.1% (each bound one-sided, 95.0%)",
+        "threshold: 10%",
+        "p: <0.001, 0.001 after Holm's adjustment",
+        "case c7: weak-model, rewritten, against good-model: 0.12 : 0.88 before -> 0.75 : 0.20 after",
+    ]
+    assert told[3][2] == "another check had failed"
+
+
+SOUND, BAD, OPEN = (check(decision) for decision in ("pass", "fail", "inconclusive"))
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (verdict("pass", SOUND, SOUND), [("notice", "distract gate: pass")]),
+        (verdict("inconclusive", OPEN), [("warning", "distract gate: inconclusive: pairwise under prolixity")]),
+        (
+            verdict("inconclusive", OPEN, certify=True),
+            [("error", "distract gate: inconclusive: pairwise under prolixity")],
+        ),
+        (verdict("inconclusive"), [("warning", "distract gate: inconclusive: gate")]),
+        (verdict("inconclusive", certify=True), [("error", "distract gate: inconclusive: gate")]),
+        (verdict("pass"), [("warning", "distract gate: inconclusive: gate")]),
+        (verdict("inconclusive", SOUND), [("warning", "distract gate: inconclusive: gate")]),
+        (verdict("fail", SOUND), [("error", "distract gate: fail: gate")]),
+        (verdict("fail", BAD, SOUND), [("error", "distract gate: fail: pairwise under prolixity")]),
+    ],
+)  # fmt: skip
+def test_what_is_told_of_the_whole(given: Verdict, expected: list[tuple[str, str]]) -> None:
+    told = [read(command) for command in github.annotations(given, {})]
+    assert [(level, title) for level, title, _ in told] == expected
+    assert given.reason in told[0][2] or any(one.reason in told[0][2] for one in given.checks)
+
+
+def test_a_command_is_escaped_as_the_runner_reads_it() -> None:
+    (command,) = github.annotations(
+        verdict("fail", check("fail", attack="a:b,c%0A=d", reason="::error::100%\n%0A")), {}
+    )
+    assert command.startswith(
+        "::error title=distract gate%3A fail%3A pairwise under a%3Ab%2Cc%250A=d::::error::100%25 %250A"
+    )
+    assert read(command)[1].endswith("a:b,c%0A=d")
+
+
+@given(hostile())
+@settings(deadline=None)
+def test_no_text_breaks_out_of_its_annotation(drawn: Drawn) -> None:
+    given, flips, _ = drawn
+    told = [read(command)[0] for command in github.annotations(given, flips)]
+    bad = [one for one in findings(given) if one.state != "pass"]
+    assert len(told) == max(1, len(bad))
+    assert given.decision == "pass" or {"error", "warning"} & {*told}
+
+
+def test_golden_summary() -> None:
+    text = github.summary(MIXED, FLIPS, judge="planted:longer")
+    assert text == golden("gate.summary.md", text)
+
+
+@pytest.mark.parametrize(
+    ("given", "heading"),
+    [(verdict("pass", SOUND), "PASS"), (verdict("fail", BAD), "FAIL"), (verdict("inconclusive"), "INCONCLUSIVE")],
+)
+def test_the_heading_says_how_it_ended(given: Verdict, heading: str) -> None:
+    lines = github.summary(given, {}, judge="j").splitlines()
+    assert lines[0] == f"## distract gate: {heading}"
+    assert ("<details>" in lines) == (heading == "FAIL")
+
+
+def test_hostile_text_is_shown_and_means_nothing() -> None:
+    evil = "a|b <b>x</b> **y** [l](m) @team #12 https://x.example www.x.example \x1b[1m\nz `c` \\ _u_ ~~s~~ &amp;"
+    flip = replace(FLIP, case=evil, original=evil, rewrite=evil + "!")
+    given = verdict("fail", check("fail", protocol=evil, reason=evil), reason=evil, notes=(evil,))
+    text = github.summary(given, {(evil, "prolixity"): (flip,)}, judge=evil)
+    shown = evil.replace("\x1b", "\\x1b").replace("\n", " ")
+    assert html.unescape(text).replace("\u2060", "").count(shown) == 9
+    assert "@\u2060team #\u206012 https:\u2060//x.example www\u2060.x.example" in html.unescape(text)
+    inert(text, rows=1)
+
+
+def inert(text: str, rows: int) -> None:
+    """A Markdown text that holds a table of so many rows, no markup but ours, and nothing that links."""
+    tokens = MARKDOWN.parse(text)
+    inline = [child for token in tokens for child in token.children or ()]
+    kinds = {token.type for token in (*tokens, *inline)}
+    assert {kind.removesuffix("_open").removesuffix("_close") for kind in kinds} <= STRUCTURE
+    raw = "".join(token.content for token in (*tokens, *inline) if token.type in ("html_block", "html_inline"))
+    assert {*re.findall(r"<[^>]*>", raw)} <= OURS
+    assert [token.type for token in tokens].count("tr_open") == (rows + 1 if rows else 0)
+    assert [token.type for token in tokens].count("td_open") == 8 * rows
+    assert not re.search(r"(?i)[@#][^\u2060 ]|://|www\.", html.unescape(text).removeprefix("## "))
+    lists = 0  # that one list holds another is somebody's text
+    for token in tokens:
+        lists += (token.type == "bullet_list_open") - (token.type == "bullet_list_close")
+        assert lists <= 1
+    assert text.encode()
+
+
+@given(hostile())
+@settings(deadline=None)
+def test_no_text_becomes_markup(drawn: Drawn) -> None:
+    given, flips, judge = drawn
+    text = github.summary(given, flips, judge=judge)
+    inert(text, rows=len(given.checks))
+    failed = [one for one in given.checks if one.decision == "fail"]
+    assert text.count("<details>") == text.count("</details>") == len(failed)
+    assert text.count("\n- original:") <= len(failed)
+
+
+def test_effort_and_skipped_checks_are_in_the_summary() -> None:
+    text = html.unescape(github.summary(MIXED, {}, judge="j"))
+    assert "40 of 300 cases judged with 320 calls, about 2,080 calls saved" in text
+    assert "| <code>prepair</code> | <code>prolixity</code> | 0/0 | – | – | – | 10 | skipped |" in text
+    assert (
+        "\n- pairwise under sycophancy: the bounds do not settle 0.1; about 120 comparisons would settle it\n" in text
+    )
+    assert "saved" not in github.summary(verdict("inconclusive", skipped()), {}, judge="j")
