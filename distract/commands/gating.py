@@ -32,8 +32,7 @@ if TYPE_CHECKING:
 
 SHARE = click.FloatRange(0, 1, min_open=True, max_open=True)
 
-limit_options = options(
-    click.option("--max-flip-rate", type=SHARE, help="Largest flip rate to accept, such as 0.10."),
+sure_options = options(
     click.option(
         "--max-invalid-rate", type=click.FloatRange(0, 1), help="Largest share of unreadable verdicts. Default: 0.2."
     ),
@@ -41,6 +40,10 @@ limit_options = options(
     click.option(
         "--confidence", type=click.FloatRange(0.5, 1, max_open=True), help="Of one-sided bounds. Default: 0.95."
     ),
+)
+limit_options = options(
+    click.option("--max-flip-rate", type=SHARE, help="Largest flip rate to accept, such as 0.10."),
+    sure_options,
     click.option("--certify/--no-certify", default=None, help="Inconclusive counts as a failure (exit 1)."),
     click.option("--config", type=click.Path(path_type=Path), help="pyproject.toml with [tool.distract.gate]."),
 )
@@ -82,28 +85,20 @@ def gate(run: Path | None, as_json: bool, junit: Path | None, github: bool, summ
     from distract.report.gate import gate_report
     from distract.report.tables import show
 
-    outputs = Outputs(junit, github, summary, as_json)
+    outputs, judge = Outputs(junit, github, summary, as_json), more["judge"] or ""
     outputs.begin()
     try:
-        limits, baseline = _limits(more), _baseline(more.pop("baseline"))
-        if baseline is None and limits.max_flip_rate is None and not limits.others:
-            raise UsageError(
-                "no threshold: give --max-flip-rate, or max-flip-rate in [tool.distract.gate], or --baseline"
-            )
-        if run is None:
-            verdict, loaded = _live(limits, baseline, more)
-        else:
-            _finished_only()
-            verdict, loaded = _finished(run, limits, baseline, control=more["control"])
+        with outputs.no_commands():
+            verdict, loaded = _decided(run, more)
+            if as_json:
+                echo_json(verdict.document())
+            else:
+                show(gate_report(verdict))
+                if run is None:
+                    click.echo(f"run folder: {safe(str(loaded.path))}")
     except DistractError as error:
-        outputs.end(undecided(f"the gate did not end: {error}"), more["judge"] or "", (), ())
+        outputs.end(undecided(f"the gate did not end: {error}"), judge, (), ())
         raise
-    if as_json:
-        echo_json(verdict.document())
-    else:
-        show(gate_report(verdict))
-        if run is None:
-            click.echo(f"run folder: {safe(str(loaded.path))}")
     outputs.end(verdict, str(loaded.parameters["judge"]), loaded.rows, loaded.rewrites)
     sys.exit(verdict.exit_code)
 
@@ -111,16 +106,17 @@ def gate(run: Path | None, as_json: bool, junit: Path | None, github: bool, summ
 @click.command(epilog=EPILOG)
 @click.argument("before", metavar="RUN", type=click.Path(path_type=Path))
 @click.argument("now", metavar="RUN", type=click.Path(path_type=Path))
-@limit_options
+@sure_options
 @json_option
-def compare(before: Path, now: Path, as_json: bool, **more: Any) -> None:
+def compare(before: Path, now: Path, as_json: bool, **given: Any) -> None:
     """Compare the flip rates of two RUNs of `attack` on the same cases, the earlier one first. Ends with 0."""
     from distract import runfolder
     from distract.gate import worse
+    from distract.gate.limits import Limits
     from distract.report.comparing import comparing_report
     from distract.report.tables import show
 
-    limits = _limits(more)
+    limits = Limits(**{name: value for name, value in given.items() if value is not None})
     verdict = worse.decide(runfolder.load(before), runfolder.load(now), limits)
     if as_json:
         echo_json(verdict.document())
@@ -144,8 +140,24 @@ def plan_gate(threshold: float, power: float, true_rate: float, confidence: floa
     if as_json:
         echo_json(found.document())
     else:
-        for line in plan_report(found):
-            click.echo(line)
+        from rich.text import Text
+
+        from distract.report.tables import show
+
+        show(map(Text, plan_report(found)))
+
+
+def _decided(run: Path | None, more: dict[str, Any]) -> tuple[Verdict, Loaded]:
+    """What the gate comes to, and the run that it rests on."""
+    limits, baseline = _limits(more), _baseline(more.pop("baseline"))
+    if baseline is None and limits.max_flip_rate is None and not limits.others:
+        raise UsageError("no threshold: give --max-flip-rate, or max-flip-rate in [tool.distract.gate], or --baseline")
+    if baseline is not None and more["control"]:
+        raise UsageError("--control goes with a threshold; against --baseline the noise is in both runs")
+    if run is None:
+        return _live(limits, baseline, more)
+    _finished_only()
+    return _finished(run, limits, baseline, control=more["control"])
 
 
 def _limits(more: dict[str, Any]) -> Limits:
@@ -191,8 +203,6 @@ def _finished(run: Path, limits: Limits, baseline: Loaded | None, control: bool)
     loaded.expect("attack")
     p = loaded.parameters
     if baseline is not None:
-        if control:
-            raise UsageError("--control goes with a threshold; against --baseline the noise is in both runs")
         return worse.decide(baseline, loaded, limits), loaded
     rules, controls = p["protocols"], frozenset(p["controls"])
     if control:
@@ -217,8 +227,6 @@ def _live(limits: Limits, baseline: Loaded | None, more: dict[str, Any]) -> tupl
     if judge is None:
         raise UsageError("name a finished run of `distract attack`, or a judge to ask with --judge")
     control = more["control"]
-    if control and baseline is not None:
-        raise UsageError("--control goes with a threshold; against --baseline the noise is in both runs")
     selected, how = chosen(judge, {**more, "measures": ("flip_rate",)})
     protocols = registry.asked(how["protocols"])
     selected = live.within(selected, baseline)

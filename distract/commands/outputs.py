@@ -6,8 +6,10 @@ The JUnit file is written before anything is judged, as an error: a gate that is
 from __future__ import annotations
 
 import os
+import secrets
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -60,6 +62,19 @@ class Outputs:
         self._write_junit(undecided("the gate did not end"), "", (), ())
         if self.summary is not None:
             _write(self.summary, "", "--summary")
+
+    @contextmanager
+    def no_commands(self) -> Iterator[None]:
+        """Keep GitHub Actions from taking what is printed for commands: names in it are hostile text."""
+        if not self.github:
+            yield
+            return
+        word = secrets.token_hex(16)
+        click.echo(f"::stop-commands::{word}", err=self.on_stderr)
+        try:
+            yield
+        finally:
+            click.echo(f"::{word}::", err=self.on_stderr)
 
     def end(self, verdict: Verdict, judge: str, rows: Iterable[Row], rewrites: Iterable[Rewrite]) -> None:
         """Say what was decided.

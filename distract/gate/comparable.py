@@ -92,7 +92,7 @@ def _differences(baseline: Loaded, run: Loaded) -> Iterator[str]:
     if baseline.path.resolve() == run.path.resolve():
         yield "the baseline is the run itself: nothing can have risen"
     for name in ("protocols", "attacks"):
-        if alone := sorted({*there[name]} ^ {*here[name]}):
+        if alone := sorted(({*there[name]} ^ {*here[name]}) - {*there["controls"], *here["controls"]}):
             yield f"{name} of one run only, not compared: {', '.join(alone)}"
     for setting in _SETTINGS:
         yield from _changes(setting, there.get(setting), here.get(setting))

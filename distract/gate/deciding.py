@@ -44,6 +44,7 @@ class Gate:
         self._cases: int = parameters["limit"]
         self._budget: int | None = own["budget"]
         self._measure: Measure = own["measure"]
+        self._whole_run = bool(own.get("whole"))
         self._rules = {name: headline("flip_rate", rules) for name, rules in parameters["protocols"].items()}
         self._null = next((a.name for a in registry.controls()), "")
         self._before = {(one["protocol"], one["attack"]): _flips(one["flips"]) for one in own["baseline"]}
@@ -113,7 +114,8 @@ class Gate:
             return Test(0.5, *alphas, pairs, min_n=least, max_invalid_rate=most, innocent=True)
         limit = threshold(limits, *place)
         if self._measure == "excess_flip_rate":
-            return Test((1 + limit) / 2, *alphas, pairs, exact=False, min_n=limits.min_n, max_invalid_rate=most)
+            noisy = {"exact": False, "whole": self._whole_run}
+            return Test((1 + limit) / 2, *alphas, pairs, min_n=limits.min_n, max_invalid_rate=most, **noisy)
         return Test(limit, *alphas, pairs, min_n=limits.min_n, max_invalid_rate=most)
 
     def _observed(self, place: Place, rows: Sequence[Row]) -> Prompt:
@@ -134,13 +136,18 @@ class Gate:
             saved=max(0, all_calls - self._calls),
             budget=self._budget,
             stopped=flaw or self._stopped(),
+            cut=self._cut,
         )
+
+    @property
+    def _cut(self) -> bool:
+        return any(monitor.reason == "end" and monitor.left for monitor in self.monitors.values())
 
     def _stopped(self) -> str:
         monitors = self.monitors.values()
         if any(monitor.decision == "fail" and monitor.left for monitor in monitors):
             return "a check has failed"
-        if any(monitor.reason == "end" and monitor.left for monitor in monitors):
+        if self._cut:
             return f"the budget of {count(self._budget or 0, 'call')} allows no further case"
         if not all(monitor.left for monitor in monitors):
             return "all cases are judged"

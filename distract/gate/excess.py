@@ -43,6 +43,7 @@ def decide(run: Loaded, limits: Limits) -> Verdict:
         "checks": [[protocol, attack] for protocol in sorted(p["protocols"]) for attack in sorted(attacks)],
         "prompts": {str(number): prompts for number, prompts in sorted(pairs.items())},
         "baseline": [],
+        "whole": True,
         "budget": None,
     }
     # Prompt by prompt, wherever their cases stand in the data.

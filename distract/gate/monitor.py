@@ -55,6 +55,7 @@ class Test:
         max_invalid_rate: the largest share of eligible pairs without a valid verdict that may pass.
         innocent: whether a check passes that has not failed when nothing is left (a rise that is not shown), and not
             only one whose rate is shown to be below the threshold.
+        whole: whether all of it is there and is looked at once, at the end.
     """
 
     threshold: float
@@ -65,6 +66,7 @@ class Test:
     min_n: int = 1
     max_invalid_rate: float = 1.0
     innocent: bool = False
+    whole: bool = False
 
     @property
     def width(self) -> int:
@@ -127,14 +129,19 @@ class Monitor:
             self._above.add(z)
             self._below.add(z)
             self.values.append(prompt.values)
-            self.peak = max(self.peak, self._above.log)
-        self._look()
+            self.peak = self._above.log if self.test.whole else max(self.peak, self._above.log)
+        if not self.test.whole:
+            self._look()
 
     def end(self) -> None:
         """Decide by what there is: nothing more will come."""
         if self.decision is not None:
             return
         self.reason = "end"
+        if self.test.whole:
+            self._look()
+            self.decision, self.reason = self.decision or "inconclusive", "end"
+            return
         below = self.test.innocent or self.shown_below
         if self.limits is not None:
             if self.hits >= self.limits.fail_end[self.tested]:
@@ -177,7 +184,7 @@ class Monitor:
             self.decision, self.reason = "fail", "evidence"
         elif self.shown_below and self._allowed(self.n, self.invalid):
             self.decision, self.reason = "pass", "evidence"
-        elif self.left and (found := self._settled()):
+        elif self.left and not self.test.whole and (found := self._settled()):
             self.decision, self.reason = found, "settled"
 
     def _settled(self) -> Decision | None:

@@ -80,6 +80,7 @@ class Effort:
         saved: about how many more all the cases would have taken.
         budget: the most calls that were allowed; None for any number.
         stopped: why it ended there, in a few words.
+        cut: whether the budget ended it, so that what was not asked may still be needed.
     """
 
     cases: int
@@ -88,6 +89,7 @@ class Effort:
     saved: int
     budget: int | None
     stopped: str
+    cut: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -137,5 +137,5 @@ def spent(effort: Effort) -> str:
     budget = "" if effort.budget is None else f" of at most {effort.budget:,}"
     return (
         f"{effort.cases:,} of {count(effort.of, 'case')} judged with {count(effort.calls, 'call')}{budget}, "
-        f"about {count(effort.saved, 'call')} saved ({line(effort.stopped)})"
+        f"about {count(effort.saved, 'call')} {'not made' if effort.cut else 'saved'} ({line(effort.stopped)})"
     )

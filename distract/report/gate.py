@@ -53,6 +53,10 @@ def gate_report(verdict: Verdict) -> Iterable[RenderableType]:
         yield table
     decision = Text(verdict.decision.upper(), style=f"bold {COLOURS[verdict.decision]}")
     yield decision + Text(f": {line(verdict.reason)} ({_bound(verdict)})", style="default")
+    unknown = [check for check in verdict.checks if check.decision == "inconclusive" and not check.skipped]
+    if len(unknown) > 1 or (unknown and verdict.decision == "fail"):
+        yield Text("still unknown:")
+        yield from (Text(f"  {asked(one)}, {line(one.attack)}: {line(one.reason)}") for one in unknown)
     if verdict.effort:
         yield Text(spent(verdict.effort))
     yield from (Text(line(note), style="dim") for note in verdict.notes)
