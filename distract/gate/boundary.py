@@ -118,10 +118,14 @@ def _ways(rate: float, at: Ints) -> Iterator[tuple[float, Floats]]:
     """By n, the chance to have been decided by then, and of each number of hits without a decision."""
     decided, left = 0.0, np.ones(1)
     for n, limit in enumerate(at):
-        if n:
-            longer = np.append(left * (1 - rate), 0.0)
-            longer[1:] += left * rate
-            left = longer
+        left = longer(left, rate) if n else left
         decided += float(left[limit:].sum())
         left = left[:limit]
         yield decided, left
+
+
+def longer(chances: Floats, rate: float) -> Floats:
+    """The chance of each count after one outcome more, which is 1 at that rate."""
+    found = np.append(chances * (1 - rate), 0.0)
+    found[1:] += chances * rate
+    return found

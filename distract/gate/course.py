@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from distract.gate.boundary import Boundary, Ints
+from distract.gate.boundary import Boundary, Ints, longer
 from distract.gate.mixture import Floats
 
 Flags = NDArray[np.bool_]
@@ -94,10 +94,3 @@ def _undecided(limits: Boundary, rate: float) -> Iterator[tuple[float, float, Fl
         passed += float(going[passes].sum())
         going = np.where(fails | passes, 0.0, going)
         yield passed, failed, going, k
-
-
-def longer(chances: Floats, rate: float) -> Floats:
-    """The chance of each count after one outcome more, which is 1 at that rate."""
-    found = np.append(chances * (1 - rate), 0.0)
-    found[1:] += chances * rate
-    return found
