@@ -140,6 +140,31 @@ def test_one_design_alone_asks_only_its_questions() -> None:
     assert {r.design for r in audited(one, designs=frozenset({"flip"})).rows} == {"flip"}
 
 
+def test_only_what_is_open_is_asked_and_the_controls_beside_it() -> None:
+    pairwise, absolute = (protocols()[name] for name in ("pairwise", "absolute"))
+    bold = replace(LOUDER, name="bolder")
+    places = frozenset({("pairwise", "louder"), ("absolute", "bolder")})
+    p = Audit("longer", (pairwise, absolute), (LOUDER, bold, CONTROL), writer("rules"), only=places)
+    assert [[attack.name for attack in p.under(one)] for one in (pairwise, absolute)] == [
+        ["louder", "control"],
+        ["bolder", "control"],
+    ]
+    assert replace(p, only=None).under(pairwise) == p.attacks
+    closed = replace(p, only=frozenset({("pairwise", "louder")}))
+    assert [attack.name for attack in closed.under(absolute)] == ["control"]
+    one = case(responses=[X, Y], preferred="x")
+    changes: dict[str, Any] = {"protocols": p.protocols, "attacks": p.attacks, "only": places}
+    for design in ("flip", "fixed"):
+        done = audited(one, designs=frozenset({design}), **changes)
+        asked = {(row.protocol, row.attack) for row in done.rows if row.attack != "none"}
+        assert asked == {*places, ("pairwise", "control"), ("absolute", "control")}
+        # What is asked is what is asked without it.
+        every = audited(one, designs=frozenset({design}), **{**changes, "only": None}).rows
+        kept = {(row.protocol, row.attack) for row in done.rows}
+        assert done.rows == [row for row in every if (row.protocol, row.attack) in kept]
+    assert {made.response.attack for made in done.rewrites} == {"louder", "bolder", "control"}
+
+
 def test_a_score_is_asked_for_once_however_many_comparisons_it_serves() -> None:
     backend, tally = planted("longer"), Tally()
     parameters = Audit("longer", (protocols()["absolute"],), (LOUDER, CONTROL), writer("rules"))

@@ -124,7 +124,7 @@ def test_each_check_has_the_threshold_that_is_named_for_it() -> None:
         (10, Limits(0.1), "pass", "is below 0.1"),
         (10, Limits(0.1, max_invalid_rate=0.05), "inconclusive", "10 of 110 verdicts are invalid"),
         (0, Limits(0.1, max_invalid_rate=0.0), "pass", "is below 0.1"),
-        (0, Limits(0.1, min_n=101), "inconclusive", "100 verdicts are fewer than --min-n 101"),
+        (0, Limits(0.1, min_n=101), "inconclusive", "fewer valid verdicts (100) than --min-n 101"),
     ],
 )
 def test_too_few_or_too_many_invalid_verdicts_never_pass(

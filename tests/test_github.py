@@ -166,7 +166,7 @@ def test_no_text_becomes_markup(drawn: Drawn) -> None:
 
 def test_effort_and_skipped_checks_are_in_the_summary() -> None:
     text = html.unescape(github.summary(MIXED, {}, judge="j"))
-    assert "40 of 300 cases judged with 320 calls, about 2,080 calls saved" in text
+    assert "40 of 300 cases judged with 320 judge calls, about 2,080 saved" in text
     assert "| <code>prepair</code> | <code>prolixity</code> | 0/0 | – | – | – | 10 | skipped |" in text
     assert (
         "\n- pairwise under sycophancy: the bounds do not settle 0.1; about 120 comparisons would settle it\n" in text

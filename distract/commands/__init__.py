@@ -186,5 +186,6 @@ def safe(text: str) -> str:
 
 def stop(message: str, code: int) -> NoReturn:
     """End with one line on stderr and an exit code."""
-    click.echo(f"distract: {safe(message)}", err=True)
+    # GitHub Actions takes what follows `##[` for a command, wherever it stands in a line.
+    click.echo(f"distract: {safe(message)}".replace("##[", "##\u2060["), err=True)
     sys.exit(code)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,7 @@ from distract.commands import (
     store_option,
 )
 from distract.commands.auditing import audit_options, chosen
-from distract.commands.outputs import Outputs, output_options, undecided
+from distract.commands.outputs import Closing, Outputs, output_options, undecided
 from distract.commands.running import carried_out
 from distract.errors import DistractError, UsageError
 
@@ -53,7 +54,7 @@ WITH_A_RUN = (*LIMITS, "run", "config", "baseline", "control", "junit", "github"
 """The options that go with a finished run too."""
 
 
-@click.command(epilog=EPILOG)
+@click.command(cls=Closing, epilog=EPILOG)
 @click.argument("run", required=False, type=click.Path(path_type=Path))
 @click.option("--judge", help="Judge to ask, only until the evidence suffices; `distract list` shows the forms.")
 @limit_options
@@ -86,7 +87,7 @@ def gate(run: Path | None, as_json: bool, junit: Path | None, github: bool, summ
     from distract.report.tables import show
 
     outputs, judge = Outputs(junit, github, summary, as_json), more["judge"] or ""
-    outputs.begin()
+    outputs.begin(_paths(run, more))
     try:
         with outputs.no_commands():
             verdict, loaded = _decided(run, more)
@@ -147,6 +148,16 @@ def plan_gate(threshold: float, power: float, true_rate: float, confidence: floa
         show(map(Text, plan_report(found)))
 
 
+def _paths(run: Path | None, more: dict[str, Any]) -> Iterator[Path]:
+    """Files and folders that the gate reads, or keeps something in."""
+    given = [run, *(more[name] for name in ("baseline", "config", "store", "catalogue", "out", "data"))]
+    for value in (*given, *more["responses"]):
+        if value is not None:
+            yield Path(value)
+            # A data set may be given as FORMAT:PATH.
+            yield Path(str(value).partition(":")[2] or value)
+
+
 def _decided(run: Path | None, more: dict[str, Any]) -> tuple[Verdict, Loaded]:
     """What the gate comes to, and the run that it rests on."""
     limits, baseline = _limits(more), _baseline(more.pop("baseline"))
@@ -188,6 +199,8 @@ def _baseline(path: Path | None) -> Loaded | None:
 def _finished_only() -> None:
     """See that no option is given that goes with a judge that is asked."""
     context = click.get_current_context()
+    if context.get_parameter_source("judge") is ParameterSource.COMMANDLINE:
+        raise UsageError("name a finished run, or a judge to ask with --judge, not both")
     for option in context.command.params:
         given = context.get_parameter_source(option.name or "") is ParameterSource.COMMANDLINE
         if given and option.name not in WITH_A_RUN:
@@ -200,6 +213,8 @@ def _finished(run: Path, limits: Limits, baseline: Loaded | None, control: bool)
     from distract.gate import exact, excess, worse
 
     loaded = runfolder.load(run)
+    if loaded.command == "gate":
+        raise UsageError(f"{run}: is a live gate, which has decided; `distract report` shows it again")
     loaded.expect("attack")
     p = loaded.parameters
     if baseline is not None:
@@ -221,12 +236,15 @@ def _live(limits: Limits, baseline: Loaded | None, more: dict[str, Any]) -> tupl
     from distract.gate import live
     from distract.gate.comparable import changes
     from distract.gate.deciding import replayed
+    from distract.plan import Degradation
     from distract.report.gate import gate_plan
 
     judge, budget, ahead, store, out = (more.pop(name) for name in ("judge", "budget", "ahead", "store", "out"))
     if judge is None:
         raise UsageError("name a finished run of `distract attack`, or a judge to ask with --judge")
     control = more["control"]
+    if lower := [name for name in more["attacks"] if isinstance(registry.composed(name), Degradation)]:
+        raise UsageError(f"{lower[0]} breaks constraints and has no flip rate; gate an attack without a severity")
     selected, how = chosen(judge, {**more, "measures": ("flip_rate",)})
     protocols = registry.asked(how["protocols"])
     selected = live.within(selected, baseline)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import secrets
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,8 +28,7 @@ output_options = options(
     click.option("--junit", type=click.Path(path_type=Path), help="JUnit XML to write, a test case for each check."),
     click.option(
         "--github/--no-github",
-        envvar="GITHUB_ACTIONS",
-        default=False,
+        default=lambda: os.environ.get("GITHUB_ACTIONS") == "true",
         help="Print annotations of GitHub Actions and write its job summary. Default: where it runs there.",
     ),
     click.option("--summary", type=click.Path(path_type=Path), help="Markdown to write: the job summary."),
@@ -53,15 +52,32 @@ class Outputs:
     on_stderr: bool
     began: float = field(default_factory=time.time)
 
-    def begin(self) -> None:
+    def begin(self, read: Iterable[Path]) -> None:
         """Say in the JUnit file that nothing is decided, until something is.
 
+        Args:
+            read: files and folders that the gate reads, or keeps something in.
+
         Raises:
-            UsageError: a file cannot be written.
+            UsageError: a file cannot be written, or would be written over another one that is needed.
         """
-        self._write_junit(undecided("the gate did not end"), "", (), ())
+        needed = {path.resolve() for path in read}
+        # First, so that whatever else is wrong finds no older one.
+        if self.junit is not None:
+            _free(self.junit, needed, "--junit")
+            self._write_junit(undecided("the gate did not end"), {}, "")
+            needed.add(self.junit.resolve())
         if self.summary is not None:
+            _free(self.summary, needed, "--summary")
             _write(self.summary, "", "--summary")
+        if self._job_summary is not None:
+            _write(self._job_summary, "", "GITHUB_STEP_SUMMARY", append=True)
+
+    @property
+    def _job_summary(self) -> Path | None:
+        """Where GitHub Actions wants the summary of a job, where it runs there."""
+        place = os.environ.get("GITHUB_STEP_SUMMARY") if self.github else None
+        return Path(place) if place else None
 
     @contextmanager
     def no_commands(self) -> Iterator[None]:
@@ -85,32 +101,49 @@ class Outputs:
             rows: of the run, for the clearest flips of failed checks.
             rewrites: of the run.
         """
-        from distract.report import github
-
-        flips = self._write_junit(verdict, judge, rows, rewrites)
-        text = github.summary(verdict, flips, judge=judge)
-        if self.summary is not None:
-            _write(self.summary, text, "--summary")
-        if self.github:
-            for annotation in github.annotations(verdict, flips):
-                click.echo(annotation, err=self.on_stderr)
-            if place := os.environ.get("GITHUB_STEP_SUMMARY"):
-                _write(Path(place), text, "GITHUB_STEP_SUMMARY", append=True)
-
-    def _write_junit(self, verdict: Verdict, judge: str, rows: Iterable[Row], rewrites: Iterable[Rewrite]) -> Flips:
-        from datetime import UTC, datetime
-
         from distract.flips import clearest
-        from distract.report.junit import junit
+        from distract.report import github
 
         failed = [check for check in verdict.checks if check.decision == "fail"]
         rows, rewrites = list(rows), list(rewrites)
         flips = {(c.protocol, c.attack): clearest(rows, rewrites, c.protocol, c.rule, c.attack) for c in failed}
+        text = github.summary(verdict, flips, judge=judge)
+        if self.summary is not None:
+            _write(self.summary, text, "--summary")
+        if self._job_summary is not None:
+            _write(self._job_summary, text, "GITHUB_STEP_SUMMARY", append=True)
+        if self.github:
+            for annotation in github.annotations(verdict, flips):
+                click.echo(annotation, err=self.on_stderr)
+        # Last, so that what goes wrong before leaves an error there.
+        self._write_junit(verdict, flips, judge)
+
+    def _write_junit(self, verdict: Verdict, flips: Flips, judge: str) -> None:
+        from datetime import UTC, datetime
+
+        from distract.report.junit import junit
+
         if self.junit is not None:
             began = datetime.fromtimestamp(self.began, UTC)
             text = junit(verdict, flips, judge=judge, began=began, seconds=time.time() - self.began)
             _write(self.junit, text, "--junit")
-        return flips
+
+
+class Closing(click.Command):
+    """A command whose JUnit file holds an error where its options are wrong, and not what an earlier one said."""
+
+    def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
+        """See ``click.Command``."""
+        given = list(args)
+        try:
+            return super().parse_args(context, args)
+        except click.UsageError as error:
+            for option, value in zip(given, [*given[1:], ""], strict=True):
+                name, equals, joined = option.partition("=")
+                if name == "--junit" and (path := joined if equals else value) and Path(path).is_file():
+                    reason = undecided(f"the gate did not begin: {error.format_message()}")
+                    Outputs(Path(path), False, None, False)._write_junit(reason, {}, "")
+            raise
 
 
 def undecided(reason: str) -> Verdict:
@@ -118,6 +151,13 @@ def undecided(reason: str) -> Verdict:
     from distract.gate.records import Verdict
 
     return Verdict("inconclusive", reason, None, 0.0, False, ())
+
+
+def _free(path: Path, needed: Collection[Path], option: str) -> None:
+    """See that a file may be written over; ``needed`` are files and folders by their real places."""
+    place = path.resolve()
+    if any(one in needed for one in (place, *place.parents)):
+        raise UsageError(f"{path}: is something that the gate reads or keeps; name another file with {option}")
 
 
 def _write(path: Path, text: str, option: str, append: bool = False) -> None:

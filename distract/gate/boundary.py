@@ -72,15 +72,9 @@ def boundary(threshold: float, alpha_fail: float, alpha_pass: float, most: int) 
     return Boundary(threshold, fail_at, pass_at, fail_end, pass_end, most > LONGEST)
 
 
-def end(threshold: float, side: Side, alpha: float, n: int) -> int:
-    """The limit of one side where n is the end: the fewest 1s that fail (``above``), or the fewest 0s that pass."""
-    at = _reached(threshold, side, alpha, n)
-    return min(int(at[n]), _enough(*_last(threshold if side == "above" else 1 - threshold, at), alpha))
-
-
 def p_end(threshold: float, fail_at: Ints, n: int, k: int) -> float:
     """The chance, at the threshold, of an end after n with k or more 1s, or of a decision before it (``fail_at``)."""
-    decided, left = _last(threshold, fail_at[: n + 1])
+    ((decided, left),) = deque(_ways(threshold, fail_at[: n + 1]), maxlen=1)
     return min(1.0, decided + float(left[k:].sum()))
 
 
@@ -106,12 +100,6 @@ def _enough(decided: float, left: Floats, alpha: float) -> int:
     """The smallest number of hits whose chance, or that of more, keeps within what is left of ``alpha``."""
     found = np.flatnonzero(decided + np.cumsum(left[::-1])[::-1] <= alpha)
     return int(found[0]) if len(found) else len(left)
-
-
-def _last(rate: float, at: Ints) -> tuple[float, Floats]:
-    """``_ways`` at its end."""
-    ((decided, left),) = deque(_ways(rate, at), maxlen=1)
-    return decided, left
 
 
 def _ways(rate: float, at: Ints) -> Iterator[tuple[float, Floats]]:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from distract.gate.boundary import end
+from distract.gate.boundary import p_end
 from distract.gate.mixture import Bets, Side, mean
 from distract.gate.monitor import Monitor
 
@@ -44,15 +44,19 @@ def _bound(rejected: Callable[[float], bool]) -> float:
 
 def _rejected(monitor: Monitor, rate: float, side: Side, alpha: float) -> bool:
     """Whether the test of this rate, at this level, would have ended against it."""
-    if monitor.limits is None or monitor.reason == "evidence" or monitor.limits.inexact:
+    limits = monitor.limits
+    if limits is None or limits.inexact or monitor.reason not in ("end", "settled"):
         return _evidence(monitor, rate, side) >= math.log(1 / alpha)
     n, hits = monitor.looked, round(monitor.hits)
     # Where no more was asked because none could matter, what was not heard counts for the other side.
-    return (hits if side == "above" else monitor.tested - hits) >= end(rate, side, alpha, n)
+    if side == "above":
+        return p_end(rate, limits.fail_at, n, hits) <= alpha
+    return p_end(1 - rate, np.arange(limits.most + 1) - limits.pass_at, n, monitor.tested - hits) <= alpha
 
 
 def _evidence(monitor: Monitor, rate: float, side: Side) -> float:
+    """The evidence against a rate: log of the mean stake."""
     bets = Bets(rate, side)
     sums = np.array([(len(values), math.fsum(values)) for values in monitor.values]).reshape(-1, 2)
     z = (sums[:, 1] - sums[:, 0] * rate) / monitor.test.width
-    return mean(sum(map(bets.gains, z), bets.logs))
+    return mean(bets.gains(z[:, None]).sum(axis=0))

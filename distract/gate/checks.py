@@ -37,9 +37,10 @@ def check(
     """
     limit = None if measure == "flip_rate_rise" else limits.threshold(protocol, attack)
     lower, upper = _bounds(monitor, measure, limits.alpha)
+    decision = monitor.decision or "inconclusive"
     # Where another check has failed, Holm's adjustment may leave enough for this one too.
-    also = monitor.decision is None and monitor.p_value is not None and adjusted <= limits.alpha
-    decision = "fail" if also else monitor.decision or "inconclusive"
+    if decision == "inconclusive" and monitor.p_value is not None and adjusted <= limits.alpha:
+        decision = "fail"
     skipped = decision == "inconclusive" and monitor.decision is None
     value = monitor.k / monitor.n if monitor.n else None
     more = None

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import groupby
-from typing import Any
+from typing import Any, get_args
 
 from distract import registry, statistics
 from distract.counting import Unit
+from distract.errors import UsageError
 from distract.gate.checks import check
 from distract.gate.exact import all_below, threshold
 from distract.gate.limits import Limits
@@ -23,6 +24,9 @@ from distract.gate.worse import least_discordant
 from distract.metrics import headline
 from distract.records import Row
 from distract.report.text import count
+
+MOST = 1_000_000
+"""Prompts of a gate, which keeps a number for each."""
 
 Place = tuple[str, str]
 """A protocol and an attack."""
@@ -40,6 +44,7 @@ class Gate:
 
     def __init__(self, parameters: Mapping[str, Any]) -> None:
         own = parameters["gate"]
+        _check(own)
         self.limits = Limits(**own["limits"])
         self._cases: int = parameters["limit"]
         self._budget: int | None = own["budget"]
@@ -161,11 +166,32 @@ def replayed(parameters: Mapping[str, Any], rows: Sequence[Row]) -> Gate:
     Args:
         parameters: of the run.
         rows: all of them.
+
+    Raises:
+        UsageError: the record is not one that a gate wrote.
     """
-    gate = Gate(parameters)
-    gate.take(rows)
+    try:
+        gate = Gate(parameters)
+        gate.take(rows)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise UsageError(f"the record of this gate is damaged ({error!r}); run it again") from error
     gate.end()
     return gate
+
+
+def _check(own: Mapping[str, Any]) -> None:
+    """See that a record is one that a gate wrote, as far as anything rests on it.
+
+    Raises:
+        ValueError: it is not.
+    """
+    numbers = [number for pairs, number in own["prompts"].items() for number in (int(pairs), number)]
+    if own["measure"] not in get_args(Measure):
+        raise ValueError(f"measure {own['measure']!r}")
+    if not all(isinstance(number, int) and 0 <= number <= MOST for number in numbers):
+        raise ValueError("prompts")
+    if not isinstance(own["budget"], int | None):
+        raise ValueError("budget")
 
 
 def _flips(stored: Sequence[Sequence[Any]]) -> dict[Unit, bool]:

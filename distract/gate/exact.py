@@ -13,10 +13,11 @@ from collections.abc import Callable, Mapping, Sequence
 from distract import statistics
 from distract.errors import UsageError
 from distract.figure import Figure
-from distract.gate.limits import Limits
+from distract.gate.limits import Limits, unreadable
 from distract.gate.records import Check, Decision, Verdict
 from distract.gate.together import together
 from distract.metrics import headline
+from distract.report.text import count
 
 MOST = 1_000_000
 """Above this many comparisons nobody is told how many would be needed."""
@@ -120,11 +121,10 @@ def missing(n: int, invalid: int, limits: Limits) -> str | None:
     """Why so many verdicts may not pass, whatever they say."""
     if not n:
         return "no valid verdict on an eligible case"
-    share = invalid / (n + invalid)
-    if share > limits.max_invalid_rate:
+    if unreadable(n, invalid, limits.max_invalid_rate):
         return f"{invalid} of {n + invalid} verdicts are invalid: more than {limits.max_invalid_rate:g} of them"
     if n < limits.min_n:
-        return f"{n} verdicts are fewer than --min-n {limits.min_n}"
+        return f"fewer valid verdicts ({n}) than --min-n {limits.min_n}"
     return None
 
 
@@ -140,7 +140,7 @@ def open_reason(lower: float, upper: float, threshold: float, n: int, least: int
         more: about how many would settle it, where that can be said.
     """
     if n < least:
-        return f"{n} verdicts are too few: no n below {least} can pass at {threshold:g}"
+        return f"{count(n, 'verdict')}: too few, no n below {least} can pass at {threshold:g}"
     about = f"; at this rate about {more:,} verdicts would" if more is not None else ""
     return f"the bounds {lower:.3f} to {upper:.3f} do not settle {threshold:g}{about}"
 

@@ -13,6 +13,17 @@ from typing import Any
 from distract.errors import UsageError
 
 
+def unreadable(n: int, invalid: int, most: float) -> bool:
+    """Whether more of the verdicts are invalid than may be.
+
+    Args:
+        n: valid ones.
+        invalid: the others.
+        most: the largest share of them that may be, 0 to 1.
+    """
+    return invalid > 0 and invalid / (n + invalid) > most
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
     """What a gate accepts.

@@ -23,7 +23,7 @@ from distract.gate.observing import flipped
 from distract.judging import Audited
 from distract.metrics import headline
 from distract.plan import Plan, Protocol, gather
-from distract.records import Case, Request, Rewrite, Row
+from distract.records import Case, Request, Rewrite, Role, Row, Slots
 from distract.runfolder import Loaded
 from distract.session import Prepared, Selected
 
@@ -34,21 +34,23 @@ class Meter:
 
     Attributes:
         budget: the most there may be; None for any number.
+        structured: the models whose replies depend on the structure behind a request too.
         spent: whether one more case would have needed more.
         asked: the requests, by model and key.
     """
 
     budget: int | None
+    structured: frozenset[Role] = frozenset()
     spent: bool = False
-    asked: set[tuple[str, str]] = field(default_factory=set)
+    asked: set[tuple[Role, str, Slots | None]] = field(default_factory=set)
 
     def allows(self, requests: Iterable[Request]) -> bool:
         """Count requests, unless they are too many."""
-        wanted = self.asked | {(request.to, request.key) for request in requests}
-        if self.budget is not None and len(wanted) > self.budget:
+        new = {(one.to, one.key, one.slots if one.to in self.structured else None) for one in requests} - self.asked
+        if self.budget is not None and len(self.asked) + len(new) > self.budget:
             self.spent = True
             return False
-        self.asked = wanted
+        self.asked |= new
         return True
 
 
@@ -140,7 +142,8 @@ def job(prepared: Prepared) -> Job:
     own = p["gate"]
 
     def stages(rows: Sequence[Row]) -> Iterator[Iterable[Plan[Audited]]]:
-        return _stages(prepared, Gate(p), rows, Meter(own["budget"]), own["ahead"])
+        structured = frozenset(role for role, backend in prepared.models.items() if backend.reads_slots)
+        return _stages(prepared, Gate(p), rows, Meter(own["budget"], structured), own["ahead"])
 
     def summary(rows: Sequence[Row], rewrites: Sequence[Rewrite]) -> dict[str, Any]:
         return replayed(p, rows).verdict().document()

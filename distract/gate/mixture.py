@@ -40,7 +40,8 @@ def rates(threshold: float, side: Side) -> Floats:
     else:
         a, centre = 0.7, threshold / 3
         low, high = 0.0, threshold
-    b = a * (1 - centre) / centre
+    # With less than 1 next to all of it would lie at the end.
+    b = max(1.0, a * (1 - centre) / centre)
     ends = betainc(a, b, low), betainc(a, b, high)
     shares = (np.arange(BETS) + 0.5) / BETS
     found: Floats = betaincinv(a, b, ends[0] + shares * (ends[1] - ends[0]))
@@ -62,13 +63,15 @@ class Bets:
         self.threshold = threshold
         self.logs = np.zeros(BETS)
 
-    def gains(self, z: float) -> Floats:
-        """The logs by which one value changes the stakes, shape (BETS,).
+    def gains(self, z: float | Floats) -> Floats:
+        """The logs by which one value changes the stakes, shape (BETS,); shape (n, BETS) for n of them.
 
         Args:
-            z: of a value between 0 and 1 less the threshold, or of several of them a mean, or less than that.
+            z: of a value between 0 and 1 less the threshold, or of several of them a mean, or less than that; shape
+                (n, 1) for n.
         """
-        return np.log1p(self._lambdas * z)
+        found: Floats = np.log1p(self._lambdas * z)
+        return found
 
     def add(self, z: float) -> None:
         """Settle the bets on one value; ``z`` as in ``gains``."""

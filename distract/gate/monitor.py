@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from distract.gate.boundary import Boundary, boundary, p_end
+from distract.gate.limits import unreadable
 from distract.gate.mixture import Bets, mean
 from distract.gate.records import Decision
 
@@ -71,7 +72,7 @@ class Test:
     @property
     def width(self) -> int:
         """The most pairs that a prompt has."""
-        return max(self.pairs, default=1)
+        return max((1, *self.pairs))
 
     @property
     def boundary(self) -> Boundary | None:
@@ -137,10 +138,11 @@ class Monitor:
         """Decide by what there is: nothing more will come."""
         if self.decision is not None:
             return
-        self.reason = "end"
         if self.test.whole:
             self._look()
-            self.decision, self.reason = self.decision or "inconclusive", "end"
+        self.reason = "end"
+        if self.test.whole:
+            self.decision = self.decision or "inconclusive"
             return
         below = self.test.innocent or self.shown_below
         if self.limits is not None:
@@ -157,7 +159,7 @@ class Monitor:
             return None
         # What another check has stopped was not stopped by a plan: only the bets hold then.
         if self.limits is None or self.limits.inexact or self.reason not in ("end", "settled"):
-            p = math.exp(-self.peak)
+            p = min(1.0, math.exp(-self.peak))
             return min(p, self.test.alpha_fail) if self.shown_above else p
         return p_end(self.test.threshold, self.limits.fail_at, self.looked, round(self.hits))
 
@@ -178,8 +180,7 @@ class Monitor:
             below = bool(self.hits <= self.limits.pass_at[self.tested])
         else:
             above, below = self._above.log >= self._enough_above, self._below.log >= self._enough_below
-        # What was shown stays shown, though a pass may have to wait for more valid verdicts.
-        self.shown_above, self.shown_below = above, not self.test.innocent and (self.shown_below or below)
+        self.shown_above, self.shown_below = above, not self.test.innocent and below
         if self.shown_above:
             self.decision, self.reason = "fail", "evidence"
         elif self.shown_below and self._allowed(self.n, self.invalid):
@@ -190,11 +191,9 @@ class Monitor:
     def _settled(self) -> Decision | None:
         """The decision that nothing which is left can change, if there is one."""
         may_fail = self._may_fail(0)
-        may_pass = self._allowed(self.n + self.left, self.invalid) and (
-            self.test.innocent or self.shown_below or self._may_pass(0)
-        )
+        may_pass = self._allowed(self.n + self.left, self.invalid) and (self.test.innocent or self._may_pass(0))
         if self.limits is not None and self.hits >= self.limits.fail_end[self.tested + self.left]:
-            return None if self.shown_below else "fail"
+            return "fail"
         if not may_fail and not may_pass:
             return "inconclusive"
         if may_fail or not self._allowed(self.n, self.invalid + self.left):
@@ -223,8 +222,8 @@ class Monitor:
 
     def _must_pass(self) -> bool:
         """Whether the end is a pass whatever comes, where no failure can."""
-        if self.shown_below or self.limits is None:
-            return self.shown_below
+        if self.limits is None:
+            return False
         more = np.arange(self.left + 1)
         return bool(np.all(self.hits + more <= self.limits.pass_end[self.tested : self.tested + self.left + 1]))
 
@@ -254,7 +253,7 @@ class Monitor:
 
     def _allowed(self, n: int, invalid: int) -> bool:
         """Whether so many valid and invalid verdicts may pass."""
-        return n >= max(self.test.min_n, 1) and invalid <= self.test.max_invalid_rate * (n + invalid)
+        return n >= max(self.test.min_n, 1) and not unreadable(n, invalid, self.test.max_invalid_rate)
 
     @property
     def _enough_above(self) -> float:

@@ -51,7 +51,7 @@ def in_excess(rows: Sequence[Row], rule: str | None, attack: str, null: str) -> 
     flips, invalid = flipped(rows, rule, attack)
     normalised, unread = flipped(rows, rule, null)
     again, unread_again = flipped(rows, rule, RESAMPLED)
-    noise = {**dict.fromkeys(() if unread or unread_again else flips, False), **again, **normalised}
+    noise = {**dict.fromkeys(() if unread or unread_again else flips, False), **({} if unread else again), **normalised}
     known = {unit: noise[unit] for unit in flips if unit in noise}
     # A pair whose noise could not be read says nothing of what exceeds it.
     return _paired(rows, flips, known, invalid + len(flips) - len(known), "all")

@@ -76,9 +76,10 @@ class Effort:
     Attributes:
         cases: that were judged.
         of: that there are.
-        calls: distinct requests to models, those answered from the store included.
+        calls: distinct requests behind the verdicts, those answered from the store included; what a generator or a
+            verifier was asked is not among them.
         saved: about how many more all the cases would have taken.
-        budget: the most calls that were allowed; None for any number.
+        budget: the most calls of all models that were allowed; None for any number.
         stopped: why it ended there, in a few words.
         cut: whether the budget ended it, so that what was not asked may still be needed.
     """

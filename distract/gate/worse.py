@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from distract import statistics
 from distract.counting import count_flips
 from distract.gate.comparable import common, comparable
-from distract.gate.limits import Limits
+from distract.gate.limits import Limits, unreadable
 from distract.gate.records import Check, Decision, Verdict
 from distract.gate.together import together
 from distract.metrics import Shared, headline, shared
@@ -195,7 +195,7 @@ def _decided(
         worth = f", worth {n * one.shrink:.1f} independent ones," if one.shrink < 1 else ""
         shown = f"{count(n, 'comparison')}{worth} eligible in both runs"
         return "inconclusive", f"{shown}: too few to tell, at least {needed} are needed", needed
-    if one.invalid > limits.max_invalid_rate * one.eligible:
+    if unreadable(one.eligible - one.invalid, one.invalid, limits.max_invalid_rate):
         share = f"{percent(one.invalid / one.eligible)}% of the eligible comparisons"
         return "inconclusive", f"{share} have no valid verdict, more than {percent(limits.max_invalid_rate)}%", None
     sure = f"at {100 * limits.confidence:g}%"

@@ -134,8 +134,7 @@ def excerpts(flip: Flip) -> tuple[tuple[str, str], ...]:
 
 def spent(effort: Effort) -> str:
     """What a live gate took and saved."""
-    budget = "" if effort.budget is None else f" of at most {effort.budget:,}"
     return (
-        f"{effort.cases:,} of {count(effort.of, 'case')} judged with {count(effort.calls, 'call')}{budget}, "
-        f"about {count(effort.saved, 'call')} {'not made' if effort.cut else 'saved'} ({line(effort.stopped)})"
+        f"{effort.cases:,} of {count(effort.of, 'case')} judged with {count(effort.calls, 'judge call')}, "
+        f"about {effort.saved:,} {'not made' if effort.cut else 'saved'} ({line(effort.stopped)})"
     )
