@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from importlib.util import find_spec
@@ -16,6 +17,12 @@ from distract import cli
 from distract.backends import Backend, embedded
 from distract.backends.transformers import Transformers, embedded_judge
 from distract.errors import BackendError, UsageError
+
+
+def pytest_configure() -> None:
+    """Let Ctrl-C reach the processes that tests start: one that runs in the background of a shell does not hear it."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture

@@ -19,6 +19,7 @@ from distract.commands import (
     model_options,
     options,
     safe,
+    say,
     store_option,
 )
 from distract.commands.auditing import audit_options, chosen
@@ -91,12 +92,15 @@ def gate(run: Path | None, as_json: bool, junit: Path | None, github: bool, summ
     try:
         with outputs.no_commands():
             verdict, loaded = _decided(run, more)
-            if as_json:
-                echo_json(verdict.document())
-            else:
+            if not as_json:
                 show(gate_report(verdict))
-                if run is None:
-                    click.echo(f"run folder: {safe(str(loaded.path))}")
+            elif run is None:  # what the run folder holds, which knows no other run
+                click.echo(loaded.summary, nl=False)
+                say(verdict.notes)
+            else:
+                echo_json(verdict.document())
+            if run is None:
+                click.echo(f"run folder: {safe(str(loaded.path))}", err=as_json)
     except DistractError as error:
         outputs.end(undecided(f"the gate did not end: {error}"), judge, (), ())
         raise
