@@ -27,7 +27,7 @@ Run = Callable[..., Ran]
 RULES = ("--generator", "rules", "--attack", "prolixity")
 GATE = ("gate", *RULES, "--max-flip-rate", "0.1")
 PAIRWISE = ("--protocol", "pairwise")
-GREEN = '<testsuites><testsuite tests="1" failures="0" errors="0"/></testsuites>'
+GREEN = '<testsuites><testsuite package="distract" tests="1" failures="0" errors="0"/></testsuites>'
 """What an earlier gate left that passed."""
 FILES = ("rows.jsonl", "rewrites.jsonl", "summary.json", "run.json")
 
@@ -721,7 +721,7 @@ def test_what_is_no_fair_baseline(run: Run) -> None:
     for baseline, said in (
         ("mine", "unfinished"),
         ("live", "live gate"),
-        ("other", "none of these"),
+        ("other", "has no prolixity"),
         ("nowhere", "no such run folder"),
         (".", "holds no run.json"),
     ):

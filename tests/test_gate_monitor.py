@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from distract.gate import bounds
 from distract.gate.boundary import Ints, boundary, p_end
 from distract.gate.checks import check
-from distract.gate.course import Flags
 from distract.gate.limits import Limits
 from distract.gate.mixture import Floats, Side, counted, mean, rates
 from distract.gate.monitor import AT_ONCE, Monitor, Prompt
@@ -105,12 +105,14 @@ class Oracle:
         )
 
     def end(self, state: State) -> Decision:
-        below = self.test.innocent or state.shown
+        below = state.shown
         if (limits := self.test.boundary) is not None:
             tested, hits = len(state.values), sum(hit for _, hit in state.values)
             if hits >= limits.fail_end[tested]:
                 return "fail"
             below = below or bool(hits <= limits.pass_end[tested])
+            if self.test.innocent:  # where a failure would have been seen, and nothing was cut off
+                below = not sum(state.rest) and bool(limits.fail_end[state.n] <= state.n)
         return "pass" if below and self.allowed(state) else "inconclusive"
 
     def futures(self, state: State) -> frozenset[Decision]:
@@ -462,7 +464,7 @@ def table() -> Ints:
     return found
 
 
-def simulated(flips: Flags) -> Together:
+def simulated(flips: NDArray[np.bool_]) -> Together:
     """Gates that end with their first failure, from flips of shape (most, gates, checks)."""
     limits, says = boundary(T, ALPHA / CHECKS, ALPHA, MOST), table()
     ones, zeros = counted(T, "above")
@@ -484,7 +486,7 @@ def simulated(flips: Flags) -> Together:
     return Together(said, stop, k, p, np.array([holm(one) for one in p.tolist()]))
 
 
-def correlated(gates: int) -> Flags:
+def correlated(gates: int) -> NDArray[np.bool_]:
     """One check at .15 and four at the threshold that flip only where it does, shape (most, gates, checks)."""
     rng = np.random.default_rng(5)
     first = rng.random((MOST, gates, 1)) < 0.15
@@ -578,3 +580,33 @@ def test_bounds_of_a_check_that_another_has_stopped_hold_too() -> None:
         going = going * ~stop - left
     assert failed > 0.15
     assert wrong <= ALPHA
+
+
+@pytest.mark.parametrize(
+    ("pairs", "rises", "decision"),
+    [
+        ((2,) * 3, 6, "inconclusive"),  # all that there is says that it rose, and it is too little
+        ((45,), 45, "inconclusive"),
+        ((2,) * 3, 0, "inconclusive"),
+        ((2,) * 40, 0, "pass"),
+        ((2,) * 40, 80, "fail"),
+        ((1,) * 4, 0, "inconclusive"),
+        ((1,) * 5, 0, "pass"),
+    ],
+)
+def test_no_rise_is_said_only_where_one_could_have_been_seen(pairs: tuple[int, ...], rises: int, decision: str) -> None:
+    monitor = Monitor(Tried(0.5, 0.05, 0.05, pairs, min_n=1, max_invalid_rate=0.2, innocent=True))
+    for number in pairs:
+        up = min(rises, number)
+        monitor.add(Prompt(number, (1.0,) * up, number, up, 0, up, 0))
+        rises -= up
+    monitor.end()
+    assert monitor.decision == decision
+
+
+def test_what_a_budget_cuts_off_is_no_proof_that_nothing_rose() -> None:
+    monitor = Monitor(Tried(0.5, 0.05, 0.05, (1,) * 120, min_n=5, max_invalid_rate=0.2, innocent=True))
+    for _ in range(10):
+        monitor.add(SAME)
+    monitor.end()
+    assert monitor.decision == "inconclusive"

@@ -7,7 +7,16 @@ from typing import Any
 
 import click
 
-from distract.commands import EPILOG, draw_options, json_option, judge_options, model_options, safe, store_option
+from distract.commands import (
+    EPILOG,
+    control_option,
+    draw_options,
+    json_option,
+    judge_options,
+    model_options,
+    safe,
+    store_option,
+)
 from distract.commands.auditing import audit_options, chosen
 from distract.commands.running import carried_out, inconclusive
 from distract.commands.showing import shown
@@ -15,7 +24,9 @@ from distract.commands.showing import shown
 
 @click.command(epilog=EPILOG)
 @click.option("--judge", default="smollm2-135m", show_default=True, help="Judge; `distract list` shows the forms.")
+@click.option("--attack", "attacks", multiple=True, help="Attack, severity or both (severity-2+ATTACK); repeatable.")
 @audit_options
+@control_option
 @click.option(
     "--measure", "measures", multiple=True, help="Measure, or fixed, flip, severity; repeatable. Default: all."
 )

@@ -10,7 +10,6 @@ import click
 from distract.commands import (
     asking_options,
     best_of_option,
-    control_option,
     data_options,
     manner_options,
     options,
@@ -23,9 +22,6 @@ if TYPE_CHECKING:
 
 audit_options = options(
     data_options,
-    click.option(
-        "--attack", "attacks", multiple=True, help="Attack, severity or both (severity-2+ATTACK); repeatable."
-    ),
     click.option("--protocol", "protocols", multiple=True, help="Way of asking; repeatable. Default: the basic ones."),
     click.option("--reference-model", help="Model, named like a judge, that protocols with a reference ask for it."),
     manner_options,
@@ -34,7 +30,6 @@ audit_options = options(
     ),
     asking_options,
     best_of_option,
-    control_option,
     click.option("--verifier", help="Model, named like a judge, that is asked whether a rewrite says the same."),
 )
 

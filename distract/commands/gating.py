@@ -63,7 +63,11 @@ WITH_A_RUN = (*LIMITS, "run", "config", "baseline", "control", "junit", "github"
     "--baseline", type=click.Path(path_type=Path), help="Run of `attack` that the judge may not be worse than."
 )
 @output_options
+@click.option("--attack", "attacks", multiple=True, help="Attack; repeatable. Default: the distractors.")
 @audit_options
+@click.option(
+    "--control", is_flag=True, help="Count only flips beyond the judge's own noise (null attack, resampling)."
+)
 @click.option("--limit", type=Limit(), default="all", show_default=True, help="Number of cases, drawn by --seed.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Of order, draw, rewrites and sampling.")
 @click.option("--budget", type=click.IntRange(1), help="Most calls of models, those answered from the store included.")
@@ -72,7 +76,7 @@ WITH_A_RUN = (*LIMITS, "run", "config", "baseline", "control", "junit", "github"
     type=click.IntRange(1),
     default=1,
     show_default=True,
-    help="Prompts to judge at once though fewer might do: faster with a server.",
+    help="Prompts to judge at once though fewer might do, without a --budget: faster with a server.",
 )
 @click.option("--out", type=click.Path(path_type=Path), help="Run folder. Default: under .distract/runs.")
 @store_option
@@ -218,7 +222,8 @@ def _finished(run: Path, limits: Limits, baseline: Loaded | None, control: bool)
 
     loaded = runfolder.load(run)
     if loaded.command == "gate":
-        raise UsageError(f"{run}: is a live gate, which has decided; `distract report` shows it again")
+        decided = "which has decided; `distract report` shows it again"
+        raise UsageError(f"{run}: is a live gate, {loaded.flaw or decided}")
     loaded.expect("attack")
     p = loaded.parameters
     if baseline is not None:
@@ -252,7 +257,9 @@ def _live(limits: Limits, baseline: Loaded | None, more: dict[str, Any]) -> tupl
     selected, how = chosen(judge, {**more, "measures": ("flip_rate",)})
     protocols = registry.asked(how["protocols"])
     selected = live.within(selected, baseline)
-    own = live.record(selected, protocols, limits, control=control, baseline=baseline, budget=budget, ahead=ahead)
+    named = (*more["attacks"], *(protocol.name for protocol in protocols if how["protocols"]))
+    how_much = {"budget": budget, "ahead": ahead, "named": named}
+    own = live.record(selected, protocols, limits, control=control, baseline=baseline, **how_much)
     prepared = session.prepare(selected, out=out, more={"command": "gate", "gate": own}, **how)
     loaded = carried_out(
         live.job(prepared), store, lambda: estimate(prepared), lambda *known: gate_plan(prepared, *known)

@@ -140,9 +140,9 @@ class Closing(click.Command):
         except click.UsageError as error:
             for option, value in zip(given, [*given[1:], ""], strict=True):
                 name, equals, joined = option.partition("=")
-                if name == "--junit" and (path := joined if equals else value) and Path(path).is_file():
+                if name == "--junit" and _ours(path := Path(joined if equals else value)):
                     reason = undecided(f"the gate did not begin: {error.format_message()}")
-                    Outputs(Path(path), False, None, False)._write_junit(reason, {}, "")
+                    Outputs(path, False, None, False)._write_junit(reason, {}, "")
             raise
 
 
@@ -151,6 +151,15 @@ def undecided(reason: str) -> Verdict:
     from distract.gate.records import Verdict
 
     return Verdict("inconclusive", reason, None, 0.0, False, ())
+
+
+def _ours(path: Path) -> bool:
+    """Whether a file is the result of an earlier gate."""
+    try:
+        with path.open("rb") as file:
+            return b'<testsuite package="distract"' in file.read(500)
+    except (OSError, ValueError):
+        return False
 
 
 def _free(path: Path, needed: Collection[Path], option: str) -> None:

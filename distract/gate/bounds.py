@@ -14,8 +14,8 @@ from distract.gate.boundary import p_end
 from distract.gate.mixture import Bets, Side, mean
 from distract.gate.monitor import Monitor
 
-STEPS = 12
-"""Halvings: to a quarter of a thousandth."""
+STEPS = 24
+"""Halvings: thresholds may be as small as a millionth."""
 
 
 def lower(monitor: Monitor, alpha: float) -> float:

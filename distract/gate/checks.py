@@ -6,11 +6,11 @@ It knows neither rows nor models.
 from __future__ import annotations
 
 from distract.gate import bounds
-from distract.gate.exact import least_n, missing, needed, open_reason
-from distract.gate.limits import Limits
+from distract.gate.exact import beside, least_n, missing, needed, open_reason
+from distract.gate.limits import Limits, unreadable
 from distract.gate.monitor import Monitor
 from distract.gate.records import Check, Measure
-from distract.report.text import count
+from distract.report.text import count, p_value
 
 
 def check(
@@ -47,14 +47,18 @@ def check(
     if decision == "inconclusive" and not skipped:
         if limit is None:
             more = monitor.test.min_n if monitor.n < monitor.test.min_n else None
-        elif measure == "flip_rate":
+        elif monitor.limits is not None and not unreadable(monitor.n, monitor.invalid, limits.max_invalid_rate):
+            # As if it were asked anew: about, and never what there is already.
             more = needed(value, limit, limits, checks)
+            more = None if more is not None and more <= monitor.n else more
     if skipped:
         reason = "left open, as another check had failed"
+    elif decision != monitor.decision and decision == "fail":
+        reason = f"p {p_value(adjusted)} after Holm's adjustment, since other checks have failed"
     elif limit is None:
         reason = _rise(monitor, decision, limits)
     else:
-        reason = _reason(monitor, decision, limit, lower, upper, limits, more)
+        reason = _reason(monitor, decision, limit, lower, upper, limits, more, measure)
     compared = measure != "flip_rate"
     seen = sum(monitor.test.pairs) - monitor.left
     return Check(
@@ -98,6 +102,7 @@ def _reason(
     upper: float | None,
     limits: Limits,
     more: int | None,
+    measure: Measure,
 ) -> str:
     others = f"whatever the other {count(monitor.left, 'pair')} would say"
     if decision == "inconclusive" or lower is None or upper is None:
@@ -109,11 +114,10 @@ def _reason(
         return open_reason(lower or 0.0, 1.0 if upper is None else upper, limit, monitor.n, least, more)
     if monitor.reason == "settled":
         return f"{monitor.k} flips in {monitor.n} verdicts decide it, {others}"
-    return (
-        f"lower bound {lower:.3f} is above {limit:g}"
-        if decision == "fail"
-        else f"upper bound {upper:.3f} is below {limit:g}"
-    )
+    of = " of the excess" if measure == "excess_flip_rate" else ""
+    if decision == "fail":
+        return f"lower bound{of} {beside(lower, limit)} is above {limit:g}"
+    return f"upper bound{of} {beside(upper, limit)} is below {limit:g}"
 
 
 def _about(more: int | None) -> str:
@@ -128,4 +132,8 @@ def _rise(monitor: Monitor, decision: str, limits: Limits) -> str:
         return f"no rise beyond chance: {differ}"
     if 0 < monitor.n < monitor.test.min_n:
         return f"{monitor.n} comparisons shared with the baseline are too few: at least {monitor.test.min_n} are needed"
-    return missing(monitor.n, monitor.invalid, limits) or f"nothing more can settle it: {differ}"
+    if short := missing(monitor.n, monitor.invalid, limits):
+        return short
+    if monitor.left:
+        return f"ended before it could be told: {differ}"
+    return f"comparisons on so few prompts could not have shown a rise: {differ}"

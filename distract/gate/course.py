@@ -10,12 +10,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from distract.gate.boundary import Boundary, Ints, longer
 from distract.gate.mixture import Floats
-
-Flags = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)

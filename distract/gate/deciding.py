@@ -20,7 +20,7 @@ from distract.gate.monitor import Monitor, Prompt, Test
 from distract.gate.observing import alone, in_excess, since
 from distract.gate.records import Effort, Measure, Verdict
 from distract.gate.together import together
-from distract.gate.worse import least_discordant
+from distract.gate.worse import least_discordant, no_rise
 from distract.metrics import headline
 from distract.records import Row
 from distract.report.text import count
@@ -104,7 +104,7 @@ class Gate:
             for ((protocol, attack), monitor), p in zip(self.monitors.items(), statistics.holm(p_values), strict=True)
         )
         rise = self._measure == "flip_rate_rise"
-        passed = f"none of {count(len(checks), 'flip rate')} rose beyond chance" if rise else all_below(checks)
+        passed = no_rise(len(checks)) if rise else all_below(checks)
         decision, reason = together(checks, flaw, passed)
         general = None if rise else self.limits.max_flip_rate
         effort = self._effort(flaw)

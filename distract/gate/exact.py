@@ -128,6 +128,15 @@ def missing(n: int, invalid: int, limits: Limits) -> str | None:
     return None
 
 
+def beside(bound: float, limit: float) -> str:
+    """A bound with three decimals, or as many as it takes to stand on the right side of a limit."""
+    for digits in range(3, 9):
+        text = f"{bound:.{digits}f}"
+        if (float(text) > limit, float(text) < limit) == (bound > limit, bound < limit):
+            break
+    return text
+
+
 def open_reason(lower: float, upper: float, threshold: float, n: int, least: int, more: int | None) -> str:
     """Why bounds on both sides of a threshold settle nothing, and what would.
 
@@ -159,11 +168,11 @@ def _check(f: Figure, limit: float, p: float, adjusted: float, limits: Limits, c
         k, n = _effective(f)
         lower, upper = statistics.lower_bound(k, n, limits.confidence), statistics.upper_bound(k, n, limits.confidence)
     if lower is not None and adjusted <= limits.alpha and lower > limit:
-        decision, reason = "fail", f"lower bound {lower:.3f} is above {limit:g}"
+        decision, reason = "fail", f"lower bound {beside(lower, limit)} is above {limit:g}"
     elif upper is not None and upper < limit and not short:
-        decision, reason = "pass", f"upper bound {upper:.3f} is below {limit:g}"
+        decision, reason = "pass", f"upper bound {beside(upper, limit)} is below {limit:g}"
     else:
-        more = needed(f.value, limit, limits, checks)
+        more = None if unreadable(f.n, f.invalid, limits.max_invalid_rate) else needed(f.value, limit, limits, checks)
         if more is not None and f.n:  # as many times more as dependent ones are worth less
             more = math.ceil(more * f.n / n)
         least = least_n(limit, limits.confidence)

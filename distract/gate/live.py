@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -84,6 +84,7 @@ def record(
     baseline: Loaded | None,
     budget: int | None,
     ahead: int,
+    named: Collection[str] = (),
 ) -> dict[str, Any]:
     """What a live gate decides by, for the record of its run.
 
@@ -95,9 +96,11 @@ def record(
         baseline: a run of ``distract attack`` that the judge may not be worse than; None gates on thresholds.
         budget: the most requests to models; None for any number.
         ahead: prompts to judge at once, though fewer might do.
+        named: protocols and attacks that were asked for by name.
 
     Raises:
-        UsageError: a check has no threshold, nothing can be checked, or the baseline has none of the checks.
+        UsageError: a check has no threshold, nothing can be checked, or the baseline has none of the checks, or not
+            one that was asked for by name.
     """
     attacks = [a for a in selected.parameters["attacks"] if a not in selected.parameters["controls"]]
     checks = sorted((protocol.name, attack) for protocol in protocols for attack in attacks)
@@ -106,6 +109,8 @@ def record(
     stored = []
     if baseline is not None:
         there, others = common(baseline, baseline)
+        if absent := sorted({*named} - {*there, *others}):
+            raise UsageError(f"{baseline.path}: has no {absent[0]}, which was asked for; nothing says whether it rose")
         checks = [(protocol, attack) for protocol, attack in checks if protocol in there and attack in others]
         if not checks:
             raise UsageError(f"{baseline.path}: has none of these protocols under these attacks; name others")
@@ -158,16 +163,13 @@ def _stages(
     left: dict[str, list[Case]] = {}
     for case in prepared.cases:
         left.setdefault(case.cluster, []).append(case)
-    taken, dearest = 0, 1
+    taken = 0
     while left and gate.open and not meter.spent:
-        at_once = max(gate.soonest(), ahead)
-        if meter.budget is not None:
-            # Well within the budget, so that what it ends is a case and not several at once.
-            at_once = max(1, min(at_once, (meter.budget - len(meter.asked)) // (2 * dearest)))
+        # Under a budget one by one, or it would depend on the order of replies which one is cut off.
+        at_once = max(gate.soonest(), ahead) if meter.budget is None else 1
         part = [left.pop(name) for name in list(left)[:at_once]]
-        before, parameters = len(meter.asked), _open(prepared.audit, gate.open)
+        parameters = _open(prepared.audit, gate.open)
         yield [metered(_prompt(cases, parameters), meter) for cases in part]
-        dearest = max(dearest, -(-(len(meter.asked) - before) // len(part)))
         gate.take(rows[taken:])
         taken = len(rows)
 

@@ -113,6 +113,7 @@ class Monitor:
         self.shown_above = self.shown_below = False
         self.peak = 0.0
         self._above, self._below = Bets(test.threshold, "above"), Bets(test.threshold, "below")
+        self._at_worst = Bets(test.threshold, "above")
         self._rest = Counter(test.pairs)
         self.values: list[tuple[float, ...]] = []
 
@@ -131,6 +132,7 @@ class Monitor:
             self._below.add(z)
             self.values.append(prompt.values)
             self.peak = self._above.log if self.test.whole else max(self.peak, self._above.log)
+        self._at_worst.add(prompt.n * (1 - self.test.threshold) / self.test.width)
         if not self.test.whole:
             self._look()
 
@@ -144,13 +146,14 @@ class Monitor:
         if self.test.whole:
             self.decision = self.decision or "inconclusive"
             return
-        below = self.test.innocent or self.shown_below
-        if self.limits is not None:
-            if self.hits >= self.limits.fail_end[self.tested]:
-                self.decision = "fail"
-                return
-            below = below or self.hits <= self.limits.pass_end[self.tested]
-        self.decision = "pass" if below and self._allowed(self.n, self.invalid) else "inconclusive"
+        if self.limits is not None and self.hits >= self.limits.fail_end[self.tested]:
+            self.decision = "fail"
+            return
+        if self.test.innocent:  # what a part does not show says nothing of the rest
+            passed = self.told and not self.left
+        else:
+            passed = self.shown_below or (self.limits is not None and self.hits <= self.limits.pass_end[self.tested])
+        self.decision = "pass" if passed and self._allowed(self.n, self.invalid) else "inconclusive"
 
     @property
     def p_value(self) -> float | None:
@@ -162,6 +165,13 @@ class Monitor:
             p = min(1.0, math.exp(-self.peak))
             return min(p, self.test.alpha_fail) if self.shown_above else p
         return p_end(self.test.threshold, self.limits.fail_at, self.looked, round(self.hits))
+
+    @property
+    def told(self) -> bool:
+        """Whether a failure would have been seen, had every valid pair so far been a hit."""
+        if self.limits is not None:
+            return bool(self.limits.fail_end[self.n] <= self.n)
+        return self._at_worst.log >= self._enough_above
 
     @property
     def looked(self) -> int:
@@ -191,14 +201,15 @@ class Monitor:
     def _settled(self) -> Decision | None:
         """The decision that nothing which is left can change, if there is one."""
         may_fail = self._may_fail(0)
-        may_pass = self._allowed(self.n + self.left, self.invalid) and (self.test.innocent or self._may_pass(0))
+        may_pass = self._may_be_told() if self.test.innocent else self._may_pass(0)
+        may_pass = may_pass and self._allowed(self.n + self.left, self.invalid)
         if self.limits is not None and self.hits >= self.limits.fail_end[self.tested + self.left]:
             return "fail"
         if not may_fail and not may_pass:
             return "inconclusive"
         if may_fail or not self._allowed(self.n, self.invalid + self.left):
             return None
-        return "pass" if self.test.innocent or self._must_pass() else None
+        return "pass" if (self.told if self.test.innocent else self._must_pass()) else None
 
     def _may_fail(self, after: int) -> bool:
         """Whether a failure can still come, where the next ``after`` prompts bring no hit."""
@@ -219,6 +230,15 @@ class Monitor:
         for pairs, count in self._after(after).items():
             logs += count * self._below.gains(-pairs * self.test.threshold / self.test.width)
         return mean(logs + after * self._below.gains(1 - self.test.threshold)) >= self._enough_below
+
+    def _may_be_told(self) -> bool:
+        """Whether it may still come to be ``told``."""
+        if self.limits is not None:
+            return bool(self.limits.fail_end[self.n + self.left] <= self.n + self.left)
+        logs = self._at_worst.logs.copy()
+        for pairs, count in self._rest.items():
+            logs += count * self._at_worst.gains(pairs * (1 - self.test.threshold) / self.test.width)
+        return mean(logs) >= self._enough_above
 
     def _must_pass(self) -> bool:
         """Whether the end is a pass whatever comes, where no failure can."""

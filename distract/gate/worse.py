@@ -127,8 +127,15 @@ def decide(baseline: Loaded, run: Loaded, limits: Limits) -> Verdict:
     checks = tuple(_check(one, p, least, limits) for one, p in zip(pairs, adjusted, strict=True))
     if alone := [_alone(one) for one in pairs if any(one.both.alone)]:
         notes.append(f"not compared, as eligible and valid in one run only: {line('; '.join(alone))}")
-    decision, reason = together(checks, None, f"none of {count(len(checks), 'flip rate')} rose beyond chance")
+    decision, reason = together(checks, None, no_rise(len(checks)))
     return Verdict(decision, reason, None, limits.confidence, limits.certify, checks, notes=tuple(notes))
+
+
+def no_rise(checks: int) -> str:
+    """The reason of a gate whose checks all pass."""
+    return (
+        "the flip rate did not rise beyond chance" if checks == 1 else f"none of {checks} flip rates rose beyond chance"
+    )
 
 
 def least_discordant(alpha: float, checks: int) -> int:

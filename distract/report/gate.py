@@ -73,9 +73,15 @@ def gate_plan(prepared: Prepared, estimate: Estimate, stored: int) -> Iterator[s
         return
     lowest = min(threshold(limits, *place) for place in own["checks"])
     beyond = " above the judge's own noise" if own["measure"] == "excess_flip_rate" else ""
+    widest = max((int(pairs) for pairs in own["prompts"]), default=1)
+    if widest > 1:
+        least = f"; prompts count as one each, those with fewer than {widest} pairs for less"
+    else:
+        # Against noise a pair without a flip tells a little less.
+        least = f"; none can pass before {'about ' if beyond else ''}{least_n(lowest, limits.confidence)} verdicts"
     yield (
         f"gate: {checks} of flip rates{beyond}, the strictest at {limit(lowest)}%; stops as soon as all are decided or "
-        f"one has failed (none can pass before {least_n(lowest, limits.confidence)} verdicts)"
+        f"one has failed{least}"
     )
     if own["budget"] is not None:
         yield f"budget: at most {count(own['budget'], 'call')}, those answered from the store included"
