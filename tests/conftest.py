@@ -11,12 +11,16 @@ from typing import Any
 
 import pytest
 from commanding import Ran
+from hypothesis import settings
 from serving import NAME, vllm_server
 
 from distract import cli
 from distract.backends import Backend, embedded
 from distract.backends.transformers import Transformers, embedded_judge
 from distract.errors import BackendError, UsageError
+
+# CI has a time limit, and draws half as many examples as are drawn everywhere else.
+settings.register_profile("ci", settings.get_profile("ci"), max_examples=50)
 
 
 def pytest_configure() -> None:
