@@ -6,7 +6,8 @@ said. It knows no model and no plug-in by name.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Any, get_args
 
@@ -158,6 +159,29 @@ class Gate:
             return "all cases are judged"
         settled = any(monitor.decision == "inconclusive" for monitor in monitors)
         return "the rest cannot change the decision" if settled else "every check has passed"
+
+
+def record(
+    measure: Measure, limits: Limits, checks: Iterable[Place], pairs: Iterable[int], **more: Any
+) -> dict[str, Any]:
+    """What a gate decides by, as JSON values.
+
+    Args:
+        measure: what is bounded.
+        limits: what is accepted.
+        checks: the protocols and attacks.
+        pairs: of each prompt.
+        more: what else there is: ``baseline``, ``budget``, and whether the ``whole`` run is there already.
+    """
+    return {
+        "measure": measure,
+        "limits": limits.document(),
+        "checks": [list(place) for place in checks],
+        "prompts": {str(number): prompts for number, prompts in sorted(Counter(pairs).items())},
+        "baseline": [],
+        "budget": None,
+        **more,
+    }
 
 
 def replayed(parameters: Mapping[str, Any], rows: Sequence[Row]) -> Gate:

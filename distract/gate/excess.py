@@ -10,7 +10,7 @@ from collections import Counter
 from dataclasses import replace
 
 from distract.errors import UsageError
-from distract.gate.deciding import replayed
+from distract.gate.deciding import record, replayed
 from distract.gate.limits import Limits
 from distract.gate.records import Verdict
 from distract.runfolder import Loaded
@@ -33,19 +33,12 @@ def decide(run: Loaded, limits: Limits) -> Verdict:
     by: dict[str, list[int]] = {}
     for at, row in enumerate(rows):
         by.setdefault(row.cluster, []).append(at)
-    pairs = Counter(
+    pairs = (
         max(Counter(rows[at].protocol for at in places if rows[at].target is None).values()) for places in by.values()
     )
     attacks = [attack for attack in p["attacks"] if attack not in p["controls"]]
-    own = {
-        "measure": "excess_flip_rate",
-        "limits": limits.document(),
-        "checks": [[protocol, attack] for protocol in sorted(p["protocols"]) for attack in sorted(attacks)],
-        "prompts": {str(number): prompts for number, prompts in sorted(pairs.items())},
-        "baseline": [],
-        "whole": True,
-        "budget": None,
-    }
+    checks = [(protocol, attack) for protocol in sorted(p["protocols"]) for attack in sorted(attacks)]
+    own = record("excess_flip_rate", limits, checks, pairs, whole=True)
     # Prompt by prompt, wherever their cases stand in the data.
     ordered = [rows[at] for places in by.values() for at in places]
     gate = replayed({**p, "gate": own}, ordered)

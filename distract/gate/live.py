@@ -15,11 +15,13 @@ from typing import Any
 from distract import audit
 from distract.conduct import Job
 from distract.errors import UsageError
+from distract.gate import deciding
 from distract.gate.comparable import common
 from distract.gate.deciding import Gate, Place, replayed
 from distract.gate.exact import threshold
 from distract.gate.limits import Limits
 from distract.gate.observing import flipped
+from distract.gate.records import Measure
 from distract.judging import Audited
 from distract.metrics import headline
 from distract.plan import Plan, Protocol, gather
@@ -121,15 +123,8 @@ def record(
     prompts = Counter[str]()
     for case in selected.cases:
         prompts[case.cluster] += len(audit.pairs(case))
-    return {
-        "measure": "flip_rate_rise" if stored else "excess_flip_rate" if control else "flip_rate",
-        "limits": limits.document(),
-        "checks": [list(place) for place in checks],
-        "prompts": {str(pairs): number for pairs, number in sorted(Counter(prompts.values()).items())},
-        "baseline": stored,
-        "budget": budget,
-        "ahead": ahead,
-    }
+    measure: Measure = "flip_rate_rise" if stored else "excess_flip_rate" if control else "flip_rate"
+    return deciding.record(measure, limits, checks, prompts.values(), baseline=stored, budget=budget, ahead=ahead)
 
 
 def _stored(baseline: Loaded, place: Place) -> dict[str, Any]:
