@@ -29,7 +29,6 @@ class Boundary:
     """Limits on the number of 1s among n outcomes, arrays by n = 0 to ``most``, none of them decreasing.
 
     Attributes:
-        threshold: of the rate.
         fail_at: the smallest count that shows a rate above the threshold after n; n + 1 or more where none does.
         pass_at: the largest count that shows one below it; -1 where none does.
         fail_end: as ``fail_at``, where n is the end.
@@ -37,7 +36,6 @@ class Boundary:
         inexact: whether the end decides by no more than the bets.
     """
 
-    threshold: float
     fail_at: Ints
     pass_at: Ints
     fail_end: Ints
@@ -69,7 +67,7 @@ def boundary(threshold: float, alpha_fail: float, alpha_pass: float, most: int) 
         # The largest count that nothing later takes back, so that a pass that is certain stays one.
         late = np.minimum.accumulate((np.arange(most + 1) - zeros)[::-1])[::-1]
         pass_end = np.maximum(pass_at, late)
-    return Boundary(threshold, fail_at, pass_at, fail_end, pass_end, most > LONGEST)
+    return Boundary(fail_at, pass_at, fail_end, pass_end, most > LONGEST)
 
 
 def p_end(threshold: float, fail_at: Ints, n: int, k: int) -> float:
