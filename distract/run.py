@@ -53,19 +53,23 @@ def execute(
         try:
             requests = next(together)
             while True:
-                requests = together.send(_answer(requests, models, known, tally, progress))
+                requests = together.send(answer(requests, models, known, tally, progress))
         except StopIteration as done:
             yield from done.value
 
 
-def _answer(
+def answer(
     requests: Sequence[Request],
     models: Mapping[Role, Model],
     known: dict[bytes, Reply],
     tally: Tally,
-    progress: Callable[[Tally], None] | None,
+    progress: Callable[[Tally], None] | None = None,
 ) -> list[Reply]:
-    """The replies to one round; ``known`` holds those of the chunk's earlier rounds and gains this one's."""
+    """The replies to one round; ``known`` holds those of the chunk's earlier rounds and gains this one's.
+
+    Raises:
+        BackendError: a backend failed; all replies received before are stored.
+    """
     keys = [models[request.to][1].key(request) for request in requests]
     # What earlier rounds of the chunk have answered is left out; what happens to be stored is offered all the same.
     unique = {key: request for key, request in zip(keys, requests, strict=True) if key not in known}

@@ -1,0 +1,136 @@
+"""A judge that is asked from code: by tests, and by whatever follows from one verdict to the next.
+
+It drives plans as a run does, on one store that several processes may share: what one of them is asking, the others
+wait for. It knows no protocol by name, and nothing of tests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from distract import registry
+from distract import store as stores
+from distract.backends import Backend
+from distract.claims import Claims
+from distract.conduct import stores as opened
+from distract.manner import DEFAULT, Manner
+from distract.manner import judged as asked
+from distract.plan import Comparison, Plan, Protocol, T, gather
+from distract.records import Judgment, Reply, Request, Role
+from distract.run import answer
+from distract.tally import Tally
+
+if TYPE_CHECKING:
+    from distract.backends.options import Options
+
+
+class Judge:
+    """A judge with its store; a context manager, closed at the end.
+
+    Args:
+        name: for messages.
+        backend: answers for it.
+        store: the file of replies; None for the one that commands use, in the current folder.
+        manner: in which orders and how often it is asked.
+        reference: answers for a reference model; None where there is none.
+
+    Attributes:
+        tally: what has been asked so far.
+
+    Raises:
+        UsageError: the store cannot be used.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        backend: Backend,
+        *,
+        store: Path | None = None,
+        manner: Manner = DEFAULT,
+        reference: Backend | None = None,
+    ) -> None:
+        self.name, self.manner, self.helped = name, manner, reference is not None
+        self.tally = Tally()
+        path = store or stores.DEFAULT
+        models: dict[Role, Backend] = {"judge": backend, "reference": reference or backend}
+        self._stack = ExitStack()
+        self._claims = Claims(path)
+        self._stack.callback(self._claims.close)
+        self._models = self._stack.enter_context(opened(models, path))
+
+    @classmethod
+    def open(
+        cls, name: str, *, store: Path | None = None, manner: Manner = DEFAULT, options: Options | None = None
+    ) -> Judge:
+        """The judge of a name, as commands take it: ``smollm2-135m``, ``openai:MODEL``, ``planted:longer`` and so on.
+
+        Args:
+            name: see ``distract list``.
+            store: as in the class, like the next.
+            manner: in which orders and how often it is asked.
+            options: how a local model is run, where a server is.
+
+        Raises:
+            UsageError: no such judge, or what it needs is missing.
+        """
+        from distract.backends.catalogue import open_judge
+
+        return cls(name, open_judge(name, options), store=store, manner=manner)
+
+    def run(self, plan: Plan[T]) -> T:
+        """The result of one plan; see ``run_all``."""
+        (result,) = self.run_all([plan])
+        return result
+
+    def run_all(self, plans: Iterable[Plan[T]]) -> list[T]:
+        """The results of plans that are driven together: one round of all of them is one batch for the model.
+
+        Raises:
+            BackendError: the model failed; what it had answered is stored.
+        """
+        together = gather(list(plans))
+        known: dict[bytes, Reply] = {}
+        try:
+            requests = next(together)
+            while True:
+                requests = together.send(self._answer(requests, known))
+        except StopIteration as done:
+            results: list[T] = done.value
+            return results
+
+    def judgments(self, comparison: Comparison, protocol: str | Protocol = "pairwise") -> tuple[Judgment, ...]:
+        """A judgment of a comparison for each order that is shown; see ``manner.judged``.
+
+        Raises:
+            UnknownName: no such protocol.
+            BackendError: the model failed.
+        """
+        found = registry.protocol(protocol) if isinstance(protocol, str) else protocol
+        return self.run(asked(found, comparison, self.manner))
+
+    def close(self) -> None:
+        """Close the store."""
+        self._stack.close()
+
+    def __enter__(self) -> Judge:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _answer(self, requests: Sequence[Request], known: dict[bytes, Reply]) -> list[Reply]:
+        keys = {self._models[one.to][1].key(one): one.to for one in requests}
+        missing = set[bytes]()
+        for role, (_, store) in self._models.items():
+            mine = [key for key, to in keys.items() if to == role and key not in known]
+            missing |= set(mine) - store.get(mine).keys()
+        # What another process has asked meanwhile is found in the store once its claim is given back.
+        with self._claims.held(missing):
+            return answer(requests, self._models, known, self.tally)
