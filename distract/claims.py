@@ -10,12 +10,36 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import IO
 
-from distract.errors import UsageError
+from distract.errors import BackendError, UsageError
+
+try:
+    import fcntl
+except ImportError:
+    fcntl = None  # type: ignore[assignment]
 
 PLACES = 2**30
 """Bytes to lock, none of which is ever written: two requests that meet in one only wait for each other."""
+
+
+@dataclass(slots=True)
+class _Locks:
+    """The file of a store, for a whole process: the system's locks are a process's, and keep no threads apart.
+
+    All claims share it, since closing one of several files on the same path would give back the locks of all.
+    """
+
+    file: IO[bytes]
+    users: int = 0
+    held: bool = False
+    alone: threading.RLock = field(default_factory=threading.RLock)
+
+
+_OPEN: dict[Path, _Locks] = {}
+_OPENING = threading.Lock()
 
 
 class Claims:
@@ -29,37 +53,53 @@ class Claims:
     """
 
     def __init__(self, store: Path) -> None:
-        path = store.with_name(f"{store.name}.lock")
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            # Kept open: closing any file of this name would give all locks of the process back.
-            self._file = path.open("ab")
-        except OSError as error:
-            raise UsageError(f"{path}: cannot be written ({error.strerror}); name another store") from error
-        # The system's locks are those of a process: they do not keep its threads apart.
-        self._alone = threading.RLock()
+        self.path = store.with_name(f"{store.name}.lock").resolve()
+        with _OPENING:
+            if self.path not in _OPEN:
+                try:
+                    self.path.parent.mkdir(parents=True, exist_ok=True)
+                    _OPEN[self.path] = _Locks(self.path.open("ab"))
+                except OSError as error:
+                    raise UsageError(
+                        f"{self.path}: cannot be written ({error.strerror}); name another store"
+                    ) from error
+            self._locks = _OPEN[self.path]
+            self._locks.users += 1
 
     @contextmanager
     def held(self, keys: Iterable[bytes]) -> Iterator[None]:
-        """Hold the claims on these keys; waits for other processes that hold any of them.
+        """Hold the claims on these keys; waits for other processes and threads that hold any of them.
 
-        Claims are never taken while others are held, and in one order, so that no two processes wait for each other.
+        Claims are taken in one order, and never while others are held, so that nobody waits in a circle: a model that
+        asks another judge of the same store while it answers claims nothing more.
+
+        Raises:
+            BackendError: the file system has no locks.
         """
-        try:
-            import fcntl
-        except ImportError:
-            yield
-            return
         places = sorted({int.from_bytes(key[:8], "big") % PLACES for key in keys})
-        with self._alone:
+        with self._locks.alone:
+            if fcntl is None or self._locks.held or not places:
+                yield
+                return
+            self._locks.held = True
             try:
                 for place in places:
-                    fcntl.lockf(self._file, fcntl.LOCK_EX, 1, place)
+                    self._lock(fcntl.LOCK_EX, place)
                 yield
             finally:
+                self._locks.held = False
                 for place in places:
-                    fcntl.lockf(self._file, fcntl.LOCK_UN, 1, place)
+                    self._lock(fcntl.LOCK_UN, place)
 
     def close(self) -> None:
         """Give up the file."""
-        self._file.close()
+        with _OPENING:
+            self._locks.users -= 1
+            if not self._locks.users:
+                _OPEN.pop(self.path).file.close()
+
+    def _lock(self, how: int, place: int) -> None:
+        try:
+            fcntl.lockf(self._locks.file, how, 1, place)
+        except OSError as error:
+            raise BackendError(f"{self.path}: cannot be locked ({error.strerror}); name another store") from error

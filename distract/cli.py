@@ -17,6 +17,7 @@ import click
 from distract.commands import EPILOG, stop
 from distract.commands.attack import attack
 from distract.commands.consistency import consistency
+from distract.commands.explain import explain
 from distract.commands.gating import compare, gate, plan_gate
 from distract.commands.leaderboard import leaderboard
 from distract.commands.meta import meta
@@ -39,7 +40,7 @@ def cli(context: click.Context) -> None:
 
 
 for command in (
-    *(attack, meta, consistency, leaderboard, gate, compare, plan_gate, report, check),
+    *(attack, meta, consistency, leaderboard, gate, compare, plan_gate, report, explain, check),
     *(rewrite, make_pairs, make_tweakset, list_),
 ):
     cli.add_command(command)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from distract.backends import Backend
 from distract.judging import Audited
@@ -23,6 +23,9 @@ from distract.runfolder import Loaded
 from distract.store import Store
 from distract.tally import Model, Tally
 
+if TYPE_CHECKING:
+    from distract.minimal import Smallest
+
 Summarise = Callable[[Sequence[Row], Sequence[Rewrite]], dict[str, Any]]
 
 
@@ -33,12 +36,14 @@ class Job:
     Attributes:
         models: whom requests go to; always a judge.
         plans: one for each case, new ones at each call.
-        then: further stages of plans, each from the rows of all that came before, which it is given once and which
-            grow; None where there are none.
+        then: further stages of plans, each from the rows and rewrites of all that came before, which it is given once
+            and which grow; None where there are none.
         parameters: everything that decides what is judged.
         out: the run folder.
         summarise: rows and rewrites to the document of the run.
         prices: of models whose tokens cost money; they decide nothing.
+        explain: the smallest flips to what they add to the document; None where none are looked for.
+        source: where the data lie, as the user said; it identifies nothing. None where nobody reads them again.
     """
 
     models: Mapping[Role, Backend]
@@ -47,7 +52,9 @@ class Job:
     out: Path
     summarise: Summarise
     prices: Mapping[Role, Price] = field(default_factory=dict)
-    then: Callable[[Sequence[Row]], Iterator[Iterable[Plan[Audited]]]] | None = None
+    then: Callable[[Sequence[Row], Sequence[Rewrite]], Iterator[Iterable[Plan[Audited]]]] | None = None
+    explain: Callable[[Sequence[Smallest]], dict[str, Any]] | None = None
+    source: Mapping[str, Any] | None = None
 
 
 @contextmanager
@@ -82,22 +89,26 @@ def carry_out(
         BackendError: a model failed; the run can be resumed.
         UsageError: the folder belongs to a different run.
     """
-    rows, rewrites, begin = list[Row](), list[Rewrite](), time.time()
-    with Recorder(job.out, job.parameters) as recorder:
-        for plans in _stages(job, rows):
+    whole, begin = Audited(), time.time()
+    with Recorder(job.out, job.parameters, job.source) as recorder:
+        for plans in _stages(job, whole):
             for done in execute(plans, models, tally=tally, progress=progress):
-                recorder.add(done.rows, done.rewrites)
-                rows += done.rows
-                rewrites += done.rewrites
+                recorder.add(done.rows, done.rewrites, done.smallest)
+                whole.rows.extend(done.rows)
+                whole.rewrites.extend(done.rewrites)
+                whole.smallest.extend(done.smallest)
         times = {"began": round(begin, 3), "seconds": round(time.time() - begin, 3)}
         spent = cost(job.prices, tally.tokens)
         numbers = {"replies": tally.document(), "times": times, **({} if spent is None else {"dollars": spent})}
-        text = recorder.finish(job.summarise(rows, rewrites), numbers)
-    return Loaded(job.out, job.parameters, tuple(rows), tuple(rewrites), None, text)
+        explained = job.explain(whole.smallest) if job.explain is not None else {}
+        text = recorder.finish({**job.summarise(whole.rows, whole.rewrites), **explained}, numbers)
+    rows, rewrites = tuple(whole.rows), tuple(whole.rewrites)
+    minimal = tuple(whole.smallest) if job.explain is not None else None
+    return Loaded(job.out, job.parameters, rows, rewrites, None, text, minimal, job.source)
 
 
-def _stages(job: Job, rows: Sequence[Row]) -> Iterator[Iterable[Plan[Audited]]]:
-    """The plans of a job, then those that depend on the rows that have come by then."""
+def _stages(job: Job, whole: Audited) -> Iterator[Iterable[Plan[Audited]]]:
+    """The plans of a job, then those that depend on what has come by then."""
     yield job.plans()
     if job.then is not None:
-        yield from job.then(rows)
+        yield from job.then(whole.rows, whole.rewrites)

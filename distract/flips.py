@@ -38,6 +38,8 @@ class Flip:
         margin: how much the rewritten one gained on the other, up to 2 in probabilities.
         original: text of the response before, its turns a blank line apart; empty where no rewrite is on record.
         rewrite: the same after.
+        severities: of the rewritten response and the other one.
+        first: whether the rewritten one is a of its rows.
     """
 
     case: str
@@ -51,6 +53,8 @@ class Flip:
     margin: float
     original: str
     rewrite: str
+    severities: tuple[int | None, int | None] = (None, None)
+    first: bool = False
 
 
 def clearest(
@@ -124,7 +128,7 @@ def _flip(before: Row, after: Row, rule: str | None, texts: dict[tuple[str, str,
     mirrored = after.target == "b"
     # The pair in terms of the response that was rewritten.
     (won, rewritten) = (before.a, before.b) if mirrored else (before.b, before.a)
-    first, last = (_strengths(row.judgments, rule, mirrored) for row in (before, after))
+    first, last = (strengths(row.judgments, rule, mirrored) for row in (before, after))
     made = texts.get((before.case, rewritten.author, rewritten.severity))
     return Flip(
         case=before.case,
@@ -138,11 +142,22 @@ def _flip(before: Row, after: Row, rule: str | None, texts: dict[tuple[str, str,
         margin=(last[0] - last[1]) - (first[0] - first[1]),
         original="\n\n".join(made.original) if made else "",
         rewrite=made.response.text if made else "",
+        severities=(rewritten.severity, won.severity),
+        first=not mirrored,
     )
 
 
-def _strengths(judgments: Sequence[Judgment], rule: str | None, mirrored: bool) -> tuple[float, float]:
-    """What a row's verdict rests on, of a and b or the other way round; the row is a valid one."""
+def strengths(judgments: Sequence[Judgment], rule: str | None, mirrored: bool) -> tuple[float, float]:
+    """What a verdict rests on.
+
+    Args:
+        judgments: valid ones, one for each order.
+        rule: as in ``verdicts.outcome``.
+        mirrored: whether b is named first.
+
+    Returns:
+        Of a and b, or of b and a: their probabilities averaged over the orders, or under a rule scores or ratings.
+    """
     if rule is None:
         given = [j.probabilities[:2] for j in judgments if j.probabilities is not None]
     else:

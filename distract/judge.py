@@ -17,6 +17,7 @@ from distract import store as stores
 from distract.backends import Backend
 from distract.claims import Claims
 from distract.conduct import stores as opened
+from distract.errors import BackendError, UsageError
 from distract.manner import DEFAULT, Manner
 from distract.manner import judged as asked
 from distract.plan import Comparison, Plan, Protocol, T, gather
@@ -26,10 +27,13 @@ from distract.tally import Tally
 
 if TYPE_CHECKING:
     from distract.backends.options import Options
+    from distract.invariants.records import Finding
 
 
 class Judge:
     """A judge with its store; a context manager, closed at the end.
+
+    It belongs to the thread that made it, as its store does.
 
     Args:
         name: for messages.
@@ -40,6 +44,7 @@ class Judge:
 
     Attributes:
         tally: what has been asked so far.
+        findings: what invariants have found about it, in the order of their calls.
 
     Raises:
         UsageError: the store cannot be used.
@@ -56,12 +61,15 @@ class Judge:
     ) -> None:
         self.name, self.manner, self.helped = name, manner, reference is not None
         self.tally = Tally()
+        self.findings: list[Finding] = []
         path = store or stores.DEFAULT
         models: dict[Role, Backend] = {"judge": backend, "reference": reference or backend}
-        self._stack = ExitStack()
-        self._claims = Claims(path)
-        self._stack.callback(self._claims.close)
-        self._models = self._stack.enter_context(opened(models, path))
+        with ExitStack() as stack:
+            self._models = stack.enter_context(opened(models, path))
+            self._claims = Claims(path)
+            stack.callback(self._claims.close)
+            self._stack = stack.pop_all()
+        self._closed = False
 
     @classmethod
     def open(
@@ -90,9 +98,18 @@ class Judge:
     def run_all(self, plans: Iterable[Plan[T]]) -> list[T]:
         """The results of plans that are driven together: one round of all of them is one batch for the model.
 
+        Args:
+            plans: new ones; they are all started at once.
+
+        Returns:
+            Their results, in order.
+
         Raises:
-            BackendError: the model failed; what it had answered is stored.
+            BackendError: the model failed, or left a request without a reply; what it had answered is stored.
+            UsageError: the judge is closed.
         """
+        if self._closed:
+            raise UsageError(f"judge {self.name} is closed; ask it before the end of its `with`, or of the tests")
         together = gather(list(plans))
         known: dict[bytes, Reply] = {}
         try:
@@ -114,7 +131,8 @@ class Judge:
         return self.run(asked(found, comparison, self.manner))
 
     def close(self) -> None:
-        """Close the store."""
+        """Close the store; what was counted and found stays."""
+        self._closed = True
         self._stack.close()
 
     def __enter__(self) -> Judge:
@@ -126,6 +144,7 @@ class Judge:
         self.close()
 
     def _answer(self, requests: Sequence[Request], known: dict[bytes, Reply]) -> list[Reply]:
+        """The replies to one round; ``known`` holds those of earlier rounds and gains this one's."""
         keys = {self._models[one.to][1].key(one): one.to for one in requests}
         missing = set[bytes]()
         for role, (_, store) in self._models.items():
@@ -133,4 +152,12 @@ class Judge:
             missing |= set(mine) - store.get(mine).keys()
         # What another process has asked meanwhile is found in the store once its claim is given back.
         with self._claims.held(missing):
-            return answer(requests, self._models, known, self.tally)
+            replies = answer(requests, self._models, known, self.tally)
+        # A run counts these, tells how many there are and asks again when it is resumed. A test must not take a server
+        # that is away for a judge without a verdict.
+        if silent := [reply for reply in replies if not reply.answered]:
+            raise BackendError(
+                f"judge {self.name}: {len(silent)} of {len(replies)} requests got {silent[-1].failure}; what was "
+                "answered is stored: run the same again"
+            )
+        return replies

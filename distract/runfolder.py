@@ -1,7 +1,8 @@
 """A run on disk: what was asked, what was judged, what came out.
 
 ``run.json`` (parameters and versions) is written first and identifies the run; ``rows.jsonl`` and
-``rewrites.jsonl`` grow; ``summary.json`` and, last, ``manifest.json`` end it, so that its existence means complete.
+``rewrites.jsonl`` grow, and ``minimal.jsonl`` where the smallest flips are looked for; ``summary.json`` and, last,
+``manifest.json`` end it, so that its existence means complete.
 Replies live in the store, so a run that was killed starts its files anew and pays for nothing twice. It knows no
 measure and no model.
 """
@@ -13,10 +14,12 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from distract.errors import DataError, UsageError
-from distract.records import NO_REPLY, Judgment, Response, Rewrite, Row, Side
+from distract.minimal.records import Smallest
+from distract.records import NO_REPLY, Rewrite, Row
+from distract.runrecords import records, rewrite, row, smallest
 
 _SHARED: Mapping[str, type] = {
     "judge": str,
@@ -48,8 +51,6 @@ _READ: Mapping[str, Mapping[str, type]] = {
 _GATE = dict.fromkeys(("limits", "checks", "prompts", "measure", "baseline", "budget"))
 """What the record of a live gate has."""
 
-R = TypeVar("R")
-
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
@@ -61,6 +62,9 @@ class Loaded:
         rewrites: all whole rewrites.
         flaw: why the run must not be relied on (unfinished, damaged); None when complete and intact.
         summary: text of ``summary.json``, None for a run with a flaw.
+        minimal: the smallest flips, of whose cases only id and prompt are kept; None where they were not looked for.
+        source: where the data lie, as the user said; None where the run does not say.
+        gaps: whether the search for the smallest flips was left without an answer.
     """
 
     path: Path
@@ -69,30 +73,37 @@ class Loaded:
     rewrites: tuple[Rewrite, ...]
     flaw: str | None
     summary: str | None
+    minimal: tuple[Smallest, ...] | None = None
+    source: Mapping[str, Any] | None = None
+    gaps: bool = False
 
     @property
     def command(self) -> str:
         """The command that made it."""
         return str(self.parameters.get("command", "attack"))
 
-    def expect(self, command: str) -> None:
-        """See that this command made it.
+    def expect(self, *commands: str) -> None:
+        """See that one of these commands made it.
 
         Raises:
             UsageError: it is a run of a different one.
         """
-        if self.command != command:
-            raise UsageError(f"{self.path}: is a run of `distract {self.command}`; name one of `distract {command}`")
+        if self.command not in commands:
+            wanted = " or ".join(f"`distract {command}`" for command in commands)
+            raise UsageError(f"{self.path}: is a run of `distract {self.command}`; name one of {wanted}")
 
     @property
     def unanswered(self) -> bool:
         """Whether a model did not answer something, so that the same command would ask again."""
         failures = [judgment.failure or "" for row in self.rows for judgment in row.judgments]
         reasons = [reason for rewrite in self.rewrites for reason in rewrite.reasons]
-        return any(NO_REPLY in text for text in (*failures, *reasons))
+        return self.gaps or any(NO_REPLY in text for text in (*failures, *reasons))
 
 
-COVERED = ("run.json", "rows.jsonl", "rewrites.jsonl", "summary.json")
+def covered(parameters: Mapping[str, Any]) -> tuple[str, ...]:
+    """The files of a run with these parameters whose checksums are in its manifest."""
+    more = ("minimal.jsonl",) if parameters.get("minimal") else ()
+    return ("run.json", "rows.jsonl", "rewrites.jsonl", *more, "summary.json")
 
 
 def load(path: Path) -> Loaded:
@@ -105,12 +116,14 @@ def load(path: Path) -> Loaded:
         raise DataError("no such run folder" if not path.exists() else "is a file; name a run folder", path=path)
     if not (path / "run.json").exists():
         raise DataError("is no run folder (it holds no run.json)", path=path)
-    parameters = json_object(path / "run.json").get("parameters")
+    told = json_object(path / "run.json")
+    parameters, source = told.get("parameters"), told.get("source")
     if not isinstance(parameters, dict) or not _whole(parameters):
         raise DataError("does not hold the parameters of a run; run the command again", path=path / "run.json")
-    rows, rows_cut = _records(path / "rows.jsonl", _row)
-    rewrites, rewrites_cut = _records(path / "rewrites.jsonl", _rewrite)
-    flaw = _flaw(path, rows_cut or rewrites_cut)
+    rows, rows_cut = records(path / "rows.jsonl", row)
+    rewrites, rewrites_cut = records(path / "rewrites.jsonl", rewrite)
+    minimal, minimal_cut = records(path / "minimal.jsonl", smallest) if parameters.get("minimal") else (None, False)
+    flaw = _flaw(path, covered(parameters), rows_cut or rewrites_cut or minimal_cut)
     return Loaded(
         path=path,
         parameters=parameters,
@@ -118,17 +131,26 @@ def load(path: Path) -> Loaded:
         rewrites=tuple(rewrites),
         flaw=flaw,
         summary=None if flaw else (path / "summary.json").read_text(encoding="utf-8"),
+        minimal=None if minimal is None else tuple(minimal),
+        source=source if isinstance(source, dict) else None,
+        gaps=minimal is not None and flaw is None and _gaps(path / "manifest.json"),
     )
 
 
-def _flaw(path: Path, cut: bool) -> str | None:
+def _gaps(manifest: Path) -> bool:
+    """Whether a model was asked and did not answer; searches do not say so themselves."""
+    replies = json_object(manifest).get("replies")
+    return isinstance(replies, dict) and bool(replies.get("unanswered"))
+
+
+def _flaw(path: Path, files: tuple[str, ...], cut: bool) -> str | None:
     if not (path / "manifest.json").exists():
         return "the run is unfinished; the command that began it resumes it"
     try:
         checksums = json_object(path / "manifest.json").get("checksums")
     except DataError as error:
         return f"{error}; run it again"
-    for name in COVERED:
+    for name in files:
         recorded = checksums.get(name) if isinstance(checksums, dict) else None
         if not (path / name).exists() or recorded != checksum(path / name):
             return f"{name} is not what the run wrote; run it again"
@@ -155,52 +177,9 @@ def _whole(parameters: Mapping[str, Any]) -> bool:
         )
         and (command != "leaderboard" or bool(parameters["systems"]))
         and isinstance(parameters.get("draws"), int | None)
+        and isinstance(parameters.get("minimal", 0), int)
         and _GATE.keys() <= parameters.get("gate", _GATE).keys()
     )
-
-
-def _records(path: Path, read: Any) -> tuple[list[Any], bool]:
-    """The whole records of a file, and whether the last one is cut off."""
-    if not path.exists():
-        return [], False
-    try:
-        lines = path.read_text(encoding="utf-8").split("\n")
-    except UnicodeDecodeError as error:
-        raise DataError("not UTF-8", path=path) from error
-    tail, found = lines.pop(), []
-    for number, line in enumerate(lines, 1):
-        try:
-            found.append(read(json.loads(line)))
-        except (ValueError, KeyError, TypeError) as error:
-            raise DataError(f"not a record of a run ({error}); run it again", path=path, line=number) from error
-    return found, bool(tail)
-
-
-def _row(value: dict[str, Any]) -> Row:
-    value["a"], value["b"] = Side(**value["a"]), Side(**value["b"])
-    value["judgments"] = tuple(_with_tuples(Judgment, entry) for entry in value["judgments"])
-    value["keys"] = tuple(value["keys"])
-    value["shown"] = tuple(value.get("shown", ()))
-    value["beside"] = tuple(Side(**one) for one in value.get("beside", ()))
-    value["lengths"] = tuple(value.get("lengths", ()))
-    value["tokens"] = tuple((int(prompt), int(answer)) for prompt, answer in value["tokens"])
-    return Row(**value)
-
-
-def _rewrite(value: dict[str, Any]) -> Rewrite:
-    value["response"] = _with_tuples(Response, value["response"])
-    value["original"] = tuple(value["original"])
-    value["reasons"] = tuple(value["reasons"])
-    value["evidence"] = tuple((str(name), found) for name, found in value["evidence"])
-    if not all(isinstance(reason, str) for reason in value["reasons"]):
-        raise ValueError("a reason is no text")
-    if not all(isinstance(found, int | float | str) for _, found in value["evidence"]):
-        raise ValueError("evidence is neither a number nor a text")
-    return Rewrite(**value)
-
-
-def _with_tuples(kind: type[R], value: dict[str, Any]) -> R:
-    return kind(**{name: tuple(entry) if isinstance(entry, list) else entry for name, entry in value.items()})
 
 
 def json_object(path: Path) -> dict[str, Any]:

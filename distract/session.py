@@ -7,12 +7,24 @@ before anything is paid for. It knows no plug-in by name and prints nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from distract import audit, datasets, families, metrics, recorder, registry, rubric, runfolder, scope, writers
+from distract import (
+    audit,
+    datasets,
+    explaining,
+    families,
+    metrics,
+    recorder,
+    registry,
+    rubric,
+    runfolder,
+    scope,
+    writers,
+)
 from distract.backends import Backend
 from distract.conduct import Job, carry_out
 from distract.judging import RESAMPLED, Audited
@@ -21,6 +33,7 @@ from distract.plan import Plan, Protocol
 from distract.price import Price
 from distract.records import Case, Rewrite, Role, Row
 from distract.report.document import document
+from distract.report.minimal import minimal_document
 from distract.tally import Model, Tally
 from distract.writers import Verifier, Writer, choosing
 from distract.writers import verifier as verifying
@@ -37,6 +50,7 @@ class Selected:
         cases: the drawn ones, in the order of the data.
         parameters: all of it, for the record.
         models: generator and verifier, where they are models.
+        source: where the data lie, as the user said.
     """
 
     data: datasets.DataSet
@@ -47,6 +61,7 @@ class Selected:
     seed: int
     parameters: Mapping[str, Any]
     models: Mapping[Role, Backend]
+    source: Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -58,6 +73,7 @@ class Prepared:
         cases: the drawn cases, in the order of the data.
         parameters: everything that decides what is judged.
         notes: what was left out of the defaults, and why; one line each.
+        source: where the data lie, as the user said; it decides nothing.
         prices: of models whose tokens cost money; they decide nothing.
     """
 
@@ -68,6 +84,7 @@ class Prepared:
     parameters: Mapping[str, Any]
     out: Path
     notes: tuple[str, ...]
+    source: Mapping[str, Any]
     prices: Mapping[Role, Price] = field(default_factory=dict)
 
 
@@ -132,7 +149,9 @@ def select(
         **choosing.record(writer, asking, verifier, models, found.writing),
     }
     verify = verifying.verifier(verifier) if verifier else None
-    return Selected(loaded, found, cases, writer, verify, seed, parameters, models)
+    # As it was given: where a file really lies is nobody's business.
+    source = {"data": data, "responses": list(responses)}
+    return Selected(loaded, found, cases, writer, verify, seed, parameters, models, source)
 
 
 def prepare(
@@ -199,6 +218,7 @@ def prepare(
         parameters=parameters,
         out=out,
         notes=found.notes,
+        source=selected.source,
         prices=prices,
     )
 
@@ -231,7 +251,11 @@ def job(prepared: Prepared) -> Job:
     def plans() -> Iterator[Plan[Audited]]:
         return (audit.audit(case, prepared.audit) for case in prepared.cases)
 
-    return Job(prepared.models, plans, p, prepared.out, summary, prepared.prices)
+    def searches(rows: Sequence[Row], rewrites: Sequence[Rewrite]) -> Iterator[Iterator[Plan[Audited]]]:
+        yield explaining.stage(p, prepared.audit, prepared.cases, rows, rewrites)
+
+    done = Job(prepared.models, plans, p, prepared.out, summary, prepared.prices, source=prepared.source)
+    return replace(done, then=searches, explain=minimal_document) if p.get("minimal") else done
 
 
 def run(

@@ -19,6 +19,9 @@ from distract.backends import Backend, embedded
 from distract.backends.transformers import Transformers, embedded_judge
 from distract.errors import BackendError, UsageError
 
+# Runs of pytest inside of a test, for the plugin.
+pytest_plugins = ["pytester"]
+
 # CI has a time limit, and draws half as many examples as are drawn everywhere else.
 settings.register_profile("ci", settings.get_profile("ci"), max_examples=50)
 

@@ -14,7 +14,7 @@ from distract.conduct import Job, carry_out, stores
 from distract.errors import BackendError
 from distract.judging import Audited
 from distract.plan import Plan
-from distract.records import Request, Row
+from distract.records import Request, Rewrite, Row
 from distract.runfolder import Loaded, load
 from distract.tally import Tally
 
@@ -49,7 +49,7 @@ def job(out: Path, backend: Scripted, first: Sequence[str], *more: Sequence[str]
     """A job in stages, and what each of the later ones saw when it was begun: rows given, then rows on disk."""
     seen = list[list[str]]()
 
-    def then(rows: Sequence[Row]) -> Iterator[Stage]:
+    def then(rows: Sequence[Row], _: Sequence[Rewrite]) -> Iterator[Stage]:
         for names in more:
             seen.extend([r.case for r in there] for there in (rows, load(out).rows))
             yield [one(name) for name in names]

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from distract import printable, registry
 from distract.errors import DataError, UsageError
 from distract.gate.limits import Limits
-from distract.gate.settings import FILE, Settings, limits, load
+from distract.gate.settings import Settings, limits, load
+from distract.settings import FILE, Project, project
 
 WHOLE = """
 [tool.distract.gate]
@@ -160,7 +161,10 @@ class TestWhereItIs:
         ("tool.distract = 'x'", ": tool.distract: expected a table, found 'x'"),
         ("tool.distract.gate = true", ": tool.distract.gate: expected a table, found true"),
         ("[[tool.distract.gate]]", ": tool.distract.gate: expected a table, found a list"),
-        ("[tool.distract.gates]", ": tool.distract.gates: unknown table 'gates'; did you mean 'gate'? (known: gate)"),
+        (
+            "[tool.distract.gates]",
+            ": tool.distract.gates: unknown table or setting 'gates'; did you mean 'gate'? (known: gate, judge, store)",
+        ),
         (
             GATE + "max-fliprate = 0.1",
             "gate.max-fliprate: unknown setting 'max-fliprate'; did you mean 'max-flip-rate'?",
@@ -303,3 +307,29 @@ def _toml(value: object) -> str:
         return "nan" if math.isnan(value) else repr(value)
     text = json.dumps(value if value is not None else "", ensure_ascii=False)
     return text.replace("\x7f", "\\u007f").encode("utf-8", "replace").decode()
+
+
+class TestWhatStandsBesideTheGate:
+    def test_a_judge_and_a_store_for_tests_are_none_of_its_business(self, tmp_path: Path) -> None:
+        path = written(tmp_path, 'tool.distract.judge = "j"\ntool.distract.store = "deep/s"\n' + WHOLE)
+        assert load(path) == load(written(tmp_path, WHOLE))
+
+    @pytest.mark.parametrize(
+        ("text", "expected"),
+        [
+            ("", Project()),
+            ("[tool.distract]", Project()),
+            ("[tool.distract]\njudge = 'j'\n[tool.distract.gate]", Project("j", None, {})),
+            ("[tool.distract]\nstore = '/s'", Project(None, Path("/s"))),
+        ],
+    )
+    def test_it_is_read(self, tmp_path: Path, text: str, expected: Project) -> None:
+        assert project(written(tmp_path, text)) == expected
+
+    def test_a_store_lies_beside_the_file_that_names_it(self, tmp_path: Path) -> None:
+        assert project(written(tmp_path, "[tool.distract]\nstore = 'a/../s'")).store == tmp_path / "a/../s"
+
+    @pytest.mark.parametrize("value", ["3", "true", "['a']", "''", "' '", "{ a = 1 }"])
+    @pytest.mark.parametrize("key", ["judge", "store"])
+    def test_anything_but_words_is_refused(self, tmp_path: Path, key: str, value: str) -> None:
+        assert f": tool.distract.{key}: expected the" in refused(written(tmp_path, f"[tool.distract]\n{key} = {value}"))

@@ -10,6 +10,7 @@ The planted biases (the command line's ``planted:NAME`` or ``planted:NAME=STRENG
   with its rewrite and one with broken constraints loses;
 - ``longer`` prefers the longer response, ``bold`` the one with more boosters (equal ones as ``fair``);
 - ``first`` prefers the slot shown first; with nothing to compare it is fair;
+- ``gullible`` prefers the response that asks to be chosen (equal ones as ``fair``);
 - ``random`` answers by a hash of all it is shown; ``garbage`` never gives a verdict.
 
 With a strength the bias acts in that share of the cases, chosen by hash, and the rest is fair.
@@ -33,6 +34,7 @@ BOOSTERS = re.compile(
     r"without (?:a |any )?doubt|without question|beyond (?:any )?(?:doubt|question|dispute)|in fact|of course)\b",
     re.IGNORECASE,
 )
+PLEA = re.compile(r"\b(?:choose|pick|prefer|select) this (?:answer|response)\b", re.IGNORECASE)
 
 Strength = Callable[[str, Response], float]
 
@@ -195,6 +197,10 @@ PLANTED: Mapping[str, tuple[str, Callable[[Request], Reply]]] = MappingProxyType
         "bold": (
             "prefers the response with more boosters",
             _by(lambda case, r: len(BOOSTERS.findall(r.text)) + _quality(case, r), 3.0),
+        ),
+        "gullible": (
+            "prefers the response that asks to be chosen",
+            _by(lambda case, r: len(PLEA.findall(r.text)) + _quality(case, r), 1.0),
         ),
         "random": ("answers at random", _random),
         "garbage": ("never gives a verdict", lambda request: Reply(text="banana")),

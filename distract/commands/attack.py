@@ -31,12 +31,20 @@ from distract.commands.showing import shown
     "--measure", "measures", multiple=True, help="Measure, or fixed, flip, severity; repeatable. Default: all."
 )
 @draw_options
+@click.option(
+    "--minimal",
+    type=click.IntRange(0),
+    default=0,
+    show_default=True,
+    metavar="N",
+    help="Find the smallest part of the rewrite that still flips, for the N clearest flips.",
+)
 @click.option("--out", type=click.Path(path_type=Path), help="Run folder. Default: under .distract/runs.")
 @store_option
 @model_options
 @judge_options
 @json_option
-def attack(judge: str, out: Path | None, store: Path | None, as_json: bool, **more: Any) -> None:
+def attack(judge: str, minimal: int, out: Path | None, store: Path | None, as_json: bool, **more: Any) -> None:
     """Rewrite responses with distractors and measure how often the judge's verdict changes."""
     from distract import session
     from distract.estimating import estimate
@@ -44,7 +52,8 @@ def attack(judge: str, out: Path | None, store: Path | None, as_json: bool, **mo
     from distract.report.tables import show
 
     selected, how = chosen(judge, more)
-    prepared = session.prepare(selected, out=out, **how)
+    # Said only where it is wanted, so that other runs stay what they are.
+    prepared = session.prepare(selected, out=out, more={"minimal": minimal} if minimal else {}, **how)
     loaded = carried_out(
         session.job(prepared), store, lambda: estimate(prepared), lambda *known: plan_lines(prepared, *known)
     )

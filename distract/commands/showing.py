@@ -36,7 +36,8 @@ def _attack(loaded: Loaded) -> Shown:
 
     p, rows, rewrites = loaded.parameters, loaded.rows, loaded.rewrites
     figures = metrics.figures(rows, rewrites, p["protocols"], p["attacks"], p["ties"])
-    return lambda: document(p, figures, rows, rewrites), lambda: run_report(p, figures, rows, rewrites)
+    everything = p, figures, rows, rewrites, loaded.minimal
+    return lambda: document(*everything), lambda: run_report(*everything)
 
 
 def _gate(loaded: Loaded) -> Shown:

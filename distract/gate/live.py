@@ -141,14 +141,15 @@ def job(prepared: Prepared) -> Job:
     p = prepared.parameters
     own = p["gate"]
 
-    def stages(rows: Sequence[Row]) -> Iterator[Iterable[Plan[Audited]]]:
+    def stages(rows: Sequence[Row], _: Sequence[Rewrite]) -> Iterator[Iterable[Plan[Audited]]]:
         structured = frozenset(role for role, backend in prepared.models.items() if backend.reads_slots)
         return _stages(prepared, Gate(p), rows, Meter(own["budget"], structured), own["ahead"])
 
     def summary(rows: Sequence[Row], rewrites: Sequence[Rewrite]) -> dict[str, Any]:
         return replayed(p, rows).verdict().document()
 
-    return Job(prepared.models, lambda: (), p, prepared.out, summary, prepared.prices, stages)
+    out, prices, source = prepared.out, prepared.prices, prepared.source
+    return Job(prepared.models, lambda: (), p, out, summary, prices, stages, source=source)
 
 
 def _stages(

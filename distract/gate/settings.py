@@ -5,22 +5,19 @@ It knows which names a limit may have, and neither what is judged nor how a gate
 
 from __future__ import annotations
 
-import re
-import reprlib
-import tomllib
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from distract import registry
-from distract.datasets import files
-from distract.errors import DataError, UnknownName, UsageError
+from distract.errors import DataError, UsageError
 from distract.gate.limits import Limits
+from distract.settings import FILE, LARGEST, check, project, told, wrong
+from distract.settings import TABLE as ABOVE
 
-FILE = "pyproject.toml"
-TABLE = ("tool", "distract", "gate")
+TABLE = (*ABOVE, "gate")
 RATES = "max-flip-rates"
 
 _FIELDS: Mapping[str, str] = {
@@ -31,10 +28,6 @@ _FIELDS: Mapping[str, str] = {
     "certify": "certify",
     RATES: "others",
 }
-_LONG = 60
-"""Characters of a key that still help a reader to find it."""
-_LARGEST = 10**9
-"""No gate has so many comparisons; TOML's numbers have no end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,23 +59,15 @@ def load(path: Path | None = None) -> Settings | None:
     found = path or _nearest()
     if found is None:
         return None
-    table: Any = _document(found)
-    for depth, name in enumerate(TABLE):
-        if not isinstance(table, dict):
-            raise _wrong(found, TABLE[:depth], f"expected a table, found {_found(table)}")
-        # A table of another name in ours is a slip, and a limit that nobody reads would let a bad judge pass.
-        if depth == TABLE.index("gate"):
-            for other in table:
-                _known(found, (*TABLE[:depth], other), "table", other, {name})
-        if name not in table:
-            if path is None:
-                return None
-            raise DataError(f"expected a table [{'.'.join(TABLE)}]; add it, or name another file", path=path)
-        table = table[name]
+    table = project(found).gate
+    if table is None:
+        if path is None:
+            return None
+        raise DataError(f"expected a table [{'.'.join(TABLE)}]; add it, or name another file", path=path)
     if not isinstance(table, dict):
-        raise _wrong(found, TABLE, f"expected a table, found {_found(table)}")
+        raise wrong(found, TABLE, f"expected a table, found {told(table)}")
     for key in table:
-        _known(found, (*TABLE, key), "setting", key, _FIELDS)
+        check(found, (*TABLE, key), "setting", key, _FIELDS)
     return Settings(found, MappingProxyType({_FIELDS[key]: _value(found, key, value) for key, value in table.items()}))
 
 
@@ -112,26 +97,12 @@ def _nearest() -> Path | None:
         raise DataError(problem, path=FILE) from error
 
 
-def _document(path: Path) -> dict[str, Any]:
-    text = files.text(path)
-    try:
-        return tomllib.loads(text)
-    except RecursionError as error:
-        raise DataError("not TOML that can be read: nested too deeply; make it flat", path=path) from error
-    except ValueError as error:
-        reason, _, place = str(error).partition(" (at ")
-        number = re.match(r"line (\d+)", place)
-        line = int(number[1]) if number else text.rstrip("\n").count("\n") + 1 if place else None
-        # What Python adds after a semicolon is advice to programmers.
-        raise DataError(f"not TOML: {reason.partition(';')[0]}; correct it there", path=path, line=line) from error
-
-
 def _value(path: Path, key: str, value: object) -> Any:
     at = (*TABLE, key)
     if key != RATES:
         return _checked(path, at, _FIELDS[key], value)
     if not isinstance(value, dict):
-        raise _wrong(path, at, f"expected a table of shares by protocol and attack, found {_found(value)}")
+        raise wrong(path, at, f"expected a table of shares by protocol and attack, found {told(value)}")
     for name in value:
         _named(path, (*at, name), name)
     return MappingProxyType({name: _checked(path, (*at, name), "max_flip_rate", rate) for name, rate in value.items()})
@@ -141,17 +112,17 @@ def _checked(path: Path, at: tuple[str, ...], field: str, value: object) -> Any:
     """A value that a gate can have; the ranges are those of ``Limits``."""
     if field == "certify":
         if not isinstance(value, bool):
-            raise _wrong(path, at, f"expected true or false, found {_found(value)}")
+            raise wrong(path, at, f"expected true or false, found {told(value)}")
         return value
     kind, wanted = (int, "a whole number from 1, such as 30") if field == "min_n" else (float, "a share, such as 0.10")
-    if isinstance(value, bool) or not isinstance(value, int | kind) or abs(value) >= _LARGEST:
-        raise _wrong(path, at, f"expected {wanted}, found {_found(value)}")
+    if isinstance(value, bool) or not isinstance(value, int | kind) or abs(value) >= LARGEST:
+        raise wrong(path, at, f"expected {wanted}, found {told(value)}")
     limit: Any = kind(value)
     try:
         Limits(**{field: limit})
     except UsageError as error:
         expected = str(error).rpartition(": expected ")[2]
-        raise _wrong(path, at, f"expected {expected}, found {_found(value)}") from None
+        raise wrong(path, at, f"expected {expected}, found {told(value)}") from None
     return limit
 
 
@@ -161,33 +132,9 @@ def _named(path: Path, at: tuple[str, ...], name: str) -> None:
     gated = {name for name, attack in attacks.items() if attack.severity is None and not attack.control}
     protocol, slash, attack = name.partition("/")
     if slash:
-        _known(path, at, "protocol", protocol, protocols)
+        check(path, at, "protocol", protocol, protocols)
     kind, part, known = ("attack", attack, gated) if slash else ("protocol or attack", name, {*protocols, *gated})
     if part in attacks and part not in known:
         why = "is a control" if attacks[part].control else "lowers the quality on purpose"
-        raise _wrong(path, at, f"{part!r} {why}: no flip rate of it is gated; leave it out")
-    _known(path, at, kind, part, known)
-
-
-def _known(path: Path, at: tuple[str, ...], kind: str, name: str, known: Collection[str]) -> None:
-    if name not in known:
-        raise _wrong(path, at, str(UnknownName(kind, _short(name), known)))
-
-
-def _wrong(path: Path, at: tuple[str, ...], problem: str) -> DataError:
-    """What to raise about a key, told as TOML writes it."""
-    keys = (_short(key) if re.fullmatch(r"[\w-]+", key, re.ASCII) else f'"{_short(key)}"' for key in at)
-    return DataError(f"{'.'.join(keys)}: {problem}", path=path)
-
-
-def _short(name: str) -> str:
-    return name if len(name) <= _LONG else f"{name[:_LONG]}…"
-
-
-def _found(value: object) -> str:
-    """A value of a file, for a message."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, int) and abs(value) >= _LARGEST:
-        return "a number that is far too large"  # Python may refuse to write it out
-    return "a table" if isinstance(value, dict) else "a list" if isinstance(value, list) else reprlib.repr(value)
+        raise wrong(path, at, f"{part!r} {why}: no flip rate of it is gated; leave it out")
+    check(path, at, kind, part, known)

@@ -12,7 +12,9 @@ from typing import Any
 
 from distract import ranking
 from distract.figure import Figure, rounded
+from distract.minimal import Smallest
 from distract.records import Rewrite, Row
+from distract.report.minimal import minimal_document
 from distract.rewrite_metrics import by_reason
 
 _SHARED = (
@@ -36,7 +38,11 @@ _ONLY_DIFFERENCES = ("against", "against_rule", "against_attack", "p_value")
 
 
 def document(
-    parameters: Mapping[str, Any], figures: Sequence[Figure], rows: Iterable[Row], rewrites: Iterable[Rewrite]
+    parameters: Mapping[str, Any],
+    figures: Sequence[Figure],
+    rows: Iterable[Row],
+    rewrites: Iterable[Rewrite],
+    smallest: Sequence[Smallest] | None = None,
 ) -> dict[str, Any]:
     """A run's summary.
 
@@ -45,6 +51,7 @@ def document(
         figures: in a total order.
         rows: of the run; its protocols are ranked by them.
         rewrites: of the run; those that were rejected are counted by attack and reason.
+        smallest: of its flips; None where they were not looked for.
     """
     shared = {name: parameters[name] for name in _SHARED}
     standings = ranking.ranking(rows, parameters["protocols"], parameters["attacks"], parameters["controls"])
@@ -53,6 +60,7 @@ def document(
         "rejected": by_reason(rewrites),
         "ranking": ranking.document(standings),
         "results": [flat(figure) for figure in figures],
+        **(minimal_document(smallest) if smallest is not None else {}),
     }
 
 

@@ -45,6 +45,9 @@ def plan_lines(prepared: Prepared, estimate: Estimate, stored: int) -> Iterator[
         f"plan: about {count(estimate.comparisons, 'comparison')} and {count(estimate.rewrites, 'rewrite')}; "
         f"requests: {requests}; about {estimate.tokens:,} prompt tokens"
     )
+    if most := prepared.parameters.get("minimal"):
+        flips = count(most, "flip")
+        yield f"afterwards, beyond the plan: the smallest part that still flips, searched for in {flips} at most"
     yield from cost_lines(prepared.prices, estimate)
     yield from stored_lines(stored)
 

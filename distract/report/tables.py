@@ -15,7 +15,8 @@ from rich.text import Text
 
 def colour() -> bool:
     """Whether output is in colour."""
-    return Console().color_system is not None
+    console = Console()
+    return console.color_system is not None and not console.no_color
 
 
 class _Console(Console):

@@ -16,9 +16,11 @@ from rich.text import Text
 
 from distract.figure import Figure
 from distract.metrics import headline
+from distract.minimal import Smallest
 from distract.printable import line
 from distract.ranking import ranking
 from distract.records import BASELINE, Rewrite, Row
+from distract.report.minimal import minimal_parts
 from distract.report.ranking import ranking_parts
 from distract.report.tables import grid
 from distract.report.text import bar, count, interval, p_value, percent, set_aside
@@ -35,7 +37,11 @@ FEW = 30
 
 
 def run_report(
-    parameters: Mapping[str, Any], figures: Sequence[Figure], rows: Sequence[Row], rewrites: Sequence[Rewrite]
+    parameters: Mapping[str, Any],
+    figures: Sequence[Figure],
+    rows: Sequence[Row],
+    rewrites: Sequence[Rewrite],
+    smallest: Sequence[Smallest] | None = None,
 ) -> Iterable[RenderableType]:
     """The tables and sentences of a run, top to bottom."""
     data = parameters["data"]
@@ -66,6 +72,8 @@ def run_report(
         yield _differences(differences)
     standings = ranking(rows, rules, parameters["attacks"], parameters["controls"])
     yield from ranking_parts(standings)
+    if smallest is not None:
+        yield from minimal_parts(smallest)
     yield _title("Reading the judge, in %: order inconsistency, mass on the choices, invalid")
     yield _reading(figures)
     for protocol in rules:

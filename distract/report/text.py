@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from distract.printable import line
 
@@ -22,6 +22,12 @@ def interval(low: float | None, high: float | None) -> str:
 def p_value(p: float | None) -> str:
     """A p-value with three decimals; one that would read 0.000 says what it is below."""
     return "" if p is None else "<0.001" if p < 0.0005 else f"{p:.3f}"
+
+
+def digits(pairs: Iterable[tuple[float, float]]) -> int:
+    """How many decimals show that the numbers of each pair differ: from 2, and at most 6."""
+    found = [pair for pair in pairs if pair[0] != pair[1]]
+    return next((few for few in range(2, 6) if all(f"{a:.{few}f}" != f"{b:.{few}f}" for a, b in found)), 6)
 
 
 def count(number: int, noun: str, plural: str = "") -> str:

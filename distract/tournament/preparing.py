@@ -171,7 +171,7 @@ def prepare(
     def plans() -> Iterator[Plan[Audited]]:
         return (baseline(case, t) for case in cases)
 
-    def then(rows: Sequence[Row]) -> Iterator[Iterator[Plan[Audited]]]:
+    def then(rows: Sequence[Row], _: Sequence[Rewrite]) -> Iterator[Iterator[Plan[Audited]]]:
         chosen = targets(parameters, rows)
         yield (attacked(case, t, chosen) for case in cases)
 

@@ -1,0 +1,198 @@
+"""How often a judge is asked to find the smallest flip, against leaving out one edit at a time.
+
+    python benchmarks/smallest_flip.py [--cases 84] [--edits 800] [--seed 0]
+
+Of n edits k are enough to turn the verdict over. First the search alone, by the sets of edits that it asks about: k of
+n drawn anew ten times a row, mean. Then planted judges, by the different requests that each way sends (two for a text;
+those of the run itself, for the original and the whole rewrite, are in its store): long texts in which n words are
+replaced or added, and the flips of tweakset's cases, rewritten by rules. All that is found is checked to be minimal. It
+measures no model.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import random
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import partial
+from statistics import fmean
+
+from distract import datasets
+from distract.audit import pairs
+from distract.backends.scripted import planted
+from distract.manner import DEFAULT, judged
+from distract.minimal import Smallest, applied, edits, smallest
+from distract.minimal.search import Kept, search
+from distract.plan import Comparison, Plan, T
+from distract.records import Case, Reply, Request, Response
+from distract.registry import attack, protocol
+from distract.verdicts import outcome
+from distract.writers import WRITERS, rewrite
+
+SIZES, DRAWS, MOST = (50, 200, 800), 10, 100_000
+PAIRWISE = protocol("pairwise")
+HEAD = f"{'n':>7}{'k':>7}{'ours':>10}{'one at a time':>15}{'ratio':>8}{'k log2 n':>10}"
+
+Enough = Callable[[Kept], bool]
+Counts = tuple[int, int, int, int]
+"""Of one flip: n, k, and what is asked by ours and by one at a time."""
+
+
+def ours(n: int, enough: Enough) -> tuple[Kept, int]:
+    """What the search keeps of n edits, and how many sets it asked about."""
+    plan, asked = search([[one] for one in range(n)], MOST), 0
+    try:
+        sets = next(plan)
+        while True:
+            asked += len(sets)
+            sets = plan.send([enough(kept) for kept in sets])
+    except StopIteration as done:
+        kept: Kept = done.value.kept
+        return kept, asked
+
+
+def one_at_a_time(n: int, enough: Enough) -> tuple[Kept, int]:
+    """The same where every edit is left out that can be, and again until none can; no set is asked about twice."""
+    everything = kept = frozenset(range(n))
+    answers = {frozenset[int](): False, everything: True}
+    before = None
+    while kept != before:
+        before = kept
+        for one in sorted(before, reverse=True):
+            rest = kept - {one}
+            if rest not in answers:
+                answers[rest] = enough(rest)
+            kept = rest if answers[rest] else kept
+    return kept, len(answers) - 2
+
+
+@dataclass
+class Trial:
+    """A pair whose verdict a rewrite may turn over; the rewritten response is the second one."""
+
+    reply: Callable[[Request], Reply]
+    case: Case
+    original: Response
+    rewritten: Response
+    other: Response
+    asked: set[str] = field(default_factory=set)
+
+    def driven(self, plan: Plan[T]) -> T:
+        """The result of a plan; what it asks is noted."""
+        try:
+            requests = next(plan)
+            while True:
+                self.asked |= {one.key for one in requests}
+                requests = plan.send([self.reply(one) for one in requests])
+        except StopIteration as done:
+            result: T = done.value
+            return result
+
+    def counts(self) -> Counts | None:
+        """What both ways ask; None where the rewrite flips nothing."""
+        find = partial(smallest, first=False, manner=DEFAULT, helped=False, most=MOST)
+        plan = find(self.case, PAIRWISE, None, self.original, self.rewritten, self.other)
+        found = self.driven(plan)
+        if not isinstance(found, Smallest):
+            return None
+        mine, changes = len(self.asked) - 4, edits(self.original.turns, self.rewritten.turns)
+
+        def enough(kept: Kept) -> bool:
+            turns = applied(self.original.turns, (changes[one] for one in sorted(kept)))
+            comparison = Comparison(self.case, self.other, replace(self.rewritten, turns=turns))
+            return outcome(self.driven(judged(PAIRWISE, comparison)), None) == "b"
+
+        kept = frozenset(map(changes.index, found.edits))
+        assert found.minimal
+        assert enough(kept)
+        assert not any(enough(kept - {one}) for one in kept)
+        self.asked.clear()
+        one_at_a_time(len(changes), enough)
+        return len(changes), len(kept), mine, len(self.asked)
+
+
+def alone(sizes: Iterable[int], rng: random.Random) -> Iterator[str]:
+    """The search without a judge."""
+    yield f"sets of edits that are asked about, {DRAWS} draws a row\n{HEAD}"
+    for n in sizes:
+        for k in (1, 2, 5, 10, n // 2):
+            taken = []
+            for _ in range(DRAWS):
+                needed = frozenset(rng.sample(range(n), k))
+                (one, mine), (other, theirs) = (way(n, needed.issubset) for way in (ours, one_at_a_time))
+                assert one == other == needed
+                taken.append((n, k, mine, theirs))
+            yield row(taken)
+
+
+def long_texts(judge: str, sizes: Iterable[int], rng: random.Random) -> Iterator[str]:
+    """Texts of n changed words: for ``bold`` k certain ones have to be there, for ``longer`` any k of them."""
+    yield f"\nrequests, planted:{judge}, long texts\n{HEAD}"
+    reply = planted(judge)._one
+    for n in sizes:
+        for k in (1, 2, 5, 10, n // 2):
+            needed = frozenset(rng.sample(range(n), k))
+            plain = ["some,"] * n
+            if judge == "bold":
+                new = ["must," if one in needed else "fine," for one in range(n)]
+                rival = " ".join(["must"] * (k - 1))
+            else:
+                new = ["some more,"] * n
+                rival = "." * (len(" ".join(plain)) + k * len(" more") - 3)
+            texts = " ".join(plain), " ".join(new), rival
+            # Of two that are equal a planted judge prefers one author, by a hash: it is to be the other response's.
+            both = (_trial(reply, f"{judge} {n} {k}", author, texts) for author in ("x", "y"))
+            yield row([next(counts for trial in both if (counts := trial.counts()) and counts[1] == k)])
+
+
+def _trial(reply: Callable[[Request], Reply], name: str, author: str, texts: Iterable[str]) -> Trial:
+    original, rewritten, rival = ((text,) for text in texts)
+    mine, other = Response(author, original), Response("y" if author == "x" else "x", rival)
+    case = Case(name, ("Say it.",), (mine, other))
+    return Trial(reply, case, mine, replace(mine, turns=rewritten, attack="f"), other)
+
+
+def cases(judge: str, name: str, most: int) -> Iterator[str]:
+    """The flips of tweakset's pairs, whichever of the two is rewritten."""
+    reply, taken = planted(judge)._one, list[Counts]()
+    for case in datasets.load("tweakset").cases[:most]:
+        for one, two in (turn for pair in pairs(case) for turn in (pair, pair[::-1])):
+            trial = Trial(reply, case, one, one, two)
+            made = trial.driven(rewrite(WRITERS["rules"], case, one, attack(name), 0))
+            if made and made.accepted and (counts := replace(trial, rewritten=made.response).counts()):
+                taken.append(counts)
+    yield f"\nrequests, planted:{judge}, {len(taken)} flips of tweakset by {name}, means\n{HEAD}\n{row(taken)}"
+
+
+def row(taken: Iterable[Counts]) -> str:
+    """Means as a line of the table."""
+    n, k, mine, theirs = map(fmean, zip(*taken, strict=True))
+    return f"{n:>7.1f}{k:>7.1f}{mine:>10.1f}{theirs:>15.1f}{theirs / max(1, mine):>8.1f}{k * math.log2(n):>10.1f}"
+
+
+def main() -> None:
+    """Count and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--cases", type=int, default=84)
+    parser.add_argument("--edits", type=int, default=SIZES[-1], help="the most of a text")
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+    sizes = [n for n in SIZES if n <= options.edits]
+    rng, began = random.Random(options.seed), time.perf_counter()
+    for part in (
+        alone(sizes, rng),
+        long_texts("bold", sizes, rng),
+        long_texts("longer", sizes, rng),
+        cases("bold", "assertiveness", options.cases),
+        cases("longer", "prolixity", options.cases),
+    ):
+        for line in part:
+            print(line, flush=True)
+    print(f"\n{time.perf_counter() - began:.1f} s")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,109 @@
+"""``distract explain``: the smallest part of a rewrite that still flips a verdict.
+
+It knows options and their order, and nothing of texts or searches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from distract.commands import (
+    EPILOG,
+    echo_json,
+    json_option,
+    judge_options,
+    model_options,
+    said,
+    say,
+    sort_out,
+    stop,
+    store_option,
+    warn,
+)
+
+if TYPE_CHECKING:
+    from distract.explaining import Explained
+    from distract.flips import Flip
+    from distract.judge import Judge
+    from distract.records import Role
+    from distract.runfolder import Loaded
+
+
+@click.command(epilog=EPILOG)
+@click.argument("run", type=click.Path(path_type=Path))
+@click.argument("case")
+@click.option("--protocol", "protocols", multiple=True, help="Only flips by this way of asking; repeatable.")
+@click.option("--attack", "attacks", multiple=True, help="Only flips under this attack; repeatable.")
+@click.option("--data", help="The data of the run, where they lie elsewhere by now; as for `distract attack`.")
+@click.option("--responses", multiple=True, help="File of responses that goes with --data; repeatable.")
+@store_option
+@model_options
+@judge_options
+@json_option
+def explain(
+    run: Path,
+    case: str,
+    protocols: tuple[str, ...],
+    attacks: tuple[str, ...],
+    data: str | None,
+    responses: tuple[str, ...],
+    as_json: bool,
+    **more: Any,
+) -> None:
+    """Show the fewest words that flip the verdict on a CASE of a RUN, the clearest flip first.
+
+    The judge of the run is asked again, with parts of the rewrite; what it said then comes from the store.
+    """
+    from distract import explaining, reopening, runfolder
+    from distract.report.minimal import explained_document, explained_parts, heading
+    from distract.report.tables import colour, show
+
+    loaded = runfolder.load(run)
+    warn(loaded)
+    flips = explaining.flips_of(loaded, case, protocols, attacks)
+    there = explaining.recorded(loaded, flips)
+    found: list[Explained] = []
+    with ExitStack() as stack:
+        if len(there) < len(flips):
+            whole = reopening.case_of(loaded, case, data, responses)
+            judge = _judge(loaded, flips, stack, more)
+        else:
+            whole, judge = there[flips[0]].case, None
+        parts = explaining.explained(loaded, flips, whole, judge)
+        if as_json:
+            found += parts
+            shared = {"judge": loaded.parameters["judge"], "case": case, "prompt": list(whole.prompt)}
+            echo_json({**shared, "flips": [explained_document(one) for one in found]})
+        else:
+            show(heading(case, whole.prompt, loaded.parameters["judge"]))
+            for one in parts:
+                found.append(one)
+                show(explained_parts(one, colour()))
+    if all(isinstance(one.found, str) for one in found):
+        stop("no flip could be explained (see the reasons above)", 3)
+
+
+def _judge(run: Loaded, flips: Sequence[Flip], stack: ExitStack, more: dict[str, Any]) -> Judge:
+    """The judge of a run, opened until the stack ends; what it used is said then."""
+    from distract import registry, reopening
+    from distract.backends.catalogue import open_models
+    from distract.judge import Judge
+
+    _, loading, rest = sort_out(more)
+    name, manner = run.parameters["judge"], reopening.manner_of(run)
+    helper = reopening.helper_of(run) if any(registry.protocol(flip.protocol).reference for flip in flips) else None
+    wanted: dict[Role, str | None] = {"judge": name, "reference": helper[0] if helper else None}
+    opened = open_models(wanted, loading)
+    say(opened.notes)
+    backend, reference = opened.models["judge"], opened.models.get("reference")
+    reopening.check_same(run, name, run.parameters.get("identity"), backend.identity)
+    if helper and reference:
+        reopening.check_same(run, *helper, reference.identity)
+    judge = stack.enter_context(Judge(name, backend, store=rest["store"], manner=manner, reference=reference))
+    stack.enter_context(said(judge.tally, opened.prices))
+    return judge

@@ -1,0 +1,179 @@
+"""Which words turned a verdict of a run over: its flips, and the search for the smallest part of each.
+
+A run looks for them at its end; of a run that did not they are found later, from its folder, its data and its judge. It
+knows no protocol or attack by name and prints nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from distract import minimal, registry
+from distract.audit import Audit
+from distract.errors import UnknownName, UsageError
+from distract.flips import Flip
+from distract.judging import RESAMPLED, Audited
+from distract.minimal import Smallest
+from distract.plan import Plan, T
+from distract.printable import line
+from distract.records import Case, Rewrite, Row
+from distract.runfolder import Loaded
+
+if TYPE_CHECKING:
+    from distract.judge import Judge
+
+FEW = 8
+"""Cases that are named where another one was meant."""
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """What came of one flip.
+
+    Attributes:
+        found: its smallest part, or why there is none.
+        stored: how many replies came from the store; None where the run itself has looked.
+    """
+
+    flip: Flip
+    found: Smallest | str
+    stored: int | None
+
+
+def stage(
+    parameters: Mapping[str, Any],
+    audit: Audit,
+    cases: Iterable[Case],
+    rows: Sequence[Row],
+    rewrites: Sequence[Rewrite],
+) -> Iterator[Plan[Audited]]:
+    """The searches of a run that asks for the smallest part of its clearest flips.
+
+    Args:
+        parameters: of the run; ``minimal`` says how many flips.
+        audit: what was judged.
+        cases: of the run.
+        rows: all of the run.
+        rewrites: all of the run.
+    """
+    by, protocols = {case.id: case for case in cases}, {one.name: one for one in audit.protocols}
+    attacks = _distractors(parameters)
+    for flip in minimal.clearest_flips(rows, rewrites, parameters["protocols"], attacks, parameters["minimal"]):
+        case, protocol = by[flip.case], protocols[flip.protocol]
+        plan = minimal.plan_for(flip, case, protocol, audit.manner, audit.helped, rewrites)
+        yield _recorded(_answered(plan))
+
+
+def flips_of(run: Loaded, case: str, protocols: Sequence[str] = (), attacks: Sequence[str] = ()) -> tuple[Flip, ...]:
+    """The flips of one case, the clearest first.
+
+    Args:
+        run: of ``distract attack`` or ``distract gate``.
+        case: id.
+        protocols: names; all of the run when empty.
+        attacks: names, also of controls; all that distract when empty.
+
+    Raises:
+        UnknownName: the run has no such protocol or attack.
+        UsageError: it has no such case, or no verdict on it flipped.
+    """
+    run.expect("attack", "gate")
+    p = run.parameters
+    _known("protocol", protocols, p["protocols"])
+    _known("attack", attacks, [name for name in p["attacks"] if name != RESAMPLED])
+    rules = {name: rules for name, rules in p["protocols"].items() if not protocols or name in protocols}
+    wanted = attacks or _distractors(p)
+    if found := minimal.clearest_flips(run.rows, run.rewrites, rules, wanted, len(run.rows), case):
+        return found
+    there = any(row.case == case for row in run.rows)
+    elsewhere = minimal.clearest_flips(run.rows, run.rewrites, p["protocols"], _distractors(p), len(run.rows))
+    if mine := dict.fromkeys(f"{one.protocol} under {one.attack}" for one in elsewhere if one.case == case):
+        raise UsageError(f"case {case!r}: no verdict flipped there so; these did: {', '.join(mine)}")
+    why = "no verdict flipped there" if there else f"{run.path} has no such case"
+    raise UsageError(f"case {case!r}: {why}; {_others([one.case for one in elsewhere])}")
+
+
+def recorded(run: Loaded, flips: Iterable[Flip]) -> dict[Flip, Smallest]:
+    """The smallest parts that the run itself has found."""
+    there = {_place(one): one for one in run.minimal or ()}
+    return {flip: there[place] for flip in flips if (place := _place_of(flip)) in there}
+
+
+def explained(run: Loaded, flips: Iterable[Flip], case: Case, judge: Judge | None) -> Iterator[Explained]:
+    """Look for the smallest part of each flip that the run itself has not looked at.
+
+    Args:
+        run: that the flips are of.
+        flips: of one case.
+        case: that one.
+        judge: of the run, asked as then; None where the run has looked at all of them.
+
+    Yields:
+        One for each flip, in their order, as soon as it is there.
+
+    Raises:
+        BackendError: the model failed.
+    """
+    flips = tuple(flips)
+    helped, there = run.parameters.get("reference") is not None, recorded(run, flips)
+    for flip in flips:
+        if flip in there:
+            yield Explained(flip, there[flip], None)
+            continue
+        assert judge is not None
+        before, protocol = judge.tally.stored, registry.protocol(flip.protocol)
+        found = judge.run(_answered(minimal.plan_for(flip, case, protocol, judge.manner, helped, run.rewrites)))
+        yield Explained(flip, found, judge.tally.stored - before)
+
+
+def _answered(plan: Plan[T | str]) -> Plan[T | str]:
+    """A search that ends where a model does not answer: what it takes for no flip might be one."""
+    try:
+        requests = next(plan)
+        while True:
+            replies = yield requests
+            if lost := next((reply.failure for reply in replies if not reply.answered), None):
+                plan.close()
+                return f"a request got no answer ({line(lost)})"
+            requests = plan.send(replies)
+    except StopIteration as done:
+        result: T | str = done.value
+        return result
+
+
+def _recorded(plan: Plan[Smallest | str]) -> Plan[Audited]:
+    """What a run keeps of a search: of the case only what is shown."""
+    found = yield from plan
+    if isinstance(found, str):
+        return Audited()
+    return Audited(smallest=[replace(found, case=Case(found.case.id, found.case.prompt, ()))])
+
+
+def _distractors(parameters: Mapping[str, Any]) -> list[str]:
+    return [name for name in parameters["attacks"] if name not in parameters["controls"]]
+
+
+def _known(kind: str, names: Iterable[str], known: Iterable[str]) -> None:
+    known = list(known)
+    for name in names:
+        if name not in known:
+            raise UnknownName(kind, name, known, "in this run")
+
+
+def _others(flipped: Sequence[str]) -> str:
+    """The cases of a run that flipped, a few of them by name."""
+    names = list(dict.fromkeys(flipped))
+    if not names:
+        return "no verdict of this run flipped"
+    more = f" and {len(names) - FEW} more" if len(names) > FEW else ""
+    return f"verdicts flipped on {', '.join(names[:FEW])}{more}"
+
+
+def _place(one: Smallest) -> tuple[object, ...]:
+    return (one.case.id, one.protocol, one.rule, one.attack, one.rewritten, one.severity, one.other)
+
+
+def _place_of(flip: Flip) -> tuple[object, ...]:
+    return (flip.case, flip.protocol, flip.rule, flip.attack, flip.rewritten, flip.severities[0], flip.other)

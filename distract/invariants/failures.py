@@ -1,0 +1,32 @@
+"""How a test of an invariant fails: as an assertion, so that any test runner shows it as a failure and not as an error.
+
+What a judge does wrong is raised here only, because a test asked for it; ``distract.errors`` has what is wrong with a
+call. The messages are made elsewhere.
+"""
+
+from __future__ import annotations
+
+
+class Failed(AssertionError):
+    """An invariant was not shown to hold."""
+
+    # Test runners show the name with its module: the one that it is imported from.
+    __module__ = "distract.invariants"
+
+
+class Violation(Failed):
+    """The judge violates it: a counterexample was found, or the rate of violations is above what is accepted."""
+
+    __module__ = "distract.invariants"
+
+
+class NoVerdict(Failed):
+    """The judge gave no valid verdict, which neither keeps nor violates anything."""
+
+    __module__ = "distract.invariants"
+
+
+class Inconclusive(Failed):
+    """Nothing was tested, or too little to decide."""
+
+    __module__ = "distract.invariants"

@@ -1,0 +1,252 @@
+"""Invariants of an order of quality: by format requirements broken, without circles, whatever else is shown.
+
+Each is one function that a test calls; what they ask is below. The definitions are those of the measures of the same
+things (``audit``, ``consistency``). They know no attack by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import combinations
+
+from distract import registry
+from distract.audit import compliant_response
+from distract.consistency.asking import TURNS, no_sets, no_triples
+from distract.consistency.drawing import Quadruple, Triple, quadruples, triples
+from distract.consistency.measuring import chains, changes
+from distract.constraints import check, describe
+from distract.invariants.calling import Cases, decided, of_name
+from distract.invariants.records import Finding
+from distract.invariants.rewriting import made_of
+from distract.invariants.seen import Asked, Invariant, Seen, Verdict, compared, unusable
+from distract.invariants.settling import Form
+from distract.invariants.telling import difference
+from distract.judge import Judge
+from distract.judging import judged, side
+from distract.plan import Comparison, Plan, Protocol, gather
+from distract.records import BASELINE, Case, Response, Row
+
+SETS = 4
+"""The most triples, or choices of a pair and two others, that are looked at in one case."""
+
+SILENT = Response("nobody", ("I do not know.",))
+"""What takes the place of a third response where a case has three."""
+
+TOO_FEW = "fewer than three responses by different authors"
+
+
+def monotone_in_severity(
+    judge: Judge,
+    cases: Cases,
+    *,
+    protocol: str = "pairwise",
+    max_violation_rate: float | None = None,
+    confidence: float = 0.95,
+    seed: int = 0,
+) -> Finding:
+    """A response that breaks more format requirements does not win over one that breaks fewer.
+
+    Of each case with a good response that meets all its requirements: that one, and versions of it that break one, two
+    and three, as far as they can be made by rule or are recorded with the same author. A tie is no violation.
+
+    Args:
+        judge: whom to ask, in its own manner.
+        cases: one, or several, with format requirements.
+        protocol: any.
+        max_violation_rate: the largest rate of cases with a violation to accept; None accepts no counterexample.
+        confidence: of the bounds of that rate.
+        seed: of the order of the cases, and of what is broken.
+
+    Returns:
+        What was found.
+
+    Raises:
+        Violation: see ``calling.decided``, as for the next ones.
+        NoVerdict: a verdict is not valid.
+        Inconclusive: too little was seen to decide.
+        UsageError: the protocol cannot serve, or a number is out of range.
+        UnknownName: no such protocol.
+    """
+    __tracebackhide__ = True
+    name = "monotone_in_severity"
+
+    def subjects(case: Case) -> list[Response]:
+        good = compliant_response(case)
+        return [] if good is None else [good]
+
+    invariant = Invariant(name, subjects, _monotone, without="no good response is known to meet format requirements")
+    form = Form(max_violation_rate, confidence, seed)
+    return decided(judge, cases, invariant, of_name(protocol, name), form, "severity_accuracy")
+
+
+def transitive(
+    judge: Judge,
+    cases: Cases,
+    *,
+    protocol: str = "pairwise",
+    max_violation_rate: float | None = None,
+    confidence: float = 0.95,
+    seed: int = 0,
+) -> Finding:
+    """Where a response wins over a second one and that over a third, the first wins over the third.
+
+    Args:
+        judge: as in ``monotone_in_severity``, like the others and what is raised.
+        cases: one, or several, with three responses by different authors; of more, some triples are drawn.
+        protocol: one that shows two responses side by side.
+        max_violation_rate: the largest rate of violations to accept.
+        confidence: of its bounds.
+        seed: of the order of the cases, and of the triples.
+
+    Returns:
+        What was found.
+    """
+    __tracebackhide__ = True
+    name = "transitive"
+
+    def subjects(case: Case) -> list[Triple]:
+        return triples(case, SETS, seed)
+
+    form = Form(max_violation_rate, confidence, seed)
+    invariant = Invariant(name, subjects, _transitive, without=TOO_FEW)
+    return decided(judge, cases, invariant, of_name(protocol, name, _in_pairs), form)
+
+
+def independent_of_irrelevant_response(
+    judge: Judge,
+    cases: Cases,
+    *,
+    protocol: str = "triadic",
+    max_violation_rate: float | None = None,
+    confidence: float = 0.95,
+    seed: int = 0,
+) -> Finding:
+    """Which of two responses is better does not depend on which third one is shown with them.
+
+    The pair is shown in one order with the third response last, then with another in its place: the fourth response of
+    the case or, where it has three, an answer that says nothing. A verdict for the third prefers neither of the pair,
+    and a change to or from that is no violation.
+
+    Args:
+        judge: as in ``monotone_in_severity``, like the others and what is raised.
+        cases: one, or several, with three responses or more by different authors.
+        protocol: one that shows three.
+        max_violation_rate: the largest rate of violations to accept.
+        confidence: of its bounds.
+        seed: of the order of the cases, and of which responses are shown.
+
+    Returns:
+        What was found.
+    """
+    __tracebackhide__ = True
+    name = "independent_of_irrelevant_response"
+
+    def subjects(case: Case) -> list[Quadruple]:
+        found = quadruples(case, SETS, seed)
+        return found or [
+            (one, other, third, SILENT)
+            for a, b, c in triples(case, SETS, seed)
+            for one, other, third in ((a, b, c), (a, c, b), (b, c, a))
+        ]
+
+    form = Form(max_violation_rate, confidence, seed)
+    invariant = Invariant(name, subjects, _independent, without=TOO_FEW)
+    return decided(judge, cases, invariant, of_name(protocol, name, no_sets), form)
+
+
+def _in_pairs(protocol: Protocol) -> str | None:
+    if protocol.orders == "none":
+        return "scores each response alone, so that its verdicts cannot go in a circle"
+    return no_triples(protocol)
+
+
+def _monotone(case: Case, good: Response, asked: Asked) -> Plan[Seen]:
+    levels = [good]
+    for attack in sorted(
+        (one for one in registry.attacks().values() if one.severity), key=lambda one: one.severity or 0
+    ):
+        # Only of its own words: another author's answer may be worse or better for other reasons.
+        own = replace(case, responses=tuple(one for one in case.responses if one.author == good.author))
+        made = yield from made_of(own, good, attack, asked.seed)
+        if isinstance(made, Response):
+            levels.append(made)
+    if len(levels) == 1:
+        return Seen(case, excluded="no rule breaks its format requirements")
+    found = list(combinations(levels, 2))
+    verdicts = yield from gather([compared(case, better, worse, asked) for better, worse in found])
+    wrong = [(pair, one) for pair, one in zip(found, verdicts, strict=True) if one.outcome == "b"]
+    if not wrong:
+        return unusable(case, asked, *verdicts) or Seen(case)
+    (better, worse), verdict = min(wrong, key=lambda one: one[1].lead)
+    few, many = better.severity or 0, worse.severity or 0
+    broken = [one for one in case.constraints if check(one, better.text) and not check(one, worse.text)]
+    told = (
+        ("verdict", verdict.told(f"the one that breaks {few}", f"the one that breaks {many}")),
+        ("broken", " ".join(map(describe, broken))),
+        *zip(("fewer", "more"), (text for _, text in difference(better.text, worse.text)), strict=True),
+    )
+    says = f"{asked.protocol.name} prefers the response that breaks more format requirements: {many} against {few}"
+    return Seen(case, True, wrong=says, told=told, margin=-verdict.lead)
+
+
+def _transitive(case: Case, triple: Triple, asked: Asked) -> Plan[Seen]:
+    pairs = list(combinations(range(3), 2))
+    names = [f"response {number}" for number in (1, 2, 3)]
+    plans = []
+    for i, j in pairs:
+        # A case of these two only: a protocol that shows more would take the others from it.
+        alone = replace(case, responses=(triple[i], triple[j]))
+        plans.append(compared(alone, triple[i], triple[j], asked))
+    verdicts = yield from gather(plans)
+    if seen := unusable(case, asked, *verdicts):
+        return seen
+    sides = [side(response) for response in triple]
+    won = [
+        (sides[i], sides[j]) if verdict.outcome == "a" else (sides[j], sides[i])
+        for (i, j), verdict in zip(pairs, verdicts, strict=True)
+        if verdict.outcome != "tie"
+    ]
+    if not chains(won)[0]:
+        return Seen(case)
+    told = (
+        *(
+            (f"{i + 1} and {j + 1}", verdict.told(names[i], names[j]))
+            for (i, j), verdict in zip(pairs, verdicts, strict=True)
+        ),
+        *((f"text {number}", response.text) for number, response in enumerate(triple, 1)),
+    )
+    circle = len(won) == len(pairs)
+    how = "go in a circle" if circle else "break a chain: two wins in a row, and a tie from end to end"
+    wrong = f"{asked.protocol.name} verdicts on three responses {how}"
+    return Seen(case, True, wrong=wrong, told=told, margin=sum(abs(verdict.lead) for verdict in verdicts))
+
+
+def _independent(case: Case, four: Quadruple, asked: Asked) -> Plan[Seen]:
+    a, b, *thirds = four
+    before, after = yield from gather([_beside(case, (a, b, third), asked) for third in thirds])
+    if seen := unusable(case, asked, before, after):
+        return seen
+    reversed_, _ = changes(before.outcome or "tie", after.outcome or "tie")
+    if not reversed_:
+        return Seen(case)
+    names = ("response 1", "response 2")
+    told = (
+        ("third", thirds[0].text),
+        ("verdict", before.told(*names)),
+        ("third", thirds[1].text),
+        ("verdict", after.told(*names)),
+        ("text 1", a.text),
+        ("text 2", b.text),
+    )
+    wrong = f"{asked.protocol.name} verdict between two responses reverses when another third one is shown with them"
+    return Seen(case, True, wrong=wrong, told=told, margin=abs(before.lead - after.lead))
+
+
+def _beside(case: Case, shown: Sequence[Response], asked: Asked) -> Plan[Verdict]:
+    """A pair beside a third response, as ``consistency`` shows it: in this one order, the third last."""
+    a, b, third = shown
+    comparison = Comparison(replace(case, responses=(a, b, third)), b, a, turn=TURNS["last"])
+    row = Row(case.id, case.cluster, "set", asked.protocol.name, asked.judge, BASELINE, side(a), side(b))
+    done = yield from judged(row, replace(asked.protocol, orders="none"), comparison, asked.manner, asked.helped)
+    return Verdict(done.judgments, asked.rule, done.excluded).mirrored()

@@ -1,0 +1,122 @@
+"""The changed texts that invariants ask about: rewrites by an attack, and changes that no reader minds.
+
+A rewrite that a case records is used as it is, since it may be one that a search has drawn; else the attack's rule
+makes one. The harmless changes keep every word, code as it is, and every format constraint held or broken as it was. It
+knows no attack by name and asks no judge.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from itertools import pairwise
+
+from distract import registry
+from distract.constraints import check
+from distract.errors import UsageError
+from distract.facts import code_spans
+from distract.plan import Attack, Plan
+from distract.records import BASELINE, Case, Constraint, Response
+from distract.writers import WRITERS, recorded, rewrite, written
+
+UNCHANGED = "nothing to change in the response"
+REJECTED = "rewrite rejected"
+
+Change = tuple[re.Pattern[str], str]
+
+_EMPHASIS = r"(?<![\w*_\\]){mark}(?=[^\s*_])([^*_\n]{{1,200}}?)(?<=[^\s*_]){mark}(?![\w*_])"
+_BULLET = r"(?m)^([ \t]*){mark}(?=[ \t]+\S)(?![ \t]*[*_-][ \t*_-]*$)"
+
+PLAINER: Sequence[Change] = (
+    (re.compile(_EMPHASIS.format(mark=r"(?:\*\*|__)")), r"\1"),
+    (re.compile(_EMPHASIS.format(mark=r"\*")), r"\1"),
+    (re.compile(_BULLET.format(mark="[*+•]")), r"\1-"),
+    (re.compile(r"(?m)^#{1,6}[ \t]+(?=\S)"), ""),
+)
+"""Less markdown: no emphasis, hyphens as bullets, headings as plain lines."""
+
+RICHER: Sequence[Change] = (
+    (re.compile(r"(?:\A|(?<=\n\n))([^\W\d_]+)(?=[ ,])"), r"**\1**"),
+    (re.compile(_BULLET.format(mark="-")), r"\1*"),
+    (re.compile(r"(?m)^(#{1,5})(?=[ \t]+\S)"), r"\1#"),
+    (re.compile(r"(?m)(?<=[.!?]) (?=[^\W\d_][^|\t\n]*$)"), "  "),
+    (re.compile(r"(?<=\S)\n\n(?=\S)"), "\n\n\n"),
+)
+"""More of it: each paragraph's first word in bold, asterisks as bullets, deeper headings, wider spaces."""
+
+
+def of_name(name: str, invariant: str) -> Attack:
+    """The attack that an invariant is to be tested under.
+
+    Raises:
+        UnknownName: no such attack.
+        UsageError: it lowers the quality, or changes nothing.
+    """
+    attack = registry.attack(name)
+    if attack.severity:
+        raise UsageError(f"{invariant}: {name} makes a response worse on purpose; that is for monotone_in_severity")
+    if name == BASELINE:
+        raise UsageError(f"{invariant}: {name} changes nothing; name an attack that does, such as null")
+    return attack
+
+
+def of_cases(cases: Iterable[Case], invariant: str) -> dict[str, Attack]:
+    """The attacks whose rewrites the cases record, by name; one that is not installed has no rule.
+
+    Raises:
+        UsageError: there are none.
+    """
+    names = sorted({response.attack for case in cases for response in case.responses if response.attack} - {BASELINE})
+    if not names:
+        raise UsageError(f"{invariant}: the cases record no rewrite; name an attack, as in attack='assertiveness'")
+    known = registry.attacks()
+    return {name: known.get(name) or Attack(name, "recorded", lambda turn, constraints, seed: turn) for name in names}
+
+
+def carried(case: Case, attacks: Mapping[str, Attack]) -> tuple[Attack, ...]:
+    """Those of the attacks that a case records a rewrite of."""
+    there = {response.attack for response in case.responses}
+    return tuple(attack for name, attack in attacks.items() if name in there)
+
+
+def made_of(case: Case, original: Response, attack: Attack, seed: int) -> Plan[Response | str]:
+    """The rewrite of a response, or why there is none."""
+    for found in recorded(case, original, attack)[:1]:
+        return UNCHANGED if found.turns == original.turns else found
+    made = yield from rewrite(WRITERS["rules"], case, original, attack, seed)
+    if made is None or made.response.turns == original.turns:
+        return UNCHANGED
+    return made.response if made.accepted else REJECTED
+
+
+def restyled(case: Case, response: Response) -> tuple[Response, ...]:
+    """The response with harmless changes of white space and markdown: made plainer, and made richer."""
+    made = (
+        tuple(_changed(_normalised(case, turn), case.constraints, PLAINER) for turn in response.turns),
+        tuple(_changed(turn, case.constraints, RICHER) for turn in response.turns),
+    )
+    return tuple(replace(response, turns=turns) for turns in dict.fromkeys(made) if turns != response.turns)
+
+
+def _normalised(case: Case, turn: str) -> str:
+    """A text as the controls leave it, which keep the constraints by themselves."""
+    for control in registry.controls():
+        turn = written(control, case, turn, 0)
+    return turn
+
+
+def _changed(turn: str, constraints: Sequence[Constraint], changes: Sequence[Change]) -> str:
+    """A text with each of the changes that no constraint minds, outside code."""
+    for pattern, new in changes:
+        edges = [0, *(edge for span in code_spans(turn) for edge in span), len(turn)]
+        pieces = [turn[a:b] for a, b in pairwise(edges)]
+        changed = "".join(piece if at % 2 else pattern.sub(new, piece) for at, piece in enumerate(pieces))
+        if _kept(changed, constraints) == _kept(turn, constraints):
+            turn = changed
+    return turn
+
+
+def _kept(text: str, constraints: Sequence[Constraint]) -> tuple[list[str], list[bool]]:
+    """What no harmless change may touch: the code, and what the format requirements say of the text."""
+    return [text[a:b] for a, b in code_spans(text)], [check(constraint, text) for constraint in constraints]

@@ -1,0 +1,181 @@
+"""From what a judge does with many subjects to whether an invariant holds: the strict form and the statistical one.
+
+The strict form ends at the first batch with a counterexample. The statistical one decides as a live gate does, prompt
+by prompt in random order, and ends as soon as it can. It knows no invariant by name and words no message.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import TypeVar
+
+from distract.errors import UsageError
+from distract.gate import checks, exact
+from distract.gate.limits import Limits
+from distract.gate.monitor import AT_ONCE, Monitor, Prompt, Test
+from distract.gate.records import Check
+from distract.invariants.records import Decision
+from distract.invariants.seen import Asked, Invariant, Seen
+from distract.judge import Judge
+from distract.records import Case
+from distract.report.text import count
+
+S = TypeVar("S")
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """How much it takes to pass.
+
+    Attributes:
+        threshold: the largest rate of violations to accept, 0.000001 to below 1; None accepts none at all.
+        confidence: of each bound of that rate, 0.5 to below 1.
+        seed: of the order of prompts.
+
+    Raises:
+        UsageError: a number is out of range.
+    """
+
+    threshold: float | None
+    confidence: float
+    seed: int
+
+    def __post_init__(self) -> None:
+        if self.threshold is not None and not 1e-6 <= self.threshold < 1:
+            raise UsageError(
+                f"max_violation_rate={self.threshold:g}: expected a share between 0.000001 and 1, such as 0.1; "
+                "leave it out to accept no counterexample"
+            )
+        if not 0.5 <= self.confidence < 1:
+            raise UsageError(f"confidence={self.confidence:g}: expected a share from 0.5 to below 1, such as 0.95")
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """What was seen, and what it comes to.
+
+    Attributes:
+        seen: of every subject that was looked at.
+        decision: whether the invariant holds.
+        reason: of a statistical decision, in a few words; else empty.
+        lower: one-sided bound of the rate of violations; None in the strict form.
+        upper: the other one.
+    """
+
+    seen: tuple[Seen, ...]
+    decision: Decision
+    reason: str = ""
+    lower: float | None = None
+    upper: float | None = None
+
+    @property
+    def told(self) -> list[Seen]:
+        """Those that say something about the invariant."""
+        return [one for one in self.seen if not one.excluded and one.violated is not None]
+
+    @property
+    def violations(self) -> list[Seen]:
+        """The counterexamples, the clearest first."""
+        return sorted((one for one in self.seen if one.violated), key=lambda one: -one.margin)
+
+    @property
+    def invalid(self) -> list[Seen]:
+        """Those without a valid verdict."""
+        return [one for one in self.seen if one.violated is None]
+
+    @property
+    def excluded(self) -> Counter[str]:
+        """How many say nothing, by reason."""
+        return Counter(one.excluded for one in self.seen if one.excluded)
+
+
+def course(judge: Judge, cases: Sequence[Case], invariant: Invariant[S], asked: Asked, form: Form) -> Course:
+    """Look at the subjects of all cases until it is decided.
+
+    Raises:
+        BackendError: the model failed.
+    """
+    prompts: dict[str, list[tuple[Case, S]]] = {}
+    without = []
+    for case in cases:
+        found = invariant.subjects(case)
+        if found:
+            prompts.setdefault(case.cluster, []).extend((case, subject) for subject in found)
+        else:
+            without.append(Seen(case, excluded=invariant.without))
+    if form.threshold is None:
+        return _strict(without, _looked(judge, prompts.values(), invariant, asked))
+    order = list(prompts.values())
+    random.Random(form.seed).shuffle(order)
+    return _statistical(without, judge, order, invariant, asked, form, form.threshold)
+
+
+def _looked(
+    judge: Judge, prompts: Iterable[Sequence[tuple[Case, S]]], invariant: Invariant[S], asked: Asked
+) -> Iterator[list[Seen]]:
+    """What is seen of the subjects, in batches."""
+    subjects = (one for prompt in prompts for one in prompt)
+    while part := list(islice(subjects, AT_ONCE)):
+        yield judge.run_all([invariant.look(case, subject, asked) for case, subject in part])
+
+
+def _strict(seen: list[Seen], batches: Iterable[list[Seen]]) -> Course:
+    for part in batches:
+        seen += part
+        if any(one.violated for one in part):
+            return Course(tuple(seen), "fail")
+        if any(one.violated is None for one in part):
+            return Course(tuple(seen), "inconclusive")
+    return Course(tuple(seen), "pass" if any(not one.excluded for one in seen) else "inconclusive")
+
+
+def _statistical(
+    seen: list[Seen],
+    judge: Judge,
+    order: Sequence[Sequence[tuple[Case, S]]],
+    invariant: Invariant[S],
+    asked: Asked,
+    form: Form,
+    threshold: float,
+) -> Course:
+    limits = Limits(threshold, confidence=form.confidence)
+    pairs = tuple(map(len, order))
+    monitor = Monitor(Test(threshold, limits.alpha, limits.alpha, pairs, max_invalid_rate=limits.max_invalid_rate))
+    at = 0
+    while at < len(order) and monitor.decision is None:
+        part = order[at : at + monitor.soonest()]
+        at += len(part)
+        found = judge.run_all([invariant.look(case, subject, asked) for prompt in part for case, subject in prompt])
+        for prompt in part:
+            mine, found = found[: len(prompt)], found[len(prompt) :]
+            seen += mine
+            monitor.add(_observed(mine))
+    monitor.end()
+    # One check of a gate alone: nothing to adjust for.
+    check = checks.check(asked.protocol.name, asked.rule, invariant.attack, monitor, "flip_rate", 1.0, limits, 1)
+    reason = _settled(monitor, check, limits, threshold) if monitor.reason == "settled" and monitor.n else check.reason
+    return Course(tuple(seen), check.decision, reason, check.lower, check.upper)
+
+
+def _observed(seen: Sequence[Seen]) -> Prompt:
+    """What came of one prompt, as a gate's monitor takes it."""
+    values = tuple(float(one.violated) for one in seen if one.violated is not None and not one.excluded)
+    invalid = sum(one.violated is None for one in seen)
+    return Prompt(len(seen), values, len(values), round(sum(values)), invalid)
+
+
+def _settled(monitor: Monitor, check: Check, limits: Limits, threshold: float) -> str:
+    """Why no more is asked, in a gate's words but for its "flips"."""
+    says = f"{count(monitor.k, 'violation')} in {count(monitor.n, 'verdict')}"
+    rest = f"whatever the other {monitor.left} would say"
+    if check.decision != "inconclusive":
+        return f"{says} decide it, {rest}"
+    least = exact.least_n(threshold, limits.confidence)
+    if monitor.n + monitor.left < least:
+        return f"{says}, and no n below {least} can pass at {threshold:g}"
+    about = "" if check.needed is None else f"; at this rate about {check.needed:,} verdicts would"
+    return f"{says} do not settle {threshold:g}, {rest}{about}"

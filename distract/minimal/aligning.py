@@ -1,0 +1,109 @@
+"""Which words of two texts are the same ones. It knows words by their places, and no edit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+Spans = Sequence[tuple[int, int]]
+"""Where words stand in a text, between an empty one at its start and an empty one at its end."""
+
+Matches = Sequence[tuple[int, int]]
+"""Words that two texts have in common, in order: the place of each among the words of either."""
+
+_SENTENCE, _CLAUSE = ".!?…。！？", ",;:—，、；："  # what they end with
+
+
+def common(old: Sequence[str], new: Sequence[str]) -> Matches:
+    """The longest sequence of words that both texts have in common.
+
+    Bit-parallel (Hyyrö 2004, "Bit-parallel LCS-length computation revisited"): one sum of long integers for each old
+    word, however often words come again.
+    """
+    shorter = min(len(old), len(new))
+    head = next((k for k in range(shorter) if old[k] != new[k]), shorter)
+    tail = next((k for k in range(shorter - head) if old[-1 - k] != new[-1 - k]), shorter - head)
+    middle = new[head : len(new) - tail]
+    places: dict[str, int] = {}
+    for column, word in enumerate(middle):
+        places[word] = places.get(word, 0) | 1 << column
+    # A bit is 0 where the longest sequence grows with that column.
+    row = every = (1 << len(middle)) - 1
+    rows = [row]
+    for word in old[head : len(old) - tail]:
+        hit = row & places.get(word, 0)
+        row = (row + hit | row - hit) & every
+        rows.append(row)
+    found = []
+    at, column = len(rows) - 1, len(middle)
+    while at and column:
+        if rows[at] >> column - 1 & 1:
+            column -= 1
+            continue
+        at -= 1
+        if rows[at] >> column - 1 & 1:
+            column -= 1
+            found.append((head + at, head + column))
+    ends = ((len(old) - k, len(new) - k) for k in range(tail, 0, -1))
+    return [*((k, k) for k in range(head)), *reversed(found), *ends]
+
+
+def settled(texts: tuple[str, str], spans: tuple[Spans, Spans], same: Matches) -> Matches:
+    """The same matches, but what is only inserted or only deleted begins and ends with a sentence or line, if it can.
+
+    A sentence added at the end of a text has a full stop, and so had the one before it: which of the two is the new one
+    is open. Here it is the last one.
+
+    Args:
+        texts: old and new.
+        spans: of the words of each.
+        same: with the empty words at either end.
+    """
+    words = [[text[start:end] for start, end in places] for text, places in zip(texts, spans, strict=True)]
+    found = list(same)
+    for at in range(len(found) - 1):
+        (i, j), (k, m) = found[at : at + 2]
+        if (k == i + 1) == (m == j + 1):
+            continue
+        # The text that has more words, and where they stand in it.
+        side = int(k == i + 1)
+        start, end = found[at][side] + 1, found[at + 1][side]
+        lowest = -_room(words[side], found, at, end - 1, start - 1, -1)
+        highest = _room(words[side], found, at + 1, start, end, 1)
+        best = _best(texts[side], spans[side], (start, end), range(lowest, highest + 1))
+        size = end - start if best < 0 else start - end
+        for moved in range(at + 1 + min(best, 0), at + 1 + max(best, 0)):
+            one, other = found[moved]
+            found[moved] = (one, other + size) if side else (one + size, other)
+    return found
+
+
+def _best(text: str, spans: Spans, block: tuple[int, int], moves: Sequence[int]) -> int:
+    """How far words are to be moved; not at all where it makes nothing better."""
+    return max(moves, key=lambda move: (sum(_edge(text, spans, word + move) for word in block), -abs(move)))
+
+
+def _room(words: Sequence[str], same: Matches, match: int, leaves: int, enters: int, step: int) -> int:
+    """By how many words a block can move one way: it leaves a word that is the same as the one it takes in.
+
+    It does not come to touch what else is changed: that would make one change of two.
+    """
+    moved = 0
+    while 0 < match < len(same) - 1 and words[leaves] == words[enters]:
+        (i, j), (k, m) = same[match], same[match + step]
+        if (k, m) != (i + step, j + step):
+            break
+        moved, match, leaves, enters = moved + 1, match + step, leaves + step, enters + step
+    return moved
+
+
+def _edge(text: str, spans: Spans, word: int) -> int:
+    """How good a place before a word is to begin or end a change: 4 for a line, 3 a sentence, 2 a clause, 1 a word."""
+    before, last = gap(text, spans, word), text[max(0, spans[word - 1][1] - 1)]
+    if word in (1, len(spans) - 1) or "\n" in before:
+        return 4
+    return 3 if last in _SENTENCE else 2 if last in _CLAUSE else int(before != "")
+
+
+def gap(text: str, spans: Spans, word: int) -> str:
+    """What stands before a word."""
+    return text[spans[word - 1][1] : spans[word][0]]

@@ -1,0 +1,117 @@
+"""The flips of a run that are worth a closer look, and the search for the smallest part of each.
+
+It knows no protocol or attack by name, and judges nothing itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain, zip_longest
+
+from distract.flips import Flip, clearest
+from distract.manner import Manner
+from distract.minimal.finding import smallest
+from distract.minimal.records import Smallest
+from distract.minimal.search import MOST
+from distract.plan import Plan, Protocol
+from distract.records import Case, Response, Rewrite, Row
+
+
+def clearest_flips(
+    rows: Iterable[Row],
+    rewrites: Iterable[Rewrite],
+    protocols: Mapping[str, Sequence[str]],
+    attacks: Sequence[str],
+    most: int,
+    case: str | None = None,
+) -> tuple[Flip, ...]:
+    """The clearest flips of a run, whatever turned them over.
+
+    What protocols say of strength is on scales of their own, so that they take turns: the clearest flip of each, then
+    the second of each.
+
+    Args:
+        rows: of a run.
+        rewrites: of the same run.
+        protocols: the rules of each, by its name; what decides is the rule that its flip rate is summed up by.
+        attacks: names of those that count: no controls.
+        most: how many flips, from 0.
+        case: id of the only case that counts; None for all.
+    """
+    from distract.metrics import headline  # brings numpy along, which nobody needs who only reads a run
+
+    mine = [row for row in rows if row.design == "flip" and case in (None, row.case)]
+    made = list(rewrites)
+    ranked = []
+    for protocol, rules in protocols.items():
+        rule = headline("flip_rate", rules)
+        found = chain.from_iterable(clearest(mine, made, protocol, rule, attack, most) for attack in attacks)
+        # Of equal ones the attack named first comes first: sorting is stable.
+        ranked.append(sorted(found, key=lambda flip: -flip.margin))
+    turns = (flip for turn in zip_longest(*ranked) for flip in turn if flip is not None)
+    return tuple(turns)[:most]
+
+
+def plan_for(
+    flip: Flip,
+    case: Case,
+    protocol: Protocol,
+    manner: Manner,
+    helped: bool,
+    rewrites: Iterable[Rewrite],
+    most: int = MOST,
+) -> Plan[Smallest | str]:
+    """The search for the smallest part of one flip of a run.
+
+    Args:
+        flip: which.
+        case: the one that it is about, as the run had it.
+        protocol: the one that it is about.
+        manner: of the run.
+        helped: whether the run had a reference model.
+        rewrites: of the run.
+        most: how many texts are judged at most.
+
+    Returns:
+        A plan for the smallest part, or for the reason why there is none.
+    """
+    mine, others = flip.severities
+    made = next(
+        (
+            one
+            for one in rewrites
+            if one.accepted
+            and (one.case, one.response.author, one.response.severity, one.response.attack)
+            == (flip.case, flip.rewritten, mine, flip.attack)
+        ),
+        None,
+    )
+    if made is None:
+        return _nothing("no rewrite is on record")
+    original = _response(case, flip.rewritten, mine, made.original)
+    other = _response(case, flip.other, others)
+    if original is None or other is None:
+        return _nothing(f"the data no longer hold what {flip.rewritten if original is None else flip.other} answered")
+    return smallest(
+        case,
+        protocol,
+        flip.rule,
+        original,
+        made.response,
+        other,
+        first=flip.first,
+        manner=manner,
+        helped=helped,
+        most=most,
+    )
+
+
+def _response(case: Case, author: str, severity: int | None, turns: tuple[str, ...] | None = None) -> Response | None:
+    """An original of the case; with these turns, where they are known."""
+    found = (one for one in case.originals if (one.author, one.severity) == (author, severity))
+    return next((one for one in found if turns in (None, one.turns)), None)
+
+
+def _nothing(why: str) -> Plan[Smallest | str]:
+    yield from ()
+    return why

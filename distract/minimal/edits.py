@@ -1,0 +1,150 @@
+"""What lies between two texts: edits of about a word each, any of which can be applied without the others.
+
+All of them together make the rewrite, exactly; with some of them left out the text should still read as one, so that
+white space goes with a word next to it. It knows no judge, and does not say which edits matter.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+from operator import attrgetter
+
+from distract.minimal.aligning import Spans, common, gap, settled
+from distract.minimal.records import Edit
+
+_MARKS = "\u0300-\u036f\u0591-\u05bd\u064b-\u065f\u0900-\u0963\u0966-\u0dff\u0e31-\u0e3a\u0e47-\u0e4e\u200c\u200d\ufe0f"
+"""What belongs to a letter and is none: accents, vowel signs, joiners."""
+
+_ALONE = "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
+"""Scripts that put no space between words: each sign stands for itself."""
+
+_LETTERS = f"(?:(?![{_ALONE}])[\\w{_MARKS}])+"
+_WORD = re.compile(rf"[{_ALONE}]|{_LETTERS}(?:['’-]{_LETTERS}|[.,]\d+)*|([^\w\s])\1*")
+
+
+def edits(original: Sequence[str], rewrite: Sequence[str]) -> tuple[Edit, ...]:
+    """What has to be done to one text to make it another.
+
+    Args:
+        original: turns.
+        rewrite: as many turns.
+
+    Returns:
+        In the order of the text; none overlap. ``applied`` makes of all of them the rewrite, and of any part of them a
+        text in between.
+
+    Raises:
+        ValueError: the numbers of turns differ.
+    """
+    if len(original) != len(rewrite):
+        raise ValueError(f"{len(original)} turns and {len(rewrite)}: expected a rewrite with as many turns as it had")
+    pairs = enumerate(zip(original, rewrite, strict=True))
+    return tuple(edit for turn, (old, new) in pairs if old != new for edit in _between(turn, old, new))
+
+
+def phrases(found: Iterable[Edit]) -> tuple[tuple[Edit, ...], ...]:
+    """Edits that stand next to each other taken together: what a reader calls one change.
+
+    Args:
+        found: in the order of ``edits``.
+    """
+    grouped: list[list[Edit]] = []
+    for edit in found:
+        last = grouped[-1][-1] if grouped else None
+        if last is not None and (last.turn, last.end) == (edit.turn, edit.start):
+            grouped[-1].append(edit)
+        else:
+            grouped.append([edit])
+    return tuple(map(tuple, grouped))
+
+
+def applied(original: Sequence[str], kept: Iterable[Edit]) -> tuple[str, ...]:
+    """The original with some of its edits.
+
+    Args:
+        original: turns.
+        kept: of its ``edits``; those that insert at one place in the order in which ``edits`` has them.
+    """
+    parts: list[list[str]] = [[] for _ in original]
+    done = [0] * len(original)
+    for edit in sorted(kept, key=attrgetter("turn", "start", "end")):
+        parts[edit.turn] += [original[edit.turn][done[edit.turn] : edit.start], edit.new]
+        done[edit.turn] = edit.end
+    return tuple("".join([*part, text[at:]]) for part, text, at in zip(parts, original, done, strict=True))
+
+
+def _between(turn: int, original: str, rewrite: str) -> Iterator[Edit]:
+    texts = original, rewrite
+    # An empty word at either end, so that whatever is changed stands between two words that are not.
+    old, new = ([(0, 0), *(word.span() for word in _WORD.finditer(text)), (len(text),) * 2] for text in texts)
+    words = ([text[start:end] for start, end in spans[1:-1]] for text, spans in zip(texts, (old, new), strict=True))
+    same = [(0, 0), *((i + 1, j + 1) for i, j in common(*words)), (len(old) - 1, len(new) - 1)]
+    for (i, j), (k, m) in pairwise(settled(texts, (old, new), same)):
+        yield from _changed(turn, texts, old[i : k + 1], new[j : m + 1])
+
+
+def _changed(turn: int, texts: tuple[str, str], old: Spans, new: Spans) -> Iterator[Edit]:
+    """Edits of what stands between two words that stay."""
+    if len(old) != len(new):
+        old, new = _chunks(texts[0], old), _chunks(texts[1], new)
+    yield from (_paired if len(old) == len(new) else _apart)(turn, texts, old, new)
+
+
+def _paired(turn: int, texts: tuple[str, str], old: Spans, new: Spans) -> Iterator[Edit]:
+    """Each word replaced by the one in its place, with the white space before it; the last with that after it too."""
+    last = len(old) - 1
+    head, tail = (gap(texts[0], old, at) == gap(texts[1], new, at) for at in (1, last))
+    if last == 1 and head:
+        return
+
+    def place(spans: Spans, k: int) -> tuple[int, int]:
+        start = spans[k][0] if k == 1 and head else spans[k - 1][1]
+        return start, spans[k][1] if k < last - 1 or tail else spans[last][0]
+
+    # Between two words that stay and have none between them there is white space to replace.
+    for k in range(1, max(last, 2)):
+        yield _edit(turn, texts, place(old, k), place(new, k))
+
+
+def _apart(turn: int, texts: tuple[str, str], old: Spans, new: Spans) -> Iterator[Edit]:
+    """Old words deleted and new ones inserted, each with the white space on one side of it: the same side for all."""
+    original, rewrite = texts
+    before, after = gap(original, old, 1), gap(original, old, len(old) - 1)
+    head, tail = before == gap(rewrite, new, 1), after == gap(rewrite, new, len(new) - 1)
+    if head and (not tail or (_open(before) and not _open(after))):
+        at = old[1][0]
+        yield from (_edit(turn, texts, (at, at), (one[0], two[0])) for one, two in pairwise(new[1:]))
+        yield from (_edit(turn, texts, (one[0], two[0]), (0, 0)) for one, two in pairwise(old[1:]))
+        return
+    at = old[-2][1]
+    gone = [((one[1], two[1]), (0, 0)) for one, two in pairwise(old[:-1])]
+    come = [((at, at), (one[1], two[1])) for one, two in pairwise(new[:-1])]
+    places = [*gone, *come]
+    if not tail:
+        # The white space after all of it changes with the last edit.
+        (start, _), (first, _) = places.pop()
+        places.append(((start, old[-1][0]), (first if come else new[0][1], new[-1][0])))
+    yield from (_edit(turn, texts, *place) for place in places)
+
+
+def _open(space: str) -> bool:
+    """Whether what stands between two words is no white space, or ends a line: a word next to it is better kept off."""
+    return not space or "\n" in space
+
+
+def _edit(turn: int, texts: tuple[str, str], old: tuple[int, int], new: tuple[int, int]) -> Edit:
+    return Edit(turn, *old, texts[1][slice(*new)], texts[0][slice(*old)])
+
+
+def _chunks(text: str, spans: Spans) -> Spans:
+    """Words with the punctuation attached to them."""
+    found = [spans[0]]
+    for start, end in spans[1:-1]:
+        before, last = found[-1]
+        if len(found) > 1 and last == start and not (text[last - 1].isalnum() and text[start].isalnum()):
+            found[-1] = before, end
+        else:
+            found.append((start, end))
+    return [*found, spans[-1]]

@@ -1,0 +1,156 @@
+"""Of one rewrite that turned a verdict over, the fewest edits that are enough to: judged one text after another.
+
+The requests for the original and for the whole rewrite are those of the run that found the flip, so that the store
+answers them. It knows no protocol or attack by name, and nothing of where a flip comes from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+from distract.flips import strengths
+from distract.judging import judged, side
+from distract.manner import Manner
+from distract.minimal.edits import applied, edits, phrases
+from distract.minimal.records import Edit, Smallest
+from distract.minimal.search import MOST, Found, search
+from distract.plan import Comparison, Plan, Protocol, gather
+from distract.records import MIRROR, Case, Outcome, Response, Row
+from distract.verdicts import outcome
+
+Turns = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _Pair:
+    """A response that is rewritten beside one that is not, with what was judged of it: a row for each text."""
+
+    case: Case
+    protocol: Protocol
+    rule: str | None
+    rewrite: Response
+    other: Response
+    first: bool
+    manner: Manner
+    helped: bool
+    rows: dict[Turns, Row] = field(default_factory=dict)
+
+    @property
+    def mine(self) -> Outcome:
+        """What the verdict is where the rewritten response wins."""
+        return "a" if self.first else "b"
+
+    def judged(self, responses: Iterable[Response]) -> Plan[None]:
+        """Have those judged that have not been: all of them together."""
+        new = {one.turns: one for one in responses if one.turns not in self.rows}
+        rows = yield from gather([self._row(one) for one in new.values()])
+        self.rows.update(zip(new, rows, strict=True))
+
+    def outcome(self, turns: Turns) -> Outcome | None:
+        """Of a text that was judged; None without a verdict."""
+        return outcome(self.rows[turns].judgments, self.rule)
+
+    def strengths(self, turns: Turns) -> tuple[float, float]:
+        """Of a text that has a verdict: its own, and those of the other one."""
+        return strengths(self.rows[turns].judgments, self.rule, not self.first)
+
+    def _row(self, response: Response) -> Plan[Row]:
+        one, two = (response, self.other) if self.first else (self.other, response)
+        row = Row(
+            self.case.id, self.case.cluster, "flip", self.protocol.name, "", response.attack or "", side(one), side(two)
+        )
+        return judged(row, self.protocol, Comparison(self.case, one, two), self.manner, self.helped)
+
+
+def smallest(
+    case: Case,
+    protocol: Protocol,
+    rule: str | None,
+    original: Response,
+    rewrite: Response,
+    other: Response,
+    *,
+    first: bool,
+    manner: Manner,
+    helped: bool,
+    most: int = MOST,
+) -> Plan[Smallest | str]:
+    """Look for the fewest edits that still flip a verdict.
+
+    Args:
+        case: whose responses are compared.
+        protocol: by which they are.
+        rule: by which a scoring protocol is decided; None for others.
+        original: the response that had lost.
+        rewrite: what an attack made of it.
+        other: the response that had won.
+        first: whether the rewritten response is the comparison's first one.
+        manner: in which orders and how often the judge is asked.
+        helped: whether there is a reference model.
+        most: how many texts are judged at most, beside the original and the whole rewrite.
+
+    Returns:
+        The edits, or why there are none: the verdicts are not those of a flip.
+    """
+    if len(original.turns) != len(rewrite.turns):
+        return "the rewrite has another number of turns than the original"
+    pair = _Pair(case, protocol, rule, rewrite, other, first, manner, helped)
+    yield from pair.judged([original, rewrite])
+    for text, turns, expected in (
+        ("original", original.turns, MIRROR[pair.mine]),
+        ("whole rewrite", rewrite.turns, pair.mine),
+    ):
+        if (found := pair.outcome(turns)) != expected:
+            why = pair.rows[turns].excluded or _said(found, pair.mine)
+            return f"the verdict on the {text} cannot be had again: {why}"
+    changes = edits(original.turns, rewrite.turns)
+    result = yield from _searched(pair, original, changes, most)
+    kept = tuple(changes[index] for index in sorted(result.kept))
+    turns = applied(original.turns, kept)
+    return Smallest(
+        case=case,
+        protocol=protocol.name,
+        rule=rule,
+        attack=rewrite.attack or "",
+        rewritten=original.author,
+        severity=original.severity,
+        other=other.author,
+        edits=kept,
+        of=len(changes),
+        original=original.turns,
+        turns=turns,
+        before=pair.strengths(original.turns),
+        after=pair.strengths(turns),
+        comparisons=len(pair.rows) - 2,
+        requests=len({key for row in pair.rows.values() for key in row.keys}),
+        minimal=result.minimal,
+    )
+
+
+def _searched(pair: _Pair, original: Response, changes: tuple[Edit, ...], most: int) -> Plan[Found]:
+    """The search, each of whose sets of edits is a text to be judged."""
+    plan = search(_groups(changes), most)
+    try:
+        sets = next(plan)
+        while True:
+            texts = [applied(original.turns, (changes[index] for index in sorted(kept))) for kept in sets]
+            yield from pair.judged([replace(pair.rewrite, turns=turns) for turns in texts])
+            sets = plan.send([pair.outcome(turns) == pair.mine for turns in texts])
+    except StopIteration as done:
+        result: Found = done.value
+        return result
+
+
+def _groups(changes: tuple[Edit, ...]) -> list[list[int]]:
+    """The edits by phrase, the largest ones first: they are the likeliest to matter, and so rather kept."""
+    places = iter(range(len(changes)))
+    sizes = [len("".join((change.old + change.new).split())) for change in changes]
+    groups = [sorted((next(places) for _ in phrase), key=lambda index: -sizes[index]) for phrase in phrases(changes)]
+    return sorted(groups, key=lambda group: -sum(sizes[index] for index in group))
+
+
+def _said(found: Outcome | None, mine: Outcome) -> str:
+    if found is None:
+        return "it is not valid"
+    return "it is a tie" if found == "tie" else f"the rewritten response {'wins' if found == mine else 'loses'}"

@@ -1,0 +1,84 @@
+"""What edits say, in words: those of one flip, and those that flip a judge most often. It judges nothing."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+from distract.minimal.edits import phrases
+from distract.minimal.records import Edit, Smallest
+from distract.printable import line
+
+WIDTH = 80
+"""Characters of a phrase that are shown."""
+
+Change = Literal["added", "removed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A word that flips verdicts.
+
+    Attributes:
+        text: in small letters and without the punctuation around it; or punctuation alone.
+        change: what was done to it.
+        flips: in how many of the smallest flips.
+    """
+
+    text: str
+    change: Change
+    flips: int
+
+
+def counts(found: Iterable[Smallest]) -> tuple[Word, ...]:
+    """How many of the smallest flips each word plays a part in: once each, however often it stands there.
+
+    Returns:
+        The most frequent first, equal ones by alphabet.
+    """
+    seen = Counter[tuple[str, Change]](part for one in found for part in _parts(one.edits))
+    words = (Word(text, change, flips) for (text, change), flips in seen.items())
+    return tuple(sorted(words, key=lambda word: (-word.flips, word.text, word.change)))
+
+
+def said(edits: Iterable[Edit], width: int = WIDTH) -> tuple[str, ...]:
+    """Edits in words, those next to each other as one change: ``"might be" → "is"``, ``+ "very"``, ``− "perhaps"``.
+
+    Args:
+        edits: in the order of the text.
+        width: the most characters of a phrase that are shown of each text.
+    """
+    return tuple(_said(phrase, width) for phrase in phrases(edits))
+
+
+def _said(phrase: tuple[Edit, ...], width: int) -> str:
+    old, new = (line(text) for text in _texts(phrase))
+    if old == new:
+        return "white space"
+    shown = [f'"{text if len(text) <= width else text[: width - 1] + "…"}"' for text in (old, new)]
+    return f"{shown[0]} → {shown[1]}" if old and new else f"+ {shown[1]}" if new else f"− {shown[0]}"
+
+
+def _texts(phrase: Iterable[Edit]) -> tuple[str, str]:
+    """All that is replaced, and all that replaces it."""
+    parts = list(phrase)
+    return "".join(edit.old for edit in parts), "".join(edit.new for edit in parts)
+
+
+def _parts(edits: Iterable[Edit]) -> set[tuple[str, Change]]:
+    """The words of one flip; what stands on both sides of a change is none of it."""
+    found = set[tuple[str, Change]]()
+    for phrase in phrases(edits):
+        old, new = (dict.fromkeys(map(_bare, text.split())) for text in _texts(phrase))
+        found |= {(word.casefold(), "removed") for word in old if word not in new}
+        found |= {(word.casefold(), "added") for word in new if word not in old}
+    return found
+
+
+def _bare(word: str) -> str:
+    """A word without the punctuation around it, where it is more than that."""
+    inside = [at for at, sign in enumerate(word) if unicodedata.category(sign)[0] in "LN"]
+    return word[inside[0] : inside[-1] + 1] if inside else word

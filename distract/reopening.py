@@ -1,0 +1,105 @@
+"""A run taken up again: its data, how its judge was asked, and whether a model is the one that it asked.
+
+What is not as it was then is said before anything is paid for. It opens no model and prints nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from distract import datasets
+from distract.errors import DataError, UsageError
+from distract.manner import Manner
+from distract.records import Case
+from distract.runfolder import Loaded
+
+_OPTIONS: Mapping[str, str] = {
+    "engine": "--engine",
+    "revision": "--revision",
+    "dtype": "--dtype",
+    "quantization": "--quantization",
+    "max_length": "--max-length",
+    "tensor_parallel": "--tensor-parallel",
+    "server": "--base-url",
+}
+"""The option that sets what a model is told apart by."""
+
+
+def case_of(run: Loaded, name: str, data: str | None, responses: Sequence[str]) -> Case:
+    """A case of a run, from the data that the run was about.
+
+    Args:
+        run: any.
+        name: of a case of it.
+        data: where the data lie; None takes what the run was given.
+        responses: files of responses that go with ``data``.
+
+    Raises:
+        DataError: they are not there, or not the same any more.
+        UsageError: responses are given without data.
+    """
+    if responses and data is None:
+        raise UsageError("--responses goes with --data; name both")
+    told = run.source or {"data": run.parameters["data"]["name"], "responses": []}
+    spec, files = (told.get("data"), told.get("responses")) if data is None else (data, list(responses))
+    if not isinstance(spec, str) or not isinstance(files, list) or not all(isinstance(one, str) for one in files):
+        raise DataError("does not say where the data lie; name them with --data", path=run.path / "run.json")
+    try:
+        loaded = datasets.load(spec, files, run.parameters["seed"])
+    except UsageError as error:
+        if data is not None:
+            raise
+        raise UsageError(f"{error}; name the data of {run.path} with --data") from error
+    if loaded.checksum != run.parameters["data"].get("sha256"):
+        raise DataError(f"is not what {run.path} was about (its checksum differs); name that with --data", path=spec)
+    found = next((case for case in loaded.cases if case.id == name), None)
+    if found is None:
+        raise DataError(f"holds no case {name!r}, though its checksum is that of the run", path=spec)
+    return found
+
+
+def manner_of(run: Loaded) -> Manner:
+    """How the judge of a run was asked.
+
+    Raises:
+        DataError: the run does not say.
+    """
+    try:
+        return Manner(**run.parameters["manner"])
+    except (KeyError, TypeError, UsageError) as error:
+        raise DataError(f"does not say how the judge was asked ({error!r})", path=run.path / "run.json") from error
+
+
+def helper_of(run: Loaded) -> tuple[str, object] | None:
+    """Name of the reference model of a run, and what the run says of it; None without one.
+
+    Raises:
+        DataError: what the run says is none.
+    """
+    told = run.parameters.get("reference")
+    if told is None:
+        return None
+    if not isinstance(told, dict) or not isinstance(told.get("name"), str):
+        raise DataError("does not say which reference model was asked", path=run.path / "run.json")
+    return told["name"], told.get("model")
+
+
+def check_same(run: Loaded, name: str, there: object, here: Mapping[str, str]) -> None:
+    """See that a model is the one that a run asked.
+
+    Args:
+        run: for the message.
+        name: of the model.
+        there: what the run says of the model it asked.
+        here: the same of this one.
+
+    Raises:
+        UsageError: they differ; it says in what, and which option sets that.
+    """
+    if not isinstance(there, dict):
+        raise UsageError(f"{run.path}: does not say which model it asked; run it again")
+    if differ := [key for key in sorted(there.keys() | here.keys()) if there.get(key) != here.get(key)]:
+        told = "; ".join(f"{key} {there.get(key, 'none')} there, {here.get(key, 'none')} here" for key in differ)
+        options = [_OPTIONS[key] for key in differ if key in _OPTIONS]
+        hint = f"set it with {', '.join(options)}" if options else "nothing it says holds for another model"
+        raise UsageError(f"{name} is not the model that {run.path} asked: {told}; {hint}")

@@ -1,0 +1,117 @@
+"""What a project's ``pyproject.toml`` says to distract: TOML to ``[tool.distract]``, or one line on what is wrong.
+
+It knows which names that table may have. What a gate may set is known to ``distract.gate.settings``, and what is done
+with any of it to others.
+"""
+
+from __future__ import annotations
+
+import re
+import reprlib
+import tomllib
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from distract.datasets import files
+from distract.errors import DataError, UnknownName
+
+FILE = "pyproject.toml"
+TABLE = ("tool", "distract")
+KNOWN = ("gate", "judge", "store")
+
+LARGEST = 10**9
+"""No setting is so large; TOML's numbers have no end."""
+_LONG = 60
+"""Characters of a key that still help a reader to find it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """What a file sets; what it leaves out is None.
+
+    Attributes:
+        judge: name of the judge that tests ask.
+        store: where their replies are kept.
+        gate: what stands under ``gate``, as it was read.
+    """
+
+    judge: str | None = None
+    store: Path | None = None
+    gate: Any = None
+
+
+def project(path: Path) -> Project:
+    """The table ``[tool.distract]`` of a file.
+
+    Args:
+        path: the file; a store is relative to its folder.
+
+    Raises:
+        DataError: the file cannot be read, is not TOML, or the table has what distract does not know.
+    """
+    table: Any = _document(path)
+    for depth, name in enumerate(TABLE, 1):
+        table = table.get(name, {})
+        if not isinstance(table, dict):
+            raise wrong(path, TABLE[:depth], f"expected a table, found {told(table)}")
+    # Another name in our table is a slip, and a limit that nobody reads would let a bad judge pass.
+    for name in table:
+        check(path, (*TABLE, name), "table or setting", name, KNOWN)
+    for name, wanted in (("judge", "the name of a judge"), ("store", "the path of a file")):
+        if name in table and (not isinstance(table[name], str) or not table[name].strip()):
+            raise wrong(path, (*TABLE, name), f"expected {wanted} in quotes, found {told(table[name])}")
+    store = table.get("store")
+    return Project(table.get("judge"), None if store is None else path.parent / store, table.get("gate"))
+
+
+def check(path: Path, at: tuple[str, ...], kind: str, name: str, names: Collection[str]) -> None:
+    """Fail on a name that is not among the known ones.
+
+    Args:
+        path: the file.
+        at: where in it the name stands.
+        kind: what it should be a name of.
+        name: as it was found.
+        names: those that exist.
+
+    Raises:
+        DataError: it is none of them.
+    """
+    if name not in names:
+        raise wrong(path, at, str(UnknownName(kind, short(name), names)))
+
+
+def wrong(path: Path, at: tuple[str, ...], problem: str) -> DataError:
+    """What to raise about a key, told as TOML writes it."""
+    keys = (short(key) if re.fullmatch(r"[\w-]+", key, re.ASCII) else f'"{short(key)}"' for key in at)
+    return DataError(f"{'.'.join(keys)}: {problem}", path=path)
+
+
+def short(name: str) -> str:
+    """A name cut to what helps a reader to find it."""
+    return name if len(name) <= _LONG else f"{name[:_LONG]}…"
+
+
+def told(value: object) -> str:
+    """A value of a file, for a message."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int) and abs(value) >= LARGEST:
+        return "a number that is far too large"  # Python may refuse to write it out
+    return "a table" if isinstance(value, dict) else "a list" if isinstance(value, list) else reprlib.repr(value)
+
+
+def _document(path: Path) -> dict[str, Any]:
+    text = files.text(path)
+    try:
+        return tomllib.loads(text)
+    except RecursionError as error:
+        raise DataError("not TOML that can be read: nested too deeply; make it flat", path=path) from error
+    except ValueError as error:
+        reason, _, place = str(error).partition(" (at ")
+        number = re.match(r"line (\d+)", place)
+        line = int(number[1]) if number else text.rstrip("\n").count("\n") + 1 if place else None
+        # What Python adds after a semicolon is advice to programmers.
+        raise DataError(f"not TOML: {reason.partition(';')[0]}; correct it there", path=path, line=line) from error

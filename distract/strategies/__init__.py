@@ -1,0 +1,45 @@
+"""Strategies of hypothesis for tests of a judge: prompts, responses, cases with one or several, and rewrites of them.
+
+All cases are records of distract, so that an invariant takes what is drawn:
+
+    from hypothesis import given
+
+    from distract import datasets, invariants, strategies
+
+    TWEAKSET = datasets.load("tweakset").cases
+
+    @given(case=strategies.rewrites("assertiveness", data=TWEAKSET))
+    @strategies.unhurried()
+    def test_is_not_distracted(judge, case):
+        invariants.distractor_invariant(judge, case)
+
+What is written here serves to find out whether a judge stands all that it may be shown. What it makes of good and bad
+answers is asked about real ones: ``data`` draws from those. Everything shrinks to a short plain text, and a rewrite to
+one edit. It needs hypothesis, which distract itself does not.
+"""
+
+from __future__ import annotations
+
+try:
+    import hypothesis  # noqa: F401
+except ImportError as error:
+    raise ImportError("distract.strategies needs hypothesis: pip install hypothesis", name="hypothesis") from error
+
+from distract.strategies.drawn import cases, pairs, triples
+from distract.strategies.patience import unhurried
+from distract.strategies.required import constrained
+from distract.strategies.rewriting import rewrites
+from distract.strategies.text import KINDS, prompts, responses, texts
+
+__all__ = [
+    "KINDS",
+    "cases",
+    "constrained",
+    "pairs",
+    "prompts",
+    "responses",
+    "rewrites",
+    "texts",
+    "triples",
+    "unhurried",
+]

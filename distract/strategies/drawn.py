@@ -1,0 +1,102 @@
+"""Drawn cases: a prompt with one response or several, written here or taken from a data set.
+
+It knows no attack and no format requirement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import replace
+from itertools import combinations
+
+from hypothesis import strategies as st
+from hypothesis.strategies import SearchStrategy
+
+from distract.audit import pairs as judged
+from distract.errors import UsageError
+from distract.judging import usable
+from distract.records import Case, Response
+from distract.strategies.text import checked, prompts, texts
+
+AUTHORS = tuple("xyzabcdefg")
+"""Of the responses that are written here."""
+
+
+def cases(
+    *, responses: int = 1, kinds: Collection[str] | None = None, data: Iterable[Case] | None = None
+) -> SearchStrategy[Case]:
+    """Cases with so many original responses, each by another author and no two of the same text.
+
+    Args:
+        responses: how many, from 1 to 10.
+        kinds: of their texts, as in ``texts``; not with ``data``.
+        data: cases to draw from, as in ``datasets.load("tweakset").cases``; None writes them. Of a case with more
+            responses every choice may be drawn; with the responses come the rewrites of them that it records.
+
+    Raises:
+        UnknownName: no such kind.
+        UsageError: a number out of range, kinds together with data, or no case of the data has so many responses.
+    """
+    if type(responses) is not int or not 1 <= responses <= len(AUTHORS):
+        raise UsageError(f"responses={responses!r}: expected a whole number from 1 to {len(AUTHORS)}")
+    if data is not None:
+        return st.sampled_from(chosen(data, responses, kinds))
+    found = st.lists(texts(kinds=checked(kinds)), min_size=responses, max_size=responses, unique=True)
+    return st.builds(written, prompts(), found)
+
+
+def pairs(*, kinds: Collection[str] | None = None, data: Iterable[Case] | None = None) -> SearchStrategy[Case]:
+    """Cases with two original responses: those whose verdict may flip; arguments and errors as in ``cases``."""
+    return cases(responses=2, kinds=kinds, data=data)
+
+
+def triples(*, kinds: Collection[str] | None = None, data: Iterable[Case] | None = None) -> SearchStrategy[Case]:
+    """Cases with three original responses; arguments and errors as in ``cases``."""
+    return cases(responses=3, kinds=kinds, data=data)
+
+
+def written(prompt: str, found: Iterable[str]) -> Case:
+    """A case of our own; it keeps its name while its responses shrink."""
+    originals = tuple(Response(author, (text,)) for author, text in zip(AUTHORS, found, strict=False))
+    return named(Case("", (prompt,), originals, source="drawn"))
+
+
+def named(case: Case) -> Case:
+    """The case, named by its prompt."""
+    return replace(case, id=f"drawn-{case.cluster}")
+
+
+def chosen(data: Iterable[Case], responses: int, kinds: Collection[str] | None) -> list[Case]:
+    """The cases of a data set with every choice of so many responses.
+
+    Raises:
+        UsageError: kinds are given too, or there are none.
+    """
+    if kinds is not None:
+        raise UsageError(f"kinds={list(kinds)!r}: what is drawn from data has the kinds of the data; leave one out")
+    given = list(data)
+    found = [narrowed(case, some) for case in given for some in _choices(case, responses)]
+    if not found:
+        wanted = f"{responses} whole responses by different authors" if responses > 1 else "a whole response"
+        raise UsageError(f"data: expected cases with {wanted}; none of {len(given)} is one")
+    return found
+
+
+def narrowed(case: Case, kept: Iterable[Response]) -> Case:
+    """A case with these of its responses, and what it says of them."""
+    originals = tuple(kept)
+    wanted = {(one.author, one.severity) for one in originals}
+    every = (*originals, *(one for one in case.responses if one.attack and (one.author, one.severity) in wanted))
+    authors = {one.author for one in originals}
+    return replace(
+        case,
+        responses=every,
+        preferred=case.preferred if case.preferred in (*authors, "tie") else None,
+        lineages=tuple(lineage for lineage in case.lineages if lineage.response in every),
+    )
+
+
+def _choices(case: Case, responses: int) -> Iterable[tuple[Response, ...]]:
+    if responses == 2:
+        return judged(case)
+    return (some for some in combinations(usable(case), responses) if len({one.turns for one in some}) == len(some))

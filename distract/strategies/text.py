@@ -1,0 +1,148 @@
+"""Drawn texts: prompts, and responses of many kinds. They shrink to a short plain sentence.
+
+They stand for what a judge may be shown, not for good answers: a response need not have to do with the prompt. Nothing
+here knows a case, an attack or a judge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from types import MappingProxyType
+
+from hypothesis import strategies as st
+from hypothesis.strategies import SearchStrategy
+
+from distract.errors import UnknownName, UsageError
+from distract.records import Response
+from distract.strategies import wording
+
+MOST = 6
+"""Sentences, items or blocks of one text."""
+
+
+def prompts() -> SearchStrategy[str]:
+    """Questions and instructions, some with a few words more; the simplest is ``How do I make tea?``."""
+    asked = st.builds(str.format, st.sampled_from(wording.ASKING), st.sampled_from(wording.TASKS))
+    more = st.lists(st.sampled_from(wording.CONTEXT), max_size=2, unique=True)
+    return st.builds(lambda first, rest: " ".join([first, *rest]), asked, more)
+
+
+def texts(*, kinds: Collection[str] | None = None) -> SearchStrategy[str]:
+    """Texts of responses.
+
+    Args:
+        kinds: which of ``KINDS``; None for all of them. Only a ``hostile`` text may be empty or blank.
+
+    Raises:
+        UnknownName: no such kind.
+        UsageError: no kinds, or a text in place of several names.
+    """
+    chosen = checked(kinds)
+    return st.one_of([_DRAWN[kind]() for kind in chosen])
+
+
+def responses(author: str = "x", *, kinds: Collection[str] | None = None) -> SearchStrategy[Response]:
+    """Original responses of one turn.
+
+    Args:
+        author: whose they are, not empty.
+        kinds: of their texts, as in ``texts``.
+
+    Raises:
+        UnknownName: no such kind.
+        UsageError: no kinds, or no author.
+    """
+    if not isinstance(author, str) or not author:
+        raise UsageError(f"author={author!r}: expected a name")
+    return texts(kinds=kinds).map(lambda text: Response(author, (text,)))
+
+
+def checked(kinds: Collection[str] | None) -> tuple[str, ...]:
+    """The kinds asked for, the plain ones first, whatever order they are named in.
+
+    Raises:
+        UnknownName: no such kind.
+        UsageError: no kinds, or a text in place of several names.
+    """
+    if kinds is None:
+        return KINDS
+    if isinstance(kinds, str):
+        raise UsageError(f"kinds={kinds!r}: expected several names, as in kinds=[{kinds!r}]")
+    for kind in kinds:
+        if kind not in KINDS:
+            raise UnknownName("kind of text", str(kind), KINDS)
+    if not kinds:
+        raise UsageError(f"kinds=[]: expected at least one of {', '.join(KINDS)}")
+    return tuple(kind for kind in KINDS if kind in kinds)
+
+
+def _joined(parts: SearchStrategy[str], by: str, most: int = MOST) -> SearchStrategy[str]:
+    return st.lists(parts, min_size=1, max_size=most).map(by.join)
+
+
+def _prose() -> SearchStrategy[str]:
+    sentences = st.lists(st.sampled_from(wording.PLAIN + wording.WINDING), min_size=1, max_size=2 * MOST, unique=True)
+    return sentences.map(_paragraphs)
+
+
+def _paragraphs(sentences: list[str]) -> str:
+    return "\n\n".join(" ".join(sentences[start : start + 4]) for start in range(0, len(sentences), 4))
+
+
+def _lists() -> SearchStrategy[str]:
+    lead = st.sampled_from(("", "You need:\n", "Here is what might help:\n\n"))
+    items = st.lists(st.sampled_from(wording.ITEMS + wording.PLAIN), min_size=1, max_size=MOST, unique=True)
+    return st.builds(_listed, lead, st.sampled_from(wording.MARKERS), items)
+
+
+def _listed(lead: str, marker: str, items: list[str]) -> str:
+    counts = enumerate(items, 1)
+    return lead + "\n".join(f"{marker.replace('1', str(number))}{item}" for number, item in counts)
+
+
+def _numbers() -> SearchStrategy[str]:
+    numbers = st.tuples(*[st.integers(1, 99)] * 3)
+    row = numbers.map(lambda n: f"| {n[0]} | {n[1]}.{n[2]} kg |")
+    table = _joined(row, "\n").map(lambda rows: f"| step | weight |\n|---:|---|\n{rows}")
+    return _joined(st.builds(lambda text, n: text.format(*n), st.sampled_from(wording.COUNTED), numbers), " ") | table
+
+
+def _markdown() -> SearchStrategy[str]:
+    marked = st.builds(str.format, st.sampled_from(wording.SURROUNDED), st.sampled_from(wording.PLAIN + wording.ITEMS))
+    return _joined(marked, "\n\n")
+
+
+def _code() -> SearchStrategy[str]:
+    block = st.sampled_from(wording.CODE).map(lambda code: f"```{code[0]}\n{code[1]}\n```")
+    return st.builds("".join, st.tuples(_around("", "{}\n\n"), block, _around("", "\n\n{}", "\n\nRun `{}`.")))
+
+
+def _around(*forms: str) -> SearchStrategy[str]:
+    return st.builds(str.format, st.sampled_from(forms), st.sampled_from(wording.PLAIN))
+
+
+def _languages() -> SearchStrategy[str]:
+    return _joined(st.sampled_from(wording.SPOKEN), " ", 3)
+
+
+def _hostile() -> SearchStrategy[str]:
+    parts = st.sampled_from(wording.PLAIN[:3] + wording.HOSTILE) | st.text(max_size=20)
+    return st.builds(
+        lambda by, found: by.join(found), st.sampled_from((" ", "\n", "")), st.lists(parts, min_size=1, max_size=MOST)
+    )
+
+
+_DRAWN: Mapping[str, Callable[[], SearchStrategy[str]]] = MappingProxyType(
+    {
+        "prose": _prose,
+        "lists": _lists,
+        "numbers": _numbers,
+        "markdown": _markdown,
+        "code": _code,
+        "languages": _languages,
+        "hostile": _hostile,
+    }
+)
+
+KINDS = tuple(_DRAWN)
+"""Kinds of texts, the plainest first."""

@@ -1,0 +1,275 @@
+"""The smallest flips of a run: what is kept of them, in the same bytes each time, and what is shown."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from commanding import Ran, fits
+
+from distract import session
+from distract.backends import Batch
+from distract.backends.scripted import Scripted, planted
+from distract.conduct import carry_out, stores
+from distract.errors import BackendError, DataError
+from distract.minimal import applied
+from distract.records import Reply, Request
+from distract.runfolder import Loaded, load
+from distract.tally import Tally
+
+Run = Callable[..., Ran]
+RULES = ("attack", "--judge", "planted:bold", "--generator", "rules", "--measure", "flip_rate")
+ONE = (*RULES, "--protocol", "pairwise", "--attack", "assertiveness", "--limit", "4")
+FILES = ("run.json", "rows.jsonl", "rewrites.jsonl", "minimal.jsonl", "summary.json")
+
+
+class Failing:
+    """A planted judge that is asked so many times, and then does something else."""
+
+    def __init__(self, most: int | None = None, instead: Callable[[], Reply] = Reply) -> None:
+        self._inner, self._most, self._instead = planted("bold"), most, instead
+        self.identity: Mapping[str, str] = self._inner.identity
+        self.reads_slots, self.asked = True, 0
+
+    def reply(self, requests: Sequence[Request], wanted: frozenset[int]) -> Iterator[Batch]:
+        for index in sorted(wanted):
+            self.asked += 1
+            if self._most is not None and self.asked > self._most:
+                yield [(index, self._instead())]
+            else:
+                yield from self._inner.reply(requests, frozenset([index]))
+
+
+def carried(
+    judge: Failing | Scripted, out: Path, store: Path, minimal: int = 2, limit: int = 4
+) -> tuple[Loaded, Tally]:
+    selected = session.select(
+        data="tweakset", attacks=("assertiveness",), measures=("flip_rate",), generator="rules", limit=limit
+    )
+    more = {"minimal": minimal} if minimal else {}
+    prepared = session.prepare(
+        selected, judge="planted:bold", backend=judge, protocols=("pairwise",), out=out, more=more
+    )
+    job, tally = session.job(prepared), Tally()
+    with stores(job.models, store) as models:
+        return carry_out(job, models, tally), tally
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Loaded:
+    """A run with two smallest flips; nobody changes it."""
+    folder = tmp_path_factory.mktemp("finished")
+    return carried(Failing(), folder / "r", folder / "s")[0]
+
+
+def copied(run: Loaded, to: Path) -> Path:
+    to.mkdir(parents=True)
+    for file in run.path.iterdir():
+        (to / file.name).write_bytes(file.read_bytes())
+    return to
+
+
+def test_the_document_has_the_smallest_flips_and_their_words(finished: Loaded) -> None:
+    found = json.loads(finished.summary or "")["minimal"]
+    assert len(found["flips"]) == len(finished.minimal or ()) == 2
+    for flip, record in zip(found["flips"], finished.minimal or (), strict=True):
+        assert flip == {
+            "case": record.case.id,
+            "protocol": "pairwise",
+            "rule": None,
+            "attack": "assertiveness",
+            "rewritten": record.rewritten,
+            "other": record.other,
+            "edits": [{"removed": edit.old, "added": edit.new} for edit in record.edits],
+            "of": record.of,
+            "comparisons": record.comparisons,
+            "requests": record.requests,
+            "minimal": True,
+        }
+        assert 0 < len(flip["edits"]) < flip["of"]
+        assert applied(record.original, record.edits) == record.turns
+    # Counted again: a word once in each flip.
+    words = Counter[tuple[str, str]]()
+    for flip in found["flips"]:
+        for change in ("added", "removed"):
+            texts = [edit[change].split() for edit in flip["edits"]]
+            words.update({(word.strip(",.").casefold(), change) for text in texts for word in text})
+    assert {(word["word"], word["change"]): word["flips"] for word in found["words"]} == words
+
+
+def test_each_smallest_flip_flips_and_none_with_an_edit_less_does(finished: Loaded) -> None:
+    from distract import datasets
+    from distract.judge import Judge
+    from distract.plan import Comparison
+    from distract.records import Response
+    from distract.verdicts import outcome
+
+    cases = {case.id: case for case in datasets.load("tweakset").cases}
+    with Judge("bold", planted("bold"), store=finished.path.parent / "again") as judge:
+        for one in finished.minimal or ():
+            case = cases[one.case.id]
+            assert one.case.prompt == case.prompt
+            (other,) = (r for r in case.originals if r.author == one.other)
+
+            def wins(turns: tuple[str, ...], one: Any = one, case: Any = case, other: Any = other) -> bool:
+                made = Response(one.rewritten, turns, one.attack, one.severity)
+                return outcome(judge.judgments(Comparison(case, made, other)), None) == "a"
+
+            assert wins(one.turns)
+            for edit in one.edits:
+                assert not wins(applied(one.original, [kept for kept in one.edits if kept != edit]))
+
+
+def test_two_runs_of_one_command_give_the_same_bytes(finished: Loaded, tmp_path: Path) -> None:
+    again, tally = carried(Failing(), tmp_path / "r", finished.path.parent / "s")
+    fresh, _ = carried(Failing(), tmp_path / "t", tmp_path / "s")
+    for name in FILES:
+        assert (again.path / name).read_bytes() == (fresh.path / name).read_bytes()
+        assert (again.path / name).read_bytes() == (finished.path / name).read_bytes()
+    assert (tally.made, tally.stored > 0) == (0, True)
+    for one in (again, fresh):
+        assert load(one.path) == one
+
+
+def test_a_run_that_breaks_in_the_search_pays_for_nothing_twice(tmp_path: Path) -> None:
+    def breaks() -> Reply:
+        raise BackendError("the model broke")
+
+    without, tally = carried(Failing(), tmp_path / "plain", tmp_path / "first", minimal=0)
+    broken = Failing(tally.made + 3, breaks)
+    with pytest.raises(BackendError):
+        carried(broken, tmp_path / "r", tmp_path / "s")
+    left = load(tmp_path / "r")
+    assert (left.flaw is None, len(left.rows), left.minimal) == (False, len(without.rows), ())
+    resumed = Failing()
+    done, _ = carried(resumed, tmp_path / "r", tmp_path / "s")
+    whole = Failing()
+    carried(whole, tmp_path / "whole", tmp_path / "t")
+    assert tally.made + 3 + resumed.asked == whole.asked
+    assert (done.path / "minimal.jsonl").read_bytes() == (tmp_path / "whole" / "minimal.jsonl").read_bytes()
+
+
+def test_a_search_without_an_answer_is_left_open_and_asked_again(tmp_path: Path) -> None:
+    _, tally = carried(Failing(), tmp_path / "plain", tmp_path / "first", minimal=0)
+    silent = Failing(tally.made, lambda: Reply(failure="no reply: 503"))
+    done, used = carried(silent, tmp_path / "r", tmp_path / "s")
+    assert (done.minimal, used.unanswered > 0) == ((), True)
+    assert (load(done.path).flaw, load(done.path).unanswered) == (None, True)
+    done, _ = carried(Failing(), tmp_path / "r", tmp_path / "s")
+    assert (len(done.minimal or ()), load(done.path).unanswered) == (2, False)
+
+
+@pytest.mark.parametrize("damage", ["emptied", "cut", "gone", "line dropped"])
+def test_damage_is_never_taken_for_a_whole_run(finished: Loaded, tmp_path: Path, damage: str) -> None:
+    path = copied(finished, tmp_path / "r") / "minimal.jsonl"
+    text = path.read_text(encoding="utf-8")
+    if damage == "gone":
+        path.unlink()
+    else:
+        path.write_text({"emptied": "", "cut": text[: len(text) // 2], "line dropped": text.partition("\n")[2]}[damage])
+    assert "minimal.jsonl is not what the run wrote" in (load(path.parent).flaw or "")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda record: record.pop("edits"),
+        lambda record: record.update(edits=3),
+        lambda record: record.update(edits=[]),
+        lambda record: record.update(case="c1"),
+        lambda record: record.update(more=1),
+        lambda record: record["edits"][0].update(turn=7),
+        lambda record: record["edits"][0].update(start="0"),
+        lambda record: record["edits"][0].update(new="else"),
+    ],
+)
+def test_a_record_that_is_none_is_named_by_its_line(
+    finished: Loaded, tmp_path: Path, change: Callable[[Any], object]
+) -> None:
+    path = copied(finished, tmp_path / "r") / "minimal.jsonl"
+    first, second = map(json.loads, path.read_text(encoding="utf-8").splitlines())
+    change(second)
+    path.write_text(json.dumps(first) + "\n" + json.dumps(second) + "\n", encoding="utf-8")
+    with pytest.raises(DataError, match=r"minimal\.jsonl:2: not a record of a run"):
+        load(path.parent)
+
+
+def test_a_run_that_asks_for_none_is_what_it_was(tmp_path: Path, finished: Loaded) -> None:
+    plain, _ = carried(Failing(), tmp_path / "r", tmp_path / "s", minimal=0)
+    assert plain.minimal is None
+    assert "minimal" not in plain.parameters
+    assert "minimal" not in json.loads(plain.summary or "")
+    assert not (plain.path / "minimal.jsonl").exists()
+    assert {**plain.parameters, "minimal": 2} == finished.parameters
+    for name in ("rows.jsonl", "rewrites.jsonl"):
+        assert (plain.path / name).read_bytes() == (finished.path / name).read_bytes()
+
+
+def test_the_command_says_shows_and_shows_again(run: Run) -> None:
+    made = run(*ONE, "--minimal", "3", "--out", "r")
+    assert made.code == 0
+    assert "beyond the plan: the smallest part that still flips, searched for in 3 flips at most" in made.err
+    assert "Words that flip this judge" in made.out
+    assert "beyond added 2/3" in made.words
+    assert '2 of 12 edits are enough: + "beyond dispute."; 16 judge calls' in made.words
+    assert made.out == run("report", "r").out + "\nrun folder: r\n"
+    as_json = run(*ONE, "--minimal", "3", "--out", "r", "--json")
+    assert "no call is made" in as_json.err
+    assert as_json.out == Path("r/summary.json").read_text(encoding="utf-8") == run("report", "r", "--json").out
+    Path("r/manifest.json").unlink()
+    assert run("report", "r", "--json").document["minimal"] == as_json.document["minimal"]
+    assert run("report", "r").out == made.out.removesuffix("\nrun folder: r\n")
+    fits(made.out)
+
+
+def test_where_nothing_flips_there_is_nothing_to_explain(run: Run) -> None:
+    fair = run("attack", "--judge", "planted:fair", *ONE[3:], "--minimal", "2", "--out", "r")
+    assert (fair.code, "no flip was found to be explained" in fair.words) == (0, True)
+    assert json.loads(Path("r/summary.json").read_text())["minimal"] == {"flips": [], "words": []}
+    assert run(*ONE, "--minimal", "-1").code == 2
+
+
+def test_protocols_take_turns_and_scores_are_decided_by_their_rule(run: Run) -> None:
+    both = ("--protocol", "absolute", "--protocol", "pairwise", "--attack", "prolixity", "--limit", "3")
+    made = run("attack", "--judge", "planted:longer", *RULES[3:], *both, "--minimal", "2", "--json")
+    flips = made.document["minimal"]["flips"]
+    assert sorted((flip["protocol"], flip["rule"]) for flip in flips) == [("absolute", "score"), ("pairwise", None)]
+
+
+def test_where_the_data_lie_is_kept_as_it_was_said_and_decides_nothing(run: Run, tmp_path: Path) -> None:
+    case = {"id": "c", "prompt": "p", "responses": [{"author": a, "text": f"It might be {a}."} for a in "xy"]}
+    Path("d.jsonl").write_text(json.dumps(case) + "\n", encoding="utf-8")
+    for spec in ("d.jsonl", "./d.jsonl", "native:d.jsonl"):
+        assert run("attack", "--judge", "planted:bold", *RULES[3:], "--data", spec).code == 0
+        (folder,) = Path(".distract/runs").iterdir()
+        told = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+        assert told["source"]["responses"] == []
+        assert str(tmp_path) not in json.dumps(told)
+    assert told["source"]["data"] == "d.jsonl"  # a finished run is not written again
+
+
+def test_hostile_texts_are_shown_and_do_nothing(run: Run) -> None:
+    names = {"x": "[red]x", "y": "[/]y"}
+    texts = {
+        "x": "It is certainly [bold]red[/bold].\x1b[2J",
+        "y": "Perhaps it might be \x1b]0;t\x07 [blink]blue[/blink]\u202e, and I think that is probably so.",
+    }
+    case = {
+        "id": "[link]c",
+        "prompt": "[red]Which?\x1b[31m",
+        "responses": [{"author": names[one], "text": texts[one]} for one in "xy"],
+    }
+    Path("d.jsonl").write_text(json.dumps(case) + "\n", encoding="utf-8")
+    made = run(*RULES, "--protocol", "pairwise", "--data", "d.jsonl", "--minimal", "4", "--out", "r")
+    assert (made.code, "case [link]c, pairwise" in made.out) == (0, True)
+    assert "enough" in made.out
+    shown = run("explain", "r", case["id"])
+    assert shown.code == 0
+    assert "[red]Which?\\x1b[31m" in shown.out
+    for out in (made.out, shown.out):
+        fits(out)
+        assert "\u202e" not in out

@@ -1,0 +1,80 @@
+"""Changes that no reader minds: every word, all code and the format stay."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from builders import case
+from hypothesis import given
+from hypothesis import strategies as st
+
+from distract import datasets
+from distract.constraints import check
+from distract.facts import code_spans
+from distract.invariants.rewriting import restyled
+from distract.records import Case, Constraint, Response
+
+TWEAKS = datasets.load("tweakset").cases
+
+
+def changed(text: str, *constraints: Constraint) -> list[str]:
+    made = Case("c", ("?",), (Response("x", (text,)),), constraints=constraints)
+    return [one.text for one in restyled(made, made.responses[0])]
+
+
+def words(text: str) -> list[str]:
+    return re.findall(r"[^\W_]+", text)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Plain.", []),
+        ("Some words.", ["**Some** words."]),
+        ("**Bold** and *slanted* __too__.", ["Bold and slanted too."]),
+        ("# Head\n\n* one\n* two", ["Head\n\n- one\n- two", "## Head\n\n\n* one\n* two"]),
+        ("- one\n- two", ["* one\n* two"]),
+        ("One is one. Two is two.", ["**One** is one.  Two is two."]),
+        ("“Quoted”,  they said.", ['"Quoted", they said.']),
+        ("2 * 3 * 4 = 2*3*4, a_b_c", []),
+        ("* * *", []),
+        ("| a | b |\n|---|---|\n| One. Two | x |", []),
+        ("`**code**  - x`\n```\n# not a head\n* x\n```", []),
+    ],
+)
+def test_what_is_changed(text: str, expected: list[str]) -> None:
+    assert changed(text) == expected
+
+
+def test_a_change_that_the_format_minds_is_left_out() -> None:
+    bold = Constraint("detectable_format:number_highlighted_sections", (("num_highlights", 1),))
+    assert changed("*This* is it. That too.", bold) == ["*This* is it.  That too."]
+    assert changed("*This* is it. That too.")[0] == "This is it. That too."
+
+
+@given(st.text(alphabet="ab.,!?*_#-+• \n`|“”é1漢", max_size=60))
+def test_words_and_code_stay_whatever_the_text(text: str) -> None:
+    for made in changed(text):
+        assert made != text
+        assert words(made) == words(text)
+        assert [made[a:b] for a, b in code_spans(made)] == [text[a:b] for a, b in code_spans(text)]
+
+
+def test_the_embedded_cases_keep_their_format_and_are_changed() -> None:
+    several = 0
+    for one in TWEAKS[:20]:
+        for response in one.originals:
+            held = [check(constraint, response.text) for constraint in one.constraints]
+            made = restyled(one, response)
+            several += bool(made)
+            for other in made:
+                assert [check(constraint, other.text) for constraint in one.constraints] == held
+                assert (other.author, other.severity, other.attack) == (response.author, response.severity, None)
+    assert several > 60
+
+
+def test_every_turn_is_changed() -> None:
+    two = Response("x", ("One two.", "Three four."))
+    (made,) = restyled(case(responses=(two,)), two)
+    assert made.turns == ("**One** two.", "**Three** four.")

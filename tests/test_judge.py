@@ -1,0 +1,226 @@
+"""A judge that is asked from code: what it asks, what it finds stored, and what it does about a model that fails."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from builders import case, request
+
+from distract import datasets, registry
+from distract.backends import Batch, Stream, reply_through
+from distract.backends.scripted import Scripted, planted
+from distract.errors import BackendError, UnknownName, UsageError
+from distract.judge import Judge
+from distract.manner import Manner, judged
+from distract.plan import Comparison, Plan
+from distract.records import NO_REPLY, Judgment, Reply, Request
+from distract.run import execute
+from distract.store import Store
+
+FAIR = "planted:fair"
+CASES = [case(f"c{number}") for number in range(5)]
+CERTAIN = Reply(probabilities=(1.0, 0.0, 0.0), mass=1.0, finish="choices")
+
+
+def compared(number: int = 0) -> Comparison:
+    return Comparison(CASES[number], *CASES[number].responses)
+
+
+def asking(*contents: str) -> Plan[list[Reply]]:
+    """A plan that asks one question after the other."""
+    replies: list[Reply] = []
+    for content in contents:
+        replies += yield [request(content)]
+    return replies
+
+
+class Counting:
+    """A backend that answers everything, and notes each round that it is asked."""
+
+    reads_slots = False
+
+    def __init__(self) -> None:
+        self.identity = {"model": "counting"}
+        self.rounds: list[list[str]] = []
+
+    def reply(self, requests: Sequence[Request], wanted: frozenset[int]) -> Iterator[Batch]:
+        self.rounds.append([requests[index].messages[0].content for index in sorted(wanted)])
+        yield [(index, CERTAIN) for index in sorted(wanted)]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    return tmp_path / "replies.sqlite"
+
+
+def test_it_judges_as_a_run_does(store: Path) -> None:
+    found = datasets.load("tweakset").cases[:3]
+    protocols = [registry.protocol(name) for name in ("pairwise", "absolute", "prepair")]
+    comparisons = [Comparison(one, *one.responses[:2]) for one in found]
+    backend = planted("longer")
+    with Store(store.with_name("other"), backend.identity, backend.reads_slots) as other:
+        model = (backend, other)
+        plans = (judged(protocol, one) for protocol in protocols for one in comparisons)
+        expected = list(execute(plans, {"judge": model, "reference": model}))
+    with Judge.open("planted:longer", store=store) as judge:
+        assert [judge.judgments(one, protocol) for protocol in protocols for one in comparisons] == expected
+        assert [judge.judgments(one, protocol.name) for protocol in protocols for one in comparisons] == expected
+        assert judge.tally.made == judge.tally.stored > 0
+
+
+def test_many_plans_are_one_batch_a_round_and_nothing_is_asked_twice(store: Path) -> None:
+    backend = Counting()
+    plans = [asking("one", "two"), asking("one"), asking("three", "one", "four")]
+    with Judge("mine", backend, store=store) as judge:
+        results = judge.run_all(iter(plans))
+        assert [len(result) for result in results] == [2, 1, 3]
+        assert backend.rounds == [["one", "three"], ["two"], ["four"]]
+        assert judge.run(asking("four", "five")) == [CERTAIN] * 2
+        assert judge.run_all([]) == []
+        assert (judge.tally.made, judge.tally.stored) == (5, 1)
+    with Judge("again", backend, store=store) as judge:
+        judge.run(asking("one", "two", "three", "four", "five"))
+        assert (judge.tally.made, judge.tally.stored) == (0, 5)
+    assert backend.rounds[3:] == [["five"]]
+
+
+def test_what_another_process_has_asked_meanwhile_is_not_asked_again(
+    store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backend = Counting()
+    with Judge("mine", backend, store=store) as judge, Store(store, backend.identity) as others:
+        held = judge._claims.held
+
+        def waited(keys: set[bytes]) -> object:
+            others.put((key, CERTAIN) for key in keys)
+            return held(keys)
+
+        monkeypatch.setattr(judge._claims, "held", waited)
+        assert judge.run(asking("one")) == [CERTAIN]
+        assert (backend.rounds, judge.tally.made, judge.tally.stored) == ([], 0, 1)
+
+
+def test_what_was_answered_before_the_model_failed_is_stored(store: Path) -> None:
+    with Judge("mine", Scripted([CERTAIN, CERTAIN], reads_slots=False), store=store) as judge:
+        with pytest.raises(BackendError, match="the script holds 2 replies"):
+            judge.run(asking("one", "two", "three"))
+        assert judge.run(asking("two", "one")) == [CERTAIN] * 2
+        with Judge("other", Scripted([CERTAIN], reads_slots=False), store=store) as other:  # no claim is left
+            assert other.run(asking("three", "one")) == [CERTAIN] * 2
+
+
+def test_a_model_that_does_not_answer_is_an_error_and_no_verdict(store: Path) -> None:
+    silence = Reply(failure=f"{NO_REPLY}: timed out, 5 attempts")
+    script = {"one": CERTAIN, "two": silence, "three": Reply(failure="refused")}
+    backend = Scripted(lambda asked: script[asked.messages[0].content], reads_slots=False)
+    with Judge("mine", backend, store=store) as judge:
+        with pytest.raises(
+            BackendError, match=r"judge mine: 1 of 3 requests got no reply: timed out, 5 attempts; what"
+        ):
+            judge.run_all([asking("one"), asking("two"), asking("three")])
+        assert (judge.tally.made, judge.tally.unanswered) == (2, 1)
+        script["two"] = CERTAIN
+        assert judge.run(asking("one", "two", "three")) == [CERTAIN, CERTAIN, script["three"]]
+        assert (judge.tally.made, judge.tally.stored) == (3, 2)
+
+
+def test_a_server_that_answers_as_it_can_is_asked_too(store: Path) -> None:
+    class Line:
+        capacity = 2
+
+        def __init__(self) -> None:
+            self.under_way: list[int] = []
+
+        def submit(self, ticket: int, request: Request) -> None:
+            self.under_way.append(ticket)
+
+        def collect(self, timeout: float) -> Batch:
+            return [(self.under_way.pop(), CERTAIN)]
+
+        def close(self) -> Batch:
+            return []
+
+    class Server(Counting):
+        def open(self) -> Stream:
+            return Line()
+
+        def reply(self, requests: Sequence[Request], wanted: frozenset[int]) -> Iterator[Batch]:
+            return reply_through(self.open(), requests, wanted)
+
+    with Judge("mine", Server(), store=store) as judge:
+        assert judge.run_all([asking(str(number)) for number in range(5)]) == [[CERTAIN]] * 5
+        assert judge.tally.made == 5
+
+
+def test_a_reference_model_is_asked_what_is_meant_for_it(store: Path) -> None:
+    def both() -> Plan[list[str]]:
+        replies = yield [request("one"), request("two", to="reference")]
+        return [reply.text for reply in replies]
+
+    with Judge("alone", Scripted(["mine", "mine too"], reads_slots=False), store=store) as alone:
+        assert (alone.helped, alone.run(both())) == (False, ["mine", "mine too"])
+    helper = Scripted(["its"], name="helper", reads_slots=False)
+    with Judge("helped", Scripted(["own"], name="own", reads_slots=False), store=store, reference=helper) as helped:
+        assert (helped.helped, helped.run(both())) == (True, ["own", "its"])
+
+
+@pytest.mark.parametrize(("manner", "number"), [(Manner(), 2), (Manner("given"), 1), (Manner("swapped"), 1)])
+def test_it_is_asked_in_the_manner_that_it_has(store: Path, manner: Manner, number: int) -> None:
+    with Judge.open("planted:first", store=store, manner=manner) as judge:
+        judgments = judge.judgments(compared())
+        assert [one.preferred for one in judgments] == {"both": ["a", "b"], "given": ["a"], "swapped": ["b"]}[
+            manner.orders
+        ]
+        assert judge.tally.made == number
+
+
+def test_samples_are_asked_for_so_often(store: Path) -> None:
+    def say(asked: Request) -> Reply:
+        return Reply(text=f"{asked.temperature:.1f} {asked.sample}")
+
+    def talk() -> Plan[tuple[Judgment, ...]]:
+        return judged(registry.protocol("cot"), compared(), Manner("given", samples=3))
+
+    with Judge("mine", Scripted(say, reads_slots=False), store=store) as judge:
+        judge.run(talk())
+        assert judge.tally.made == 3
+        judge.run(talk())
+        assert judge.tally.made == 3
+
+
+def test_a_closed_judge_says_so_and_keeps_what_it_counted(store: Path) -> None:
+    judge = Judge.open(FAIR, store=store)
+    judge.judgments(compared())
+    judge.close()
+    judge.close()
+    with pytest.raises(UsageError, match="judge planted:fair is closed; ask it before"):
+        judge.judgments(compared())
+    assert judge.tally.made == 2
+    assert judge.findings == []
+
+
+def test_the_store_of_commands_is_used_where_none_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with Judge.open(FAIR) as judge:
+        judge.judgments(compared())
+    assert (tmp_path / ".distract" / "replies.sqlite").is_file()
+
+
+@pytest.mark.parametrize("name", ["planted:fairr", "no-such-judge"])
+def test_an_unknown_judge_is_named(store: Path, name: str) -> None:
+    with pytest.raises(UnknownName, match=name):
+        Judge.open(name, store=store)
+
+
+def test_an_unknown_protocol_is_named(store: Path) -> None:
+    with closing(Judge.open(FAIR, store=store)) as judge, pytest.raises(UnknownName, match="pairwize"):
+        judge.judgments(compared(), "pairwize")
+
+
+def test_a_store_that_is_none_is_one_line_and_leaves_nothing_open(tmp_path: Path) -> None:
+    (tmp_path / "notes").write_text("not a data base, but longer than the header of one\n" * 10)
+    with pytest.raises(UsageError, match="notes: not usable as a store of replies"):
+        Judge.open(FAIR, store=tmp_path / "notes")

@@ -1,0 +1,289 @@
+"""The smallest flip: minimal for planted judges on real rewrites, of the run's own requests, or a reason."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from builders import case as made_case
+from builders import drive
+
+from distract import datasets
+from distract.audit import Audit, audit, pairs
+from distract.backends.scripted import BOOSTERS, Scripted, planted
+from distract.judge import Judge
+from distract.judging import Audited
+from distract.manner import DEFAULT, Manner
+from distract.metrics import headline
+from distract.minimal import Smallest, applied, clearest_flips, edits, plan_for, smallest
+from distract.plan import Comparison, Protocol
+from distract.records import Case, Reply, Request, Response, Rewrite, Row
+from distract.registry import attack, protocol
+from distract.verdicts import outcome
+from distract.writers import WRITERS
+
+PAIRWISE = protocol("pairwise")
+LOSER = Response("y", ("It might perhaps be blue, I think.",))
+WINNER = Response("x", ("Red.",))
+CASE = made_case(responses=(WINNER, LOSER))
+REWRITE = replace(LOSER, turns=("It is definitely blue, no doubt, I know.",), attack="f")
+
+Judging = Callable[[Request], Reply]
+
+
+def loves(*words: str, fails: str = "\x00") -> Judging:
+    """A judge for which a response with all the words wins over one without; it fails where it sees another."""
+
+    def answer(request: Request) -> Reply:
+        assert request.slots is not None
+        outcomes, texts = dict(request.slots.outcomes), [shown.text for shown in request.slots.shown]
+        has = [all(word in text for word in words) for text in texts]
+        best = "first" if has[0] > has[1] or (has[0] == has[1] and texts[0] == WINNER.text) else "second"
+        if any(fails in text for text in texts):
+            return Reply(failure="refused")
+        return Reply(probabilities=tuple(float(one == outcomes[best]) for one in request.choices), mass=1.0)
+
+    return answer
+
+
+def found(
+    judge: Judging,
+    rewrite: Response = REWRITE,
+    *,
+    first: bool = False,
+    protocol: Protocol = PAIRWISE,
+    case: Case = CASE,
+    most: int = 500,
+) -> tuple[Smallest | str, list[list[Request]]]:
+    plan = smallest(case, protocol, None, LOSER, rewrite, WINNER, first=first, manner=DEFAULT, helped=False, most=most)
+    return drive(plan, judge)
+
+
+@pytest.mark.parametrize("first", [False, True])
+def test_only_the_words_that_are_needed_are_left(first: bool) -> None:
+    result, rounds = found(loves("definitely", "know"), first=first)
+    assert isinstance(result, Smallest)
+    assert result.turns == ("It might perhaps be definitely blue, I know.",)
+    assert [(edit.old, edit.new) for edit in result.edits] == [("", " definitely"), ("think", "know")]
+    assert (result.before, result.after) == ((0.0, 1.0), (1.0, 0.0))
+    assert (result.case, result.protocol, result.rule, result.attack) == (CASE, "pairwise", None, "f")
+    assert (result.rewritten, result.severity, result.other) == ("y", None, "x")
+    assert result.original == LOSER.turns
+    assert result.of == len(edits(LOSER.turns, REWRITE.turns))
+    assert result.minimal
+    # Both orders of each text; the original and the whole rewrite are asked first, and together.
+    assert len(rounds[0]) == 4
+    keys = {request.key for asked in rounds for request in asked}
+    assert result.requests == len(keys) == 2 * (result.comparisons + 2)
+
+
+def test_a_rewrite_in_parts_is_shown_as_the_whole_one_is() -> None:
+    def answer(request: Request) -> Reply:
+        assert request.slots is not None
+        for shown in request.slots.shown:
+            assert (shown.author, shown.attack) in {("x", None), ("y", "f"), ("y", None)}
+            assert (shown.attack is None) == (shown.turns in (WINNER.turns, LOSER.turns))
+        return loves("know")(request)
+
+    assert isinstance(found(answer)[0], Smallest)
+
+
+def test_a_verdict_that_cannot_be_read_is_no_flip() -> None:
+    # Without "doubt" in it every text with "definitely" is refused, so that both are needed.
+    def answer(request: Request) -> Reply:
+        judge = loves("definitely")
+        assert request.slots is not None
+        refused = any("definitely" in one.text and "doubt" not in one.text for one in request.slots.shown)
+        return Reply(failure="refused") if refused else judge(request)
+
+    result, _ = found(answer)
+    assert isinstance(result, Smallest)
+    assert result.minimal
+    assert "doubt" in result.turns[0]
+    assert "definitely" in result.turns[0]
+
+
+def test_the_search_ends_where_it_is_told_to() -> None:
+    result, _ = found(loves("definitely", "know"), most=1)
+    assert isinstance(result, Smallest)
+    assert not result.minimal
+    assert result.comparisons <= 1
+    assert all(word in result.turns[0] for word in ("definitely", "know"))
+
+
+@pytest.mark.parametrize(
+    ("judge", "rewrite", "why"),
+    [
+        (loves("think"), REWRITE, "original cannot be had again: the rewritten response wins"),
+        (loves("nothing"), REWRITE, "whole rewrite cannot be had again: the rewritten response loses"),
+        (loves("know", fails="know"), REWRITE, "whole rewrite cannot be had again: it is not valid"),
+        (lambda _: Reply(probabilities=(0.5, 0.5), mass=1.0), REWRITE, "original cannot be had again: it is not valid"),
+        (loves("know"), replace(LOSER, attack="f"), "whole rewrite cannot be had again: the rewritten response loses"),
+        (loves("know"), replace(REWRITE, turns=("a", "b")), "the rewrite has another number of turns"),
+    ],
+)
+def test_what_is_no_flip_has_a_reason(judge: Judging, rewrite: Response, why: str) -> None:
+    result, _ = found(judge, rewrite)
+    assert isinstance(result, str)
+    assert why in result
+
+
+def test_a_protocol_that_needs_more_responses_has_a_reason() -> None:
+    result, rounds = found(loves("know"), protocol=replace(PAIRWISE, shows=4))
+    assert result == "the verdict on the original cannot be had again: fewer than 4 responses"
+    assert rounds == []
+
+
+# Planted judges on the cases of tweakset, with the rewrites that rules make, as runs judge them.
+
+
+@functools.cache
+def ran(judge: str, name: str, asked: tuple[str, ...]) -> tuple[dict[str, Case], list[Row], list[Rewrite], set[str]]:
+    """A run's cases, rows and rewrites, and the keys of all that was asked."""
+    cases = {case.id: case for case in datasets.load("tweakset").cases[:12]}
+    protocols = tuple(map(protocol, asked))
+    parameters = Audit(judge, protocols, (attack(name), attack("null")), WRITERS["rules"], frozenset(("flip",)))
+    backend, keys, parts = planted(judge), set[str](), list[Audited]()
+    for case in cases.values():
+        part, rounds = drive(audit(case, parameters), backend._one)
+        parts.append(part)
+        keys |= {request.key for asked_now in rounds for request in asked_now}
+    rows = [row for part in parts for row in part.rows]
+    return cases, rows, [made for part in parts for made in part.rewrites], keys
+
+
+@pytest.fixture
+def opened(tmp_path: Path) -> Iterator[Callable[[str], Judge]]:
+    judges = list[Judge]()
+
+    def judge(name: str) -> Judge:
+        judges.append(Judge(name, planted(name), store=tmp_path / "replies.sqlite"))
+        return judges[-1]
+
+    yield judge
+    for one in judges:
+        one.close()
+
+
+@pytest.mark.parametrize(("judge", "name"), [("bold", "assertiveness"), ("longer", "prolixity")])
+@pytest.mark.parametrize("asked", ["pairwise", "absolute", "prepair"])
+def test_what_flips_a_planted_judge_is_minimal(
+    judge: str, name: str, asked: str, opened: Callable[[str], Judge]
+) -> None:
+    cases, rows, rewrites, _ = ran(judge, name, (asked,))
+    by, rules = opened(judge), protocol(asked).rules
+    flips = clearest_flips(rows, rewrites, {asked: rules}, [name], 99)
+    assert len(flips) >= 4
+    rule = headline("flip_rate", rules)
+    plans = [plan_for(flip, cases[flip.case], protocol(asked), DEFAULT, False, rewrites) for flip in flips[:5]]
+    for flip, one in zip(flips, by.run_all(plans), strict=False):
+        assert isinstance(one, Smallest)
+        assert one.minimal
+        assert (one.before, one.rule, one.severity) == (flip.before, rule, flip.severities[0])
+        assert one.turns == applied(one.original, one.edits)
+
+        def wins(turns: tuple[str, ...], one: Smallest = one, first: bool = flip.first) -> bool:
+            """A second look, through the judge's own door."""
+            mine = Response(one.rewritten, turns, name, one.severity)
+            other = next(r for r in one.case.originals if r.author == one.other)
+            pair = (mine, other) if first else (other, mine)
+            said = outcome(by.judgments(Comparison(one.case, *pair), asked), rule)
+            return said == ("a" if first else "b")
+
+        assert wins(one.turns)
+        for left in one.edits:
+            assert not wins(applied(one.original, [edit for edit in one.edits if edit != left]))
+        if judge == "bold":
+            assert len(BOOSTERS.findall(one.turns[0])) > len(BOOSTERS.findall(one.original[0]))
+
+
+@pytest.mark.parametrize("asked", ["pairwise", "absolute", "prepair", "multi-role-round1"])
+def test_the_original_and_the_whole_rewrite_are_asked_as_in_the_run(asked: str) -> None:
+    cases, rows, rewrites, known = ran("longer", "prolixity", (asked,))
+    flip = clearest_flips(rows, rewrites, {asked: protocol(asked).rules}, ["prolixity"], 1)[0]
+    plan = plan_for(flip, cases[flip.case], protocol(asked), DEFAULT, False, rewrites)
+    new = list[str]()
+
+    def answer(request: Request) -> Reply:
+        if request.key not in known:
+            new.append(request.key)
+        return planted("longer")._one(request)
+
+    result, _ = drive(plan, answer)
+    assert isinstance(result, Smallest)
+    # What was shown before is answered already: nothing but the texts in between is new.
+    assert len(set(new)) < result.requests
+    assert result.before == flip.before
+    assert {key for row in rows if row.case == flip.case for key in row.keys} <= known
+    whole, _ = drive(
+        plan_for(flip, cases[flip.case], protocol(asked), DEFAULT, False, rewrites, most=0),
+        lambda request: planted("longer")._one(request) if request.key in known else Reply(failure="new"),
+    )
+    assert isinstance(whole, Smallest)
+    assert (whole.after, whole.comparisons, whole.minimal) == (flip.after, 0, False)
+
+
+def test_a_run_that_asked_in_one_order_is_searched_in_that_order() -> None:
+    cases, rows, rewrites, _ = ran("longer", "prolixity", ("pairwise",))
+    flip = clearest_flips(rows, rewrites, {"pairwise": ()}, ["prolixity"], 1)[0]
+    plan = plan_for(flip, cases[flip.case], PAIRWISE, Manner(orders="given"), False, rewrites)
+    result, _ = drive(plan, planted("longer")._one)
+    assert isinstance(result, Smallest)
+    assert result.requests == result.comparisons + 2
+
+
+# Which flips are looked at.
+
+
+def test_protocols_take_turns() -> None:
+    _, rows, rewrites, _ = ran("longer", "prolixity", ("pairwise", "absolute"))
+    rules = {"absolute": protocol("absolute").rules, "pairwise": ()}
+    flips = clearest_flips(rows, rewrites, rules, ["prolixity"], 5)
+    assert [flip.protocol for flip in flips] == ["absolute", "pairwise", "absolute", "pairwise", "absolute"]
+    assert {flip.rule for flip in flips if flip.protocol == "absolute"} == {"score"}
+    margins = [flip.margin for flip in flips if flip.protocol == "absolute"]
+    assert margins == sorted(margins, reverse=True)
+    assert clearest_flips(reversed(rows), rewrites[::-1], rules, ["prolixity"], 5) == flips
+    assert clearest_flips(rows, rewrites, rules, ["prolixity"], 0) == ()
+    assert clearest_flips(rows, rewrites, rules, ["null"], 5) == ()
+    one = clearest_flips(rows, rewrites, rules, ["null", "prolixity"], 9, flips[2].case)
+    assert {flip.case for flip in one} == {flips[2].case}
+    # One protocol that never flips takes no turn.
+    assert len(clearest_flips(rows, rewrites, {**rules, "prepair": ()}, ["prolixity"], 99)) == len(
+        clearest_flips(rows, rewrites, rules, ["prolixity"], 99)
+    )
+
+
+def test_what_the_run_or_the_data_no_longer_hold_has_a_reason() -> None:
+    cases, rows, rewrites, _ = ran("longer", "prolixity", ("pairwise",))
+    flip = clearest_flips(rows, rewrites, {"pairwise": ()}, ["prolixity"], 1)[0]
+    case = cases[flip.case]
+
+    def why(case: Case, rewrites: list[Rewrite]) -> Smallest | str:
+        return drive(plan_for(flip, case, PAIRWISE, DEFAULT, False, rewrites), planted("longer")._one)[0]
+
+    rejected = [replace(one, reasons=("new content",)) for one in rewrites]
+    assert why(case, []) == why(case, rejected) == "no rewrite is on record"
+    for author in (flip.rewritten, flip.other):
+        others = tuple(one for one in case.responses if one.author != author)
+        assert why(replace(case, responses=others), rewrites) == f"the data no longer hold what {author} answered"
+    edited = tuple(replace(one, turns=("Other words.",)) for one in case.responses)
+    assert why(replace(case, responses=edited), rewrites) == f"the data no longer hold what {flip.rewritten} answered"
+
+
+def test_a_failing_model_is_heard_of(tmp_path: Path) -> None:
+    with Judge("j", Scripted(["banana"] * 4), store=tmp_path / "replies.sqlite") as judge:
+        plan = smallest(CASE, PAIRWISE, None, LOSER, REWRITE, WINNER, first=False, manner=DEFAULT, helped=False)
+        assert judge.run(plan) == "the verdict on the original cannot be had again: it is not valid"
+
+
+def test_pairs_of_a_run_are_those_of_its_cases() -> None:
+    cases, rows, rewrites, _ = ran("longer", "prolixity", ("pairwise",))
+    for flip in clearest_flips(rows, rewrites, {"pairwise": ()}, ["prolixity"], 99):
+        (one, two) = pairs(cases[flip.case])[0]
+        mine, other = (one, two) if flip.first else (two, one)
+        assert (mine.author, other.author) == (flip.rewritten, flip.other)
+        assert (mine.severity, other.severity) == flip.severities

@@ -1,0 +1,156 @@
+"""What is enough, found by asking: minimal whatever the answers, and with few questions where more is better."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from distract.minimal.search import Found, Kept, search
+
+Enough = Callable[[Kept], bool]
+
+
+def played(groups: Sequence[Sequence[int]], enough: Enough, most: int = 10_000) -> tuple[Found, list[Kept]]:
+    """The result, and all that was asked about."""
+    plan, asked = search(groups, most), list[Kept]()
+    try:
+        sets = next(plan)
+        while True:
+            asked += sets
+            sets = plan.send([enough(kept) for kept in sets])
+    except StopIteration as done:
+        found: Found = done.value
+        return found, asked
+
+
+def naive_minimal(kept: Kept, enough: Enough) -> bool:
+    return enough(kept) and not any(enough(kept - {one}) for one in kept)
+
+
+def one_at_a_time(n: int, enough: Enough) -> tuple[Kept, int]:
+    """The second implementation: each left out that can be, the last one first."""
+    kept = frozenset(range(n))
+    for one in reversed(range(n)):
+        if enough(kept - {one}):
+            kept -= {one}
+    return kept, n
+
+
+@st.composite
+def grouped(draw: st.DrawFn) -> list[list[int]]:
+    """Things in groups, in any order."""
+    things = draw(st.permutations(range(draw(st.integers(1, 10)))))
+    cuts = sorted(draw(st.sets(st.integers(1, max(1, len(things) - 1)))))
+    return [things[start:end] for start, end in zip([0, *cuts], [*cuts, len(things)], strict=True)]
+
+
+@given(grouped(), st.integers(0, 2**32))
+def test_the_result_is_minimal_whatever_the_answers(groups: list[list[int]], seed: int) -> None:
+    full = frozenset(one for group in groups for one in group)
+    known: dict[Kept, bool] = {frozenset(): False, full: True}
+    rng = random.Random(seed)
+    likely = rng.random()
+
+    def enough(kept: Kept) -> bool:
+        return known.setdefault(kept, rng.random() < likely)
+
+    found, asked = played(groups, enough)
+    assert found.minimal
+    assert naive_minimal(found.kept, enough)
+    assert len(asked) == len(set(asked))
+    assert not {frozenset(), full} & set(asked)
+
+
+@given(grouped(), st.data())
+def test_what_is_needed_together_is_found_exactly(groups: list[list[int]], data: st.DataObject) -> None:
+    things = sorted(one for group in groups for one in group)
+    needed = frozenset(data.draw(st.sets(st.sampled_from(things), min_size=1)))
+    found, asked = played(groups, lambda kept: needed <= kept)
+    assert found == Found(needed, minimal=True)
+    assert one_at_a_time(len(things), lambda kept: needed <= kept) == (needed, len(things))
+    assert len(asked) <= 3 * len(things)
+
+
+@pytest.mark.parametrize("n", [1, 2, 50, 200, 800])
+@pytest.mark.parametrize("k", [1, 2, 5, 10])
+@pytest.mark.parametrize("width", [1, 8])
+def test_the_questions_are_of_the_order_of_k_log_n(n: int, k: int, width: int) -> None:
+    groups = [range(start, min(n, start + width)) for start in range(0, n, width)]
+    k = min(k, n)
+    for seed in range(3):
+        needed = frozenset(random.Random(seed).sample(range(n), k))
+        found, asked = played(groups, lambda kept, needed=needed: needed <= kept)  # type: ignore[misc]
+        assert found == Found(needed, minimal=True)
+        assert len(asked) <= 2 * k * math.log2(n / k) + 4 * k + 2
+
+
+@pytest.mark.parametrize("n", [10, 200])
+@pytest.mark.parametrize("share", [0.05, 0.5, 0.95, 1.0])
+def test_what_adds_up_takes_few_questions_too(n: int, share: float) -> None:
+    rng = random.Random(n)
+    weights = [rng.randint(-3, 12) for _ in range(n)]
+    wanted = max(1, share * sum(weights))
+    found, asked = played([[one] for one in range(n)], lambda kept: sum(weights[one] for one in kept) >= wanted)
+    assert found.minimal
+    assert naive_minimal(found.kept, lambda kept: sum(weights[one] for one in kept) >= wanted)
+    assert len(asked) <= 3 * n
+
+
+def test_what_comes_first_is_rather_kept() -> None:
+    def any_two(kept: Kept) -> bool:
+        return len(kept) >= 2
+
+    assert played([[3], [1], [0], [2]], any_two)[0].kept == {3, 1}
+    assert played([[3, 0], [2, 1]], any_two)[0].kept == {3, 0}
+    assert played([[3, 0], [2, 1]], lambda kept: len(kept) >= 3)[0].kept == {3, 0, 2}
+
+
+def test_what_can_be_left_out_only_once_something_else_is_goes_too() -> None:
+    # Neither half of what is kept first is needed once both are gone.
+    answers = {frozenset({0}): True, frozenset({0, 1}): False, frozenset({0, 2}): False}
+    found, _ = played([[0], [1], [2]], lambda kept: answers.get(kept, len(kept) == 3))
+    assert found.minimal
+
+
+def test_what_does_not_depend_on_each_other_is_asked_at_once() -> None:
+    plan = search([[one] for one in range(8)])
+    sets, rounds = next(plan), list[int]()
+    with suppress(StopIteration):
+        while True:
+            rounds.append(len(sets))
+            sets = plan.send([{0, 3, 7} <= kept for kept in sets])
+    # At the end each of the three is left out, and one of the three texts was judged on the way.
+    assert rounds == [1] * (len(rounds) - 1) + [2]
+
+
+def test_no_more_is_asked_than_may_be() -> None:
+    def enough(kept: Kept) -> bool:
+        return {2, 31} <= kept
+
+    groups = [[one] for one in range(64)]
+    whole, asked = played(groups, enough)
+    for most in range(len(asked) + 1):
+        found, fewer = played(groups, enough, most)
+        assert fewer == asked[: len(fewer)]
+        assert len(fewer) <= most
+        assert enough(found.kept)
+        # The best that was seen.
+        assert len(found.kept) == min((len(kept) for kept in fewer if enough(kept)), default=64)
+        assert found.minimal == (most == len(asked))
+    assert whole.kept == {2, 31}
+
+
+def test_one_thing_needs_no_question() -> None:
+    assert played([[], [5]], lambda kept: False) == (Found(frozenset({5}), minimal=True), [])
+
+
+@pytest.mark.parametrize("groups", [[], [[]]])
+def test_all_and_nothing_differ(groups: list[list[int]]) -> None:
+    with pytest.raises(ValueError, match="nothing to search"):
+        played(groups, lambda kept: True)

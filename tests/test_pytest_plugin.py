@@ -1,0 +1,292 @@
+"""The pytest plugin: what it costs, which tests it leaves out, which judge and store they get, and what it sums up."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+# Imported here, since an inner run forgets what is first imported in it, and numpy cannot be imported twice.
+from distract import invariants, judge, registry
+from distract.backends import catalogue
+from distract.report import testing
+
+IMPORTED = (invariants, judge, registry, catalogue, testing)
+
+LEFT_OUT = "distract: 1 test that calls a judge was left out; run it with --judge NAME or -m distract"
+
+ASKING = """
+import pytest
+from distract.plan import Comparison
+from distract.records import Case, Response
+
+def compared(number):
+    sides = Response("x", ("Red.",)), Response("y", ("I think it might be blue.",))
+    return Comparison(Case(f"c{number}", (f"Name colour {number}.",), sides), *sides)
+"""
+MARKED = f"""{ASKING}
+@pytest.mark.distract
+def test_marked(judge):
+    assert len(judge.judgments(compared(1))) == 2
+"""
+MIXED = f"""{MARKED}
+def test_plain():
+    pass
+
+@pytest.mark.distract
+@pytest.mark.parametrize("number", [1, 2])
+class TestMany:
+    def test_it(self, judge, number):
+        judge.judgments(compared(number))
+"""
+OWN_JUDGE = """
+import time
+from pathlib import Path
+import pytest
+from distract.judge import Judge
+from distract.records import Reply
+
+LOG = Path(__file__).with_name("asked")
+
+class Slow:
+    identity = {"engine": "own", "model": "slow"}
+    reads_slots = False
+
+    def reply(self, requests, wanted):
+        for index in sorted(wanted):
+            with LOG.open("a") as log:
+                log.write(requests[index].key + "\\n")
+            time.sleep(0.02)
+            yield [(index, Reply(probabilities=(0.5, 0.25, 0.25), mass=1.0, finish="choices", tokens_in=10))]
+
+@pytest.fixture(scope="session")
+def judge(distract_store):
+    return Judge("own [red]\\x1b[31m", Slow(), store=distract_store)
+"""
+
+
+def inner(pytester: pytest.Pytester, *arguments: str) -> pytest.RunResult:
+    """A run of pytest in this process, without what the outer one's plugins would add."""
+    return pytester.runpytest_inprocess("-p", "no:cacheprovider", "-p", "no:hypothesispytest", *arguments)
+
+
+def printed(result: pytest.RunResult) -> str:
+    return "\n".join(result.outlines)
+
+
+def test_it_loads_pytest_and_itself_only() -> None:
+    program = """
+import sys, pytest
+before = set(sys.modules)
+import distract.pytest_plugin
+print(*sorted(set(sys.modules) - before))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["distract", "distract.pytest_plugin"]
+
+
+class TestWhichTestsRun:
+    @pytest.mark.parametrize(
+        ("arguments", "passed", "left_out"),
+        [
+            ([], 1, 3),
+            (["--judge", "planted:fair"], 4, 0),
+            (["-m", "distract", "-o", "addopts=--judge=planted:fair"], 3, 0),
+            (["-m", "not distract"], 1, 0),
+            (["-m", "slow"], 0, 0),
+            (["-k", "plain or marked"], 1, 1),
+            (["-k", "plain"], 1, 0),
+        ],
+        ids=str,
+    )
+    def test_marked_ones_when_asked_for(
+        self, pytester: pytest.Pytester, arguments: list[str], passed: int, left_out: int
+    ) -> None:
+        pytester.makepyfile(test_mixed=MIXED)
+        result = inner(pytester, "-W", "ignore", *arguments)
+        result.assert_outcomes(passed=passed, deselected=4 - passed)
+        assert ("were left out" in printed(result)) == (left_out > 1)
+        assert (LEFT_OUT in result.outlines) == (left_out == 1)
+        if left_out > 1:
+            told = (
+                f"distract: {left_out} tests that call a judge were left out; run them with --judge NAME or -m distract"
+            )
+            assert told in result.outlines
+
+    @pytest.mark.parametrize(
+        ("names", "passed"),
+        [
+            (["test_mixed.py::test_marked"], 1),
+            (["inner/../test_mixed.py::TestMany"], 2),
+            (["test_mixed.py::TestMany::test_it[1]", "test_mixed.py::test_plain"], 2),
+            (["test_mixed.py::test_plain", "test_other.py"], 1),
+        ],
+        ids=str,
+    )
+    def test_one_that_is_named_is_asked_for(self, pytester: pytest.Pytester, names: list[str], passed: int) -> None:
+        pytester.makepyfile(test_mixed=MIXED, test_other=MARKED)
+        pytester.mkdir("inner")
+        pytester.makepyprojecttoml('[tool.distract]\njudge = "planted:fair"')
+        result = inner(pytester, *names)
+        result.assert_outcomes(passed=passed, deselected="test_other.py" in names)
+
+    def test_those_without_the_marker_keep_their_own_judge(self, pytester: pytest.Pytester) -> None:
+        pytester.makepyfile("""
+            import pytest
+            @pytest.fixture
+            def judge(): return "of the court"
+            def test_it(judge): assert judge == "of the court"
+            @pytest.mark.parametrize("judge", [1])
+            def test_number(judge): assert judge == 1
+        """)
+        result = inner(pytester, "--strict-markers")
+        result.assert_outcomes(passed=2)
+        assert "distract:" not in printed(result)
+        assert " distract " not in printed(result)
+
+    @pytest.mark.parametrize("more", [["--collect-only"], ["-p", "no:xdist"], ["-p", "no:terminal"], ["--co", "-qq"]])
+    def test_other_options_of_pytest_go_with_it(self, pytester: pytest.Pytester, more: list[str]) -> None:
+        pytester.makepyfile(MIXED)
+        result = inner(pytester, "--judge", "planted:fair", *more)
+        assert result.ret == 0
+        assert "Error" not in printed(result) + "\n".join(result.errlines)
+
+
+class TestWhichJudge:
+    @pytest.mark.parametrize(
+        ("project", "arguments", "said"),
+        [
+            ("", [], "no judge is named: run pytest with --judge NAME, set judge = "),
+            ("", ["--judge", "planted:fairr"], "unknown judge 'planted:fairr'; did you mean 'planted:fair'?"),
+            ("[tool.distract]\njudge = 3", [], "tool.distract.judge: expected the name of a judge in quotes, found 3"),
+            ("tool.distract = 3", [], "tool.distract: expected a table, found 3"),
+            ("[tool.distract]\njudgee = 'x'", [], "unknown table or setting 'judgee'; did you mean 'judge'?"),
+            (
+                "[tool.distract]\nstore = ''",
+                ["--judge", "planted:fair"],
+                "store: expected the path of a file in quotes",
+            ),
+            ("[tool.distract]\nstore = '.'", ["--judge", "planted:fair"], "not usable as a store of replies"),
+        ],
+        ids=str,
+    )
+    def test_what_is_wrong_is_one_line(
+        self, pytester: pytest.Pytester, project: str, arguments: list[str], said: str
+    ) -> None:
+        pytester.makepyfile(MARKED)
+        (pytester.path / "pyproject.toml").write_text(project)
+        result = inner(pytester, "-m", "distract", *arguments)
+        result.assert_outcomes(errors=1)
+        start = next(number for number, text in enumerate(result.outlines) if "ERROR at setup" in text)
+        assert said in result.outlines[start + 1]
+        assert "short test summary" in result.outlines[start + 2]
+
+    def test_settings_of_the_root_folder_and_options_over_them(self, pytester: pytest.Pytester) -> None:
+        pytester.makepyfile(**{"deep/test_it": MARKED})
+        pytester.makepyprojecttoml(
+            '[tool.distract]\njudge = "planted:first"\nstore = "kept/here"\n[tool.distract.gate]'
+        )
+        result = inner(pytester, "deep", "-m", "distract")
+        assert "judge planted:first: 2 calls made, 0 saved by the store" in result.outlines
+        assert (pytester.path / "kept" / "here").is_file()
+        result = inner(pytester, "deep", "--judge", "planted:fair", "--distract-store", "other")
+        assert "judge planted:fair: 2 calls made, 0 saved by the store" in result.outlines
+        assert (pytester.path / "other").is_file()
+
+    def test_replies_lie_where_commands_keep_them(self, pytester: pytest.Pytester) -> None:
+        away = """
+@pytest.fixture(autouse=True, scope="session")
+def away(tmp_path_factory):
+    import os
+    os.chdir(tmp_path_factory.mktemp("away"))
+"""
+        pytester.makepyfile(MARKED + away)
+        for made in (2, 0):
+            result = inner(pytester, "--judge", "planted:fair")
+            assert f"judge planted:fair: {made} calls made, {2 - made} saved by the store" in result.outlines
+        assert (pytester.path / ".distract" / "replies.sqlite").is_file()
+
+    def test_one_that_a_conftest_makes_is_counted_and_closed_whatever_its_name(self, pytester: pytest.Pytester) -> None:
+        pytester.makeconftest(OWN_JUDGE.replace("def judge(", "def mine(") + """
+@pytest.fixture
+def same(mine): return mine
+
+def pytest_unconfigure(config):
+    from distract.pytest_plugin import _SESSION
+    (mine,) = config.stash[_SESSION].judges
+    assert mine._closed
+""")  # fmt: skip
+        pytester.makepyfile(f"{ASKING}\ndef test_it(mine, same):\n    same.judgments(compared(1))\n")
+        result = inner(pytester)
+        result.assert_outcomes(passed=1)
+        # The name is hostile: it is neither markup nor an escape of the terminal.
+        told = r"judge own [red]\x1b[31m: 2 calls made, 0 saved by the store; 20 tokens in, 0 out"
+        assert told in result.outlines
+        assert LEFT_OUT not in result.outlines
+
+
+FINDING = """
+from distract.invariants.records import Finding
+
+def test_found(judge):
+    judge.judgments(compared(1))
+    place = ("distractor_invariant", "pairwise", "assertiveness")
+    judge.findings.append(Finding(*place, 40, 3, 1, 5, 0.1, 0.021, 0.183, "inconclusive"))
+    words = ("\\x1b[2J\\ud800",)
+    judge.findings.append(Finding("swap_consistent", "pairwise", "", 1, 1, 0, 0, None, None, None, "fail", words, True))
+"""
+
+
+def test_what_was_found_is_in_the_summary(pytester: pytest.Pytester) -> None:
+    pytester.makeconftest(OWN_JUDGE)
+    pytester.makepyfile(ASKING + FINDING)
+    result = inner(pytester)
+    result.assert_outcomes(passed=1)
+    told = [" ".join(text.split()) for text in result.outlines if text]
+    start = next(number for number, text in enumerate(told) if "= distract =" in text)
+    assert told[start + 2 : start + 7] == [
+        "decision invariant of violated rate % bounds % threshold %",
+        "inconclusive distractor_invariant pairwise/assertiveness 3 of 40 7.5 2.1–18.3 10.0 1 invalid, 5 excluded",
+        "fail swap_consistent pairwise counterexample found in 1 example",
+        "smallest changes that flip a verdict:",
+        r"swap_consistent pairwise: \x1b[2J\ud800",
+    ]
+
+
+def test_under_xdist_no_request_is_judged_twice_and_one_summary_says_so(pytester: pytest.Pytester) -> None:
+    pytest.importorskip("xdist")
+    pytester.makeconftest(OWN_JUDGE)
+    file = f"""{ASKING}
+from distract import registry
+from distract.manner import judged
+
+@pytest.mark.parametrize("number", ORDER)
+def test_overlapping_batches(judge, number):
+    protocol = registry.protocol("pairwise")
+    judge.run_all([judged(protocol, compared(n % 6)) for n in range(number, number + 3)])
+
+@pytest.mark.distract
+def test_left_out(judge):
+    raise AssertionError
+"""
+    orders = {"test_one": "range(6)", "test_two": "(5, 4, 3, 2, 1, 0)", "test_three": "(3, 0, 5, 2, 4, 1)"}
+    pytester.makepyfile(
+        **{name: file.replace("ORDER", order) for name, order in orders.items()}, test_found=ASKING + FINDING
+    )
+    pytester.mkdir("inner")
+    plugins = ("no:hypothesispytest", "no:pytest_cov", "no:anyio", "no:cacheprovider")
+    result = pytester.runpytest_subprocess("-n", "2", *(part for name in plugins for part in ("-p", name)), timeout=120)
+    result.assert_outcomes(passed=19)
+    asked = (pytester.path / "asked").read_text().split()
+    assert len(asked) == len(set(asked)) == 12
+    assert [text for text in result.outlines if text.startswith("judge ")] == [
+        r"judge own [red]\x1b[31m: 12 calls made, 98 saved by the store; 120 tokens in, 0 out"
+    ]
+    assert sum("= distract =" in text for text in result.outlines) == 1
+    assert sum("inconclusive  distractor_invariant" in text for text in result.outlines) == 1
+    assert (
+        "distract: 3 tests that call a judge were left out; run them with --judge NAME or -m distract"
+        in result.outlines
+    )
+    assert [path.name for path in pytester.path.rglob("*.sqlite")] == ["replies.sqlite"]
