@@ -24,6 +24,9 @@ except ImportError:
 PLACES = 2**30
 """Bytes to lock, none of which is ever written: two requests that meet in one only wait for each other."""
 
+MANY = 500
+"""Locks above which all places are locked as one: the system looks through a process's locks for each new one."""
+
 
 @dataclass(slots=True)
 class _Locks:
@@ -81,15 +84,16 @@ class Claims:
             if fcntl is None or self._locks.held or not places:
                 yield
                 return
+            parts = [(place, 1) for place in places] if len(places) <= MANY else [(0, PLACES)]
             self._locks.held = True
             try:
-                for place in places:
-                    self._lock(fcntl.LOCK_EX, place)
+                for place, length in parts:
+                    self._lock(fcntl.LOCK_EX, place, length)
                 yield
             finally:
                 self._locks.held = False
-                for place in places:
-                    self._lock(fcntl.LOCK_UN, place)
+                for place, length in parts:
+                    self._lock(fcntl.LOCK_UN, place, length)
 
     def close(self) -> None:
         """Give up the file."""
@@ -98,8 +102,8 @@ class Claims:
             if not self._locks.users:
                 _OPEN.pop(self.path).file.close()
 
-    def _lock(self, how: int, place: int) -> None:
+    def _lock(self, how: int, place: int, length: int) -> None:
         try:
-            fcntl.lockf(self._locks.file, how, 1, place)
+            fcntl.lockf(self._locks.file, how, length, place)
         except OSError as error:
             raise BackendError(f"{self.path}: cannot be locked ({error.strerror}); name another store") from error

@@ -6,6 +6,7 @@ wait for. It knows no protocol by name, and nothing of tests.
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -21,6 +22,7 @@ from distract.errors import BackendError, UsageError
 from distract.manner import DEFAULT, Manner
 from distract.manner import judged as asked
 from distract.plan import Comparison, Plan, Protocol, T, gather
+from distract.printable import line
 from distract.records import Judgment, Reply, Request, Role
 from distract.run import answer
 from distract.tally import Tally
@@ -45,6 +47,7 @@ class Judge:
     Attributes:
         tally: what has been asked so far.
         findings: what invariants have found about it, in the order of their calls.
+        violated: invariants of which a counterexample was found, with the test that found it.
 
     Raises:
         UsageError: the store cannot be used.
@@ -62,14 +65,16 @@ class Judge:
         self.name, self.manner, self.helped = name, manner, reference is not None
         self.tally = Tally()
         self.findings: list[Finding] = []
+        self.violated = set[tuple[str, ...]]()
         path = store or stores.DEFAULT
-        models: dict[Role, Backend] = {"judge": backend, "reference": reference or backend}
+        models: dict[Role, Backend] = {"judge": backend, **({"reference": reference} if reference else {})}
         with ExitStack() as stack:
             self._models = stack.enter_context(opened(models, path))
+            self._models.setdefault("reference", self._models["judge"])
             self._claims = Claims(path)
             stack.callback(self._claims.close)
-            self._stack = stack.pop_all()
-        self._closed = False
+            # One that nobody holds any more closes its files too: a test may make one for each of its cases.
+            self._end = weakref.finalize(self, stack.pop_all().close)
 
     @classmethod
     def open(
@@ -90,6 +95,9 @@ class Judge:
 
         return cls(name, open_judge(name, options), store=store, manner=manner)
 
+    def __repr__(self) -> str:
+        return f"<judge {line(self.name)}>"
+
     def run(self, plan: Plan[T]) -> T:
         """The result of one plan; see ``run_all``."""
         (result,) = self.run_all([plan])
@@ -108,7 +116,7 @@ class Judge:
             BackendError: the model failed, or left a request without a reply; what it had answered is stored.
             UsageError: the judge is closed.
         """
-        if self._closed:
+        if not self._end.alive:
             raise UsageError(f"judge {self.name} is closed; ask it before the end of its `with`, or of the tests")
         together = gather(list(plans))
         known: dict[bytes, Reply] = {}
@@ -132,8 +140,7 @@ class Judge:
 
     def close(self) -> None:
         """Close the store; what was counted and found stays."""
-        self._closed = True
-        self._stack.close()
+        self._end()
 
     def __enter__(self) -> Judge:
         return self

@@ -5,13 +5,14 @@ standard library; the engine comes with the first fixture that needs it. It know
 
 A test with ``@pytest.mark.distract`` calls a model and is left out unless it is asked for: by ``--judge NAME``, by a
 ``-m`` expression in which ``distract`` occurs, or by its own node id (``file.py::test_x``). Any fixture whose value is
-a ``Judge`` is counted, whatever its name; it is closed at the end of the session.
+a ``Judge`` is counted, whatever its name; it is closed at the end of the session, or when nobody holds it any more.
 """
 
 from __future__ import annotations
 
 import re
 import sys
+import weakref
 from collections.abc import Generator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,8 +20,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
+    from distract.invariants.records import Finding
     from distract.judge import Judge
     from distract.settings import Project
+    from distract.tally import Tally
 
 NO_JUDGE = (
     'no judge is named: run pytest with --judge NAME, set judge = "NAME" under [tool.distract] in pyproject.toml, or '
@@ -28,11 +31,16 @@ NO_JUDGE = (
 )
 
 
+_Numbers = tuple[str, "Tally", "list[Finding]"]
+"""A judge's name, what it was asked, and what was found; these grow while it is used."""
+
+
 class _Session:
     """What one session has come to know; under xdist a worker's, and the sum of all in the process that starts them."""
 
     def __init__(self) -> None:
-        self.judges: list[Judge] = []
+        # Not the judges themselves: a fixture may make one for each test, and each keeps files open.
+        self.judges: list[tuple[weakref.ref[Judge], _Numbers]] = []
         self.documents: list[dict[str, Any]] = []
         self.left_out = 0
         self.lost = 0
@@ -60,6 +68,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Register the marker."""
+    for option, wanted in (("judge", "the name of a judge"), ("store", "the path of a file")):
+        given = config.getoption(f"distract_{option}")
+        # As from an empty variable: to leave all tests of the judge out would be a green build.
+        if given is not None and not given.strip():
+            flag = "--judge" if option == "judge" else "--distract-store"
+            raise pytest.UsageError(f"{flag}: expected {wanted}, found nothing")
     config.addinivalue_line("markers", "distract: calls a judge; left out unless asked for (--judge NAME, -m distract)")
     config.stash[_SESSION] = _Session()
 
@@ -83,25 +97,27 @@ def judge(pytestconfig: pytest.Config, distract_store: Path) -> Judge:
     name = pytestconfig.getoption("distract_judge") or _project(pytestconfig).judge
     if not name:
         pytest.fail(NO_JUDGE, pytrace=False)
-    from distract.errors import DistractError
     from distract.judge import Judge
 
-    try:
-        return Judge.open(name, store=distract_store)
-    except DistractError as error:
-        raise pytest.fail.Exception(str(error), pytrace=False) from None
+    return Judge.open(name, store=distract_store)
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_fixture_setup(request: pytest.FixtureRequest) -> Generator[None, object, object]:
-    """Notice every judge that a fixture makes."""
-    value = yield
+    """Notice every judge that a fixture makes; one that cannot be made is one line."""
+    try:
+        value = yield
+    except Exception as error:
+        errors = sys.modules.get("distract.errors")
+        if errors is not None and isinstance(error, errors.DistractError):
+            raise pytest.fail.Exception(str(error), pytrace=False) from None
+        raise
     # Where the module was never imported there is no judge, and it is not imported to find that out.
     module = sys.modules.get("distract.judge")
     if module is not None and isinstance(value, module.Judge):
         judges = request.config.stash[_SESSION].judges
-        if not any(value is seen for seen in judges):
-            judges.append(value)
+        if not any(value is seen() for seen, _ in judges):
+            judges.append((weakref.ref(value), (value.name, value.tally, value.findings)))
     return value
 
 
@@ -125,9 +141,10 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     if seen.judges:
         from distract.report.testing import document
 
-        seen.documents += map(document, seen.judges)
-        for one in seen.judges:
-            one.close()
+        seen.documents += [document(*numbers) for _, numbers in seen.judges]
+        for held, _ in seen.judges:
+            if (one := held()) is not None:
+                one.close()
     output: dict[str, Any] | None = getattr(session.config, "workeroutput", None)
     if output is not None:
         output["distract"] = {"documents": seen.documents, "left_out": seen.left_out}
@@ -175,11 +192,7 @@ def _named(config: pytest.Config, item: pytest.Item) -> bool:
 
 def _project(config: pytest.Config) -> Project:
     """What ``pyproject.toml`` in pytest's root folder sets."""
-    from distract.errors import DistractError
     from distract.settings import FILE, Project, project
 
     path = config.rootpath / FILE
-    try:
-        return project(path) if path.is_file() else Project()
-    except DistractError as error:
-        raise pytest.fail.Exception(str(error), pytrace=False) from None
+    return project(path) if path.is_file() else Project()

@@ -6,8 +6,10 @@ What is not as it was then is said before anything is paid for. It opens no mode
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from distract import datasets
+from distract.backends.names import OPENAI
 from distract.errors import DataError, UsageError
 from distract.manner import Manner
 from distract.records import Case
@@ -82,6 +84,31 @@ def helper_of(run: Loaded) -> tuple[str, object] | None:
     if not isinstance(told, dict) or not isinstance(told.get("name"), str):
         raise DataError("does not say which reference model was asked", path=run.path / "run.json")
     return told["name"], told.get("model")
+
+
+def store_of(run: Loaded) -> Path | None:
+    """The store that a run was told to use, where it is still there; None for the usual one."""
+    told = (run.source or {}).get("store")
+    return Path(told) if isinstance(told, str) and Path(told).is_file() else None
+
+
+def check_server(run: Loaded, name: str | None, given: str | None) -> None:
+    """See that the server of a run is named, before a key is looked for that is for another one.
+
+    It is not taken from the run: whoever made the run would learn the key.
+
+    Args:
+        run: whose models are opened.
+        name: of one of them; None where there is none.
+        given: the server that the user names.
+
+    Raises:
+        UsageError: the run asked a server that is not named.
+    """
+    asked = [run.parameters.get("identity"), (run.parameters.get("reference") or {}).get("model")]
+    servers = {one["server"] for one in asked if isinstance(one, dict) and isinstance(one.get("server"), str)}
+    if (name or "").startswith("openai:") and given is None and servers and OPENAI not in servers:
+        raise UsageError(f"{name} was asked at {', '.join(sorted(servers))}; name that with --base-url")
 
 
 def check_same(run: Loaded, name: str, there: object, here: Mapping[str, str]) -> None:

@@ -35,7 +35,11 @@ def records(path: Path, read: Callable[[Any], R]) -> tuple[list[R], bool]:
     for number, line in enumerate(lines, 1):
         try:
             found.append(read(json.loads(line)))
-        except (ValueError, LookupError, TypeError) as error:
+        except RecursionError as error:
+            raise DataError(
+                "not a record of a run (nested too deeply); run it again", path=path, line=number
+            ) from error
+        except (ValueError, LookupError, TypeError, AttributeError) as error:
             raise DataError(f"not a record of a run ({error}); run it again", path=path, line=number) from error
     return found, bool(tail)
 
@@ -70,6 +74,18 @@ def smallest(value: dict[str, Any]) -> Smallest:
     value["case"] = Case(value["case"]["id"], tuple(value["case"]["prompt"]), ())
     value["edits"] = tuple(Edit(**one) for one in value["edits"])
     found = _with_tuples(Smallest, value)
+    texts = (found.case.id, *found.case.prompt, found.protocol, found.attack, found.rewritten, found.other)
+    if not all(isinstance(text, str) for text in (*texts, *found.original, *found.turns, found.rule or "")):
+        raise ValueError("a name or a text is none")
+    numbers = (found.of, found.comparisons, found.requests, found.invalid, found.severity or 0)
+    if not all(isinstance(number, int) for number in numbers):
+        raise ValueError("a number is none")
+    if not all(isinstance(value, int | float) for pair in (found.before, found.after) for value in pair):
+        raise ValueError("a strength is no number")
+    if not found.edits or any(edit.turn < 0 for edit in found.edits):
+        raise ValueError("it has no edit, or one in no turn")
+    if any(found.original[edit.turn][edit.start : edit.end] != edit.old for edit in found.edits):
+        raise ValueError("an edit is not of its text")
     if applied(found.original, found.edits) != found.turns:
         raise ValueError("its edits do not make its text")
     return found

@@ -7,15 +7,15 @@ from distract import datasets, invariants, strategies
 from distract.judge import Judge
 from distract.records import Case
 
-pytestmark = pytest.mark.distract  # these tests call a model
-CASES = datasets.load("tweakset").cases[:12]  # or your own file
+pytestmark = pytest.mark.distract  # these tests call a model: they are left out unless they are asked for
+CASES = datasets.load("tweakset").cases  # or a file of yours
 
 
-@given(case=strategies.rewrites("sycophancy", data=CASES))
-@strategies.unhurried(max_examples=5)
-def test_flattery_does_not_win(judge: Judge, case: Case) -> None:
-    invariants.distractor_invariant(judge, case, protocol="absolute")
+@given(case=strategies.pairs(data=CASES))
+@strategies.unhurried(max_examples=10)
+def test_the_order_does_not_matter(judge: Judge, case: Case) -> None:
+    invariants.swap_consistent(judge, case)
 
 
-def test_the_order_hardly_matters(judge: Judge) -> None:
-    invariants.swap_consistent(judge, CASES, max_violation_rate=0.3)
+def test_flattery_seldom_wins(judge: Judge) -> None:
+    invariants.distractor_invariant(judge, CASES, "sycophancy", protocol="absolute", max_violation_rate=0.1)

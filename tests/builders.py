@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from distract.minimal import Smallest, edits
 from distract.plan import Plan, T
 from distract.records import Case, Judgment, Message, Outcome, Reply, Request, Response, Role, Row, Side, Slots
 
@@ -64,6 +65,30 @@ def row(
         target=target,  # type: ignore[arg-type]
         judgments=tuple(judgments),
         excluded=excluded,
+    )
+
+
+def small(original: str, rewrite: str, *, minimal: bool = True, invalid: int = 0) -> Smallest:
+    """A flip of which all edits are needed."""
+    found = edits([original], [rewrite])
+    return Smallest(
+        case=Case("c", ("p",), ()),
+        protocol="pairwise",
+        rule=None,
+        attack="f",
+        rewritten="y",
+        severity=None,
+        other="x",
+        edits=found,
+        of=len(found),
+        original=(original,),
+        turns=(rewrite,),
+        before=(0.0, 1.0),
+        after=(1.0, 0.0),
+        comparisons=3,
+        requests=2,
+        invalid=invalid,
+        minimal=minimal,
     )
 
 

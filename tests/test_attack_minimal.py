@@ -88,6 +88,7 @@ def test_the_document_has_the_smallest_flips_and_their_words(finished: Loaded) -
             "of": record.of,
             "comparisons": record.comparisons,
             "requests": record.requests,
+            "invalid": 0,
             "minimal": True,
         }
         assert 0 < len(flip["edits"]) < flip["of"]

@@ -137,3 +137,20 @@ def test_a_folder_that_cannot_be_made_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(UsageError, match=r"s\.lock: cannot be written \(.*\); name another store"):
         Claims(tmp_path / "file" / "s")
+
+
+def test_very_many_keys_are_claimed_at_once_and_keep_others_out(tmp_path: Path) -> None:
+    many = [number.to_bytes(8, "big") * 4 for number in range(20_000)]
+    holder = started(HOLD, tmp_path / "s", 1)
+    try:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "held\n"
+        waiter = Waiter(claims := Claims(tmp_path / "s"), many)
+        waiter._thread.join(0.2)
+        assert waiter._thread.is_alive()
+    finally:
+        holder.kill()
+        holder.communicate()
+    waiter._thread.join(10)
+    assert not waiter._thread.is_alive()
+    claims.close()

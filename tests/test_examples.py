@@ -128,3 +128,14 @@ def test_a_protocol_that_fails_is_named_in_one_line(
         registry._found.cache_clear()
     last = capsys.readouterr().err.splitlines()[-1]
     assert (stopped.value.code, last.startswith("distract: " + problem)) == (4, True), last
+
+
+def test_a_judge_of_ones_own_is_tested_in_a_few_lines(pytester: pytest.Pytester) -> None:
+    text = (EXAMPLES / "test_my_judge.py").read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= 25
+    pytester.makepyfile(test_my_judge=text)
+    said = pytester.runpytest("--judge", "planted:first", "-p", "no:cacheprovider")
+    said.assert_outcomes(failed=1, passed=1)
+    said.stdout.fnmatch_lines(
+        ["*Violation: pairwise verdict changes when the two responses are shown in the other order"]
+    )

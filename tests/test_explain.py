@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from builders import small
 from commanding import Ran, fits
 from hypothesis import given
 from hypothesis import strategies as st
@@ -19,7 +20,6 @@ from distract import explaining, reopening
 from distract.errors import UsageError
 from distract.minimal import Edit, Smallest, edits
 from distract.printable import plain
-from distract.records import Case
 from distract.report.minimal import NEAR, enough, marked
 from distract.runfolder import load
 
@@ -298,31 +298,16 @@ def test_whatever_is_marked_can_be_printed_and_holds_both_texts(pairs: list[tupl
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "minimal", "said"),
+    ("one", "said"),
     [
-        ("It might be.", "It must be.", True, '1 of 1 edit is enough: "might" → "must"'),
-        ("It might be, maybe.", "It is.", True, "edits are enough: "),
-        ("It might be.", "It must be.", False, "1 of 1 edit is enough (fewer might do: the search was ended early): "),
+        (small("It might be.", "It must be."), '1 of 1 edit is enough: "might" → "must"'),
+        (small("It might be, maybe.", "It is."), "edits are enough: "),
+        (small("It might be.", "It must be.", minimal=False), "1 of 1 edit is enough (fewer might do): "),
+        (
+            small("It might be.", "It must be.", minimal=False, invalid=2),
+            "1 of 1 edit is enough (fewer might do; no valid verdict in 2 of 3 comparisons): ",
+        ),
     ],
 )
-def test_what_is_enough_is_said_in_words(before: str, after: str, minimal: bool, said: str) -> None:
-    found = edits((before,), (after,))
-    one = Smallest(
-        case=Case("c", ("p",), ()),
-        protocol="pairwise",
-        rule=None,
-        attack="a",
-        rewritten="x",
-        severity=None,
-        other="y",
-        edits=found,
-        of=len(found),
-        original=(before,),
-        turns=(after,),
-        before=(0.0, 1.0),
-        after=(1.0, 0.0),
-        comparisons=1,
-        requests=2,
-        minimal=minimal,
-    )
+def test_what_is_enough_is_said_in_words(one: Smallest, said: str) -> None:
     assert said in enough(one)

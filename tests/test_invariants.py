@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -17,16 +19,26 @@ from hypothesis import strategies as st
 from distract import invariants
 from distract.backends.scripted import Scripted, planted
 from distract.backends.transformers import Transformers
-from distract.errors import UnknownName, UsageError
+from distract.datasets import load
+from distract.errors import BackendError, UnknownName, UsageError
 from distract.invariants import Failed, Finding, Inconclusive, NoVerdict, Violation
 from distract.judge import Judge
 from distract.manner import Manner
-from distract.records import Case, Constraint, Reply, Request, Response
+from distract.records import Case, Constraint, Lineage, Reply, Request, Response
+from distract.writers import DRAWN
 
 X, Y, Z = (Response(author, (text,)) for author, text in (("x", "Red."), ("y", "It may be blue."), ("z", "Or green.")))
 REWRITE = Response("y", ("It must be blue, definitely.",), "assertiveness")
 PAIR = case(responses=(X, Y))
-REWRITTEN = case(responses=(X, Y, REWRITE))
+
+
+def drawn(*rewrites: Response) -> Case:
+    """A pair with rewrites as a strategy draws them."""
+    lineages = tuple(Lineage(one, DRAWN) for one in rewrites)
+    return replace(case(responses=(X, Y, *rewrites)), lineages=lineages)
+
+
+REWRITTEN = drawn(REWRITE)
 THREE = case(responses=(X, Y, Z))
 
 Best = Callable[[Request], str]
@@ -285,7 +297,14 @@ class TestWhatSaysNothing:
 
 
 class TestRewrites:
-    def test_a_recorded_rewrite_is_used_as_it_is_and_its_smallest_part_is_found(self, judge: Open) -> None:
+    def test_a_recorded_rewrite_that_is_not_faithful_says_nothing(self, judge: Open) -> None:
+        other = Response("y", ("It must be green in 1999.",), "assertiveness")
+        bold = judge(preferring(lambda one: ("must" in one.text) + (one.author == "x") / 2))
+        said = message(lambda: invariants.distractor_invariant(bold, [case(responses=(X, Y, other))]), Inconclusive)
+        assert "rewrite rejected (1)" in said[-1]
+        assert invariants.distractor_invariant(bold, case(responses=(X, Y, other))).excluded == 1
+
+    def test_a_drawn_rewrite_is_used_as_it_is_and_its_smallest_part_is_found(self, judge: Open) -> None:
         bold = judge(preferring(lambda one: ("must" in one.text) + (one.author == "x") / 2))
         lines = message(lambda: invariants.distractor_invariant(bold, REWRITTEN))
         assert lines == [
@@ -298,7 +317,7 @@ class TestRewrites:
             "  was      It may be blue.",
             "  became   It must be blue.",
         ]
-        assert lines[5].startswith('  enough   1 of 3 edits: "may" → "must" (')
+        assert re.fullmatch(r'  enough   1 of 3 edits \(\d+ judge calls\): "may" → "must"', lines[5])
         assert bold.findings[0].words == ('"may" → "must"',)
         assert (bold.findings[0].attack, bold.findings[0].searching) == ("assertiveness", False)
 
@@ -337,10 +356,46 @@ class TestRewrites:
         ]
 
     def test_a_rewrite_with_other_turns_has_no_words(self, judge: Open) -> None:
-        two = case(responses=(X, Y, Response("y", ("It must be blue.", "Really."), "assertiveness")))
+        two = drawn(Response("y", ("It must be blue.", "Really."), "assertiveness"))
         bold = judge(preferring(lambda one: 2 * bool(one.attack) + (one.author == "x")))
         lines = message(lambda: invariants.distractor_invariant(bold, two))
         assert (lines[-1], bold.findings[0].words) == ("  became   It must be blue. Really.", ())
+
+    def test_a_search_keeps_its_counterexample_where_a_smaller_one_has_no_verdict(self, tmp_path: Path) -> None:
+        loves = preferring(lambda one: bool(one.attack) + (one.author == "x") / 2)
+
+        def answer(request: Request) -> Reply | str:
+            assert request.slots is not None
+            short = any(one.attack and "definitely" not in one.text for one in request.slots.shown)
+            return "no idea" if short else loves._one(request)
+
+        shorter = drawn(Response("y", ("It must be blue.",), "assertiveness"))
+        with Judge("j", Scripted(answer), store=tmp_path / "s") as asked:
+
+            @settings(max_examples=10, database=None, report_multiple_bugs=False)
+            @given(st.sampled_from([shorter, REWRITTEN]))
+            def search(one: Case) -> None:
+                if asked.violated or one is REWRITTEN:
+                    invariants.distractor_invariant(asked, one)
+
+            with pytest.raises(Violation):
+                search()
+
+    def test_a_decision_is_kept_where_the_model_fails_after_it(self, tmp_path: Path) -> None:
+        bold = preferring(lambda one: ("must" in one.text) + (one.author == "x") / 2)
+        calls: list[Request] = []
+
+        def answer(request: Request) -> Reply:
+            calls.append(request)
+            if len(calls) > 4:
+                raise BackendError("gone")
+            return bold._one(request)
+
+        with Judge("j", Scripted(answer), store=tmp_path / "s") as asked:
+            with pytest.raises(Violation, match="changed"):
+                invariants.distractor_invariant(asked, REWRITTEN)
+            assert [one.decision for one in asked.findings] == ["fail"]
+            assert asked.findings[0].words == ()
 
     def test_inside_a_search_the_difference_itself_is_what_is_told(self, tmp_path: Path) -> None:
         backend = preferring(lambda one: bool(one.attack) + (one.author == "x") / 2)
@@ -409,6 +464,12 @@ def test_texts_of_others_cannot_move_the_cursor(judge: Open) -> None:
             "such as 0.1; leave it out",
         ),
         (partial(invariants.deterministic, cases=PAIR, confidence=0.2), UsageError, "confidence=0.2: expected a share"),
+        (partial(invariants.deterministic, cases=3), UsageError, "expected a case or several, found int"),  # type: ignore[arg-type]
+        (
+            partial(invariants.deterministic, cases=PAIR, confidence="1"),  # type: ignore[arg-type]
+            UsageError,
+            "confidence='1': expected a number",
+        ),
     ],
 )
 def test_what_cannot_be_tested_is_one_clear_line(
@@ -420,6 +481,18 @@ def test_what_cannot_be_tested_is_one_clear_line(
     assert type(raised.value) is error
     assert words in str(raised.value)
     assert (asked.tally.made, asked.findings) == (0, [])
+
+
+def test_a_case_that_can_say_nothing_fails(judge: Open) -> None:
+    said = message(lambda: invariants.transitive(judge(planted("fair")), PAIR), Inconclusive)
+    assert said[0] == "transitive (pairwise) is not decided: nothing says anything about it"
+
+
+def test_a_data_set_stands_for_its_cases_and_a_name_for_no_judge(judge: Open) -> None:
+    fair = judge(planted("fair"))
+    assert invariants.swap_consistent(fair, load("tweakset"), max_violation_rate=0.2).decision == "pass"
+    with pytest.raises(UsageError, match="swap_consistent: expected a judge, found str"):
+        invariants.swap_consistent("planted:fair", PAIR)  # type: ignore[arg-type]
 
 
 def test_it_serves_without_pytest_and_hypothesis() -> None:

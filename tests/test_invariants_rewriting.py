@@ -32,7 +32,13 @@ def words(text: str) -> list[str]:
     [
         ("Plain.", []),
         ("Some words.", ["**Some** words."]),
-        ("**Bold** and *slanted* __too__.", ["Bold and slanted too."]),
+        ("**Bold** and *slanted*, *too*.", ["Bold and slanted, too."]),
+        (
+            "Call __init__ on *.txt,*.py, (*2*) and {*a*, *b*}",
+            ["**Call** __init__ on *.txt,*.py, (*2*) and {*a*, *b*}"],
+        ),
+        ("# a comment\nimport os", []),
+        ("    - name", []),
         ("# Head\n\n* one\n* two", ["Head\n\n- one\n- two", "## Head\n\n\n* one\n* two"]),
         ("- one\n- two", ["* one\n* two"]),
         ("One is one. Two is two.", ["**One** is one.  Two is two."]),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -214,8 +215,8 @@ def same(mine): return mine
 
 def pytest_unconfigure(config):
     from distract.pytest_plugin import _SESSION
-    (mine,) = config.stash[_SESSION].judges
-    assert mine._closed
+    ((mine, numbers),) = config.stash[_SESSION].judges
+    assert mine() is None or not mine()._end.alive
 """)  # fmt: skip
         pytester.makepyfile(f"{ASKING}\ndef test_it(mine, same):\n    same.judgments(compared(1))\n")
         result = inner(pytester)
@@ -290,3 +291,55 @@ def test_left_out(judge):
         in result.outlines
     )
     assert [path.name for path in pytester.path.rglob("*.sqlite")] == ["replies.sqlite"]
+
+
+@pytest.mark.parametrize(
+    ("option", "wanted"), [("--judge", "the name of a judge"), ("--distract-store", "the path of a file")]
+)
+def test_an_empty_name_is_no_green_run(pytester: pytest.Pytester, option: str, wanted: str) -> None:
+    pytester.makepyfile(MARKED)
+    result = inner(pytester, option, "")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"ERROR: {option}: expected {wanted}, found nothing"])
+
+
+def test_a_judge_for_each_test_keeps_no_files_open(pytester: pytest.Pytester) -> None:
+    pytester.makeconftest("""
+import gc, os
+import pytest
+from distract.judge import Judge
+
+@pytest.fixture
+def judge(distract_store):
+    gc.collect()
+    assert len(os.listdir("/proc/self/fd")) < OPEN + 30
+    return Judge.open("planted:fair", store=distract_store)
+
+OPEN = len(os.listdir("/proc/self/fd"))
+""")
+    if not Path("/proc/self/fd").is_dir():
+        pytest.skip("the system does not list open files")
+    pytester.makepyfile(f"""{ASKING}
+@pytest.mark.parametrize("number", range(40))
+def test_it(judge, number):
+    judge.judgments(compared(number % 3))
+""")
+    result = inner(pytester)
+    result.assert_outcomes(passed=40)
+    assert "judge planted:fair: 6 calls made, 74 saved by the store" in result.outlines
+
+
+def test_a_judge_that_a_conftest_cannot_make_is_one_line(pytester: pytest.Pytester) -> None:
+    pytester.makeconftest("""
+import pytest
+from distract.judge import Judge
+
+@pytest.fixture
+def judge():
+    return Judge.open("planted:nobody")
+""")
+    pytester.makepyfile("def test_it(judge):\n    pass\n")
+    result = inner(pytester)
+    result.assert_outcomes(errors=1)
+    assert "Traceback" not in printed(result)
+    result.stdout.fnmatch_lines(["unknown judge 'planted:nobody'; did you mean*"])

@@ -98,7 +98,7 @@ def test_what_is_handed_on_can_be_printed_and_sent(tmp_path: Path) -> None:
         bound: Any = np.float64(0.25)
         count: Any = np.int64(3)
         judge.findings.append(found(count, 12, "fail", threshold=0.1, lower=bound, upper=bound, words=("a\nb\u202e",)))
-        sent = document(judge)
+        sent = document(judge.name, judge.tally, judge.findings)
     assert json.loads(json.dumps(sent)) == sent
     assert {type(value) for value in sent["findings"][0].values()} == {str, int, float, list, bool}
     text = "\n".join(summary([sent]))

@@ -60,6 +60,7 @@ def explain(
     The judge of the run is asked again, with parts of the rewrite; what it said then comes from the store.
     """
     from distract import explaining, reopening, runfolder
+    from distract.errors import DistractError
     from distract.report.minimal import explained_document, explained_parts, heading
     from distract.report.tables import colour, show
 
@@ -69,11 +70,18 @@ def explain(
     there = explaining.recorded(loaded, flips)
     found: list[Explained] = []
     with ExitStack() as stack:
-        if len(there) < len(flips):
-            whole = reopening.case_of(loaded, case, data, responses)
-            judge = _judge(loaded, flips, stack, more)
-        else:
-            whole, judge = there[flips[0]].case, None
+        judge = None
+        try:
+            if len(there) < len(flips):
+                whole = reopening.case_of(loaded, case, data, responses)
+                judge = _judge(loaded, flips, stack, {**more, "store": more["store"] or reopening.store_of(loaded)})
+        except DistractError as error:
+            if not there:
+                raise
+            say([f"warning: {error}; what the run itself has found is shown"])
+            flips = tuple(there)
+        if judge is None:
+            whole = there[flips[0]].case
         parts = explaining.explained(loaded, flips, whole, judge)
         if as_json:
             found += parts
@@ -98,6 +106,8 @@ def _judge(run: Loaded, flips: Sequence[Flip], stack: ExitStack, more: dict[str,
     name, manner = run.parameters["judge"], reopening.manner_of(run)
     helper = reopening.helper_of(run) if any(registry.protocol(flip.protocol).reference for flip in flips) else None
     wanted: dict[Role, str | None] = {"judge": name, "reference": helper[0] if helper else None}
+    for role in wanted.values():
+        reopening.check_server(run, role, loading.base_url)
     opened = open_models(wanted, loading)
     say(opened.notes)
     backend, reference = opened.models["judge"], opened.models.get("reference")

@@ -36,7 +36,9 @@ def _attack(loaded: Loaded) -> Shown:
 
     p, rows, rewrites = loaded.parameters, loaded.rows, loaded.rewrites
     figures = metrics.figures(rows, rewrites, p["protocols"], p["attacks"], p["ties"])
-    everything = p, figures, rows, rewrites, loaded.minimal
+    # A search that has not begun has not found nothing.
+    minimal = None if loaded.flaw and not loaded.minimal else loaded.minimal
+    everything = p, figures, rows, rewrites, minimal
     return lambda: document(*everything), lambda: run_report(*everything)
 
 

@@ -5,28 +5,33 @@ It knows no invariant by name, and neither pytest nor hypothesis: only whether a
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from distract import registry
-from distract.errors import UsageError
+from distract.datasets import DataSet
+from distract.errors import BackendError, UsageError
 from distract.invariants import telling
 from distract.invariants.failures import Failed, Inconclusive, NoVerdict, Violation
 from distract.invariants.records import Finding
-from distract.invariants.seen import Asked, Invariant, Seen
+from distract.invariants.seen import Asked, Flipped, Invariant
 from distract.invariants.settling import Course, Form, course
 from distract.judge import Judge
 from distract.metrics import headline
 from distract.minimal import Smallest, said, smallest
 from distract.plan import Protocol
-from distract.records import Case
+from distract.records import Case, Response
 
 S = TypeVar("S")
 
-Cases = Case | Iterable[Case]
-"""What an invariant is tested on: one case, or several."""
+Cases = Case | Iterable[Case] | DataSet
+"""What an invariant is tested on: one case, or several; a data set stands for its cases."""
+
+MOST = 100
+"""Texts that are judged at most to find the smallest change: a test was not asked to."""
 
 
 def given(cases: Cases, invariant: str) -> tuple[Case, ...]:
@@ -35,6 +40,10 @@ def given(cases: Cases, invariant: str) -> tuple[Case, ...]:
     Raises:
         UsageError: there are none, or something else.
     """
+    if isinstance(cases, DataSet):
+        cases = cases.cases
+    if not isinstance(cases, Case | Iterable):
+        raise UsageError(f"{invariant}: expected a case or several, found {type(cases).__name__}")
     found = (cases,) if isinstance(cases, Case) else tuple(cases)
     if not found:
         raise UsageError(f"{invariant}: no cases; give at least one")
@@ -91,8 +100,16 @@ def decided(
         BackendError: the model failed.
     """
     __tracebackhide__ = True
+    if not isinstance(judge, Judge):
+        raise UsageError(f"{invariant.name}: expected a judge, found {type(judge).__name__}; open it with Judge.open")
     asked = Asked(judge.name, protocol, headline(measure, protocol.rules), judge.manner, judge.helped, form.seed)
-    found = course(judge, given(cases, invariant.name), invariant, asked, form)
+    # What was drawn by a search is one test's; others may look at the same invariant.
+    test = (invariant.name, protocol.name, invariant.attack, os.environ.get("PYTEST_CURRENT_TEST", ""))
+    try:
+        found = course(judge, given(cases, invariant.name), invariant, asked, form)
+    except BackendError:
+        _not_instead(judge, test)
+        raise
     finding = Finding(
         invariant=invariant.name,
         protocol=protocol.name,
@@ -105,10 +122,14 @@ def decided(
         lower=found.lower,
         upper=found.upper,
         decision=found.decision,
-        searching=_searching(),
+        searching=_search() is not None,
     )
     finding, failed = _judged(judge, finding, found, asked, single=isinstance(cases, Case))
     judge.findings.append(finding)
+    if isinstance(failed, Violation):
+        judge.violated.add(test)
+    elif failed is not None:
+        _not_instead(judge, test)
     if failed is not None:
         raise failed
     return finding
@@ -118,44 +139,56 @@ def _judged(judge: Judge, finding: Finding, found: Course, asked: Asked, single:
     """The finding with the words that did it, and how the test fails, if it does."""
     if finding.decision == "fail":
         clearest = found.violations[0]
-        # A search shrinks the rewrite by itself: what is left of it is the smallest change.
-        least = None if finding.searching else _smallest(judge, finding, clearest, asked)
-        if least is not None:
-            finding = replace(finding, words=said(least.edits))
-        elif clearest.flip is not None:
-            finding = replace(finding, words=telling.between(clearest.flip))
+        flip, least = clearest.flip, None
+        if flip is not None and flip.other is not None:
+            # A search shrinks the rewrite by itself: what is left of it is the smallest change.
+            least = None if finding.searching else _smallest(judge, flip, clearest.case, flip.other, asked)
+            if finding.searching or least is not None:
+                finding = replace(finding, words=telling.between(flip) if least is None else said(least.edits))
         return finding, Violation(telling.violation(finding, judge.name, found, clearest, least))
     if finding.decision == "pass":
         return finding, None
     if finding.threshold is None:
         if found.invalid:
             return finding, NoVerdict(telling.no_verdict(judge.name, found.invalid[0]))
-        if single:
+        # A drawn pair may well tie; a case that has no pair at all never says anything.
+        if single and not found.without:
             return finding, None
     return finding, Inconclusive(telling.inconclusive(finding, judge.name, found))
 
 
-def _smallest(judge: Judge, finding: Finding, clearest: Seen, asked: Asked) -> Smallest | None:
-    """The smallest part of a rewrite that is enough; None where it was not looked for, or cannot be had again."""
-    if (flip := clearest.flip) is None or flip.other is None:
-        return None
-    found = judge.run(
-        smallest(
-            clearest.case,
-            asked.protocol,
-            asked.rule,
-            flip.original,
-            flip.rewrite,
-            flip.other,
-            first=flip.first,
-            manner=asked.manner,
-            helped=asked.helped,
-        )
+def _smallest(judge: Judge, flip: Flipped, case: Case, other: Response, asked: Asked) -> Smallest | None:
+    """The smallest part of a rewrite that is enough; None where it cannot be had."""
+    plan = smallest(
+        case,
+        asked.protocol,
+        asked.rule,
+        flip.original,
+        flip.rewrite,
+        other,
+        first=flip.first,
+        manner=asked.manner,
+        helped=asked.helped,
+        most=MOST,
     )
+    try:
+        found = judge.run(plan)
+    except BackendError:
+        # What is decided already is not lost with it.
+        return None
     return None if isinstance(found, str) else found
 
 
-def _searching() -> bool:
-    """Whether this is one of many examples of a search by hypothesis."""
+def _search() -> Any:
+    """Hypothesis, where this is one of many examples of a search by it."""
     hypothesis = sys.modules.get("hypothesis")
-    return hypothesis is not None and bool(hypothesis.currently_in_test_context())
+    return hypothesis if hypothesis is not None and hypothesis.currently_in_test_context() else None
+
+
+def _not_instead(judge: Judge, test: tuple[str, ...]) -> None:
+    """Keep a search that has found a counterexample from taking something else for a smaller one.
+
+    A verdict that is not valid, or a server that is away for a moment, would take its place.
+    """
+    if test in judge.violated and (hypothesis := _search()) is not None:
+        hypothesis.reject()

@@ -55,8 +55,8 @@ def distractor_invariant(
     Args:
         judge: whom to ask, in its own manner.
         cases: one, or several; each pair of responses by different authors is looked at.
-        attack: that rewrites; a rewrite that a case records of it is used as it is, else its rule writes one. None
-            takes the attacks whose rewrites each case records.
+        attack: that rewrites; a rewrite that a case records of it is used where it is a faithful one, else its rule
+            writes one. None takes the attacks whose rewrites each case records.
         protocol: any.
         max_violation_rate: the largest rate of violations to accept; None accepts no counterexample.
         confidence: of the bounds of that rate.

@@ -5,7 +5,6 @@ Each is one function that a test calls; what they ask is above it. They change n
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 from distract.audit import pairs
@@ -13,6 +12,7 @@ from distract.invariants.calling import Cases, decided, of_name
 from distract.invariants.records import Finding
 from distract.invariants.seen import Asked, Invariant, Seen, compared, unusable
 from distract.invariants.settling import Form
+from distract.invariants.telling import difference
 from distract.judge import Judge
 from distract.judging import usable
 from distract.manner import adjusted
@@ -144,7 +144,7 @@ def _swapped(case: Case, pair: Pair, asked: Asked) -> Plan[Seen]:
     if straight.outcome == swapped.outcome:
         return Seen(case)
     wrong = f"{asked.protocol.name} verdict changes when the two responses are shown in the other order"
-    orders = (("1 first", straight.told(FIRST, SECOND)), ("2 first", swapped.told(FIRST, SECOND)))
+    orders = (("1 then 2", straight.told(FIRST, SECOND)), ("2 then 1", swapped.told(FIRST, SECOND)))
     return Seen(case, True, wrong=wrong, told=(*orders, *_texts(pair)), margin=abs(straight.lead - swapped.lead))
 
 
@@ -177,5 +177,6 @@ def _twice(case: Case, pair: Pair, asked: Asked) -> Plan[Seen]:
     return Seen(case, True, wrong=wrong, told=told, margin=abs(first.lead - second.lead))
 
 
-def _texts(responses: Sequence[Response]) -> tuple[tuple[str, str], ...]:
-    return tuple((f"text {number}", response.text) for number, response in enumerate(responses, 1))
+def _texts(pair: Pair) -> tuple[tuple[str, str], ...]:
+    first, second = (text for _, text in difference(pair[0].text, pair[1].text))
+    return ("text 1", first), ("text 2", second)

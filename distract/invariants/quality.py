@@ -30,7 +30,7 @@ from distract.records import BASELINE, Case, Response, Row
 SETS = 4
 """The most triples, or choices of a pair and two others, that are looked at in one case."""
 
-SILENT = Response("nobody", ("I do not know.",))
+SILENT = Response("(an answer that says nothing)", ("I do not know.",))
 """What takes the place of a third response where a case has three."""
 
 TOO_FEW = "fewer than three responses by different authors"

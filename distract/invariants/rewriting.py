@@ -1,8 +1,8 @@
 """The changed texts that invariants ask about: rewrites by an attack, and changes that no reader minds.
 
-A rewrite that a case records is used as it is, since it may be one that a search has drawn; else the attack's rule
-makes one. The harmless changes keep every word, code as it is, and every format constraint held or broken as it was. It
-knows no attack by name and asks no judge.
+A rewrite that a case records is inspected as in an audit, and used as it is only where a strategy has drawn it; without
+one the attack's rule makes it. The harmless changes keep every word, code as it is, and every format constraint held or
+broken as it was. It knows no attack by name and asks no judge.
 """
 
 from __future__ import annotations
@@ -16,30 +16,31 @@ from distract import registry
 from distract.constraints import check
 from distract.errors import UsageError
 from distract.facts import code_spans
+from distract.fidelity import inspect
 from distract.plan import Attack, Plan
 from distract.records import BASELINE, Case, Constraint, Response
-from distract.writers import WRITERS, recorded, rewrite, written
+from distract.writers import DRAWN, WRITERS, recorded, rewrite, written
 
 UNCHANGED = "nothing to change in the response"
 REJECTED = "rewrite rejected"
 
 Change = tuple[re.Pattern[str], str]
 
-_EMPHASIS = r"(?<![\w*_\\]){mark}(?=[^\s*_])([^*_\n]{{1,200}}?)(?<=[^\s*_]){mark}(?![\w*_])"
-_BULLET = r"(?m)^([ \t]*){mark}(?=[ \t]+\S)(?![ \t]*[*_-][ \t*_-]*$)"
+_EMPHASIS = r"(?<!\S){mark}(?=[^\W_])([^*\n$]{{1,200}}?)(?<=[^\s*,])(?<!\\){mark}(?=[.,;:!?]*(?:\s|\Z))"
+_BULLET = r"(?m)^( {{0,3}}){mark}(?=[ \t]+\S)(?![ \t]*[*_-][ \t*_-]*$)"
 
 PLAINER: Sequence[Change] = (
-    (re.compile(_EMPHASIS.format(mark=r"(?:\*\*|__)")), r"\1"),
+    (re.compile(_EMPHASIS.format(mark=r"\*\*")), r"\1"),
     (re.compile(_EMPHASIS.format(mark=r"\*")), r"\1"),
     (re.compile(_BULLET.format(mark="[*+•]")), r"\1-"),
-    (re.compile(r"(?m)^#{1,6}[ \t]+(?=\S)"), ""),
+    (re.compile(r"(?m)^#{1,6}[ \t]+(?=\S.*\n\n)"), ""),
 )
-"""Less markdown: no emphasis, hyphens as bullets, headings as plain lines."""
+"""Less markdown: no emphasis of whole words, hyphens as bullets, headings that stand alone as plain lines."""
 
 RICHER: Sequence[Change] = (
     (re.compile(r"(?:\A|(?<=\n\n))([^\W\d_]+)(?=[ ,])"), r"**\1**"),
     (re.compile(_BULLET.format(mark="-")), r"\1*"),
-    (re.compile(r"(?m)^(#{1,5})(?=[ \t]+\S)"), r"\1#"),
+    (re.compile(r"(?m)^(#{1,5})(?=[ \t]+\S.*\n\n)"), r"\1#"),
     (re.compile(r"(?m)(?<=[.!?]) (?=[^\W\d_][^|\t\n]*$)"), "  "),
     (re.compile(r"(?<=\S)\n\n(?=\S)"), "\n\n\n"),
 )
@@ -82,9 +83,15 @@ def carried(case: Case, attacks: Mapping[str, Attack]) -> tuple[Attack, ...]:
 
 def made_of(case: Case, original: Response, attack: Attack, seed: int) -> Plan[Response | str]:
     """The rewrite of a response, or why there is none."""
-    for found in recorded(case, original, attack)[:1]:
-        return UNCHANGED if found.turns == original.turns else found
-    made = yield from rewrite(WRITERS["rules"], case, original, attack, seed)
+    found = recorded(case, original, attack)
+    lineage = case.lineage(found[0]) if found else None
+    if lineage is not None and lineage.generator == DRAWN:
+        return UNCHANGED if found[0].turns == original.turns else found[0]
+    if found and attack.name not in registry.attacks():
+        # Nothing says what it should make more of; that the answer is the same can be asked all the same.
+        reasons, _ = inspect(case.prompt, original.turns, found[0].turns, case.constraints)
+        return REJECTED if reasons else found[0]
+    made = yield from rewrite(WRITERS["recorded" if found else "rules"], case, original, attack, seed)
     if made is None or made.response.turns == original.turns:
         return UNCHANGED
     return made.response if made.accepted else REJECTED

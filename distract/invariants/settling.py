@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TypeVar
 
@@ -45,6 +45,9 @@ class Form:
     seed: int
 
     def __post_init__(self) -> None:
+        for name, number in (("max_violation_rate", self.threshold), ("confidence", self.confidence)):
+            if number is not None and not isinstance(number, int | float):
+                raise UsageError(f"{name}={number!r}: expected a number")
         if self.threshold is not None and not 1e-6 <= self.threshold < 1:
             raise UsageError(
                 f"max_violation_rate={self.threshold:g}: expected a share between 0.000001 and 1, such as 0.1; "
@@ -64,6 +67,7 @@ class Course:
         reason: of a statistical decision, in a few words; else empty.
         lower: one-sided bound of the rate of violations; None in the strict form.
         upper: the other one.
+        without: how many cases have nothing that could be asked about.
     """
 
     seen: tuple[Seen, ...]
@@ -71,6 +75,7 @@ class Course:
     reason: str = ""
     lower: float | None = None
     upper: float | None = None
+    without: int = 0
 
     @property
     def told(self) -> list[Seen]:
@@ -102,16 +107,18 @@ def course(judge: Judge, cases: Sequence[Case], invariant: Invariant[S], asked: 
     prompts: dict[str, list[tuple[Case, S]]] = {}
     without = []
     for case in cases:
-        found = invariant.subjects(case)
-        if found:
-            prompts.setdefault(case.cluster, []).extend((case, subject) for subject in found)
+        subjects = invariant.subjects(case)
+        if subjects:
+            prompts.setdefault(case.cluster, []).extend((case, subject) for subject in subjects)
         else:
             without.append(Seen(case, excluded=invariant.without))
     if form.threshold is None:
-        return _strict(without, _looked(judge, prompts.values(), invariant, asked))
-    order = list(prompts.values())
-    random.Random(form.seed).shuffle(order)
-    return _statistical(without, judge, order, invariant, asked, form, form.threshold)
+        found = _strict(list(without), _looked(judge, prompts.values(), invariant, asked))
+    else:
+        order = list(prompts.values())
+        random.Random(form.seed).shuffle(order)
+        found = _statistical(list(without), judge, order, invariant, asked, form, form.threshold)
+    return replace(found, without=len(without))
 
 
 def _looked(

@@ -82,13 +82,12 @@ def difference(original: str, rewrite: str) -> tuple[tuple[str, str], ...]:
 
 def _rewritten(finding: Finding, flip: Flipped | None, smallest: Smallest | None) -> Iterator[tuple[str, str]]:
     """The words that made a difference, and the texts: with those only, where they are known to be enough."""
-    words = ", ".join(finding.words)
     if smallest is not None:
-        calls = count(smallest.requests, "judge call")
-        yield "enough", f"{len(smallest.edits)} of {count(smallest.of, 'edit')}: {words} ({calls})"
+        calls, words = count(smallest.requests, "judge call"), ", ".join(finding.words)
+        yield "enough", f"{len(smallest.edits)} of {count(smallest.of, 'edit')} ({calls}): {words}"
         yield from difference("\n\n".join(smallest.original), "\n\n".join(smallest.turns))
     elif flip is not None:
-        yield "changed", words
+        yield "changed", ", ".join(between(flip))
         yield from difference(flip.original.text, flip.rewrite.text)
 
 

@@ -6,7 +6,7 @@ answers them. It knows no protocol or attack by name, and nothing of where a fli
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from distract.flips import strengths
@@ -50,6 +50,11 @@ class _Pair:
     def outcome(self, turns: Turns) -> Outcome | None:
         """Of a text that was judged; None without a verdict."""
         return outcome(self.rows[turns].judgments, self.rule)
+
+    def told(self, original: Response, kept: Sequence[Edit]) -> bool:
+        """Whether the verdict without each of the edits is a valid one."""
+        rest = ((edit for edit in kept if edit is not left_out) for left_out in kept)
+        return all(self.outcome(applied(original.turns, edits)) is not None for edits in rest)
 
     def strengths(self, turns: Turns) -> tuple[float, float]:
         """Of a text that has a verdict: its own, and those of the other one."""
@@ -124,7 +129,8 @@ def smallest(
         after=pair.strengths(turns),
         comparisons=len(pair.rows) - 2,
         requests=len({key for row in pair.rows.values() for key in row.keys}),
-        minimal=result.minimal,
+        invalid=sum(pair.outcome(turns) is None for turns in pair.rows),
+        minimal=result.minimal and pair.told(original, kept),
     )
 
 

@@ -50,8 +50,9 @@ class Smallest:
         comparisons: how many different texts were judged in the search.
         requests: how many different requests were behind all of it, those of the original and of the whole rewrite
             included.
-        minimal: whether no single edit can be left out; False where the search was ended before it was shown. A
-            verdict that cannot be read is no flip.
+        invalid: how many of those texts had no valid verdict, which is taken for no flip.
+        minimal: whether without any single edit the verdict is a valid one and no flip; False where the search was
+            ended before that was shown.
     """
 
     case: Case
@@ -69,4 +70,5 @@ class Smallest:
     after: tuple[float, float]
     comparisons: int
     requests: int
+    invalid: int
     minimal: bool

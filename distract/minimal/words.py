@@ -69,12 +69,13 @@ def _texts(phrase: Iterable[Edit]) -> tuple[str, str]:
 
 
 def _parts(edits: Iterable[Edit]) -> set[tuple[str, Change]]:
-    """The words of one flip; what stands on both sides of a change is none of it."""
+    """The words of one flip; of what was replaced those that came, less what stood there before."""
     found = set[tuple[str, Change]]()
     for phrase in phrases(edits):
         old, new = (dict.fromkeys(map(_bare, text.split())) for text in _texts(phrase))
-        found |= {(word.casefold(), "removed") for word in old if word not in new}
-        found |= {(word.casefold(), "added") for word in new if word not in old}
+        came, gone = [word for word in new if word not in old], [word for word in old if word not in new]
+        change: Change = "added" if came else "removed"
+        found |= {(word.casefold(), change) for word in came or gone}
     return found
 
 

@@ -52,6 +52,7 @@ def flat(one: Smallest) -> dict[str, Any]:
         "of": one.of,
         "comparisons": one.comparisons,
         "requests": one.requests,
+        "invalid": one.invalid,
         "minimal": one.minimal,
     }
 
@@ -79,9 +80,16 @@ def minimal_parts(found: Sequence[Smallest]) -> Iterator[RenderableType]:
 
 def enough(one: Smallest) -> str:
     """Which edits are enough, in words."""
-    least = "" if one.minimal else " (fewer might do: the search was ended early)"
-    edits = f"{len(one.edits)} of {count(one.of, 'edit')} {'is' if len(one.edits) == 1 else 'are'} enough{least}"
-    return f"{edits}: {', '.join(said(one.edits))}"
+    unsure = "; ".join(
+        why
+        for why, holds in (
+            ("fewer might do", not one.minimal),
+            (f"no valid verdict in {one.invalid} of {count(one.comparisons, 'comparison')}", one.invalid),
+        )
+        if holds
+    )
+    edits = f"{len(one.edits)} of {count(one.of, 'edit')} {'is' if len(one.edits) == 1 else 'are'} enough"
+    return f"{edits}{f' ({unsure})' if unsure else ''}: {', '.join(said(one.edits))}"
 
 
 def explained_document(one: Explained) -> dict[str, Any]:

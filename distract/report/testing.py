@@ -5,6 +5,7 @@ It knows no invariant by name, and neither pytest nor a terminal.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -13,22 +14,25 @@ from distract.printable import line
 from distract.report.text import count, interval, percent
 
 if TYPE_CHECKING:
-    from distract.judge import Judge
+    from distract.invariants.records import Finding
+    from distract.tally import Tally
 
 FLIPS = 10
 """The most changes that are shown of one judge."""
 
-_HEADINGS = ("decision", "invariant", "of", "violated", "rate %", "bounds %", "threshold %", "")
+WIDTH = 160
+"""Characters of a change that are shown."""
+
+_HEADINGS = ("decision", "invariant", "of", "violated", "rate %", "bounds %", "threshold %", "", "")
 _WORST = ("pass", "inconclusive", "fail")
 
 
-def document(judge: Judge) -> dict[str, Any]:
+def document(name: str, tally: Tally, findings: Sequence[Finding]) -> dict[str, Any]:
     """The numbers of a judge as JSON values, whose texts are safe to print and to send."""
-    tally = judge.tally
     return {
-        "judge": line(judge.name),
+        "judge": line(name),
         "counts": [tally.made, tally.stored, tally.unanswered, tally.tokens_in, tally.tokens_out],
-        "findings": [{name: _plain(value) for name, value in asdict(one).items()} for one in judge.findings],
+        "findings": [{name: _plain(value) for name, value in asdict(one).items()} for one in findings],
     }
 
 
@@ -73,11 +77,16 @@ def _told(name: str, counts: Sequence[int], findings: Sequence[dict[str, Any]]) 
     if tokens_in or tokens_out:
         calls += f"; {tokens_in:,} tokens in, {tokens_out:,} out"
     rows = sorted(_added(findings), key=_order)
-    table = [_HEADINGS, *map(_row, rows)] if rows else []
+    # Several tests may have come to the same.
+    cells = Counter(map(_row, rows))
+    table = [_HEADINGS, *((*row, f"{times} times" if times > 1 else "") for row, times in cells.items())]
+    table = table if rows else []
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     shown = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in table]
     flips = sorted({(" ".join(_place(row)), ", ".join(row["words"])) for row in rows if row["words"]})
-    smallest = [f"  {place}: {words}" for place, words in flips[:FLIPS]]
+    smallest = [
+        f"  {place}: {words if len(words) <= WIDTH else words[: WIDTH - 1] + '…'}" for place, words in flips[:FLIPS]
+    ]
     if len(flips) > FLIPS:
         smallest.append(f"  and {len(flips) - FLIPS} more")
     return [calls, *shown, *(["smallest changes that flip a verdict:", *smallest] if smallest else [])]

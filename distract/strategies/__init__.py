@@ -23,7 +23,9 @@ from __future__ import annotations
 try:
     import hypothesis  # noqa: F401
 except ImportError as error:
-    raise ImportError("distract.strategies needs hypothesis: pip install hypothesis", name="hypothesis") from error
+    raise ImportError(
+        'distract.strategies needs hypothesis: pip install "distract[pytest]"', name="hypothesis"
+    ) from error
 
 from distract.strategies.drawn import cases, pairs, triples
 from distract.strategies.patience import unhurried

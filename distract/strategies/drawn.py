@@ -13,17 +13,21 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from distract.audit import pairs as judged
+from distract.datasets import DataSet
 from distract.errors import UsageError
 from distract.judging import usable
 from distract.records import Case, Response
 from distract.strategies.text import checked, prompts, texts
+
+Data = Iterable[Case] | DataSet
+"""What cases are drawn from; a data set stands for its cases."""
 
 AUTHORS = tuple("xyzabcdefg")
 """Of the responses that are written here."""
 
 
 def cases(
-    *, responses: int = 1, kinds: Collection[str] | None = None, data: Iterable[Case] | None = None
+    *, responses: int = 1, kinds: Collection[str] | None = None, data: Data | None = None
 ) -> SearchStrategy[Case]:
     """Cases with so many original responses, each by another author and no two of the same text.
 
@@ -45,12 +49,12 @@ def cases(
     return st.builds(written, prompts(), found)
 
 
-def pairs(*, kinds: Collection[str] | None = None, data: Iterable[Case] | None = None) -> SearchStrategy[Case]:
+def pairs(*, kinds: Collection[str] | None = None, data: Data | None = None) -> SearchStrategy[Case]:
     """Cases with two original responses: those whose verdict may flip; arguments and errors as in ``cases``."""
     return cases(responses=2, kinds=kinds, data=data)
 
 
-def triples(*, kinds: Collection[str] | None = None, data: Iterable[Case] | None = None) -> SearchStrategy[Case]:
+def triples(*, kinds: Collection[str] | None = None, data: Data | None = None) -> SearchStrategy[Case]:
     """Cases with three original responses; arguments and errors as in ``cases``."""
     return cases(responses=3, kinds=kinds, data=data)
 
@@ -66,7 +70,7 @@ def named(case: Case) -> Case:
     return replace(case, id=f"drawn-{case.cluster}")
 
 
-def chosen(data: Iterable[Case], responses: int, kinds: Collection[str] | None) -> list[Case]:
+def chosen(data: Data, responses: int, kinds: Collection[str] | None) -> list[Case]:
     """The cases of a data set with every choice of so many responses.
 
     Raises:
@@ -74,12 +78,25 @@ def chosen(data: Iterable[Case], responses: int, kinds: Collection[str] | None) 
     """
     if kinds is not None:
         raise UsageError(f"kinds={list(kinds)!r}: what is drawn from data has the kinds of the data; leave one out")
-    given = list(data)
+    given = listed(data)
     found = [narrowed(case, some) for case in given for some in _choices(case, responses)]
     if not found:
         wanted = f"{responses} whole responses by different authors" if responses > 1 else "a whole response"
         raise UsageError(f"data: expected cases with {wanted}; none of {len(given)} is one")
     return found
+
+
+def listed(data: Data) -> list[Case]:
+    """The cases of data.
+
+    Raises:
+        UsageError: they are no cases.
+    """
+    if isinstance(data, DataSet):
+        data = data.cases
+    if isinstance(data, Case) or not isinstance(data, Iterable):
+        raise UsageError(f"data: expected cases, found {type(data).__name__}; give a list of them")
+    return list(data)
 
 
 def narrowed(case: Case, kept: Iterable[Response]) -> Case:

@@ -26,8 +26,10 @@ def unhurried(**more: Any) -> settings:
     """Settings for a test that asks a model, as a decorator: ``@unhurried()`` or ``@unhurried(max_examples=50)``.
 
     There is no deadline and no complaint about slow or large examples; 20 are drawn, and none only to explain a failure
-    or to find another one after the first. A failing example is kept in ``.distract/examples`` of the current folder,
-    beside the store: the next run begins with it, ends with it where it still fails, and then asks the model nothing.
+    or to find another one after the first. What is tried to make a failing example smaller comes on top, often some ten
+    times as many, of which the store answers most. A failing example is kept in ``.distract/examples`` of the current
+    folder, where commands have their store too: the next run begins with it, ends with it where it still fails, and
+    then asks the model nothing.
     Where the profile in force draws the same examples every time (``derandomize``, as hypothesis' own for CI), none
     is kept: they come again, and their replies are in the store.
 

@@ -21,7 +21,7 @@ from distract.errors import UsageError
 from distract.making.formats import conflict
 from distract.records import Case, Constraint, Response
 from distract.strategies import wording
-from distract.strategies.drawn import AUTHORS, named, narrowed
+from distract.strategies.drawn import AUTHORS, Data, listed, named, narrowed
 from distract.strategies.text import prompts
 
 MOST = 4
@@ -32,7 +32,7 @@ Part = Callable[[str, int, str], tuple[str, Arguments]]
 """A text, a number from 1 to 3 and the question, to a text that meets a requirement and the arguments of that."""
 
 
-def constrained(*, least: int = 1, data: Iterable[Case] | None = None) -> SearchStrategy[Case]:
+def constrained(*, least: int = 1, data: Data | None = None) -> SearchStrategy[Case]:
     """Cases with 1 to 4 format requirements, which the prompt states, and one response that meets them all.
 
     Args:
@@ -47,7 +47,7 @@ def constrained(*, least: int = 1, data: Iterable[Case] | None = None) -> Search
         raise UsageError(f"least={least!r}: expected a whole number from 1 to {MOST}")
     if data is None:
         return _written(least)
-    given = list(data)
+    given = listed(data)
     able = [case for case in given if len(case.constraints) >= least]
     found = [narrowed(case, [good]) for case in able if (good := compliant_response(case))]
     if not found:

@@ -6,7 +6,7 @@ name and no judge.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
@@ -14,15 +14,16 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
 from distract import registry
+from distract.constraints import check
 from distract.errors import UsageError
 from distract.minimal import Edit, applied, edits, phrases
 from distract.plan import Attack
-from distract.records import BASELINE, Case, Response
+from distract.records import BASELINE, Case, Lineage, Response
 from distract.strategies import wording
-from distract.strategies.drawn import chosen, pairs
+from distract.strategies.drawn import Data, chosen, pairs
 from distract.strategies.required import constrained
 from distract.strategies.text import checked
-from distract.writers import rewritten, writer
+from distract.writers import DRAWN, rewritten, writer
 
 SEEDS = 99
 """The largest number that varies what a rule chooses; 0 is what commands use where no seed is named."""
@@ -33,7 +34,7 @@ STRENGTHS = (1, 3, 15)
 
 
 def rewrites(
-    attack: str | None = None, *, kinds: Collection[str] | None = None, data: Iterable[Case] | None = None
+    attack: str | None = None, *, kinds: Collection[str] | None = None, data: Data | None = None
 ) -> SearchStrategy[Case]:
     """Cases of two responses which also hold a rewrite of each, by rule and of a drawn strength.
 
@@ -86,8 +87,12 @@ def _distracting(draw: DrawFn, able: Sequence[Attack], originals: SearchStrategy
     for original in case.originals:
         whole = _whole(attack, case, original, seed)
         if found := _edits(original.turns, whole.turns):
-            made.append(rewritten(original, attack, applied(original.turns, _kept(draw, found))))
-    return replace(case, responses=(*case.responses, *made))
+            part = rewritten(original, attack, applied(original.turns, _kept(draw, found)))
+            # Half a sentence may be one more line of a list, which is a format requirement that no rule would break.
+            kept = all(check(one, part.text) == check(one, original.text) for one in case.constraints)
+            made.append(part if kept else whole)
+    lineages = (Lineage(one, DRAWN, parameters=(("seed", seed),)) for one in made)
+    return replace(case, responses=(*case.responses, *made), lineages=(*case.lineages, *lineages))
 
 
 @st.composite

@@ -25,6 +25,10 @@ LASTING = ("no text", "truncated", "verifier")
 """How reasons begin that only the writing could find: looking at the text again does not find them."""
 
 
+DRAWN = "drawn"
+"""The generator of what ``distract.strategies`` draws: a part of a rewrite by rule, not to be inspected as a whole."""
+
+
 @dataclass(frozen=True, slots=True)
 class Draft:
     """A rewrite that nobody has inspected.
