@@ -43,7 +43,7 @@ class Job:
         summarise: rows and rewrites to the document of the run.
         prices: of models whose tokens cost money; they decide nothing.
         explain: the smallest flips to what they add to the document; None where none are looked for.
-        source: where data and store lie, as the user said; it identifies nothing. None where nobody reads them again.
+        source: where the data lie, as the user said; it identifies nothing. None where nobody reads them again.
     """
 
     models: Mapping[Role, Backend]

@@ -6,7 +6,6 @@ What is not as it was then is said before anything is paid for. It opens no mode
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 from distract import datasets
 from distract.backends.names import OPENAI
@@ -84,12 +83,6 @@ def helper_of(run: Loaded) -> tuple[str, object] | None:
     if not isinstance(told, dict) or not isinstance(told.get("name"), str):
         raise DataError("does not say which reference model was asked", path=run.path / "run.json")
     return told["name"], told.get("model")
-
-
-def store_of(run: Loaded) -> Path | None:
-    """The store that a run was told to use, where it is still there; None for the usual one."""
-    told = (run.source or {}).get("store")
-    return Path(told) if isinstance(told, str) and Path(told).is_file() else None
 
 
 def check_server(run: Loaded, name: str | None, given: str | None) -> None:

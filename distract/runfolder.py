@@ -63,7 +63,7 @@ class Loaded:
         flaw: why the run must not be relied on (unfinished, damaged); None when complete and intact.
         summary: text of ``summary.json``, None for a run with a flaw.
         minimal: the smallest flips, of whose cases only id and prompt are kept; None where they were not looked for.
-        source: where data and store lie, as the user said; None where the run does not say.
+        source: where the data lie, as the user said; None where the run does not say.
         gaps: whether the search for the smallest flips was left without an answer.
     """
 

@@ -22,8 +22,8 @@ from distract.errors import BackendError, UsageError
 # Runs of pytest inside of a test, for the plugin.
 pytest_plugins = ["pytester"]
 
-# CI has a time limit, and draws half as many examples as are drawn everywhere else.
-settings.register_profile("ci", settings.get_profile("ci"), max_examples=50)
+# CI has a time limit, and draws fewer examples than are drawn everywhere else (100).
+settings.register_profile("ci", settings.get_profile("ci"), max_examples=40)
 
 
 def pytest_configure() -> None:

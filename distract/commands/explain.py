@@ -57,7 +57,8 @@ def explain(
 ) -> None:
     """Show the fewest words that flip the verdict on a CASE of a RUN, the clearest flip first.
 
-    The judge of the run is asked again, with parts of the rewrite; what it said then comes from the store.
+    The judge of the run is asked again, with parts of the rewrite; what it said then comes from the store (--store, if
+    the run had its own).
     """
     from distract import explaining, reopening, runfolder
     from distract.errors import DistractError
@@ -74,7 +75,7 @@ def explain(
         try:
             if len(there) < len(flips):
                 whole = reopening.case_of(loaded, case, data, responses)
-                judge = _judge(loaded, flips, stack, {**more, "store": more["store"] or reopening.store_of(loaded)})
+                judge = _judge(loaded, flips, stack, more)
         except DistractError as error:
             if not there:
                 raise

@@ -6,7 +6,7 @@ It knows neither what is judged nor what is printed.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -81,8 +81,6 @@ def carried_out(
 
     if (loaded := _finished(job)) is not None:
         return loaded
-    if store is not None and job.source is not None:
-        job = replace(job, source={**job.source, "store": str(store)})
     estimate, tally = expected(), Tally()
     with conduct.stores(job.models, store or stores.DEFAULT) as models:
         say(lines(estimate, len(models["judge"][1])))
