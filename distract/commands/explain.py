@@ -107,8 +107,8 @@ def _judge(run: Loaded, flips: Sequence[Flip], stack: ExitStack, more: dict[str,
     name, manner = run.parameters["judge"], reopening.manner_of(run)
     helper = reopening.helper_of(run) if any(registry.protocol(flip.protocol).reference for flip in flips) else None
     wanted: dict[Role, str | None] = {"judge": name, "reference": helper[0] if helper else None}
-    for role in wanted.values():
-        reopening.check_server(run, role, loading.base_url)
+    for model in wanted.values():
+        reopening.check_server(run, model, loading.base_url)
     opened = open_models(wanted, loading)
     say(opened.notes)
     backend, reference = opened.models["judge"], opened.models.get("reference")

@@ -1,6 +1,6 @@
 """A call of an invariant from beginning to end: checked, looked at, put on record and, where it failed, raised.
 
-It knows no invariant by name, and neither pytest nor hypothesis: only whether a search by hypothesis is going on.
+It knows no invariant by name; of hypothesis only whether a search is going on, and of pytest the name of the test.
 """
 
 from __future__ import annotations
