@@ -21,7 +21,7 @@ from distract.errors import UsageError
 from distract.minimal import Edit, Smallest, edits
 from distract.printable import plain
 from distract.report.minimal import NEAR, enough, marked
-from distract.runfolder import load
+from distract.runfolder import Loaded, load
 
 Run = Callable[..., Ran]
 HOW = ("--judge", "planted:bold", "--generator", "rules", "--protocol", "pairwise", "--attack", "assertiveness")
@@ -311,3 +311,14 @@ def test_whatever_is_marked_can_be_printed_and_holds_both_texts(pairs: list[tupl
 )
 def test_what_is_enough_is_said_in_words(one: Smallest, said: str) -> None:
     assert said in enough(one)
+
+
+def test_a_server_of_the_run_is_to_be_named_and_never_taken_from_it(tmp_path: Path) -> None:
+    def asked(server: str, given: str | None = None) -> None:
+        run = Loaded(tmp_path, {"identity": {"server": server}, "reference": None}, (), (), None, None)
+        reopening.check_server(run, "openai:m", given)
+
+    with pytest.raises(UsageError, match=r"openai:m was asked at http://h/v1; name that with --base-url"):
+        asked("http://h/v1")
+    asked("http://h/v1", "http://h/v1")
+    asked("https://api.openai.com/v1")
