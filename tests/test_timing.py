@@ -1,0 +1,57 @@
+"""Seconds by part: nested parts, nobody looking, another thread."""
+
+from __future__ import annotations
+
+import threading
+from itertools import count as counting
+
+import pytest
+
+from distract import timing
+from distract.timing import Clock
+
+
+def test_a_part_within_another_is_charged_once() -> None:
+    # Each look at the clock is a second later than the one before.
+    clock = Clock(_now=map(float, counting()).__next__)
+    with clock.part("store"):
+        with clock.part("forward"):
+            pass
+        with clock.part("store"):
+            pass
+    assert clock.seconds == {"store": 4.0, "forward": 1.0}
+
+
+def test_an_error_closes_its_part() -> None:
+    clock = Clock(_now=map(float, counting()).__next__)
+    with pytest.raises(ValueError, match="no"), clock.part("load"):
+        raise ValueError("no")
+    with clock.part("store"):
+        pass
+    assert clock.seconds == {"load": 1.0, "store": 1.0}
+
+
+def test_nothing_is_measured_unless_somebody_looks() -> None:
+    with timing.part("load"):
+        timing.count("tokens", 3)
+    with timing.measured() as clock:
+        pass
+    assert (clock.seconds, clock.counts) == ({}, {})
+
+
+def test_counts_add_up_and_other_threads_are_left_out() -> None:
+    def elsewhere() -> None:
+        with timing.part("load"):
+            timing.count("tokens", 100)
+
+    with timing.measured() as clock:
+        timing.count("tokens", 3)
+        timing.count("tokens", 4)
+        thread = threading.Thread(target=elsewhere)
+        thread.start()
+        thread.join()
+        with timing.part("store"), timing.measured() as inner:
+            timing.count("tokens", 9)
+    assert clock.counts == {"tokens": 7}
+    assert inner.counts == {"tokens": 9}
+    assert set(clock.seconds) == {"store"}
