@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from distract import timing
 from distract.backends import Backend
 from distract.records import Reply, Request, Role
 from distract.store import Store
@@ -62,10 +63,9 @@ class Tally:
     def receive(self, role: Role, replies: Sequence[Reply]) -> None:
         """Count replies that were made."""
         prompts, answers = self.tokens.get(role, (0, 0))
-        self.tokens[role] = (
-            prompts + sum(reply.tokens_in for reply in replies),
-            answers + sum(reply.tokens_out for reply in replies),
-        )
+        read, written = sum(reply.tokens_in for reply in replies), sum(reply.tokens_out for reply in replies)
+        self.tokens[role] = prompts + read, answers + written
+        timing.count("tokens asked", read + written)
         for reply in replies:
             self.made += reply.answered
             if not reply.answered:

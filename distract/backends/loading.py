@@ -19,6 +19,8 @@ from typing import Any
 
 import numpy as np
 
+from distract import timing
+from distract.backends import budget, embedded, hardware, precision
 from distract.backends.chat import Chat
 from distract.errors import BackendError, UsageError
 from distract.records import Request
@@ -99,7 +101,7 @@ class Located:
 
     def _libraries(self) -> tuple[Any, Any]:
         try:
-            with warnings.catch_warnings():
+            with timing.part("load"), warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 import torch
                 import transformers
@@ -116,10 +118,13 @@ class Located:
             broken: tuple[type[Exception], ...] = (safetensors.SafetensorError, RuntimeError)
         except ImportError:
             broken = (RuntimeError,)
+        part: contextlib.AbstractContextManager[None] = contextlib.nullcontext()
         if doing == "load":
             broken = (*broken, OSError, ValueError, TypeError, KeyError, AttributeError, ImportError)
+            part = timing.part("load")
         try:
-            yield
+            with part:
+                yield
         except broken as error:
             raise self._failure(doing, str(error) or type(error).__name__) from error
 
@@ -139,10 +144,10 @@ class LocalModel(Located):
 
     Args:
         model: a name on the Hugging Face hub or a folder.
-        dtype: ``auto`` is bfloat16 on a GPU and float32 on a CPU.
+        dtype: ``auto`` is what matrix products are fast in here: see ``precision``.
         device_map: as transformers takes it; the first GPU, or else the CPU, unless given.
         quantization: None, ``bnb-8bit`` or ``bnb-4bit``.
-        batch_tokens: most tokens in one forward.
+        batch_tokens: most tokens in one forward; None for as many as pay and fit into free memory.
         **options: the others of ``Located``.
 
     Raises:
@@ -156,7 +161,7 @@ class LocalModel(Located):
         dtype: str = "auto",
         device_map: Any = None,
         quantization: str | None = None,
-        batch_tokens: int = 2048,
+        batch_tokens: int | None = None,
         **options: Any,
     ) -> None:
         super().__init__(model, **options)
@@ -164,10 +169,10 @@ class LocalModel(Located):
             raise UsageError(f"unknown dtype {dtype!r} (known: {', '.join(DTYPES)})")
         if quantization not in QUANTIZATIONS:
             raise UsageError(f"unknown quantization {quantization!r} (known: none, bnb-8bit, bnb-4bit)")
-        if batch_tokens < 1:
+        if batch_tokens is not None and batch_tokens < 1:
             raise UsageError(f"batch_tokens must be at least 1, not {batch_tokens}")
         self.dtype, self.device_map, self.quantization = dtype, device_map, quantization
-        self.batch_tokens = batch_tokens
+        self._given_tokens = batch_tokens
 
     @cached_property
     def identity(self) -> Mapping[str, str]:
@@ -215,14 +220,36 @@ class LocalModel(Located):
         return getattr(config, "max_position_embeddings", None) or math.inf
 
     @cached_property
+    def batch_tokens(self) -> int:
+        """Most tokens in one forward; loads the model unless they were given."""
+        if self._given_tokens is not None:
+            return self._given_tokens
+        model, torch = self._loaded, self._libraries()[0]
+        on_gpu = model.device.type == "cuda"
+        free = torch.cuda.mem_get_info(model.device)[0] if on_gpu else hardware.memory()
+        return budget.batch_tokens(model.config.get_text_config(), model.dtype.itemsize, model.device.type, free)
+
+    @cached_property
+    def matrix_rate(self) -> float:
+        """Floating-point operations a second that products of matrices of the model's own shape reach here.
+
+        50 ms are measured; loads the model. It is the rate of one device, the model's first.
+        """
+        config, place = self._loaded.config.get_text_config(), self._loaded.device
+        shape = self.batch_tokens, config.hidden_size, getattr(config, "intermediate_size", 4 * config.hidden_size)
+        return precision.matrix_rate(str(self._loaded.dtype).removeprefix("torch."), str(place), shape)
+
+    @cached_property
     def _dtype(self) -> str:
         if self.dtype != "auto":
             return self.dtype
-        return "bfloat16" if self._libraries()[0].cuda.is_available() else "float32"
+        self._libraries()
+        return precision.remembered(embedded.cache(), on_gpu=self.device_map != "cpu")
 
     def _hint(self, doing: str, problem: str) -> str:
         if "out of memory" in problem or "can't allocate" in problem:
-            return f"give it less at once (batch_tokens, now {self.batch_tokens}) or a smaller model"
+            now = "" if "_loaded" not in vars(self) else f", now {self.batch_tokens}"
+            return f"give it less at once (batch_tokens{now}) or a smaller model"
         return super()._hint(doing, problem)
 
 

@@ -27,7 +27,7 @@ class Options:
         revision: of the judge: a commit, branch or tag of the hub.
         trust_remote_code: run code that comes with a model.
         device_map: as transformers takes it.
-        batch_tokens: most tokens in a forward of transformers.
+        batch_tokens: most tokens in a forward of transformers; None for as many as pay and fit.
         tensor_parallel: GPUs that vLLM spreads a model over; all that it needs when None.
         max_length: most tokens of prompt and answer with vLLM; the model's when None.
         gpu_memory: share of a GPU's memory that vLLM takes, above 0 up to 1.
@@ -46,7 +46,7 @@ class Options:
     revision: str | None = None
     trust_remote_code: bool = False
     device_map: str | None = None
-    batch_tokens: int = 2048
+    batch_tokens: int | None = None
     tensor_parallel: int | None = None
     max_length: int | None = None
     gpu_memory: float | None = None

@@ -108,7 +108,7 @@ model_options = options(
     click.option("--trust-remote-code", is_flag=True, help="Run code that comes with a model. Off unless asked."),
     click.option("--device-map", help="transformers: cpu, cuda, auto …"),
     click.option(
-        "--batch-tokens", type=click.IntRange(min=64), default=2048, show_default=True, help="transformers: a forward."
+        "--batch-tokens", type=click.IntRange(min=64), help="transformers: of a forward. Default: by free memory."
     ),
     click.option("--tensor-parallel", type=click.IntRange(min=1), help="vLLM: GPUs for one model."),
     click.option("--max-length", type=click.IntRange(min=16), help="vLLM: most tokens of prompt and answer."),

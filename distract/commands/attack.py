@@ -18,7 +18,7 @@ from distract.commands import (
     store_option,
 )
 from distract.commands.auditing import audit_options, chosen
-from distract.commands.running import carried_out, inconclusive
+from distract.commands.running import carried_out, inconclusive, profiled
 from distract.commands.showing import shown
 
 
@@ -39,24 +39,29 @@ from distract.commands.showing import shown
     metavar="N",
     help="Find the smallest part of the rewrite that still flips, for the N clearest flips.",
 )
+@click.option("--profile", is_flag=True, help="Say on stderr where the time went.")
 @click.option("--out", type=click.Path(path_type=Path), help="Run folder. Default: under .distract/runs.")
 @store_option
 @model_options
 @judge_options
 @json_option
-def attack(judge: str, minimal: int, out: Path | None, store: Path | None, as_json: bool, **more: Any) -> None:
+def attack(
+    judge: str, minimal: int, profile: bool, out: Path | None, store: Path | None, as_json: bool, **more: Any
+) -> None:
     """Rewrite responses with distractors and measure how often the judge's verdict changes."""
     from distract import session
     from distract.estimating import estimate
     from distract.report.progress import plan_lines
     from distract.report.tables import show
 
-    selected, how = chosen(judge, more)
-    # Said only where it is wanted, so that other runs stay what they are.
-    prepared = session.prepare(selected, out=out, more={"minimal": minimal} if minimal else {}, **how)
-    loaded = carried_out(
-        session.job(prepared), store, lambda: estimate(prepared), lambda *known: plan_lines(prepared, *known)
-    )
+    with profiled(profile) as models:
+        selected, how = chosen(judge, more)
+        # Said only where it is wanted, so that other runs stay what they are.
+        prepared = session.prepare(selected, out=out, more={"minimal": minimal} if minimal else {}, **how)
+        models.update(prepared.models)
+        loaded = carried_out(
+            session.job(prepared), store, lambda: estimate(prepared), lambda *known: plan_lines(prepared, *known)
+        )
     if as_json:
         click.echo(loaded.summary, nl=False)
     else:

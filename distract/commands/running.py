@@ -5,7 +5,9 @@ It knows neither what is judged nor what is printed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -86,6 +88,28 @@ def carried_out(
         say(lines(estimate, len(models["judge"][1])))
         with said(tally, job.prices), Progress(total=sum(estimate.requests.values())) as progress:
             return conduct.carry_out(job, models, tally, progress.update)
+
+
+@contextmanager
+def profiled(wanted: bool) -> Iterator[dict[Role, Backend]]:
+    """Say on stderr, however it ends, where the time went; is given a place for the models that are run within."""
+    models: dict[Role, Backend] = {}
+    if not wanted:
+        yield models
+        return
+    from distract.report.profile import profile_lines
+    from distract.timing import measured
+
+    begin = time.perf_counter()
+    with measured() as clock:
+        try:
+            yield models
+        finally:
+            seconds = time.perf_counter() - begin
+            # Measured where a model has run: a run from the store loads none for it.
+            rate = getattr(models.get("judge"), "matrix_rate", None) if clock.counts.get("operations") else None
+            for line in profile_lines(clock, seconds, rate):  # ours, and aligned: nothing to make safe
+                click.echo(line, err=True)
 
 
 def _finished(job: Job) -> Loaded | None:

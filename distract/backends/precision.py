@@ -1,0 +1,125 @@
+"""In which precision a model runs fastest on this machine, and how fast matrix products are here at all.
+
+Processors without units for bfloat16 compute it a hundred times slower than float32, those with them several times
+faster: 50 ms of matrix products tell. What they told is kept beside the cached models, so that a machine decides once
+and the same command keeps asking the same judge. It knows no model.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import platform
+import time
+from collections.abc import Mapping
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from distract.backends import hardware
+
+FASTER = 1.5
+"""Times the rate of float32 that a smaller type must reach to be worth its rounding."""
+
+SECONDS = 0.05
+"""Of matrix products for each type."""
+
+
+def matrix_rate(dtype: str, device: str, shape: tuple[int, int, int], seconds: float = SECONDS) -> float:
+    """Floating-point operations a second that products of matrices reach.
+
+    Args:
+        dtype: torch's name of the type.
+        device: torch's name of the device.
+        shape: rows, columns and outputs: (m, k) times (k, n).
+        seconds: about how long to measure.
+
+    Returns:
+        The median over the products that were made; 0 where the device cannot multiply that type.
+    """
+    import torch
+
+    rows, columns, outputs = shape
+    try:
+        kind = getattr(torch, dtype)
+        left = torch.ones((rows, columns), dtype=kind, device=device)
+        right = torch.ones((outputs, columns), dtype=kind, device=device)
+        with torch.inference_mode():
+            _once(left, right)  # memory, threads and kernels are set up here
+            times: list[float] = []
+            while sum(times) < seconds:
+                times.append(_once(left, right))
+    except (RuntimeError, TypeError):
+        return 0.0
+    return 2.0 * rows * columns * outputs / sorted(times)[len(times) // 2]
+
+
+def _once(left: Any, right: Any) -> float:
+    import torch
+
+    begin = time.perf_counter()
+    torch.nn.functional.linear(left, right)
+    if left.is_cuda:
+        torch.cuda.synchronize(left.device)
+    return time.perf_counter() - begin
+
+
+def rates(device: str, seconds: float = SECONDS) -> dict[str, float]:
+    """Rates of float32 and of what may take its place: bfloat16, and on a GPU float16."""
+    # Small enough that a type without units for it is found out in as many milliseconds.
+    size = 2048 if device.startswith("cuda") else 256
+    kinds = ("float32", "bfloat16", "float16") if device.startswith("cuda") else ("float32", "bfloat16")
+    return {kind: matrix_rate(kind, device, (size, size, size), seconds) for kind in kinds}
+
+
+def chosen(found: Mapping[str, float]) -> str:
+    """The type to run in: float32 unless another is clearly faster, and float16 only where bfloat16 is slow.
+
+    Args:
+        found: rates by type; float32 among them.
+    """
+    half = "float16" if found.get("float16", 0.0) >= FASTER * found.get("bfloat16", 0.0) else "bfloat16"
+    return half if found.get(half, 0.0) >= FASTER * found["float32"] else "float32"
+
+
+def remembered(folder: Path, on_gpu: bool = True) -> str:
+    """The type that this machine runs models in: from what was measured here before, else measured now.
+
+    Args:
+        folder: where it is kept; one that cannot be written keeps nothing.
+        on_gpu: whether a GPU is used where there is one.
+    """
+    place, machine = folder / "precision.json", _machine(on_gpu)
+    known: dict[str, str] = {}
+    with contextlib.suppress(OSError, ValueError):
+        told = json.loads(place.read_text(encoding="utf-8"))
+        known = told if isinstance(told, dict) else {}
+    if known.get(machine) in ("float32", "bfloat16", "float16"):
+        return known[machine]
+    import torch
+
+    found = chosen(rates("cuda" if on_gpu and torch.cuda.is_available() else "cpu"))
+    with contextlib.suppress(OSError):
+        folder.mkdir(parents=True, exist_ok=True)
+        beside = place.with_name(f"{place.name}.{os.getpid()}.part")
+        beside.write_text(json.dumps({**known, machine: found}, indent=1) + "\n", encoding="utf-8")
+        beside.replace(place)
+    return found
+
+
+def _machine(on_gpu: bool) -> str:
+    """What decides the rates: the processor, the GPUs, and the torch that drives them."""
+    try:
+        described = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        described = []
+    lines = {line.split(":", 1)[0].strip(): line.split(":", 1)[-1].strip() for line in reversed(described)}
+    units = sorted(unit for unit in lines.get("flags", "").split() if "bf16" in unit)
+    try:
+        torch = version("torch")
+    except PackageNotFoundError:
+        torch = "none"
+    parts = (lines.get("model name", platform.processor() or platform.machine()), *units)
+    gpus = [gpu.name for gpu in hardware.gpus()] if on_gpu else []
+    return "; ".join((*parts, *gpus, f"torch {torch}"))
