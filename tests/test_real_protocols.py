@@ -16,7 +16,7 @@ from distract.store import Store
 from distract.tally import Tally
 from distract.writers import writer
 
-TOKENS = 32
+TOKENS = 24
 
 
 def test_every_protocol_judges_a_real_case_in_one_order(smollm2: Transformers, tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from distract import timing
-from distract.backends import budget, embedded, hardware, precision
+from distract.backends import allocating, budget, embedded, hardware, precision
 from distract.backends.chat import Chat
 from distract.errors import BackendError, UsageError
 from distract.records import Request
@@ -203,6 +203,8 @@ class LocalModel(Located):
             else:
                 model = kind.from_pretrained(self._place, **options)
                 model = model.to("cuda" if torch.cuda.is_available() else "cpu")
+            if model.device.type == "cpu":
+                allocating.keep()
             # A model's own sampling defaults (penalties, top-p) would change what greedy means.
             own = model.generation_config
             self._ends = {self._chat.tokenizer.eos_token_id, *np.atleast_1d(own.eos_token_id or [])} - {None}

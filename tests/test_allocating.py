@@ -1,0 +1,41 @@
+"""Freed memory is kept: fewer pages are fetched from the system."""
+
+from __future__ import annotations
+
+import platform
+import subprocess
+import sys
+
+import pytest
+
+# In a process of its own, since the whole process is concerned.
+SCRIPT = """
+import resource
+import sys
+import numpy as np
+from distract.backends import allocating
+
+kept = allocating.keep() if sys.argv[1] == "keep" else None
+def faults():
+    for _ in range(4):
+        blocks = [np.ones(2_000_000) for _ in range(20)]
+        del blocks
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+faults()
+before = faults()
+print(kept, faults() - before)
+"""
+
+
+def fetched(how: str) -> tuple[str, int]:
+    done = subprocess.run([sys.executable, "-c", SCRIPT, how], capture_output=True, text=True, check=True)
+    kept, pages = done.stdout.split()
+    return kept, int(pages)
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only GNU's C library has such settings")
+def test_blocks_are_taken_from_what_was_freed() -> None:
+    kept, pages = fetched("keep")
+    _, before = fetched("leave")
+    assert kept == "True"
+    assert pages < before / 10
