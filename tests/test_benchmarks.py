@@ -24,8 +24,8 @@ def printed(name: str, *options: str) -> str:
 @pytest.mark.parametrize(
     ("name", "options", "figure"),
     [
-        ("startup", ["--rounds", "1"], r"distract --help +\d+ ms"),
-        ("engine", ["--judgments", "60"], r"replay from the store +\d+"),
+        ("startup", ["--rounds", "1", "--starts", "0"], r"distract --help +\d+ ms"),
+        ("engine", ["--judgments", "70", "--rounds", "1"], r"replay from the store +\d+"),
         ("coverage", ["--repetitions", "20"], r"self-agreement +0\.\d+ +\d+\.\d"),
         (
             "leaderboard_coverage",
@@ -52,7 +52,7 @@ def test_it_measures_without_a_model(name: str, options: list[str], figure: str)
 @pytest.mark.parametrize(
     ("name", "options", "figure"),
     [
-        ("reading", ["--items", "1", "--rounds", "1", "--without-a"], r"packed 2048 +\S+ judgments/s"),
+        ("reading", ["--items", "1", "--generate", "0"], r"one forward per prompt \(whole run: \d"),
         ("generation", ["--prompts", "2", "--tokens", "4", "--rounds", "1", "--without-a"], r"b +\S+ answers/s"),
     ],
 )

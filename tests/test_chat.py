@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from distract import timing
 from distract.backends.chat import Chat
 from distract.backends.transformers import Transformers
 from distract.errors import BackendError
@@ -75,6 +76,17 @@ def test_harmless_text_gets_the_ids_of_the_whole_text(smollm2: Transformers, rul
     text = f"<|im_start|>system\n{rules}<|im_end|>\n<|im_start|>user\n{content}<|im_end|>\n<|im_start|>assistant\n[["
     if text.count("<|") == 5:
         assert smollm2.encode(asked(rules, content)) == ids_of_text(smollm2._chat, text)
+
+
+@settings(deadline=None, max_examples=25)
+@given(contents=st.lists(st.tuples(TEXTS, TEXTS), max_size=4))
+def test_a_round_is_encoded_as_its_requests_one_by_one(smollm2: Transformers, contents: list[tuple[str, str]]) -> None:
+    requests = [asked(*pair) for pair in contents] + [asked(*reversed(pair), choices=()) for pair in contents]
+    with timing.measured() as clock:
+        together = smollm2._chat.encode_all(requests)
+    assert set(clock.seconds) == {"tokenise"}
+    chat = Chat(smollm2._chat.tokenizer, "x")
+    assert together == [chat.encode(request) for request in requests]
 
 
 def test_choices_are_told_apart_by_the_first_token_that_differs(smollm2: Transformers) -> None:
@@ -146,7 +158,7 @@ def test_where_pieces_do_not_add_up_plain_texts_work_and_hostile_ones_are_refuse
     smollm2: Transformers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     chat = Chat(copy_of(smollm2), "stubborn")
-    monkeypatch.setattr(chat, "_way", lambda roles, layout: None)
+    monkeypatch.setattr(chat, "_lead", lambda roles: None)
     whole = chat.encode(asked("rules", "DISTRACT0SLOT"))
     assert whole == smollm2._chat.encode(asked("rules", "DISTRACT0SLOT"))
     with pytest.raises(BackendError, match=r"stubborn .* special tokens"):

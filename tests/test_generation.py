@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distract.backends import generation
-from distract.backends.generation import Answer, batches, draw
-from distract.backends.transformers import Transformers, embedded_judge
+from distract.backends import decoding
+from distract.backends.generation import Answer, draw
+from distract.backends.transformers import Transformers
 from distract.errors import BackendError
 from distract.records import Message, Reply, Request
 
@@ -29,7 +29,7 @@ QUESTIONS = [
     RULES * 12 + "How does a bicycle brake?",
     "Name three rivers of Asia. " * 3,
 ]
-ROOMS = [40, 12, 40, 16, 40, 3, 16, 1]
+ROOMS = [16, 6, 24, 8, 20, 3, 8, 1]
 
 
 def asked(question: str, **options: Any) -> Request:
@@ -41,13 +41,6 @@ def ask(judge: Transformers, requests: Sequence[Request], wanted: set[int] | Non
     pairs = [pair for batch in judge.reply(requests, every) for pair in batch]
     assert sorted(index for index, _ in pairs) == sorted(every)
     return dict(pairs)
-
-
-def sharing(judge: Transformers, **attributes: Any) -> Transformers:
-    """Another judge on the same weights."""
-    other = embedded_judge(batch_tokens=attributes.pop("batch_tokens", 2048))
-    vars(other).update({key: vars(judge)[key] for key in ("_loaded", "_ends", "_chat", "_dtype")}, **attributes)
-    return other
 
 
 def assert_greedy(judge: Transformers, requests: Sequence[Request], replies: dict[int, Reply]) -> None:
@@ -70,30 +63,6 @@ def assert_greedy(judge: Transformers, requests: Sequence[Request], replies: dic
             logits = judge._loaded(expected[None, : ids.shape[1] + same]).logits[0, -1]
         first, second = logits.float().log_softmax(dim=-1).topk(2).values.tolist()
         assert first - second <= 1e-4, (index, reply.text)
-
-
-@given(
-    st.lists(st.tuples(st.lists(st.integers(0, 2), min_size=1, max_size=12), st.integers(1, 9)), max_size=30),
-    st.integers(1, 80),
-    st.integers(1, 6),
-)
-def test_every_answer_is_in_one_batch_that_fits(items: list[tuple[list[int], int]], budget: int, rows: int) -> None:
-    prompts = {7 * i: tuple(prompt) for i, (prompt, _) in enumerate(items)}
-    rooms = {7 * i: room for i, (_, room) in enumerate(items)}
-    made = batches(prompts, rooms, budget, rows)
-    assert sorted(index for batch in made for index in batch) == sorted(prompts)
-    for batch in made:
-        assert 1 <= len(batch) <= rows
-        places = len(batch) * max(len(prompts[i]) for i in batch) + len(batch) * max(rooms[i] for i in batch)
-        assert len(batch) == 1 or places <= budget
-    assert made == batches(dict(reversed(prompts.items())), rooms, budget, rows)
-
-
-def test_what_shares_most_is_written_together() -> None:
-    prompts: dict[int, tuple[int, ...]] = {i: (i % 3,) * 50 + (i,) for i in range(9)}
-    assert batches(prompts, dict.fromkeys(prompts, 4), 1000, 3) == [[0, 3, 6], [1, 4, 7], [2, 5, 8]]
-    prompts[9] = (0,) * 500
-    assert batches(prompts, dict.fromkeys(prompts, 4), 100_000)[-1][-1] == 9
 
 
 def test_draws_follow_the_distribution() -> None:
@@ -167,31 +136,34 @@ def test_a_number_that_is_none_is_a_failure() -> None:
 
 
 def test_greedy_answers_are_those_written_one_at_a_time(smollm2: Transformers) -> None:
-    requests = [asked(q, max_tokens=room) for q, room in zip(QUESTIONS, ROOMS, strict=True)]
+    rooms = {0: 8, 1: 10, 3: 5}
+    requests = [asked(QUESTIONS[at], max_tokens=room) for at, room in rooms.items()]
     assert smollm2._batched
     replies = ask(smollm2, requests)
     assert_greedy(smollm2, requests, replies)
     assert {reply.finish for reply in replies.values()} == {"stop", "length"}
 
 
-@pytest.mark.parametrize(("layout", "by_runs"), [("packed", False), ("prefix", False)])
-def test_the_other_layouts_write_the_same(smollm2: Transformers, layout: str, by_runs: bool) -> None:
+@pytest.mark.parametrize("layout", ["packed", "prefix"])
+def test_the_other_layouts_write_the_same(folders: dict[str, Path], layout: str) -> None:
     requests = [asked(q, max_tokens=4) for q in (*QUESTIONS[2:], QUESTIONS[2])]
-    judge = sharing(smollm2, batch_tokens=300, _sharing=layout, _batched=True)
-    assert ask(judge, requests) == ask(smollm2, requests)
+    judge, other = (Transformers(str(folders["llama"]), dtype="float32", batch_tokens=n) for n in (2048, 300))
+    vars(other).update(_sharing=layout, _batched=True)
+    assert ask(other, requests) == ask(judge, requests)
 
 
-def test_a_sampled_answer_does_not_depend_on_the_others(smollm2: Transformers) -> None:
+def test_a_sampled_answer_does_not_depend_on_the_others(folders: dict[str, Path]) -> None:
+    judge = Transformers(str(folders["llama"]), dtype="float32")
     options: dict[str, Any] = {"max_tokens": 6, "temperature": 1.2, "top_p": 0.95}
     requests = [asked(QUESTIONS[3], sample=sample, **options) for sample in range(4)]
     requests += [asked(QUESTIONS[3], seed=1, **options), asked(QUESTIONS[6], **options)]
-    together = ask(smollm2, requests)
+    together = ask(judge, requests)
     for index in (1, 5):
-        assert ask(smollm2, [requests[index]])[0] == together[index]
+        assert ask(judge, [requests[index]])[0] == together[index]
     assert len({together[index].text for index in range(5)}) == 5
     tiny = asked(QUESTIONS[3], max_tokens=10, temperature=1.2, top_p=1e-6)
     greedy = asked(QUESTIONS[3], max_tokens=10)
-    assert len({reply.text for reply in ask(smollm2, [tiny, greedy]).values()}) == 1
+    assert len({reply.text for reply in ask(judge, [tiny, greedy]).values()}) == 1
 
 
 def test_stops_and_prefills_of_a_model(smollm2: Transformers) -> None:
@@ -209,9 +181,13 @@ def test_stops_and_prefills_of_a_model(smollm2: Transformers) -> None:
     assert replies[2] == replies[1]
 
 
-@pytest.mark.parametrize(("kind", "together"), [("qwen2", True), ("gpt2", True), ("bloom", True), ("mistral", False)])
+@pytest.mark.parametrize(
+    ("kind", "together"), [("qwen2", True), ("gpt2", True), ("bloom", True), ("mistral", True), ("llama", False)]
+)
 def test_tiny_models_write_what_they_write_alone(folders: dict[str, Path], kind: str, together: bool) -> None:
     judge = Transformers(str(folders[kind]), dtype="float32", batch_tokens=150)
+    if not together:
+        vars(judge)["_batched"] = False
     requests = [asked(q, max_tokens=room) for q, room in zip(QUESTIONS, ROOMS, strict=True)]
     replies = ask(judge, requests)
     assert judge._batched is together
@@ -235,7 +211,7 @@ def test_a_model_that_does_not_listen_writes_alone(folders: dict[str, Path], dea
 
     other = Transformers(str(folders["qwen2"]), dtype="float32")
     other._loaded.forward = listening
-    assert (other.reading, other._batched) == ("one by one" if deaf == "position_ids" else other.reading, False)
+    assert (other.reading, other._batched) == ("cached prefix" if deaf == "position_ids" else "packed", False)
     assert ask(other, requests) == expected
 
 
@@ -247,7 +223,7 @@ def test_half_precision_is_written_side_by_side_too(folders: dict[str, Path]) ->
 
 @pytest.fixture
 def tiny(folders: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> Transformers:
-    monkeypatch.setattr(generation.batches, "__defaults__", (3,))
+    monkeypatch.setattr(decoding.write, "__defaults__", (3,))
     return Transformers(str(folders["gpt2"]), dtype="float32")
 
 
@@ -263,25 +239,41 @@ def test_an_answer_is_cut_where_the_context_ends(tiny: Transformers) -> None:
     assert {replies[i].finish for i in (1, 2, 3)} == {"length"}
 
 
-def test_a_resumed_round_has_the_same_batches(tiny: Transformers) -> None:
+def test_a_resumed_round_reads_in_forwards_of_the_same_shape(tiny: Transformers) -> None:
+    vars(tiny)["_given_tokens"] = 100
     requests = [asked(q, max_tokens=4, temperature=t) for q in QUESTIONS[:5] for t in (0.0, 1.0)]
-    full = [dict(batch) for batch in tiny.reply(requests, frozenset(range(10)))]
-    assert [len(batch) for batch in full] == [3, 3, 3, 1]
-    rest = frozenset(range(10)) - full[0].keys() - {min(full[2])}
-    expected = [full[1], {i: r for i, r in full[2].items() if i in rest}, full[3]]
-    assert [dict(batch) for batch in tiny.reply(requests, rest)] == expected
+    assert tiny._batched
+    forward, shapes = tiny._forward, list[tuple[int, ...]]()
+
+    def watched(one: Any, *given: Any) -> Any:
+        shapes.append((*one.tokens.tolist(), one.past))
+        return forward(one, *given)
+
+    vars(tiny)["_forward"] = watched
+    full = ask(tiny, requests)
+    before, shapes[:] = list(shapes), []
+    assert ask(tiny, requests, {3, 4, 9}) == {index: full[index] for index in (3, 4, 9)}
+    assert 0 < len(shapes) < len(before)
+    assert set(shapes) < set(before)
 
 
 def test_what_is_written_before_a_failure_is_not_lost(tiny: Transformers, monkeypatch: pytest.MonkeyPatch) -> None:
-    requests = [asked(q, max_tokens=4) for q in QUESTIONS[:5]]
-    assert tiny._batched
-    under_way = tiny.reply(requests, frozenset(range(5)))
-    assert len(next(under_way)) == 3
+    requests = [asked(q, max_tokens=2 + 3 * at) for at, q in enumerate(QUESTIONS[:5])]
+    expected = ask(tiny, requests)
+    forward, left = tiny._loaded.forward, [12]
 
-    def fails(*_: Any, **__: Any) -> None:
-        raise RuntimeError("CUDA out of memory. Tried to allocate 2 GiB\nmore lines")
+    def fails(*given: Any, **options: Any) -> Any:
+        left[0] -= 1
+        if not left[0]:
+            raise RuntimeError("CUDA out of memory. Tried to allocate 2 GiB\nmore lines")
+        return forward(*given, **options)
 
     monkeypatch.setattr(tiny._loaded, "forward", fails)
-    with pytest.raises(BackendError, match="batch_tokens, now 2048") as raised:
-        next(under_way)
+    found: dict[int, Reply] = {}
+    under_way = tiny.reply(requests, frozenset(range(5)))
+    with pytest.raises(BackendError, match="batch_tokens") as raised:
+        found.update(pair for batch in under_way for pair in batch)
     assert "\n" not in str(raised.value)
+    assert found == {index: expected[index] for index in found}
+    assert len(found) == 2
+    assert left == [0]

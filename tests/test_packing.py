@@ -65,6 +65,7 @@ def test_runs_say_what_the_mask_says(sequences: list[tuple[int, ...]], budget: i
             mask[start:stop, before] = True
             mask[start:stop, start:stop] |= np.tri(stop - start, dtype=bool)
         assert (mask == forward.visible()).all()
+        assert forward.pairs == mask.sum() + forward.past * len(forward.tokens)
 
 
 @given(SEQUENCES, BUDGETS, SHARINGS, st.data())
@@ -86,13 +87,35 @@ def test_pruning_leaves_whole_forwards_and_all_they_stand_on(
 
 
 def test_what_does_not_fit_is_kept_and_the_rest_packed() -> None:
-    rules, sequences = list(range(10)), [[*range(10), 20, 21], [*range(10), 30], [*range(10), 20, 22]]
-    first, second = plan(sequences, budget=10)
+    rules = list(range(10))
+    first, early, second = plan([[*rules, 5], [*rules, 20, 21], [*rules, 30], [*rules, 20, 22]], budget=10)
     assert (first.tokens.tolist(), first.keep, first.reads) == (rules, True, ())
+    # The first replies need not wait for a whole forward.
+    assert (early.tokens.tolist(), early.reads) == ([5], ((0, (0,)),))
     assert second.tokens.tolist() == [20, 21, 22, 30]
     assert second.positions.tolist() == [10, 11, 11, 10]
+    assert second.places.tolist() == [*rules, 10, 11, 11, 10]
     assert (second.base, second.past) == (first.index, 10)
-    assert second.reads == ((1, (0,)), (2, (2,)), (3, (1,)))
+    assert second.reads == ((1, (1,)), (2, (3,)), (3, (2,)))
+
+
+def test_what_fits_into_one_forward_is_one() -> None:
+    assert len(plan([[1, 2], [1, 3], [4]], budget=4)) == 1
+
+
+@given(SEQUENCES, BUDGETS, SHARINGS, st.integers(0, 12))
+def test_beyond_its_reach_a_sequence_goes_alone_and_whole(
+    sequences: list[tuple[int, ...]], budget: int, sharing: Sharing, reach: int
+) -> None:
+    forwards = plan(sequences, budget, sharing, reach)
+    read = sorted(index for forward in forwards for _, ending in forward.reads for index in ending)
+    assert read == list(range(len(sequences)))
+    for forward in forwards:
+        for _, ending in forward.reads:
+            if len(sequences[ending[0]]) > reach:
+                assert (forward.base, tuple(forward.tokens.tolist())) == (None, sequences[ending[0]])
+            else:
+                assert forward.positions.max() < reach
 
 
 def test_a_long_run_is_forwarded_in_pieces() -> None:

@@ -84,6 +84,7 @@ GB = 10**9
         (LLAMA_8B, 2, "cuda", 4 * GB, 1024),
         (LLAMA_8B, 2, "mps", 64 * GB, 2048),
         (BARE, 4, "cuda", 1000 * GB, 16384),
+        (SimpleNamespace(), 4, "cpu", 100 * GB, 2048),
     ],
 )
 def test_forwards_as_large_as_pay_and_fit(

@@ -181,7 +181,7 @@ def test_numbers_that_are_none_are_failures(value: float, says: str) -> None:
 
 @pytest.mark.parametrize(
     ("kind", "reading"),
-    [("llama", "packed"), ("qwen2", "packed"), ("mistral", "one by one"), ("bloom", "one by one")],
+    [("llama", "packed"), ("qwen2", "packed"), ("mistral", "packed"), ("bloom", "cached prefix")],
 )
 def test_tiny_models_read_what_one_forward_each_reads(folders: dict[str, Path], kind: str, reading: str) -> None:
     import torch

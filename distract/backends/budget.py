@@ -33,10 +33,13 @@ def batch_tokens(config: Any, bytes_each: int, device: str, free: int | None) ->
     most = MOST.get(device, MOST["cpu"])
     if free is None:
         return most
-    hidden = config.hidden_size
-    heads = config.num_attention_heads
+    # State-space models have no heads, and some models other names: a guess from what is there.
+    hidden = getattr(config, "hidden_size", 4096)
+    heads = getattr(config, "num_attention_heads", None) or 1
     width = getattr(config, "head_dim", None) or hidden // heads
-    held = config.num_hidden_layers * 2 * (getattr(config, "num_key_value_heads", None) or heads) * width
+    held = (
+        getattr(config, "num_hidden_layers", 32) * 2 * (getattr(config, "num_key_value_heads", None) or heads) * width
+    )
     passing = 8 * hidden + 3 * (getattr(config, "intermediate_size", None) or 4 * hidden)
     tokens = most
     while tokens > LEAST and tokens * bytes_each * (WRITING * held + passing + 2 * tokens) > _SHARE * free:

@@ -14,15 +14,17 @@ It knows no model and no text; numpy is all it needs.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
+from math import inf
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-Ids = NDArray[np.int64]
+from distract.backends.trie import Ids, Node, trie, walk
+
 Sharing = Literal["packed", "prefix", "none"]
 """``packed``: as above. ``prefix``: a forward is one unbranched run behind kept ones, for models that take no
 mask of ours. ``none``: every sequence alone and whole, for models whose cache cannot be reused either."""
@@ -63,6 +65,17 @@ class Forward:
         at = np.arange(len(self.tokens))
         return (at[None, :] <= at[:, None]) & (at[:, None] < self.ends[None, :])
 
+    @property
+    def places(self) -> Ids:
+        """Positions of all that is there to be seen: of what is kept and then of the tokens here."""
+        return np.concatenate((np.arange(self.past), self.positions))
+
+    @property
+    def pairs(self) -> int:
+        """How many tokens are seen, by all tokens together."""
+        at = np.arange(len(self.tokens))
+        return int((self.past + self.ends - at).sum())
+
     def seen(self, at: int) -> Ids:
         """Which tokens the one at ``at`` sees, itself included: places in what is kept and then in here."""
         own = np.flatnonzero(self.ends[: at + 1] > at)
@@ -87,23 +100,16 @@ class Forward:
         return found
 
 
-@dataclass(slots=True, eq=False)
-class _Node:
-    """A run of tokens without a branch; sequences end only at the last of them."""
-
-    tokens: Ids
-    sequences: list[int] = field(default_factory=list)
-    children: dict[int, _Node] = field(default_factory=dict)
-    size: int = 0
-
-
-def plan(sequences: Sequence[Sequence[int]], budget: int = 2048, sharing: Sharing = "packed") -> list[Forward]:
+def plan(
+    sequences: Sequence[Sequence[int]], budget: int = 2048, sharing: Sharing = "packed", reach: float = inf
+) -> list[Forward]:
     """Lay out the forwards that read every sequence at its last token.
 
     Args:
         sequences: token ids of each prompt, none empty; repetitions are read once.
-        budget: most tokens in one forward, at least 1; with ``sharing="none"`` a longer sequence exceeds it.
+        budget: most tokens in one forward, at least 1; what goes alone and whole may exceed it.
         sharing: what the model can do.
+        reach: most tokens of a sequence that may share a forward; a longer one goes alone and whole.
 
     Returns:
         The forwards in the order in which they must run. Each sequence is read in exactly one.
@@ -115,12 +121,11 @@ def plan(sequences: Sequence[Sequence[int]], budget: int = 2048, sharing: Sharin
         raise ValueError(f"a forward needs a budget of at least one token, not {budget}")
     if not all(len(sequence) for sequence in sequences):
         raise ValueError("cannot read a verdict after an empty prompt")
-    if sharing == "none":
-        return _alone(sequences)
-    root = _trie(sequences)
-    made: list[Forward] = []
+    apart = {i: one for i, one in enumerate(sequences) if sharing == "none" or len(one) > reach}
+    made = _alone(apart)
+    root = trie({i: one for i, one in enumerate(sequences) if i not in apart})
     # Depth first with an explicit stack: what a kept run holds is needed only until its subtree is done.
-    stack: list[tuple[_Node, int | None, int]] = [(root, None, 0)]
+    stack: list[tuple[Node, int | None, int]] = [(root, None, 0)]
     while stack:
         node, base, past = stack.pop()
         for start in range(0, len(node.tokens), budget):
@@ -132,12 +137,14 @@ def plan(sequences: Sequence[Sequence[int]], budget: int = 2048, sharing: Sharin
             positions = np.arange(past, past + len(piece))
             made.append(Forward(len(made), base, past, piece, positions, ends, reads, keep))
             base, past = len(made) - 1, past + len(piece)
-        small: list[_Node] = []
-        large: list[_Node] = []
+        small: list[Node] = []
+        large: list[Node] = []
         for child in node.children.values():
             fits = child.size <= budget and (sharing == "packed" or not child.children)
             (small if fits else large).append(child)
-        for group in _groups(small, budget if sharing == "packed" else 0):
+        # The first replies should come early, where there is more than one forward to wait for.
+        early = root.size > budget and not any(forward.reads for forward in made)
+        for group in _groups(small, budget if sharing == "packed" else 0, early):
             made.append(_pack(group, len(made), base, past))
         stack.extend((child, base, past) for child in reversed(large))
     return made
@@ -164,60 +171,21 @@ def prune(forwards: Sequence[Forward], wanted: Collection[int]) -> list[Forward]
     return [forward for forward in forwards if forward.index in needed]
 
 
-def _trie(sequences: Sequence[Sequence[int]]) -> _Node:
-    """A radix trie; siblings stand in the order in which they first appeared."""
-    root = _Node(np.empty(0, np.int64))
-    for index, sequence in enumerate(sequences):
-        rest: Ids = np.asarray(sequence, np.int64)
-        node = root
-        while len(rest):
-            head = int(rest[0])
-            child = node.children.get(head)
-            if child is None:
-                child = node.children[head] = _Node(rest)
-            shared = _common(child.tokens, rest)
-            if shared < len(child.tokens):
-                upper = _Node(child.tokens[:shared])
-                child.tokens = child.tokens[shared:]
-                upper.children[int(child.tokens[0])] = child
-                child = node.children[head] = upper
-            node, rest = child, rest[shared:]
-        node.sequences.append(index)
-    for node in reversed(list(_walk(root))):
-        node.size = len(node.tokens) + sum(child.size for child in node.children.values())
-    return root
-
-
-def _common(first: Ids, second: Ids) -> int:
-    length = min(len(first), len(second))
-    differ = np.flatnonzero(first[:length] != second[:length])
-    return int(differ[0]) if len(differ) else length
-
-
-def _walk(root: _Node) -> Iterator[_Node]:
-    """Depth first, parents before children; without recursion, since tries may be deep."""
-    stack = [root]
-    while stack:
-        node = stack.pop()
-        yield node
-        stack.extend(reversed(node.children.values()))
-
-
-def _groups(nodes: Sequence[_Node], budget: int) -> Iterator[list[_Node]]:
-    """Neighbours together, as many as the budget holds, at least one."""
-    group: list[_Node] = []
+def _groups(nodes: Sequence[Node], budget: int, early: bool) -> Iterator[list[Node]]:
+    """Neighbours together, as many as the budget holds, at least one; with ``early`` the first group is one node."""
+    group: list[Node] = []
     total = 0
     for node in nodes:
-        if group and total + node.size > budget:
+        if group and (early or total + node.size > budget):
             yield group
-            group, total = [], 0
+            group, total, early = [], 0, False
         group.append(node)
         total += node.size
     if group:
         yield group
 
 
-def _pack(group: Sequence[_Node], index: int, base: int | None, past: int) -> Forward:
+def _pack(group: Sequence[Node], index: int, base: int | None, past: int) -> Forward:
     tokens: list[Ids] = []
     positions: list[Ids] = []
     ends: list[Ids] = []
@@ -225,7 +193,7 @@ def _pack(group: Sequence[_Node], index: int, base: int | None, past: int) -> Fo
     at = 0
     depth = {id(node): past for node in group}
     for top in group:
-        for node in _walk(top):
+        for node in walk(top):
             length, start = len(node.tokens), depth[id(node)]
             tokens.append(node.tokens)
             positions.append(np.arange(start, start + length))
@@ -239,10 +207,10 @@ def _pack(group: Sequence[_Node], index: int, base: int | None, past: int) -> Fo
     return Forward(index, base, past, join(tokens), join(positions), join(ends), tuple(reads), keep=False)
 
 
-def _alone(sequences: Sequence[Sequence[int]]) -> list[Forward]:
+def _alone(sequences: Mapping[int, Sequence[int]]) -> list[Forward]:
     """Every distinct sequence in a forward of its own."""
     places: dict[tuple[int, ...], list[int]] = {}
-    for index, sequence in enumerate(sequences):
+    for index, sequence in sequences.items():
         places.setdefault(tuple(sequence), []).append(index)
     made = []
     for index, (sequence, same) in enumerate(places.items()):

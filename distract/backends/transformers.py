@@ -2,7 +2,7 @@
 
 A verdict on choices costs no generated token: one forward gives the distribution after the prompt. All prompts
 of a round are laid out by ``packing`` so that what they share is computed once; answers in words are written many
-at a time by ``generation``. Probes at load decide whether the model does either exactly, and what it does instead.
+at a time by ``decoding``. Probes at load decide whether the model does either exactly, and what it does instead.
 
 It does not know what is judged, what a store holds, or how a chat template works.
 """
@@ -10,28 +10,30 @@ It does not know what is judged, what a store holds, or how a chat template work
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from copy import deepcopy
 from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
-from distract.backends import Batch, embedded
-from distract.backends.attention import dense_mask, parts, register
+from distract import timing
+from distract.backends import Batch, budget, embedded
+from distract.backends.architecture import layers, operations, reach
+from distract.backends.attention import dense_masks, parts_of, register
 from distract.backends.chat import Encoded
 from distract.backends.choices import Tokens, longest, lookups, verdict
-from distract.backends.generation import Answer, Decoding, Run, batches, write, write_alone
-from distract.backends.loading import LocalModel, quiet
+from distract.backends.decoding import Run, Told, write
+from distract.backends.generation import Answer, write_alone
+from distract.backends.loading import LocalModel
+from distract.backends.locating import quiet
 from distract.backends.packing import Forward, Sharing, plan, prune
 from distract.errors import BackendError
 from distract.records import Reply, Request
 
-Kept = list[tuple[Any, Any]]
-"""Keys and values of a run of tokens, per layer, each (1, heads, tokens, width)."""
-
 REFUSALS = (BackendError, TypeError, ValueError, KeyError, IndexError, AttributeError)
 """What comes of running a model in a way that it does not know."""
 
-READINGS: Mapping[Sharing, str] = {"packed": "packed", "prefix": "one by one", "none": "one by one"}
+READINGS: Mapping[Sharing, str] = {"packed": "packed", "prefix": "cached prefix", "none": "one by one"}
 
 
 class Transformers(LocalModel):
@@ -42,14 +44,14 @@ class Transformers(LocalModel):
 
     @property
     def reading(self) -> str:
-        """``packed`` or ``one by one``; loads the model."""
+        """How prompts are read: ``packed``, ``cached prefix`` or ``one by one``; loads the model."""
         return READINGS[self._sharing]
 
     def reply(self, requests: Sequence[Request], wanted: frozenset[int]) -> Iterator[Batch]:
-        """See ``Backend.reply``; one batch per forward, or per batch of answers in words once all of it is written."""
+        """See ``Backend.reply``; one batch per forward, and answers in words as they are complete."""
         if not wanted:
             return
-        encoded = [self._chat.encode(request) for request in requests]
+        encoded = self._chat.encode_all(requests)
         needed = {i: len(e.prompt) + (longest(e) if requests[i].choices else 1) for i, e in enumerate(encoded)}
         long = {i: tokens for i, tokens in needed.items() if tokens > self._context}
         failed = [(i, self._too_long(n)) for i, n in long.items() if i in wanted]
@@ -70,7 +72,7 @@ class Transformers(LocalModel):
         for index, one in encoded.items():
             owners.extend((index, walked, nexts) for walked, nexts in lookups(one).items())
         sequences = [encoded[index].prompt + walked for index, walked, _ in owners]
-        forwards = plan(sequences, self.batch_tokens, self._sharing)
+        forwards = plan(sequences, self.batch_tokens, self._sharing, reach(self._loaded.config))
         open_ = {i for i, (index, _, _) in enumerate(owners) if index in wanted}
         seen: dict[int, dict[Tokens, dict[int, float]]] = {}
         left = {index: len(lookups(one)) for index, one in encoded.items() if index in wanted}
@@ -91,32 +93,35 @@ class Transformers(LocalModel):
     def _write(
         self, requests: Sequence[Request], prompts: Mapping[int, Tokens], wanted: frozenset[int]
     ) -> Iterator[Batch]:
-        """Answers in words, in batches planned over all requests of the round."""
+        """Answers in words, their prompts read through a plan over all requests of the round."""
         rooms = {i: int(min(requests[i].max_tokens, self._context - len(prompt))) for i, prompt in prompts.items()}
+        # The longest first: they hold up what comes at the end, and the others are padded to them.
+        order = sorted(prompts, key=lambda i: (-len(prompts[i]) - rooms[i], prompts[i], i))
+        sequences = {at: prompts[i] for at, i in enumerate(order)}
         decode = partial(self._chat.tokenizer.decode, skip_special_tokens=True)
-        for members in batches(prompts, rooms, 8 * self.batch_tokens):
-            due = [i for i in members if i in wanted]
-            answers = [Answer(requests[i], len(prompts[i]), rooms[i], self._ends, decode) for i in due]
-            if due and self._batched:
-                rows = {members.index(i): row for row, i in enumerate(due)}
-                with self._failing("run"), quiet():
-                    write(self._decoding([prompts[i] for i in members], rows, max(rooms[i] for i in due)), answers)
-                yield [(i, answer.reply()) for i, answer in zip(due, answers, strict=True)]
-                continue
-            for i, answer in zip(due, answers, strict=True):
-                with self._failing("run"), quiet():
-                    write_alone(self._loaded, prompts[i], answer)
-                yield [(i, answer.reply())]
-
-    def _decoding(self, sequences: Sequence[Tokens], rows: dict[int, int], room: int) -> Decoding:
-        """Those sequences that have a row, ready to be continued; read in forwards of the same shape as all."""
-        forwards = prune(plan(sequences, self.batch_tokens, self._sharing), rows)
-        lengths = [len(sequences[sequence]) for sequence in rows]
-        return Decoding(self._loaded, self._run(forwards, self._sharing, hold=True), rows, lengths, room)
+        answers = {
+            at: Answer(requests[i], len(prompts[i]), rooms[i], self._ends, decode)
+            for at, i in enumerate(order)
+            if i in wanted
+        }
+        if not answers:
+            return
+        if self._batched:
+            forwards = prune(plan(list(sequences.values()), self.batch_tokens, self._sharing), answers)
+            runs = self._run(forwards, self._sharing, hold=True)
+            written = write(self._loaded, runs, answers, budget.WRITING * self.batch_tokens)
+        else:
+            written = write_alone(self._loaded, sequences, answers)
+        while True:
+            with self._failing("run"), quiet():
+                done = next(written, None)
+            if done is None:
+                return
+            yield [(order[at], answers[at].reply()) for at in done]
 
     def _run(self, forwards: Sequence[Forward], sharing: Sharing, hold: bool = False) -> Iterator[Run]:
         """Run forwards in order; yields those with reads, their log-probabilities, and what they see (``hold``)."""
-        kept: dict[int, Kept] = {}
+        kept: dict[int, Any] = {}
         bases = {forward.index: forward.base for forward in forwards}
         for forward in forwards:
             # The order is depth first: what is not below the current forward is never needed again.
@@ -127,52 +132,56 @@ class Transformers(LocalModel):
             kept = {index: held for index, held in kept.items() if index in alive}
             past = None if forward.base is None else kept[forward.base]
             with self._failing("run"):
-                logarithms, held = self._forward(forward, past, sharing, hold or forward.keep)
+                logarithms, cache = self._forward(forward, past, sharing, hold or forward.keep)
             if forward.keep:
-                kept[forward.index] = held
+                kept[forward.index] = cache
             if forward.reads:
-                yield forward, logarithms, held
+                yield forward, logarithms, [(one.keys, one.values) for one in cache.layers] if hold else []
 
-    def _forward(self, forward: Forward, past: Kept | None, sharing: Sharing, hold: bool) -> tuple[Any, Kept]:
-        """One pass: log-probabilities at the reads in float32, and with ``hold`` the keys and values."""
+    def _forward(self, forward: Forward, past: Any, sharing: Sharing, keep: bool) -> tuple[Any, Any]:
+        """One pass: log-probabilities at the reads in float32, and with ``keep`` a cache of all that was seen."""
         import torch
         from transformers import DynamicCache
 
         model, count = self._loaded, len(forward.tokens)
         rows = torch.tensor([at for at, _ in forward.reads] or [count - 1], device=model.device)
         options: dict[str, Any] = {"use_cache": False, "logits_to_keep": rows}
+        seen = layers(model.config)
         cache = None
-        if hold or past:
-            cache = DynamicCache()
-            for layer, (keys, values) in enumerate(past or ()):
-                cache.update(keys, values, layer)
+        if keep or past is not None:
+            # Layers that see tokens keep all of them, since a window is a matter of the mask. A copy, since other
+            # forwards build on the same.
+            cache = DynamicCache(config=None if seen else model.config) if past is None else deepcopy(past)
             options.update(use_cache=True, past_key_values=cache)
         if sharing == "packed":
             options["position_ids"] = torch.from_numpy(forward.positions)[None].to(model.device)
+            assert seen
             if not forward.chain and self._by_runs:
                 # A mask of four dimensions keeps the model from making its own; ``attend`` does not read it.
                 options["attention_mask"] = torch.zeros((1, 1, 1, 1), dtype=model.dtype)
-                options["runs"] = parts(forward, model.dtype)
+                options["runs"] = parts_of(forward, seen, model.dtype)
             elif not forward.chain:
-                options["attention_mask"] = dense_mask(forward, model.dtype, model.device)
-        with torch.inference_mode(), quiet():
+                options["attention_mask"] = dense_masks(forward, seen, model.dtype, model.device)
+        timing.count("tokens computed", count)
+        timing.count("operations", operations(model, forward))
+        with timing.part("forward"), torch.inference_mode(), quiet():
             ids = torch.from_numpy(np.ascontiguousarray(forward.tokens))[None].to(model.device)
             logits = model(input_ids=ids, **options).logits[0]
             if len(logits) != len(rows):
                 logits = logits[rows]  # a model that ignores logits_to_keep
             logarithms = torch.log_softmax(logits.float(), dim=-1)
-        held = [(layer.keys, layer.values) for layer in cache.layers] if hold and cache else []
-        return logarithms, held
+        return logarithms, cache
 
     @cached_property
     def _sharing(self) -> Sharing:
         """The fastest way of laying out forwards that this model does exactly."""
-        if _windowed(self._loaded.config):
-            return "none"
         probe, exact = self._probe
-        # On a CPU a dense mask costs more than it hides; on a GPU many small kernels do.
         ways: list[tuple[Sharing, bool]] = [("packed", False), ("prefix", False)]
-        if self._loaded.device.type == "cpu" and self._loaded.config._attn_implementation == "sdpa":
+        if not layers(self._loaded.config):
+            # Windows, and other ways of seeing, are longer than the probe: they are known by configuration only.
+            ways = ways[1:]
+        elif self._loaded.device.type == "cpu" and self._loaded.config._attn_implementation == "sdpa":
+            # On a CPU a dense mask costs more than it hides; on a GPU many small kernels do.
             ways.insert(0, ("packed", True))
         for sharing, by_runs in ways:
             self._attend_by_runs(by_runs)
@@ -186,15 +195,19 @@ class Transformers(LocalModel):
     @cached_property
     def _batched(self) -> bool:
         """Whether the model continues sequences of different lengths side by side exactly."""
-        if self._sharing == "none":
+        config = self._loaded.config
+        if self._sharing == "none" or not layers(config) or reach(config) < self._context:
             return False
         probe, exact = self._probe
         try:
+            # More than there are rows, so that one takes the place of another.
+            told = {at: Told(one, 2 + at) for at, one in enumerate(probe)}
+            forwards = plan([one[: told[at].start] for at, one in enumerate(probe)], 24, self._sharing)
             with self._failing("run"), quiet():
-                decoding = self._decoding([one[:-2] for one in probe], {at: at for at in range(len(probe))}, 2)
-                for back in (2, 1):
-                    decoding.step([one[-back] for one in probe], [len(one) - back for one in probe])
-                return self._exact(decoding.logits.float().softmax(dim=-1).cpu().numpy(), exact)
+                for _ in write(self._loaded, self._run(forwards, self._sharing, hold=True), told, 1024, 2):
+                    pass
+                found = np.stack([one.logits.softmax(dim=-1).cpu().numpy() for one in told.values()])
+            return self._exact(found, exact)
         except REFUSALS:
             return False
 
@@ -224,7 +237,8 @@ class Transformers(LocalModel):
     def _distributions(self, sequences: Sequence[Sequence[int]], sharing: Sharing) -> Any:
         """Probabilities after each sequence, (sequences, vocabulary), from forwards small enough to branch."""
         rows: dict[int, Any] = {}
-        for forward, logarithms, _ in self._run(plan(sequences, 24, sharing), sharing):
+        forwards = plan(sequences, 24, sharing, reach(self._loaded.config))
+        for forward, logarithms, _ in self._run(forwards, sharing):
             for row, (_, ending) in enumerate(forward.reads):
                 rows.update((sequence, logarithms[row].exp().cpu().numpy()) for sequence in ending)
         return np.stack([rows[index] for index in range(len(sequences))])
@@ -238,12 +252,3 @@ def embedded_judge(**options: Any) -> Transformers:
     """
     fixed = {"revision": embedded.SHA256, "prepare": embedded.ensure}
     return Transformers(embedded.NAME, **{"dtype": "float32", **options, **fixed})
-
-
-def _windowed(config: Any) -> bool:
-    """Whether any layer sees less than everything before a token."""
-    text = config.get_text_config()
-    kinds = getattr(text, "layer_types", None)
-    if kinds:
-        return any(kind != "full_attention" for kind in kinds)
-    return bool(getattr(text, "sliding_window", None)) and getattr(text, "use_sliding_window", True) is not False

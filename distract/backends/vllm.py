@@ -21,7 +21,8 @@ from distract.backends import Batch, reply_through
 from distract.backends.chat import Encoded
 from distract.backends.choices import Tokens, longest, lookups, verdict
 from distract.backends.hardware import gpus
-from distract.backends.loading import DTYPES, Located
+from distract.backends.loading import DTYPES
+from distract.backends.locating import Located
 from distract.backends.vllm_engine import Engine, Output
 from distract.errors import DistractError, UsageError
 from distract.records import Reply, Request

@@ -1,0 +1,70 @@
+"""What a model's configuration says about its attention: windows, rotary angles, and what a forward costs.
+
+It knows the terms of Hugging Face configurations, and neither tokens nor how forwards are laid out.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from distract.backends.packing import Forward
+
+Window = int | None
+"""How many tokens a token sees, itself and the nearest before it; None for all."""
+Layer = tuple[str, Window]
+"""What its model calls a layer's kind of attention, and its window."""
+
+
+def layers(config: Any) -> list[Layer] | None:
+    """Each layer's attention, by the rules of transformers' own cache; None where one sees in another way.
+
+    Other ways are chunks, or a state in place of tokens.
+    """
+    text = config.get_text_config(decoder=True)
+    window: Window = getattr(text, "sliding_window", None)
+    if getattr(text, "use_sliding_window", True) is False:
+        window = None
+    known: dict[str, Window] = {"full_attention": None, "sliding_attention": window}
+    kinds = getattr(text, "layer_types", None)
+    if kinds is None:
+        kind = "sliding_attention" if window else "full_attention"
+        kinds = [kind if getattr(text, "attention_chunk_size", None) is None else "chunked_attention"]
+        kinds *= text.num_hidden_layers
+    return [(kind, known[kind]) for kind in kinds] if known.keys() >= set(kinds) else None
+
+
+def reach(config: Any) -> float:
+    """Most tokens of a prompt that does not change how others in its forward are read.
+
+    Some rotary angles depend on the longest position in the forward, once that is beyond the original context.
+    """
+    text = config.get_text_config(decoder=True)
+    given = getattr(text, "rope_parameters", None) or {}
+    # One for all layers, or one for each kind of layer.
+    each = [one for one in given.values() if isinstance(one, dict)] or [given]
+    found = math.inf
+    for rope in each:
+        kind = rope.get("rope_type", "")
+        if kind == "longrope":
+            found = min(found, rope.get("original_max_position_embeddings") or text.max_position_embeddings)
+        elif "dynamic" in kind:
+            found = min(found, text.max_position_embeddings)
+    return found
+
+
+def operations(model: Any, forward: Forward) -> float:
+    """Floating-point operations of a forward: two a weight and token, and four a visible pair, head and feature.
+
+    The output head counts for the tokens that are read. All experts of a mixture count, and no window does.
+    """
+    text = model.config.get_text_config(decoder=True)
+    embeddings, head = model.get_input_embeddings(), model.get_output_embeddings()
+    outside = {id(one.weight): one.weight.numel() for one in (embeddings, head) if one is not None}
+    weights = sum(one.numel() for one in model.parameters()) - sum(outside.values())
+    read = 0 if head is None else head.weight.numel() * len(forward.reads)
+    # A model without attention has no heads.
+    heads = getattr(text, "num_attention_heads", None) or 1
+    width = getattr(text, "head_dim", None) or text.hidden_size // heads
+    attention = forward.pairs * heads * width * text.num_hidden_layers
+    return float(2 * (weights * len(forward.tokens) + read) + 4 * attention)

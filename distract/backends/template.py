@@ -1,0 +1,117 @@
+"""A model's chat template as pieces: which tokens are structure, and where the content of each message belongs.
+
+The template is rendered with a marker where each message's content belongs, so that no template code ever sees a
+content. It knows chat templates and the tokens they write, but encodes nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from distract.backends.encoding import Ids, alternatives
+from distract.errors import BackendError
+from distract.records import Message
+
+Piece = tuple[str | int, ...]
+"""Text without structure: literals of the template, and numbers of the messages whose content stands there."""
+
+_MARKER = re.compile(r"DISTRACT(\d+)SLOT")
+
+
+class Template:
+    """The chat template of one model.
+
+    Args:
+        tokenizer: a Hugging Face tokenizer with a chat template.
+        name: of the model, for messages.
+
+    Attributes:
+        structure: the id and the description of each token that makes structure, by its text.
+        special: matches any of these.
+
+    Raises:
+        BackendError: there is no chat template.
+    """
+
+    def __init__(self, tokenizer: Any, name: str) -> None:
+        if not tokenizer.chat_template:
+            raise BackendError(f"{name} has no chat template, so it cannot be asked in roles; use a chat model")
+        self.tokenizer, self.name = tokenizer, name
+        template = str(tokenizer.chat_template)
+        # A token that the template writes is structure even where the tokenizer does not flag it as special
+        # (<think> of Qwen 3); one that it never writes and that is not special is vocabulary (Gemma's runs of
+        # blanks) and must stay what it is.
+        added = {index: token for index, token in tokenizer.added_tokens_decoder.items() if token.content}
+        self.structure = {
+            token.content: (index, token)
+            for index, token in added.items()
+            if token.special or (token.content in template and token.content.strip())
+        }
+        self.special = alternatives(self.structure)
+        self._layouts: dict[tuple[str, ...], tuple[Ids | Piece, ...] | None] = {}
+
+    def merged(self, messages: Sequence[Message]) -> Sequence[Message]:
+        """The messages, their system part moved into the first user turn where the template knows no system."""
+        if self.layout(tuple(message.role for message in messages)) is not None:
+            return messages
+        if len(messages) > 1 and messages[0].role == "system" and messages[1].role == "user":
+            merged = Message("user", f"{messages[0].content}\n\n{messages[1].content}")
+            rest = (merged, *messages[2:])
+            if self.layout(tuple(message.role for message in rest)) is not None:
+                return rest
+        roles = ", ".join(message.role for message in messages)
+        raise BackendError(f"the chat template of {self.name} cannot express the roles {roles}")
+
+    def layout(self, roles: tuple[str, ...]) -> tuple[Ids | Piece, ...] | None:
+        """Structure tokens (as a tuple of one id) and pieces of text in turn; None if not expressible."""
+        if roles not in self._layouts:
+            rendered = self._rendered(roles)
+            whole = rendered is not None and all(_marker(n) in rendered for n in range(len(roles)))
+            self._layouts[roles] = self._split(rendered or "") if whole else None
+        return self._layouts[roles]
+
+    def filled(self, roles: Sequence[str], contents: Sequence[str]) -> str:
+        """The whole text; a content that holds a marker stays as it is."""
+        return _MARKER.sub(lambda match: contents[int(match[1])], self._rendered(roles) or "")
+
+    def _rendered(self, roles: Sequence[str]) -> str | None:
+        """The whole text with a marker for each content; None if the template refuses."""
+        from jinja2.exceptions import TemplateError
+
+        turns = [{"role": role, "content": _marker(number)} for number, role in enumerate(roles)]
+        try:
+            text = self.tokenizer.apply_chat_template(
+                turns,
+                tokenize=False,
+                add_generation_prompt=True,
+                enable_thinking=False,
+                # Llama 3's template writes today's date otherwise, and a judge would change overnight.
+                date_string="26 Jul 2024",
+            )
+        except (TemplateError, TypeError, ValueError, KeyError, IndexError):
+            return None
+        return str(text)
+
+    def _split(self, rendered: str) -> tuple[Ids | Piece, ...]:
+        layout: list[Ids | Piece] = []
+        strip = False
+        for text in self.special.split(rendered):
+            if text in self.structure:
+                index, token = self.structure[text]
+                if token.lstrip and layout and layout[-1] and isinstance(layout[-1][-1], str):
+                    layout[-1] = (*layout[-1][:-1], layout[-1][-1].rstrip())
+                layout.append((index,))
+                strip = token.rstrip
+                continue
+            # Some tokens swallow the white space around them; that of the template is gone, a content's stays.
+            text = text.lstrip() if strip else text
+            # Odd parts are the numbers of the markers.
+            parts = _MARKER.split(text)
+            layout.append(tuple(int(part) if at % 2 else part for at, part in enumerate(parts)))
+        return tuple(layout)
+
+
+def _marker(number: int) -> str:
+    return f"DISTRACT{number}SLOT"

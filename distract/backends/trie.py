@@ -1,0 +1,74 @@
+"""A radix trie over sequences of token ids: what several start with is held once.
+
+It knows no model, no text and no forwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ids = NDArray[np.int64]
+
+
+@dataclass(slots=True, eq=False)
+class Node:
+    """A run of tokens without a branch; sequences end only at the last of them.
+
+    Attributes:
+        tokens: their ids, shape (n,).
+        sequences: indices of those that end here.
+        children: what follows, by first token.
+        size: tokens of this node and all below it.
+    """
+
+    tokens: Ids
+    sequences: list[int] = field(default_factory=list)
+    children: dict[int, Node] = field(default_factory=dict)
+    size: int = 0
+
+
+def trie(sequences: Mapping[int, Sequence[int]]) -> Node:
+    """The root, which has no tokens; siblings stand in the order in which they first appeared.
+
+    Args:
+        sequences: token ids by index, none empty; equal ones end at one node.
+    """
+    root = Node(np.empty(0, np.int64))
+    for index, sequence in sequences.items():
+        rest: Ids = np.asarray(sequence, np.int64)
+        node = root
+        while len(rest):
+            head = int(rest[0])
+            child = node.children.get(head)
+            if child is None:
+                child = node.children[head] = Node(rest)
+            shared = _common(child.tokens, rest)
+            if shared < len(child.tokens):
+                upper = Node(child.tokens[:shared])
+                child.tokens = child.tokens[shared:]
+                upper.children[int(child.tokens[0])] = child
+                child = node.children[head] = upper
+            node, rest = child, rest[shared:]
+        node.sequences.append(index)
+    for node in reversed(list(walk(root))):
+        node.size = len(node.tokens) + sum(child.size for child in node.children.values())
+    return root
+
+
+def _common(first: Ids, second: Ids) -> int:
+    length = min(len(first), len(second))
+    differ = np.flatnonzero(first[:length] != second[:length])
+    return int(differ[0]) if len(differ) else length
+
+
+def walk(root: Node) -> Iterator[Node]:
+    """Depth first, parents before children; without recursion, since tries may be deep."""
+    stack = [root]
+    while stack:
+        node = stack.pop()
+        yield node
+        stack.extend(reversed(node.children.values()))

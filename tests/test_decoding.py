@@ -1,0 +1,196 @@
+"""Answers written side by side are those written one at a time, whatever else is under way and for how long."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+from typing import Any, NamedTuple
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from distract.backends import decoding
+from distract.backends.decoding import Decoding, Run, Told, write
+from distract.backends.generation import Answer
+from distract.backends.packing import Sharing, plan, prune
+from distract.backends.transformers import Transformers
+from distract.records import Message, Request
+
+
+class Item(NamedTuple):
+    """A prompt and how its answer is written."""
+
+    prompt: tuple[int, ...]
+    room: int
+    ends: frozenset[int]
+    request: Request
+
+    def answer(self) -> Answer:
+        return Answer(self.request, len(self.prompt), self.room, self.ends, spelled)
+
+
+def spelled(tokens: list[int]) -> str:
+    return "".join(chr(ord("a") + token) for token in tokens)
+
+
+def items(count: int) -> list[Item]:
+    """Some share a start, are the start of another, or the same."""
+    draw = random.Random(7)
+    made: list[Item] = []
+    for number in range(count):
+        stem = draw.choice(made).prompt if made and draw.random() < 0.8 else ()
+        tail = tuple(draw.choices(range(20), k=draw.choice([0, 1, 6, 30])))
+        prompt = (*stem[: draw.choice([len(stem), len(stem) // 2])][:40], *tail) or (1,)
+        stop = draw.choice([(), ("d", "bc")])
+        request = Request((Message("user", "?"),), temperature=draw.choice([0.0, 1.0]), stop=stop, sample=number)
+        made.append(Item(prompt, draw.choice([1, 2, 5, 14]), frozenset(draw.choice([(), (3, 5)])), request))
+    return made
+
+
+ITEMS = items(24)
+
+
+@pytest.fixture(scope="module", params=["llama", "mistral"])
+def judge(request: pytest.FixtureRequest) -> Transformers:
+    """A tiny model of one kind; the second sees six tokens back."""
+    torch, transformers = pytest.importorskip("torch"), pytest.importorskip("transformers")
+    shape: dict[str, Any] = {"vocab_size": 20, "hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 2}
+    shape |= {"num_attention_heads": 4, "num_key_value_heads": 2, "initializer_range": 1.0}
+    torch.manual_seed(1)
+    kinds = {"llama": transformers.LlamaConfig, "mistral": transformers.MistralConfig}
+    config = kinds[request.param](**shape, **({"sliding_window": 6} if request.param == "mistral" else {}))
+    made = Transformers("tiny", dtype="float32")
+    vars(made)["_loaded"] = transformers.AutoModelForCausalLM.from_config(config).eval()
+    assert (made.reading, made._batched) == ("packed", True)
+    return made
+
+
+@pytest.fixture(scope="module")
+def alone(judge: Transformers) -> Callable[[int], Answer]:
+    """An item's answer, written with one whole forward a token."""
+    import torch
+
+    @cache
+    def written(number: int) -> Answer:
+        item = ITEMS[number]
+        answer = item.answer()
+        while not answer.finish:
+            with torch.inference_mode():
+                logits = judge._loaded(torch.tensor([[*item.prompt, *answer.tokens]])).logits[0, -1]
+            first, second = logits.topk(2).values.tolist()
+            assert first - second > 1e-3, "a tie: take another seed"
+            answer.write(logits, int(logits.argmax()), first)
+        return answer
+
+    return written
+
+
+@pytest.fixture(scope="module")
+def sizes() -> Iterator[list[tuple[int, int]]]:
+    """Rows and places of the buffers in each step, which are laid out anew every few steps."""
+    seen: list[tuple[int, int]] = []
+    step = Decoding.step
+
+    def watched(self: Decoding) -> None:
+        step(self)
+        seen.append((len(self._rows), len(self._rows) * self._columns))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Decoding, "step", watched)
+        patch.setattr(decoding, "_SPARE", 6)
+        patch.setattr(decoding, "_STEPS", 4)
+        yield seen
+
+
+def runs(
+    judge: Transformers, prompts: Sequence[tuple[int, ...]], wanted: dict[int, Any], **options: Any
+) -> Iterator[Run]:
+    sharing: Sharing = options.get("sharing", "packed")
+    forwards = prune(plan(prompts, options.get("tokens", 64), sharing), wanted)
+    return judge._run(forwards, sharing, hold=True)
+
+
+@settings(deadline=None)
+@given(
+    asked=st.lists(st.tuples(st.integers(0, len(ITEMS) - 1), st.booleans()), max_size=12, unique_by=lambda one: one[0]),
+    rows=st.integers(1, 5),
+    budget=st.integers(1, 300),
+    tokens=st.sampled_from([6, 16, 64]),
+    sharing=st.sampled_from(["packed", "prefix"]),
+)
+def test_answers_are_those_written_alone(
+    judge: Transformers,
+    alone: Callable[[int], Answer],
+    sizes: list[tuple[int, int]],
+    asked: list[tuple[int, bool]],
+    rows: int,
+    budget: int,
+    tokens: int,
+    sharing: Sharing,
+) -> None:
+    sizes.clear()
+    answers = {at: ITEMS[number].answer() for at, (number, wanted) in enumerate(asked) if wanted}
+    reading = runs(judge, [ITEMS[number].prompt for number, _ in asked], answers, sharing=sharing, tokens=tokens)
+    complete: list[int] = []
+    for done in write(judge._loaded, reading, answers, budget, rows):
+        complete += done
+        assert {at for at, answer in answers.items() if answer.finish} >= set(complete)
+    assert sorted(complete) == sorted(answers)
+    for at, answer in answers.items():
+        expected = alone(asked[at][0])
+        assert (answer.tokens, answer.reply()) == (expected.tokens, expected.reply())
+    assert all(count <= rows and (count == 1 or places <= budget) for count, places in sizes)
+
+
+def test_the_next_takes_the_place_of_what_is_complete(judge: Transformers, sizes: list[tuple[int, int]]) -> None:
+    sizes.clear()
+    prompts = [(number, 1, 2) for number in range(12)]
+    told = {at: Told((*prompt, *range(at % 4)), at % 4) for at, prompt in enumerate(prompts)}
+    order = [at for done in write(judge._loaded, runs(judge, prompts, told), told, 1000, 3) for at in done]
+    assert sorted(order) == list(range(12))
+    assert order != list(range(12))
+    # 3 of 12 are complete with the token that their prompt gives; the others take 18 tokens in rows of 3.
+    assert len(sizes) <= 18 / 3 + 2
+    assert max(count for count, _ in sizes) == 3
+
+
+def test_a_forward_runs_when_what_it_reads_is_next(judge: Transformers) -> None:
+    prompts = [(number,) * 10 for number in range(8)]
+    told = {at: Told((*prompt, 1, 2), 2) for at, prompt in enumerate(prompts)}
+    read: list[int] = []
+
+    def watched() -> Iterator[Run]:
+        for run in runs(judge, prompts, told, tokens=20):
+            # All that was read before is complete or has one of the two rows.
+            assert len(read) - sum(bool(one.finish) for one in told.values()) <= 2
+            read.extend(at for _, ending in run[0].reads for at in ending)
+            yield run
+
+    writing = write(judge._loaded, watched(), told, 1000, 2)
+    first = next(writing)
+    assert len(read) < 8
+    assert len(first) + sum(map(len, writing)) == len(read) == 8
+
+
+def test_what_is_no_number_does_not_spoil_the_next_in_its_row(judge: Transformers) -> None:
+    import torch
+
+    # Its second token makes all behind it no number; the other two take its row one after the other.
+    answers = {0: Told((5,) * 12 + (1, 19, 3), 3), 1: Told((6,) * 4 + (1, 2), 2), 2: Told((7,) * 6 + (1, 2), 2)}
+    forwards = runs(judge, [(5,) * 12, (6,) * 4, (7,) * 6], answers)
+    weights = judge._loaded.get_input_embeddings().weight
+    with torch.no_grad():
+        before = weights[19].clone()
+        weights[19] = torch.nan
+        assert sum(map(len, write(judge._loaded, forwards, answers, 1000, 1))) == 3
+        weights[19] = before
+        assert answers[0].logits.isnan().all()
+        for prompt, answer in ((6,) * 4 + (1, 2), answers[1]), ((7,) * 6 + (1, 2), answers[2]):
+            expected = judge._loaded(torch.tensor([prompt])).logits[0, -1].log_softmax(dim=-1)
+            assert torch.allclose(answer.logits.log_softmax(dim=-1), expected, atol=1e-4)
+
+
+def test_nothing_is_asked_of_nothing(judge: Transformers) -> None:
+    assert list(write(judge._loaded, iter(()), {}, 100)) == []

@@ -1,0 +1,296 @@
+"""Cut into lines, kept or encoded in batches: a text's ids are those that the tokenizer gives for all of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from distract.backends import encoding
+from distract.backends.encoding import Encoder, Ids
+from distract.backends.transformers import Transformers
+
+pytest.importorskip("transformers")
+
+TEXTS = st.lists(
+    st.sampled_from([*encoding._HOSTILE, "<think>", "<s> ", "\n#", "\n/", "\n1", "\n-", "\n'", " \n\n", ".\n"])
+    | st.text(st.characters(exclude_categories=["Cs"]), max_size=5),
+    max_size=25,
+).map("".join)
+CORPUS = [
+    "\n".join(encoding._HOSTILE),
+    "".join(encoding._HOSTILE),
+    "a word of 123\n# and\n\n- more.\n",
+    "''\n\n\n //",
+] * 3
+KINDS = ("gpt2", "digits", "words", "ignoring", "metaspace", "prepend", "gemma", "crossing", "unigram", "wordpiece")
+CUT = KINDS[:7]
+
+
+def whole(tokenizer: Any, text: str) -> Ids:
+    return tuple(tokenizer(text, add_special_tokens=False, split_special_tokens=True, verbose=False)["input_ids"])
+
+
+def wrapped(inner: Any, *added: str) -> Any:
+    from tokenizers import AddedToken
+    from transformers import PreTrainedTokenizerFast
+
+    inner.add_special_tokens([AddedToken("<s>", special=True, normalized=False)])
+    inner.add_tokens([AddedToken(token, special=False, normalized=False) for token in added])
+    return PreTrainedTokenizerFast(tokenizer_object=inner)
+
+
+@pytest.fixture(scope="module")
+def made() -> Callable[..., Any]:
+    """Makes a small tokenizer of some kind, trained on hostile texts; the same kind is made once."""
+    from tokenizers import Regex, Tokenizer, models, normalizers, trainers
+    from tokenizers import pre_tokenizers as pre
+
+    kept: dict[tuple[str, str], Any] = {}
+
+    def make(kind: str, pattern: str = "") -> Any:
+        if (kind, pattern) in kept:
+            return kept[kind, pattern]
+        by_bytes = pre.ByteLevel(add_prefix_space=False, use_regex=False)
+        words = pre.Sequence([pre.Split(Regex(pattern or min(encoding._WORDS)), "isolated"), by_bytes])
+        blanks = normalizers.Replace(" ", "▁")
+        model, normalizer, splitter = {
+            "gpt2": (models.BPE(), None, pre.ByteLevel(add_prefix_space=False)),
+            "digits": (models.BPE(), None, pre.Sequence([pre.Digits(True), pre.ByteLevel(add_prefix_space=False)])),
+            "words": (models.BPE(), normalizers.NFC(), words),
+            "ignoring": (models.BPE(ignore_merges=True), None, words),
+            "metaspace": (models.BPE(unk_token="?"), None, pre.Metaspace(prepend_scheme="first", split=False)),
+            "prepend": (
+                models.BPE(unk_token="?", fuse_unk=True),
+                normalizers.Sequence([normalizers.Prepend("▁"), blanks]),
+                None,
+            ),
+            "gemma": (models.BPE(unk_token="?"), blanks, pre.Split(" ", "merged_with_previous")),
+            "crossing": (models.BPE(unk_token="?"), blanks, None),
+            "unigram": (models.Unigram(), normalizers.NFKC(), pre.Metaspace()),
+            "wordpiece": (models.WordPiece(unk_token="?"), None, pre.Whitespace()),
+        }[kind]
+        inner = Tokenizer(model)
+        inner.pre_tokenizer = splitter
+        if normalizer is not None:
+            inner.normalizer = normalizer
+        if kind == "unigram":
+            trainer: Any = trainers.UnigramTrainer(vocab_size=150, unk_token="?", special_tokens=["?"])
+        else:
+            maker = trainers.WordPieceTrainer if kind == "wordpiece" else trainers.BpeTrainer
+            letters = pre.ByteLevel.alphabet() if kind in CUT[:4] else []
+            # No more letters than that: others are unknown.
+            trainer = maker(
+                vocab_size=500, show_progress=False, special_tokens=["?"], initial_alphabet=letters, limit_alphabet=300
+            )
+        # A word may be a whole text: what is trained on lines alone has no token that crosses a line break.
+        lines = [line for text in CORPUS for line in text.splitlines(keepends=True)]
+        inner.train_from_iterator(CORPUS if kind == "crossing" else lines, trainer)
+        # Where a blank is put behind an added token, none that ends a line may be added.
+        kept[kind, pattern] = wrapped(inner, "word", *([] if kind in ("metaspace", "prepend") else ["\n\n\n"]))
+        return kept[kind, pattern]
+
+    return make
+
+
+@pytest.fixture(scope="module")
+def encoders(made: Callable[..., Any]) -> Callable[..., Encoder]:
+    """Makes the encoder of a small tokenizer, once."""
+    return cache(lambda kind, pattern="": Encoder(made(kind, pattern)))
+
+
+def cuts(encoder: Encoder) -> bool:
+    return encoder._cut is not None
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_which_tokenizers_are_known_to_be_separable(encoders: Callable[..., Encoder], kind: str) -> None:
+    assert cuts(encoders(kind)) == (kind in CUT)
+
+
+@settings(deadline=None)
+@given(texts=st.lists(TEXTS, max_size=3))
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_text_gets_the_ids_of_the_whole(encoders: Callable[..., Encoder], kind: str, texts: list[str]) -> None:
+    encoder = encoders(kind)
+    assert encoder.encode(texts) == {text: whole(encoder.tokenizer, text) for text in texts}
+
+
+@settings(deadline=None)
+@given(text=TEXTS)
+@pytest.mark.parametrize("pattern", sorted(encoding._WORDS))
+def test_words_of_every_known_way_end_at_a_line_break(
+    encoders: Callable[..., Encoder], pattern: str, text: str
+) -> None:
+    encoder = encoders("words", pattern)
+    split = encoder.tokenizer.backend_tokenizer.pre_tokenizer.pre_tokenize_str
+    assert cuts(encoder)
+    words = [word for word, _ in split(text)]
+    apart = [[word for word, _ in split(unit.text)] for unit in encoder._units(text)]
+    behind = [unit.behind for unit in encoder._units(text)]
+    assert [word for each, skip in zip(apart, behind, strict=True) for word in each[: len(each) - skip]] == words
+
+
+@settings(deadline=None)
+@given(texts=st.lists(TEXTS, min_size=1, max_size=4))
+def test_the_embedded_judge_gets_the_ids_of_the_whole(smollm2: Transformers, texts: list[str]) -> None:
+    encoder = smollm2._chat._encoder
+    assert cuts(encoder)
+    assert encoder.encode(texts) == {text: whole(encoder.tokenizer, text) for text in texts}
+
+
+@settings(deadline=None)
+@given(text=TEXTS)
+@pytest.mark.parametrize("kind", ["gpt2", "metaspace"])
+def test_tokens_that_are_no_special_ones_are_broken_first(made: Callable[..., Any], kind: str, text: str) -> None:
+    tokenizer = made(kind)
+    head, *rest = text.split("<think>")
+    parts = [head + "<"] + ["think>" + part + "<" for part in rest[:-1]] + ["think>" + rest[-1]] if rest else [head]
+    expected = tuple(index for part in parts if part for index in whole(tokenizer, part))
+    assert breaking(tokenizer).encode([text]) == {text: expected}
+
+
+@cache
+def breaking(tokenizer: Any) -> Encoder:
+    return Encoder(tokenizer, ["<think>"])
+
+
+def change(make: Callable[..., Any], kind: str, how: Callable[[Any], None]) -> Any:
+    from tokenizers import Tokenizer
+    from transformers import PreTrainedTokenizerFast
+
+    inner = Tokenizer.from_str(make(kind).backend_tokenizer.to_str())
+    how(inner)
+    return PreTrainedTokenizerFast(tokenizer_object=inner)
+
+
+def crossing(inner: Any) -> None:
+    inner.add_tokens(["\n#"])
+
+
+def ending(inner: Any) -> None:
+    from tokenizers import AddedToken
+
+    inner.add_tokens([AddedToken("end\n", normalized=False)])
+
+
+def swallowing(inner: Any) -> None:
+    from tokenizers import AddedToken
+
+    inner.add_tokens([AddedToken("word", lstrip=True, normalized=False)])
+
+
+def stripping(inner: Any) -> None:
+    from tokenizers import normalizers
+
+    inner.normalizer = normalizers.Strip()
+
+
+def unheard_of(inner: Any) -> None:
+    from tokenizers import Regex
+    from tokenizers import pre_tokenizers as pre
+
+    by_bytes = pre.ByteLevel(add_prefix_space=False, use_regex=False)
+    inner.pre_tokenizer = pre.Sequence([pre.Split(Regex(r"\w+(?=\n#)|."), "isolated"), by_bytes])
+
+
+def dropping(inner: Any) -> None:
+    inner.model.dropout = 1.0
+
+
+@pytest.mark.parametrize("how", [crossing, swallowing, stripping, unheard_of, dropping])
+@pytest.mark.parametrize("kind", ["gpt2", "gemma"])
+def test_what_may_reach_across_a_line_break_is_not_cut(
+    made: Callable[..., Any], kind: str, how: Callable[[Any], None]
+) -> None:
+    tokenizer = change(made, kind, how)
+    encoder = Encoder(tokenizer)
+    assert not cuts(encoder)
+    text = "word 12.\n# word\n\nword"
+    assert encoder.encode([text]) == {text: whole(tokenizer, text)}
+
+
+def looking_back(inner: Any) -> None:
+    from tokenizers import Regex
+    from tokenizers import pre_tokenizers as pre
+
+    by_bytes = pre.ByteLevel(add_prefix_space=False, use_regex=False)
+    inner.pre_tokenizer = pre.Sequence([pre.Split(Regex(r"(?<=\n)\w+|."), "isolated"), by_bytes])
+
+
+def test_a_blank_behind_a_token_that_ends_a_line_forbids_cuts(made: Callable[..., Any]) -> None:
+    encoder = Encoder(change(made, "prepend", ending))
+    assert not cuts(encoder)
+    assert encoder.encode(["end\nword"]) == {"end\nword": whole(encoder.tokenizer, "end\nword")}
+    assert cuts(Encoder(change(made, "gpt2", ending)))
+
+
+def test_where_the_trial_fails_nothing_is_cut(made: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(encoding, "_separable", lambda backend: True)
+    tokenizer = change(made, "gpt2", looking_back)
+    encoder = Encoder(tokenizer)
+    assert not cuts(encoder)
+    assert encoder.encode(["more\nword"]) == {"more\nword": whole(tokenizer, "more\nword")}
+
+
+def handed(encoder: Encoder, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What the tokenizer is asked from now on."""
+    texts: list[str] = []
+    plain = encoder._some
+
+    def recorded(batch: Any) -> Any:
+        texts.extend(batch)
+        return plain(batch)
+
+    monkeypatch.setattr(encoder, "_some", recorded)
+    return texts
+
+
+def test_a_line_in_several_texts_is_encoded_once(made: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    encoder = Encoder(made("digits"))
+    texts = handed(encoder, monkeypatch)
+    encoder.encode(["# One\na long answer\n\n# Two\nanother\n# End", "# One\nanother\n# Two\na long answer\n\n# End"])
+    encoder.encode(["# Only\na long answer\n\n# End"])
+    assert texts.count("a long answer\n\n#") == texts.count("another\n#") == texts.count("# End") == 1
+
+
+def test_what_is_kept_is_bounded_and_what_was_not_used_goes(
+    made: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encoder = Encoder(made("digits"), room=10)
+    texts = handed(encoder, monkeypatch)
+    for text in ("first", "second", "first", "and third", "first", "longer than all the room", "first"):
+        assert encoder.encode([text]) == {text: whole(encoder.tokenizer, text)}
+        assert encoder._size == sum(map(len, encoder._kept)) <= 10
+    assert texts == ["first", "second", "first", "and third", "first", "longer than all the room", "first"]
+
+
+def test_settings_that_others_left_do_not_matter(made: Callable[..., Any]) -> None:
+    tokenizer = made("digits")
+    encoder = Encoder(tokenizer)
+    expected = whole(tokenizer, "<s> some words")
+    tokenizer.pad_token = "?"
+    tokenizer("<s> text", truncation=True, max_length=1, padding="max_length", split_special_tokens=False)
+    assert encoder.encode(["<s> some words"]) == {"<s> some words": expected}
+
+
+class Slow:
+    """A tokenizer that is no fast one, or one that does not say what it does with a text."""
+
+    def __init__(self, tokenizer: Any, is_fast: bool) -> None:
+        self.backend_tokenizer, self.is_fast, self._asked = tokenizer.backend_tokenizer, is_fast, tokenizer
+
+    def __call__(self, text: str, **options: Any) -> Any:
+        return {"input_ids": self._asked(text.replace("one", "two"), **options)["input_ids"]}
+
+
+@pytest.mark.parametrize("is_fast", [False, True])
+def test_other_tokenizers_are_called(made: Callable[..., Any], is_fast: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(encoding, "_HOSTILE", ("one\n", "more"))
+    encoder = Encoder(Slow(made("digits"), is_fast))
+    assert not cuts(encoder)
+    assert encoder.encode(["one\nmore"]) == {"one\nmore": whole(made("digits"), "two\nmore")}

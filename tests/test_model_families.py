@@ -1,0 +1,188 @@
+"""Tiny random models of every family: what is read is what one forward per prompt reads, whatever the layout."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from distract.backends.architecture import operations, reach
+from distract.backends.packing import Sharing, plan
+from distract.backends.transformers import Transformers
+
+SHAPE: dict[str, Any] = {
+    "vocab_size": 64,
+    "hidden_size": 32,
+    "intermediate_size": 48,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "initializer_range": 0.5,
+    "max_position_embeddings": 512,
+    "pad_token_id": 0,
+    "bos_token_id": 1,
+    "eos_token_id": 2,
+}
+MIXED = {"layer_types": ["sliding_attention", "full_attention"], "sliding_window": 8}
+
+
+def rope(kind: str, **options: Any) -> dict[str, Any]:
+    return {"rope_parameters": {"rope_type": kind, "rope_theta": 10000.0, "factor": 4.0, **options}}
+
+
+LONG = rope("longrope", original_max_position_embeddings=32, short_factor=[1.0] * 4, long_factor=[3.0] * 4)
+LLAMA3 = rope("llama3", low_freq_factor=1.0, high_freq_factor=4.0, original_max_position_embeddings=128)
+NEXT = {
+    "layer_types": ["linear_attention", "full_attention"],
+    "num_experts": 0,
+    "head_dim": 8,
+    **{f"linear_{name}_head_dim": 8 for name in ("key", "value")},
+    **{f"linear_num_{name}_heads": 2 for name in ("key", "value")},
+}
+FAMILIES: dict[str, tuple[str, dict[str, Any], str]] = {
+    "llama": ("Llama", {}, "packed"),
+    "llama, tied": ("Llama", {"tie_word_embeddings": True}, "packed"),
+    "llama, heads not grouped": ("Llama", {"num_key_value_heads": 4}, "packed"),
+    "llama, linear": ("Llama", rope("linear"), "packed"),
+    "llama, dynamic": ("Llama", rope("dynamic"), "packed"),
+    "llama, yarn": ("Llama", rope("yarn", original_max_position_embeddings=128), "packed"),
+    "llama, llama3": ("Llama", LLAMA3, "packed"),
+    "qwen2": ("Qwen2", {}, "packed"),
+    "qwen2, windows": ("Qwen2", {**MIXED, "use_sliding_window": True}, "packed"),
+    "qwen3": ("Qwen3", {"head_dim": 16}, "packed"),
+    "mistral": ("Mistral", {"sliding_window": None}, "packed"),
+    "mistral, windows": ("Mistral", {"sliding_window": 8}, "packed"),
+    "gemma": ("Gemma", {"head_dim": 16}, "packed"),
+    "gemma2": ("Gemma2", {"head_dim": 16, **MIXED, "attn_logit_softcapping": 2.0}, "packed"),
+    "gemma3": ("Gemma3Text", {"head_dim": 16, **MIXED}, "packed"),
+    "phi": ("Phi", {}, "packed"),
+    "phi3": ("Phi3", {}, "packed"),
+    "phi3, windows": ("Phi3", {"sliding_window": 8}, "packed"),
+    "phi3, longrope": ("Phi3", {**LONG, "original_max_position_embeddings": 32}, "packed"),
+    "mamba": ("Mamba", {"state_size": 4}, "one by one"),
+    "falcon mamba": ("FalconMamba", {"state_size": 4}, "one by one"),
+    "jamba": ("Jamba", {"attn_layer_period": 2, "attn_layer_offset": 1, "mamba_d_state": 4}, "one by one"),
+    "qwen3 next": ("Qwen3Next", NEXT, "cached prefix"),
+    "bloom": ("Bloom", {"n_head": 4, "n_layer": 2}, "cached prefix"),
+}
+Tokens = tuple[int, ...]
+
+
+def judge_of(family: str, budget: int = 20) -> Transformers:
+    import torch
+    import transformers
+
+    name, options, _ = FAMILIES[family]
+    torch.manual_seed(0)
+    config = getattr(transformers, f"{name}Config")(**SHAPE | options)
+    model = transformers.AutoModelForCausalLM.from_config(config, dtype=torch.float32).eval()
+    judge = Transformers(family, dtype="float32", batch_tokens=budget)
+    vars(judge).update(_loaded=model, _ends=set(), _commit="")
+    return judge
+
+
+def read(judge: Transformers, sequences: Sequence[Tokens], budget: int, sharing: Sharing) -> Any:
+    """Probabilities after each sequence."""
+    import torch
+
+    found: dict[int, Any] = {}
+    forwards = plan(sequences, budget, sharing, reach(judge._loaded.config))
+    for forward, logarithms, _ in judge._run(forwards, sharing):
+        for row, (_, ending) in enumerate(forward.reads):
+            found.update((index, logarithms[row].exp()) for index in ending)
+    return torch.stack([found[index] for index in range(len(sequences))])
+
+
+def read_alone(judge: Transformers, sequences: Sequence[Tokens]) -> Any:
+    """The same from the model as it comes, a forward for each."""
+    import torch
+
+    with torch.inference_mode():
+        rows = [judge._loaded(torch.tensor([one])).logits[0, -1].softmax(-1) for one in sequences]
+    return torch.stack(rows)
+
+
+def sequences_of(cuts: Sequence[tuple[int, int]]) -> list[Tokens]:
+    """That many tokens of one text, and then that many of others."""
+    draw = Random(0)
+    text = [draw.randrange(64) for _ in range(64)]
+    return [tuple(text[:shared] + [draw.randrange(64) for _ in range(own)]) for shared, own in cuts]
+
+
+# Branches after what is longer and shorter than a window, a prompt that starts another, one token, equal ones, and
+# longer ones than the context that longrope was trained on.
+PROMPTS = sequences_of([(15, 3), (15, 15), (15, 2), (10, 4), (0, 1), (10, 0), (10, 0), (40, 2), (40, 9)])
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_every_layout_reads_what_one_forward_each_reads(family: str) -> None:
+    judge = judge_of(family)
+    alone = read_alone(judge, PROMPTS)
+    assert judge.reading == FAMILIES[family][2]
+    ways: list[tuple[Sharing, bool]] = [(judge._sharing, judge._by_runs)]
+    if judge.reading == "packed":
+        # What a GPU does, and what is done where a model takes no masks.
+        ways += [("packed", False), ("prefix", False)]
+    for sharing, by_runs in ways:
+        judge._attend_by_runs(by_runs)
+        for budget in (7, 20, 500):
+            assert (read(judge, PROMPTS, budget, sharing) - alone).abs().max() <= 1e-5
+
+
+@pytest.fixture(scope="module")
+def judges() -> Callable[[str], Transformers]:
+    return cache(judge_of)
+
+
+SETS = st.lists(st.tuples(st.integers(0, 40), st.integers(0, 12)).filter(any), min_size=1, max_size=8)
+
+
+@settings(deadline=None, max_examples=25)
+@given(cuts=SETS, budget=st.integers(1, 60), twice=st.booleans())
+@pytest.mark.parametrize("family", ["llama", "gemma3", "phi3, longrope"])
+def test_any_set_of_prompts_reads_what_one_forward_each_reads(
+    judges: Callable[[str], Transformers], family: str, cuts: list[tuple[int, int]], budget: int, twice: bool
+) -> None:
+    judge = judges(family)
+    sequences = sequences_of(cuts) * (1 + twice)
+    found = read(judge, sequences, budget, judge._sharing)
+    assert (found - read_alone(judge, sequences)).abs().max() <= 1e-5
+
+
+@pytest.mark.parametrize(("family", "together"), [("mistral, windows", True), ("gemma3", True), ("jamba", False)])
+def test_windows_hold_for_answers_in_words_too(family: str, together: bool) -> None:
+    assert judge_of(family)._batched == together
+
+
+def test_angles_that_change_on_the_way_are_written_alone() -> None:
+    judge = judge_of("phi3, longrope")
+    assert judge.reading == "packed"
+    assert not judge._batched
+
+
+def test_scores_that_are_capped_are_left_to_the_model() -> None:
+    judge = judge_of("gemma2")
+    judge._attend_by_runs(True)
+    with pytest.raises(ValueError, match="capped"):
+        read(judge, PROMPTS, 500, "packed")
+
+
+@pytest.mark.parametrize("family", ["llama", "llama, tied", "qwen3", "phi"])
+def test_operations_are_those_that_torch_counts(family: str) -> None:
+    import torch
+    from torch.utils.flop_counter import FlopCounterMode
+
+    judge = judge_of(family)
+    judge._loaded.set_attn_implementation("eager")
+    forward = plan([PROMPTS[1]], 500)[0]
+    with FlopCounterMode(display=False) as counter, torch.inference_mode():
+        judge._loaded(torch.tensor([PROMPTS[1]]), logits_to_keep=1)
+    # It counts hidden pairs too; norms and biases are weights that are no matrices.
+    count, heads, width = len(PROMPTS[1]), 4, 16 if family == "qwen3" else 8
+    hidden = 4 * 2 * heads * width * (count**2 - forward.pairs)
+    assert operations(judge._loaded, forward) == pytest.approx(counter.get_total_flops() - hidden, rel=0.05)
