@@ -1,9 +1,11 @@
-"""What distract itself costs per judgment: plan, prompt, store, rows and metrics, with a scripted judge.
+"""What distract itself costs: plans, prompts, store, rows and figures, with a scripted judge and no tokenizer.
 
-    python benchmarks/engine.py [--judgments 100000]
+    python benchmarks/engine.py [--judgments 100000] [--rounds 3]
 
-Prints microseconds per judgment and peak memory at a tenth and at the full size, each in a process of its own so
-that memory is measured apart, then a replay of the larger one from its store. It measures no model.
+A judgment is a reply: one prompt judged. A case has two responses, two protocols and one control: 4 comparisons are
+judged, of 2 requests each, 7 of which are distinct, and 2 more rows say that the control changes nothing. Each run is
+in a process of its own, so that memory is measured apart: at a tenth and at the full size, then from the store. The
+time is that of the processor, start and reading the data included. It measures no model.
 """
 
 from __future__ import annotations
@@ -15,15 +17,16 @@ import resource
 import tempfile
 import time
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from distract import conduct, session
 from distract.backends.scripted import planted
 from distract.tally import Tally
 
-# A case with two responses, pairwise and absolute, one attack: 2 judgments of a good response against its rewrite,
-# 2 of the baseline and 2 of the attacked pair, each of 2 requests.
-JUDGMENTS_PER_CASE = 6
+JUDGMENTS, COMPARISONS = 7, 4
+"""Of each case."""
+
 QUESTION = "Explain in a few sentences why the sea is salty, and what would change if it were not. ({})"
 ANSWER = "Rivers carry dissolved salts to the sea, where water evaporates and the salts stay behind. " * 6
 
@@ -37,40 +40,72 @@ def write_cases(path: Path, cases: int) -> None:
             file.write(json.dumps(case) + "\n")
 
 
-def measure(folder: str, judgments: int, out: str, results: Any) -> None:
+def measure(folder: str, cases: int, out: str, results: Any) -> None:
     """One run in this process; puts seconds, peak MiB and counts into ``results``."""
-    data = Path(folder, f"{judgments}.jsonl")
-    if not data.exists():
-        write_cases(data, judgments // JUDGMENTS_PER_CASE)
+    data = Path(folder, f"{cases}.jsonl")
     backend = planted("fair")
-    begin = time.perf_counter()
+    begin = time.process_time()
     selected = session.select(data=str(data), attacks=("null",), generator="rules")
     prepared = session.prepare(selected, judge="planted:fair", backend=backend, out=Path(folder, out))
     tally = Tally()
-    with conduct.stores(prepared.models, Path(folder, f"{judgments}.sqlite")) as models:
+    with conduct.stores(prepared.models, Path(folder, f"{out.split()[-1]}.sqlite")) as models:
         session.run(prepared, models, tally)
-    seconds = time.perf_counter() - begin
+    seconds = time.process_time() - begin
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     results.put((seconds, peak, tally.made, tally.stored))
+
+
+def run(context: Any, folder: str, cases: int, out: str) -> tuple[float, float]:
+    """Microseconds per judgment and peak MiB of a run in a process of its own."""
+    results = context.Queue()
+    process = context.Process(target=measure, args=(folder, cases, out, results))
+    process.start()
+    seconds, peak, made, stored = results.get()
+    process.join()
+    assert made + stored == cases * JUDGMENTS
+    return seconds / (made + stored) * 1e6, peak
 
 
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--judgments", type=int, default=100_000)
-    full = parser.parse_args().judgments
+    parser.add_argument("--rounds", type=int, default=3)
+    given = parser.parse_args()
+    full = max(given.judgments // JUDGMENTS, 10)
     context = multiprocessing.get_context("spawn")
-    print(f"{'':24}{'judgments':>10}{'us/judgment':>13}{'peak MiB':>10}{'made':>9}{'stored':>9}")
+    kinds = (("a tenth", full // 10), ("run", full), ("replay from the store", full))
+    costs: dict[str, list[float]] = {name: [] for name, _ in kinds}
+    peaks: dict[str, list[float]] = {name: [] for name, _ in kinds}
     with tempfile.TemporaryDirectory() as folder:
-        for label, judgments in (("run", full // 10), ("run", full), ("replay from the store", full)):
-            results = context.Queue()
-            process = context.Process(target=measure, args=(folder, judgments, f"{label} {judgments}", results))
-            process.start()
-            seconds, peak, made, stored = results.get()
-            process.join()
-            judged = judgments // JUDGMENTS_PER_CASE * JUDGMENTS_PER_CASE
-            cost = seconds / judged * 1e6
-            print(f"{label:24}{judged:>10,}{cost:>13.0f}{peak:>10.0f}{made:>9,}{stored:>9,}")
+        for cases in (full // 10, full):
+            write_cases(Path(folder, f"{cases}.jsonl"), cases)
+        for number in range(given.rounds):
+            # A store of its own for each round and size; the replay finds that of the run before it.
+            for name, cases in kinds:
+                cost, peak = run(context, folder, cases, f"{name} {number}-{cases}")
+                costs[name].append(cost)
+                peaks[name].append(peak)
+    print(f"{'':24}{'judgments':>10}{'us/judgment':>13}{'min-max':>12}{'us/comparison':>15}{'peak MiB':>10}")
+    for name, cases in kinds:
+        found = costs[name]
+        spread, ratio = f"{min(found):.0f}-{max(found):.0f}", JUDGMENTS / COMPARISONS
+        print(
+            f"{name:24}{cases * JUDGMENTS:>10,}{median(found):>13.0f}{spread:>12}{median(found) * ratio:>15.0f}"
+            f"{median(peaks[name]):>10.0f}"
+        )
+    growth = [big / small - 1 for small, big in zip(costs["a tenth"], costs["run"], strict=True)]
+    memory = [big - small for small, big in zip(peaks["a tenth"], peaks["run"], strict=True)]
+    rates = [1e6 / cost for cost in costs["replay from the store"]]
+    print(f"\n{'':44}{'median':>9}{'min':>9}{'max':>9}  target")
+    for name, values, form, target in (
+        ("us a judgment", costs["run"], ".0f", "at most 150"),
+        ("judgments a second from the store", rates, ",.0f", "at least 10,000"),
+        ("cost at full size against a tenth", growth, "+.1%", "within 10%"),
+        ("peak MiB at full size above a tenth", memory, "+.0f", "within 50"),
+    ):
+        shown = "".join(f"{format(value, form):>9}" for value in (median(values), min(values), max(values)))
+        print(f"{name:44}{shown}  {target}")
 
 
 if __name__ == "__main__":

@@ -185,14 +185,15 @@ def _severity(case: Case, protocol: Protocol, d: Degradation, p: Audit, memory: 
 def _flip(case: Case, protocol: Protocol, pair: tuple[Response, Response], p: Audit, memory: Memory) -> Plan[list[Row]]:
     """Baseline, then each attack on the response that lost it (under any of the protocol's rules)."""
     a, b = pair
-    row = Row(case.id, case.cluster, "flip", protocol.name, p.judge, BASELINE, side(a), side(b))
-    before = yield from _judged(replace(row, label=label(case, a, b)), protocol, Comparison(case, a, b), p)
+    sides = side(a), side(b)
+    row = Row(case.id, case.cluster, "flip", protocol.name, p.judge, BASELINE, *sides, label=label(case, a, b))
+    before = yield from _judged(row, protocol, Comparison(case, a, b), p)
     outcomes = {outcome(before.judgments, rule) for rule in protocol.rules or (None,)}
     lost = [target for target in SIDES if MIRROR[target] in outcomes]
     attacks = p.under(protocol)
     jobs = [_attacked(case, protocol, pair, target, attack, p, memory) for target in lost for attack in attacks]
     if p.resample:
-        again = [replace(row, attack=RESAMPLED, target=target) for target in lost]
+        again = [replace(row, attack=RESAMPLED, target=target, label=None) for target in lost]
         jobs += [resampled(before, one, protocol, Comparison(case, a, b), p.manner, p.helped) for one in again]
     return [before, *(yield from gather(jobs))]
 

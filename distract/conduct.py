@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from distract.backends import Backend
 from distract.judging import Audited
@@ -19,14 +19,26 @@ from distract.price import Price, cost
 from distract.recorder import Recorder
 from distract.records import Rewrite, Role, Row
 from distract.run import execute
-from distract.runfolder import Loaded
+from distract.runfolder import Loaded, written
 from distract.store import Store
 from distract.tally import Model, Tally
+from distract.timing import part
 
 if TYPE_CHECKING:
     from distract.minimal import Smallest
 
 Summarise = Callable[[Sequence[Row], Sequence[Rewrite]], dict[str, Any]]
+
+
+class Sums(Protocol):
+    """What sums up rows and rewrites as they come, so that none has to be read again."""
+
+    def add(self, rows: Sequence[Row], rewrites: Sequence[Rewrite]) -> None:
+        """Take in what came of a plan; the plans come in order."""
+
+    def document(self) -> dict[str, Any]:
+        """The document of the run."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -40,9 +52,10 @@ class Job:
             and which grow; None where there are none.
         parameters: everything that decides what is judged.
         out: the run folder.
-        summarise: rows and rewrites to the document of the run.
+        summarise: rows and rewrites, read from disk whenever they are gone through, to the document of the run.
         prices: of models whose tokens cost money; they decide nothing.
         explain: the smallest flips to what they add to the document; None where none are looked for.
+        sums: begins what sums up as rows come; with it ``summarise`` is not called.
         source: where the data lie, as the user said; it identifies nothing. None where nobody reads them again.
     """
 
@@ -54,6 +67,7 @@ class Job:
     prices: Mapping[Role, Price] = field(default_factory=dict)
     then: Callable[[Sequence[Row], Sequence[Rewrite]], Iterator[Iterable[Plan[Audited]]]] | None = None
     explain: Callable[[Sequence[Smallest]], dict[str, Any]] | None = None
+    sums: Callable[[], Sums] | None = None
     source: Mapping[str, Any] | None = None
 
 
@@ -89,26 +103,32 @@ def carry_out(
         BackendError: a model failed; the run can be resumed.
         UsageError: the folder belongs to a different run.
     """
-    whole, begin = Audited(), time.time()
+    smallest: list[Smallest] = []
+    sums = job.sums() if job.sums is not None else None
+    begin = time.time()
     with Recorder(job.out, job.parameters, job.source) as recorder:
-        for plans in _stages(job, whole):
+        rows, rewrites = written(job.out)
+        for plans in _stages(job, rows, rewrites):
             for done in execute(plans, models, tally=tally, progress=progress):
-                recorder.add(done.rows, done.rewrites, done.smallest)
-                whole.rows.extend(done.rows)
-                whole.rewrites.extend(done.rewrites)
-                whole.smallest.extend(done.smallest)
+                with part("store"):
+                    recorder.add(done.rows, done.rewrites, done.smallest)
+                if sums is not None:
+                    with part("analysis"):
+                        sums.add(done.rows, done.rewrites)
+                smallest.extend(done.smallest)
         times = {"began": round(begin, 3), "seconds": round(time.time() - begin, 3)}
         spent = cost(job.prices, tally.tokens)
         numbers = {"replies": tally.document(), "times": times, **({} if spent is None else {"dollars": spent})}
-        explained = job.explain(whole.smallest) if job.explain is not None else {}
-        text = recorder.finish({**job.summarise(whole.rows, whole.rewrites), **explained}, numbers)
-    rows, rewrites = tuple(whole.rows), tuple(whole.rewrites)
-    minimal = tuple(whole.smallest) if job.explain is not None else None
+        with part("analysis"):
+            explained = job.explain(smallest) if job.explain is not None else {}
+            summary = sums.document() if sums is not None else job.summarise(rows, rewrites)
+        text = recorder.finish({**summary, **explained}, numbers)
+    minimal = tuple(smallest) if job.explain is not None else None
     return Loaded(job.out, job.parameters, rows, rewrites, None, text, minimal, job.source)
 
 
-def _stages(job: Job, whole: Audited) -> Iterator[Iterable[Plan[Audited]]]:
+def _stages(job: Job, rows: Sequence[Row], rewrites: Sequence[Rewrite]) -> Iterator[Iterable[Plan[Audited]]]:
     """The plans of a job, then those that depend on what has come by then."""
     yield job.plans()
     if job.then is not None:
-        yield from job.then(whole.rows, whole.rewrites)
+        yield from job.then(rows, rewrites)

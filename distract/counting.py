@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from distract.briefs import Brief
 from distract.records import Outcome, Row
 from distract.verdicts import outcome
 
@@ -25,7 +26,7 @@ class Counted:
     reasons: Counter[str] = field(default_factory=Counter)
 
 
-def count_fixed(rows: Sequence[Row], rule: str | None, attack: str) -> Counted:
+def count_fixed(rows: Sequence[Row | Brief], rule: str | None, attack: str) -> Counted:
     """Outcomes of a good response (a) against its rewrite, or against a worse one (b)."""
     counted = Counted()
     for row in rows:
@@ -34,7 +35,7 @@ def count_fixed(rows: Sequence[Row], rule: str | None, attack: str) -> Counted:
     return counted
 
 
-def count_flips(rows: Sequence[Row], rule: str | None, attack: str) -> Counted:
+def count_flips(rows: Sequence[Row | Brief], rule: str | None, attack: str) -> Counted:
     """Outcomes of attacked pairs, in terms of the side that had lost under this rule.
 
     A unit is a pair whose baseline has a loser. Its outcome is ``b`` when the rewritten response is now preferred
@@ -45,7 +46,7 @@ def count_flips(rows: Sequence[Row], rule: str | None, attack: str) -> Counted:
     for row in rows:
         if row.target is not None:
             continue
-        before = outcome(row.judgments, rule)
+        before = _outcome(row, rule)
         if row.excluded is not None:
             counted.reasons[row.excluded] += 1
         elif before is None:
@@ -61,7 +62,7 @@ def count_flips(rows: Sequence[Row], rule: str | None, attack: str) -> Counted:
     return counted
 
 
-COUNT: Mapping[str, Callable[[Sequence[Row], str | None, str], Counted]] = {
+COUNT: Mapping[str, Callable[[Sequence[Row | Brief], str | None, str], Counted]] = {
     "fixed": count_fixed,
     "flip": count_flips,
     "severity": count_fixed,
@@ -69,15 +70,19 @@ COUNT: Mapping[str, Callable[[Sequence[Row], str | None, str], Counted]] = {
 """How outcomes are counted under each design."""
 
 
-def pair_of(row: Row) -> Unit:
+def pair_of(row: Row | Brief) -> Unit:
     """The unit of the flip design that a row belongs to, rewritten or not."""
     return (row.case, row.a.author, row.a.severity, row.b.author, row.b.severity)
 
 
-def _count(counted: Counted, unit: Unit, row: Row, rule: str | None, before: Outcome | None) -> None:
+def _outcome(row: Row | Brief, rule: str | None) -> Outcome | None:
+    return row.outcome(rule) if isinstance(row, Brief) else outcome(row.judgments, rule)
+
+
+def _count(counted: Counted, unit: Unit, row: Row | Brief, rule: str | None, before: Outcome | None) -> None:
     if row.excluded is not None:
         counted.reasons[row.excluded] += 1
-    elif (after := outcome(row.judgments, rule)) is None:
+    elif (after := _outcome(row, rule)) is None:
         counted.invalid += 1
     else:
         counted.outcomes[unit] = (row.cluster, after, before)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 
 from distract import statistics
+from distract.briefs import Brief, Briefs
 from distract.counting import COUNT, WANTED, Counted
 from distract.figure import CONFIDENCE, Condition, Figure, rate
 from distract.judging import RESAMPLED
@@ -43,7 +44,7 @@ def headline(measure: str, rules: Sequence[str]) -> str | None:
 
 
 def figures(
-    rows: Iterable[Row],
+    rows: Iterable[Row] | Briefs,
     rewrites: Iterable[Rewrite],
     rules: Mapping[str, Sequence[str]],
     attacks: Sequence[str],
@@ -52,46 +53,42 @@ def figures(
     """Every figure that the rows support, in a total order.
 
     Args:
-        rows: of one run.
+        rows: of one run, gone through once; or what is left of them.
         rewrites: of the same run.
         rules: of each protocol of the run, by its name.
         attacks: of the fixed and flip designs, so that one without rows still shows n = 0.
         ties: protocols whose verdict can be a tie; None for all. The others have no tie rate: where their two orders
             disagree, that is order inconsistency.
     """
-    by: dict[tuple[str, str], list[Row]] = defaultdict(list)
-    clusters: dict[str, str] = {}
-    conditions: dict[str, list[Condition]] = {}
-    for row in rows:
-        by[row.protocol, row.design].append(row)
-        clusters[row.case] = row.cluster
-        conditions.setdefault(row.design, [(attack, None) for attack in attacks if _measured(row.design, attack)])
+    briefs = rows if isinstance(rows, Briefs) else Briefs(rows, rules)
+    conditions: dict[str, list[Condition]] = {
+        design: [(attack, None) for attack in attacks if _measured(design, attack)] for design in briefs.designs
+    }
     if "severity" in conditions:
         # Every case has a row for each, if only to say why it was not judged.
-        found = {
-            (row.attack, row.b.severity) for (_, design), part in by.items() if design == "severity" for row in part
-        }
+        found = {(row.attack, row.b.severity) for protocol in rules for row in briefs.of(protocol, "severity")}
         conditions["severity"] = sorted(found, key=str)
+    clusters = briefs.clusters
     rewrites = list(rewrites)
     written = [attack for attack in attacks if attack != RESAMPLED]
     made = [*rejections(rewrites, written, clusters), *agreements(rewrites, clusters)]
     for protocol in rules:
-        made += _quality(protocol, [row for design in GROUPS for row in by[protocol, design]])
+        made += _quality(protocol, briefs)
         for rule in rules[protocol] or (None,):
             for design, places in conditions.items():
                 for place in places:
-                    counted = _counted(design, by, protocol, rule, *place)
+                    counted = _counted(design, briefs, protocol, rule, *place)
                     shares = _shares(design, counted, protocol, rule, *place)
                     made += [f for f in shares if f.measure != "tie_rate" or ties is None or protocol in ties]
     for one, other in combinations(sorted(rules), 2):
         for design, places in conditions.items():
             if PAIRED[design] != "tie_rate" or ties is None or {one, other} <= {*ties}:
-                made += [_difference(design, by, rules, (one, place), (other, place)) for place in places]
+                made += [_difference(design, briefs, rules, (one, place), (other, place)) for place in places]
     for protocol in rules:  # what a distractor in the worse response does to the accuracy
         for attack, severity in conditions.get("severity", ()):
             if attack != BASELINE and (plain := (BASELINE, severity)) in conditions["severity"]:
                 place = (attack, severity)
-                made.append(_difference("severity", by, rules, (protocol, place), (protocol, plain)))
+                made.append(_difference("severity", briefs, rules, (protocol, place), (protocol, plain)))
     return sorted(made, key=lambda figure: figure.place)
 
 
@@ -102,15 +99,15 @@ def _measured(design: str, attack: str) -> bool:
 
 def _counted(
     design: str,
-    by: Mapping[tuple[str, str], Sequence[Row]],
+    briefs: Briefs,
     protocol: str,
     rule: str | None,
     attack: str,
     severity: int | None,
 ) -> Counted:
     """The outcomes of one protocol under one condition."""
-    rows = by.get((protocol, design), ())
-    return COUNT[design]([row for row in rows if severity in (None, row.b.severity)], rule, attack)
+    rows = [row for row in briefs.of(protocol, design) if severity in (None, row.b.severity)]
+    return COUNT[design](rows, rule, attack)
 
 
 def _shares(
@@ -126,26 +123,31 @@ def _shares(
     return made
 
 
-def _quality(protocol: str, rows: Sequence[Row]) -> list[Figure]:
+def _quality(protocol: str, briefs: Briefs) -> list[Figure]:
     """How well the judge could be read, by attack: invalid verdicts, order inconsistency, choice mass."""
     made = []
-    for attack, severity in sorted({_condition(row) for row in rows}, key=str):
-        here = [row for row in rows if _condition(row) == (attack, severity)]
+    by: dict[Condition, list[Brief]] = defaultdict(list)
+    for design in GROUPS:
+        for row in briefs.of(protocol, design):
+            # Severities are told apart where they are the point.
+            by[row.attack, row.b.severity if design == "severity" else None].append(row)
+    for attack, severity in sorted(by, key=str):
+        here = by[attack, severity]
         # The control that changes nothing has the baseline's name; where there is a baseline, that is what is meant.
         here = [row for row in here if row.target is None] or here
-        judged = [row for row in here if row.judgments]
+        judged = [row for row in here if row.kind.said]
         excluded = sum(row.excluded is not None for row in here)
-        valid = [row for row in judged if all(j.failure is None for j in row.judgments)]
+        valid = [row for row in judged if None not in row.kind.said]
         invalid = len(judged) - len(valid)
         clusters = [row.cluster for row in valid]
         figure = Figure("invalid_rate", protocol, None, attack, severity, excluded=excluded)
-        failed = [float(any(j.failure for j in row.judgments)) for row in judged]
+        failed = [float(None in row.kind.said) for row in judged]
         made.append(rate(figure, failed, [row.cluster for row in judged]))
         figure = replace(figure, invalid=invalid)
-        if any(_orders(row) for row in judged):
-            differ = [float(len({j.preferred for j in row.judgments}) > 1) for row in valid]
+        if any(len(row.kind.said) > 1 for row in judged):
+            differ = [float(len({*row.kind.said}) > 1) for row in valid]
             made.append(rate(replace(figure, measure="order_inconsistency"), differ, clusters))
-        masses = [(row.cluster, j.mass) for row in valid for j in row.judgments if j.mass is not None]
+        masses = [(row.cluster, mass) for row in valid for mass in row.masses]
         mass = replace(figure, measure="choice_mass", n=len(masses))
         if masses:
             values, names = [m for _, m in masses], [cluster for cluster, _ in masses]
@@ -154,15 +156,6 @@ def _quality(protocol: str, rows: Sequence[Row]) -> list[Figure]:
             mass = replace(mass, value=math.fsum(values) / len(values), low=low, high=high)
         made.append(mass)
     return made
-
-
-def _condition(row: Row) -> Condition:
-    """What a row's figures stand under; severities are told apart where they are the point."""
-    return row.attack, row.b.severity if row.design == "severity" else None
-
-
-def _orders(row: Row) -> bool:
-    return len(row.judgments) > 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +185,7 @@ def shared(measure: str, first: Counted, second: Counted) -> Shared:
 
 def _difference(
     design: str,
-    by: Mapping[tuple[str, str], Sequence[Row]],
+    briefs: Briefs,
     rules: Mapping[str, Sequence[str]],
     one: tuple[str, Condition],
     other: tuple[str, Condition],
@@ -200,8 +193,8 @@ def _difference(
     """Two protocols, or two conditions, on the units that are eligible and valid under both."""
     measure = PAIRED[design]
     rule, rule_other = (headline(measure, rules[protocol]) for protocol, _ in (one, other))
-    first = _counted(design, by, one[0], rule, *one[1])
-    second = _counted(design, by, other[0], rule_other, *other[1])
+    first = _counted(design, briefs, one[0], rule, *one[1])
+    second = _counted(design, briefs, other[0], rule_other, *other[1])
     both = shared(measure, first, second)
     a, b, clusters = both.first, both.second, both.clusters
     figure = Figure(

@@ -10,7 +10,7 @@ It does not know where replies come from, nor how a prompt is worded.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
 
@@ -205,21 +205,27 @@ PENDING = Reply(failure="still to come")
 
 @dataclass(slots=True)
 class _Child:
-    """A plan among several: what it asked last, and what it has heard of that; None before it is started."""
+    """A plan among several: what it asked last, what it has heard of that, and the places that it still waits for.
+
+    ``heard`` is None before it is started.
+    """
 
     index: int
     plan: Plan[Any]
     asked: Sequence[Request] = ()
     heard: list[Reply] | None = None
+    pending: Sequence[int] = ()
 
-    def pending(self) -> list[tuple[int, Request]]:
-        """What it has asked and not heard, with the place of each."""
-        return [(at, self.asked[at]) for at, reply in enumerate(self.heard or ()) if reply is PENDING]
-
-    def ready(self) -> bool:
-        """Whether it can go on: with any reply if it is open, else with all."""
-        pending = len(self.pending())
-        return not pending or (isinstance(self.asked, Open) and pending < len(self.asked))
+    def hear(self, replies: Iterator[Reply]) -> bool:
+        """Take the replies to what is pending; returns whether it can go on: with any if it is open, else with all."""
+        assert self.heard is not None
+        still = []
+        for at, reply in zip(self.pending, replies, strict=False):
+            self.heard[at] = reply
+            if reply is PENDING:
+                still.append(at)
+        self.pending = still
+        return not still or (isinstance(self.asked, Open) and len(still) < len(self.asked))
 
 
 def gather(plans: Sequence[Plan[T]]) -> Plan[list[T]]:
@@ -243,13 +249,17 @@ def gather(plans: Sequence[Plan[T]]) -> Plan[list[T]]:
             results[child.index] = done.value
             return False
         child.heard = [PENDING] * len(child.asked)
+        child.pending = range(len(child.asked))
         return True
 
     waiting = [child for child in map(_Child, range(len(plans)), plans) if step(child)]
     while waiting:
-        places = [(child.heard or [], at, one) for child in waiting for at, one in child.pending()]
-        replies = yield Open(one for _, _, one in places)
-        for (heard, at, _), reply in zip(places, replies, strict=True):
-            heard[at] = reply
-        waiting = [child for child in waiting if not child.ready() or step(child)]
+        asked = Open(child.asked[at] for child in waiting for at in child.pending)
+        replies = yield asked
+        if len(replies) != len(asked):
+            raise ValueError(f"{len(replies)} replies to {len(asked)} requests")
+        # All of them hear before any goes on: what one does next may depend on what is pending with another.
+        coming = iter(replies)
+        ready = [child.hear(coming) for child in waiting]
+        waiting = [child for child, able in zip(waiting, ready, strict=True) if not able or step(child)]
     return [results[index] for index in range(len(plans))]

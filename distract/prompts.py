@@ -56,10 +56,15 @@ class Prompt:
             )
             problems = [f"nothing is known to put into {lacking}"] * bool(lacking) + [f"it lacks {more}"] * bool(more)
             raise PromptError(f"prompt {self.name!r}: {'; '.join(problems)}")
-        return tuple(
-            Message(role, "".join(values[p] if i % 2 else p for i, p in enumerate(pieces)))
-            for role, pieces in self.parts
-        )
+        return tuple(Message(role, _filled(pieces, values)) for role, pieces in self.parts)
+
+
+def _filled(pieces: tuple[str, ...], values: Mapping[str, str]) -> str:
+    if len(pieces) == 1:
+        return pieces[0]
+    whole = list(pieces)
+    whole[1::2] = [values[name] for name in pieces[1::2]]
+    return "".join(whole)
 
 
 def parse(name: str, text: str) -> Prompt:

@@ -7,12 +7,12 @@ that the others are compared with, and prints nothing.
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from distract import statistics
+from distract.briefs import Brief, Briefs, Spent
 from distract.counting import WANTED, Counted, count_flips
 from distract.figure import CONFIDENCE, rounded
 from distract.metrics import headline
@@ -81,12 +81,12 @@ class Standing:
 
 
 def ranking(
-    rows: Iterable[Row], rules: Mapping[str, Sequence[str]], attacks: Sequence[str], controls: Collection[str]
+    rows: Iterable[Row] | Briefs, rules: Mapping[str, Sequence[str]], attacks: Sequence[str], controls: Collection[str]
 ) -> list[Standing]:
     """The protocols of a run, most robust first, then cheapest first; those without a flip rate come last.
 
     Args:
-        rows: of one run.
+        rows: of one run; or what is left of them.
         rules: of each protocol of the run, by its name; a scoring protocol stands by its headline rule.
         attacks: of the flip design.
         controls: attacks that measure noise and are left out; with nothing else there is no ranking.
@@ -94,11 +94,9 @@ def ranking(
     wanted = [attack for attack in dict.fromkeys(attacks) if attack not in controls]
     if not wanted:
         return []
-    by: dict[str, list[Row]] = defaultdict(list)
-    for row in rows:
-        by[row.protocol].append(row)
-    counted = {name: _pooled(by[name], headline(_MEASURE, rules[name]), wanted) for name in rules}
-    standings = [_standing(name, headline(_MEASURE, rules[name]), counted[name], by[name]) for name in rules]
+    briefs = rows if isinstance(rows, Briefs) else Briefs(rows, rules)
+    counted = {name: _pooled(briefs.of(name, "flip"), headline(_MEASURE, rules[name]), wanted) for name in rules}
+    standings = [_standing(name, headline(_MEASURE, rules[name]), counted[name], briefs.spent(name)) for name in rules]
     standings = _with_front(_with_base(standings, counted))
     return sorted(standings, key=lambda s: (s.value is None, s.value or 0.0, s.cost, s.protocol))
 
@@ -108,9 +106,8 @@ def document(standings: Iterable[Standing]) -> list[dict[str, Any]]:
     return [rounded(asdict(standing)) for standing in standings]
 
 
-def _pooled(rows: Sequence[Row], rule: str | None, attacks: Sequence[str]) -> Counted:
+def _pooled(flips: Sequence[Brief], rule: str | None, attacks: Sequence[str]) -> Counted:
     """Flips under all attacks together; the attack becomes part of the unit."""
-    flips = [row for row in rows if row.design == "flip"]
     pooled = Counted()
     for attack in attacks:
         counted = count_flips(flips, rule, attack)
@@ -120,17 +117,13 @@ def _pooled(rows: Sequence[Row], rule: str | None, attacks: Sequence[str]) -> Co
     return pooled
 
 
-def _standing(protocol: str, rule: str | None, counted: Counted, rows: Sequence[Row]) -> Standing:
+def _standing(protocol: str, rule: str | None, counted: Counted, spent: Spent) -> Standing:
     values = _values(counted, counted.outcomes)
     # One pair is there once per attack, with its prompt's cluster each time: it never passes for several prompts.
     clusters = [cluster for cluster, _, _ in counted.outcomes.values()]
     k, n = int(math.fsum(values)), len(values)
     low, high = statistics.proportion(values, clusters, CONFIDENCE) if n else (None, None)
-    # By key, so that an answer which serves several comparisons is paid for once.
-    calls = {key: tokens for row in rows for key, tokens in zip(row.keys, row.tokens, strict=True)}
-    comparisons = sum(bool(row.judgments) for row in rows)
-    each = max(comparisons, 1)
-    answers = sum(answer for _, answer in calls.values())
+    each = max(spent.comparisons, 1)
     return Standing(
         protocol=protocol,
         rule=rule,
@@ -141,10 +134,10 @@ def _standing(protocol: str, rule: str | None, counted: Counted, rows: Sequence[
         high=high,
         invalid=counted.invalid,
         excluded=counted.reasons.total(),
-        comparisons=comparisons,
-        calls=len(calls) / each,
-        tokens=(sum(prompt for prompt, _ in calls.values()) + answers) / each,
-        answer_tokens=answers / each,
+        comparisons=spent.comparisons,
+        calls=spent.calls / each,
+        tokens=(spent.prompts + spent.answers) / each,
+        answer_tokens=spent.answers / each,
     )
 
 

@@ -9,8 +9,9 @@ import hashlib
 import json
 import os
 import platform
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from importlib.metadata import PackageNotFoundError, version
+from operator import attrgetter
 from pathlib import Path
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any
@@ -33,7 +34,7 @@ _OURS = (".part", ".sqlite", ".sqlite-wal", ".sqlite-shm")
 
 def default_path(parameters: Mapping[str, Any]) -> Path:
     """The folder for a run that was given none: by the hash of its parameters."""
-    return DEFAULT / hashlib.sha256(_dump(parameters).encode()).hexdigest()[:12]
+    return DEFAULT / hashlib.sha256(dump(parameters).encode()).hexdigest()[:12]
 
 
 class Recorder:
@@ -81,7 +82,7 @@ class Recorder:
         records = {"rows": rows, "rewrites": rewrites, "minimal": smallest}
         for name, file in self._files.items():
             for record in records[name]:
-                file.write(_dump(record) + "\n")
+                file.write(dump(record) + "\n")
                 self._counts[name] += 1
             file.flush()
 
@@ -124,7 +125,7 @@ def check(path: Path, parameters: Mapping[str, Any]) -> None:
 
 def _check_same(path: Path, parameters: Mapping[str, Any]) -> None:
     there = json_object(path / "run.json").get("parameters")
-    wanted = json.loads(_dump(parameters))
+    wanted = json.loads(dump(parameters))
     if there != wanted:
         there = there if isinstance(there, dict) else {}
         differ = [name for name in sorted(wanted.keys() | there.keys()) if wanted.get(name) != there.get(name)]
@@ -133,13 +134,18 @@ def _check_same(path: Path, parameters: Mapping[str, Any]) -> None:
         )
 
 
-def _dump(value: Any) -> str:
-    return json.dumps(value, sort_keys=True, ensure_ascii=False, allow_nan=False, default=_members)
-
-
 def _members(record: Any) -> dict[str, Any]:
     """A record as an object; ``dataclasses.asdict`` copies deeply and costs ten times as much."""
-    return {name: getattr(record, name) for name in record.__slots__}
+    kind = type(record)
+    if kind not in _READ:
+        _READ[kind] = attrgetter(*kind.__slots__)
+    return dict(zip(kind.__slots__, _READ[kind](record), strict=True))
+
+
+_READ: dict[type, Callable[[Any], tuple[Any, ...]]] = {}
+
+dump = json.JSONEncoder(sort_keys=True, ensure_ascii=False, allow_nan=False, default=_members).encode
+"""A record, or any JSON value, as one line; always the same bytes."""
 
 
 def _write(path: Path, value: Any) -> str:

@@ -13,6 +13,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, Literal
 
@@ -130,7 +131,12 @@ class Case:
     @property
     def cluster(self) -> str:
         """A name for the prompt: cases that share it are not independent."""
-        return hashlib.sha256("\x1e".join(self.prompt).encode()).hexdigest()[:16]
+        return _cluster(self.prompt)
+
+
+@lru_cache(maxsize=64)  # every row of a case has it
+def _cluster(prompt: tuple[str, ...]) -> str:
+    return hashlib.sha256("\x1e".join(prompt).encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True, slots=True)

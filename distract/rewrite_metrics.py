@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from distract.figure import Condition, Figure, rate
 from distract.records import BASELINE, Rewrite, slug
@@ -73,6 +74,13 @@ def by_reason(rewrites: Iterable[Rewrite]) -> dict[str, dict[str, int]]:
         name = attack if severity is None else f"severity-{severity}"
         found.setdefault(name, Counter()).update({slug(reason) for reason in made.reasons})
     return {name: dict(sorted(counts.items())) for name, counts in sorted(found.items()) if counts}
+
+
+def without_texts(made: Rewrite) -> Rewrite:
+    """All that is counted of a rewrite: who was rewritten how, why it was rejected, and what a verifier said."""
+    response = replace(made.response, turns=())
+    evidence = tuple((name, found) for name, found in made.evidence if name.startswith("verifier"))
+    return replace(made, response=response, original=(), evidence=evidence)
 
 
 def _condition(made: Rewrite) -> Condition:

@@ -17,13 +17,17 @@ from distract.flow import flow
 from distract.plan import Plan, T, gather
 from distract.records import Reply, Request, Role
 from distract.tally import Model, Tally
+from distract.timing import part
+
+CHUNK = 32
+"""Plans that advance together; more of them share more of their prompts, and hold more of them in memory."""
 
 
 def execute(
     plans: Iterable[Plan[T]],
     models: Mapping[Role, Model],
     *,
-    chunk: int = 16,
+    chunk: int = CHUNK,
     tally: Tally | None = None,
     progress: Callable[[Tally], None] | None = None,
 ) -> Iterator[T]:
@@ -47,13 +51,16 @@ def execute(
         yield from flow(plans, models, tally, progress)
         return
     waiting = iter(plans)
-    while part := list(islice(waiting, chunk)):
-        together = gather(part)
+    while plans_now := list(islice(waiting, chunk)):
+        together = gather(plans_now)
         known: dict[bytes, Reply] = {}
         try:
-            requests = next(together)
+            with part("render"):
+                requests = next(together)
             while True:
-                requests = together.send(answer(requests, models, known, tally, progress))
+                replies = answer(requests, models, known, tally, progress)
+                with part("render"):
+                    requests = together.send(replies)
         except StopIteration as done:
             yield from done.value
 
@@ -90,7 +97,8 @@ def _ask(
     """Answer one round's requests to one model, from its store or by its backend."""
     backend, store = model
     order = list(unique)
-    found = store.get(order)
+    with part("store"):
+        found = store.get(order)
     known.update(found)
     tally.stored += len(found)
     tally.ask(unique.values())
@@ -101,7 +109,8 @@ def _ask(
         role = next(iter(unique.values())).to
         for batch in backend.reply(list(unique.values()), wanted):
             received = [(order[index], reply) for index, reply in batch]
-            store.put(received)
+            with part("store"):
+                store.put(received)
             known.update(received)
             tally.receive(role, [reply for _, reply in received])
             if progress:

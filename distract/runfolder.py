@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from typing import Any
 from distract.errors import DataError, UsageError
 from distract.minimal.records import Smallest
 from distract.records import NO_REPLY, Rewrite, Row
-from distract.runrecords import records, rewrite, row, smallest
+from distract.runrecords import Records, rewrite, row, smallest
 
 _SHARED: Mapping[str, type] = {
     "judge": str,
@@ -58,8 +59,8 @@ class Loaded:
 
     Attributes:
         parameters: of ``run.json``.
-        rows: all whole rows.
-        rewrites: all whole rewrites.
+        rows: all whole rows, read from disk whenever they are gone through.
+        rewrites: all whole rewrites, likewise.
         flaw: why the run must not be relied on (unfinished, damaged); None when complete and intact.
         summary: text of ``summary.json``, None for a run with a flaw.
         minimal: the smallest flips, of whose cases only id and prompt are kept; None where they were not looked for.
@@ -69,8 +70,8 @@ class Loaded:
 
     path: Path
     parameters: Mapping[str, Any]
-    rows: tuple[Row, ...]
-    rewrites: tuple[Rewrite, ...]
+    rows: Sequence[Row]
+    rewrites: Sequence[Rewrite]
     flaw: str | None
     summary: str | None
     minimal: tuple[Smallest, ...] | None = None
@@ -120,21 +121,29 @@ def load(path: Path) -> Loaded:
     parameters, source = told.get("parameters"), told.get("source")
     if not isinstance(parameters, dict) or not _whole(parameters):
         raise DataError("does not hold the parameters of a run; run the command again", path=path / "run.json")
-    rows, rows_cut = records(path / "rows.jsonl", row)
-    rewrites, rewrites_cut = records(path / "rewrites.jsonl", rewrite)
-    minimal, minimal_cut = records(path / "minimal.jsonl", smallest) if parameters.get("minimal") else (None, False)
-    flaw = _flaw(path, covered(parameters), rows_cut or rewrites_cut or minimal_cut)
+    rows, rewrites = written(path)
+    minimal = Records(path / "minimal.jsonl", smallest) if parameters.get("minimal") else None
+    for records in (rows, rewrites):
+        deque(records, maxlen=0)  # what is damaged is found now
+    looked = None if minimal is None else tuple(minimal)
+    cut = rows.cut or rewrites.cut or (minimal is not None and minimal.cut)
+    flaw = _flaw(path, covered(parameters), cut)
     return Loaded(
         path=path,
         parameters=parameters,
-        rows=tuple(rows),
-        rewrites=tuple(rewrites),
+        rows=rows,
+        rewrites=rewrites,
         flaw=flaw,
         summary=None if flaw else (path / "summary.json").read_text(encoding="utf-8"),
-        minimal=None if minimal is None else tuple(minimal),
+        minimal=looked,
         source=source if isinstance(source, dict) else None,
-        gaps=minimal is not None and flaw is None and _gaps(path / "manifest.json"),
+        gaps=looked is not None and flaw is None and _gaps(path / "manifest.json"),
     )
+
+
+def written(path: Path) -> tuple[Records[Row], Records[Rewrite]]:
+    """The rows and rewrites of a folder, as far as they are written."""
+    return Records(path / "rows.jsonl", row), Records(path / "rewrites.jsonl", rewrite)
 
 
 def _gaps(manifest: Path) -> bool:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from array import array
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
+from io import BytesIO
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, overload
 
 from distract.errors import DataError
 from distract.minimal.edits import applied
@@ -15,33 +18,87 @@ from distract.records import Case, Judgment, Response, Rewrite, Row, Side
 R = TypeVar("R")
 
 
-def records(path: Path, read: Callable[[Any], R]) -> tuple[list[R], bool]:
-    """The whole records of a file, and whether the last one is cut off; none where there is no file.
+class Records(Sequence[R]):
+    """The whole records of a JSON Lines file that may still grow, each read when it is looked at and not kept.
 
     Args:
-        path: of JSON Lines.
+        path: of the file; where there is none, there are no records.
         read: the values of a line to a record; what they lack it raises.
 
     Raises:
-        DataError: a line is no record.
+        DataError: on reading, where a line is no record.
     """
-    if not path.exists():
-        return [], False
-    try:
-        lines = path.read_text(encoding="utf-8").split("\n")
-    except UnicodeDecodeError as error:
-        raise DataError("not UTF-8", path=path) from error
-    tail, found = lines.pop(), []
-    for number, line in enumerate(lines, 1):
+
+    def __init__(self, path: Path, read: Callable[[Any], R]) -> None:
+        self._path, self._read = path, read
+        self._ends = array("Q")
+
+    def __iter__(self) -> Iterator[R]:
+        if not self._path.exists():
+            return
+        with self._path.open("rb") as file:
+            for number, line in enumerate(file, 1):
+                if line.endswith(b"\n"):  # else it is cut off
+                    yield self._record(line, number)
+
+    @overload
+    def __getitem__(self, at: int) -> R: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> list[R]: ...
+
+    def __getitem__(self, at: int | slice) -> R | list[R]:
+        places = range(len(self))[at]
+        if isinstance(places, int):
+            return self._at([places])[0]
+        return self._at(places)
+
+    def __len__(self) -> int:
+        self._look()
+        return len(self._ends)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Sequence):
+            return NotImplemented
+        return len(self) == len(other) and all(mine == theirs for mine, theirs in zip(self, other, strict=True))
+
+    __hash__ = None  # type: ignore[assignment]  # it grows
+
+    @property
+    def cut(self) -> bool:
+        """Whether the last record is not whole."""
+        return self._path.exists() and self._path.stat().st_size > (self._look() or 0)
+
+    def _look(self) -> int:
+        """Note where the records end that have come since; returns where the last one does."""
+        end = self._ends[-1] if self._ends else 0
+        if self._path.exists() and self._path.stat().st_size > end:
+            with self._path.open("rb") as file:
+                file.seek(end)
+                for line in file:
+                    if line.endswith(b"\n"):
+                        end += len(line)
+                        self._ends.append(end)
+        return end
+
+    def _at(self, places: Sequence[int]) -> list[R]:
+        found = []
+        with self._path.open("rb") if places else nullcontext(BytesIO()) as file:
+            for place in places:
+                file.seek(self._ends[place - 1] if place else 0)
+                found.append(self._record(file.readline(), place + 1))
+        return found
+
+    def _record(self, line: bytes, number: int) -> R:
         try:
-            found.append(read(json.loads(line)))
+            return self._read(json.loads(line.decode("utf-8")))
+        except UnicodeDecodeError as error:
+            raise DataError("not UTF-8", path=self._path) from error
         except RecursionError as error:
-            raise DataError(
-                "not a record of a run (nested too deeply); run it again", path=path, line=number
-            ) from error
+            why = "nested too deeply"
+            raise DataError(f"not a record of a run ({why}); run it again", path=self._path, line=number) from error
         except (ValueError, LookupError, TypeError, AttributeError) as error:
-            raise DataError(f"not a record of a run ({error}); run it again", path=path, line=number) from error
-    return found, bool(tail)
+            raise DataError(f"not a record of a run ({error}); run it again", path=self._path, line=number) from error
 
 
 def row(value: dict[str, Any]) -> Row:

@@ -26,6 +26,7 @@ from distract import (
     writers,
 )
 from distract.backends import Backend
+from distract.briefs import Briefs
 from distract.conduct import Job, carry_out
 from distract.judging import RESAMPLED, Audited
 from distract.manner import DEFAULT, Manner
@@ -34,6 +35,7 @@ from distract.price import Price
 from distract.records import Case, Rewrite, Role, Row
 from distract.report.document import document
 from distract.report.minimal import minimal_document
+from distract.rewrite_metrics import without_texts
 from distract.tally import Model, Tally
 from distract.writers import Verifier, Writer, choosing
 from distract.writers import verifier as verifying
@@ -244,18 +246,46 @@ def job(prepared: Prepared) -> Job:
     """What is to be carried out."""
     p = prepared.parameters
 
-    def summary(rows: Sequence[Row], rewrites: Sequence[Rewrite]) -> dict[str, Any]:
-        found = metrics.figures(rows, rewrites, p["protocols"], p["attacks"], p["ties"])
-        return document(p, found, rows, rewrites)
-
     def plans() -> Iterator[Plan[Audited]]:
         return (audit.audit(case, prepared.audit) for case in prepared.cases)
 
     def searches(rows: Sequence[Row], rewrites: Sequence[Rewrite]) -> Iterator[Iterator[Plan[Audited]]]:
         yield explaining.stage(p, prepared.audit, prepared.cases, rows, rewrites)
 
-    done = Job(prepared.models, plans, p, prepared.out, summary, prepared.prices, source=prepared.source)
+    def summary(rows: Sequence[Row], rewrites: Sequence[Rewrite]) -> dict[str, Any]:
+        sums = _Sums(p)
+        sums.add(rows, rewrites)
+        return sums.document()
+
+    done = Job(
+        prepared.models,
+        plans,
+        p,
+        prepared.out,
+        summary,
+        prepared.prices,
+        sums=lambda: _Sums(p),
+        source=prepared.source,
+    )
     return replace(done, then=searches, explain=minimal_document) if p.get("minimal") else done
+
+
+class _Sums:
+    """The summary of a run in the making, in brief."""
+
+    def __init__(self, parameters: Mapping[str, Any]) -> None:
+        self._parameters = parameters
+        self._briefs = Briefs((), parameters["protocols"])
+        self._rewrites: list[Rewrite] = []
+
+    def add(self, rows: Sequence[Row], rewrites: Sequence[Rewrite]) -> None:
+        self._briefs.extend(rows)
+        self._rewrites.extend(map(without_texts, rewrites))
+
+    def document(self) -> dict[str, Any]:
+        p, briefs, rewrites = self._parameters, self._briefs, self._rewrites
+        found = metrics.figures(briefs, rewrites, p["protocols"], p["attacks"], p["ties"])
+        return document(p, found, briefs, rewrites)
 
 
 def run(

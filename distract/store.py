@@ -45,6 +45,7 @@ class Store:
     def __init__(self, path: Path, identity: Mapping[str, str], reads_slots: bool = False) -> None:
         self.path = path
         self._judge = hashlib.sha256(json.dumps(sorted(identity.items())).encode()).digest()
+        self._begun = hashlib.sha256(self._judge)
         self._reads_slots = reads_slots
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -68,7 +69,8 @@ class Store:
 
     def key(self, request: Request) -> bytes:
         """SHA-256 of what determines the reply to a request."""
-        digest = hashlib.sha256(self._judge + request.key.encode())
+        digest = self._begun.copy()
+        digest.update(request.key.encode())
         if self._reads_slots and request.slots is not None:
             shown = [(r.author, r.turns, r.attack, r.severity) for r in request.slots.shown]
             digest.update(json.dumps((request.slots.case, shown, request.slots.outcomes)).encode())

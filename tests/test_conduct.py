@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -9,7 +12,8 @@ from pathlib import Path
 import pytest
 from builders import request, row, verdict
 
-from distract.backends.scripted import Scripted
+from distract import session
+from distract.backends.scripted import Scripted, planted
 from distract.conduct import Job, carry_out, stores
 from distract.errors import BackendError
 from distract.judging import Audited
@@ -17,6 +21,7 @@ from distract.plan import Plan
 from distract.records import Request, Rewrite, Row
 from distract.runfolder import Loaded, load
 from distract.tally import Tally
+from distract.timing import measured
 
 Stage = Iterable[Plan[Audited]]
 
@@ -100,3 +105,57 @@ def test_a_stage_that_breaks_leaves_an_unfinished_run_that_is_resumed(tmp_path: 
     again, _ = job(tmp_path / "r", Scripted(lambda _: "x"), ["a"], ["b"], ["c"])
     assert [r.case for r in carried(again, tally).rows] == ["a", "b", "c"]
     assert (tally.made, tally.stored) == (1, 2)
+
+
+REPLAY = """
+import sys
+from pathlib import Path
+from distract import conduct, session
+from distract.backends.catalogue import open_judge
+from distract.backends.scripted import Scripted
+from distract.records import Reply
+from distract.tally import Tally
+
+def run(backend, out):
+    selected = session.select(data="tweakset", limit=2)
+    prepared = session.prepare(selected, judge="smollm2-135m", backend=backend, out=Path(out))
+    tally = Tally()
+    with conduct.stores(prepared.models, Path("s.sqlite")) as models:
+        session.run(prepared, models, tally)
+    return tally
+
+def even(request):
+    return Reply(probabilities=(1 / len(request.choices),) * len(request.choices), mass=1.0, finish="choices")
+
+real = open_judge("smollm2-135m")
+fake = Scripted(even, reads_slots=False)
+fake.identity = real.identity
+made, stored = run(fake, "a"), run(real, "b")
+assert (made.stored, stored.made) == (0, 0) and made.made == stored.stored > 0
+print(*sorted({"torch", "transformers", "tokenizers"} & sys.modules.keys()))
+"""
+
+
+@pytest.mark.usefixtures("smollm2")
+def test_a_run_from_the_store_loads_no_model_and_no_tokenizer(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", REPLAY], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "\n", "")
+    for name in ("rows.jsonl", "rewrites.jsonl", "summary.json"):
+        assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
+
+
+def test_sums_come_to_what_the_rows_come_to_that_are_read_back(tmp_path: Path) -> None:
+    selected = session.select(data="tweakset", limit=3, attacks=("assertiveness", "severity-1"), control=True)
+    prepared = session.prepare(selected, judge="planted:bold", backend=planted("bold"), out=tmp_path / "r")
+    whole = session.job(prepared)
+    done = carried(whole)
+    again = whole.summarise(load(tmp_path / "r").rows, load(tmp_path / "r").rewrites)
+    assert json.loads(done.summary or "") == json.loads(json.dumps(again))
+
+
+def test_where_the_time_of_a_run_went_is_told_by_part(tmp_path: Path) -> None:
+    with measured() as clock:
+        carried(job(tmp_path / "r", Scripted(lambda _: "x"), ["a", "b"])[0])
+    assert clock.seconds.keys() >= {"render", "store", "analysis"}

@@ -120,19 +120,29 @@ def lines(text: str, path: str) -> Iterator[Item]:
     Raises:
         DataError: a line is not JSON (a last one is said to be truncated) or no object.
     """
-    last = text.rstrip("\n").count("\n") + 1
-    # str.splitlines would also split at characters that are legal inside JSON strings.
-    for number, line in enumerate(text.split("\n"), 1):
+    for number, line in enumerate(_split(text), 1):
         if not line.strip():
             continue
         try:
             value = DECODER.decode(line)
         except (ValueError, RecursionError) as error:
-            cut = "; the file may be truncated" if number == last and not text.endswith("\n") else ""
+            cut = "; the file may be truncated" if number == text.count("\n") + 1 else ""
             raise DataError(f"not valid JSON ({flaw(error)}){cut}", path=path, line=number) from error
         if not isinstance(value, dict):
             raise DataError(f"expected an object, found {describe(value)}", path=path, line=number)
         yield Item(value, path, number)
+
+
+def _split(text: str) -> Iterator[str]:
+    """The lines of a text, one at a time: a large file is not held a second time.
+
+    ``str.splitlines`` would also split at characters that are legal inside JSON strings.
+    """
+    start = 0
+    while (end := text.find("\n", start)) >= 0:
+        yield text[start:end]
+        start = end + 1
+    yield text[start:]
 
 
 def array(text: str, path: str) -> Iterator[Item]:

@@ -11,6 +11,7 @@ from dataclasses import asdict
 from typing import Any
 
 from distract import ranking
+from distract.briefs import Briefs
 from distract.figure import Figure, rounded
 from distract.minimal import Smallest
 from distract.records import Rewrite, Row
@@ -40,7 +41,7 @@ _ONLY_DIFFERENCES = ("against", "against_rule", "against_attack", "p_value")
 def document(
     parameters: Mapping[str, Any],
     figures: Sequence[Figure],
-    rows: Iterable[Row],
+    rows: Iterable[Row] | Briefs,
     rewrites: Iterable[Rewrite],
     smallest: Sequence[Smallest] | None = None,
 ) -> dict[str, Any]:
@@ -49,7 +50,7 @@ def document(
     Args:
         parameters: of ``run.json``.
         figures: in a total order.
-        rows: of the run; its protocols are ranked by them.
+        rows: of the run, or what is left of them; its protocols are ranked by them.
         rewrites: of the run; those that were rejected are counted by attack and reason.
         smallest: of its flips; None where they were not looked for.
     """

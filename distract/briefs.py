@@ -1,0 +1,199 @@
+"""What is counted of rows, held small: a run of a million comparisons is summed up in the memory of a few.
+
+Most rows of a run say the same as many others but for their case (same protocol, attack, authors and outcome), so each
+is kept as two numbers, beside its choice masses. It knows no measure, protocol or attack by name.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from array import array
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from distract.records import Outcome, Row, Side
+from distract.verdicts import outcome
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What many rows have in common; fields as in ``Row``.
+
+    Attributes:
+        said: which side each of the judgments preferred, None where one has no verdict.
+        outcomes: what they say together, by the rules of the protocol (None where it has none).
+    """
+
+    attack: str
+    a: Side
+    b: Side
+    target: Literal["a", "b"] | None
+    excluded: str | None
+    said: tuple[Outcome | None, ...]
+    outcomes: tuple[tuple[str | None, Outcome | None], ...]
+
+
+@dataclass(slots=True)
+class Brief:
+    """A row without its texts, keys and probabilities.
+
+    Attributes:
+        masses: of its judgments, where they are known.
+    """
+
+    case: str
+    cluster: str
+    kind: Kind
+    masses: Sequence[float] = ()
+
+    @property
+    def attack(self) -> str:
+        """As in ``Row``, like the next ones."""
+        return self.kind.attack
+
+    @property
+    def a(self) -> Side:
+        """As in ``Row``."""
+        return self.kind.a
+
+    @property
+    def b(self) -> Side:
+        """As in ``Row``."""
+        return self.kind.b
+
+    @property
+    def target(self) -> Literal["a", "b"] | None:
+        """As in ``Row``."""
+        return self.kind.target
+
+    @property
+    def excluded(self) -> str | None:
+        """As in ``Row``."""
+        return self.kind.excluded
+
+    def outcome(self, rule: str | None) -> Outcome | None:
+        """What all orders together say, under a rule of the protocol; see ``verdicts.outcome``."""
+        return dict(self.kind.outcomes)[rule]
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What the verdicts of a protocol took; a request that serves several of them counts once.
+
+    Attributes:
+        comparisons: judged ones.
+        calls: distinct requests.
+        prompts: tokens of their prompts.
+        answers: tokens of their answers.
+    """
+
+    comparisons: int
+    calls: int
+    prompts: int
+    answers: int
+
+
+class Briefs:
+    """The rows of a run, in brief.
+
+    Args:
+        rows: of one run, gone through once; more may follow.
+        rules: of each protocol whose rows are wanted, by its name.
+    """
+
+    def __init__(self, rows: Iterable[Row], rules: Mapping[str, Sequence[str]]) -> None:
+        self._cases: list[tuple[str, str]] = []
+        self.designs: list[str] = []
+        # By either rule, whichever is shown: figures are summed up by one and compared by the other.
+        self._rules: dict[str, tuple[str | None, ...]] = {
+            name: tuple(dict.fromkeys((*found, "score", "rating"))) if found else (None,)
+            for name, found in rules.items()
+        }
+        self._kinds: dict[tuple[Any, ...], int] = {}
+        self._kind: list[Kind] = []
+        self._places: dict[tuple[str, str], int] = {}
+        self._parts: dict[tuple[str, str], _Part] = {}
+        self._spent: dict[str, _Requests] = {}
+        self.extend(rows)
+
+    def extend(self, rows: Iterable[Row]) -> None:
+        """Take in more rows of the same run."""
+        for row in rows:
+            self._add(row)
+
+    @property
+    def clusters(self) -> dict[str, str]:
+        """The prompt of each case."""
+        return dict(self._cases)
+
+    def of(self, protocol: str, design: str) -> list[Brief]:
+        """The rows of a protocol under a design, in their order."""
+        part = self._parts.get((protocol, design))
+        return [] if part is None else list(self._read(part))
+
+    def spent(self, protocol: str) -> Spent:
+        """What the verdicts of a protocol took."""
+        return self._spent.get(protocol, _Requests()).spent()
+
+    def _add(self, row: Row) -> None:
+        if row.design not in self.designs:
+            self.designs.append(row.design)
+        case = (row.case, row.cluster)
+        place = self._places.setdefault(case, len(self._cases))
+        if place == len(self._cases):
+            self._cases.append(case)
+        if row.protocol not in self._rules:
+            return
+        said = tuple(None if j.failure is not None else j.preferred for j in row.judgments)
+        outcomes = tuple((rule, outcome(row.judgments, rule)) for rule in self._rules[row.protocol])
+        same = (row.attack, row.a, row.b, row.target, row.excluded, said, outcomes)
+        kind = self._kinds.setdefault(same, len(self._kinds))
+        if kind == len(self._kind):
+            self._kind.append(Kind(*same))
+        part = self._parts.setdefault((row.protocol, row.design), _Part())
+        part.places.append(place)
+        part.kinds.append(kind)
+        part.masses.extend(math.nan if j.mass is None else j.mass for j in row.judgments)
+        self._spent.setdefault(row.protocol, _Requests()).add(row)
+
+    def _read(self, part: _Part) -> Iterator[Brief]:
+        at = 0
+        for place, number in zip(part.places, part.kinds, strict=True):
+            kind = self._kind[number]
+            masses = [mass for mass in part.masses[at : at + len(kind.said)] if not math.isnan(mass)]
+            at += len(kind.said)
+            yield Brief(*self._cases[place], kind, masses)
+
+
+class _Part:
+    """The rows of one protocol under one design: case and kind of each, and the masses of their judgments in turn."""
+
+    def __init__(self) -> None:
+        self.places, self.kinds, self.masses = array("L"), array("L"), array("d")
+
+
+class _Requests:
+    """The requests of a protocol, by a digest of each key."""
+
+    def __init__(self) -> None:
+        self.comparisons, self.digests, self.tokens = 0, bytearray(), array("q")
+
+    def add(self, row: Row) -> None:
+        self.comparisons += bool(row.judgments)
+        for key, tokens in zip(row.keys, row.tokens, strict=True):
+            self.digests += hashlib.blake2b(key.encode(), digest_size=16).digest()
+            self.tokens.extend(tokens)
+
+    def spent(self) -> Spent:
+        if not self.digests:
+            return Spent(self.comparisons, 0, 0, 0)
+        halves = np.frombuffer(self.digests, dtype=np.uint64).reshape(-1, 2)
+        # The last of those that share a key, should they differ.
+        _, first = np.unique(halves[::-1], axis=0, return_index=True)
+        tokens = np.frombuffer(self.tokens, dtype=np.int64).reshape(-1, 2)[::-1][first]
+        prompts, answers = (int(total) for total in tokens.sum(axis=0))
+        return Spent(self.comparisons, len(first), prompts, answers)
