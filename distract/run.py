@@ -113,6 +113,8 @@ def _ask(
                 store.put(received)
             known.update(received)
             tally.receive(role, [reply for _, reply in received])
+            if reading := getattr(backend, "used", None):
+                tally.readings[role] = reading
             if progress:
                 progress(tally)
     if missing := sum(key not in known for key in order):

@@ -28,6 +28,7 @@ class Tally:
             ``choices`` was wanted; stored ones included.
         tokens: of the replies made, by the model they came from: (of prompts, of answers).
         cause: why the last of the unanswered ones was not answered.
+        readings: how a model that is run here read its prompts, by its role.
     """
 
     stored: int = 0
@@ -36,6 +37,7 @@ class Tally:
     asked: Counter[tuple[Role, Literal["text", "choices"]]] = field(default_factory=Counter)
     tokens: dict[Role, tuple[int, int]] = field(default_factory=dict)
     cause: str = ""
+    readings: dict[Role, str] = field(default_factory=dict)
 
     @property
     def tokens_in(self) -> int:
@@ -54,7 +56,8 @@ class Tally:
             asked.setdefault(role, {})[kind] = number
         tokens = {role: {"in": used[0], "out": used[1]} for role, used in sorted(self.tokens.items())}
         counts = {"stored": self.stored, "made": self.made, "unanswered": self.unanswered}
-        return {**counts, "asked": asked, "tokens": tokens}
+        read = {"reading": dict(sorted(self.readings.items()))} if self.readings else {}
+        return {**counts, "asked": asked, "tokens": tokens, **read}
 
     def ask(self, requests: Iterable[Request]) -> None:
         """Count distinct requests."""

@@ -72,6 +72,8 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, subproc
 def test_a_run_gives_a_valid_document(whole: tuple[Path, Path, Any]) -> None:
     _, run, done = whole
     assert done.stdout == (run / "summary.json").read_text(encoding="utf-8")
+    assert "prompts of the judge were read packed" in done.stderr
+    assert json.loads((run / "manifest.json").read_text())["replies"]["reading"] == {"judge": "packed"}
     results = {(r["measure"], r["protocol"], r["rule"], r["attack"]): r for r in json.loads(done.stdout)["results"]}
     for protocol in ("pairwise", "absolute"):
         for attack in ("none", "sycophancy"):

@@ -13,6 +13,7 @@ from distract.backends.scripted import Scripted
 from distract.errors import BackendError
 from distract.plan import Plan
 from distract.records import Reply, Request
+from distract.report.progress import end_lines
 from distract.run import execute
 from distract.store import Store
 from distract.tally import Tally
@@ -56,6 +57,19 @@ def test_results_come_in_order_and_repetitions_are_asked_once(tmp_path: Path) ->
     assert sorted(backend.answered) == ["p0", "p1", "p2", "p3", "p4", "x"]
     # "x" comes from the store in the second and third chunk.
     assert (tally.made, tally.stored, tally.tokens_in) == (6, 2, 18)
+
+
+def test_how_a_model_read_is_noted_where_it_has_read(tmp_path: Path) -> None:
+    class Reader(Recording):
+        used = "cached prefix"
+
+    with Store(tmp_path / "s", {"model": "reader"}) as store:
+        for expected in ({"judge": "cached prefix"}, {}):  # the second time all is stored
+            tally = Tally()
+            list(execute([ask("x")], {"judge": (Reader(), store)}, tally=tally))
+            assert tally.readings == expected
+            assert tally.document().get("reading", {}) == expected
+            assert any("one at a time" in line for line in end_lines(tally, {})) == bool(expected)
 
 
 def test_plans_of_later_chunks_are_not_started_yet(tmp_path: Path) -> None:

@@ -47,6 +47,11 @@ class Transformers(LocalModel):
         """How prompts are read: ``packed``, ``cached prefix`` or ``one by one``; loads the model."""
         return READINGS[self._sharing]
 
+    @property
+    def used(self) -> str | None:
+        """The same, and None where nothing has been read yet; loads nothing."""
+        return self.reading if "_sharing" in vars(self) else None
+
     def reply(self, requests: Sequence[Request], wanted: frozenset[int]) -> Iterator[Batch]:
         """See ``Backend.reply``; one batch per forward, and answers in words as they are complete."""
         if not wanted:

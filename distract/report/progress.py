@@ -23,6 +23,11 @@ from distract.session import Prepared
 from distract.tally import Tally
 
 SECONDS_BETWEEN_LINES = 15.0
+_READ = {
+    "packed": "packed: what several share was computed once",
+    "cached prefix": "one at a time, each after what it shares with the one before (this model cannot be packed)",
+    "one by one": "one by one, each from its start (this model can neither be packed nor continued)",
+}
 
 
 def plan_lines(prepared: Prepared, estimate: Estimate, stored: int) -> Iterator[str]:
@@ -83,6 +88,8 @@ def end_lines(tally: Tally, prices: Mapping[Role, Price]) -> Iterator[str]:
     used = f" ({tally.tokens_in:,} tokens in, {tally.tokens_out:,} out)" if tally.made else ""
     spent = cost(prices, tally.tokens)
     yield f"replies: {tally.stored} were stored, {tally.made} made{used}" + (f", {dollars(spent)}" if spent else "")
+    for role, reading in sorted(tally.readings.items()):
+        yield f"prompts of the {role} were read {_READ.get(reading, reading)}"
     if tally.unanswered:
         yield (
             f"warning: {count(tally.unanswered, 'request')} got no answer ({line(tally.cause)}); the same command asks "
