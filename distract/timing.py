@@ -70,11 +70,11 @@ def part(name: str) -> AbstractContextManager[None]:
     return _NOTHING if clock is None else clock.part(name)
 
 
-def count(name: str, amount: float) -> None:
-    """Add to what is counted."""
+def count(name: str, amount: float | Callable[[], float]) -> None:
+    """Add to what is counted; what takes time to know is given as a function, which is called if somebody looks."""
     clock = _here()
     if clock is not None:
-        clock.counts[name] = clock.counts.get(name, 0.0) + amount
+        clock.counts[name] = clock.counts.get(name, 0.0) + (amount() if callable(amount) else amount)
 
 
 def _here() -> Clock | None:

@@ -34,6 +34,7 @@ def test_an_error_closes_its_part() -> None:
 def test_nothing_is_measured_unless_somebody_looks() -> None:
     with timing.part("load"):
         timing.count("tokens", 3)
+        timing.count("tokens", lambda: 1 / 0)
     with timing.measured() as clock:
         pass
     assert (clock.seconds, clock.counts) == ({}, {})
@@ -46,7 +47,7 @@ def test_counts_add_up_and_other_threads_are_left_out() -> None:
 
     with timing.measured() as clock:
         timing.count("tokens", 3)
-        timing.count("tokens", 4)
+        timing.count("tokens", lambda: 4)
         thread = threading.Thread(target=elsewhere)
         thread.start()
         thread.join()

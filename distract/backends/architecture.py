@@ -8,8 +8,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from distract.backends.packing import Forward
-
 Window = int | None
 """How many tokens a token sees, itself and the nearest before it; None for all."""
 Layer = tuple[str, Window]
@@ -53,18 +51,24 @@ def reach(config: Any) -> float:
     return found
 
 
-def operations(model: Any, forward: Forward) -> float:
+def operations(model: Any, tokens: int, reads: int, pairs: int) -> float:
     """Floating-point operations of a forward: two a weight and token, and four a visible pair, head and feature.
 
     The output head counts for the tokens that are read. All experts of a mixture count, and no window does.
+
+    Args:
+        model: a causal language model of transformers.
+        tokens: that go through it.
+        reads: how many of them are read.
+        pairs: how many tokens are seen, by all tokens together.
     """
     text = model.config.get_text_config(decoder=True)
     embeddings, head = model.get_input_embeddings(), model.get_output_embeddings()
     outside = {id(one.weight): one.weight.numel() for one in (embeddings, head) if one is not None}
     weights = sum(one.numel() for one in model.parameters()) - sum(outside.values())
-    read = 0 if head is None else head.weight.numel() * len(forward.reads)
+    read = 0 if head is None else head.weight.numel() * reads
     # A model without attention has no heads.
     heads = getattr(text, "num_attention_heads", None) or 1
     width = getattr(text, "head_dim", None) or text.hidden_size // heads
-    attention = forward.pairs * heads * width * text.num_hidden_layers
-    return float(2 * (weights * len(forward.tokens) + read) + 4 * attention)
+    attention = pairs * heads * width * text.num_hidden_layers
+    return float(2 * (weights * tokens + read) + 4 * attention)

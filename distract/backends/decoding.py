@@ -15,6 +15,7 @@ from functools import cache
 from typing import Any, Protocol
 
 from distract import timing
+from distract.backends.architecture import operations
 from distract.backends.packing import Forward
 from distract.backends.trie import Ids
 
@@ -179,7 +180,9 @@ class Decoding:
             options = {"position_ids": at, "attention_mask": mask, "past_key_values": self._cache, "use_cache": True}
             logits = self._model(input_ids=ids, **options).logits[:, -1]
             values, best = (one.tolist() for one in logits.max(dim=-1))
-        timing.count("tokens computed", len(last))
+        count, seen = len(last), self._filled + 1
+        timing.count("tokens computed", count)
+        timing.count("operations", lambda: operations(self._model, count, count, count * seen))
         self._filled += 1
         for row, answer in enumerate(self._rows):
             if answer:

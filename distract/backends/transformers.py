@@ -168,7 +168,7 @@ class Transformers(LocalModel):
             elif not forward.chain:
                 options["attention_mask"] = dense_masks(forward, seen, model.dtype, model.device)
         timing.count("tokens computed", count)
-        timing.count("operations", operations(model, forward))
+        timing.count("operations", lambda: operations(model, count, len(forward.reads), forward.pairs))
         with timing.part("forward"), torch.inference_mode(), quiet():
             ids = torch.from_numpy(np.ascontiguousarray(forward.tokens))[None].to(model.device)
             logits = model(input_ids=ids, **options).logits[0]
