@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import typing
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import combinations
 from typing import Literal
 
@@ -154,13 +155,13 @@ def _fixed(case: Case, protocol: Protocol, attack: Attack, p: Audit, memory: Mem
     """A good response against its rewrite."""
     good = good_response(case)
     one = side(good or case.originals[0])
-    row = Row(case.id, case.cluster, "fixed", protocol.name, p.judge, attack.name, one, one, "b")
+    row = partial(Row, case.id, case.cluster, "fixed", protocol.name, p.judge, attack.name, one, target="b")
     if good is None:
-        return [replace(row, excluded="no response is labelled better or known to meet the constraints")]
+        return [row(one, excluded="no response is labelled better or known to meet the constraints")]
     made = yield from rewritten(case, good, attack, p, memory)
     if isinstance(made, str):
-        return [replace(row, excluded=made)]
-    return [(yield from _judged(replace(row, b=side(made)), protocol, Comparison(case, good, made), p))]
+        return [row(one, excluded=made)]
+    return [(yield from _judged(row(side(made)), protocol, Comparison(case, good, made), p))]
 
 
 def _severity(case: Case, protocol: Protocol, d: Degradation, p: Audit, memory: Memory) -> Plan[list[Row]]:
@@ -208,14 +209,14 @@ def _attacked(
     memory: Memory,
 ) -> Plan[Row]:
     a, b = pair
-    row = Row(case.id, case.cluster, "flip", protocol.name, p.judge, attack.name, side(a), side(b), target)
+    row = partial(Row, case.id, case.cluster, "flip", protocol.name, p.judge, attack.name, target=target)
     made = yield from rewritten(case, a if target == "a" else b, attack, p, memory)
     if isinstance(made, str):
-        return replace(row, excluded=made)
+        return row(side(a), side(b), excluded=made)
     if attack.control and attack.name != BASELINE and made.turns == (a if target == "a" else b).turns:
-        return replace(row, excluded=UNCHANGED)
+        return row(side(a), side(b), excluded=UNCHANGED)
     a, b = (made, b) if target == "a" else (a, made)
-    return (yield from _judged(replace(row, a=side(a), b=side(b)), protocol, Comparison(case, a, b), p))
+    return (yield from _judged(row(side(a), side(b)), protocol, Comparison(case, a, b), p))
 
 
 def rewritten(case: Case, original: Response, attack: Attack, p: Writes, memory: Memory) -> Plan[Response | str]:

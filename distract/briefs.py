@@ -148,8 +148,8 @@ class Briefs:
             self._cases.append(case)
         if row.protocol not in self._rules:
             return
-        said = tuple(None if j.failure is not None else j.preferred for j in row.judgments)
-        outcomes = tuple((rule, outcome(row.judgments, rule)) for rule in self._rules[row.protocol])
+        said = tuple([None if j.failure is not None else j.preferred for j in row.judgments])
+        outcomes = tuple([(rule, outcome(row.judgments, rule)) for rule in self._rules[row.protocol]])
         same = (row.attack, row.a, row.b, row.target, row.excluded, said, outcomes)
         kind = self._kinds.setdefault(same, len(self._kinds))
         if kind == len(self._kind):

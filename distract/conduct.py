@@ -52,7 +52,7 @@ class Job:
             and which grow; None where there are none.
         parameters: everything that decides what is judged.
         out: the run folder.
-        summarise: rows and rewrites, read from disk whenever they are gone through, to the document of the run.
+        summarise: rows and rewrites to the document of the run.
         prices: of models whose tokens cost money; they decide nothing.
         explain: the smallest flips to what they add to the document; None where none are looked for.
         sums: begins what sums up as rows come; with it ``summarise`` is not called.
@@ -107,6 +107,8 @@ def carry_out(
     sums = job.sums() if job.sums is not None else None
     begin = time.time()
     with Recorder(job.out, job.parameters, job.source) as recorder:
+        rows: Sequence[Row]
+        rewrites: Sequence[Rewrite]
         rows, rewrites = written(job.out)
         for plans in _stages(job, rows, rewrites):
             for done in execute(plans, models, tally=tally, progress=progress):
@@ -121,7 +123,11 @@ def carry_out(
         numbers = {"replies": tally.document(), "times": times, **({} if spent is None else {"dollars": spent})}
         with part("analysis"):
             explained = job.explain(smallest) if job.explain is not None else {}
-            summary = sums.document() if sums is not None else job.summarise(rows, rewrites)
+            if sums is not None:
+                summary = sums.document()
+            else:  # which goes through them many times
+                rows, rewrites = tuple(rows), tuple(rewrites)
+                summary = job.summarise(rows, rewrites)
         text = recorder.finish({**summary, **explained}, numbers)
     minimal = tuple(smallest) if job.explain is not None else None
     return Loaded(job.out, job.parameters, rows, rewrites, None, text, minimal, job.source)

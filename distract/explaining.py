@@ -59,7 +59,7 @@ def stage(
         rewrites: all of the run.
     """
     by, protocols = {case.id: case for case in cases}, {one.name: one for one in audit.protocols}
-    attacks = _distractors(parameters)
+    attacks, rewrites = _distractors(parameters), tuple(rewrites)
     for flip in minimal.clearest_flips(rows, rewrites, parameters["protocols"], attacks, parameters["minimal"]):
         case, protocol = by[flip.case], protocols[flip.protocol]
         plan = minimal.plan_for(flip, case, protocol, audit.manner, audit.helped, rewrites)

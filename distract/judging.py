@@ -12,7 +12,7 @@ from distract import manner as asking
 from distract.errors import DistractError, PluginError
 from distract.manner import Manner
 from distract.plan import Comparison, Plan, Protocol
-from distract.records import ORDINALS, Case, Judgment, Outcome, Request, Response, Rewrite, Row, Side
+from distract.records import ORDINALS, Case, Judgment, Outcome, Response, Rewrite, Row, Side
 
 if TYPE_CHECKING:
     from distract.minimal import Smallest
@@ -100,14 +100,14 @@ def noted(
     Raises:
         PluginError: the protocol failed.
     """
-    used = dict[str, tuple[int, int]]()
+    used: dict[str, tuple[int, int]] = {}
     try:
         requests = next(plan)
         while True:
             # As a plain list, which is answered as a whole: the keys are then the same however replies come.
-            replies = yield list[Request](requests)
-            found = zip(requests, replies, strict=True)
-            used.update((request.key, (reply.tokens_in, reply.tokens_out)) for request, reply in found)
+            replies = yield list(requests)
+            for request, reply in zip(requests, replies, strict=True):
+                used[request.key] = reply.tokens_in, reply.tokens_out
             requests = plan.send(replies)
     except StopIteration as done:
         judgments: tuple[Judgment, ...] = done.value

@@ -20,6 +20,8 @@ from distract.records import Judgment, Outcome, Request
 
 Orders = Literal["both", "given", "swapped"]
 
+_PREFERRED = (None, *get_args(Outcome))
+
 _SECOND = 1_000_000
 """Added to the index of samples that are drawn anew: more than any protocol takes."""
 
@@ -82,7 +84,10 @@ def judged(protocol: Protocol, comparison: Comparison, manner: Manner = DEFAULT)
         plan = _once(ask, comparison)
     else:
         plan = both_orders(ask, comparison) if manner.orders == "both" else _mirrored(ask, comparison)
-    return _checked(protocol, adjusted(plan, partial(_within, manner)))
+    judgments = yield from adjusted(plan, partial(_within, manner))
+    for judgment in judgments:
+        _check(protocol, judgment)
+    return judgments
 
 
 def both_orders(ask: Callable[[Comparison], Plan[Judgment]], comparison: Comparison) -> Plan[tuple[Judgment, ...]]:
@@ -185,17 +190,14 @@ def majority(votes: Sequence[Judgment], ties: bool = True) -> Judgment:
     return Judgment(winner, probabilities=shares, read=read)
 
 
-def _checked(protocol: Protocol, plan: Plan[tuple[Judgment, ...]]) -> Plan[tuple[Judgment, ...]]:
-    """A plan whose result is looked at: a protocol is somebody else's code."""
-    judgments = yield from plan
-    for judgment in judgments:
-        if (judgment.preferred is None) == (judgment.failure is None):
-            raise PluginError(f"protocol {protocol.name!r}: a judgment has either a preference or a failure")
-        if judgment.failure is None and judgment.probabilities is None and judgment.scores is None:
-            raise PluginError(f"protocol {protocol.name!r}: a preference comes with probabilities or with scores")
-        if judgment.preferred not in (None, *get_args(Outcome)):
-            raise PluginError(f"protocol {protocol.name!r}: {judgment.preferred!r} is none of a, b and tie")
-    return judgments
+def _check(protocol: Protocol, judgment: Judgment) -> None:
+    """A protocol is somebody else's code."""
+    if (judgment.preferred is None) == (judgment.failure is None):
+        raise PluginError(f"protocol {protocol.name!r}: a judgment has either a preference or a failure")
+    if judgment.failure is None and judgment.probabilities is None and judgment.scores is None:
+        raise PluginError(f"protocol {protocol.name!r}: a preference comes with probabilities or with scores")
+    if judgment.preferred not in _PREFERRED:
+        raise PluginError(f"protocol {protocol.name!r}: {judgment.preferred!r} is none of a, b and tie")
 
 
 def _within(manner: Manner, request: Request) -> Request:
@@ -203,7 +205,10 @@ def _within(manner: Manner, request: Request) -> Request:
     if request.choices:
         return request
     room = min(request.max_tokens, manner.answer_tokens or request.max_tokens)
-    return replace(request, max_tokens=room, seed=manner.seed if request.temperature else request.seed)
+    seed = manner.seed if request.temperature else request.seed
+    if (room, seed) == (request.max_tokens, request.seed):
+        return request  # a new one would be hashed again
+    return replace(request, max_tokens=room, seed=seed)
 
 
 def _once(ask: Callable[[Comparison], Plan[Judgment]], comparison: Comparison) -> Plan[tuple[Judgment, ...]]:

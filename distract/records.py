@@ -209,7 +209,11 @@ class Request:
             self.stop,
         )
         # Both the store and the rows want it, and hashing a prompt is not free.
-        object.__setattr__(self, "key", hashlib.sha256(json.dumps(parts).encode()).hexdigest())
+        object.__setattr__(self, "key", hashlib.sha256(_flat(parts).encode()).hexdigest())
+
+
+_flat = json.JSONEncoder(check_circular=False).encode
+"""``json.dumps`` of what cannot hold itself."""
 
 
 NO_REPLY = "no reply"

@@ -16,7 +16,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from functools import lru_cache
 from string import ascii_uppercase
 
 from distract import verdicts
@@ -44,11 +44,12 @@ _ONE = (
 )
 
 
-def _words(case: Case) -> dict[str, str]:
+@lru_cache(maxsize=64)  # every prompt of a case has them
+def _words(prompt: tuple[str, ...], constraints: tuple[Constraint, ...], criterion: str | None) -> Mapping[str, str]:
     """The slots that any prompt may have."""
-    question = conversation("User", case.prompt)
-    if case.constraints:
-        requirements = "\n".join(f"- {describe(c)}" for c in case.constraints)
+    question = conversation("User", prompt)
+    if constraints:
+        requirements = "\n".join(f"- {describe(c)}" for c in constraints)
         only = "Judge nothing but the format requirements. Go through them one by one and check for each whether"
         ignore = "Do not let anything else influence you: not what"
         return {
@@ -60,21 +61,20 @@ def _words(case: Case) -> dict[str, str]:
             f"{ignore} the responses say, {_SEVERAL}",
             "rules_one": f"{only} the response meets it.\n\n{ignore} the response says, {_ONE}",
         }
-    criterion = f"Judge by this criterion: {case.criterion or CRITERION}\n\nDo not let anything else influence you: "
+    judge_by = f"Judge by this criterion: {criterion or CRITERION}\n\nDo not let anything else influence you: "
     return {
         "task": f"# Instruction\n{question}",
         "material": "one instruction",
         "better": "is better",
         "how": "how well the response executes the instruction",
-        "rules": criterion + _SEVERAL,
-        "rules_one": criterion + _ONE,
+        "rules": judge_by + _SEVERAL,
+        "rules_one": judge_by + _ONE,
     }
 
 
 def checksum() -> str:
     """SHA-256 (hex) of all that is worded here, for the run's record."""
-    plain = Case("", ("",), ())
-    kinds = [_words(plain), _words(replace(plain, constraints=(Constraint("punctuation:no_comma"),)))]
+    kinds = [_words(("",), constraints, None) for constraints in ((), (Constraint("punctuation:no_comma"),))]
     return hashlib.sha256(json.dumps(kinds).encode()).hexdigest()
 
 
@@ -82,9 +82,13 @@ def fill(
     prompt: Prompt, case: Case, responses: Mapping[str, Response], others: Mapping[str, str] | None = None
 ) -> tuple[Message, ...]:
     """Fill a prompt with a case, responses by slot name, and other texts by slot name."""
-    shared = {name: text for name, text in _words(case).items() if name in prompt.slots}
-    shown = {slot: conversation("Assistant", response.turns) for slot, response in responses.items()}
-    return prompt.fill({**shared, **shown, **(others or {})})
+    words = _words(case.prompt, case.constraints, case.criterion)
+    values = {name: words[name] for name in prompt.slots & words.keys()}
+    for slot, response in responses.items():
+        values[slot] = conversation("Assistant", response.turns)
+    if others:
+        values.update(others)
+    return prompt.fill(values)
 
 
 def conversation(speaker: str, turns: tuple[str, ...]) -> str:
@@ -190,7 +194,9 @@ def verdict(
     others: Mapping[str, str] | None = None,
 ) -> Judgment:
     """The verdict in the reply to ``pair``; neither responses nor other texts that were shown decide it."""
-    quotable = [*material(comparison.case, both(comparison).values()), *(others or {}).values()]
+    quotable: list[str] = []
+    if reply.probabilities is None:
+        quotable = [*material(comparison.case, both(comparison).values()), *(others or {}).values()]
     return verdicts.comparison(reply, prompt.prefill, outcomes, form, quotable)
 
 

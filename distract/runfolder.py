@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -59,7 +58,7 @@ class Loaded:
 
     Attributes:
         parameters: of ``run.json``.
-        rows: all whole rows, read from disk whenever they are gone through.
+        rows: all whole rows; of a run just carried out, read from disk whenever they are gone through.
         rewrites: all whole rewrites, likewise.
         flaw: why the run must not be relied on (unfinished, damaged); None when complete and intact.
         summary: text of ``summary.json``, None for a run with a flaw.
@@ -121,12 +120,11 @@ def load(path: Path) -> Loaded:
     parameters, source = told.get("parameters"), told.get("source")
     if not isinstance(parameters, dict) or not _whole(parameters):
         raise DataError("does not hold the parameters of a run; run the command again", path=path / "run.json")
-    rows, rewrites = written(path)
+    records = written(path)
+    rows, rewrites = tuple(records[0]), tuple(records[1])
     minimal = Records(path / "minimal.jsonl", smallest) if parameters.get("minimal") else None
-    for records in (rows, rewrites):
-        deque(records, maxlen=0)  # what is damaged is found now
     looked = None if minimal is None else tuple(minimal)
-    cut = rows.cut or rewrites.cut or (minimal is not None and minimal.cut)
+    cut = any(one.cut for one in records) or (minimal is not None and minimal.cut)
     flaw = _flaw(path, covered(parameters), cut)
     return Loaded(
         path=path,

@@ -30,11 +30,12 @@ class Records(Sequence[R]):
     """
 
     def __init__(self, path: Path, read: Callable[[Any], R]) -> None:
-        self._path, self._read = path, read
+        # Where it is now: who goes on from elsewhere still means this file.
+        self._path, self._read = path.absolute(), read
         self._ends = array("Q")
 
     def __iter__(self) -> Iterator[R]:
-        if not self._path.exists():
+        if not self._there():
             return
         with self._path.open("rb") as file:
             for number, line in enumerate(file, 1):
@@ -67,12 +68,23 @@ class Records(Sequence[R]):
     @property
     def cut(self) -> bool:
         """Whether the last record is not whole."""
-        return self._path.exists() and self._path.stat().st_size > (self._look() or 0)
+        return self._there() and self._path.stat().st_size > self._look()
+
+    def _there(self) -> bool:
+        """Whether there is a file.
+
+        Raises:
+            DataError: it has lost what it once held.
+        """
+        there = self._path.exists()
+        if self._ends and not (there and self._path.stat().st_size >= self._ends[-1]):
+            raise DataError("was changed while it was read; run it again", path=self._path)
+        return there
 
     def _look(self) -> int:
         """Note where the records end that have come since; returns where the last one does."""
         end = self._ends[-1] if self._ends else 0
-        if self._path.exists() and self._path.stat().st_size > end:
+        if self._there() and self._path.stat().st_size > end:
             with self._path.open("rb") as file:
                 file.seek(end)
                 for line in file:
@@ -91,7 +103,7 @@ class Records(Sequence[R]):
 
     def _record(self, line: bytes, number: int) -> R:
         try:
-            return self._read(json.loads(line.decode("utf-8")))
+            return self._read(json.loads(line[:-1].decode("utf-8")))
         except UnicodeDecodeError as error:
             raise DataError("not UTF-8", path=self._path) from error
         except RecursionError as error:

@@ -13,6 +13,7 @@ import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
 from types import TracebackType
 
@@ -72,8 +73,10 @@ class Store:
         digest = self._begun.copy()
         digest.update(request.key.encode())
         if self._reads_slots and request.slots is not None:
-            shown = [(r.author, r.turns, r.attack, r.severity) for r in request.slots.shown]
-            digest.update(json.dumps((request.slots.case, shown, request.slots.outcomes)).encode())
+            shown = ", ".join(_text((r.author, r.turns, r.attack, r.severity)) for r in request.slots.shown)
+            # What ``json.dumps`` of all of it gives: a response is shown in many requests.
+            text = f"[{json.dumps(request.slots.case)}, [{shown}], {_text(request.slots.outcomes)}]"
+            digest.update(text.encode())
         return digest.digest()
 
     def get(self, keys: Sequence[bytes]) -> dict[bytes, Reply]:
@@ -122,8 +125,12 @@ def _set_wal(db: sqlite3.Connection) -> None:
             time.sleep(0.02)
 
 
+_text = lru_cache(maxsize=256)(json.dumps)
+_flat = json.JSONEncoder(check_circular=False).encode
+
+
 def _encode(reply: Reply) -> str:
-    return json.dumps(
+    return _flat(
         [
             reply.text,
             reply.probabilities,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from operator import mul
 
 from distract.reading import BRACKETS, Format
 from distract.records import Judgment, Outcome, Reply
@@ -63,8 +64,8 @@ def rating(reply: Reply, prefill: str, scale: Sequence[int], material: Sequence[
     p = chosen(reply, prefill, tuple(str(value) for value in scale), BRACKETS, material)
     if isinstance(p, str):
         return p
-    mean = math.fsum(value * share for value, share in zip(scale, p, strict=True))
-    return mean, max(zip(p, (-value for value in scale), strict=True))[1] * -1
+    most = max(p)
+    return math.fsum(map(mul, scale, p)), min(value for value, share in zip(scale, p, strict=True) if share == most)
 
 
 def largest(p: tuple[float, float, float], tolerance: float = 1e-6) -> Outcome:
@@ -125,7 +126,8 @@ def chosen(
         return reply.failure
     if reply.probabilities is not None:
         p = reply.probabilities
-        if len(p) != len(labels) or not all(0.0 <= share <= 1.0 for share in p) or abs(sum(p) - 1.0) > 1e-3:
+        # The sum of what is no number is none either, which no comparison holds for.
+        if len(p) != len(labels) or not (abs(sum(p) - 1.0) <= 1e-3 and min(p) >= 0.0 and max(p) <= 1.0):
             return "probabilities do not sum to one over the choices"
         return p
     verdict = words(reply, prefill, labels, form, material)

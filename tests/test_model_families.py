@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cache
 from random import Random
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from builders import request
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from distract.backends import generation
 from distract.backends.architecture import operations, reach
+from distract.backends.chat import Encoded
 from distract.backends.packing import Sharing, plan
 from distract.backends.transformers import Transformers
 
@@ -44,6 +49,16 @@ NEXT = {
     **{f"linear_{name}_head_dim": 8 for name in ("key", "value")},
     **{f"linear_num_{name}_heads": 2 for name in ("key", "value")},
 }
+SHARED = {
+    "num_hidden_layers": 4,
+    "layer_types": ["sliding_attention", "full_attention"] * 2,
+    "sliding_window": 8,
+    "num_kv_shared_layers": 2,
+    "vocab_size_per_layer_input": 64,
+    "hidden_size_per_layer_input": 8,
+}
+"""Layers that look at what others kept."""
+
 FAMILIES: dict[str, tuple[str, dict[str, Any], str]] = {
     "llama": ("Llama", {}, "packed"),
     "llama, tied": ("Llama", {"tie_word_embeddings": True}, "packed"),
@@ -60,6 +75,8 @@ FAMILIES: dict[str, tuple[str, dict[str, Any], str]] = {
     "gemma": ("Gemma", {"head_dim": 16}, "packed"),
     "gemma2": ("Gemma2", {"head_dim": 16, **MIXED, "attn_logit_softcapping": 2.0}, "packed"),
     "gemma3": ("Gemma3Text", {"head_dim": 16, **MIXED}, "packed"),
+    "gemma3n": ("Gemma3nText", {**SHARED, "head_dim": 16, "laurel_rank": 4, "altup_num_inputs": 2}, "packed"),
+    "gemma4": ("Gemma4Text", {**SHARED, "head_dim": 8, "global_head_dim": 16}, "packed"),
     "phi": ("Phi", {}, "packed"),
     "phi3": ("Phi3", {}, "packed"),
     "phi3, windows": ("Phi3", {"sliding_window": 8}, "packed"),
@@ -68,6 +85,11 @@ FAMILIES: dict[str, tuple[str, dict[str, Any], str]] = {
     "falcon mamba": ("FalconMamba", {"state_size": 4}, "one by one"),
     "jamba": ("Jamba", {"attn_layer_period": 2, "attn_layer_offset": 1, "mamba_d_state": 4}, "one by one"),
     "qwen3 next": ("Qwen3Next", NEXT, "cached prefix"),
+    "gpt neo": (
+        "GPTNeo",
+        {"attention_types": [[["global", "local"], 1]], "num_layers": 2, "num_heads": 4, "window_size": 48},
+        "cached prefix",
+    ),
     "bloom": ("Bloom", {"n_head": 4, "n_layer": 2}, "cached prefix"),
 }
 Tokens = tuple[int, ...]
@@ -112,6 +134,17 @@ def sequences_of(cuts: Sequence[tuple[int, int]]) -> list[Tokens]:
     draw = Random(0)
     text = [draw.randrange(64) for _ in range(64)]
     return [tuple(text[:shared] + [draw.randrange(64) for _ in range(own)]) for shared, own in cuts]
+
+
+def torch_generated(judge: Transformers, prompt: Tokens, tokens: int) -> list[int]:
+    """The likeliest tokens, each from a forward over all before it."""
+    import torch
+
+    ids = list(prompt)
+    with torch.inference_mode():
+        for _ in range(tokens):
+            ids.append(int(judge._loaded(torch.tensor([ids])).logits[0, -1].argmax()))
+    return ids[len(prompt) :]
 
 
 # Branches after what is longer and shorter than a window, a prompt that starts another, one token, equal ones, and
@@ -159,10 +192,33 @@ def test_windows_hold_for_answers_in_words_too(family: str, together: bool) -> N
     assert judge_of(family)._batched == together
 
 
-def test_angles_that_change_on_the_way_are_written_alone() -> None:
+def test_answers_whose_angles_change_on_the_way_are_written_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     judge = judge_of("phi3, longrope")
-    assert judge.reading == "packed"
-    assert not judge._batched
+    vars(judge)["_chat"] = SimpleNamespace(
+        encode_all=lambda requests: [Encoded(PROMPTS[int(one.messages[0].content)]) for one in requests],
+        tokenizer=SimpleNamespace(decode=lambda ids, **_: " ".join(map(str, ids))),
+    )
+    alone, real = list[int](), generation._generate
+
+    def noted(model: Any, prompt: Tokens, answer: generation.Answer) -> None:
+        alone.append(len(prompt))
+        real(model, prompt, answer)
+
+    monkeypatch.setattr(generation, "_generate", noted)
+    requests = [replace(request(str(at)), choices=(), max_tokens=8) for at in range(len(PROMPTS))]
+    replies = dict(pair for batch in judge.reply(requests, frozenset(range(len(PROMPTS)))) for pair in batch)
+    assert sorted(alone) == sorted(len(one) for one in PROMPTS if len(one) + 8 > 32)
+    for at, prompt in enumerate(PROMPTS):
+        ids = torch_generated(judge, prompt, 8)
+        assert replies[at].text == " ".join(map(str, ids))
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_forward_is_as_large_as_any_configuration_lets_it_be(family: str) -> None:
+    judge = judge_of(family)
+    judge._given_tokens = None
+    assert judge.batch_tokens in (1 << n for n in range(6, 12))
+    assert operations(judge._loaded, 10, 1, 55) > 0
 
 
 def test_scores_that_are_capped_are_left_to_the_model() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,8 @@ import pytest
 from builders import row, scored, verdict
 
 from distract.errors import DataError, UsageError
-from distract.recorder import Recorder, default_path
-from distract.records import Response, Rewrite, Row
+from distract.recorder import Recorder, default_path, dump
+from distract.records import Response, Rewrite, Row, Side
 from distract.runfolder import load
 
 PARAMETERS: dict[str, Any] = {
@@ -54,6 +55,17 @@ def test_a_finished_run_comes_back_whole(tmp_path: Path) -> None:
     assert list(loaded.rewrites) == REWRITES
     assert (loaded.flaw, loaded.parameters) == (None, PARAMETERS)
     assert json.loads(loaded.summary or "") == {"results": []}
+
+
+def test_a_row_is_written_as_any_record_is(tmp_path: Path) -> None:
+    path = finished(tmp_path / "run")
+    many = replace(
+        ROWS[1], data="ü", beside=(Side("z", "g", 2),), place="first", lengths=(3, 4), keys=("k",), label="a"
+    )
+    with Recorder(tmp_path / "many", PARAMETERS) as recorder:
+        recorder.add([many], [])
+    assert (path / "rows.jsonl").read_text(encoding="utf-8") == "".join(f"{dump(one)}\n" for one in ROWS)
+    assert (tmp_path / "many" / "rows.jsonl").read_text(encoding="utf-8") == f"{dump(many)}\n"
 
 
 def test_an_unfinished_run_keeps_its_rows_and_says_so(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import sqlite3
 import subprocess
 import sys
@@ -44,6 +46,17 @@ def test_slots_are_part_of_the_key_only_for_a_judge_that_reads_them() -> None:
     with Store(Path(":memory:"), WHO) as reads_text, Store(Path(":memory:"), WHO, reads_slots=True) as reads_slots:
         assert reads_text.key(one) == reads_text.key(two)
         assert reads_slots.key(one) != reads_slots.key(two)
+
+
+@given(st.text(), st.text(), st.text(), st.sampled_from([None, 1, 3]))
+def test_the_key_is_a_digest_of_who_and_what_as_json(case: str, text: str, label: str, severity: int | None) -> None:
+    shown = (Response("x", (text, "t")), Response("y", (text,), "f", severity))
+    asked = request(text, slots=Slots(case, shown, (("first", label),)))
+    who = hashlib.sha256(json.dumps(sorted(WHO.items())).encode()).digest()
+    slots = (case, [(r.author, r.turns, r.attack, r.severity) for r in shown], asked.slots and asked.slots.outcomes)
+    with Store(Path(":memory:"), WHO, reads_slots=True) as store:
+        whole = who + asked.key.encode() + json.dumps(slots).encode()
+        assert store.key(asked) == hashlib.sha256(whole).digest()
 
 
 def test_a_reply_already_there_stays(tmp_path: Path) -> None:

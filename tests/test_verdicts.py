@@ -21,6 +21,9 @@ ABC: dict[str, Outcome] = {"A": "a", "B": "b", "C": "tie"}
         (Reply(probabilities=(0.4, 0.4, 0.2), mass=0.9), "tie", None, "choices"),
         (Reply(probabilities=(0.5, 0.2, 0.2), mass=0.9), None, "probabilities do not sum", "choices"),
         (Reply(probabilities=(float("nan"),) * 3, mass=0.9), None, "probabilities do not sum", "choices"),
+        (Reply(probabilities=(0.5, 0.5, float("nan")), mass=0.9), None, "probabilities do not sum", "choices"),
+        (Reply(probabilities=(1.5, -0.5, 0.0), mass=0.9), None, "probabilities do not sum", "choices"),
+        (Reply(probabilities=(0.5, 0.5), mass=0.9), None, "probabilities do not sum", "choices"),
         (Reply(text="B]]"), "b", None, "text"),
         (Reply(text="I cannot"), None, "no verdict", "text"),
         (Reply(text="I think", finish="length"), None, "truncated", "text"),
@@ -37,6 +40,7 @@ def test_comparison(reply: Reply, preferred: str | None, failure: str | None, re
 def test_rating_weights_by_probability_and_takes_the_lowest_of_equals() -> None:
     assert rating(Reply(probabilities=(0.25, 0.25, 0.5)), "[[", (1, 2, 3)) == (2.25, 3)
     assert rating(Reply(probabilities=(0.5, 0.5, 0.0)), "[[", (1, 2, 3)) == (1.5, 1)
+    assert rating(Reply(probabilities=(0.5, 0.0, 0.5)), "[[", (3, 2, 1)) == (2.0, 1)
     assert rating(Reply(text="3]]"), "[[", (1, 2, 3)) == (3.0, 3)
     assert rating(Reply(text="9]]"), "[[", (1, 2, 3)) == "no verdict"
 

@@ -40,7 +40,7 @@ class Backend(Protocol):
 
         A backend that packs several requests into one forward plans its packing over *all* of
         ``requests`` and then leaves out what is not wanted, so that the numbers of a resumed run are those of an
-        uninterrupted one.
+        uninterrupted one. Answers in words, which are handed over as each is complete, may differ by rounding.
 
         Args:
             requests: one round of the run, without repetitions.

@@ -8,10 +8,15 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from distract.backends.budget import number
+
 Window = int | None
 """How many tokens a token sees, itself and the nearest before it; None for all."""
 Layer = tuple[str, Window]
 """What its model calls a layer's kind of attention, and its window."""
+
+_OTHERS = ("attention_layers", "window_size", "index_topk", "index_topk_blocks")
+"""How models say that a token sees others than those of a plain window, by rules of their own."""
 
 
 def layers(config: Any) -> list[Layer] | None:
@@ -20,6 +25,8 @@ def layers(config: Any) -> list[Layer] | None:
     Other ways are chunks, or a state in place of tokens.
     """
     text = config.get_text_config(decoder=True)
+    if any(getattr(text, name, None) is not None for name in _OTHERS):
+        return None
     window: Window = getattr(text, "sliding_window", None)
     if getattr(text, "use_sliding_window", True) is False:
         window = None
@@ -68,7 +75,7 @@ def operations(model: Any, tokens: int, reads: int, pairs: int) -> float:
     weights = sum(one.numel() for one in model.parameters()) - sum(outside.values())
     read = 0 if head is None else head.weight.numel() * reads
     # A model without attention has no heads.
-    heads = getattr(text, "num_attention_heads", None) or 1
-    width = getattr(text, "head_dim", None) or text.hidden_size // heads
-    attention = pairs * heads * width * text.num_hidden_layers
+    heads = number(text, "num_attention_heads", 1)
+    width = number(text, "head_dim", number(text, "hidden_size", heads) // heads)
+    attention = pairs * heads * width * number(text, "num_hidden_layers", 1)
     return float(2 * (weights * tokens + read) + 4 * attention)

@@ -33,15 +33,23 @@ def batch_tokens(config: Any, bytes_each: int, device: str, free: int | None) ->
     most = MOST.get(device, MOST["cpu"])
     if free is None:
         return most
-    # State-space models have no heads, and some models other names: a guess from what is there.
-    hidden = getattr(config, "hidden_size", 4096)
-    heads = getattr(config, "num_attention_heads", None) or 1
-    width = getattr(config, "head_dim", None) or hidden // heads
-    held = (
-        getattr(config, "num_hidden_layers", 32) * 2 * (getattr(config, "num_key_value_heads", None) or heads) * width
-    )
-    passing = 8 * hidden + 3 * (getattr(config, "intermediate_size", None) or 4 * hidden)
+    hidden = number(config, "hidden_size", 4096)
+    heads = number(config, "num_attention_heads", 1)
+    width = number(config, "head_dim", hidden // heads)
+    held = number(config, "num_hidden_layers", 32) * 2 * number(config, "num_key_value_heads", heads) * width
+    passing = 8 * hidden + 3 * number(config, "intermediate_size", 4 * hidden)
     tokens = most
-    while tokens > LEAST and tokens * bytes_each * (WRITING * held + passing + 2 * tokens) > _SHARE * free:
+    # The last part is a dense mask over as much again that is kept, which only GPUs are given.
+    while tokens > LEAST and tokens * bytes_each * (WRITING * held + passing + 4 * tokens) > _SHARE * free:
         tokens //= 2
     return tokens
+
+
+def number(config: Any, name: str, otherwise: int) -> int:
+    """A number of a configuration; the largest where layers differ, and ``otherwise`` where it does not say."""
+    try:
+        found = getattr(config, name, None)
+    except Exception:  # transformers raises errors of its own where layers differ in what one name stands for
+        found = None
+    sizes = found if isinstance(found, list | tuple) else [found]
+    return max((size for size in sizes if isinstance(size, int) and size > 0), default=otherwise)

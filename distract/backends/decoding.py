@@ -3,7 +3,8 @@
 Every answer has a row in buffers of keys and values, so that a step copies none of them. The rows end at the same
 column (positions are explicit, and windows see as far back as they should), whatever their lengths. A forward that
 reads prompts runs only when all that was read before has a row; at most one forward's prompts wait. What else is in
-the buffers changes an answer by rounding at most.
+the buffers changes logits by rounding alone; where two tokens are that close, and in bfloat16 some are, it changes an
+answer. So a run that was killed may go on with another answer than an uninterrupted one would have had.
 
 It does not know how a prompt is encoded, how forwards are run and planned, or what an answer is for.
 """

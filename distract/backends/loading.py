@@ -120,15 +120,20 @@ class LocalModel(Located):
         50 ms are measured; loads the model. It is the rate of one device, the model's first.
         """
         config, place = self._loaded.config.get_text_config(), self._loaded.device
-        shape = self.batch_tokens, config.hidden_size, getattr(config, "intermediate_size", 4 * config.hidden_size)
+        hidden = budget.number(config, "hidden_size", 1024)
+        shape = self.batch_tokens, hidden, budget.number(config, "intermediate_size", 4 * hidden)
         return precision.matrix_rate(str(self._loaded.dtype).removeprefix("torch."), str(place), shape)
 
     @cached_property
     def _dtype(self) -> str:
         if self.dtype != "auto":
             return self.dtype
-        self._libraries()
-        return precision.remembered(embedded.cache(), on_gpu=self.device_map != "cpu")
+        on_gpu = self.device_map not in ("cpu", {"": "cpu"})
+        # Without an import, where this machine has been measured before.
+        if (known := precision.recalled(embedded.cache(), on_gpu)) is None:
+            self._libraries()
+            known = precision.remembered(embedded.cache(), on_gpu)
+        return known
 
     def _hint(self, doing: str, problem: str) -> str:
         if "out of memory" in problem or "can't allocate" in problem:

@@ -22,6 +22,7 @@ from distract.backends import hardware
 FASTER = 1.5
 """Times the rate of float32 that a smaller type must reach to be worth its rounding."""
 
+KEPT = "precision.json"
 SECONDS = 0.05
 """Of matrix products for each type."""
 
@@ -83,29 +84,44 @@ def chosen(found: Mapping[str, float]) -> str:
     return half if found.get(half, 0.0) >= FASTER * found["float32"] else "float32"
 
 
+def recalled(folder: Path, on_gpu: bool = True) -> str | None:
+    """The type that this machine was found to be fast in; None where it has not been measured. Imports no torch.
+
+    Args:
+        folder: where it is kept.
+        on_gpu: whether a GPU is used where there is one.
+    """
+    found = _kept(folder).get(_machine(on_gpu))
+    return found if found in ("float32", "bfloat16", "float16") else None
+
+
 def remembered(folder: Path, on_gpu: bool = True) -> str:
-    """The type that this machine runs models in: from what was measured here before, else measured now.
+    """The same, measured now where it has not been.
 
     Args:
         folder: where it is kept; one that cannot be written keeps nothing.
         on_gpu: whether a GPU is used where there is one.
     """
-    place, machine = folder / "precision.json", _machine(on_gpu)
-    known: dict[str, str] = {}
-    with contextlib.suppress(OSError, ValueError):
-        told = json.loads(place.read_text(encoding="utf-8"))
-        known = told if isinstance(told, dict) else {}
-    if known.get(machine) in ("float32", "bfloat16", "float16"):
-        return known[machine]
+    if (known := recalled(folder, on_gpu)) is not None:
+        return known
     import torch
 
     found = chosen(rates("cuda" if on_gpu and torch.cuda.is_available() else "cpu"))
+    place = folder / KEPT
     with contextlib.suppress(OSError):
         folder.mkdir(parents=True, exist_ok=True)
         beside = place.with_name(f"{place.name}.{os.getpid()}.part")
-        beside.write_text(json.dumps({**known, machine: found}, indent=1) + "\n", encoding="utf-8")
+        beside.write_text(json.dumps({**_kept(folder), _machine(on_gpu): found}, indent=1) + "\n", encoding="utf-8")
         beside.replace(place)
     return found
+
+
+def _kept(folder: Path) -> dict[str, str]:
+    try:
+        told = json.loads((folder / KEPT).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return told if isinstance(told, dict) else {}
 
 
 def _machine(on_gpu: bool) -> str:
@@ -121,5 +137,5 @@ def _machine(on_gpu: bool) -> str:
     except PackageNotFoundError:
         torch = "none"
     parts = (lines.get("model name", platform.processor() or platform.machine()), *units)
-    gpus = [gpu.name for gpu in hardware.gpus()] if on_gpu else []
+    gpus = [gpu.name for gpu in hardware.gpus()] if on_gpu else ["no GPU"]
     return "; ".join((*parts, *gpus, f"torch {torch}"))

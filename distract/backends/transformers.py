@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from functools import cached_property, partial
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -111,12 +112,15 @@ class Transformers(LocalModel):
         }
         if not answers:
             return
-        if self._batched:
-            forwards = prune(plan(list(sequences.values()), self.batch_tokens, self._sharing), answers)
-            runs = self._run(forwards, self._sharing, hold=True)
-            written = write(self._loaded, runs, answers, budget.WRITING * self.batch_tokens)
-        else:
-            written = write_alone(self._loaded, sequences, answers)
+        furthest = reach(self._loaded.config)
+        together = {at: one for at, one in answers.items() if self._batched and one.start + one.room <= furthest}
+        forwards = prune(plan(list(sequences.values()), self.batch_tokens, self._sharing, furthest), together)
+        runs = self._run(forwards, self._sharing, hold=True)
+        alone = {at: one for at, one in answers.items() if at not in together}
+        written = chain(
+            write(self._loaded, runs, together, budget.WRITING * self.batch_tokens),
+            write_alone(self._loaded, sequences, alone),
+        )
         while True:
             with self._failing("run"), quiet():
                 done = next(written, None)
@@ -200,8 +204,7 @@ class Transformers(LocalModel):
     @cached_property
     def _batched(self) -> bool:
         """Whether the model continues sequences of different lengths side by side exactly."""
-        config = self._loaded.config
-        if self._sharing == "none" or not layers(config) or reach(config) < self._context:
+        if self._sharing == "none" or not layers(self._loaded.config):
             return False
         probe, exact = self._probe
         try:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -106,8 +106,11 @@ def profiled(wanted: bool) -> Iterator[dict[Role, Backend]]:
             yield models
         finally:
             seconds = time.perf_counter() - begin
-            # Measured where a model has run: a run from the store loads none for it.
-            rate = getattr(models.get("judge"), "matrix_rate", None) if clock.counts.get("operations") else None
+            rate = None
+            # Where the judge has run: nothing is loaded for this, and no error of this hides another.
+            if "_loaded" in getattr(models.get("judge"), "__dict__", {}):
+                with suppress(Exception):
+                    rate = getattr(models["judge"], "matrix_rate", None)
             for line in profile_lines(clock, seconds, rate):  # ours, and aligned: nothing to make safe
                 click.echo(line, err=True)
 

@@ -31,15 +31,21 @@ def shown(loaded: Loaded) -> Shown:
 
 def _attack(loaded: Loaded) -> Shown:
     from distract import metrics
+    from distract.briefs import Briefs
     from distract.report.document import document
     from distract.report.terminal import run_report
+    from distract.rewrite_metrics import without_texts
 
-    p, rows, rewrites = loaded.parameters, loaded.rows, loaded.rewrites
-    figures = metrics.figures(rows, rewrites, p["protocols"], p["attacks"], p["ties"])
+    # Each is gone through as seldom as can be: after a run they come from disk.
+    p, rows, rewrites = loaded.parameters, loaded.rows, tuple(map(without_texts, loaded.rewrites))
+    briefs = Briefs(rows, p["protocols"])
+    figures = metrics.figures(briefs, rewrites, p["protocols"], p["attacks"], p["ties"])
     # A search that has not begun has not found nothing.
     minimal = None if loaded.flaw and not loaded.minimal else loaded.minimal
-    everything = p, figures, rows, rewrites, minimal
-    return lambda: document(*everything), lambda: run_report(*everything)
+    return (
+        lambda: document(p, figures, briefs, rewrites, minimal),
+        lambda: run_report(p, figures, rows, rewrites, minimal, briefs),
+    )
 
 
 def _gate(loaded: Loaded) -> Shown:

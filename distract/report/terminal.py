@@ -14,6 +14,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from distract.briefs import Briefs
 from distract.figure import Figure
 from distract.metrics import headline
 from distract.minimal import Smallest
@@ -42,8 +43,9 @@ def run_report(
     rows: Sequence[Row],
     rewrites: Sequence[Rewrite],
     smallest: Sequence[Smallest] | None = None,
+    briefs: Briefs | None = None,
 ) -> Iterable[RenderableType]:
-    """The tables and sentences of a run, top to bottom."""
+    """The tables and sentences of a run, top to bottom; ``briefs`` are its rows where they are at hand."""
     data = parameters["data"]
     cases = count(parameters["limit"], "case")
     of = f" of {data['cases']}" if data["cases"] != parameters["limit"] else ""
@@ -70,7 +72,7 @@ def run_report(
     if differences:
         yield _title("Differences on the same cases, in points; exact McNemar test")
         yield _differences(differences)
-    standings = ranking(rows, rules, parameters["attacks"], parameters["controls"])
+    standings = ranking(rows if briefs is None else briefs, rules, parameters["attacks"], parameters["controls"])
     yield from ranking_parts(standings)
     if smallest is not None:
         yield from minimal_parts(smallest)
@@ -245,10 +247,13 @@ def _highest(flips: Sequence[Figure]) -> str:
 
 
 def _notes(figures: Sequence[Figure], rows: Sequence[Row], rewrites: Sequence[Rewrite]) -> Iterable[str]:
-    if excluded := Counter(row.excluded for row in rows if row.excluded):
+    excluded, failures = Counter[str](), Counter[str]()
+    for row in rows:  # once: they may come from disk
+        excluded.update([row.excluded] if row.excluded else [])
+        failures.update(j.failure for j in row.judgments if j.failure)
+    if excluded:
         yield set_aside("excluded", excluded)
     yield from rewrite_notes(rewrites)
-    failures = Counter(j.failure for row in rows for j in row.judgments if j.failure)
     if failures:
         yield "invalid: " + "; ".join(f"{line(reason)} ({n})" for reason, n in failures.most_common(5))
     shown = [f for measure in ("flip_rate", "tie_rate", "severity_accuracy") for f in _wanted(figures, measure)]
