@@ -41,8 +41,8 @@ def profile_lines(clock: Clock, seconds: float, matrix_rate: float | None = None
             f"{computed / forward:,.0f} a second of the model"
         )
     operations = clock.counts.get("operations", 0.0)
-    if operations and forward and matrix_rate:
-        reached = operations / forward
+    reached = operations / forward if forward else 0.0
+    if matrix_rate and 0 < reached < matrix_rate:  # else something stood in the way of measuring it
         yield (
             f"model: {reached / 1e9:,.0f} GFLOP/s, {reached / matrix_rate:.0%} of the {matrix_rate / 1e9:,.0f} "
             "that a product of matrices of its shape reaches here"
