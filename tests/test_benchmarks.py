@@ -53,7 +53,7 @@ def test_it_measures_without_a_model(name: str, options: list[str], figure: str)
     ("name", "options", "figure"),
     [
         ("reading", ["--items", "1", "--generate", "0"], r"one forward per prompt \(whole run: \d"),
-        ("generation", ["--prompts", "2", "--tokens", "4", "--rounds", "1", "--without-a"], r"b +\S+ answers/s"),
+        ("generation", ["--prompts", "2", "--tokens", "4", "--rounds", "1", "--alone", "1"], r"b +\S+ answers/s"),
     ],
 )
 def test_it_measures_the_embedded_judge(name: str, options: list[str], figure: str) -> None:
