@@ -118,6 +118,29 @@ def test_beyond_its_reach_a_sequence_goes_alone_and_whole(
                 assert forward.positions.max() < reach
 
 
+def test_the_way_to_the_first_reply_is_taken_apart() -> None:
+    # Three cases of ten tokens behind the same rules, each with a question of four and two answers of three.
+    cases = [
+        [[*range(5), *(n + q for q in range(4)), *(n + m + a for a in range(3))] for m in (10, 20)]
+        for n in (100, 200, 300)
+    ]
+    forwards = plan([one for case in cases for one in case], budget=24)
+    assert [(forward.tokens[0], len(forward.tokens)) for forward in forwards] == [
+        (0, 5),
+        (100, 4),
+        (110, 3),
+        (120, 3),
+        (200, 20),
+    ]
+    assert [[index for _, ending in forward.reads for index in ending] for forward in forwards] == [
+        [],
+        [],
+        [0],
+        [1],
+        [2, 3, 4, 5],
+    ]
+
+
 def test_a_long_run_is_forwarded_in_pieces() -> None:
     forwards = plan([list(range(25))], budget=10)
     assert [len(forward.tokens) for forward in forwards] == [10, 10, 5]

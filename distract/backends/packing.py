@@ -29,6 +29,9 @@ Sharing = Literal["packed", "prefix", "none"]
 """``packed``: as above. ``prefix``: a forward is one unbranched run behind kept ones, for models that take no
 mask of ours. ``none``: every sequence alone and whole, for models whose cache cannot be reused either."""
 
+EARLY = 4
+"""What is read first is at most this part of a forward, where it can be taken apart."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Forward:
@@ -101,7 +104,11 @@ class Forward:
 
 
 def plan(
-    sequences: Sequence[Sequence[int]], budget: int = 2048, sharing: Sharing = "packed", reach: float = inf
+    sequences: Sequence[Sequence[int]],
+    budget: int = 2048,
+    sharing: Sharing = "packed",
+    reach: float = inf,
+    early: bool = True,
 ) -> list[Forward]:
     """Lay out the forwards that read every sequence at its last token.
 
@@ -110,6 +117,7 @@ def plan(
         budget: most tokens in one forward, at least 1; what goes alone and whole may exceed it.
         sharing: what the model can do.
         reach: most tokens of a sequence that may share a forward; a longer one goes alone and whole.
+        early: whether the first reply should come early, for a little more work.
 
     Returns:
         The forwards in the order in which they must run. Each sequence is read in exactly one.
@@ -137,13 +145,19 @@ def plan(
             positions = np.arange(past, past + len(piece))
             made.append(Forward(len(made), base, past, piece, positions, ends, reads, keep))
             base, past = len(made) - 1, past + len(piece)
+        # The first replies should come early, where there is more than one forward to wait for: on the way to them what
+        # would fill a forward is taken apart, and the others follow as they would have.
+        early = early and root.size > budget and not any(forward.reads for forward in made)
+        first = next(iter(node.children.values()), None)
+        if early and sharing == "packed" and first and first.children and budget // EARLY < first.size <= budget:
+            others = {head: child for head, child in node.children.items() if child is not first}
+            stack += [(Node(node.tokens[:0], children=others), base, past), (first, base, past)]
+            continue
         small: list[Node] = []
         large: list[Node] = []
         for child in node.children.values():
             fits = child.size <= budget and (sharing == "packed" or not child.children)
             (small if fits else large).append(child)
-        # The first replies should come early, where there is more than one forward to wait for.
-        early = root.size > budget and not any(forward.reads for forward in made)
         for group in _groups(small, budget if sharing == "packed" else 0, early):
             made.append(_pack(group, len(made), base, past))
         stack.extend((child, base, past) for child in reversed(large))

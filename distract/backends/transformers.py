@@ -210,7 +210,7 @@ class Transformers(LocalModel):
         try:
             # More than there are rows, so that one takes the place of another.
             told = {at: Told(one, 2 + at) for at, one in enumerate(probe)}
-            forwards = plan([one[: told[at].start] for at, one in enumerate(probe)], 24, self._sharing)
+            forwards = plan([one[: told[at].start] for at, one in enumerate(probe)], 24, self._sharing, early=False)
             with self._failing("run"), quiet():
                 for _ in write(self._loaded, self._run(forwards, self._sharing, hold=True), told, 1024, 2):
                     pass
@@ -245,7 +245,7 @@ class Transformers(LocalModel):
     def _distributions(self, sequences: Sequence[Sequence[int]], sharing: Sharing) -> Any:
         """Probabilities after each sequence, (sequences, vocabulary), from forwards small enough to branch."""
         rows: dict[int, Any] = {}
-        forwards = plan(sequences, 24, sharing, reach(self._loaded.config))
+        forwards = plan(sequences, 24, sharing, reach(self._loaded.config), early=False)
         for forward, logarithms, _ in self._run(forwards, sharing):
             for row, (_, ending) in enumerate(forward.reads):
                 rows.update((sequence, logarithms[row].exp().cpu().numpy()) for sequence in ending)
