@@ -15,8 +15,11 @@ from distract.backends import Batch
 from distract.errors import BackendError
 from distract.records import Reply, Request
 
-_LETTING_GO = 0.5
 _PATIENCE = 1.0
+"""Seconds that whoever closes a stream waits for its thread."""
+
+_LETTING_GO = 30.0
+"""Seconds for its thread to let go of connections, which a busy machine may need; nobody waits for it by then."""
 
 
 class Answering(Protocol):
