@@ -22,6 +22,9 @@ _BLANKS = re.compile(r"\n{3,}")
 
 
 def _spaces(prose: str) -> str:
+    # Most texts have none of these, and looking for them is quick.
+    if not any(run in prose for run in ("  ", "\u00a0", " \n", "\n\n\n")):
+        return prose
     lines = [
         line if "\t" in line or "|" in line or line.startswith("    ") else _RUN.sub(" ", line)
         for line in prose.split("\n")

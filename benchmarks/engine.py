@@ -22,6 +22,7 @@ from typing import Any
 
 from distract import conduct, session
 from distract.backends.scripted import planted
+from distract.cli import collect_rarely
 from distract.tally import Tally
 
 JUDGMENTS, COMPARISONS = 7, 4
@@ -44,6 +45,7 @@ def measure(folder: str, cases: int, out: str, results: Any) -> None:
     """One run in this process; puts seconds, peak MiB and counts into ``results``."""
     data = Path(folder, f"{cases}.jsonl")
     backend = planted("fair")
+    collect_rarely()  # as a command does
     begin = time.process_time()
     selected = session.select(data=str(data), attacks=("null",), generator="rules")
     prepared = session.prepare(selected, judge="planted:fair", backend=backend, out=Path(folder, out))

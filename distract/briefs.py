@@ -130,10 +130,11 @@ class Briefs:
         """The prompt of each case."""
         return dict(self._cases)
 
-    def of(self, protocol: str, design: str) -> list[Brief]:
-        """The rows of a protocol under a design, in their order."""
+    def of(self, protocol: str, design: str, attack: str | None = None) -> list[Brief]:
+        """The rows of a protocol under a design, in their order; of one attack with those from before any rewrite."""
         part = self._parts.get((protocol, design))
-        return [] if part is None else list(self._read(part))
+        wanted = [attack is None or kind.attack == attack or kind.target is None for kind in self._kind]
+        return [] if part is None else list(self._read(part, wanted))
 
     def spent(self, protocol: str) -> Spent:
         """What the verdicts of a protocol took."""
@@ -160,13 +161,15 @@ class Briefs:
         part.masses.extend(math.nan if j.mass is None else j.mass for j in row.judgments)
         self._spent.setdefault(row.protocol, _Requests()).add(row)
 
-    def _read(self, part: _Part) -> Iterator[Brief]:
+    def _read(self, part: _Part, wanted: Sequence[bool]) -> Iterator[Brief]:
+        """The rows whose kind is wanted."""
         at = 0
         for place, number in zip(part.places, part.kinds, strict=True):
             kind = self._kind[number]
-            masses = [mass for mass in part.masses[at : at + len(kind.said)] if not math.isnan(mass)]
+            if wanted[number]:
+                masses = [mass for mass in part.masses[at : at + len(kind.said)] if not math.isnan(mass)]
+                yield Brief(*self._cases[place], kind, masses)
             at += len(kind.said)
-            yield Brief(*self._cases[place], kind, masses)
 
 
 class _Part:

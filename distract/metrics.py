@@ -106,7 +106,7 @@ def _counted(
     severity: int | None,
 ) -> Counted:
     """The outcomes of one protocol under one condition."""
-    rows = [row for row in briefs.of(protocol, design) if severity in (None, row.b.severity)]
+    rows = [row for row in briefs.of(protocol, design, attack) if severity in (None, row.b.severity)]
     return COUNT[design](rows, rule, attack)
 
 

@@ -16,7 +16,7 @@ from importlib import resources
 from typing import Any, Literal
 
 from distract.errors import PromptError
-from distract.records import Message
+from distract.records import Message, escaped
 
 _ROLE = re.compile(r"^\[(system|user|assistant|prefill)\][ \t]*\n", re.MULTILINE)
 _SLOT = re.compile(r"\{([a-z_][a-z0-9_]*)\}")
@@ -56,15 +56,15 @@ class Prompt:
             )
             problems = [f"nothing is known to put into {lacking}"] * bool(lacking) + [f"it lacks {more}"] * bool(more)
             raise PromptError(f"prompt {self.name!r}: {'; '.join(problems)}")
-        return tuple(Message(role, _filled(pieces, values)) for role, pieces in self.parts)
+        return tuple([_filled(role, pieces, values) for role, pieces in self.parts])
 
 
-def _filled(pieces: tuple[str, ...], values: Mapping[str, str]) -> str:
-    if len(pieces) == 1:
-        return pieces[0]
+def _filled(
+    role: Literal["system", "user", "assistant"], pieces: tuple[str, ...], values: Mapping[str, str]
+) -> Message:
     whole = list(pieces)
     whole[1::2] = [values[name] for name in pieces[1::2]]
-    return "".join(whole)
+    return Message(role, "".join(whole), "".join(map(escaped, whole)))
 
 
 def parse(name: str, text: str) -> Prompt:

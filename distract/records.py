@@ -139,12 +139,25 @@ def _cluster(prompt: tuple[str, ...]) -> str:
     return hashlib.sha256("\x1e".join(prompt).encode()).hexdigest()[:16]
 
 
+@lru_cache(maxsize=1024)  # what prompts are put together from: each response stands in many of them
+def escaped(text: str) -> str:
+    """A text as it stands between the quotation marks of JSON; that of two texts is that of both, joined."""
+    return _flat(text)[1:-1]
+
+
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One turn of what a model is sent; ``content`` is verbatim text, never markup."""
+    """One turn of what a model is sent.
+
+    Attributes:
+        role: whose turn it is.
+        content: verbatim text, never markup.
+        flat: ``escaped`` content, where whoever made it has it at hand; else empty.
+    """
 
     role: Literal["system", "user", "assistant"]
     content: str
+    flat: str = field(default="", compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,8 +210,8 @@ class Request:
     key: str = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
+        said = ", ".join([f'["{m.role}", "{m.flat or _flat(m.content)[1:-1]}"]' for m in self.messages])
         parts = (
-            [(m.role, m.content) for m in self.messages],
             self.choices,
             self.prefill,
             self.max_tokens,
@@ -209,7 +222,8 @@ class Request:
             self.stop,
         )
         # Both the store and the rows want it, and hashing a prompt is not free.
-        object.__setattr__(self, "key", hashlib.sha256(_flat(parts).encode()).hexdigest())
+        text = f"[[{said}], {_flat(parts)[1:]}"
+        object.__setattr__(self, "key", hashlib.sha256(text.encode()).hexdigest())
 
 
 _flat = json.JSONEncoder(check_circular=False).encode

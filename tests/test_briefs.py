@@ -45,6 +45,7 @@ def test_what_is_counted_in_brief_is_what_is_counted_of_the_rows(rows: list[Row]
         mine = [one for one in rows if one.protocol == protocol]
         for rule in rules:
             assert count_flips(briefs.of(protocol, "flip"), rule, "f") == count_flips(mine, rule, "f")
+            assert count_flips(briefs.of(protocol, "flip", "f"), rule, "f") == count_flips(mine, rule, "f")
         masses = [j.mass for one in mine for j in one.judgments if j.mass is not None]
         assert [mass for brief in briefs.of(protocol, "flip") for mass in brief.masses] == masses
     assert briefs.clusters == {one.case: one.cluster for one in rows}

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib
+import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +14,7 @@ from hypothesis import strategies as st
 
 from distract.errors import PromptError
 from distract.prompts import load, parse
+from distract.records import Message, Request
 
 TEXT = "[system]\nJudge {criterion}.\n[user]\nA: {one}\nB: {two}\nDone.\n[prefill]\n[[\n"
 HOSTILE = [
@@ -26,6 +30,19 @@ def test_values_land_verbatim_and_roles_never_change(criterion: str, one: str, t
     assert [m.role for m in messages] == ["system", "user"]
     assert messages[0].content == f"Judge {criterion}."
     assert messages[1].content == f"A: {one}\nB: {two}\nDone."
+
+
+@given(criterion=hostile, one=hostile, two=hostile)
+def test_the_key_of_a_request_is_that_of_its_texts_however_they_were_put_together(
+    criterion: str, one: str, two: str
+) -> None:
+    messages = parse("p", TEXT).fill({"criterion": criterion, "one": one, "two": two})
+    assert [f'"{m.flat}"' for m in messages] == [json.dumps(m.content) for m in messages]
+    request = Request(messages, choices=("A", "B"), prefill="[[", seed=3)
+    said: list[object] = [[[m.role, m.content] for m in messages], ["A", "B"], "[[", 16, 0.0, 1.0, 3, 0, []]
+    # What stores of earlier versions hold is found under these.
+    assert request.key == hashlib.sha256(json.dumps(said).encode()).hexdigest()
+    assert request.key == replace(request, messages=tuple(Message(m.role, m.content) for m in messages)).key
 
 
 def test_prefill_and_slots_are_read_from_the_file() -> None:
