@@ -27,8 +27,6 @@ from distract.timing import part
 if TYPE_CHECKING:
     from distract.minimal import Smallest
 
-Summarise = Callable[[Sequence[Row], Sequence[Rewrite]], dict[str, Any]]
-
 
 class Sums(Protocol):
     """What sums up rows and rewrites as they come, so that none has to be read again."""
@@ -39,6 +37,28 @@ class Sums(Protocol):
     def document(self) -> dict[str, Any]:
         """The document of the run."""
         ...
+
+
+class Held:
+    """Sums of what can only be summed up with everything at hand.
+
+    Args:
+        document: of all rows and all rewrites.
+    """
+
+    def __init__(self, document: Callable[[Sequence[Row], Sequence[Rewrite]], dict[str, Any]]) -> None:
+        self._document = document
+        self._rows: list[Row] = []
+        self._rewrites: list[Rewrite] = []
+
+    def add(self, rows: Sequence[Row], rewrites: Sequence[Rewrite]) -> None:
+        """Keep them."""
+        self._rows.extend(rows)
+        self._rewrites.extend(rewrites)
+
+    def document(self) -> dict[str, Any]:
+        """The document of the run."""
+        return self._document(self._rows, self._rewrites)
 
 
 @dataclass(frozen=True)
@@ -52,10 +72,9 @@ class Job:
             and which grow; None where there are none.
         parameters: everything that decides what is judged.
         out: the run folder.
-        summarise: rows and rewrites to the document of the run.
+        sums: begins what sums up rows and rewrites to the document of the run.
         prices: of models whose tokens cost money; they decide nothing.
         explain: the smallest flips to what they add to the document; None where none are looked for.
-        sums: begins what sums up as rows come; with it ``summarise`` is not called.
         source: where the data lie, as the user said; it identifies nothing. None where nobody reads them again.
     """
 
@@ -63,11 +82,10 @@ class Job:
     plans: Callable[[], Iterable[Plan[Audited]]]
     parameters: Mapping[str, Any]
     out: Path
-    summarise: Summarise
+    sums: Callable[[], Sums]
     prices: Mapping[Role, Price] = field(default_factory=dict)
     then: Callable[[Sequence[Row], Sequence[Rewrite]], Iterator[Iterable[Plan[Audited]]]] | None = None
     explain: Callable[[Sequence[Smallest]], dict[str, Any]] | None = None
-    sums: Callable[[], Sums] | None = None
     source: Mapping[str, Any] | None = None
 
 
@@ -104,31 +122,24 @@ def carry_out(
         UsageError: the folder belongs to a different run.
     """
     smallest: list[Smallest] = []
-    sums = job.sums() if job.sums is not None else None
+    sums = job.sums()
     begin = time.time()
     with Recorder(job.out, job.parameters, job.source) as recorder:
-        rows: Sequence[Row]
-        rewrites: Sequence[Rewrite]
         rows, rewrites = written(job.out)
         for plans in _stages(job, rows, rewrites):
             for done in execute(plans, models, tally=tally, progress=progress):
                 with part("store"):
                     recorder.add(done.rows, done.rewrites, done.smallest)
-                if sums is not None:
-                    with part("analysis"):
-                        sums.add(done.rows, done.rewrites)
+                with part("analysis"):
+                    sums.add(done.rows, done.rewrites)
                 smallest.extend(done.smallest)
         times = {"began": round(begin, 3), "seconds": round(time.time() - begin, 3)}
         spent = cost(job.prices, tally.tokens)
         numbers = {"replies": tally.document(), "times": times, **({} if spent is None else {"dollars": spent})}
         with part("analysis"):
             explained = job.explain(smallest) if job.explain is not None else {}
-            if sums is not None:
-                summary = sums.document()
-            else:  # which goes through them many times
-                rows, rewrites = tuple(rows), tuple(rewrites)
-                summary = job.summarise(rows, rewrites)
-        text = recorder.finish({**summary, **explained}, numbers)
+            summary = {**sums.document(), **explained}
+        text = recorder.finish(summary, numbers)
     minimal = tuple(smallest) if job.explain is not None else None
     return Loaded(job.out, job.parameters, rows, rewrites, None, text, minimal, job.source)
 

@@ -142,7 +142,7 @@ def _cluster(prompt: tuple[str, ...]) -> str:
 @lru_cache(maxsize=1024)  # what prompts are put together from: each response stands in many of them
 def escaped(text: str) -> str:
     """A text as it stands between the quotation marks of JSON; that of two texts is that of both, joined."""
-    return _flat(text)[1:-1]
+    return flat(text)[1:-1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +210,7 @@ class Request:
     key: str = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
-        said = ", ".join([f'["{m.role}", "{m.flat or _flat(m.content)[1:-1]}"]' for m in self.messages])
+        said = ", ".join([f'["{m.role}", "{m.flat or flat(m.content)[1:-1]}"]' for m in self.messages])
         parts = (
             self.choices,
             self.prefill,
@@ -222,11 +222,11 @@ class Request:
             self.stop,
         )
         # Both the store and the rows want it, and hashing a prompt is not free.
-        text = f"[[{said}], {_flat(parts)[1:]}"
+        text = f"[[{said}], {flat(parts)[1:]}"
         object.__setattr__(self, "key", hashlib.sha256(text.encode()).hexdigest())
 
 
-_flat = json.JSONEncoder(check_circular=False).encode
+flat = json.JSONEncoder(check_circular=False).encode
 """``json.dumps`` of what cannot hold itself."""
 
 

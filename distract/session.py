@@ -252,21 +252,7 @@ def job(prepared: Prepared) -> Job:
     def searches(rows: Sequence[Row], rewrites: Sequence[Rewrite]) -> Iterator[Iterator[Plan[Audited]]]:
         yield explaining.stage(p, prepared.audit, prepared.cases, rows, rewrites)
 
-    def summary(rows: Sequence[Row], rewrites: Sequence[Rewrite]) -> dict[str, Any]:
-        sums = _Sums(p)
-        sums.add(rows, rewrites)
-        return sums.document()
-
-    done = Job(
-        prepared.models,
-        plans,
-        p,
-        prepared.out,
-        summary,
-        prepared.prices,
-        sums=lambda: _Sums(p),
-        source=prepared.source,
-    )
+    done = Job(prepared.models, plans, p, prepared.out, lambda: _Sums(p), prepared.prices, source=prepared.source)
     return replace(done, then=searches, explain=minimal_document) if p.get("minimal") else done
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from types import TracebackType
 
 from distract.errors import BackendError, UsageError
-from distract.records import Reply, Request
+from distract.records import Reply, Request, flat
 
 DEFAULT = Path(".distract/replies.sqlite")
 
@@ -126,11 +126,10 @@ def _set_wal(db: sqlite3.Connection) -> None:
 
 
 _text = lru_cache(maxsize=256)(json.dumps)
-_flat = json.JSONEncoder(check_circular=False).encode
 
 
 def _encode(reply: Reply) -> str:
-    return _flat(
+    return flat(
         [
             reply.text,
             reply.probabilities,

@@ -14,7 +14,7 @@ from builders import request, row, verdict
 
 from distract import session
 from distract.backends.scripted import Scripted, planted
-from distract.conduct import Job, carry_out, stores
+from distract.conduct import Held, Job, carry_out, stores
 from distract.errors import BackendError
 from distract.judging import Audited
 from distract.plan import Plan
@@ -59,7 +59,7 @@ def job(out: Path, backend: Scripted, first: Sequence[str], *more: Sequence[str]
             seen.extend([r.case for r in there] for there in (rows, load(out).rows))
             yield [one(name) for name in names]
 
-    found = Job({"judge": backend}, lambda: [one(name) for name in first], PARAMETERS, out, lambda *_: {})
+    found = Job({"judge": backend}, lambda: [one(name) for name in first], PARAMETERS, out, lambda: Held(lambda *_: {}))
     return (replace(found, then=then) if more else found), seen
 
 
@@ -151,8 +151,9 @@ def test_sums_come_to_what_the_rows_come_to_that_are_read_back(tmp_path: Path) -
     prepared = session.prepare(selected, judge="planted:bold", backend=planted("bold"), out=tmp_path / "r")
     whole = session.job(prepared)
     done = carried(whole)
-    again = whole.summarise(load(tmp_path / "r").rows, load(tmp_path / "r").rewrites)
-    assert json.loads(done.summary or "") == json.loads(json.dumps(again))
+    again, back = whole.sums(), load(tmp_path / "r")
+    again.add(back.rows, back.rewrites)
+    assert json.loads(done.summary or "") == json.loads(json.dumps(again.document()))
 
 
 def test_where_the_time_of_a_run_went_is_told_by_part(tmp_path: Path) -> None:

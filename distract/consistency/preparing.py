@@ -14,7 +14,7 @@ from typing import Any
 
 from distract import datasets, families, recorder, registry, scope
 from distract.backends import Backend
-from distract.conduct import Job
+from distract.conduct import Held, Job
 from distract.consistency.asking import NO_QUADRUPLE, Consistency, compared, consistency, no_sets, no_triples
 from distract.errors import UsageError
 from distract.estimating import CHARACTERS_PER_TOKEN, Estimate, step
@@ -106,7 +106,7 @@ def prepare(
     def summary(rows: Sequence[Row], rewrites: Sequence[Rewrite]) -> dict[str, Any]:
         return document(parameters, rows)
 
-    return Prepared(Job(models, plans, parameters, out, summary, prices), cases, parts)
+    return Prepared(Job(models, plans, parameters, out, lambda: Held(summary), prices), cases, parts)
 
 
 def estimate(prepared: Prepared) -> Estimate:

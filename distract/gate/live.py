@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from distract import audit
-from distract.conduct import Job
+from distract.conduct import Held, Job
 from distract.errors import UsageError
 from distract.gate import deciding
 from distract.gate.comparable import common
@@ -149,7 +149,7 @@ def job(prepared: Prepared) -> Job:
         return replayed(p, rows).verdict().document()
 
     out, prices, source = prepared.out, prepared.prices, prepared.source
-    return Job(prepared.models, lambda: (), p, out, summary, prices, stages, source=source)
+    return Job(prepared.models, lambda: (), p, out, lambda: Held(summary), prices, stages, source=source)
 
 
 def _stages(

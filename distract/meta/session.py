@@ -14,7 +14,7 @@ from typing import Any
 
 from distract import datasets, families, recorder, registry, scope, writers
 from distract.backends import Backend
-from distract.conduct import Job
+from distract.conduct import Held, Job
 from distract.datasets import DataSet
 from distract.errors import DataError, UsageError
 from distract.estimating import CHARACTERS_PER_TOKEN, Estimate, step
@@ -201,7 +201,14 @@ def job(prepared: Prepared) -> Job:
     def summary(rows: Sequence[Row], rewrites: Sequence[Rewrite]) -> dict[str, Any]:
         return document.document([document.from_run(prepared.parameters, rows)])
 
-    return Job(prepared.models, lambda: _plans(prepared), prepared.parameters, prepared.out, summary, prepared.prices)
+    return Job(
+        prepared.models,
+        lambda: _plans(prepared),
+        prepared.parameters,
+        prepared.out,
+        lambda: Held(summary),
+        prepared.prices,
+    )
 
 
 def _plans(prepared: Prepared, sample: int | None = None) -> Iterator[Plan[Audited]]:

@@ -15,7 +15,7 @@ from typing import Any
 from distract import datasets, families, recorder, registry, scope, writers
 from distract.backends import Backend
 from distract.boards.chosen import Chosen
-from distract.conduct import Job
+from distract.conduct import Held, Job
 from distract.datasets import DataSet
 from distract.errors import UnknownName, UsageError
 from distract.judging import Audited, usable
@@ -178,7 +178,7 @@ def prepare(
     def summary(rows: Sequence[Row], rewrites: Sequence[Rewrite]) -> dict[str, Any]:
         return document(parameters, measured(parameters, rows), rows, rewrites)
 
-    job = Job(found, plans, parameters, out, summary, prices, then if wanted else None)
+    job = Job(found, plans, parameters, out, lambda: Held(summary), prices, then if wanted else None)
     return Prepared(job, cases, t)
 
 
