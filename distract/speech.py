@@ -10,8 +10,9 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
-from distract.facts import URL, normal
+from distract.facts import READ, URL, normal
 
 SAID_AGAIN = 3
 """Times that a sentence must stand in a rewrite for each time in its original (at least one) to be a repetition."""
@@ -181,7 +182,7 @@ def said(original: str, rewrite: str) -> Iterator[str]:
     talks = _COMMENT.search(after) and not _COMMENT.search(before)
     if talks or (_LABEL.search(lines) and not _LABEL.search(lines_before)):
         yield "comment about the task"
-    if markers := _turns(lines) - _turns(lines_before):
+    if (markers := _turns(lines)) and (markers := markers - _turns(lines_before)):
         yield f"transcript: {', '.join(sorted(markers)[:5])}"
     if (match := _CORRECTION.search(after)) and not _CORRECTED.search(before):
         yield f"correction: {match[0].strip(' .!?:(')}"
@@ -279,15 +280,19 @@ def _loop(words: Sequence[str]) -> int:
 
 def _translated(original: str, rewrite: str) -> tuple[str, str] | None:
     """The languages of two texts, where both are clear and the words of the first one are gone."""
-    old, new = (Counter(_LETTERS.findall(text.casefold())) for text in (original, rewrite))
-    if min(old.total(), new.total()) < FEW_WORDS:
+    (old, was), (new, now) = _spoken(original), _spoken(rewrite)
+    if was == now or min(old.total(), new.total()) < FEW_WORDS:
         return None
-    was, now = (
-        max(_LANGUAGES, key=lambda language: sum(words[word] for word in _LANGUAGES[language])) for words in (old, new)
-    )
     ours, theirs = _LANGUAGES[was] - _LANGUAGES[now], _LANGUAGES[now] - _LANGUAGES[was]
     lost = sum(old[w] for w in ours), sum(new[w] for w in ours)
     gained = sum(new[w] for w in theirs), sum(old[w] for w in theirs)
     # A quotation or an example in another language is in both texts: what was there must be gone.
     clear = all(a > 2 and a >= 0.08 * words.total() and 3 * b <= a for (a, b), words in ((lost, old), (gained, new)))
     return (was, now) if clear else None
+
+
+@lru_cache(READ)
+def _spoken(text: str) -> tuple[Counter[str], str]:
+    """How often a text has which word, and the language that most of them are function words of."""
+    words = Counter(_LETTERS.findall(text.casefold()))
+    return words, max(_LANGUAGES, key=lambda language: sum(words[word] for word in words.keys() & _LANGUAGES[language]))
