@@ -189,6 +189,8 @@ def _verbatim(text: str) -> Facts:  # what must be kept to the letter
 
 def scripts(text: str) -> Counter[str]:
     """The writing systems of the letters, in percent."""
+    if text.isascii():
+        return Counter({"LATIN": 100} if any(map(str.isalpha, text)) else {})
     counts = Counter[str]()
     for character, count in Counter(text).items():
         if character.isalpha():

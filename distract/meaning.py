@@ -75,11 +75,16 @@ _DIRECTIONS = (
 )
 
 
-def _axes(pairs: Sequence[tuple[str, str]]) -> list[tuple[re.Pattern[str], re.Pattern[str]]]:
-    return [(re.compile(rf"\b(?:{plus})\b"), re.compile(rf"\b(?:{minus})\b")) for plus, minus in pairs]
-
-
-_COMPARED, _AXES = _axes(_COMPARATIVES[1:]), _axes((*_COMPARATIVES, *_DIRECTIONS))
+_AXES = [
+    (re.compile(rf"\b(?:{plus})\b"), re.compile(rf"\b(?:{minus})\b")) for plus, minus in (*_COMPARATIVES, *_DIRECTIONS)
+]
+_COMPARATIVE = re.compile(rf"\b(?:{'|'.join(map('|'.join, _COMPARATIVES[1:]))})\b")
+_SIDE = {
+    word: (axis, side)
+    for axis, sides in enumerate(_COMPARATIVES[1:])
+    for side, words in enumerate(sides)
+    for word in words.split("|")
+}
 _ON_AN_AXIS = re.compile(rf"\b(?:{'|'.join(map('|'.join, (*_COMPARATIVES, *_DIRECTIONS)))})\b")
 _IF = r"if|unless|only|except|until|provided|as long as|so long as|once|whenever|when|while"
 _CONDITION = re.compile(rf"\b(?:{_IF})\b[^.,;:!?\n()]*")
@@ -112,8 +117,7 @@ Clauses = Sequence[Clause]
 def signs(original: str, rewrite: str) -> list[str]:
     """Every sign that one turn says something else than another: a slug and what it is about."""
     before, after = normal(original), normal(rewrite)
-    # What stands as it stood, in the sentence in which it stood, says what it said.
-    pairs = [(was, now) for was, now in _aligned(_clauses(original), _clauses(rewrite)) if was != now]
+    pairs = list(_aligned(_clauses(original), _clauses(rewrite)))
     found = [
         *_polarity(pairs),
         *_turned(pairs),
@@ -140,8 +144,14 @@ def _parts(sentence: str) -> Clauses:
 
 
 def _aligned(before: Clauses, after: Clauses) -> Iterator[tuple[Clause, Clause]]:
-    """Clauses of a rewrite with the one they come from, where there is one such that shares enough of its words."""
+    """Clauses of a rewrite with the one they come from, where there is one such that shares enough of its words.
+
+    One that stands as it stood, in the same sentence, says what it said, and is left out.
+    """
+    known = set(before)
     for clause in after:
+        if clause in known:
+            continue
         shared = [len(clause.words & source.words) for source in before]
         most = max(shared, default=0)
         if most > 1 and shared.count(most) == 1:
@@ -210,7 +220,7 @@ def _compared(before: str, after: str) -> Iterator[str]:
     """Comparatives of which one side became fewer and the opposite more, where none is against something named."""
     if " than " in before and " than " in after:
         return
-    for (was, was_other), (now, now_other) in zip(_comparatives(before), _comparatives(after), strict=False):
+    for (was, was_other), (now, now_other) in zip(_comparatives(before), _comparatives(after), strict=True):
         if len(now) < len(was) and len(now_other) > len(was_other):
             yield f"comparison turned: {was[0]} to {now_other[-1]}"
         elif len(now) > len(was) and len(now_other) < len(was_other):
@@ -219,10 +229,12 @@ def _compared(before: str, after: str) -> Iterator[str]:
 
 @lru_cache(READ)
 def _comparatives(text: str) -> Sequence[tuple[list[str], list[str]]]:
-    """The comparatives of a text by axis and side; nothing where it has none, as then none can have turned."""
-    if not _ON_AN_AXIS.search(text):
-        return ()
-    return [(plus.findall(text), minus.findall(text)) for plus, minus in _COMPARED]
+    """The comparatives of a text by axis and side."""
+    found: list[tuple[list[str], list[str]]] = [([], []) for _ in _COMPARATIVES[1:]]
+    for word in _COMPARATIVE.findall(text):
+        axis, side = _SIDE[word]
+        found[axis][side].append(word)
+    return found
 
 
 def _answer(before: str, after: str) -> Iterator[str]:
@@ -291,17 +303,23 @@ def _place(step: frozenset[str], steps: Sequence[frozenset[str]]) -> tuple[int, 
 def _exchanged(before: str, after: str) -> Iterator[str]:
     """Single nouns in place of others, where nothing around them changed."""
     old, new = _WORD.findall(before), _WORD.findall(after)
+    if not _places(old, new) & _places(new, old):
+        return
     for what, a, b, c, d in opcodes(old, new):
         if what == "replace" and b - a == d - c == 1 and a > 0 and b < len(old) and c > 0 and d < len(new):
             around = old[a - 1] == new[c - 1] in _BEFORE_NOUN and old[b] == new[d]
-            after_noun = old[b] in _AFTER_NOUN or not old[b][0].isalnum()
-            words = content_words(old[a]), content_words(new[c])
-            if (
-                around
-                and after_noun
-                and all(words)
-                and words[0] != words[1]
-                and old[a] not in new
-                and new[c] not in old
-            ):
-                yield f"word exchanged: {old[a]} to {new[c]}"
+            if around and _after_noun(old[b]) and old[a] not in new and new[c] not in old:
+                words = content_words(old[a]), content_words(new[c])
+                if all(words) and words[0] != words[1]:
+                    yield f"word exchanged: {old[a]} to {new[c]}"
+
+
+def _places(words: Sequence[str], others: Sequence[str]) -> set[tuple[str, str]]:
+    """What stands before and after the words, nouns by their place, that another text lacks."""
+    gone = set(words) - set(others)
+    around = zip(words, words[1:], words[2:], strict=False)
+    return {(one, two) for one, word, two in around if word in gone and one in _BEFORE_NOUN and _after_noun(two)}
+
+
+def _after_noun(word: str) -> bool:
+    return word in _AFTER_NOUN or not word[0].isalnum()

@@ -11,6 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from itertools import groupby
 
 from distract.facts import READ, URL, normal
 
@@ -31,7 +32,13 @@ FEW_WORDS = 8
 
 
 def _any(*patterns: str) -> str:
-    return "(?:" + "|".join(patterns) + ")"
+    """A pattern for any of several, each without alternatives outside brackets.
+
+    An edge that several in a row begin with is looked for once, which makes the search several times faster.
+    """
+    groups = groupby(patterns, lambda pattern: pattern[:2] if pattern[:2] in (r"\A", r"\b") else "")
+    found = [f"{edge}(?:{'|'.join(pattern.removeprefix(edge) for pattern in group)})" for edge, group in groups]
+    return f"(?:{'|'.join(found)})"
 
 
 _CANNOT = (
@@ -49,11 +56,11 @@ _REFUSAL = re.compile(
     _any(
         rf"\A\W*(?:{_SORRY}|unfortunately|regrettably)\b.{{0,60}}?\bi ?{_CANNOT}",
         rf"\A\W*(?:\w+[,.!] )?i ?{_CANNOT}(?: \w+)?? {_TASK}",
+        r"\A\W*(?:i must|i have to) (?:respectfully )?(?:decline|refuse)",
+        r"\A\W*i (?:don't|do not) feel comfortable\b",
         r"\bi (?:can't|cannot|can not) (?:fulfill?|comply with|(?:assist|help)(?: you)? with) (?:this|that|your)\b",
         rf"\bas an? {_AI}",
         rf"\bi(?:'m| am) (?:just |only )?an? {_AI}",
-        r"\A\W*(?:i must|i have to) (?:respectfully )?(?:decline|refuse)",
-        r"\A\W*i (?:don't|do not) feel comfortable\b",
         r"\bgoes against my (?:guidelines|programming)",
     )
 )
@@ -76,18 +83,18 @@ _TONE = r"(?:tone|style|manner|voice|register)"
 _COMMENT = re.compile(
     _any(
         # before the text
-        r"\b(?:here(?:'s| is| are)|below (?:is|are|you)|this is|the following is)"
-        rf"[^.!?\n]{{0,80}}\b(?:{_MADE}|version)\b",
         r"\A\W*(?:sure|okay|ok|certainly|of course|absolutely|gladly|got it|understood)\b[!,.:]* "
         r"(?:thing[!,.:]* )?(?:here(?:'s| is| are| you go)\b|below (?:is|are|you)\b)",
-        rf"\bhere(?:'s| is)[^.!?\n]{{0,60}}\bmore {_STYLES}\b",
         r"\A\W*(?:rewrite|rephrase|reword|paraphrase) (?:the|this)\b",
-        r"\b(?:need to|let's|let me|i'll|i will|going to|asked (?:me )?to|task is to|(?:happy|glad|delighted) to"
-        r"(?: help you)?) (?:rewrite|rephrase|reword|paraphrase)\b",
         rf"\A\W*(?:the |my |a )?(?:more )?(?:{_STYLES} )?{_MADE}\b[ \w]{{0,30}}:",
         rf"\A\W*(?:a |the )?(?:more )?{_STYLES} (?:{_TEXT}|tone|style)\W{{0,4}}:",
         r"\A\W*(?:response|output|text)\W{0,4}:",
         rf"\A[^.!?\n]{{0,100}}\b(?:in|with|using) an? [^.!?:\n]{{0,40}}\b{_TONE}\b[^.!?:\n]{{0,20}}:",
+        r"\b(?:here(?:'s| is| are)|below (?:is|are|you)|this is|the following is)"
+        rf"[^.!?\n]{{0,80}}\b(?:{_MADE}|version)\b",
+        rf"\bhere(?:'s| is)[^.!?\n]{{0,60}}\bmore {_STYLES}\b",
+        r"\b(?:need to|let's|let me|i'll|i will|going to|asked (?:me )?to|task is to|(?:happy|glad|delighted) to"
+        r"(?: help you)?) (?:rewrite|rephrase|reword|paraphrase)\b",
         # about the text
         rf"\bi(?:'ve| have)? {_MADE}",
         r"\bi(?:'ve| have)? (?:also )?(?:made|kept|changed|adjusted|preserved|retained|maintained|removed|replaced|"
@@ -238,13 +245,14 @@ def _bare(lines: Sequence[str]) -> bool:
 
 def _repeated(original: str, rewrite: str) -> str | None:
     """A sentence or phrase that a rewrite says over and over, and its original does not."""
-    old, new = _WORD.findall(original.casefold()), _WORD.findall(rewrite.casefold())
-    if (period := _loop(new)) and not _loop(old):
+    new = _WORD.findall(rewrite.casefold())
+    if (period := _loop(new)) and not _loop(_WORD.findall(original.casefold())):
         return " ".join(new[-period:])
-    # A refrain may be reworded, so what counts is how often the original says anything at all.
-    for count, before, after in ((_sentences, original, rewrite), (_phrases, " ".join(old), " ".join(new))):
-        (phrase, times), often = _most(count(after)), _most(count(before))[1]
-        if times >= SAID_AGAIN * max(often, 1) + (count is _phrases):
+    for count in (_sentences, _phrases):
+        phrase, times = _most(count(rewrite))
+        more = int(count is _phrases)
+        # A refrain may be reworded, so what counts is how often the original says anything at all.
+        if times >= SAID_AGAIN + more and times >= SAID_AGAIN * max(_most(count(original))[1], 1) + more:
             return phrase
     return None
 
@@ -259,7 +267,7 @@ def _sentences(text: str) -> Counter[str]:
 
 
 def _phrases(text: str) -> Counter[str]:
-    words = text.split()
+    words = _WORD.findall(text.casefold())
     return Counter(map(" ".join, zip(*(words[i:] for i in range(PHRASE)), strict=False)))
 
 
