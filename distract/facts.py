@@ -150,7 +150,7 @@ def _unread(names: AbstractSet[str], text: str) -> set[str]:
 
 @lru_cache(READ)
 def _plain_words(text: str) -> AbstractSet[str]:
-    return set(_LETTERS.findall(text.casefold()))
+    return {word.casefold() for word in _LETTERS.findall(text)}
 
 
 @lru_cache(READ)
@@ -158,7 +158,7 @@ def _read_as_names(text: str) -> AbstractSet[str]:
     """All that may stand for a name: every word, its beginnings (Brazil, Brazilian), the initials of words in a row."""
     words = _LETTERS.findall(text)
     initials = "".join(word[0] if word[0].isupper() else " " for word in words)
-    lower = {word.casefold() for word in words}
+    lower = _plain_words(text)
     return lower | set(initials.casefold().split()) | {word[:n] for word in lower for n in range(3, min(len(word), 40))}
 
 
@@ -167,7 +167,7 @@ def _is_read(name: str, read: AbstractSet[str]) -> bool:
     return all(part in read or part[: max(4, len(part) - 3)] in read for part in parts)
 
 
-@lru_cache(READ)
+@lru_cache(PARTS)
 def normal(text: str) -> str:
     """A text without what typography and case add."""
     return _flat(text).casefold()

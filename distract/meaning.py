@@ -251,11 +251,11 @@ def _conditions(before: str, after: str) -> Iterator[str]:
         return
     kept = content_words(after)
     starts = {word[:5] for word in kept}
+    sentences = _SENTENCE.split(after)[:MOST_CLAUSES]
     for condition, own, rest in conditions:
         if not any(word[:5] in starts for word in own):
             elsewhere = content_words(before) - content_words(condition)
             light = len(own) > 1 and len(elsewhere & kept) > 0.85 * len(elsewhere)
-            sentences = _SENTENCE.split(after)[:MOST_CLAUSES]
             same = max(sentences, key=lambda sentence: len(rest & content_words(sentence)))
             shared = len(rest & content_words(same))
             said = len(rest) > 2 and shared >= 0.6 * len(rest) and not _CONDITIONAL.search(same)
