@@ -7,6 +7,8 @@ behind a word that calls for one, and most verbs only before what must be their 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from functools import cache
 
 _BEFORE = r"\b(to|can|could|will|would|should|must|[Yy]ou|[Ww]e|[Tt]hey|I|don't|didn't|not|cannot|can't) "
 _SUBJECT = r"\b([Ii]t|[Hh]e|[Ss]he|[Tt]hat|which|who|[Tt]his|also) "
@@ -135,22 +137,29 @@ def _doubled(verb: str) -> str:
     return verb + verb[-1] if verb in ("permit", "begin") else verb
 
 
-def _inflections() -> list[tuple[re.Pattern[str], str]]:
+def _inflections() -> list[tuple[list[str], str, str]]:
     """Patterns for the forms of every verb, each where the form is surely that verb with an object."""
-    found = []
+    found: list[tuple[list[str], str, str]] = []
     for entry in _VERBS.split("|"):
         plain, *irregular, new = entry.split()
         pasts = sorted(set(irregular) or {_past(plain)})
-        forms = [
-            (_BEFORE + plain + _OBJECT, rf"\1 {new}"),
-            (rf"\b{plain.capitalize()}{_OBJECT}", new),
-            (_SUBJECT + _third(plain) + _OBJECT, rf"\1 {_third(new)}"),
-            (rf"\b(?:{'|'.join(pasts)}){_OBJECT}", _past(new)),
-            (rf"\b{_ing(plain)}{_OBJECT}", _ing(new)),
+        found += [
+            ([plain], _BEFORE + plain + _OBJECT, rf"\1 {new}"),
+            ([plain.capitalize()], rf"\b{plain.capitalize()}{_OBJECT}", new),
+            ([_third(plain)], _SUBJECT + _third(plain) + _OBJECT, rf"\1 {_third(new)}"),
+            (pasts, rf"\b(?:{'|'.join(pasts)}){_OBJECT}", _past(new)),
+            ([_ing(plain)], rf"\b{_ing(plain)}{_OBJECT}", _ing(new)),
         ]
-        found += [(re.compile(pattern), new) for pattern, new in forms]
     return found
 
 
-RULES = tuple([(re.compile(pattern), new) for pattern, new in _PHRASES] + _inflections())
-"""Pattern and replacement template; apply in order."""
+# A pattern and what it puts, with the words of which a text must hold one: the search is slow, and so is compiling.
+_RULES = [*(([""], pattern, new) for pattern, new in _PHRASES), *_inflections()]
+_compiled = cache(re.compile)
+
+
+def rules(text: str) -> Iterator[tuple[re.Pattern[str], str]]:
+    """Pattern and replacement template of all that may stand in a text; apply in order."""
+    for words, pattern, new in _RULES:
+        if any(word in text for word in words):
+            yield _compiled(pattern), new

@@ -12,7 +12,7 @@ from distract.plan import Attack
 from distract.prompts import load
 from distract.records import Constraint
 
-from .lexicon import RULES
+from .lexicon import rules
 from .rules import Candidate, Text, apply, closing, opening, rotated, substitute
 
 OPENERS = (
@@ -85,7 +85,7 @@ def rewrite(turn: str, constraints: tuple[Constraint, ...], seed: int) -> str:
         closing(text, rotated(CLOSERS, seed, "close")),
     ]
     candidates += _frames(text, seed)
-    for pattern, new in RULES:
+    for pattern, new in rules(text.source):
         candidates += substitute(text, pattern, new)
     return apply(turn, candidates, constraints)
 

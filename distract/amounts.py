@@ -7,7 +7,9 @@ what the figures are about.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from decimal import Decimal
+from functools import lru_cache
 
 
 def _aliases(text: str) -> dict[str, str]:
@@ -80,6 +82,7 @@ _DIGIT = re.compile(r"\d")
 _NEXT, _JOINED = re.compile(r"°[cf]\b|[^\W\d_]+|[%°$€£¥]"), re.compile(r" {0,2}-?[^\W_]|[ -]{0,2}[%°]")
 _MONTHS = list(_aliases("january|february|march|april|may|june|july|august|september|october|november|december"))
 MONTH = {m: m for m in _MONTHS} | {m[:3]: m for m in _MONTHS} | {"sept": "september"}
+_SHORT_MONTHS = [m[:3] for m in _MONTHS]
 _M = "|".join(sorted(MONTH, key=len, reverse=True))
 _DATE = re.compile(rf"\b(?:({_M})\.? (\d{{1,2}})(?:st|nd|rd|th)?\b|(\d{{1,2}})(?:st|nd|rd|th)?(?: of)? ({_M})\b)")
 DAY = re.compile(rf"\b(?:(?:mon|tues|wednes|thurs|fri|satur|sun)day|{'|'.join(_MONTHS[:2] + _MONTHS[5:])})\b")
@@ -137,18 +140,17 @@ def amounts(text: str, strict: bool) -> dict[str, set[str]]:
         text: with plain quotation marks and hyphens.
         strict: what it surely states; else all that it may be read as stating.
     """
-    text = _written(text).translate(_FRACTIONS)
-    text = _ISO.sub(lambda m: f"{_MONTHS[int(m[2]) - 1]} {m[3]} {m[1]}", text)
-    text = _HALVES.sub(lambda m: f"{SMALL.get(m[1], m[1])}.5", text)
-    text = re.sub(r"(?<=\d)bn\b", " billion", text)
-    text = _SCALED.sub(lambda m: format(Decimal(m[1].replace(",", "")) * SCALES[m[2]], "f"), text)
+    text = _even(text)
     # "one" is a pronoun as often as a number; an ordinal or "both" may stand for a number, and need not.
     text = _RUN.sub(lambda m: m[0] if strict and m[0] in ("zero", "one") else _spelled(m[0]), text)
     if not strict:
         text = _SPAN.sub(lambda m: f"{m[0]} {_SPANS[m[0]]} ", text)
         text = _ORDINAL.sub(lambda m: f"{m[0]} {_LOOSE[m[0]]}", text)
-    numbers, units = set(_NAMED.findall(text)), set[str]()
-    for match in _NUMBER.finditer(text):
+    numbers, units = set[str](), set[str]()
+    found_numbers = _DIGIT.search(text) is not None
+    if found_numbers:
+        numbers.update(_NAMED.findall(text))
+    for match in _NUMBER.finditer(text) if found_numbers else ():
         numbers.update(values := _numerals(match[0]))
         # A unit behind the next number belongs to that one.
         after = _DIGIT.split(text[match.end() : match.end() + (20 if strict else 80)], maxsplit=1)[0]
@@ -157,12 +159,44 @@ def amounts(text: str, strict: bool) -> dict[str, set[str]]:
         units |= {f"{values[-1]} {unit}" for unit in found if unit}
     if not strict:
         numbers, units = _converted(numbers, units)
-    pairs = [(MONTH[m[1] or m[4]], int(m[2] or m[3])) for m in _DATE.finditer(text)]
-    dates = {f"{month} {day}" for month, day in pairs} | set(DAY.findall(text)) | set(_SLASHES.findall(text))
-    dates |= {first or second for first, second in _IN_MONTH.findall(text)}
-    if not strict:
-        dates |= set(re.findall(r"\b(?:march|april|may)\b", text))
-    return {"number": numbers, "unit": units, "date": dates if strict else dates | {month for month, _ in pairs}}
+    return {"number": numbers, "unit": units, "date": _dates(text, strict)}
+
+
+@lru_cache(4)
+def _even(text: str) -> str:
+    """A text in lower case with one spelling of its figures; remembered since it is read strictly and leniently.
+
+    Each search is slow beside the look for what it needs.
+    """
+    text = _written(text).translate(_FRACTIONS)
+    if "-" in text:
+        text = _ISO.sub(lambda m: f"{_MONTHS[int(m[2]) - 1]} {m[3]} {m[1]}", text)
+    if " and a half" in text:
+        text = _HALVES.sub(lambda m: f"{SMALL.get(m[1], m[1])}.5", text)
+    if "bn" in text:
+        text = re.sub(r"(?<=\d)bn\b", " billion", text)
+    if _DIGIT.search(text):
+        text = _SCALED.sub(lambda m: format(Decimal(m[1].replace(",", "")) * SCALES[m[2]], "f"), text)
+    return text
+
+
+def _dates(text: str, strict: bool) -> set[str]:
+    dates = set(_SLASHES.findall(text)) if "/" in text else set[str]()
+    if _has(text, ("day", *_MONTHS)):
+        dates |= set(DAY.findall(text))
+    if _has(text, ("march", "april", "may")):
+        dates |= {first or second for first, second in _IN_MONTH.findall(text)}
+        if not strict:
+            dates |= set(re.findall(r"\b(?:march|april|may)\b", text))
+    if _has(text, _SHORT_MONTHS) and _DIGIT.search(text):
+        for m in _DATE.finditer(text):
+            month, day = MONTH[m[1] or m[4]], int(m[2] or m[3])
+            dates |= {f"{month} {day}"} if strict else {f"{month} {day}", month}
+    return dates
+
+
+def _has(text: str, parts: Iterable[str]) -> bool:
+    return any(part in text for part in parts)
 
 
 def units_in(text: str) -> set[str]:
@@ -172,8 +206,10 @@ def units_in(text: str) -> set[str]:
 
 def _written(text: str) -> str:
     """A text in lower case with one spelling of units that have several."""
-    text = _CLOCK.sub(r"\1m", text.casefold().replace("per cent", "percent"))
-    return _DEGREES.sub(lambda m: f" °{m[1] or m[2]} ", text)
+    text = text.casefold().replace("per cent", "percent")
+    if ".m" in text:
+        text = _CLOCK.sub(r"\1m", text)
+    return _DEGREES.sub(lambda m: f" °{m[1] or m[2]} ", text) if _has(text, ("°", "degree")) else text
 
 
 def _unit(word: str) -> str | None:

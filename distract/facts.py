@@ -10,17 +10,25 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from functools import lru_cache
 
 from distract.amounts import DAY, MONTH, SCALES, SMALL, amounts, units_in
 
 MOST_PAIRS = 200_000
 """Pairs of equal words in two texts up to which their difference is searched for."""
 
+READ = 64
+"""Texts whose reading is remembered: an original is compared with rewrite after rewrite."""
+
+PARTS = 2048
+"""Sentences and clauses whose reading is remembered: most of an original stands in its rewrites as well."""
+
 Span = tuple[int, int]
-Facts = dict[str, set[str]]
+Facts = Mapping[str, AbstractSet[str]]
 URL = re.compile(r"(?:https?://|www\.)[^\s<>\"”)\]]+|(?<![\w.+-])[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63})+")
 _CODE = re.compile(
     r"(?m)^ {0,3}(`{3,}|~{3,})[^`\n]*$(?:\n.*)*?(?:\n[^`~\n]*\1[`~]*[ \t]*$|\Z)"
@@ -50,7 +58,13 @@ _ENDINGS = ("ations", "ation", "ings", "ing", "edly", "ed", "ies", "es", "ly", "
 
 def code_spans(text: str) -> list[Span]:
     """Find fenced code blocks and code spans, in order, with their delimiters."""
-    return [m.span() for m in _CODE.finditer(text)]
+    # The search is slow, and few texts have any.
+    return [m.span() for m in _CODE.finditer(text)] if "`" in text or "~~~" in text else []
+
+
+def url_spans(text: str) -> list[Span]:
+    """Find web and e-mail addresses, in order."""
+    return [m.span() for m in URL.finditer(text)] if "@" in text or "://" in text or "www." in text else []
 
 
 def core(text: str) -> Span:
@@ -69,14 +83,19 @@ def quote_spans(text: str) -> list[Span]:
     return [m.span() for m in _QUOTE.finditer(text, *core(text))]
 
 
-def content_words(text: str) -> set[str]:
+@lru_cache(PARTS)
+def content_words(text: str) -> frozenset[str]:
     """Collect the words that carry meaning, roughly stemmed; single characters where words are not spaced."""
-    words = set()
-    for word in set(_WORD.findall(text.casefold())) - _STOP:
-        if len(word) > 2 or not word.isascii():
-            stem = word.removesuffix(next((e for e in _ENDINGS if word.endswith(e) and len(word) > len(e) + 2), ""))
-            words.add(stem[:-1] if stem[-1] == stem[-2:-1] else stem)
-    return words
+    return frozenset(map(_stem, set(_WORD.findall(text.casefold())))) - {""}
+
+
+@lru_cache(8 * PARTS)
+def _stem(word: str) -> str:
+    """What is left of a word without its ending; nothing of one that carries no meaning."""
+    if word in _STOP or (len(word) < 3 and word.isascii()):
+        return ""
+    stem = word.removesuffix(next((e for e in _ENDINGS if word.endswith(e) and len(word) > len(e) + 2), ""))
+    return stem[:-1] if stem[-1] == stem[-2:-1] else stem
 
 
 def new_content_share(original: str, rewrite: str) -> float:
@@ -90,18 +109,21 @@ def _without(text: str, spans: Sequence[Span]) -> str:  # a full stop instead, s
     return " . ".join(text[a:b] for a, b in zip(edges[::2], edges[1::2], strict=True))
 
 
+@lru_cache(2 * READ)
 def _amounts(text: str, strict: bool) -> Facts:
     text = text.translate(_PLAIN)
     if strict:  # code and addresses are compared as a whole; markers of lists may come and go
-        text = _MARKER.sub(" ", URL.sub(" . ", _without(text, code_spans(text))))
+        text = _without(text, code_spans(text))
+        text = _MARKER.sub(" ", _without(text, url_spans(text)))
     return amounts(text, strict)
 
 
-def _names(text: str) -> set[str]:
+@lru_cache(READ)
+def _names(text: str) -> AbstractSet[str]:
     """Words that are capitalised inside a sentence; none in titles, nor where a text is all capitals or has none."""
     if not any(map(str.islower, text)):
         return set()
-    text = _TITLE.sub(" . ", _without(text, [*code_spans(text), *(m.span() for m in URL.finditer(text))]))
+    text = _TITLE.sub(" . ", _without(text, [*code_spans(text), *url_spans(text)]))
     text = "\n".join("" if _is_heading(line) else line for line in text.split("\n"))
     found = {match[1].translate(_PLAIN).removesuffix("'s").casefold() for match in _CAPITAL.finditer(text)}
     return {name for name in found if name not in _NO_NAMES and name not in MONTH and not DAY.fullmatch(name)}
@@ -119,19 +141,33 @@ def _is_heading(line: str) -> bool:
     )
 
 
-def _read_as_names(text: str) -> set[str]:
+def _unread(names: AbstractSet[str], text: str) -> set[str]:
+    """The names that a text does not say in any way."""
+    # Nearly all of them mostly stand there as they are; what else may stand for one is looked for if need be.
+    strange = {name for name in names if not _is_read(name, _plain_words(text))}
+    return {name for name in strange if not _is_read(name, _read_as_names(text))}
+
+
+@lru_cache(READ)
+def _plain_words(text: str) -> AbstractSet[str]:
+    return {word.casefold() for word in _LETTERS.findall(text)}
+
+
+@lru_cache(READ)
+def _read_as_names(text: str) -> AbstractSet[str]:
     """All that may stand for a name: every word, its beginnings (Brazil, Brazilian), the initials of words in a row."""
     words = _LETTERS.findall(text)
     initials = "".join(word[0] if word[0].isupper() else " " for word in words)
-    lower = {word.casefold() for word in words}
+    lower = _plain_words(text)
     return lower | set(initials.casefold().split()) | {word[:n] for word in lower for n in range(3, min(len(word), 40))}
 
 
-def _is_read(name: str, read: set[str]) -> bool:
+def _is_read(name: str, read: AbstractSet[str]) -> bool:
     parts = _LETTERS.findall(name)
     return all(part in read or part[: max(4, len(part) - 3)] in read for part in parts)
 
 
+@lru_cache(PARTS)
 def normal(text: str) -> str:
     """A text without what typography and case add."""
     return _flat(text).casefold()
@@ -141,20 +177,31 @@ def _flat(text: str) -> str:
     return " ".join(text.translate(_PLAIN).split())
 
 
+@lru_cache(READ)
 def _verbatim(text: str) -> Facts:  # what must be kept to the letter
     spans = code_spans(text)
     code = {_flat(re.sub(r"\A *(?:`{3,}|~{3,}).*|[`~]+\Z", "", text[a:b])).strip("` ") for a, b in spans}
     text = _without(text, spans)
     quotes = {normal(text[a + 1 : b - 1]).strip(" .,;:!?") for a, b in quote_spans(text)}
-    urls = {normal(url).rstrip(".,;:!?)'*_`") for url in URL.findall(text)}
+    urls = {normal(text[a:b]).rstrip(".,;:!?)'*_`") for a, b in url_spans(text)}
     return {"code": code - {""}, "quote": quotes - {""}, "url": urls - {""}}
 
 
 def scripts(text: str) -> Counter[str]:
     """The writing systems of the letters, in percent."""
-    names = (unicodedata.name(c, "OTHER").split()[0] for c in text if c.isalpha())
-    counts = Counter("CJK" if name in ("HIRAGANA", "KATAKANA") else name for name in names)
+    if text.isascii():
+        return Counter({"LATIN": 100} if any(map(str.isalpha, text)) else {})
+    counts = Counter[str]()
+    for character, count in Counter(text).items():
+        if character.isalpha():
+            counts[_script(character)] += count
     return Counter({script: 100 * count // counts.total() for script, count in counts.items()})
+
+
+@lru_cache(PARTS)
+def _script(character: str) -> str:
+    name = unicodedata.name(character, "OTHER").split()[0]
+    return "CJK" if name in ("HIRAGANA", "KATAKANA") else name
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,31 +224,35 @@ def differences(original: str, rewrite: str, given: str = "") -> dict[str, Diffe
     surely, lost = _missing(original, rewrite)
     _, invented = _missing(rewrite, original)
     # A figure may leave its unit to another one, as in "between 5 and 6 kg"; it may not get a different one.
-    own, named = {unit.split()[0] for unit in _amounts(rewrite, True)["unit"]}, units_in(rewrite)
-    lost["unit"] = {u for u in lost["unit"] if u.split()[0] in own or u.partition(" ")[2] not in named}
-    known = _read_as_names(given)
-    invented["name"] = {name for name in invented["name"] if not _is_read(name, known)}
+    if lost["unit"]:
+        own, named = {unit.split()[0] for unit in _amounts(rewrite, True)["unit"]}, units_in(rewrite)
+        lost["unit"] = {u for u in lost["unit"] if u.split()[0] in own or u.partition(" ")[2] not in named}
+    invented["name"] = _unread(invented["name"], given)
     return {
         kind: Difference(tuple(sorted(surely[kind] - lost[kind])), *(tuple(sorted(x[kind])) for x in (lost, invented)))
         for kind in surely
     }
 
 
-def _missing(there: str, here: str) -> tuple[Facts, Facts]:
+def _missing(there: str, here: str) -> tuple[Facts, dict[str, AbstractSet[str]]]:
     """What one text surely states, by kind, and what of it the other one does not."""
-    sure, read = _amounts(there, True), _amounts(here, False)
+    sure, read = dict(_amounts(there, True)), _amounts(here, False)
     # The unit of a number that is gone, or new, would be the same finding twice.
     sure["unit"] = {unit for unit in sure["unit"] if unit.split()[0] in read["number"]}
     missing = {kind: found - read[kind] for kind, found in sure.items()}
-    names, words = _names(there), _read_as_names(here)
-    short = {part.casefold() for run in _RUN_OF_NAMES.findall(there) if _initials(run) in words for part in run.split()}
-    missing["name"] = {name for name in names if not _is_read(name, words) and name not in short}
+    names = _names(there)
+    if unread := _unread(names, here):
+        words, runs = _read_as_names(here), _RUN_OF_NAMES.findall(there)
+        unread -= {part.casefold() for run in runs if _initials(run) in words for part in run.split()}
+    missing["name"] = unread
     kept, verbatim = _verbatim(here), _verbatim(there)
-    exact, plain = _flat(here), normal(here)
-    for kind, found in verbatim.items():  # a search per item would not be linear: bounded
-        whole = exact if kind == "code" else plain
-        missing[kind] = {f for i, f in enumerate(sorted(found - kept[kind])) if i > 99 or f not in whole}
-    return sure | {"name": names} | verbatim, missing
+    for kind, found in verbatim.items():
+        missing[kind] = set(found - kept[kind])
+        if missing[kind]:
+            whole = _flat(here) if kind == "code" else normal(here)
+            # A search per item would not be linear: bounded.
+            missing[kind] = {f for i, f in enumerate(sorted(missing[kind])) if i > 99 or f not in whole}
+    return {**sure, "name": names, **verbatim}, missing
 
 
 def opcodes(old: Sequence[str], new: Sequence[str]) -> Sequence[tuple[str, int, int, int, int]]:

@@ -12,13 +12,15 @@ import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 
 from distract import meaning, speech
 from distract.constraints import check
-from distract.facts import content_words, differences, normal, scripts
+from distract.facts import READ, content_words, differences, normal, scripts
 from distract.records import Constraint, Evidence
 
 Turns = Sequence[str]
+Words = frozenset[str]
 Marker = Callable[[str], float]
 
 MIN_WORDS = 20
@@ -49,17 +51,18 @@ def _compare(original: str, rewrite: str, prompt: str) -> Iterator[str]:  # the 
         for kind, difference in found.items():
             if facts := getattr(difference, verb):
                 yield f"{kind} {verb}: {', '.join(fact[:60] for fact in facts[:5])}"
-    if sum(map(str.isalpha, original)) > 3 and (scripts(original) - scripts(rewrite)).total() > 30:
+    if (scripts(original) - scripts(rewrite)).total() > 30 and sum(map(str.isalpha, original)) > 3:
         yield "script changed"
     yield from speech.said(original, rewrite)
 
 
+@lru_cache(READ)
 def _letters(text: str) -> str:
     """What is left without white space, case and punctuation; all of it where that is nothing."""
     return re.sub(r"[\W_]+", "", text.casefold()) or normal(text)
 
 
-def _is_another(words: set[str], kept: set[str], asked: set[str], most_new: float, facts: int) -> bool | None:
+def _is_another(words: Words, kept: Words, asked: Words, most_new: float, facts: int) -> bool | None:
     """Whether a text that kept few words of another is a second answer; None where the order of words must say it."""
     own = words - asked
     share = len(own & kept) / len(own) if own else 1.0
@@ -82,7 +85,7 @@ def _reordered(original: str, rewrite: str) -> bool:
     return len(common) > 4 and len(rising) < IN_ORDER * len(common)
 
 
-def _answers(asked: set[str], words: set[str], kept: set[str]) -> bool:
+def _answers(asked: Words, words: Words, kept: Words) -> bool:
     """Whether a text that is no rewrite has to do with the prompt at all."""
     here, there = len(asked & kept), len(asked & words)
     # One word may be there by chance, unless the prompt has hardly more.
@@ -144,7 +147,7 @@ def inspect(
         more, found = inspect_severity(new, constraints, severity)
         reasons, evidence = [*reasons, *more], evidence | dict(found)
     else:
-        held = {c: check(c, old) for c in constraints if check(c, old) != check(c, new)}
+        held = {c: met for c in constraints if (met := check(c, old)) != check(c, new)}
         reasons += [f"constraint {'broken' if before else 'repaired'}: {c.kind}" for c, before in held.items()]
     facts = sum(1 + reason.count(", ") for reason in reasons if reason.split()[0] in FACTS)
     other = _is_another(words, kept, asked, 1 if max_new_content is None else max_new_content, facts)

@@ -11,9 +11,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import islice, pairwise
 
-from distract.facts import content_words, new_content_share, normal, opcodes
+from distract.facts import PARTS, READ, content_words, new_content_share, normal, opcodes
 
 MOST_CLAUSES = 150
 """Clauses of a text that are looked at: each is compared with each of the other text."""
@@ -74,11 +75,17 @@ _DIRECTIONS = (
 )
 
 
-def _axes(pairs: Sequence[tuple[str, str]]) -> list[tuple[re.Pattern[str], re.Pattern[str]]]:
-    return [(re.compile(rf"\b(?:{plus})\b"), re.compile(rf"\b(?:{minus})\b")) for plus, minus in pairs]
-
-
-_COMPARED, _AXES = _axes(_COMPARATIVES[1:]), _axes((*_COMPARATIVES, *_DIRECTIONS))
+_AXES = [
+    (re.compile(rf"\b(?:{plus})\b"), re.compile(rf"\b(?:{minus})\b")) for plus, minus in (*_COMPARATIVES, *_DIRECTIONS)
+]
+_COMPARATIVE = re.compile(rf"\b(?:{'|'.join(map('|'.join, _COMPARATIVES[1:]))})\b")
+_SIDE = {
+    word: (axis, side)
+    for axis, sides in enumerate(_COMPARATIVES[1:])
+    for side, words in enumerate(sides)
+    for word in words.split("|")
+}
+_ON_AN_AXIS = re.compile(rf"\b(?:{'|'.join(map('|'.join, (*_COMPARATIVES, *_DIRECTIONS)))})\b")
 _IF = r"if|unless|only|except|until|provided|as long as|so long as|once|whenever|when|while"
 _CONDITION = re.compile(rf"\b(?:{_IF})\b[^.,;:!?\n()]*")
 _CONDITIONAL = re.compile(
@@ -100,7 +107,7 @@ class Clause:
     """A clause with its content words and the sentence that it stands in."""
 
     text: str
-    words: set[str]
+    words: frozenset[str]
     sentence: str
 
 
@@ -124,17 +131,27 @@ def signs(original: str, rewrite: str) -> list[str]:
     return list(dict.fromkeys(found))
 
 
+@lru_cache(READ)
 def _clauses(text: str) -> Clauses:
-    made: list[Clause] = []
-    for sentence in _SENTENCE.split("\n".join(map(normal, text.split("\n"))))[:MOST_CLAUSES]:
-        plain = _BOOSTER.sub(" ", sentence)
-        made += [Clause(part.strip(), content_words(part), plain) for part in _CLAUSE.split(plain) if part.strip()]
-    return made[:MOST_CLAUSES]
+    sentences = _SENTENCE.split("\n".join(map(normal, text.split("\n"))))[:MOST_CLAUSES]
+    return [clause for sentence in sentences for clause in _parts(sentence)][:MOST_CLAUSES]
+
+
+@lru_cache(PARTS)
+def _parts(sentence: str) -> Clauses:
+    plain = _BOOSTER.sub(" ", sentence)
+    return [Clause(part.strip(), content_words(part), plain) for part in _CLAUSE.split(plain) if part.strip()]
 
 
 def _aligned(before: Clauses, after: Clauses) -> Iterator[tuple[Clause, Clause]]:
-    """Clauses of a rewrite with the one they come from, where there is one such that shares enough of its words."""
+    """Clauses of a rewrite with the one they come from, where there is one such that shares enough of its words.
+
+    One that stands as it stood, in the same sentence, says what it said, and is left out.
+    """
+    known = set(before)
     for clause in after:
+        if clause in known:
+            continue
         shared = [len(clause.words & source.words) for source in before]
         most = max(shared, default=0)
         if most > 1 and shared.count(most) == 1:
@@ -174,15 +191,21 @@ def _opposite(before: str, after: str) -> str | None:
 def _turned(pairs: Sequence[tuple[Clause, Clause]]) -> Iterator[str]:
     """Clauses in which either the direction of a comparison changed or its terms changed places, but not both."""
     for before, after in pairs:
-        if bool(_LIKE_NOT.search(before.text)) == bool(_LIKE_NOT.search(after.text)):
-            flipped = kept = False
-            for sides in _AXES:
-                was, now = ([bool(side.search(clause.text)) for side in sides] for clause in (before, after))
-                flipped |= was[0] != was[1] and now == was[::-1]
-                kept |= any(was) and was == now
-            swapped = _terms_swapped(before.text, after.text)
-            if flipped != swapped and (flipped or kept):
-                yield f"comparison turned: {after.text[:60]}"
+        sides = list(zip(_sides(before.text), _sides(after.text), strict=False))
+        flipped = any(was[0] != was[1] and now == was[::-1] for was, now in sides)
+        kept = any(any(was) and was == now for was, now in sides)
+        if not (flipped or kept) or bool(_LIKE_NOT.search(before.text)) != bool(_LIKE_NOT.search(after.text)):
+            continue
+        if flipped != _terms_swapped(before.text, after.text):
+            yield f"comparison turned: {after.text[:60]}"
+
+
+@lru_cache(PARTS)
+def _sides(clause: str) -> Sequence[tuple[bool, bool]]:
+    """Whether a clause names the one side and the other of each axis; nothing where it names none of any."""
+    if not _ON_AN_AXIS.search(clause):
+        return ()
+    return [(bool(plus.search(clause)), bool(minus.search(clause))) for plus, minus in _AXES]
 
 
 def _terms_swapped(before: str, after: str) -> bool:
@@ -195,12 +218,23 @@ def _terms_swapped(before: str, after: str) -> bool:
 
 def _compared(before: str, after: str) -> Iterator[str]:
     """Comparatives of which one side became fewer and the opposite more, where none is against something named."""
-    for sides in () if " than " in before and " than " in after else _COMPARED:
-        (was, now), (was_other, now_other) = ((side.findall(before), side.findall(after)) for side in sides)
+    if " than " in before and " than " in after:
+        return
+    for (was, was_other), (now, now_other) in zip(_comparatives(before), _comparatives(after), strict=True):
         if len(now) < len(was) and len(now_other) > len(was_other):
             yield f"comparison turned: {was[0]} to {now_other[-1]}"
         elif len(now) > len(was) and len(now_other) < len(was_other):
             yield f"comparison turned: {was_other[0]} to {now[-1]}"
+
+
+@lru_cache(READ)
+def _comparatives(text: str) -> Sequence[tuple[list[str], list[str]]]:
+    """The comparatives of a text by axis and side."""
+    found: list[tuple[list[str], list[str]]] = [([], []) for _ in _COMPARATIVES[1:]]
+    for word in _COMPARATIVE.findall(text):
+        axis, side = _SIDE[word]
+        found[axis][side].append(word)
+    return found
 
 
 def _answer(before: str, after: str) -> Iterator[str]:
@@ -213,19 +247,32 @@ def _answer(before: str, after: str) -> Iterator[str]:
 
 def _conditions(before: str, after: str) -> Iterator[str]:
     """Conditions of which no word is left, where what they restrict is still said, and without any condition."""
+    if not (conditions := _restrictions(before)):
+        return
     kept = content_words(after)
-    sentences = [(s, content_words(s)) for s in _SENTENCE.split(after)[:MOST_CLAUSES]]
-    for sentence in _SENTENCE.split(before)[:MOST_CLAUSES]:
+    starts = {word[:5] for word in kept}
+    sentences = _SENTENCE.split(after)[:MOST_CLAUSES]
+    for condition, own, rest in conditions:
+        if not any(word[:5] in starts for word in own):
+            elsewhere = content_words(before) - content_words(condition)
+            light = len(own) > 1 and len(elsewhere & kept) > 0.85 * len(elsewhere)
+            same = max(sentences, key=lambda sentence: len(rest & content_words(sentence)))
+            shared = len(rest & content_words(same))
+            said = len(rest) > 2 and shared >= 0.6 * len(rest) and not _CONDITIONAL.search(same)
+            if light or said:
+                yield f"condition lost: {condition.strip()[:60]}"
+
+
+@lru_cache(READ)
+def _restrictions(text: str) -> Sequence[tuple[str, frozenset[str], frozenset[str]]]:
+    """The conditions of a text with words of their own, those words, and the words of the rest of the sentence."""
+    found = []
+    for sentence in _SENTENCE.split(text)[:MOST_CLAUSES]:
         for match in islice(_CONDITION.finditer(_BOOSTER.sub(" ", sentence)), MOST_CONDITIONS):
             rest = content_words(sentence.replace(match[0], " "))
-            own = content_words(match[0].partition(" ")[2]) - rest
-            if own and not any(word[:5] == other[:5] for word in own for other in kept):
-                elsewhere = content_words(before) - content_words(match[0])
-                light = len(own) > 1 and len(elsewhere & kept) > 0.85 * len(elsewhere)
-                same = max(sentences, key=lambda pair: len(rest & pair[1]), default=("", set[str]()))
-                said = len(rest) > 2 and len(rest & same[1]) >= 0.6 * len(rest) and not _CONDITIONAL.search(same[0])
-                if light or said:
-                    yield f"condition lost: {match[0].strip()[:60]}"
+            if own := content_words(match[0].partition(" ")[2]) - rest:
+                found.append((match[0], own, rest))
+    return found
 
 
 def _order(original: str, rewrite: str) -> Iterator[str]:
@@ -238,11 +285,12 @@ def _order(original: str, rewrite: str) -> Iterator[str]:
                 yield f"order changed: {one} and {other}"
 
 
-def _steps(text: str) -> list[set[str]]:
+@lru_cache(READ)
+def _steps(text: str) -> Sequence[frozenset[str]]:
     return [words for step in _STEP.split(text)[:MOST_CLAUSES] if (words := content_words(step))]
 
 
-def _place(step: set[str], steps: Sequence[set[str]]) -> tuple[int, str] | None:
+def _place(step: frozenset[str], steps: Sequence[frozenset[str]]) -> tuple[int, str] | None:
     """Where most of a step went, if that is one place, and a word of it."""
     shared = [len(step & other) for other in steps]
     most = max(shared, default=0)
@@ -255,17 +303,23 @@ def _place(step: set[str], steps: Sequence[set[str]]) -> tuple[int, str] | None:
 def _exchanged(before: str, after: str) -> Iterator[str]:
     """Single nouns in place of others, where nothing around them changed."""
     old, new = _WORD.findall(before), _WORD.findall(after)
+    if not _places(old, new) & _places(new, old):
+        return
     for what, a, b, c, d in opcodes(old, new):
         if what == "replace" and b - a == d - c == 1 and a > 0 and b < len(old) and c > 0 and d < len(new):
             around = old[a - 1] == new[c - 1] in _BEFORE_NOUN and old[b] == new[d]
-            after_noun = old[b] in _AFTER_NOUN or not old[b][0].isalnum()
-            words = content_words(old[a]), content_words(new[c])
-            if (
-                around
-                and after_noun
-                and all(words)
-                and words[0] != words[1]
-                and old[a] not in new
-                and new[c] not in old
-            ):
-                yield f"word exchanged: {old[a]} to {new[c]}"
+            if around and _after_noun(old[b]) and old[a] not in new and new[c] not in old:
+                words = content_words(old[a]), content_words(new[c])
+                if all(words) and words[0] != words[1]:
+                    yield f"word exchanged: {old[a]} to {new[c]}"
+
+
+def _places(words: Sequence[str], others: Sequence[str]) -> set[tuple[str, str]]:
+    """What stands before and after the words, nouns by their place, that another text lacks."""
+    gone = set(words) - set(others)
+    around = zip(words, words[1:], words[2:], strict=False)
+    return {(one, two) for one, word, two in around if word in gone and one in _BEFORE_NOUN and _after_noun(two)}
+
+
+def _after_noun(word: str) -> bool:
+    return word in _AFTER_NOUN or not word[0].isalnum()

@@ -10,8 +10,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from itertools import groupby
 
-from distract.facts import URL, normal
+from distract.facts import READ, URL, normal
 
 SAID_AGAIN = 3
 """Times that a sentence must stand in a rewrite for each time in its original (at least one) to be a repetition."""
@@ -30,7 +32,13 @@ FEW_WORDS = 8
 
 
 def _any(*patterns: str) -> str:
-    return "(?:" + "|".join(patterns) + ")"
+    """A pattern for any of several, each without alternatives outside brackets.
+
+    An edge that several in a row begin with is looked for once, which makes the search several times faster.
+    """
+    groups = groupby(patterns, lambda pattern: pattern[:2] if pattern[:2] in (r"\A", r"\b") else "")
+    found = [f"{edge}(?:{'|'.join(pattern.removeprefix(edge) for pattern in group)})" for edge, group in groups]
+    return f"(?:{'|'.join(found)})"
 
 
 _CANNOT = (
@@ -48,11 +56,11 @@ _REFUSAL = re.compile(
     _any(
         rf"\A\W*(?:{_SORRY}|unfortunately|regrettably)\b.{{0,60}}?\bi ?{_CANNOT}",
         rf"\A\W*(?:\w+[,.!] )?i ?{_CANNOT}(?: \w+)?? {_TASK}",
+        r"\A\W*(?:i must|i have to) (?:respectfully )?(?:decline|refuse)",
+        r"\A\W*i (?:don't|do not) feel comfortable\b",
         r"\bi (?:can't|cannot|can not) (?:fulfill?|comply with|(?:assist|help)(?: you)? with) (?:this|that|your)\b",
         rf"\bas an? {_AI}",
         rf"\bi(?:'m| am) (?:just |only )?an? {_AI}",
-        r"\A\W*(?:i must|i have to) (?:respectfully )?(?:decline|refuse)",
-        r"\A\W*i (?:don't|do not) feel comfortable\b",
         r"\bgoes against my (?:guidelines|programming)",
     )
 )
@@ -75,18 +83,18 @@ _TONE = r"(?:tone|style|manner|voice|register)"
 _COMMENT = re.compile(
     _any(
         # before the text
-        r"\b(?:here(?:'s| is| are)|below (?:is|are|you)|this is|the following is)"
-        rf"[^.!?\n]{{0,80}}\b(?:{_MADE}|version)\b",
         r"\A\W*(?:sure|okay|ok|certainly|of course|absolutely|gladly|got it|understood)\b[!,.:]* "
         r"(?:thing[!,.:]* )?(?:here(?:'s| is| are| you go)\b|below (?:is|are|you)\b)",
-        rf"\bhere(?:'s| is)[^.!?\n]{{0,60}}\bmore {_STYLES}\b",
         r"\A\W*(?:rewrite|rephrase|reword|paraphrase) (?:the|this)\b",
-        r"\b(?:need to|let's|let me|i'll|i will|going to|asked (?:me )?to|task is to|(?:happy|glad|delighted) to"
-        r"(?: help you)?) (?:rewrite|rephrase|reword|paraphrase)\b",
         rf"\A\W*(?:the |my |a )?(?:more )?(?:{_STYLES} )?{_MADE}\b[ \w]{{0,30}}:",
         rf"\A\W*(?:a |the )?(?:more )?{_STYLES} (?:{_TEXT}|tone|style)\W{{0,4}}:",
         r"\A\W*(?:response|output|text)\W{0,4}:",
         rf"\A[^.!?\n]{{0,100}}\b(?:in|with|using) an? [^.!?:\n]{{0,40}}\b{_TONE}\b[^.!?:\n]{{0,20}}:",
+        r"\b(?:here(?:'s| is| are)|below (?:is|are|you)|this is|the following is)"
+        rf"[^.!?\n]{{0,80}}\b(?:{_MADE}|version)\b",
+        rf"\bhere(?:'s| is)[^.!?\n]{{0,60}}\bmore {_STYLES}\b",
+        r"\b(?:need to|let's|let me|i'll|i will|going to|asked (?:me )?to|task is to|(?:happy|glad|delighted) to"
+        r"(?: help you)?) (?:rewrite|rephrase|reword|paraphrase)\b",
         # about the text
         rf"\bi(?:'ve| have)? {_MADE}",
         r"\bi(?:'ve| have)? (?:also )?(?:made|kept|changed|adjusted|preserved|retained|maintained|removed|replaced|"
@@ -181,7 +189,7 @@ def said(original: str, rewrite: str) -> Iterator[str]:
     talks = _COMMENT.search(after) and not _COMMENT.search(before)
     if talks or (_LABEL.search(lines) and not _LABEL.search(lines_before)):
         yield "comment about the task"
-    if markers := _turns(lines) - _turns(lines_before):
+    if (markers := _turns(lines)) and (markers := markers - _turns(lines_before)):
         yield f"transcript: {', '.join(sorted(markers)[:5])}"
     if (match := _CORRECTION.search(after)) and not _CORRECTED.search(before):
         yield f"correction: {match[0].strip(' .!?:(')}"
@@ -237,13 +245,14 @@ def _bare(lines: Sequence[str]) -> bool:
 
 def _repeated(original: str, rewrite: str) -> str | None:
     """A sentence or phrase that a rewrite says over and over, and its original does not."""
-    old, new = _WORD.findall(original.casefold()), _WORD.findall(rewrite.casefold())
-    if (period := _loop(new)) and not _loop(old):
+    new = _WORD.findall(rewrite.casefold())
+    if (period := _loop(new)) and not _loop(_WORD.findall(original.casefold())):
         return " ".join(new[-period:])
-    # A refrain may be reworded, so what counts is how often the original says anything at all.
-    for count, before, after in ((_sentences, original, rewrite), (_phrases, " ".join(old), " ".join(new))):
-        (phrase, times), often = _most(count(after)), _most(count(before))[1]
-        if times >= SAID_AGAIN * max(often, 1) + (count is _phrases):
+    for count in (_sentences, _phrases):
+        phrase, times = _most(count(rewrite))
+        more = int(count is _phrases)
+        # A refrain may be reworded, so what counts is how often the original says anything at all.
+        if times >= SAID_AGAIN + more and times >= SAID_AGAIN * max(_most(count(original))[1], 1) + more:
             return phrase
     return None
 
@@ -258,7 +267,7 @@ def _sentences(text: str) -> Counter[str]:
 
 
 def _phrases(text: str) -> Counter[str]:
-    words = text.split()
+    words = _WORD.findall(text.casefold())
     return Counter(map(" ".join, zip(*(words[i:] for i in range(PHRASE)), strict=False)))
 
 
@@ -279,15 +288,19 @@ def _loop(words: Sequence[str]) -> int:
 
 def _translated(original: str, rewrite: str) -> tuple[str, str] | None:
     """The languages of two texts, where both are clear and the words of the first one are gone."""
-    old, new = (Counter(_LETTERS.findall(text.casefold())) for text in (original, rewrite))
-    if min(old.total(), new.total()) < FEW_WORDS:
+    (old, was), (new, now) = _spoken(original), _spoken(rewrite)
+    if was == now or min(old.total(), new.total()) < FEW_WORDS:
         return None
-    was, now = (
-        max(_LANGUAGES, key=lambda language: sum(words[word] for word in _LANGUAGES[language])) for words in (old, new)
-    )
     ours, theirs = _LANGUAGES[was] - _LANGUAGES[now], _LANGUAGES[now] - _LANGUAGES[was]
     lost = sum(old[w] for w in ours), sum(new[w] for w in ours)
     gained = sum(new[w] for w in theirs), sum(old[w] for w in theirs)
     # A quotation or an example in another language is in both texts: what was there must be gone.
     clear = all(a > 2 and a >= 0.08 * words.total() and 3 * b <= a for (a, b), words in ((lost, old), (gained, new)))
     return (was, now) if clear else None
+
+
+@lru_cache(READ)
+def _spoken(text: str) -> tuple[Counter[str], str]:
+    """How often a text has which word, and the language that most of them are function words of."""
+    words = Counter(_LETTERS.findall(text.casefold()))
+    return words, max(_LANGUAGES, key=lambda language: sum(words[word] for word in words.keys() & _LANGUAGES[language]))

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from distract.attacks import lexicon
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -75,6 +77,19 @@ def test_rewriting_is_deterministic_and_changes_no_constraint(
     new = attack.rewrite(text, kept, seed)
     assert new == attack.rewrite(text, kept, seed)
     assert [check(c, new) for c in kept] == [check(c, text) for c in kept]
+
+
+@given(
+    st.lists(
+        st.sampled_from(
+            ["to", "you", "he", "Begin", "begun", "using", "utilise", "shows", "the", "fit", "sent", "because", "in"]
+        )
+    ).map(" ".join)
+)
+def test_a_pattern_that_is_left_out_matches_nowhere(text: str) -> None:
+    tried = [(pattern.pattern, new) for pattern, new in lexicon.rules(text)]
+    matching = [(pattern, new) for _, pattern, new in lexicon._RULES if re.search(pattern, text)]
+    assert [rule for rule in tried if rule in matching] == matching
 
 
 @by_attack

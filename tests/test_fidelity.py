@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distract.facts import code_spans, content_words, new_content_share, quote_spans
+from distract import amounts, facts, fidelity, meaning, speech
+from distract.facts import code_spans, content_words, new_content_share, quote_spans, url_spans
 from distract.fidelity import inspect, inspect_severity
 from distract.records import Constraint
 
@@ -212,6 +213,31 @@ def test_code_is_found_with_its_delimiters() -> None:
 @given(st.text(), st.text())
 def test_any_text_can_be_inspected(original: str, rewrite: str) -> None:
     assert inspect((original,), (original,), (rewrite,)) == inspect((original,), (original,), (rewrite,))
+
+
+drawn = st.lists(st.sampled_from([text for _, *pair in ACCEPTED for text in pair]), max_size=4).map(" ".join)
+MODULES = (amounts, facts, fidelity, meaning, speech)
+REMEMBERED = [found for module in MODULES for found in vars(module).values() if hasattr(found, "cache_clear")]
+
+
+@given(drawn, drawn)
+def test_what_is_remembered_changes_nothing(one: str, other: str) -> None:
+    pairs = [(one, other), (other, one), (one, other), (one, f"{other} {one}")]
+    found = [inspect(PROMPT, (original,), (rewrite,), marker=len) for original, rewrite in pairs]
+    for (original, rewrite), before in zip(pairs, found, strict=True):
+        for function in REMEMBERED:
+            function.cache_clear()
+        assert inspect(PROMPT, (original,), (rewrite,), marker=len) == before
+
+
+@given(drawn | st.text(st.sampled_from("`~a@.w:/h1-\n ")))
+def test_what_is_not_searched_for_is_not_there(text: str) -> None:
+    assert url_spans(text) == [found.span() for found in facts.URL.finditer(text)]
+    assert code_spans(text) == [found.span() for found in facts._CODE.finditer(text)]
+    lower = text.casefold()
+    dates = {f"{amounts.MONTH[m[1] or m[4]]} {int(m[2] or m[3])}" for m in amounts._DATE.finditer(lower)}
+    dates |= {*amounts.DAY.findall(lower), *amounts._SLASHES.findall(lower)}
+    assert amounts._dates(lower, True) == dates | {a or b for a, b in amounts._IN_MONTH.findall(lower)}
 
 
 @given(st.text())
