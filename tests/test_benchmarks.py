@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -48,16 +49,12 @@ def test_it_measures_without_a_model(name: str, options: list[str], figure: str)
 
 
 @pytest.mark.skipif(not LLMBAR.is_dir(), reason=f"needs the data in {LLMBAR}")
-@pytest.mark.usefixtures("smollm2")
-@pytest.mark.parametrize(
-    ("name", "options", "figure"),
-    [
-        ("reading", ["--items", "1", "--generate", "0"], r"one forward per prompt \(whole run: \d"),
-        ("generation", ["--prompts", "2", "--tokens", "4", "--rounds", "1", "--alone", "1"], r"b +\S+ answers/s"),
-    ],
-)
-def test_it_measures_the_embedded_judge(name: str, options: list[str], figure: str) -> None:
-    assert re.search(figure, printed(name, *options))
+def test_it_measures_how_a_model_reads_and_writes(folders: Mapping[str, Path]) -> None:
+    read = printed("reading", "--items", "1", "--generate", "9", "--padded", "--random", "tiny")
+    for line in (r"one forward per prompt \(whole run: \d", r"generate\(32\)` per prompt", "padded batches of 16"):
+        assert re.search(line, read)
+    options = ("--prompts", "2", "--tokens", "4", "--rounds", "1", "--alone", "1", "--model", str(folders["llama"]))
+    assert re.search(r"b +\S+ answers/s", printed("generation", *options))
 
 
 @pytest.mark.vllm

@@ -283,19 +283,6 @@ def test_what_runs_while_an_engine_loads_cannot_write_to_stdout(capfd: pytest.Ca
 # What needs it.
 
 
-@pytest.fixture(scope="session")
-def real() -> Vllm:
-    """The embedded judge on vLLM's engine."""
-    if importlib.util.find_spec("vllm") is None:
-        pytest.skip("needs vLLM")
-    backend = judge()
-    try:
-        assert backend._engine.context == 8192
-    except (BackendError, UsageError) as error:
-        pytest.skip(f"the embedded judge is not available: {error}")
-    return backend
-
-
 @pytest.mark.vllm
 def test_all_ways_of_reading_agree(real: Vllm) -> None:
     assert real._engine.way == "named"

@@ -26,7 +26,7 @@ LASTING = ("no text", "truncated", "verifier")
 """How reasons begin that only the writing could find: looking at the text again does not find them."""
 
 REMEMBERED = 4096
-"""Rewrites by rule and inspections to remember: an estimate makes those of its sample for each protocol, then the run."""
+"""Rewrites by rule and inspections to remember: an estimate makes them for each protocol, and then the run again."""
 
 DRAWN = "drawn"
 """The generator of what ``distract.strategies`` draws: a part of a rewrite by rule, not to be inspected as a whole."""
