@@ -25,12 +25,21 @@ pytest_plugins = ["pytester"]
 
 # CI has a time limit, and draws fewer examples than are drawn everywhere else (100).
 settings.register_profile("ci", settings.get_profile("ci"), max_examples=40)
+# No test is timed: on a busy machine an example takes longer than the 200 ms that it is given otherwise.
+settings.register_profile("untimed", settings(), deadline=None)
+settings.load_profile("untimed")
 
 
 def pytest_configure() -> None:
     """Let Ctrl-C reach the processes that tests start: one that runs in the background of a shell does not hear it."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Run the files that need the real model first: where one of these is the last, other processes wait for it."""
+    real = {item.path for item in items if "smollm2" in getattr(item, "fixturenames", ())}
+    items.sort(key=lambda item: item.path not in real)
 
 
 @pytest.fixture
