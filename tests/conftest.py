@@ -17,6 +17,7 @@ from serving import NAME, vllm_server
 from distract import cli
 from distract.backends import Backend, embedded
 from distract.backends.transformers import Transformers, embedded_judge
+from distract.backends.vllm import Vllm
 from distract.errors import BackendError, UsageError
 
 # Runs of pytest inside of a test, for the plugin.
@@ -24,12 +25,21 @@ pytest_plugins = ["pytester"]
 
 # CI has a time limit, and draws fewer examples than are drawn everywhere else (100).
 settings.register_profile("ci", settings.get_profile("ci"), max_examples=40)
+# No test is timed: on a busy machine an example takes longer than the 200 ms that it is given otherwise.
+settings.register_profile("untimed", settings(), deadline=None)
+settings.load_profile("untimed")
 
 
 def pytest_configure() -> None:
     """Let Ctrl-C reach the processes that tests start: one that runs in the background of a shell does not hear it."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Run the files that need the real model first: where one of these is the last, other processes wait for it."""
+    real = {item.path for item in items if "smollm2" in getattr(item, "fixturenames", ())}
+    items.sort(key=lambda item: item.path not in real)
 
 
 @pytest.fixture
@@ -110,10 +120,21 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
-def engines(smollm2: Transformers, server: str) -> Mapping[str, Backend]:
+def real() -> Vllm:
+    """The embedded judge in float32 on vLLM's engine, which takes a minute to start; skips where there is no vLLM."""
+    if find_spec("vllm") is None:
+        pytest.skip("needs vLLM, in an environment of its own (see .ci/run)")
+    judge = Vllm(embedded.NAME, revision=embedded.SHA256, prepare=embedded.ensure, dtype="float32")
+    try:
+        assert judge._engine.context == 8192
+    except (BackendError, UsageError) as error:
+        pytest.skip(f"the embedded judge is not available: {error}")
+    return judge
+
+
+@pytest.fixture(scope="session")
+def engines(smollm2: Transformers, real: Vllm, server: str) -> Mapping[str, Backend]:
     """The embedded judge in float32 on each engine, by the engine's name."""
     from distract.backends.openai import OpenAI
-    from distract.backends.vllm import Vllm
 
-    offline = Vllm(embedded.NAME, revision=embedded.SHA256, prepare=embedded.ensure, dtype="float32")
-    return {"transformers": smollm2, "vllm": offline, "server": OpenAI(NAME, base_url=server)}
+    return {"transformers": smollm2, "vllm": real, "server": OpenAI(NAME, base_url=server)}

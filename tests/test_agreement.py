@@ -22,7 +22,7 @@ from distract.verdicts import outcome
 pytestmark = pytest.mark.vllm
 
 LLMBAR = Path(__file__).parents[2] / "shared" / "data" / "llmbar" / "Natural" / "dataset.json"
-ITEMS = 20
+ITEMS = 4
 WITHIN = 0.01
 """Of a probability: how far engines may be apart."""
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import re
+import runpy
 import subprocess
 import sys
-from importlib.util import find_spec
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+
+from distract.backends import vllm
+from distract.backends.vllm import Vllm
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 LLMBAR = BENCHMARKS.parents[1] / "shared" / "data" / "llmbar"
@@ -48,20 +52,20 @@ def test_it_measures_without_a_model(name: str, options: list[str], figure: str)
 
 
 @pytest.mark.skipif(not LLMBAR.is_dir(), reason=f"needs the data in {LLMBAR}")
-@pytest.mark.usefixtures("smollm2")
-@pytest.mark.parametrize(
-    ("name", "options", "figure"),
-    [
-        ("reading", ["--items", "1", "--generate", "0"], r"one forward per prompt \(whole run: \d"),
-        ("generation", ["--prompts", "2", "--tokens", "4", "--rounds", "1", "--alone", "1"], r"b +\S+ answers/s"),
-    ],
-)
-def test_it_measures_the_embedded_judge(name: str, options: list[str], figure: str) -> None:
-    assert re.search(figure, printed(name, *options))
+def test_it_measures_how_a_model_reads_and_writes(folders: Mapping[str, Path]) -> None:
+    read = printed("reading", "--items", "1", "--generate", "9", "--padded", "--random", "tiny")
+    for line in (r"one forward per prompt \(whole run: \d", r"generate\(32\)` per prompt", "padded batches of 16"):
+        assert re.search(line, read)
+    options = ("--prompts", "2", "--tokens", "4", "--rounds", "1", "--alone", "1", "--model", str(folders["llama"]))
+    assert re.search(r"b +\S+ answers/s", printed("generation", *options))
 
 
 @pytest.mark.vllm
 @pytest.mark.skipif(not LLMBAR.is_dir(), reason=f"needs the data in {LLMBAR}")
-@pytest.mark.skipif(find_spec("vllm") is None, reason="needs vLLM, in an environment of its own (see .ci/run)")
-def test_it_measures_vllm() -> None:
-    assert "distract against raw, by rate" in printed("vllm_engine", "--judgments", "4", "--rounds", "1")
+def test_it_measures_vllm(real: Vllm, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    # On the engine that is there: another one takes a minute to start.
+    monkeypatch.setattr(vllm, "Vllm", lambda *_, **__: real)
+    script = str(BENCHMARKS / "vllm_engine.py")
+    monkeypatch.setattr(sys, "argv", [script, "--judgments", "4", "--rounds", "1"])
+    runpy.run_path(script, run_name="__main__")
+    assert "distract against raw, by rate" in capsys.readouterr().out

@@ -1,7 +1,12 @@
-"""Every protocol on the real embedded model: real prompts, real text, whatever verdicts come of it."""
+"""Protocols on models that really compute: real prompts, real text, whatever verdicts come of it.
+
+Every protocol is judged by a small model of random weights, which writes what nobody foresaw; those of each kind by the
+embedded judge too, of which all of them would take minutes.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,6 +15,7 @@ from distract.audit import Audit, audit
 from distract.backends.transformers import Transformers
 from distract.manner import Manner
 from distract.metrics import figures
+from distract.plan import Protocol
 from distract.registry import attacks, protocols
 from distract.run import execute
 from distract.store import Store
@@ -17,45 +23,54 @@ from distract.tally import Tally
 from distract.writers import writer
 
 TOKENS = 24
+KINDS = ("absolute", "cot", "metric", "prepair", "wild-bench")
+"""A rating, a verdict in words, a choice after questions, one after analyses, a rating with a reference."""
 
 
-def test_every_protocol_judges_a_real_case_in_one_order(smollm2: Transformers, tmp_path: Path) -> None:
+def test_every_protocol_judges_a_real_case_in_one_order(folders: Mapping[str, Path], tmp_path: Path) -> None:
+    judged(Transformers(str(folders["llama"])), protocols(), tmp_path, TOKENS)
+
+
+def test_a_protocol_of_each_kind_on_the_embedded_judge(smollm2: Transformers, tmp_path: Path) -> None:
+    judged(smollm2, {name: protocols()[name] for name in KINDS}, tmp_path, TOKENS // 3)
+
+
+def judged(model: Transformers, every: Mapping[str, Protocol], folder: Path, tokens: int) -> None:
     """With so few tokens most verdicts in words are cut off: they are counted as invalid, and nothing else is."""
     case = min(datasets.load("tweakset").cases, key=lambda one: len(one.responses[0].text))
-    every = tuple(protocols().values())
     parameters = Audit(
-        "smollm2-135m",
-        every,
+        "the judge",
+        tuple(every.values()),
         (attacks()["none"],),
         writer("rules"),
         designs=frozenset({"flip"}),
-        manner=Manner("given", answer_tokens=TOKENS),
+        manner=Manner("given", answer_tokens=tokens),
         helped=True,
     )
     # The first pair, before any rewrite.
     responses = [r for r in case.originals if r.severity is None][:1] + [r for r in case.originals if r.severity]
     one, tally = replace(case, responses=tuple(responses)), Tally()
-    with Store(tmp_path / "s", smollm2.identity) as store:
-        model = smollm2, store
-        (done,) = execute([audit(one, parameters)], {"judge": model, "reference": model}, tally=tally)
+    with Store(folder / "s", model.identity) as store:
+        asked = model, store
+        (done,) = execute([audit(one, parameters)], {"judge": asked, "reference": asked}, tally=tally)
     rows = [row for row in done.rows if row.target is None]
-    assert sorted(row.protocol for row in rows) == sorted(protocols())
+    assert sorted(row.protocol for row in rows) == sorted(every)
     for row in rows:
-        protocol = protocols()[row.protocol]
+        protocol = every[row.protocol]
         (judgment,) = row.judgments
         if judgment.failure is None:
             # What two texts in conflict cannot decide is read from probabilities.
             assert judgment.read == protocol.reads or protocol.calls.conflict
         else:
             assert judgment.failure in ("truncated", "no verdict", "no majority"), row
-        assert all(prompt > 50 and answer <= TOKENS for prompt, answer in row.tokens)
+        assert all(prompt > 50 and answer <= tokens for prompt, answer in row.tokens)
         assert any(answer for _, answer in row.tokens) or judgment.read == "choices"
-    found = figures(done.rows, [], {p.name: p.rules for p in every}, ["none"])
+    found = figures(done.rows, [], {p.name: p.rules for p in every.values()}, ["none"])
     invalid = {f.protocol: f for f in found if f.measure == "invalid_rate" and f.attack == "none"}
     assert {name: (f.k, f.n) for name, f in invalid.items()} == {
         row.protocol: (int(row.judgments[0].failure is not None), 1) for row in rows
     }
-    chosen = [row for row in rows if protocols()[row.protocol].reads == "choices"]
+    chosen = [row for row in rows if every[row.protocol].reads == "choices"]
     assert all(row.judgments[0].failure is None and 0 < (row.judgments[0].mass or 0) <= 1 for row in chosen)
-    assert tally.asked["judge", "text"] > 20
+    assert tally.asked["judge", "text"] >= len(every) - len(chosen)
     assert tally.asked["reference", "text"] >= 1

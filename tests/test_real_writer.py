@@ -19,7 +19,7 @@ from distract.writers.asking import Asking
 
 NAME = "smollm2-135m"
 # Retries are tested with a scripted generator; here each text takes seconds.
-ASKING = Asking(retries=0, max_tokens=24)
+ASKING = Asking(retries=0, max_tokens=12)
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def judge(
     data: str,
     out: Path,
     smollm2: Transformers,
-    protocols: tuple[str, ...] = (),
+    protocols: tuple[str, ...] = ("base",),
     manner: Manner = DEFAULT,
     **more: Any,
 ) -> dict[str, Any]:
@@ -79,7 +79,7 @@ def test_written_in_one_go_or_recorded_first_by_a_real_model(data: str, tmp_path
 def test_prepair_analyses_each_response_once(data: str, tmp_path: Path, smollm2: Transformers) -> None:
     # A cut analysis is used as far as it goes, and a short one does here.
     out = tmp_path / "run"
-    found = judge(data, out, smollm2, protocols=("prepair",), generator="rules", manner=Manner(answer_tokens=24))
+    found = judge(data, out, smollm2, protocols=("prepair",), generator="rules", manner=Manner(answer_tokens=8))
     invalid = next(r for r in found["results"] if r["measure"] == "invalid_rate" and r["attack"] == "none")
     assert (invalid["value"], invalid["n"]) == (0.0, 1)
     rows = [json.loads(line) for line in (out / "rows.jsonl").read_text().splitlines()]

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from distract.reading.english import LEAD, SEP, announced
@@ -43,7 +44,11 @@ class Format:
             One of the labels (for a ranking such as ``B>A=C``), or None where there is no such verdict.
         """
         own = even(thoughtless(text))
-        return self.find(own, labels, [even(one) for one in material], cut) if own else None
+        return self.find(own, labels, [_evened(one) for one in material], cut) if own else None
+
+
+_evened = lru_cache(maxsize=1024)(even)
+"""What may be quoted is the same of many answers."""
 
 
 def _bare(text: str, pattern: str) -> str | None:

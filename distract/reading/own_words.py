@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
 from distract.reading.english import LEAD, SEP, announcement
 
@@ -42,15 +43,10 @@ class Material:
     """Responses and prompt: what a judge may quote."""
 
     def __init__(self, texts: Sequence[str], verdict: re.Pattern[str]) -> None:
-        self._plain = [_squeezed(text) for text in texts]
+        prepared = [_prepared(text, verdict) for text in texts]
+        self._plain = [plain for plain, _ in prepared]
         self._known: dict[str, bool] = {}
-        self._copies = {
-            copy
-            for text in texts
-            for found in verdict.finditer(text)
-            for start in (found.start(), announcement(text, found.start()))
-            for copy in _copies(text, found, start)
-        }
+        self._copies = frozenset[tuple[str, ...]]().union(*(copies for _, copies in prepared))
 
     def has(self, part: str) -> bool:
         """Whether a part of an answer stands there, markup and white space aside."""
@@ -68,6 +64,18 @@ class Material:
             # At the very end a judge has the announcement in common with a response that says what judges shall say.
             starts.append(found.start())
         return any(copy in self._copies for start in starts for copy in _copies(text, found, start))
+
+
+@lru_cache(maxsize=1024)  # a response is shown in both orders, beside others, to several judges
+def _prepared(text: str, verdict: re.Pattern[str]) -> tuple[str, frozenset[tuple[str, ...]]]:
+    """What may be quoted without markup and white space, and the verdicts that stand there with words around them."""
+    copies = (
+        copy
+        for found in verdict.finditer(text)
+        for start in (found.start(), announcement(text, found.start()))
+        for copy in _copies(text, found, start)
+    )
+    return _squeezed(text), frozenset(copies)
 
 
 def masked(text: str, verdict: re.Pattern[str], texts: Sequence[str]) -> str:

@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from inspect import getsourcefile
 from pathlib import Path
 from types import MappingProxyType
@@ -24,6 +25,8 @@ from distract.records import Case, Evidence, Response, Rewrite, slug
 LASTING = ("no text", "truncated", "verifier")
 """How reasons begin that only the writing could find: looking at the text again does not find them."""
 
+REMEMBERED = 4096
+"""Rewrites by rule and inspections to remember: an estimate makes them for each protocol, and then the run again."""
 
 DRAWN = "drawn"
 """The generator of what ``distract.strategies`` draws: a part of a rewrite by rule, not to be inspected as a whole."""
@@ -128,15 +131,7 @@ def _inspected(
     if not draft.edit:
         reasons, evidence = fidelity.inspect_severity(made.text, case.constraints, attack.severity or 0)
         return Rewrite(case.id, made, (), draft.by, reasons, evidence)
-    reasons, evidence = fidelity.inspect(
-        case.prompt,
-        original.turns,
-        made.turns,
-        case.constraints,
-        _checked(attack, case) if attack.marker else None,
-        max_new_content=attack.max_new_content,
-        severity=attack.severity,
-    )
+    reasons, evidence = _by_rules(case, original.turns, attack, made.turns)
     flaws, more = draft.flaws, draft.evidence
     if verifier and made.turns != original.turns and any(turn.strip() for turn in made.turns):
         flaws = tuple(flaw for flaw in flaws if not flaw.startswith("verifier"))
@@ -147,6 +142,22 @@ def _inspected(
     found_already = {slug(reason) for reason in reasons}
     reasons = (*reasons, *(flaw for flaw in flaws if slug(flaw) not in found_already))
     return Rewrite(case.id, made, original.turns, draft.by, reasons, evidence)
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _by_rules(
+    case: Case, original: tuple[str, ...], attack: Attack, made: tuple[str, ...]
+) -> tuple[tuple[str, ...], Evidence]:
+    """What the rules of fidelity find."""
+    return fidelity.inspect(
+        case.prompt,
+        original,
+        made,
+        case.constraints,
+        _checked(attack, case) if attack.marker else None,
+        max_new_content=attack.max_new_content,
+        severity=attack.severity,
+    )
 
 
 def _recorded(
@@ -178,6 +189,11 @@ def _rules(
     case: Case, original: Response, attack: Attack, seed: int, attempt: int, feedback: tuple[str, ...]
 ) -> Plan[list[Draft]]:
     yield from ()
+    return [Draft(_ruled(case, original, attack, seed), "rules")]
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _ruled(case: Case, original: Response, attack: Attack, seed: int) -> Response:
     parts = "\x1e".join((str(seed), case.id, original.author, str(original.severity), attack.name))
     number = int.from_bytes(hashlib.sha256(parts.encode()).digest()[:4], "big")
     if attack.severity:
@@ -186,7 +202,7 @@ def _rules(
         turns = _in_one_turn(original.turns, new)
     else:
         turns = tuple(written(attack, case, turn, number + index) for index, turn in enumerate(original.turns))
-    return [Draft(rewritten(original, attack, turns), "rules")]
+    return rewritten(original, attack, turns)
 
 
 def rewritten(original: Response, attack: Attack, turns: tuple[str, ...]) -> Response:
