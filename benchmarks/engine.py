@@ -20,6 +20,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from targets import HEADER, row
+
 from distract import conduct, session
 from distract.backends.scripted import planted
 from distract.cli import collect_rarely
@@ -96,18 +98,14 @@ def main() -> None:
             f"{name:24}{cases * JUDGMENTS:>10,}{median(found):>13.0f}{spread:>12}{median(found) * ratio:>15.0f}"
             f"{median(peaks[name]):>10.0f}"
         )
-    growth = [big / small - 1 for small, big in zip(costs["a tenth"], costs["run"], strict=True)]
+    growth = [100 * (big / small - 1) for small, big in zip(costs["a tenth"], costs["run"], strict=True)]
     memory = [big - small for small, big in zip(peaks["a tenth"], peaks["run"], strict=True)]
     rates = [1e6 / cost for cost in costs["replay from the store"]]
-    print(f"\n{'':44}{'median':>9}{'min':>9}{'max':>9}  target")
-    for name, values, form, target in (
-        ("us a judgment", costs["run"], ".0f", "at most 150"),
-        ("judgments a second from the store", rates, ",.0f", "at least 10,000"),
-        ("cost at full size against a tenth", growth, "+.1%", "within 10%"),
-        ("peak MiB at full size above a tenth", memory, "+.0f", "within 50"),
-    ):
-        shown = "".join(f"{format(value, form):>9}" for value in (median(values), min(values), max(values)))
-        print(f"{name:44}{shown}  {target}")
+    print(f"\n{HEADER}")
+    print(row("engine, a judgment", costs["run"], 150, " us", at_most=True, digits=0))
+    print(row("judgments a second from the store", rates, 10_000, digits=0))
+    print(row("cost at full size above a tenth", growth, 10, "%", at_most=True, digits=1))
+    print(row("peak memory at full size above a tenth", memory, 50, " MiB", at_most=True, digits=0))
 
 
 if __name__ == "__main__":

@@ -20,6 +20,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from targets import HEADER, row
+
 from distract import registry
 from distract.backends.transformers import Transformers, embedded_judge
 from distract.manner import judged
@@ -27,7 +29,8 @@ from distract.plan import Comparison
 from distract.records import Case, Request, Response
 
 DATA = Path(__file__).parents[2] / "shared/data/llmbar/Natural/dataset.json"
-TARGET = "at least 3 x (64 prompts, 96 tokens, 2 cores)"
+TARGET = 3.0
+"""Of 64 prompts and up to 96 tokens, on 2 cores."""
 Answers = list[tuple[str, int]]
 """Text and number of tokens."""
 
@@ -100,7 +103,8 @@ def main() -> None:
         print(f"(a) wrote {len(chosen)} of the answers; its seconds are scaled to the tokens of all")
     ratios = sorted(a / b for a, b in zip(seconds["a"], seconds["b"], strict=True))
     differ = sum(ours[at][0] != text for at, (text, _) in zip(chosen, theirs, strict=True))
-    print(f"{statistics.median(ratios):.2f} x (a), {ratios[0]:.2f} to {ratios[-1]:.2f}; target: {TARGET}")
+    print(HEADER)
+    print(row("answers in batches against (a) one at a time", ratios, TARGET, " x"))
     print(f"{differ} of {len(chosen)} answers differ")
 
 
