@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from functools import lru_cache
 
 from distract.figure import Condition, Figure, rate
-from distract.records import BASELINE, Rewrite, slug
+from distract.records import BASELINE, Response, Rewrite, slug
 
 
 def rejections(rewrites: Iterable[Rewrite], attacks: Sequence[str], clusters: Mapping[str, str]) -> list[Figure]:
@@ -78,9 +78,14 @@ def by_reason(rewrites: Iterable[Rewrite]) -> dict[str, dict[str, int]]:
 
 def without_texts(made: Rewrite) -> Rewrite:
     """All that is counted of a rewrite: who was rewritten how, why it was rejected, and what a verifier said."""
-    response = replace(made.response, turns=())
-    evidence = tuple((name, found) for name, found in made.evidence if name.startswith("verifier"))
-    return replace(made, response=response, original=(), evidence=evidence)
+    response = _without_turns(made.response.author, made.response.attack, made.response.severity)
+    evidence = tuple([(name, found) for name, found in made.evidence if name.startswith("verifier")])
+    return Rewrite(made.case, response, (), made.generator, made.reasons, evidence)
+
+
+@lru_cache(maxsize=1024)  # one object for all rewrites of an author, where there may be a million
+def _without_turns(author: str, attack: str | None, severity: int | None) -> Response:
+    return Response(author, (), attack, severity)
 
 
 def _condition(made: Rewrite) -> Condition:

@@ -24,7 +24,7 @@ from distract.errors import BackendError, UsageError
 pytest_plugins = ["pytester"]
 
 # CI has a time limit, and draws fewer examples than are drawn everywhere else (100).
-settings.register_profile("ci", settings.get_profile("ci"), max_examples=40)
+settings.register_profile("ci", settings.get_profile("ci"), max_examples=25)
 # No test is timed: on a busy machine an example takes longer than the 200 ms that it is given otherwise.
 settings.register_profile("untimed", settings(), deadline=None)
 settings.load_profile("untimed")
