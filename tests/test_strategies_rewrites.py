@@ -222,7 +222,7 @@ def test_a_failing_example_is_replayed_without_the_model(
 def test_a_model_may_be_slow() -> None:
     found = strategies.unhurried(derandomize=False)
     assert isinstance(found.database, DirectoryBasedExampleDatabase)
-    assert (found.deadline, found.max_examples, found.print_blob) == (None, 20, True)
+    assert (found.deadline, found.max_examples, found.print_blob) == (None, 20, settings().print_blob)
     assert Phase.explain not in found.phases
     assert {HealthCheck.too_slow, HealthCheck.data_too_large} < set(found.suppress_health_check)
     # What it says of fixtures has nothing to do with time.
