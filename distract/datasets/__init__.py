@@ -152,13 +152,14 @@ def _checksum(source: Source, given: dict[str, bytes]) -> str:
     """SHA-256 (hex) of the one file, or of everything that decides what is judged: names of authors, code."""
     code = READERS[source.format].code
     if not source.further and not given:
-        return hashlib.sha256(source.raw).hexdigest()
-    parts = [source.raw, Path(str(code.__file__)).read_bytes()] if code else [source.raw]
+        return source.checksum
+    parts = [Path(str(code.__file__)).read_bytes()] if code else []
     for path, raw in source.further.items():
         parts += ["/".join(Path(path).parts[-2:]).encode(), raw]
     for path, raw in given.items():
         parts += [Path(path).stem.encode(), raw]
-    return hashlib.sha256("".join(hashlib.sha256(part).hexdigest() for part in parts).encode()).hexdigest()
+    digests = [source.checksum, *(hashlib.sha256(part).hexdigest() for part in parts)]
+    return hashlib.sha256("".join(digests).encode()).hexdigest()
 
 
 def _why(left_out: Counter[str]) -> str:

@@ -5,8 +5,9 @@ What a spec may be is said in ``distract.datasets.load``. It makes no cases.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import resources
 from pathlib import Path
 from types import MappingProxyType
@@ -26,16 +27,16 @@ class Source:
     """A data set whose format is known.
 
     Attributes:
-        raw: bytes of the file, or of the first one.
-        text: the same, decoded.
+        text: of the file, or of the first one.
+        checksum: SHA-256 (hex) of its bytes, which are not kept: a large file would be held twice.
         where: the file in messages.
         name: of the data set.
         format: a key of ``READERS``.
         further: bytes of the files that the format finds beside the first, by path.
     """
 
-    raw: bytes
     text: str
+    checksum: str
     where: str
     name: str
     format: str
@@ -97,19 +98,19 @@ def _folder(files: tuple[Path, ...], form: str, expected: str) -> Source:
     first, *others = files
     source = _source(content(first), str(first), first.parent.resolve().name, form, expected)
     further = {str(path): content(path) for path in others}
-    return Source(source.raw, source.text, source.where, source.name, form, further)
+    return replace(source, further=further)
 
 
 def _source(raw: bytes, where: str, name: str, form: str | None, expected: str) -> Source:
     """A text in the format given, or told from its beginning."""
     text = decoded(raw, where)
-    if not text.strip():
+    if not text or text.isspace():
         raise DataError(f"is empty; expected {expected}", path=where)
     form = form or told(text)
     if form is None:
         known = "; ".join(f"{key}: {reader.summary}" for key, reader in READERS.items())
         raise DataError(f"in no format that distract knows ({known})", path=where)
-    return Source(raw, text, where, name, form)
+    return Source(text, hashlib.sha256(raw).hexdigest(), where, name, form)
 
 
 def _exists(path: str) -> bool:
