@@ -50,7 +50,7 @@ for command in (
 def collect_rarely() -> None:
     """Let the collector of circular garbage look less often: ours has none, and each look goes through every record.
 
-    It takes an eighth of the imports of torch and transformers too.
+    Otherwise an eighth of the time to import torch and transformers is its too.
     """
     gc.set_threshold(20_000)
 

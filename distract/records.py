@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from types import MappingProxyType
@@ -152,12 +152,20 @@ class Message:
     Attributes:
         role: whose turn it is.
         content: verbatim text, never markup.
-        flat: ``escaped`` content, where whoever made it has it at hand; else empty.
+        flat: ``escaped`` content where it was joined from pieces; else empty. No argument, so that one with another
+            content never keeps it: the key of a request is made of it.
     """
 
     role: Literal["system", "user", "assistant"]
     content: str
-    flat: str = field(default="", compare=False, repr=False)
+    flat: str = field(default="", init=False, compare=False, repr=False)
+
+    @classmethod
+    def joined(cls, role: Literal["system", "user", "assistant"], pieces: Sequence[str]) -> Message:
+        """A turn put together from texts of which most stand in other turns too."""
+        made = cls(role, "".join(pieces))
+        object.__setattr__(made, "flat", "".join(map(escaped, pieces)))
+        return made
 
 
 @dataclass(frozen=True, slots=True)

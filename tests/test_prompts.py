@@ -43,6 +43,8 @@ def test_the_key_of_a_request_is_that_of_its_texts_however_they_were_put_togethe
     # What stores of earlier versions hold is found under these.
     assert request.key == hashlib.sha256(json.dumps(said).encode()).hexdigest()
     assert request.key == replace(request, messages=tuple(Message(m.role, m.content) for m in messages)).key
+    other = tuple(replace(message, content=f"{message.content}!") for message in messages)
+    assert replace(request, messages=other).key != request.key
 
 
 def test_prefill_and_slots_are_read_from_the_file() -> None:
