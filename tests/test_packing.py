@@ -21,13 +21,13 @@ def seen_by(forwards: list[Forward], forward: Forward, at: int) -> list[tuple[in
     """(position, token) of all that a token of a forward attends to, itself included."""
     by_index = {one.index: one for one in forwards}
     seen = [(int(forward.positions[j]), int(forward.tokens[j])) for j in np.flatnonzero(forward.visible()[at])]
-    base = forward.base
-    while base is not None:
-        below = by_index[base]
+    above = forward
+    while above.base is not None:
+        below = by_index[above.base]
         assert below.keep
         assert below.chain
-        seen.extend((int(p), int(t)) for p, t in zip(below.positions, below.tokens, strict=True))
-        base = below.base
+        seen.extend((int(p), int(t)) for p, t in zip(below.positions, below.tokens, strict=True) if p < above.past)
+        above = below
     return sorted(seen)
 
 
@@ -88,15 +88,14 @@ def test_pruning_leaves_whole_forwards_and_all_they_stand_on(
 
 def test_what_does_not_fit_is_kept_and_the_rest_packed() -> None:
     rules = list(range(10))
-    first, early, second = plan([[*rules, 5], [*rules, 20, 21], [*rules, 30], [*rules, 20, 22]], budget=10)
+    sequences = [[*rules, 5], [*rules, 20, 21], [*rules, 30], [*rules, 20, 22]]
+    first, second = plan(sequences, budget=10, early=False)
     assert (first.tokens.tolist(), first.keep, first.reads) == (rules, True, ())
-    # The first replies need not wait for a whole forward.
-    assert (early.tokens.tolist(), early.reads) == ([5], ((0, (0,)),))
-    assert second.tokens.tolist() == [20, 21, 22, 30]
-    assert second.positions.tolist() == [10, 11, 11, 10]
-    assert second.places.tolist() == [*rules, 10, 11, 11, 10]
+    assert second.tokens.tolist() == [5, 20, 21, 22, 30]
+    assert second.positions.tolist() == [10, 10, 11, 11, 10]
+    assert second.places.tolist() == [*rules, 10, 10, 11, 11, 10]
     assert (second.base, second.past) == (first.index, 10)
-    assert second.reads == ((1, (1,)), (2, (3,)), (3, (2,)))
+    assert second.reads == ((0, (0,)), (2, (1,)), (3, (3,)), (4, (2,)))
 
 
 def test_what_fits_into_one_forward_is_one() -> None:
@@ -118,27 +117,29 @@ def test_beyond_its_reach_a_sequence_goes_alone_and_whole(
                 assert forward.positions.max() < reach
 
 
-def test_the_way_to_the_first_reply_is_taken_apart() -> None:
+def test_the_first_reply_needs_no_token_but_its_own() -> None:
     # Three cases of ten tokens behind the same rules, each with a question of four and two answers of three.
     cases = [
         [[*range(5), *(n + q for q in range(4)), *(n + m + a for a in range(3))] for m in (10, 20)]
         for n in (100, 200, 300)
     ]
     forwards = plan([one for case in cases for one in case], budget=24)
-    assert [(forward.tokens[0], len(forward.tokens)) for forward in forwards] == [
-        (0, 5),
-        (100, 4),
-        (110, 3),
-        (120, 3),
-        (200, 20),
+    assert [(forward.base, forward.past, len(forward.tokens)) for forward in forwards] == [
+        (None, 0, 12),
+        (0, 9, 3),
+        (0, 5, 20),
     ]
     assert [[index for _, ending in forward.reads for index in ending] for forward in forwards] == [
-        [],
-        [],
         [0],
         [1],
         [2, 3, 4, 5],
     ]
+    assert [forward.keep for forward in forwards] == [True, False, False]
+
+
+def test_a_first_prompt_that_fits_no_forward_is_read_in_pieces() -> None:
+    forwards = plan([[*range(12)], [*range(11), 20]], budget=10)
+    assert [len(forward.tokens) for forward in forwards] == [10, 1, 2]
 
 
 def test_a_long_run_is_forwarded_in_pieces() -> None:

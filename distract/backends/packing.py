@@ -29,9 +29,6 @@ Sharing = Literal["packed", "prefix", "none"]
 """``packed``: as above. ``prefix``: a forward is one unbranched run behind kept ones, for models that take no
 mask of ours. ``none``: every sequence alone and whole, for models whose cache cannot be reused either."""
 
-EARLY = 4
-"""What is read first is at most this part of a forward, where it can be taken apart."""
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Forward:
@@ -39,9 +36,9 @@ class Forward:
 
     Attributes:
         index: position in the whole plan.
-        base: index of the forward whose kept tokens (and those of its own bases) all tokens here see; None
-            at the root.
-        past: how many tokens those are.
+        base: index of the forward of whose kept tokens (its own bases' before them) all tokens here see the
+            first; None at the root.
+        past: how many of them.
         tokens: token ids, shape (n,).
         positions: position of each token in its sequence, shape (n,).
         ends: token j is seen by token i exactly when j <= i < ends[j], shape (n,).
@@ -117,7 +114,7 @@ def plan(
         budget: most tokens in one forward, at least 1; what goes alone and whole may exceed it.
         sharing: what the model can do.
         reach: most tokens of a sequence that may share a forward; a longer one goes alone and whole.
-        early: whether the first reply should come early, for a little more work.
+        early: whether the first reply should come early, after as few tokens as can be (``packed`` only).
 
     Returns:
         The forwards in the order in which they must run. Each sequence is read in exactly one.
@@ -134,6 +131,8 @@ def plan(
     root = trie({i: one for i, one in enumerate(sequences) if i not in apart})
     # Depth first with an explicit stack: what a kept run holds is needed only until its subtree is done.
     stack: list[tuple[Node, int | None, int]] = [(root, None, 0)]
+    if early and sharing == "packed" and root.size > budget:
+        stack = _first(root, budget, made) or stack
     while stack:
         node, base, past = stack.pop()
         for start in range(0, len(node.tokens), budget):
@@ -145,20 +144,12 @@ def plan(
             positions = np.arange(past, past + len(piece))
             made.append(Forward(len(made), base, past, piece, positions, ends, reads, keep))
             base, past = len(made) - 1, past + len(piece)
-        # The first replies should come early, where there is more than one forward to wait for: on the way to them what
-        # would fill a forward is taken apart, and the others follow as they would have.
-        early = early and root.size > budget and not any(forward.reads for forward in made)
-        first = next(iter(node.children.values()), None)
-        if early and sharing == "packed" and first and first.children and budget // EARLY < first.size <= budget:
-            others = {head: child for head, child in node.children.items() if child is not first}
-            stack += [(Node(node.tokens[:0], children=others), base, past), (first, base, past)]
-            continue
         small: list[Node] = []
         large: list[Node] = []
         for child in node.children.values():
             fits = child.size <= budget and (sharing == "packed" or not child.children)
             (small if fits else large).append(child)
-        for group in _groups(small, budget if sharing == "packed" else 0, early):
+        for group in _groups(small, budget if sharing == "packed" else 0):
             made.append(_pack(group, len(made), base, past))
         stack.extend((child, base, past) for child in reversed(large))
     return made
@@ -185,14 +176,38 @@ def prune(forwards: Sequence[Forward], wanted: Collection[int]) -> list[Forward]
     return [forward for forward in forwards if forward.index in needed]
 
 
-def _groups(nodes: Sequence[Node], budget: int, early: bool) -> Iterator[list[Node]]:
-    """Neighbours together, as many as the budget holds, at least one; with ``early`` the first group is one node."""
+def _first(root: Node, budget: int, made: list[Forward]) -> list[tuple[Node, int | None, int]]:
+    """One forward for the whole way to the first read, if it fits, so that the first reply comes as early as it can.
+
+    Returns:
+        What branches off that way: a node without tokens, the index of that forward, how many of its tokens are shared;
+        the nearest last. Nothing where the way does not fit.
+    """
+    way = [root]
+    while not way[-1].sequences:
+        way.append(next(iter(way[-1].children.values())))
+    tokens: Any = np.concatenate([node.tokens for node in way])
+    n, index, past = len(tokens), len(made), 0
+    if n > budget:
+        return []
+    reads = ((n - 1, tuple(way[-1].sequences)),)
+    made.append(Forward(index, None, 0, tokens, np.arange(n), np.full(n, n), reads, keep=True))
+    branches: list[tuple[Node, int | None, int]] = []
+    for node, taken in zip(way, [*way[1:], None], strict=True):
+        past += len(node.tokens)
+        others = {head: child for head, child in node.children.items() if child is not taken}
+        branches.append((Node(root.tokens, children=others), index, past))
+    return branches
+
+
+def _groups(nodes: Sequence[Node], budget: int) -> Iterator[list[Node]]:
+    """Neighbours together, as many as the budget holds, at least one."""
     group: list[Node] = []
     total = 0
     for node in nodes:
-        if group and (early or total + node.size > budget):
+        if group and total + node.size > budget:
             yield group
-            group, total, early = [], 0, False
+            group, total = [], 0
         group.append(node)
         total += node.size
     if group:

@@ -161,6 +161,8 @@ class Transformers(LocalModel):
             # Layers that see tokens keep all of them, since a window is a matter of the mask. A copy, since other
             # forwards build on the same.
             cache = DynamicCache(config=None if seen else model.config) if past is None else deepcopy(past)
+            if surplus := cache.get_seq_length() - forward.past:
+                cache.crop(-surplus)
             options.update(use_cache=True, past_key_values=cache)
         if sharing == "packed":
             options["position_ids"] = torch.from_numpy(forward.positions)[None].to(model.device)
