@@ -4,8 +4,9 @@
 
 A judgment is a reply: one prompt judged. A case has two responses, two protocols and one control: 4 comparisons are
 judged, of 2 requests each, 7 of which are distinct, and 2 more rows say that the control changes nothing. Each run is
-in a process of its own, so that memory is measured apart: at a tenth and at the full size, then from the store. The
-time is that of the processor, start and reading the data included. It measures no model.
+in a process of its own, so that memory is measured apart: at a tenth, at the full size and at a tenth again, since
+machines change their speed within a minute, then from the store. The time is that of the processor, start and reading
+the data included. It measures no model.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ def write_cases(path: Path, cases: int) -> None:
             file.write(json.dumps(case) + "\n")
 
 
-def measure(folder: str, cases: int, out: str, results: Any) -> None:
+def measure(folder: str, cases: int, out: str, store: str, results: Any) -> None:
     """One run in this process; puts seconds, peak MiB and counts into ``results``."""
     data = Path(folder, f"{cases}.jsonl")
     backend = planted("fair")
@@ -52,17 +53,17 @@ def measure(folder: str, cases: int, out: str, results: Any) -> None:
     selected = session.select(data=str(data), attacks=("null",), generator="rules")
     prepared = session.prepare(selected, judge="planted:fair", backend=backend, out=Path(folder, out))
     tally = Tally()
-    with conduct.stores(prepared.models, Path(folder, f"{out.split()[-1]}.sqlite")) as models:
+    with conduct.stores(prepared.models, Path(folder, store)) as models:
         session.run(prepared, models, tally)
     seconds = time.process_time() - begin
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     results.put((seconds, peak, tally.made, tally.stored))
 
 
-def run(context: Any, folder: str, cases: int, out: str) -> tuple[float, float]:
+def run(context: Any, folder: str, cases: int, out: str, store: str) -> tuple[float, float]:
     """Microseconds per judgment and peak MiB of a run in a process of its own."""
     results = context.Queue()
-    process = context.Process(target=measure, args=(folder, cases, out, results))
+    process = context.Process(target=measure, args=(folder, cases, out, store, results))
     process.start()
     seconds, peak, made, stored = results.get()
     process.join()
@@ -78,27 +79,33 @@ def main() -> None:
     given = parser.parse_args()
     full = max(given.judgments // JUDGMENTS, 10)
     context = multiprocessing.get_context("spawn")
-    kinds = (("a tenth", full // 10), ("run", full), ("replay from the store", full))
-    costs: dict[str, list[float]] = {name: [] for name, _ in kinds}
-    peaks: dict[str, list[float]] = {name: [] for name, _ in kinds}
+    # The replay finds what the run has stored; the others begin with an empty store.
+    kinds = (
+        ("a tenth", full // 10, "before"),
+        ("run", full, "full"),
+        ("a tenth again", full // 10, "after"),
+        ("replay from the store", full, "full"),
+    )
+    costs: dict[str, list[float]] = {name: [] for name, *_ in kinds}
+    peaks: dict[str, list[float]] = {name: [] for name, *_ in kinds}
     with tempfile.TemporaryDirectory() as folder:
         for cases in (full // 10, full):
             write_cases(Path(folder, f"{cases}.jsonl"), cases)
         for number in range(given.rounds):
-            # A store of its own for each round and size; the replay finds that of the run before it.
-            for name, cases in kinds:
-                cost, peak = run(context, folder, cases, f"{name} {number}-{cases}")
+            for name, cases, store in kinds:
+                cost, peak = run(context, folder, cases, f"{name} {number}", f"{store}-{number}.sqlite")
                 costs[name].append(cost)
                 peaks[name].append(peak)
     print(f"{'':24}{'judgments':>10}{'us/judgment':>13}{'min-max':>12}{'us/comparison':>15}{'peak MiB':>10}")
-    for name, cases in kinds:
+    for name, cases, _ in kinds:
         found = costs[name]
         spread, ratio = f"{min(found):.0f}-{max(found):.0f}", JUDGMENTS / COMPARISONS
         print(
             f"{name:24}{cases * JUDGMENTS:>10,}{median(found):>13.0f}{spread:>12}{median(found) * ratio:>15.0f}"
             f"{median(peaks[name]):>10.0f}"
         )
-    growth = [100 * (big / small - 1) for small, big in zip(costs["a tenth"], costs["run"], strict=True)]
+    around = zip(costs["a tenth"], costs["run"], costs["a tenth again"], strict=True)
+    growth = [100 * (2 * big / (before + after) - 1) for before, big, after in around]
     memory = [big - small for small, big in zip(peaks["a tenth"], peaks["run"], strict=True)]
     rates = [1e6 / cost for cost in costs["replay from the store"]]
     print(f"\n{HEADER}")

@@ -6,8 +6,9 @@ Each item of LLMBar's Natural set is judged pairwise in both orders and each of 
 Compared are this backend as a run uses it (plans, tokenising, store and all), (b) one forward per prompt with the last
 logits only, (a) one ``generate`` of 32 tokens per prompt, as distracted evaluation was published, on one in so many
 prompts and scaled, (c) padded batches of 16 where asked for, and vLLM on the same token ids. Items are taken in parts,
-the size of a run's, and every way reads a part before the next begins; the spread is over the parts. vLLM begins with
-an empty prefix cache and keeps what it has.
+the size of a run's, and every way reads a part before the next begins; the spread is over the parts. Machines change
+their speed within minutes: (b) reads one half of a part before the other ways and one after them, and products of
+matrices are timed before and after the packed forwards. vLLM begins with an empty prefix cache and keeps what it has.
 
 A model that is not the embedded one: ``--model``, or random weights in the shape of a Llama of 1 or 8 billion
 parameters (``--random 1b``), in bfloat16 on a GPU.
@@ -193,7 +194,7 @@ def opened(given: argparse.Namespace) -> Transformers:
 
 def verdicts(backend: Any, compared: Sequence[Comparison]) -> tuple[float, list[Judgment], list[Probabilities]]:
     """Seconds of a run over a part with an empty store, its judgments, and the probabilities of every reply."""
-    asked = {request.key: request for request in next(gather(plans(compared)))}.values()
+    asked = {request.key: request for request in next(gather(plans(compared)), ())}.values()
     with tempfile.TemporaryDirectory() as folder, Store(Path(folder, "s"), backend.identity) as store:
         begin = time.perf_counter()
         ways = list(run.execute(plans(compared), {"judge": (backend, store)}))
@@ -201,6 +202,18 @@ def verdicts(backend: Any, compared: Sequence[Comparison]) -> tuple[float, list[
         replies = store.get([store.key(request) for request in asked])
         found = [replies[store.key(request)].probabilities or () for request in asked]
     return seconds, [judgment for both in ways for way in both for judgment in way], found
+
+
+def shape(judge: Transformers) -> tuple[int, int, int]:
+    """Rows, columns and outputs of the products that a forward is full of."""
+    config = judge._loaded.config
+    return judge.batch_tokens, config.hidden_size, config.intermediate_size
+
+
+def times(judge: Transformers) -> list[float]:
+    """Seconds of each of such products, for half a second."""
+    model = judge._loaded
+    return precision.product_times(str(model.dtype).removeprefix("torch."), str(model.device), shape(judge), 0.5)
 
 
 def main() -> None:
@@ -238,22 +251,18 @@ def main() -> None:
         encoded = [judge._chat.encode(request) for request in next(gather(plans(part)))]
         seconds: dict[str, float] = {}
         one_by_one.seconds = 0.0
-        _, exact, expected = verdicts(one_by_one, part)
-        seconds["b"] = one_by_one.seconds
+        alone = [verdicts(one_by_one, part[: len(part) // 2])]
         # A fresh tokenizer, whose caches have seen nothing of the part.
         vars(judge).pop("_chat", None)
         assert judge._chat
+        products = times(judge)
         with timing.measured() as clock:
             seconds["packed"], found, probabilities = verdicts(judge, part)
-        shape = judge.batch_tokens, judge._loaded.config.hidden_size, judge._loaded.config.intermediate_size
-        kind, place = str(judge._loaded.dtype).removeprefix("torch."), str(judge._loaded.device)
-        matrix = precision.matrix_rate(kind, place, shape, 0.5)
+        products += times(judge)
+        matrix = precision.operations(shape(judge)) * len(products) / sum(products)
         rates.setdefault("matrix", []).append(clock.counts["operations"] / clock.seconds["forward"] / matrix)
         asked += clock.counts["tokens asked"]
         computed += clock.counts["tokens computed"]
-        pairs = zip(expected, probabilities, strict=True)
-        worst = max([worst, *(abs(x - y) for one, other in pairs for x, y in zip(one, other, strict=True))])
-        changed += [(x, y) for x, y in zip(exact, found, strict=True) if x.preferred != y.preferred]
         if given.generate:
             some = encoded[:: given.generate]
             seconds["a"] = generated(judge, some) * sum(len(one.prompt) for one in encoded)
@@ -262,6 +271,12 @@ def main() -> None:
             seconds["c"] = padded(judge, encoded)
         if vllm:
             seconds["vllm"] = vllm.read(encoded)
+        alone.append(verdicts(one_by_one, part[len(part) // 2 :]))
+        seconds["b"] = one_by_one.seconds
+        exact = [judgment for _, judgments, _ in alone for judgment in judgments]
+        pairs = zip([one for _, _, half in alone for one in half], probabilities, strict=True)
+        worst = max([worst, *(abs(x - y) for one, other in pairs for x, y in zip(one, other, strict=True))])
+        changed += [(x, y) for x, y in zip(exact, found, strict=True) if x.preferred != y.preferred]
         for way, value in seconds.items():
             spent[way] = spent.get(way, 0.0) + value
             rates.setdefault(way, []).append(value / seconds["packed"])

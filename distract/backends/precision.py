@@ -28,7 +28,24 @@ SECONDS = 0.05
 
 
 def matrix_rate(dtype: str, device: str, shape: tuple[int, int, int], seconds: float = SECONDS) -> float:
-    """Floating-point operations a second that products of matrices reach.
+    """Floating-point operations a second that products of matrices reach; arguments are those of ``product_times``.
+
+    Returns:
+        That of the fastest, since whatever else runs only makes them slower; 0 where the device cannot multiply that
+        type.
+    """
+    times = product_times(dtype, device, shape, seconds)
+    return operations(shape) / min(times) if times else 0.0
+
+
+def operations(shape: tuple[int, int, int]) -> float:
+    """Floating-point operations of a product of that shape."""
+    rows, columns, outputs = shape
+    return 2.0 * rows * columns * outputs
+
+
+def product_times(dtype: str, device: str, shape: tuple[int, int, int], seconds: float = SECONDS) -> list[float]:
+    """Seconds of each of several products of matrices.
 
     Args:
         dtype: torch's name of the type.
@@ -37,24 +54,23 @@ def matrix_rate(dtype: str, device: str, shape: tuple[int, int, int], seconds: f
         seconds: about how long to measure.
 
     Returns:
-        That of the fastest of at least five products, since whatever else runs only makes them slower; 0 where the
-        device cannot multiply that type.
+        At least five; none where the device cannot multiply that type.
     """
     import torch
 
     rows, columns, outputs = shape
+    times: list[float] = []
     try:
         kind = getattr(torch, dtype)
         left = torch.ones((rows, columns), dtype=kind, device=device)
         right = torch.ones((outputs, columns), dtype=kind, device=device)
         with torch.inference_mode():
             _once(left, right)  # memory, threads and kernels are set up here
-            times: list[float] = []
             while len(times) < 5 or sum(times) < seconds:
                 times.append(_once(left, right))
     except (RuntimeError, TypeError):
-        return 0.0
-    return 2.0 * rows * columns * outputs / min(times)
+        return []
+    return times
 
 
 def _once(left: Any, right: Any) -> float:
