@@ -158,11 +158,11 @@ class Transformers(LocalModel):
         seen = layers(model.config)
         cache = None
         if keep or past is not None:
-            # Layers that see tokens keep all of them, since a window is a matter of the mask. A copy, since other
-            # forwards build on the same.
-            cache = DynamicCache(config=None if seen else model.config) if past is None else deepcopy(past)
-            if surplus := cache.get_seq_length() - forward.past:
-                cache.crop(-surplus)
+            if past is None:
+                # Layers that see tokens keep all of them, since a window is a matter of the mask.
+                cache = DynamicCache(config=None if seen else model.config)
+            else:  # a copy, since other forwards build on the same
+                cache = _beginning(past, forward.past) if sharing == "packed" else deepcopy(past)
             options.update(use_cache=True, past_key_values=cache)
         if sharing == "packed":
             options["position_ids"] = torch.from_numpy(forward.positions)[None].to(model.device)
@@ -252,6 +252,17 @@ class Transformers(LocalModel):
             for row, (_, ending) in enumerate(forward.reads):
                 rows.update((sequence, logarithms[row].exp().cpu().numpy()) for sequence in ending)
         return np.stack([rows[index] for index in range(len(sequences))])
+
+
+def _beginning(cache: Any, tokens: int) -> Any:
+    """A cache of its own of the first tokens of another."""
+    from transformers import DynamicCache
+
+    found = DynamicCache()
+    for number, layer in enumerate(cache.layers):
+        if layer.keys is not None:  # layers may use those of others
+            found.update(layer.keys[:, :, :tokens], layer.values[:, :, :tokens], number)
+    return found
 
 
 def embedded_judge(**options: Any) -> Transformers:
