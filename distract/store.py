@@ -26,8 +26,7 @@ TIMEOUT = 60.0
 """Seconds to wait for another process that writes."""
 
 _SCHEMA = """
-create table if not exists replies (key blob primary key, judge blob not null, reply text not null) without rowid;
-create index if not exists replies_by_judge on replies (judge);
+create table if not exists replies (key blob primary key, judge blob not null, reply text not null) without rowid
 """
 
 
@@ -53,7 +52,7 @@ class Store:
             self._db = sqlite3.connect(path, timeout=TIMEOUT, isolation_level=None)
             _set_wal(self._db)
             self._db.execute("pragma synchronous = normal")
-            self._db.executescript(_SCHEMA)
+            self._db.execute(_SCHEMA)
             self._db.execute("select key, judge, reply from replies limit 1").fetchone()
         except (sqlite3.Error, OSError) as error:
             raise UsageError(

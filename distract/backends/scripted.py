@@ -28,7 +28,7 @@ from distract.backends import Batch
 from distract.errors import BackendError, UnknownName, UsageError
 from distract.records import ORDINALS, Reply, Request, Response
 
-BATCH = 64
+BATCH = 256
 BOOSTERS = re.compile(
     r"\b(?:absolutely|certain(?:ly)?|clearly|definitely|definitively|undoubtedly|undeniably|unquestionably|always|never|"
     r"indisputably|obviously|must|precisely|exactly|conclusively|decisively|decidedly|guaranteed|"
@@ -62,7 +62,7 @@ class Scripted:
         self._replies = replies
 
     def reply(self, requests: Sequence[Request], wanted: frozenset[int]) -> Iterator[Batch]:
-        """Answer what is wanted, in order, in batches of 64."""
+        """Answer what is wanted, in order, in batches."""
         indices = sorted(wanted)
         for start in range(0, len(indices), BATCH):
             yield [(index, self._one(requests[index])) for index in indices[start : start + BATCH]]
