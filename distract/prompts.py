@@ -16,7 +16,7 @@ from importlib import resources
 from typing import Any, Literal
 
 from distract.errors import PromptError
-from distract.records import Message
+from distract.records import Message, joined
 
 _ROLE = re.compile(r"^\[(system|user|assistant|prefill)\][ \t]*\n", re.MULTILINE)
 _SLOT = re.compile(r"\{([a-z_][a-z0-9_]*)\}")
@@ -56,13 +56,13 @@ class Prompt:
             )
             problems = [f"nothing is known to put into {lacking}"] * bool(lacking) + [f"it lacks {more}"] * bool(more)
             raise PromptError(f"prompt {self.name!r}: {'; '.join(problems)}")
-        return tuple([Message.joined(role, _filled(pieces, values)) for role, pieces in self.parts])
+        return tuple([joined(role, _filled(pieces, values)) for role, pieces in self.parts])
 
 
-def _filled(pieces: tuple[str, ...], values: Mapping[str, str]) -> list[str]:
+def _filled(pieces: tuple[str, ...], values: Mapping[str, str]) -> tuple[str, ...]:
     whole = list(pieces)
     whole[1::2] = [values[name] for name in pieces[1::2]]
-    return whole
+    return tuple(whole)
 
 
 def parse(name: str, text: str) -> Prompt:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from types import MappingProxyType
@@ -152,7 +152,7 @@ class Message:
     Attributes:
         role: whose turn it is.
         content: verbatim text, never markup.
-        flat: ``escaped`` content where it was joined from pieces; else empty. No argument, so that one with another
+        flat: ``escaped`` content where it was ``joined`` from pieces; else empty. No argument, so that one with another
             content never keeps it: the key of a request is made of it.
     """
 
@@ -160,12 +160,13 @@ class Message:
     content: str
     flat: str = field(default="", init=False, compare=False, repr=False)
 
-    @classmethod
-    def joined(cls, role: Literal["system", "user", "assistant"], pieces: Sequence[str]) -> Message:
-        """A turn put together from texts of which most stand in other turns too."""
-        made = cls(role, "".join(pieces))
-        object.__setattr__(made, "flat", "".join(map(escaped, pieces)))
-        return made
+
+@lru_cache(maxsize=64)  # of all prompts of a protocol the system's turn is the same
+def joined(role: Literal["system", "user", "assistant"], pieces: tuple[str, ...]) -> Message:
+    """A turn put together from texts of which most stand in other turns too."""
+    made = Message(role, "".join(pieces))
+    object.__setattr__(made, "flat", "".join(map(escaped, pieces)))
+    return made
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +220,7 @@ class Request:
 
     def __post_init__(self) -> None:
         said = ", ".join([f'["{m.role}", "{m.flat or flat(m.content)[1:-1]}"]' for m in self.messages])
-        parts = (
+        how = _how(
             self.choices,
             self.prefill,
             self.max_tokens,
@@ -230,12 +231,17 @@ class Request:
             self.stop,
         )
         # Both the store and the rows want it, and hashing a prompt is not free.
-        text = f"[[{said}], {flat(parts)[1:]}"
-        object.__setattr__(self, "key", hashlib.sha256(text.encode()).hexdigest())
+        object.__setattr__(self, "key", hashlib.sha256(f"[[{said}], {how}".encode()).hexdigest())
 
 
 flat = json.JSONEncoder(check_circular=False).encode
 """``json.dumps`` of what cannot hold itself."""
+
+
+@lru_cache(maxsize=64, typed=True)  # most requests of a run are alike in all but their messages; 0 is not 0.0
+def _how(*parts: Any) -> str:
+    """The end of the text that the key of a request is made of: all but its messages."""
+    return flat(parts)[1:]
 
 
 NO_REPLY = "no reply"

@@ -97,8 +97,14 @@ def outcome(judgments: Sequence[Judgment], rule: str | None) -> Outcome | None:
         a, b, tie = (math.fsum(column) / n for column in zip(*triples, strict=True))
         return largest((a, b, tie))
     (judgment,) = judgments
-    a, b = (judgment.ratings if rule == "rating" else judgment.scores) or (0.0, 0.0)
-    if abs(a - b) <= (0 if rule == "rating" else SCORE_TOLERANCE):
+    if rule == "rating":
+        return higher(*(judgment.ratings or (0, 0)), tolerance=0)
+    return higher(*(judgment.scores or (0.0, 0.0)))
+
+
+def higher(a: float, b: float, tolerance: float = SCORE_TOLERANCE) -> Outcome:
+    """Which of two scores is the higher one; no more than the tolerance apart, they tie."""
+    if abs(a - b) <= tolerance:
         return "tie"
     return "a" if a > b else "b"
 

@@ -6,8 +6,7 @@ rule, from the same requests.
 
 from __future__ import annotations
 
-from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 
 from distract import verdicts
 from distract.plan import Calls, Comparison, Plan, Protocol
@@ -21,13 +20,20 @@ SCALE = (1, 2, 3, 4, 5, 6, 7)
 
 def rating(prompt: Prompt, scale: tuple[int, ...], case: Case, response: Response) -> Request:
     """A request for the rating of one response."""
-    choices = tuple(map(str, scale))
+    choices, outcomes = _labels(scale)
     return Request(
         messages=fill(prompt, case, {"response": response}),
         choices=choices,
         prefill=prompt.prefill,
-        slots=Slots(case.id, (response,), tuple(zip(choices, choices, strict=True))),
+        slots=Slots(case.id, (response,), outcomes),
     )
+
+
+@cache
+def _labels(scale: tuple[int, ...]) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]]:
+    """The ratings as texts, and what each stands for: itself."""
+    choices = tuple(map(str, scale))
+    return choices, tuple(zip(choices, choices, strict=True))
 
 
 def ask(prompt: Prompt, scale: tuple[int, ...], comparison: Comparison) -> Plan[Judgment]:
@@ -37,12 +43,12 @@ def ask(prompt: Prompt, scale: tuple[int, ...], comparison: Comparison) -> Plan[
     read = "text" if any(reply.probabilities is None for reply in replies) else "choices"
     mass = min((reply.mass for reply in replies if reply.mass is not None), default=None)
     quotable = material(comparison.case, both)
-    first, second = (verdicts.rating(reply, prompt.prefill, scale, quotable) for reply in replies)
+    first, second = [verdicts.rating(reply, prompt.prefill, scale, quotable) for reply in replies]
     if isinstance(first, str) or isinstance(second, str):
         failure = first if isinstance(first, str) else str(second)
         return Judgment(None, mass=mass, read=read, failure=failure)
-    scored = Judgment("tie", scores=(first[0], second[0]), ratings=(first[1], second[1]), mass=mass, read=read)
-    return replace(scored, preferred=verdicts.outcome([scored], "score"))
+    scores, ratings = (first[0], second[0]), (first[1], second[1])
+    return Judgment(verdicts.higher(*scores), scores=scores, ratings=ratings, mass=mass, read=read)
 
 
 absolute = Protocol(
