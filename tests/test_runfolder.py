@@ -60,7 +60,7 @@ def test_a_finished_run_comes_back_whole(tmp_path: Path) -> None:
 def test_a_row_is_written_as_any_record_is(tmp_path: Path) -> None:
     path = finished(tmp_path / "run")
     many = replace(
-        ROWS[1], data="ü", beside=(Side("z", "g", 2),), place="first", lengths=(3, 4), keys=("k",), label="a"
+        ROWS[1], data="ü%s", beside=(Side("z", "g", 2),), place="first", lengths=(3, 4), keys=("k",), label="a"
     )
     with Recorder(tmp_path / "many", PARAMETERS) as recorder:
         recorder.add([many], [])
