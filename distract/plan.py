@@ -235,11 +235,13 @@ def gather(plans: Sequence[Plan[T]]) -> Plan[list[T]]:
         plans: generators that have not been started.
 
     Yields:
-        ``Open`` requests: all that the plans wait for.
+        ``Open`` requests: all that the plans wait for; what a single one yields itself.
 
     Returns:
         Their results, in the order of ``plans``.
     """
+    if len(plans) == 1:
+        return [(yield from plans[0])]
     results: dict[int, T] = {}
 
     def step(child: _Child) -> bool:
