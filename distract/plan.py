@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any, Literal, TypeVar
 
 from distract.prompts import Prompt
@@ -205,7 +206,7 @@ PENDING = Reply(failure="still to come")
 
 @dataclass(slots=True)
 class _Child:
-    """A plan among several: what it asked last, what it has heard of that, and the places that it still waits for.
+    """A plan among several: what it asked last, what it has heard of that, and what it still waits for.
 
     ``heard`` is None before it is started.
     """
@@ -214,18 +215,14 @@ class _Child:
     plan: Plan[Any]
     asked: Sequence[Request] = ()
     heard: list[Reply] | None = None
-    pending: Sequence[int] = ()
+    pending: Sequence[Request] = ()
 
     def hear(self, replies: Iterator[Reply]) -> bool:
         """Take the replies to what is pending; returns whether it can go on: with any if it is open, else with all."""
         assert self.heard is not None
-        still = []
-        for at, reply in zip(self.pending, replies, strict=False):
-            self.heard[at] = reply
-            if reply is PENDING:
-                still.append(at)
-        self.pending = still
-        return not still or (isinstance(self.asked, Open) and len(still) < len(self.asked))
+        self.heard = [next(replies) if reply is PENDING else reply for reply in self.heard]
+        self.pending = [one for one, reply in zip(self.asked, self.heard, strict=True) if reply is PENDING]
+        return not self.pending or (isinstance(self.asked, Open) and len(self.pending) < len(self.asked))
 
 
 def gather(plans: Sequence[Plan[T]]) -> Plan[list[T]]:
@@ -246,17 +243,17 @@ def gather(plans: Sequence[Plan[T]]) -> Plan[list[T]]:
 
     def step(child: _Child) -> bool:
         try:
-            child.asked = next(child.plan) if child.heard is None else child.plan.send(child.heard)
+            asked = next(child.plan) if child.heard is None else child.plan.send(child.heard)
         except StopIteration as done:
             results[child.index] = done.value
             return False
-        child.heard = [PENDING] * len(child.asked)
-        child.pending = range(len(child.asked))
+        child.asked = child.pending = asked
+        child.heard = [PENDING] * len(asked)
         return True
 
     waiting = [child for child in map(_Child, range(len(plans)), plans) if step(child)]
     while waiting:
-        asked = Open(child.asked[at] for child in waiting for at in child.pending)
+        asked = Open(chain.from_iterable([child.pending for child in waiting]))
         replies = yield asked
         if len(replies) != len(asked):
             raise ValueError(f"{len(replies)} replies to {len(asked)} requests")

@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 from distract.errors import BackendError, UsageError
 from distract.records import Reply, Request, flat
@@ -72,9 +73,9 @@ class Store:
         digest = self._begun.copy()
         digest.update(request.key.encode())
         if self._reads_slots and request.slots is not None:
-            shown = ", ".join(_text((r.author, r.turns, r.attack, r.severity)) for r in request.slots.shown)
+            shown = ", ".join([_text((r.author, r.turns, r.attack, r.severity)) for r in request.slots.shown])
             # What ``json.dumps`` of all of it gives: a response is shown in many requests.
-            text = f"[{json.dumps(request.slots.case)}, [{shown}], {_text(request.slots.outcomes)}]"
+            text = f"[{_text(request.slots.case)}, [{shown}], {_text(request.slots.outcomes)}]"
             digest.update(text.encode())
         return digest.digest()
 
@@ -86,7 +87,8 @@ class Store:
                 part = keys[start : start + 500]
                 marks = ",".join("?" * len(part))
                 query = f"select key, reply from replies where key in ({marks})"
-                found.update((key, _decode(text)) for key, text in self._db.execute(query, part))
+                stored = dict(self._db.execute(query, part).fetchall())
+                found.update(zip(stored, map(_reply, json.loads(f"[{','.join(stored.values())}]")), strict=True))
         return found
 
     def put(self, replies: Iterable[tuple[bytes, Reply]]) -> None:
@@ -141,6 +143,6 @@ def _encode(reply: Reply) -> str:
     )
 
 
-def _decode(text: str) -> Reply:
-    words, probabilities, *rest = json.loads(text)
+def _reply(values: list[Any]) -> Reply:
+    words, probabilities, *rest = values
     return Reply(words, None if probabilities is None else tuple(probabilities), *rest)
