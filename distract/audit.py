@@ -10,13 +10,13 @@ protocol, attack or backend by name, and counts nothing.
 from __future__ import annotations
 
 import typing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import combinations
 from typing import Literal
 
 from distract.constraints import check
-from distract.judging import RESAMPLED, UNCHANGED, Audited, judged, label, resampled, side
+from distract.judging import RESAMPLED, UNCHANGED, Audited, Unjudged, judged, label, resampled, side
 from distract.manner import DEFAULT, Manner
 from distract.plan import Attack, Comparison, Degradation, Plan, Protocol, gather
 from distract.records import BASELINE, MIRROR, Case, Response, Rewrite, Row, Side
@@ -147,8 +147,8 @@ def _jobs(case: Case, protocol: Protocol, p: Audit, memory: Memory) -> list[Plan
 def _no_pair(case: Case, protocol: Protocol, p: Audit) -> Plan[list[Row]]:
     yield from ()
     one = side(case.originals[0])
-    row = Row(case.id, case.cluster, "flip", protocol.name, p.judge, BASELINE, one, one)
-    return [replace(row, excluded="no two responses by different authors")]
+    why = "no two responses by different authors"
+    return [Row(case.id, case.cluster, "flip", protocol.name, p.judge, BASELINE, one, one, excluded=why)]
 
 
 def _fixed(case: Case, protocol: Protocol, attack: Attack, p: Audit, memory: Memory) -> Plan[list[Row]]:
@@ -161,7 +161,7 @@ def _fixed(case: Case, protocol: Protocol, attack: Attack, p: Audit, memory: Mem
     made = yield from rewritten(case, good, attack, p, memory)
     if isinstance(made, str):
         return [row(one, excluded=made)]
-    return [(yield from _judged(row(side(made)), protocol, Comparison(case, good, made), p))]
+    return [(yield from _judged(partial(row, side(made)), protocol, Comparison(case, good, made), p))]
 
 
 def _severity(case: Case, protocol: Protocol, d: Degradation, p: Audit, memory: Memory) -> Plan[list[Row]]:
@@ -170,31 +170,31 @@ def _severity(case: Case, protocol: Protocol, d: Degradation, p: Audit, memory: 
     one = side(good or case.originals[0])
     attack = d.distractor.name if d.distractor else BASELINE
     worse = Side(one.author, attack if d.distractor else None, d.severity)
-    row = Row(case.id, case.cluster, "severity", protocol.name, p.judge, attack, one, worse, "b")
+    row = partial(Row, case.id, case.cluster, "severity", protocol.name, p.judge, attack, one, target="b")
     if good is None:
-        return [replace(row, excluded="no good response is known to meet all the constraints")]
+        return [row(worse, excluded="no good response is known to meet all the constraints")]
     if len(case.constraints) < d.severity:
-        return [replace(row, excluded=f"fewer than {d.severity} constraints to break")]
+        return [row(worse, excluded=f"fewer than {d.severity} constraints to break")]
     made = yield from rewritten(case, good, d.lower, p, memory)
     if d.distractor and not isinstance(made, str):
         made = yield from rewritten(case, made, d.distractor, p, memory)
     if isinstance(made, str):
-        return [replace(row, excluded=made)]
-    return [(yield from _judged(replace(row, b=side(made)), protocol, Comparison(case, good, made), p))]
+        return [row(worse, excluded=made)]
+    return [(yield from _judged(partial(row, side(made)), protocol, Comparison(case, good, made), p))]
 
 
 def _flip(case: Case, protocol: Protocol, pair: tuple[Response, Response], p: Audit, memory: Memory) -> Plan[list[Row]]:
     """Baseline, then each attack on the response that lost it (under any of the protocol's rules)."""
     a, b = pair
-    sides = side(a), side(b)
-    row = Row(case.id, case.cluster, "flip", protocol.name, p.judge, BASELINE, *sides, label=label(case, a, b))
-    before = yield from _judged(row, protocol, Comparison(case, a, b), p)
+    row = partial(Row, case.id, case.cluster, "flip", protocol.name, p.judge, a=side(a), b=side(b))
+    baseline = partial(row, attack=BASELINE, label=label(case, a, b))
+    before = yield from _judged(baseline, protocol, Comparison(case, a, b), p)
     outcomes = {outcome(before.judgments, rule) for rule in protocol.rules or (None,)}
     lost = [target for target in SIDES if MIRROR[target] in outcomes]
     attacks = p.under(protocol)
     jobs = [_attacked(case, protocol, pair, target, attack, p, memory) for target in lost for attack in attacks]
     if p.resample:
-        again = [replace(row, attack=RESAMPLED, target=target, label=None) for target in lost]
+        again = [partial(row, attack=RESAMPLED, target=target) for target in lost]
         jobs += [resampled(before, one, protocol, Comparison(case, a, b), p.manner, p.helped) for one in again]
     return [before, *(yield from gather(jobs))]
 
@@ -216,7 +216,7 @@ def _attacked(
     if attack.control and attack.name != BASELINE and made.turns == (a if target == "a" else b).turns:
         return row(side(a), side(b), excluded=UNCHANGED)
     a, b = (made, b) if target == "a" else (a, made)
-    return (yield from _judged(row(side(a), side(b)), protocol, Comparison(case, a, b), p))
+    return (yield from _judged(partial(row, side(a), side(b)), protocol, Comparison(case, a, b), p))
 
 
 def rewritten(case: Case, original: Response, attack: Attack, p: Writes, memory: Memory) -> Plan[Response | str]:
@@ -230,5 +230,5 @@ def rewritten(case: Case, original: Response, attack: Attack, p: Writes, memory:
     return made.response if made.accepted else "rewrite rejected"
 
 
-def _judged(row: Row, protocol: Protocol, comparison: Comparison, p: Audit) -> Plan[Row]:
-    return (yield from judged(row, protocol, comparison, p.manner, p.helped))
+def _judged(row: Unjudged, protocol: Protocol, comparison: Comparison, p: Audit) -> Plan[Row]:
+    return judged(row, protocol, comparison, p.manner, p.helped)

@@ -1,10 +1,11 @@
-"""One comparison judged: from a row that says what is compared to the same row with the judgments.
+"""One comparison judged: to a row of what is compared and the judgments.
 
 Shared by all designs. It knows no design, attack or measure, and no protocol by name.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
@@ -39,15 +40,22 @@ class Audited:
     smallest: list[Smallest] = field(default_factory=list)
 
 
-def judged(row: Row, protocol: Protocol, comparison: Comparison, manner: Manner, helped: bool) -> Plan[Row]:
+Unjudged = Callable[..., Row]
+"""A row but for what judging adds to it, as keywords: judgments with keys, tokens and shown, or why it is excluded."""
+
+
+def judged(
+    row: Unjudged, protocol: Protocol, comparison: Comparison, manner: Manner, helped: bool, anew: bool = False
+) -> Plan[Row]:
     """Judge one comparison.
 
     Args:
-        row: what is compared; one whose attack is ``RESAMPLED`` is drawn anew.
+        row: what is compared.
         protocol: how to ask.
         comparison: the responses of the row.
         manner: in which orders, and how often.
         helped: whether there is a reference model.
+        anew: whether what is sampled is drawn once more.
 
     Returns:
         The row with its judgments, or with the reason why there are none.
@@ -56,17 +64,16 @@ def judged(row: Row, protocol: Protocol, comparison: Comparison, manner: Manner,
         PluginError: the protocol failed.
     """
     if why := unfit(protocol, comparison.case, helped):
-        return replace(row, excluded=why)
+        return row(excluded=why)
     if protocol.shows != 2:
         comparison = replace(comparison, others=others(comparison, protocol.shows))
         if len(comparison.shown) < (protocol.shows or 2):
-            return replace(row, excluded=_too_few(protocol))
+            return row(excluded=_too_few(protocol))
     plan = asking.judged(protocol, comparison, manner)
-    if row.attack == RESAMPLED:
+    if anew:
         plan = asking.again(plan)
-    judgments, used = yield from noted(row.case, protocol, plan)
-    return replace(
-        row,
+    judgments, used = yield from noted(comparison.case.id, protocol, plan)
+    return row(
         judgments=judgments,
         keys=tuple(used),
         tokens=tuple(used.values()),
@@ -75,21 +82,21 @@ def judged(row: Row, protocol: Protocol, comparison: Comparison, manner: Manner,
 
 
 def resampled(
-    before: Row, row: Row, protocol: Protocol, comparison: Comparison, manner: Manner, helped: bool
+    before: Row, row: Unjudged, protocol: Protocol, comparison: Comparison, manner: Manner, helped: bool
 ) -> Plan[Row]:
     """Judge a comparison once more, where any of its answers is sampled.
 
     Args:
         before: the same comparison as it was judged first.
-        row: what is to be filled in; its attack is ``RESAMPLED``.
+        row: of the attack ``RESAMPLED``.
         protocol: as in ``judged``, like the others.
         comparison: the same one.
         manner: the same one.
         helped: the same one.
     """
-    after = yield from judged(row, protocol, comparison, manner, helped)
+    after = yield from judged(row, protocol, comparison, manner, helped, anew=True)
     alike = after.excluded is None and after.keys == before.keys
-    return replace(row, excluded="nothing is sampled") if alike else after
+    return row(excluded="nothing is sampled") if alike else after
 
 
 def noted(

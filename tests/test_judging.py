@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -24,8 +25,8 @@ LOW = Response("x", ("Worse.",), severity=2)
 PAIR = Comparison(case(responses=(X, Y)), X, Y)
 
 
-def of(protocol: str = "pairwise", attack: str = "none") -> Row:
-    return Row("c1", "p", "people", protocol, "j", attack, side(X), side(Y), label="a", data="d")
+def of(protocol: str = "pairwise", attack: str = "none") -> Callable[..., Row]:
+    return partial(Row, "c1", "p", "people", protocol, "j", attack, side(X), side(Y), label="a", data="d")
 
 
 def words(said: Callable[[Request], str] = lambda r: "A") -> Callable[[Request], Reply]:
@@ -233,7 +234,7 @@ def test_what_cannot_be_judged_is_excluded_with_the_reason_and_asks_nothing() ->
         ("quadruple", Comparison(case(responses=(X, Y, Z)), X, Y), "fewer than 4 responses"),
     ):
         row, rounds = drive(judged(of(name), protocols()[name], one, Manner(), False), words())
-        assert (row, rounds) == (replace(of(name), excluded=reason), [])
+        assert (row, rounds) == (of(name)(excluded=reason), [])
     helped, rounds = drive(judged(of(), protocols()["strong-reference"], PAIR, Manner(), True), FIRST)
     assert (helped.excluded, rounds[0][0].to) == (None, "reference")
 
@@ -306,7 +307,7 @@ def test_what_is_sampled_is_drawn_anew_with_other_sample_indices(name: str, samp
 )
 def test_what_samples_nothing_is_excluded_and_asks_nothing_new(name: str, samples: int) -> None:
     before, again, asked, more = both(name, Manner(samples=samples))
-    assert again == replace(of(name, RESAMPLED), excluded="nothing is sampled")
+    assert again == of(name, RESAMPLED)(excluded="nothing is sampled")
     assert {r.key for r in more} == {r.key for r in asked}
     assert before.excluded is None
 
@@ -316,13 +317,13 @@ def test_what_does_not_fit_is_not_asked_a_second_time_either() -> None:
     before, _ = drive(judged(of("triadic"), one, PAIR, Manner(), False), words())
     again, rounds = drive(resampled(before, of("triadic", RESAMPLED), one, PAIR, Manner(), False), words())
     assert before.excluded == "fewer than 3 responses"
-    assert again == replace(of("triadic", RESAMPLED), excluded="fewer than 3 responses")
+    assert again == of("triadic", RESAMPLED)(excluded="fewer than 3 responses")
     assert rounds == []
 
 
 def test_a_row_keeps_what_it_was_told() -> None:
     row, _ = drive(judged(of(), protocols()["pairwise"], PAIR, Manner(), False), FIRST)
     unjudged = replace(row, judgments=(), keys=(), tokens=(), shown=())
-    assert unjudged == of()
+    assert unjudged == of()()
     assert list(row.tokens) == [(7, 0), (7, 0)]
     assert judging.Audited() == judging.Audited([], [])

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import combinations
 from types import MappingProxyType
 from typing import Literal
@@ -95,8 +96,8 @@ def _authors(one: Response, other: Response) -> tuple[str, str]:
 def _pair(row: Row, case: Case, one: Response, other: Response, protocol: Protocol, p: Consistency) -> Plan[Row]:
     # A case of these two only: a protocol that shows more would take the others from it.
     alone = replace(case, responses=(one, other))
-    row = replace(row, a=side(one), b=side(other))
-    return (yield from judged(row, protocol, Comparison(alone, one, other), p.manner, helped=False))
+    pair = partial(replace, row, a=side(one), b=side(other))
+    return (yield from judged(pair, protocol, Comparison(alone, one, other), p.manner, helped=False))
 
 
 def _sets(case: Case, protocol: Protocol, p: Consistency) -> Plan[list[Row]]:
@@ -122,6 +123,7 @@ def _beside(row: Row, case: Case, shown: Triple, protocol: Protocol, p: Consiste
     a, b, _ = shown
     assert row.place is not None
     comparison = Comparison(replace(case, responses=shown), b, a, turn=TURNS[row.place])
-    done = yield from judged(row, replace(protocol, orders="none"), comparison, p.manner, helped=False)
+    held = replace(protocol, orders="none")
+    done = yield from judged(partial(replace, row), held, comparison, p.manner, helped=False)
     # The comparison's first response is b, the row's is a.
     return replace(done, judgments=tuple(judgment.mirrored() for judgment in done.judgments))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import combinations
 
 from distract import registry
@@ -247,6 +248,6 @@ def _beside(case: Case, shown: Sequence[Response], asked: Asked) -> Plan[Verdict
     """A pair beside a third response, as ``consistency`` shows it: in this one order, the third last."""
     a, b, third = shown
     comparison = Comparison(replace(case, responses=(a, b, third)), b, a, turn=TURNS["last"])
-    row = Row(case.id, case.cluster, "set", asked.protocol.name, asked.judge, BASELINE, side(a), side(b))
+    row = partial(Row, case.id, case.cluster, "set", asked.protocol.name, asked.judge, BASELINE, side(a), side(b))
     done = yield from judged(row, replace(asked.protocol, orders="none"), comparison, asked.manner, asked.helped)
     return Verdict(done.judgments, asked.rule, done.excluded).mirrored()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Generic, TypeVar
 
 from distract.flips import strengths
@@ -155,7 +156,8 @@ class Invariant(Generic[S]):
 
 def compared(case: Case, first: Response, second: Response, asked: Asked) -> Plan[Verdict]:
     """Ask which of two responses is better; the requests are those of an audit."""
-    row = Row(case.id, case.cluster, "flip", asked.protocol.name, asked.judge, BASELINE, side(first), side(second))
+    sides = side(first), side(second)
+    row = partial(Row, case.id, case.cluster, "flip", asked.protocol.name, asked.judge, BASELINE, *sides)
     comparison = Comparison(case, first, second)
     done = yield from judged(row, asked.protocol, comparison, asked.manner, asked.helped)
     return Verdict(done.judgments, asked.rule, done.excluded)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import combinations
 
 from distract.judging import RESAMPLED, UNCHANGED, Audited, judged, label, resampled, side
@@ -115,7 +116,7 @@ def _pair(
         subset=case.source or "",
     )
     comparison = Comparison(case, a, b)
-    before = yield from judged(row, protocol, comparison, p.manner, p.helped)
+    before = yield from judged(partial(replace, row), protocol, comparison, p.manner, p.helped)
     rows = [before]
     if before.excluded is not None:
         return rows
@@ -125,7 +126,7 @@ def _pair(
             after = replace(row, attack=control.name, excluded=UNCHANGED)
         rows.append(after)
     if p.resample:
-        again = replace(row, attack=RESAMPLED)
+        again = partial(replace, row, attack=RESAMPLED)
         rows.append((yield from resampled(before, again, protocol, comparison, p.manner, p.helped)))
     return rows
 
@@ -149,5 +150,5 @@ def _controlled(
             return replace(row, excluded="rewrite rejected")
         both.append(found.response)
     a, b = both
-    row = replace(row, a=side(a), b=side(b))
-    return (yield from judged(row, protocol, Comparison(comparison.case, a, b), p.manner, p.helped))
+    same = partial(replace, row, a=side(a), b=side(b))
+    return (yield from judged(same, protocol, Comparison(comparison.case, a, b), p.manner, p.helped))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from distract.flips import strengths
 from distract.judging import judged, side
@@ -62,10 +63,9 @@ class _Pair:
 
     def _row(self, response: Response) -> Plan[Row]:
         one, two = (response, self.other) if self.first else (self.other, response)
-        row = Row(
-            self.case.id, self.case.cluster, "flip", self.protocol.name, "", response.attack or "", side(one), side(two)
-        )
-        return judged(row, self.protocol, Comparison(self.case, one, two), self.manner, self.helped)
+        case, attack = self.case, response.attack or ""
+        row = partial(Row, case.id, case.cluster, "flip", self.protocol.name, "", attack, side(one), side(two))
+        return judged(row, self.protocol, Comparison(case, one, two), self.manner, self.helped)
 
 
 def smallest(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from distract.audit import Memory, in_order, rewritten
 from distract.judging import UNCHANGED, Audited, judged, side, usable
@@ -104,7 +105,7 @@ def _match(case: Case, protocol: Protocol, attack: str, originals: Two, shown: T
     """Judge a match; ``shown`` are the originals or what the attack made of them."""
     # A case of these two only: a protocol that shows more would take the others from it.
     alone = replace(case, responses=originals)
-    row = _row(case, protocol, attack, shown, p)
+    row = partial(replace, _row(case, protocol, attack, shown, p))
     return (yield from judged(row, protocol, Comparison(alone, *shown), p.manner, p.helped))
 
 
