@@ -122,7 +122,7 @@ class Case:
     @property
     def originals(self) -> tuple[Response, ...]:
         """The responses that no attack has rewritten."""
-        return tuple(r for r in self.responses if r.attack is None)
+        return tuple([r for r in self.responses if r.attack is None])
 
     def lineage(self, response: Response) -> Lineage | None:
         """How a response was written, where that is known."""

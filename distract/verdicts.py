@@ -61,11 +61,11 @@ def rating(reply: Reply, prefill: str, scale: Sequence[int], material: Sequence[
     Returns:
         The probability-weighted mean and the most likely rating (the lowest of equals), or why there is none.
     """
-    p = chosen(reply, prefill, tuple(str(value) for value in scale), BRACKETS, material)
+    p = chosen(reply, prefill, tuple(map(str, scale)), BRACKETS, material)
     if isinstance(p, str):
         return p
     most = max(p)
-    return math.fsum(map(mul, scale, p)), min(value for value, share in zip(scale, p, strict=True) if share == most)
+    return math.fsum(map(mul, scale, p)), min([value for value, share in zip(scale, p, strict=True) if share == most])
 
 
 def largest(p: tuple[float, float, float], tolerance: float = 1e-6) -> Outcome:
@@ -89,12 +89,12 @@ def outcome(judgments: Sequence[Judgment], rule: str | None) -> Outcome | None:
     Returns:
         The outcome, or None when any order is invalid.
     """
-    if not judgments or any(j.failure is not None for j in judgments):
+    invalid = [j for j in judgments if j.failure is not None]
+    if invalid or not judgments:
         return None
     if rule is None:
         triples = [j.probabilities for j in judgments if j.probabilities is not None]
-        n = len(triples)
-        a, b, tie = (math.fsum(column) / n for column in zip(*triples, strict=True))
+        a, b, tie = [math.fsum(column) / len(triples) for column in zip(*triples, strict=True)]
         return largest((a, b, tie))
     (judgment,) = judgments
     if rule == "rating":

@@ -48,7 +48,7 @@ class Item:
         """``value`` if it is a text that can be encoded, and is not blank unless ``empty``."""
         if not isinstance(value, str):
             self.fail(f"expected text, found {describe(value)}", field)
-        if _SURROGATE.search(value):
+        if not value.isascii() and _SURROGATE.search(value):
             self.fail("holds half of a surrogate pair, which is not valid Unicode; repair the text", field)
         if not empty and not value.strip():
             self.fail("is blank; expected text", field)
