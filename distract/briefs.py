@@ -45,13 +45,21 @@ class Brief:
     """A row without its texts, keys and probabilities.
 
     Attributes:
-        masses: of its judgments, where they are known.
+        part: where its choice masses are kept.
+        at: from which place on.
     """
 
     case: str
     cluster: str
     kind: Kind
-    masses: Sequence[float] = ()
+    part: _Part
+    at: int
+
+    @property
+    def masses(self) -> list[float]:
+        """Those of its judgments, where they are known."""
+        found = self.part.masses[self.at : self.at + len(self.kind.said)]
+        return [mass for mass in found if not math.isnan(mass)]
 
     @property
     def attack(self) -> str:
@@ -170,8 +178,7 @@ class Briefs:
         for place, number in zip(part.places, part.kinds, strict=True):
             kind = self._kind[number]
             if wanted[number]:
-                masses = [mass for mass in part.masses[at : at + len(kind.said)] if not math.isnan(mass)]
-                yield Brief(*self._cases[place], kind, masses)
+                yield Brief(*self._cases[place], kind, part, at)
             at += len(kind.said)
 
 
@@ -179,7 +186,7 @@ class _Part:
     """The rows of one protocol under one design: case and kind of each, and the masses of their judgments in turn."""
 
     def __init__(self) -> None:
-        self.places, self.kinds, self.masses = array("L"), array("L"), array("d")
+        self.places, self.kinds, self.masses = array("I"), array("I"), array("d")
 
 
 class _Requests:

@@ -54,7 +54,7 @@ def figures(
 
     Args:
         rows: of one run, gone through once; or what is left of them.
-        rewrites: of the same run.
+        rewrites: of the same run, gone through twice.
         rules: of each protocol of the run, by its name.
         attacks: of the fixed and flip designs, so that one without rows still shows n = 0.
         ties: protocols whose verdict can be a tie; None for all. The others have no tie rate: where their two orders
@@ -69,7 +69,6 @@ def figures(
         found = {(row.attack, row.b.severity) for protocol in rules for row in briefs.of(protocol, "severity")}
         conditions["severity"] = sorted(found, key=str)
     clusters = briefs.clusters
-    rewrites = list(rewrites)
     written = [attack for attack in attacks if attack != RESAMPLED]
     made = [*rejections(rewrites, written, clusters), *agreements(rewrites, clusters)]
     for protocol in rules:
@@ -147,10 +146,12 @@ def _quality(protocol: str, briefs: Briefs) -> list[Figure]:
         if any(len(row.kind.said) > 1 for row in judged):
             differ = [float(len({*row.kind.said}) > 1) for row in valid]
             made.append(rate(replace(figure, measure="order_inconsistency"), differ, clusters))
-        masses = [(row.cluster, mass) for row in valid for mass in row.masses]
-        mass = replace(figure, measure="choice_mass", n=len(masses))
-        if masses:
-            values, names = [m for _, m in masses], [cluster for cluster, _ in masses]
+        values, names = list[float](), list[str]()
+        for row in valid:
+            values += row.masses
+            names += [row.cluster] * (len(values) - len(names))
+        mass = replace(figure, measure="choice_mass", n=len(values))
+        if values:
             low, high = statistics.mean(values, names, CONFIDENCE) or (None, None)
             low, high = (None if low is None else max(0.0, low)), (None if high is None else min(1.0, high))
             mass = replace(mass, value=math.fsum(values) / len(values), low=low, high=high)

@@ -6,8 +6,7 @@ It knows no attack by name and no protocol: a rewrite is judged for fidelity bef
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from distract.figure import Condition, Figure, rate
 from distract.records import BASELINE, Response, Rewrite, slug
@@ -15,17 +14,12 @@ from distract.records import BASELINE, Response, Rewrite, slug
 
 def rejections(rewrites: Iterable[Rewrite], attacks: Sequence[str], clusters: Mapping[str, str]) -> list[Figure]:
     """Rejection rates by attack; responses that were made worse are counted by their severity."""
-    by: dict[Condition, list[Rewrite]] = {(attack, None): [] for attack in attacks}
+    by: dict[Condition, tuple[list[float], list[str]]] = {(attack, None): ([], []) for attack in attacks}
     for made in rewrites:
-        by.setdefault(_condition(made), []).append(made)
-    return [
-        rate(
-            Figure("rejection_rate", None, None, *condition),
-            [float(not rewrite.accepted) for rewrite in made],
-            [clusters.get(rewrite.case, rewrite.case) for rewrite in made],
-        )
-        for condition, made in by.items()
-    ]
+        rejected, where = by.setdefault(_condition(made), ([], []))
+        rejected.append(0.0 if made.accepted else 1.0)
+        where.append(clusters.get(made.case, made.case))
+    return [rate(Figure("rejection_rate", None, None, *condition), *found) for condition, found in by.items()]
 
 
 def agreements(rewrites: Iterable[Rewrite], clusters: Mapping[str, str]) -> list[Figure]:
@@ -76,16 +70,31 @@ def by_reason(rewrites: Iterable[Rewrite]) -> dict[str, dict[str, int]]:
     return {name: dict(sorted(counts.items())) for name, counts in sorted(found.items()) if counts}
 
 
-def without_texts(made: Rewrite) -> Rewrite:
-    """All that is counted of a rewrite: who was rewritten how, why it was rejected, and what a verifier said."""
-    response = _without_turns(made.response.author, made.response.attack, made.response.severity)
-    evidence = tuple([(name, found) for name, found in made.evidence if name.startswith("verifier")])
-    return Rewrite(made.case, response, (), made.generator, made.reasons, evidence)
+class WithoutTexts:
+    """All that is counted of rewrites: who was rewritten how, why it was rejected, and what a verifier said.
 
+    Of those that differ in their case only, one is held: there may be a million.
+    """
 
-@lru_cache(maxsize=1024)  # one object for all rewrites of an author, where there may be a million
-def _without_turns(author: str, attack: str | None, severity: int | None) -> Response:
-    return Response(author, (), attack, severity)
+    def __init__(self, rewrites: Iterable[Rewrite] = ()) -> None:
+        self._cases: list[str] = []
+        self._made: list[Rewrite] = []
+        self._kinds: dict[Rewrite, Rewrite] = {}
+        self.extend(rewrites)
+
+    def extend(self, rewrites: Iterable[Rewrite]) -> None:
+        """Take in more."""
+        for made in rewrites:
+            response = Response(made.response.author, (), made.response.attack, made.response.severity)
+            evidence = tuple([(name, found) for name, found in made.evidence if name.startswith("verifier")])
+            kind = Rewrite("", response, (), made.generator, made.reasons, evidence)
+            self._cases.append(made.case)
+            self._made.append(self._kinds.setdefault(kind, kind))
+
+    def __iter__(self) -> Iterator[Rewrite]:
+        """Each of them without its texts, in order."""
+        for case, made in zip(self._cases, self._made, strict=True):
+            yield Rewrite(case, made.response, (), made.generator, made.reasons, made.evidence)
 
 
 def _condition(made: Rewrite) -> Condition:

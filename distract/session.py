@@ -35,7 +35,7 @@ from distract.price import Price
 from distract.records import Case, Rewrite, Role, Row
 from distract.report.document import document
 from distract.report.minimal import minimal_document
-from distract.rewrite_metrics import without_texts
+from distract.rewrite_metrics import WithoutTexts
 from distract.tally import Model, Tally
 from distract.writers import Verifier, Writer, choosing
 from distract.writers import verifier as verifying
@@ -262,11 +262,11 @@ class _Sums:
     def __init__(self, parameters: Mapping[str, Any]) -> None:
         self._parameters = parameters
         self._briefs = Briefs((), parameters["protocols"])
-        self._rewrites: list[Rewrite] = []
+        self._rewrites = WithoutTexts()
 
     def add(self, rows: Sequence[Row], rewrites: Sequence[Rewrite]) -> None:
         self._briefs.extend(rows)
-        self._rewrites.extend(map(without_texts, rewrites))
+        self._rewrites.extend(rewrites)
 
     def document(self) -> dict[str, Any]:
         p, briefs, rewrites = self._parameters, self._briefs, self._rewrites

@@ -34,10 +34,10 @@ def _attack(loaded: Loaded) -> Shown:
     from distract.briefs import Briefs
     from distract.report.document import document
     from distract.report.terminal import run_report
-    from distract.rewrite_metrics import without_texts
+    from distract.rewrite_metrics import WithoutTexts
 
     # Each is gone through as seldom as can be: after a run they come from disk.
-    p, rows, rewrites = loaded.parameters, loaded.rows, tuple(map(without_texts, loaded.rewrites))
+    p, rows, rewrites = loaded.parameters, loaded.rows, tuple(WithoutTexts(loaded.rewrites))
     briefs = Briefs(rows, p["protocols"])
     figures = metrics.figures(briefs, rewrites, p["protocols"], p["attacks"], p["ties"])
     # A search that has not begun has not found nothing.
