@@ -132,11 +132,13 @@ def _by(value: Strength, scale: float) -> Callable[[Request], Reply]:
         if "ranking" in outcomes:
             return _rank(outcomes, values)
         if len(values) > 1:
-            best = [name for name, one in zip(ORDINALS, values, strict=False) if one == max(values)]
+            most = max(values)
+            best = [name for name, one in zip(ORDINALS, values, strict=False) if one == most]
             if len(best) > 1 and "tie" not in outcomes:
                 return _spread(request, dict.fromkeys(best, 1 / len(best)))
             return _say(request, "tie" if len(best) > 1 else best[0])
-        lowest, highest = (end(int(name) for name in outcomes) for end in (min, max))
+        ratings = [*map(int, outcomes)]
+        lowest, highest = min(ratings), max(ratings)
         score = lowest + (highest - lowest) * values[0] / (values[0] + scale)
         floor = min(int(score), highest - 1)
         return _spread(request, {str(floor): floor + 1 - score, str(floor + 1): score - floor})
@@ -183,9 +185,8 @@ def _spread(request: Request, weights: Mapping[str, float]) -> Reply:
     if not request.choices:
         return Reply(text=outcomes[max(weights, key=lambda name: weights[name])])
     by_choice = {outcomes[name]: weight for name, weight in weights.items()}
-    return Reply(
-        probabilities=tuple(by_choice.get(choice, 0.0) for choice in request.choices), mass=1.0, finish="choices"
-    )
+    probabilities = tuple([by_choice.get(choice, 0.0) for choice in request.choices])
+    return Reply(probabilities=probabilities, mass=1.0, finish="choices")
 
 
 PLANTED: Mapping[str, tuple[str, Callable[[Request], Reply]]] = MappingProxyType(
