@@ -170,8 +170,9 @@ def _line(row: Row) -> str:
 @lru_cache(maxsize=256)
 def _frame(*shared: Any) -> str:
     """The line of rows that have this in common, with a ``%s`` for each member of their own."""
-    values = {**dict(zip(_SHARED, shared, strict=True)), **dict.fromkeys(_OWN, "\0")}
-    return dump(values).replace("%", "%%").replace(r'"\u0000"', "%s")
+    texts = {name: dump(value).replace("%", "%%") for name, value in zip(_SHARED, shared, strict=True)}
+    members = [f'"{name}": {texts.get(name, "%s")}' for name in sorted(Row.__slots__)]
+    return "{" + ", ".join(members) + "}"
 
 
 def _write(path: Path, value: Any) -> str:

@@ -57,15 +57,18 @@ def test_a_finished_run_comes_back_whole(tmp_path: Path) -> None:
     assert json.loads(loaded.summary or "") == {"results": []}
 
 
-def test_a_row_is_written_as_any_record_is(tmp_path: Path) -> None:
-    path = finished(tmp_path / "run")
-    many = replace(
-        ROWS[1], data="ü%s", beside=(Side("z", "g", 2),), place="first", lengths=(3, 4), keys=("k",), label="a"
-    )
-    with Recorder(tmp_path / "many", PARAMETERS) as recorder:
-        recorder.add([many], [])
-    assert (path / "rows.jsonl").read_text(encoding="utf-8") == "".join(f"{dump(one)}\n" for one in ROWS)
-    assert (tmp_path / "many" / "rows.jsonl").read_text(encoding="utf-8") == f"{dump(many)}\n"
+@pytest.mark.parametrize("text", ["ü", "%s", "100%", "\0", '"\0"', "{case}", "\u2028", ""])
+def test_a_row_is_written_as_any_record_is(tmp_path: Path, text: str) -> None:
+    rows = [
+        *ROWS,
+        replace(
+            ROWS[1], data=text, beside=(Side(text, "g", 2),), place="first", lengths=(3, 4), keys=("k",), label="a"
+        ),
+        replace(ROWS[2], case=text, cluster=text, a=Side(text), excluded=text),
+    ]
+    with Recorder(tmp_path / "run", PARAMETERS) as recorder:
+        recorder.add(rows, [])
+    assert (tmp_path / "run" / "rows.jsonl").read_text(encoding="utf-8") == "".join(f"{dump(one)}\n" for one in rows)
 
 
 def test_an_unfinished_run_keeps_its_rows_and_says_so(tmp_path: Path) -> None:
