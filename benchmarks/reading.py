@@ -192,15 +192,15 @@ def opened(given: argparse.Namespace) -> Transformers:
     return judge
 
 
-def verdicts(backend: Any, compared: Sequence[Comparison]) -> tuple[float, list[Judgment], list[Probabilities]]:
-    """Seconds of a run over a part with an empty store, its judgments, and the probabilities of every reply."""
+def verdicts(backend: Any, compared: Sequence[Comparison]) -> tuple[float, list[Judgment], dict[str, Probabilities]]:
+    """Seconds of a run over a part with an empty store, its judgments, and probabilities by request."""
     asked = {request.key: request for request in next(gather(plans(compared)), ())}.values()
     with tempfile.TemporaryDirectory() as folder, Store(Path(folder, "s"), backend.identity) as store:
         begin = time.perf_counter()
         ways = list(run.execute(plans(compared), {"judge": (backend, store)}))
         seconds = time.perf_counter() - begin
         replies = store.get([store.key(request) for request in asked])
-        found = [replies[store.key(request)].probabilities or () for request in asked]
+        found = {request.key: replies[store.key(request)].probabilities or () for request in asked}
     return seconds, [judgment for both in ways for way in both for judgment in way], found
 
 
@@ -274,7 +274,7 @@ def main() -> None:
         alone.append(verdicts(one_by_one, part[len(part) // 2 :]))
         seconds["b"] = one_by_one.seconds
         exact = [judgment for _, judgments, _ in alone for judgment in judgments]
-        pairs = zip([one for _, _, half in alone for one in half], probabilities, strict=True)
+        pairs = [(one, probabilities[key]) for _, _, half in alone for key, one in half.items()]
         worst = max([worst, *(abs(x - y) for one, other in pairs for x, y in zip(one, other, strict=True))])
         changed += [(x, y) for x, y in zip(exact, found, strict=True) if x.preferred != y.preferred]
         for way, value in seconds.items():

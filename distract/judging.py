@@ -50,7 +50,7 @@ def judged(
     """Judge one comparison.
 
     Args:
-        row: what is compared.
+        row: to be called with what judging finds.
         protocol: how to ask.
         comparison: the responses of the row.
         manner: in which orders, and how often.

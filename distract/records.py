@@ -221,14 +221,14 @@ class Request:
     def __post_init__(self) -> None:
         said = ", ".join([f'["{m.role}", "{m.flat or flat(m.content)[1:-1]}"]' for m in self.messages])
         how = _how(
-            tuple(self.choices),  # a plug-in may give lists
+            tuple(self.choices or ()),  # a plug-in may give lists, or none
             self.prefill,
             self.max_tokens,
             self.temperature,
             self.top_p,
             self.seed,
             self.sample,
-            tuple(self.stop),
+            tuple(self.stop or ()),
         )
         # Both the store and the rows want it, and hashing a prompt is not free.
         object.__setattr__(self, "key", hashlib.sha256(f"[[{said}], {how}".encode()).hexdigest())

@@ -131,8 +131,11 @@ def rewrite(value: dict[str, Any]) -> Rewrite:
     value["original"] = tuple(value["original"])
     value["reasons"] = tuple(value["reasons"])
     value["evidence"] = tuple((str(name), found) for name, found in value["evidence"])
-    if not all(isinstance(reason, str) for reason in value["reasons"]):
-        raise ValueError("a reason is no text")
+    made: Response = value["response"]
+    if not all(isinstance(text, str) for text in (value["case"], made.author, value["generator"], *value["reasons"])):
+        raise ValueError("a case, an author, a generator or a reason is no text")
+    if not isinstance(made.attack, str | None) or not isinstance(made.severity, int | None):
+        raise ValueError("an attack is no text or a severity no number")
     if not all(isinstance(found, int | float | str) for _, found in value["evidence"]):
         raise ValueError("evidence is neither a number nor a text")
     return Rewrite(**value)

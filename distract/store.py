@@ -88,7 +88,12 @@ class Store:
                 marks = ",".join("?" * len(part))
                 query = f"select key, reply from replies where key in ({marks})"
                 stored = dict(self._db.execute(query, part).fetchall())
-                found.update(zip(stored, map(_reply, json.loads(f"[{','.join(stored.values())}]")), strict=True))
+                try:
+                    replies = [_reply(values) for values in json.loads(f"[{','.join(stored.values())}]")]
+                    found.update(zip(stored, replies, strict=True))
+                except (ValueError, TypeError, RecursionError) as error:
+                    why = "a stored reply is damaged; name another file with --store"
+                    raise UsageError(f"{self.path}: {why}") from error
         return found
 
     def put(self, replies: Iterable[tuple[bytes, Reply]]) -> None:
@@ -106,10 +111,10 @@ class Store:
 
     @contextmanager
     def _one_line(self) -> Iterator[None]:
-        """A full disk or a damaged file in the middle of a run, as an error of ours."""
+        """What SQLite cannot do in the middle of a run (a full disk, a damaged file), as an error of ours."""
         try:
             yield
-        except (sqlite3.Error, ValueError) as error:
+        except sqlite3.Error as error:
             raise BackendError(f"{self.path}: the store of replies failed: {error}") from error
 
 

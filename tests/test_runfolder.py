@@ -139,6 +139,18 @@ def test_no_run_is_one_clear_line(tmp_path: Path) -> None:
         load(tmp_path / "run")
 
 
+@pytest.mark.parametrize(
+    "wrong",
+    [{"generator": ["x"]}, {"case": {}}, {"reasons": [1]}]
+    + [{"response": {"author": "y", "turns": [], name: []}} for name in ("author", "attack", "severity")],
+)
+def test_a_rewrite_of_other_types_is_one_clear_line(tmp_path: Path, wrong: dict[str, Any]) -> None:
+    finished(tmp_path)
+    (tmp_path / "rewrites.jsonl").write_text(json.dumps(json.loads(dump(REWRITES[0])) | wrong) + "\n")
+    with pytest.raises(DataError, match=r"rewrites\.jsonl:1: not a record of a run \(.* no (text|number)"):
+        list(load(tmp_path).rewrites)
+
+
 def test_the_default_folder_depends_on_every_parameter() -> None:
     assert default_path(PARAMETERS) == default_path(dict(reversed(PARAMETERS.items())))
     assert default_path(PARAMETERS) != default_path({**PARAMETERS, "seed": 1})

@@ -101,11 +101,21 @@ def test_a_file_that_is_no_store_is_one_clear_error(tmp_path: Path) -> None:
 
 def test_damage_in_the_middle_of_a_run_is_an_error_of_ours(tmp_path: Path) -> None:
     with Store(tmp_path / "s", WHO) as store:
-        key = store.key(request())
-        store.put([(key, Reply("fine"))])
         other = sqlite3.connect(tmp_path / "s")
-        other.execute("update replies set reply = 'cut off'")
-        other.commit()
+        other.execute("drop table replies")
         other.close()
         with pytest.raises(BackendError, match="store of replies failed"):
-            store.get([key])
+            store.get([store.key(request())])
+
+
+@pytest.mark.parametrize("stored", ["cut off", "", "null", "5", '["", 3]', b"[", "[" * 20_000, "[null], [null]"])
+def test_a_damaged_reply_is_one_clear_line(tmp_path: Path, stored: str | bytes) -> None:
+    with Store(tmp_path / "s", WHO) as store:
+        keys = [store.key(request(name)) for name in ("one", "two")]
+        store.put([(key, Reply("fine")) for key in keys])
+        other = sqlite3.connect(tmp_path / "s")
+        other.execute("update replies set reply = ? where key = ?", (stored, keys[0]))
+        other.commit()
+        other.close()
+        with pytest.raises(UsageError, match="a stored reply is damaged; name another file with --store"):
+            store.get(keys)

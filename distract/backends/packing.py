@@ -3,7 +3,8 @@
 The prompts of a round share most of their tokens (the rules, the instruction, a response). A radix trie over
 their token ids holds each shared run once. A node whose subtree does not fit into one forward is forwarded
 alone and its keys and values are kept for everything below it; subtrees that fit are laid side by side, depth
-first and without padding, into forwards in which each token sees its own ancestors only.
+first and without padding, into forwards in which each token sees its own ancestors only. The very first forward is one
+whole prompt, so that its reply comes early; what begins like it builds on that much of what it kept.
 
 The plan is a function of all sequences of the round. What is already stored decides only which whole forwards
 are skipped: the same forward always has the same shape, hence the same floating-point result, in a fresh and
@@ -196,7 +197,7 @@ def _first(root: Node, budget: int, made: list[Forward]) -> list[tuple[Node, int
     for node, taken in zip(way, [*way[1:], None], strict=True):
         past += len(node.tokens)
         others = {head: child for head, child in node.children.items() if child is not taken}
-        branches.append((Node(root.tokens, children=others), index, past))
+        branches.append((Node(root.tokens[:0], children=others), index, past))
     return branches
 
 

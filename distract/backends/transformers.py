@@ -114,8 +114,8 @@ class Transformers(LocalModel):
             return
         furthest = reach(self._loaded.config)
         together = {at: one for at, one in answers.items() if self._batched and one.start + one.room <= furthest}
-        forwards = prune(plan(list(sequences.values()), self.batch_tokens, self._sharing, furthest), together)
-        runs = self._run(forwards, self._sharing, hold=True)
+        forwards = plan(list(sequences.values()), self.batch_tokens, self._sharing, furthest, early=False)
+        runs = self._run(prune(forwards, together), self._sharing, hold=True)
         alone = {at: one for at, one in answers.items() if at not in together}
         written = chain(
             write(self._loaded, runs, together, budget.WRITING * self.batch_tokens),

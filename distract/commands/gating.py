@@ -219,6 +219,7 @@ def _finished(run: Path, limits: Limits, baseline: Loaded | None, control: bool)
     """Decide by a run of ``attack``, or say again what a live gate decided."""
     from distract import metrics, runfolder
     from distract.gate import exact, excess, worse
+    from distract.rewrite_metrics import WithoutTexts
 
     loaded = runfolder.load(run)
     if loaded.command == "gate":
@@ -231,8 +232,8 @@ def _finished(run: Path, limits: Limits, baseline: Loaded | None, control: bool)
     rules, controls = p["protocols"], frozenset(p["controls"])
     if control:
         return excess.decide(loaded, limits), loaded
-    whole = (loaded.rows, loaded.rewrites) if loaded.flaw is None else ((), ())
-    figures = metrics.figures(*whole, rules, p["attacks"], p["ties"])
+    rows, rewrites = (loaded.rows, loaded.rewrites) if loaded.flaw is None else ((), ())
+    figures = metrics.figures(rows, WithoutTexts(rewrites), rules, p["attacks"], p["ties"])
     return exact.decide(figures, rules, controls, limits, loaded.flaw), loaded
 
 
