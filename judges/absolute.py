@@ -6,7 +6,7 @@ rule, from the same requests.
 
 from __future__ import annotations
 
-from functools import cache, lru_cache, partial
+from functools import cache, partial
 
 from distract import verdicts
 from distract.plan import Calls, Comparison, Plan, Protocol
@@ -18,7 +18,6 @@ PROMPT = load("distract.judges", "absolute")
 SCALE = (1, 2, 3, 4, 5, 6, 7)
 
 
-@lru_cache(maxsize=256)  # whatever a response is compared with, it is rated alone
 def rating(prompt: Prompt, scale: tuple[int, ...], case: Case, response: Response) -> Request:
     """A request for the rating of one response."""
     choices, outcomes = _labels(scale)
