@@ -204,18 +204,6 @@ def verdicts(backend: Any, compared: Sequence[Comparison]) -> tuple[float, list[
     return seconds, [judgment for both in ways for way in both for judgment in way], found
 
 
-def shape(judge: Transformers) -> tuple[int, int, int]:
-    """Rows, columns and outputs of the products that a forward is full of."""
-    config = judge._loaded.config
-    return judge.batch_tokens, config.hidden_size, config.intermediate_size
-
-
-def times(judge: Transformers) -> list[float]:
-    """Seconds of each of such products, for half a second."""
-    model = judge._loaded
-    return precision.product_times(str(model.dtype).removeprefix("torch."), str(model.device), shape(judge), 0.5)
-
-
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -255,11 +243,11 @@ def main() -> None:
         # A fresh tokenizer, whose caches have seen nothing of the part.
         vars(judge).pop("_chat", None)
         assert judge._chat
-        products = times(judge)
+        products = precision.product_times(*judge.products, 0.5)
         with timing.measured() as clock:
             seconds["packed"], found, probabilities = verdicts(judge, part)
-        products += times(judge)
-        matrix = precision.operations(shape(judge)) * len(products) / sum(products)
+        products += precision.product_times(*judge.products, 0.5)
+        matrix = precision.operations(judge.products[-1]) * len(products) / sum(products)
         rates.setdefault("matrix", []).append(clock.counts["operations"] / clock.seconds["forward"] / matrix)
         asked += clock.counts["tokens asked"]
         computed += clock.counts["tokens computed"]

@@ -113,16 +113,21 @@ class LocalModel(Located):
         free = torch.cuda.mem_get_info(model.device)[0] if on_gpu else hardware.memory()
         return budget.batch_tokens(model.config.get_text_config(), model.dtype.itemsize, model.device.type, free)
 
-    @cached_property
-    def matrix_rate(self) -> float:
-        """Floating-point operations a second that products of matrices of the model's own shape reach here.
+    @property
+    def products(self) -> tuple[str, str, tuple[int, int, int]]:
+        """Type, device and shape of the matrix products that a forward is full of, as ``precision`` takes them.
 
-        50 ms are measured; loads the model. It is the rate of one device, the model's first.
+        Loads the model. The device is one, the model's first.
         """
         config, place = self._loaded.config.get_text_config(), self._loaded.device
         hidden = budget.number(config, "hidden_size", 1024)
         shape = self.batch_tokens, hidden, budget.number(config, "intermediate_size", 4 * hidden)
-        return precision.matrix_rate(str(self._loaded.dtype).removeprefix("torch."), str(place), shape)
+        return str(self._loaded.dtype).removeprefix("torch."), str(place), shape
+
+    @cached_property
+    def matrix_rate(self) -> float:
+        """Floating-point operations a second that such products reach here; 50 ms are measured."""
+        return precision.matrix_rate(*self.products)
 
     @cached_property
     def _dtype(self) -> str:
