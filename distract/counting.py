@@ -19,9 +19,13 @@ Unit = tuple[Hashable, ...]
 
 @dataclass(slots=True)
 class Counted:
-    """Outcomes of the eligible, valid comparisons by unit, and how many others there were, by reason."""
+    """Outcomes of the eligible, valid comparisons by unit, and how many others there were, by reason.
+
+    ``unread`` has the prompts of those that are eligible by all but their verdict after the rewrite, which is invalid.
+    """
 
     outcomes: dict[Unit, tuple[str, Outcome, Outcome | None]] = field(default_factory=dict)
+    unread: dict[Unit, str] = field(default_factory=dict)
     invalid: int = 0
     reasons: Counter[str] = field(default_factory=Counter)
 
@@ -84,6 +88,7 @@ def _count(counted: Counted, unit: Unit, row: Row | Brief, rule: str | None, bef
         counted.reasons[row.excluded] += 1
     elif (after := _outcome(row, rule)) is None:
         counted.invalid += 1
+        counted.unread[unit] = row.cluster
     else:
         counted.outcomes[unit] = (row.cluster, after, before)
 

@@ -48,7 +48,7 @@ _READ: Mapping[str, Mapping[str, type]] = {
 }
 """What reports read of the parameters, by command; all of them read what is shared."""
 
-_GATE = dict.fromkeys(("limits", "checks", "prompts", "measure", "baseline", "budget"))
+_GATE = dict.fromkeys(("limits", "checks", "prompts", "baseline", "budget"))
 """What the record of a live gate has."""
 
 

@@ -19,17 +19,17 @@ STEPS = 24
 
 
 def lower(monitor: Monitor, alpha: float) -> float:
-    """One-sided lower bound of the rate of the tested values, 0 to 1.
+    """One-sided lower bound of the tested mean over prompts, 0 to 1, where invalid verdicts count for the judge.
 
     Args:
         monitor: one that has stopped.
-        alpha: the largest chance that the rate is below the bound.
+        alpha: the largest chance that the mean is below the bound.
     """
     return _bound(lambda rate: _rejected(monitor, rate, "above", alpha))
 
 
 def upper(monitor: Monitor, alpha: float) -> float:
-    """One-sided upper bound, as ``lower``."""
+    """One-sided upper bound, as ``lower``, where invalid verdicts count against the judge."""
     return 1 - _bound(lambda rest: _rejected(monitor, 1 - rest, "below", alpha))
 
 
@@ -47,16 +47,15 @@ def _rejected(monitor: Monitor, rate: float, side: Side, alpha: float) -> bool:
     limits = monitor.limits
     if limits is None or limits.inexact or monitor.reason not in ("end", "settled"):
         return _evidence(monitor, rate, side) >= math.log(1 / alpha)
-    n, hits = monitor.looked, round(monitor.hits)
+    n = monitor.looked
     # Where no more was asked because none could matter, what was not heard counts for the other side.
     if side == "above":
-        return p_end(rate, limits.fail_at, n, hits) <= alpha
-    return p_end(1 - rate, np.arange(limits.most + 1) - limits.pass_at, n, monitor.tested - hits) <= alpha
+        return p_end(rate, limits.fail_at, n, round(monitor.low)) <= alpha
+    zeros = monitor.tested - round(monitor.high)
+    return p_end(1 - rate, np.arange(limits.most + 1) - limits.pass_at, n, zeros) <= alpha
 
 
 def _evidence(monitor: Monitor, rate: float, side: Side) -> float:
     """The evidence against a rate: log of the mean stake."""
-    bets = Bets(rate, side)
-    sums = np.array([(len(values), math.fsum(values)) for values in monitor.values]).reshape(-1, 2)
-    z = (sums[:, 1] - sums[:, 0] * rate) / monitor.test.width
-    return mean(bets.gains(z[:, None]).sum(axis=0))
+    means = np.array(monitor.lows if side == "above" else monitor.highs).reshape(-1, 1)
+    return mean(Bets(rate, side).gains(means - rate).sum(axis=0))

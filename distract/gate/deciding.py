@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
+from functools import partial
 from typing import Any, get_args
 
 from distract import registry, statistics
@@ -19,9 +20,8 @@ from distract.gate.exact import all_below, threshold
 from distract.gate.limits import Limits
 from distract.gate.monitor import Monitor, Prompt, Test
 from distract.gate.observing import alone, in_excess, since
-from distract.gate.records import Effort, Measure, Verdict
+from distract.gate.records import Check, Effort, Measure, Verdict
 from distract.gate.together import together
-from distract.gate.worse import least_discordant, no_rise
 from distract.metrics import headline
 from distract.records import Row
 from distract.report.text import count
@@ -29,8 +29,8 @@ from distract.report.text import count
 MOST = 1_000_000
 """Prompts of a gate, which keeps a number for each."""
 
-Place = tuple[str, str]
-"""A protocol and an attack."""
+Place = tuple[str, str, Measure]
+"""A protocol, an attack and what is bounded: one check."""
 
 
 class Gate:
@@ -49,13 +49,12 @@ class Gate:
         self.limits = Limits(**own["limits"])
         self._cases: int = parameters["limit"]
         self._budget: int | None = own["budget"]
-        self._measure: Measure = own["measure"]
         self._whole_run = bool(own.get("whole"))
         self._rules = {name: headline("flip_rate", rules) for name, rules in parameters["protocols"].items()}
         self._null = next((a.name for a in registry.controls()), "")
         self._before = {(one["protocol"], one["attack"]): _flips(one["flips"]) for one in own["baseline"]}
         self._pairs = tuple(int(pairs) for pairs, prompts in own["prompts"].items() for _ in range(prompts))
-        places = [(protocol, attack) for protocol, attack in own["checks"]]
+        places: list[Place] = [(protocol, attack, measure) for protocol, attack, measure in own["checks"]]
         self.monitors = {place: Monitor(self._test(place, len(places))) for place in places}
         self._judged = self._calls = 0
         # Pairs and requests while every check was open: what all cases would have taken goes by these.
@@ -101,34 +100,39 @@ class Gate:
         """
         p_values = [1.0 if m.p_value is None else m.p_value for m in self.monitors.values()]
         checks = tuple(
-            check(protocol, self._rules[protocol], attack, monitor, self._measure, p, self.limits, len(p_values))
-            for ((protocol, attack), monitor), p in zip(self.monitors.items(), statistics.holm(p_values), strict=True)
+            check(protocol, self._rules[protocol], attack, monitor, measure, p, self.limits, len(p_values))
+            for ((protocol, attack, measure), monitor), p in zip(
+                self.monitors.items(), statistics.holm(p_values), strict=True
+            )
         )
-        rise = self._measure == "flip_rate_rise"
-        passed = no_rise(len(checks)) if rise else all_below(checks)
-        decision, reason = together(checks, flaw, passed)
-        general = None if rise else self.limits.max_flip_rate
-        effort = self._effort(flaw)
-        return Verdict(decision, reason, general, self.limits.confidence, self.limits.certify, checks, effort)
+        decision, reason = together(checks, flaw, _passed(checks))
+        limits, effort = self.limits, self._effort(flaw)
+        return Verdict(decision, reason, limits.max_flip_rate, limits.confidence, limits.certify, checks, effort)
 
     def _test(self, place: Place, checks: int) -> Test:
+        protocol, attack, measure = place
         limits = self.limits
-        alphas, pairs, most = (limits.alpha / checks, limits.alpha), self._pairs, limits.max_invalid_rate
-        if self._measure == "flip_rate_rise":
-            # Of the pairs that differ, half flip now where nothing has changed.
-            least = max(limits.min_n, least_discordant(limits.alpha, checks))
-            return Test(0.5, *alphas, pairs, min_n=least, max_invalid_rate=most, innocent=True)
-        limit = threshold(limits, *place)
-        if self._measure == "excess_flip_rate":
-            noisy = {"exact": False, "whole": self._whole_run}
-            return Test((1 + limit) / 2, *alphas, pairs, min_n=limits.min_n, max_invalid_rate=most, **noisy)
-        return Test(limit, *alphas, pairs, min_n=limits.min_n, max_invalid_rate=most)
+        test = partial(
+            Test,
+            alpha_fail=limits.alpha / checks,
+            alpha_pass=limits.alpha,
+            pairs=self._pairs,
+            min_n=limits.min_n,
+            max_invalid_rate=limits.max_invalid_rate,
+            min_eligible=limits.min_eligible,
+        )
+        if measure == "flip_rate_rise":
+            return test(0.5, ceiling=(1 + limits.max_rise) / 2, exact=False)
+        limit = threshold(limits, protocol, attack)
+        if measure == "excess_flip_rate":
+            return test((1 + limit) / 2, exact=False, whole=self._whole_run)
+        return test(limit)
 
     def _observed(self, place: Place, rows: Sequence[Row]) -> Prompt:
-        protocol, attack = place
-        if self._measure == "flip_rate_rise":
-            return since(rows, self._rules[protocol], attack, self._before[place])
-        if self._measure == "excess_flip_rate":
+        protocol, attack, measure = place
+        if measure == "flip_rate_rise":
+            return since(rows, self._rules[protocol], attack, self._before[protocol, attack])
+        if measure == "excess_flip_rate":
             return in_excess(rows, self._rules[protocol], attack, self._null)
         return alone(rows, self._rules[protocol], attack)
 
@@ -161,20 +165,26 @@ class Gate:
         return "the rest cannot change the decision" if settled else "every check has passed"
 
 
-def record(
-    measure: Measure, limits: Limits, checks: Iterable[Place], pairs: Iterable[int], **more: Any
-) -> dict[str, Any]:
+def _passed(checks: Sequence[Check]) -> str:
+    """The reason of a gate whose checks all pass."""
+    rises = [check for check in checks if check.measure == "flip_rate_rise"]
+    reasons = [all_below([check for check in checks if check not in rises])] if len(rises) < len(checks) else []
+    if rises:
+        rates = "the flip rate" if len(rises) == 1 else f"each of {len(rises)} flip rates"
+        reasons.append(f"{rates} rose by less than {rises[0].threshold:g} since the baseline")
+    return "; ".join(reasons)
+
+
+def record(limits: Limits, checks: Iterable[Place], pairs: Iterable[int], **more: Any) -> dict[str, Any]:
     """What a gate decides by, as JSON values.
 
     Args:
-        measure: what is bounded.
         limits: what is accepted.
-        checks: the protocols and attacks.
+        checks: of the gate.
         pairs: of each prompt.
         more: what else there is: ``baseline``, ``budget``, and whether the ``whole`` run is there already.
     """
     return {
-        "measure": measure,
         "limits": limits.document(),
         "checks": [list(place) for place in checks],
         "prompts": {str(number): prompts for number, prompts in sorted(Counter(pairs).items())},
@@ -192,8 +202,10 @@ def replayed(parameters: Mapping[str, Any], rows: Sequence[Row]) -> Gate:
         rows: all of them.
 
     Raises:
-        UsageError: the record is not one that a gate wrote.
+        UsageError: the record is not one that a gate of this version wrote.
     """
+    if "measure" in parameters["gate"]:
+        raise UsageError("an earlier version of distract decided this gate by other rules; run it again")
     try:
         gate = Gate(parameters)
         gate.take(rows)
@@ -210,8 +222,8 @@ def _check(own: Mapping[str, Any]) -> None:
         ValueError: it is not.
     """
     numbers = [number for pairs, number in own["prompts"].items() for number in (int(pairs), number)]
-    if own["measure"] not in get_args(Measure):
-        raise ValueError(f"measure {own['measure']!r}")
+    if any(measure not in get_args(Measure) for _, _, measure in own["checks"]):
+        raise ValueError("checks")
     if not all(isinstance(number, int) and 0 <= number <= MOST for number in numbers):
         raise ValueError("prompts")
     if not isinstance(own["budget"], int | None):

@@ -10,7 +10,7 @@ from collections import Counter
 from dataclasses import replace
 
 from distract.errors import UsageError
-from distract.gate.deciding import record, replayed
+from distract.gate.deciding import Place, record, replayed
 from distract.gate.limits import Limits
 from distract.gate.records import Verdict
 from distract.runfolder import Loaded
@@ -37,8 +37,10 @@ def decide(run: Loaded, limits: Limits) -> Verdict:
         max(Counter(rows[at].protocol for at in places if rows[at].target is None).values()) for places in by.values()
     )
     attacks = [attack for attack in p["attacks"] if attack not in p["controls"]]
-    checks = [(protocol, attack) for protocol in sorted(p["protocols"]) for attack in sorted(attacks)]
-    own = record("excess_flip_rate", limits, checks, pairs, whole=True)
+    checks: list[Place] = [
+        (protocol, attack, "excess_flip_rate") for protocol in sorted(p["protocols"]) for attack in sorted(attacks)
+    ]
+    own = record(limits, checks, pairs, whole=True)
     # Prompt by prompt, wherever their cases stand in the data.
     ordered = [rows[at] for places in by.values() for at in places]
     gate = replayed({**p, "gate": own}, ordered)

@@ -95,45 +95,47 @@ def record(
         protocols: to ask.
         limits: what is accepted.
         control: whether only what exceeds the judge's own noise counts.
-        baseline: a run of ``distract attack`` that the judge may not be worse than; None gates on thresholds.
+        baseline: a run of ``distract attack`` that the judge may not be worse than; thresholds hold beside it, where
+            there are any.
         budget: the most requests to models; None for any number.
         ahead: prompts to judge at once, though fewer might do.
         named: protocols and attacks that were asked for by name.
 
     Raises:
-        UsageError: a check has no threshold, nothing can be checked, or the baseline has none of the checks, or not
-            one that was asked for by name.
+        UsageError: nothing can be checked, a check has neither a threshold nor a baseline, or the baseline has none
+            of the checks, or not one that was asked for by name.
     """
     attacks = [a for a in selected.parameters["attacks"] if a not in selected.parameters["controls"]]
-    checks = sorted((protocol.name, attack) for protocol in protocols for attack in attacks)
-    if not checks:
+    asked = sorted((protocol.name, attack) for protocol in protocols for attack in attacks)
+    if not asked:
         raise UsageError("controls measure noise and are not gated; name an attack that distracts")
     stored = []
     if baseline is not None:
         there, others = common(baseline, baseline)
         if absent := sorted({*named} - {*there, *others}):
             raise UsageError(f"{baseline.path}: has no {absent[0]}, which was asked for; nothing says whether it rose")
-        checks = [(protocol, attack) for protocol, attack in checks if protocol in there and attack in others]
-        if not checks:
+        stored = [_stored(baseline, *one) for one in asked if one[0] in there and one[1] in others]
+        if not stored:
             raise UsageError(f"{baseline.path}: has none of these protocols under these attacks; name others")
-        stored = [_stored(baseline, place) for place in checks]
-    else:
-        for place in checks:
-            threshold(limits, *place)
+    measure: Measure = "excess_flip_rate" if control else "flip_rate"
+    compared: list[Place] = [(one["protocol"], one["attack"], "flip_rate_rise") for one in stored]
+    bounded = [(*one, measure) for one in asked if not stored or limits.threshold(*one) is not None]
+    for protocol, attack, _ in bounded:
+        threshold(limits, protocol, attack)
     prompts = Counter[str]()
     for case in selected.cases:
         prompts[case.cluster] += len(audit.pairs(case))
-    measure: Measure = "flip_rate_rise" if stored else "excess_flip_rate" if control else "flip_rate"
-    return deciding.record(measure, limits, checks, prompts.values(), baseline=stored, budget=budget, ahead=ahead)
+    checks = [*bounded, *compared]
+    return deciding.record(limits, checks, prompts.values(), baseline=stored, budget=budget, ahead=ahead)
 
 
-def _stored(baseline: Loaded, place: Place) -> dict[str, Any]:
-    """The baseline's flips under one check, so that the run folder needs no other."""
-    protocol, attack = place
+def _stored(baseline: Loaded, protocol: str, attack: str) -> dict[str, Any]:
+    """The baseline's flips of its valid pairs under one attack, so that the run folder needs no other."""
     rule = headline("flip_rate", baseline.parameters["protocols"][protocol])
     mine = [row for row in baseline.rows if (row.design, row.protocol) == ("flip", protocol)]
     flips, _ = flipped(mine, rule, attack)
-    return {"protocol": protocol, "attack": attack, "flips": [[*unit, flip] for unit, flip in flips.items()]}
+    valid = [[*unit, flip] for unit, flip in flips.items() if flip is not None]
+    return {"protocol": protocol, "attack": attack, "flips": valid}
 
 
 def job(prepared: Prepared) -> Job:
@@ -172,14 +174,15 @@ def _stages(
 
 def _open(parameters: audit.Audit, places: frozenset[Place]) -> audit.Audit:
     """The audit of the checks that need more."""
-    asked = {protocol for protocol, _ in places}
+    only = frozenset((protocol, attack) for protocol, attack, _ in places)
+    asked = {protocol for protocol, _ in only}
     controls = {attack.name for attack in parameters.attacks if attack.control}
-    wanted = {attack for _, attack in places} | controls
+    wanted = {attack for _, attack in only} | controls
     return replace(
         parameters,
         protocols=tuple(protocol for protocol in parameters.protocols if protocol.name in asked),
         attacks=tuple(attack for attack in parameters.attacks if attack.name in wanted),
-        only=places,
+        only=only,
     )
 
 

@@ -67,8 +67,7 @@ class Bets:
         """The logs by which one value changes the stakes, shape (BETS,); shape (n, BETS) for n of them.
 
         Args:
-            z: of a value between 0 and 1 less the threshold, or of several of them a mean, or less than that; shape
-                (n, 1) for n.
+            z: a value between 0 and 1 less the threshold; shape (n, 1) for n.
         """
         found: Floats = np.log1p(self._lambdas * z)
         return found

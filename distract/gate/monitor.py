@@ -1,15 +1,16 @@
 """One check of a live gate: evidence as it comes, prompt by prompt, and when there is enough of it.
 
 Where each prompt gives one outcome of 0 or 1 the exact ``boundary`` decides; where prompts give several, or values
-between, the bets of ``mixture`` do, on one value for each prompt. Either way it also stops when nothing that is left
-can change the decision. It is fed with what came of prompts, and knows neither rows nor models.
+between, the bets of ``mixture`` do, on the mean of each prompt: what is tested is the mean over prompts. A failure is
+tested on values that count an invalid verdict for the judge, a pass on values that count it against the judge. Either
+way it also stops when nothing that is left can change the decision. It knows neither rows nor models.
 """
 
 from __future__ import annotations
 
 import math
-from collections import Counter
 from dataclasses import dataclass
+from statistics import fmean
 
 import numpy as np
 
@@ -25,16 +26,18 @@ class Prompt:
 
     Attributes:
         pairs: pairs of responses that it has.
-        values: 0 to 1, of each pair that says something about the rate that is tested.
+        low: the value of each eligible pair, 0 to 1, where an invalid verdict counts for the judge.
+        high: the same, where it counts against the judge.
         n: eligible pairs with a valid verdict.
         k: flips among them.
-        invalid: eligible pairs without a valid verdict.
+        invalid: pairs without a valid verdict, before or after the rewrite.
         only_here: flips that the reference does not have.
         only_there: flips that only the reference has.
     """
 
     pairs: int
-    values: tuple[float, ...] = ()
+    low: tuple[float, ...] = ()
+    high: tuple[float, ...] = ()
     n: int = 0
     k: int = 0
     invalid: int = 0
@@ -47,15 +50,15 @@ class Test:
     """What is tested, and on what.
 
     Attributes:
-        threshold: of the mean of the values, between 0 and 1, both excluded.
+        threshold: a mean over prompts that is shown to be above it fails; between 0 and 1, both excluded.
         alpha_fail: the largest chance to fail at the threshold, allowing for the number of checks.
-        alpha_pass: the largest chance to pass at the threshold.
+        alpha_pass: the largest chance to pass at the ceiling.
         pairs: of each prompt there is, in any order.
+        ceiling: a mean over prompts that is shown to be below it passes; None where that is the threshold.
         exact: whether values are 0 or 1 only.
         min_n: the fewest valid eligible pairs that may pass.
-        max_invalid_rate: the largest share of eligible pairs without a valid verdict that may pass.
-        innocent: whether a check passes that has not failed when nothing is left (a rise that is not shown), and not
-            only one whose rate is shown to be below the threshold.
+        max_invalid_rate: the largest share of pairs without a valid verdict that may pass.
+        min_eligible: the smallest share of pairs that are eligible that may pass.
         whole: whether all of it is there and is looked at once, at the end.
     """
 
@@ -63,21 +66,22 @@ class Test:
     alpha_fail: float
     alpha_pass: float
     pairs: tuple[int, ...]
+    ceiling: float | None = None
     exact: bool = True
     min_n: int = 1
     max_invalid_rate: float = 1.0
-    innocent: bool = False
+    min_eligible: float = 0.0
     whole: bool = False
 
     @property
-    def width(self) -> int:
-        """The most pairs that a prompt has."""
-        return max((1, *self.pairs))
+    def single(self) -> bool:
+        """Whether no prompt has more than one pair, so that the mean over prompts is that over pairs."""
+        return max(self.pairs, default=0) <= 1
 
     @property
     def boundary(self) -> Boundary | None:
         """Of outcomes that are independent and 0 or 1; None for others."""
-        if not self.exact or self.width > 1:
+        if not self.exact or not self.single:
             return None
         return boundary(self.threshold, self.alpha_fail, self.alpha_pass, len(self.pairs))
 
@@ -96,10 +100,11 @@ class Monitor:
         decision: once there is one; what comes after it is not looked at.
         reason: what decided: ``evidence``, ``settled`` (nothing that is left can change it) or ``end``.
         left: pairs that are still to come.
+        rest: prompts with any pair that are still to come.
         n, k, invalid, only_here, only_there: sums of what the prompts gave.
-        tested: values so far.
-        hits: their sum.
-        values: all of them, by prompt.
+        eligible: pairs with a value so far.
+        lows, highs: the means of the prompts that gave any value.
+        low, high: their sums.
     """
 
     def __init__(self, test: Test) -> None:
@@ -107,32 +112,36 @@ class Monitor:
         self.decision: Decision | None = None
         self.reason = ""
         self.left = sum(test.pairs)
-        self.n = self.k = self.invalid = self.only_here = self.only_there = self.tested = 0
-        self.hits = 0.0
+        self.rest = sum(pairs > 0 for pairs in test.pairs)
+        self.n = self.k = self.invalid = self.only_here = self.only_there = self.eligible = 0
+        self.lows, self.highs = list[float](), list[float]()
+        self.low = self.high = 0.0
         self.limits: Boundary | None = test.boundary
         self.shown_above = self.shown_below = False
         self.peak = 0.0
-        self._above, self._below = Bets(test.threshold, "above"), Bets(test.threshold, "below")
-        self._at_worst = Bets(test.threshold, "above")
-        self._rest = Counter(test.pairs)
-        self.values: list[tuple[float, ...]] = []
+        self._above = Bets(test.threshold, "above")
+        self._below = Bets(test.threshold if test.ceiling is None else test.ceiling, "below")
+        self._rates, self._references = list[float](), list[float]()
 
     def add(self, prompt: Prompt) -> None:
         """Take in what came of a prompt."""
         if self.decision is not None:
             return
-        self._rest[prompt.pairs] -= 1
-        self.left -= prompt.pairs
+        self.left, self.rest = self.left - prompt.pairs, self.rest - (prompt.pairs > 0)
         self.n, self.k, self.invalid = self.n + prompt.n, self.k + prompt.k, self.invalid + prompt.invalid
         self.only_here, self.only_there = self.only_here + prompt.only_here, self.only_there + prompt.only_there
-        self.tested, self.hits = self.tested + len(prompt.values), self.hits + math.fsum(prompt.values)
-        if prompt.values:
-            z = math.fsum(value - self.test.threshold for value in prompt.values) / self.test.width
-            self._above.add(z)
-            self._below.add(z)
-            self.values.append(prompt.values)
+        self.eligible += len(prompt.low)
+        if prompt.n:
+            self._rates.append(prompt.k / prompt.n)
+            self._references.append((prompt.k - prompt.only_here + prompt.only_there) / prompt.n)
+        if prompt.low:
+            low, high = fmean(prompt.low), fmean(prompt.high)
+            self.lows.append(low)
+            self.highs.append(high)
+            self.low, self.high = self.low + low, self.high + high
+            self._above.add(low - self._above.threshold)
+            self._below.add(high - self._below.threshold)
             self.peak = self._above.log if self.test.whole else max(self.peak, self._above.log)
-        self._at_worst.add(prompt.n * (1 - self.test.threshold) / self.test.width)
         if not self.test.whole:
             self._look()
 
@@ -143,137 +152,125 @@ class Monitor:
         if self.test.whole:
             self._look()
         self.reason = "end"
-        if self.test.whole:
-            self.decision = self.decision or "inconclusive"
-            return
-        if self.limits is not None and self.hits >= self.limits.fail_end[self.tested]:
+        if self.limits is not None and self.low >= self.limits.fail_end[self.tested]:
             self.decision = "fail"
-            return
-        if self.test.innocent:  # what a part does not show says nothing of the rest
-            passed = self.told and not self.left
-        else:
-            passed = self.shown_below or (self.limits is not None and self.hits <= self.limits.pass_end[self.tested])
-        self.decision = "pass" if passed and self._allowed(self.n, self.invalid) else "inconclusive"
+        if self.decision is None:
+            below = self.shown_below or (self.limits is not None and self.high <= self.limits.pass_end[self.tested])
+            self.decision = "pass" if below and self._allowed() else "inconclusive"
+
+    @property
+    def tested(self) -> int:
+        """Prompts that gave any value so far."""
+        return len(self.lows)
+
+    @property
+    def seen(self) -> int:
+        """Pairs so far."""
+        return sum(self.test.pairs) - self.left
+
+    @property
+    def value(self) -> float | None:
+        """The flip rate: the mean over prompts, of valid verdicts; None without any."""
+        return fmean(self._rates) if self._rates else None
+
+    @property
+    def reference(self) -> float | None:
+        """The flip rate of the reference, in the same way."""
+        return fmean(self._references) if self._references else None
 
     @property
     def p_value(self) -> float | None:
-        """Of "the rate is at most the threshold", however it came to stop; None without a value."""
+        """Of "the mean is at most the threshold", however it came to stop; None without a value."""
         if not self.tested:
             return None
         # What another check has stopped was not stopped by a plan: only the bets hold then.
         if self.limits is None or self.limits.inexact or self.reason not in ("end", "settled"):
             p = min(1.0, math.exp(-self.peak))
             return min(p, self.test.alpha_fail) if self.shown_above else p
-        return p_end(self.test.threshold, self.limits.fail_at, self.looked, round(self.hits))
-
-    @property
-    def told(self) -> bool:
-        """Whether a failure would have been seen, had every valid pair so far been a hit."""
-        if self.limits is not None:
-            return bool(self.limits.fail_end[self.n] <= self.n)
-        return self._at_worst.log >= self._enough_above
+        return p_end(self.test.threshold, self.limits.fail_at, self.looked, round(self.low))
 
     @property
     def looked(self) -> int:
         """Values at which the end was looked at: those there are, or all there could be where no more can matter."""
-        return self.tested + (self.left if self.reason == "settled" else 0)
+        return self.tested + (self.rest if self.reason == "settled" else 0)
 
     def soonest(self) -> int:
         """How many prompts may be judged at once, 1 to ``AT_ONCE``: none of them but the last can decide anything."""
-        most = min(AT_ONCE, self._rest.total())
+        most = min(AT_ONCE, self.rest)
         return next((count for count in range(1, most) if self._may_decide(count)), max(most, 1))
 
     def _look(self) -> None:
         """Decide where the evidence suffices, or where nothing that is left can change the decision."""
         if self.limits is not None:
-            above = bool(self.hits >= self.limits.fail_at[self.tested])
-            below = bool(self.hits <= self.limits.pass_at[self.tested])
+            self.shown_above = bool(self.low >= self.limits.fail_at[self.tested])
+            self.shown_below = bool(self.high <= self.limits.pass_at[self.tested])
         else:
-            above, below = self._above.log >= self._enough_above, self._below.log >= self._enough_below
-        self.shown_above, self.shown_below = above, not self.test.innocent and below
+            self.shown_above = self._above.log >= self._enough_above
+            self.shown_below = self._below.log >= self._enough_below
         if self.shown_above:
             self.decision, self.reason = "fail", "evidence"
-        elif self.shown_below and self._allowed(self.n, self.invalid):
+        elif self.shown_below and self._allowed():
             self.decision, self.reason = "pass", "evidence"
         elif self.left and not self.test.whole and (found := self._settled()):
             self.decision, self.reason = found, "settled"
 
     def _settled(self) -> Decision | None:
         """The decision that nothing which is left can change, if there is one."""
-        may_fail = self._may_fail(0)
-        may_pass = self._may_be_told() if self.test.innocent else self._may_pass(0)
-        may_pass = may_pass and self._allowed(self.n + self.left, self.invalid)
-        if self.limits is not None and self.hits >= self.limits.fail_end[self.tested + self.left]:
+        may_fail, may_pass = self._may_fail(0), self._may_pass() and self._allowed(valid=self.left)
+        if self.limits is not None and self.low >= self.limits.fail_end[self.tested + self.rest]:
             return "fail"
         if not may_fail and not may_pass:
             return "inconclusive"
-        if may_fail or not self._allowed(self.n, self.invalid + self.left):
-            return None
-        return "pass" if (self.told if self.test.innocent else self._must_pass()) else None
+        return "pass" if not may_fail and self._must_pass() and self._allowed(lost=self.left) else None
 
     def _may_fail(self, after: int) -> bool:
         """Whether a failure can still come, where the next ``after`` prompts bring no hit."""
         if self.limits is not None:
-            more = np.arange(self.left - after + 1)
-            ends = self.limits.fail_end[self.tested + after : self.tested + self.left + 1]
-            return bool(np.any(self.hits + more >= ends))
-        logs = self._above.logs.copy()
-        for pairs, count in self._after(after).items():
-            logs += count * self._above.gains(pairs * (1 - self.test.threshold) / self.test.width)
-        return mean(logs + after * self._above.gains(-self.test.threshold)) >= self._enough_above
+            more = np.arange(self.rest - after + 1)
+            ends = self.limits.fail_end[self.tested + after : self.tested + self.rest + 1]
+            return bool(np.any(self.low + more >= ends))
+        t = self._above.threshold
+        gained = after * self._above.gains(-t) + (self.rest - after) * self._above.gains(1 - t)
+        return mean(self._above.logs + gained) >= self._enough_above
 
-    def _may_pass(self, after: int) -> bool:
-        """Whether a rate below the threshold can still be shown, where the next ``after`` prompts bring hits only."""
+    def _may_pass(self) -> bool:
+        """Whether a mean below the ceiling can still be shown."""
         if self.limits is not None:
-            return bool(self.hits + after <= self.limits.pass_end[self.tested + self.left])
-        logs = self._below.logs.copy()
-        for pairs, count in self._after(after).items():
-            logs += count * self._below.gains(-pairs * self.test.threshold / self.test.width)
-        return mean(logs + after * self._below.gains(1 - self.test.threshold)) >= self._enough_below
-
-    def _may_be_told(self) -> bool:
-        """Whether it may still come to be ``told``."""
-        if self.limits is not None:
-            return bool(self.limits.fail_end[self.n + self.left] <= self.n + self.left)
-        logs = self._at_worst.logs.copy()
-        for pairs, count in self._rest.items():
-            logs += count * self._at_worst.gains(pairs * (1 - self.test.threshold) / self.test.width)
-        return mean(logs) >= self._enough_above
+            return bool(self.high <= self.limits.pass_end[self.tested + self.rest])
+        gained = self.rest * self._below.gains(-self._below.threshold)
+        return mean(self._below.logs + gained) >= self._enough_below
 
     def _must_pass(self) -> bool:
-        """Whether the end is a pass whatever comes, where no failure can."""
+        """Whether the end is a pass whatever comes, where no failure can and a pass is allowed."""
         if self.limits is None:
             return False
-        more = np.arange(self.left + 1)
-        return bool(np.all(self.hits + more <= self.limits.pass_end[self.tested : self.tested + self.left + 1]))
+        more = np.arange(self.rest + 1)
+        return bool(np.all(self.high + more <= self.limits.pass_end[self.tested : self.tested + self.rest + 1]))
 
     def _may_decide(self, count: int) -> bool:
         """Whether so many more prompts could bring a decision; now and then it says so of too few."""
-        threshold = self.test.threshold
         if self.limits is not None:
             at = min(self.tested + count, self.limits.most)
-            ends = self.limits.fail_end[self.tested + self.left]
-            if self.hits + count >= min(self.limits.fail_at[at], ends) or self.hits <= self.limits.pass_at[at]:
+            ends = self.limits.fail_end[self.tested + self.rest]
+            if self.low + count >= min(self.limits.fail_at[at], ends) or self.high <= self.limits.pass_at[at]:
                 return True
-        elif (
-            mean(self._above.logs + count * self._above.gains(1 - threshold)) >= self._enough_above
-            or mean(self._below.logs + count * self._below.gains(-threshold)) >= self._enough_below
-        ):
-            return True
+        else:
+            t, u = self._above.threshold, self._below.threshold
+            if (
+                mean(self._above.logs + count * self._above.gains(1 - t)) >= self._enough_above
+                or mean(self._below.logs + count * self._below.gains(-u)) >= self._enough_below
+            ):
+                return True
         return self.shown_below or not self._may_fail(count)
 
-    def _after(self, count: int) -> Counter[int]:
-        """The prompts that are left after the ``count`` largest."""
-        rest = Counter(self._rest)
-        for pairs in sorted(rest, reverse=True):
-            taken = min(count, rest[pairs])
-            rest[pairs] -= taken
-            count -= taken
-        return rest
-
-    def _allowed(self, n: int, invalid: int) -> bool:
-        """Whether so many valid and invalid verdicts may pass."""
-        return n >= max(self.test.min_n, 1) and not unreadable(n, invalid, self.test.max_invalid_rate)
+    def _allowed(self, valid: int = 0, lost: int = 0) -> bool:
+        """Whether a pass is allowed after so many more valid pairs, and so many that are invalid and not eligible."""
+        n, invalid = self.n + valid, self.invalid + lost
+        return (
+            n >= max(self.test.min_n, 1)
+            and not unreadable(n, invalid, self.test.max_invalid_rate)
+            and (self.eligible + valid) / (self.seen + valid + lost) >= self.test.min_eligible
+        )
 
     @property
     def _enough_above(self) -> float:

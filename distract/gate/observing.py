@@ -1,24 +1,24 @@
 """From rows to what a live gate is fed with: what came of each prompt under one check.
 
-Alone it is flips. Against the judge's own noise it is how much more often a pair flips than it does by itself; against
-a baseline, the pairs that flip in one of both only. It decides nothing.
+Alone it is flips. Against the judge's own noise, or a baseline, it is how much more often a pair flips than it does
+there. A verdict that could not be read stands for the best and for the worst that it can have been. It decides nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Literal
 
 from distract.counting import WANTED, Unit, count_flips
 from distract.gate.monitor import Prompt
 from distract.judging import RESAMPLED
 from distract.records import Row
 
-Flips = Mapping[Unit, bool]
+Flips = Mapping[Unit, bool | None]
+"""By eligible pair, whether it flipped; None without a valid verdict after the rewrite."""
 
 
-def flipped(rows: Sequence[Row], rule: str | None, attack: str) -> tuple[dict[Unit, bool], int]:
-    """The eligible pairs with a valid verdict, whether each flipped; and how many had no valid one.
+def flipped(rows: Sequence[Row], rule: str | None, attack: str) -> tuple[dict[Unit, bool | None], int]:
+    """The eligible pairs, whether each flipped; and how many have no valid verdict before the rewrite.
 
     Args:
         rows: of one protocol under the flip design.
@@ -27,17 +27,26 @@ def flipped(rows: Sequence[Row], rule: str | None, attack: str) -> tuple[dict[Un
     """
     counted = count_flips(rows, rule, attack)
     flip = WANTED["flip_rate"]
-    return {unit: flip(after, before) for unit, (_, after, before) in counted.outcomes.items()}, counted.invalid
+    flips = {unit: flip(after, before) for unit, (_, after, before) in counted.outcomes.items()}
+    return {**flips, **dict.fromkeys(counted.unread)}, counted.invalid - len(counted.unread)
 
 
 def alone(rows: Sequence[Row], rule: str | None, attack: str) -> Prompt:
-    """Flips: the values are 1 for each and 0 for what did not flip."""
-    flips, invalid = flipped(rows, rule, attack)
-    return Prompt(_pairs(rows), tuple(map(float, flips.values())), len(flips), sum(flips.values()), invalid)
+    """Flips: the value of a pair is 1 for one, else 0."""
+    flips, unread = flipped(rows, rule, attack)
+    valid = [flip for flip in flips.values() if flip is not None]
+    return Prompt(
+        _pairs(rows),
+        tuple(map(_least, flips.values())),
+        tuple(map(_most, flips.values())),
+        len(valid),
+        sum(valid),
+        unread + len(flips) - len(valid),
+    )
 
 
 def in_excess(rows: Sequence[Row], rule: str | None, attack: str, null: str) -> Prompt:
-    """Flips beyond the noise: values are 1 for a flip that the noise has not, 0 for the reverse, 1/2 for neither.
+    """Flips beyond the noise: the value of a pair is 1 for a flip that the noise lacks, 0 for the reverse, else 1/2.
 
     The noise of a pair is whether it flips under the control that only normalises the text; where that changes
     nothing in it, under a second sample; where nothing is sampled either, the same question has the same answer.
@@ -48,34 +57,38 @@ def in_excess(rows: Sequence[Row], rule: str | None, attack: str, null: str) -> 
         attack: that distracts.
         null: the control that changes nothing but form.
     """
-    flips, invalid = flipped(rows, rule, attack)
-    normalised, unread = flipped(rows, rule, null)
-    again, unread_again = flipped(rows, rule, RESAMPLED)
-    noise = {**dict.fromkeys(() if unread or unread_again else flips, False), **({} if unread else again), **normalised}
-    known = {unit: noise[unit] for unit in flips if unit in noise}
-    # A pair whose noise could not be read says nothing of what exceeds it.
-    return _paired(rows, flips, known, invalid + len(flips) - len(known), "all")
+    flips, unread = flipped(rows, rule, attack)
+    noise = {**dict.fromkeys(flips, False), **flipped(rows, rule, RESAMPLED)[0], **flipped(rows, rule, null)[0]}
+    return _compared(rows, flips, noise, unread)
 
 
 def since(rows: Sequence[Row], rule: str | None, attack: str, before: Flips) -> Prompt:
-    """Flips of the pairs that the baseline has too: values are 1 where only this run flips, 0 where only that did."""
-    flips, invalid = flipped(rows, rule, attack)
-    return _paired(rows, flips, {unit: before[unit] for unit in flips if unit in before}, invalid, "differing")
+    """Flips beyond those of a baseline, of the pairs that it has too: the value of a pair is as ``in_excess``."""
+    flips, unread = flipped(rows, rule, attack)
+    return _compared(rows, flips, before, unread)
 
 
-def _paired(
-    rows: Sequence[Row], flips: Flips, reference: Flips, invalid: int, kept: Literal["all", "differing"]
-) -> Prompt:
-    values = [(1 + flips[unit] - there) / 2 for unit, there in reference.items()]
+def _compared(rows: Sequence[Row], flips: Flips, reference: Flips, unread: int) -> Prompt:
+    both = [(flip, reference[unit]) for unit, flip in flips.items() if unit in reference]
+    valid = [(flip, there) for flip, there in both if flip is not None and there is not None]
     return Prompt(
         _pairs(rows),
-        tuple(value for value in values if kept == "all" or value != 0.5),
-        len(reference),
-        sum(flips[unit] for unit in reference),
-        invalid,
-        sum(value == 1 for value in values),
-        sum(value == 0 for value in values),
+        tuple((1 + _least(flip) - _most(there)) / 2 for flip, there in both),
+        tuple((1 + _most(flip) - _least(there)) / 2 for flip, there in both),
+        len(valid),
+        sum(flip for flip, _ in valid),
+        unread + sum(flip is None or reference.get(unit, False) is None for unit, flip in flips.items()),
+        sum(flip and not there for flip, there in valid),
+        sum(there and not flip for flip, there in valid),
     )
+
+
+def _least(flip: bool | None) -> float:
+    return float(flip is True)
+
+
+def _most(flip: bool | None) -> float:
+    return float(flip is not False)
 
 
 def _pairs(rows: Sequence[Row]) -> int:

@@ -29,21 +29,23 @@ class Check:
             it rose since the baseline (``--baseline``).
         decision: of this check.
         reason: in a few words.
-        threshold: the largest value to accept; None against a baseline, where any rise counts that is no chance.
+        threshold: the largest value to accept.
         k: flips.
         n: eligible comparisons with a valid verdict.
         invalid: eligible comparisons without one.
         excluded: comparisons that were not made or not eligible.
-        value: k / n, whatever the measure; None when n is 0.
+        value: the flip rate, whatever the measure: k / n, or the mean of that over ``prompts``; None when n is 0.
         reference: the flip rate on the same comparisons under the control, or in the baseline; else None.
         only_here: flips that the control, or the baseline, does not have; None without one.
         only_there: flips that only the control, or the baseline, has.
         lower: one-sided lower bound of the measure; None where there is none.
         upper: one-sided upper bound.
-        p_value: of "the measure is at most the threshold" (of "it did not rise").
+        p_value: of "the measure is at most the threshold", or "the flip rate did not rise".
         p_adjusted: the same after Holm's adjustment for the number of checks.
         needed: about how many eligible comparisons would settle it, where it is inconclusive and that can be said.
         skipped: whether it was left undecided because another check had failed already.
+        eligible_share: eligible pairs of the baseline comparisons that were asked, 0 to 1; None where that is not known.
+        prompts: how many the value and the bounds are a mean over; None where each comparison counts by itself.
     """
 
     protocol: str
@@ -67,6 +69,8 @@ class Check:
     p_adjusted: float | None = None
     needed: int | None = None
     skipped: bool = False
+    eligible_share: float | None = None
+    prompts: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

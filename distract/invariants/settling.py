@@ -172,7 +172,8 @@ def _observed(seen: Sequence[Seen]) -> Prompt:
     """What came of one prompt, as a gate's monitor takes it."""
     values = tuple(float(one.violated) for one in seen if one.violated is not None and not one.excluded)
     invalid = sum(one.violated is None for one in seen)
-    return Prompt(len(seen), values, len(values), round(sum(values)), invalid)
+    low, high = ((*values, *(unread,) * invalid) for unread in (0.0, 1.0))
+    return Prompt(len(seen), low, high, len(values), round(sum(values)), invalid)
 
 
 def _settled(monitor: Monitor, check: Check, limits: Limits, threshold: float) -> str:

@@ -51,7 +51,10 @@ class Finding:
     @property
     def place(self) -> str:
         """Where it was found: protocol and attack."""
-        return f"{asked(self.check)} under {line(self.check.attack)}" if self.check else WHOLE
+        if self.check is None:
+            return WHOLE
+        since = ", since the baseline" if self.check.measure == "flip_rate_rise" else ""
+        return f"{asked(self.check)} under {line(self.check.attack)}{since}"
 
 
 def findings(verdict: Verdict) -> list[Finding]:
@@ -83,7 +86,8 @@ def figures(check: Check, confidence: float) -> Iterator[str]:
         check: of a verdict.
         confidence: of each one-sided bound, 0 to 1.
     """
-    rate = f" ({percent(check.value)}%)" if check.value is not None else ""
+    by = "" if check.prompts is None else f", mean over {count(check.prompts, 'prompt')}"
+    rate = f" ({percent(check.value)}%{by})" if check.value is not None else ""
     yield f"{check.k} of {check.n} flipped{rate}; {check.invalid} invalid, {check.excluded} excluded"
     if check.reference is not None:
         only = f"; flips only here {check.only_here}, only there {check.only_there}"

@@ -5,7 +5,7 @@ It decides nothing and knows no protocol or attack by name.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from rich.console import RenderableType
 from rich.text import Text
@@ -33,24 +33,9 @@ _REFERENCES: Mapping[Measure, str] = {"excess_flip_rate": "noise", "flip_rate_ri
 
 def gate_report(verdict: Verdict) -> Iterable[RenderableType]:
     """The checks of a gate, its decision, and what it took where it was live."""
-    if checks := verdict.checks:
-        measure = checks[0].measure
-        own = len({check.threshold for check in checks}) > 1
-        reference = [_REFERENCES[measure]] if measure in _REFERENCES else []
-        limits = ["limit"] if own else []
-        table = grid(_TITLES[measure], "%", "k/n", *reference, "bounds", *limits, "p (Holm)", "decision")
-        for check in checks:
-            table.add_row(
-                Text(f"{asked(check)}, {line(check.attack)}"),
-                percent(check.value),
-                f"{check.k}/{check.n}",
-                *([percent(check.reference)] if reference else []),
-                interval(check.lower, check.upper),
-                *([limit(check.threshold)] if own else []),
-                p_value(check.p_adjusted),
-                _decision(check),
-            )
-        yield table
+    for measure in _TITLES:
+        if checks := [check for check in verdict.checks if check.measure == measure]:
+            yield _table(measure, checks)
     decision = Text(verdict.decision.upper(), style=f"bold {COLOURS[verdict.decision]}")
     yield decision + Text(f": {line(verdict.reason)} ({_bound(verdict)})", style="default")
     unknown = [check for check in verdict.checks if check.decision == "inconclusive" and not check.skipped]
@@ -62,27 +47,44 @@ def gate_report(verdict: Verdict) -> Iterable[RenderableType]:
     yield from (Text(line(note), style="dim") for note in verdict.notes)
 
 
+def _table(measure: Measure, checks: Sequence[Check]) -> RenderableType:
+    """The checks of one measure."""
+    own = len({check.threshold for check in checks}) > 1
+    reference = [_REFERENCES[measure]] if measure in _REFERENCES else []
+    limits = ["limit"] if own else []
+    by = ", mean over prompts" if any(check.prompts for check in checks) else ""
+    table = grid(_TITLES[measure] + by, "%", "k/n", *reference, "bounds", *limits, "p (Holm)", "decision")
+    for check in checks:
+        table.add_row(
+            Text(f"{asked(check)}, {line(check.attack)}"),
+            percent(check.value),
+            f"{check.k}/{check.n}",
+            *([percent(check.reference)] if reference else []),
+            interval(check.lower, check.upper),
+            *([limit(check.threshold)] if own else []),
+            p_value(check.p_adjusted),
+            _decision(check),
+        )
+    return table
+
+
 def gate_plan(prepared: Prepared, estimate: Estimate, stored: int) -> Iterator[str]:
     """What is about to be done, what it takes at most, and when it stops."""
     yield from plan_lines(prepared, estimate, stored)
     own = prepared.parameters["gate"]
     limits = Limits(**own["limits"])
-    checks = count(len(own["checks"]), "check")
-    if own["measure"] == "flip_rate_rise":
-        yield f"gate: {checks} against the baseline; stops as soon as all are decided or one has failed"
-        return
-    lowest = min(threshold(limits, *place) for place in own["checks"])
-    beyond = " above the judge's own noise" if own["measure"] == "excess_flip_rate" else ""
-    widest = max((int(pairs) for pairs in own["prompts"]), default=1)
-    if widest > 1:
-        least = f"; prompts count as one each, those with fewer than {widest} pairs for less"
-    else:
+    bounded = [(measure, threshold(limits, *place)) for *place, measure in own["checks"] if measure != "flip_rate_rise"]
+    rises = len(own["checks"]) - len(bounded)
+    parts, least = [f"{count(rises, 'check')} against the baseline"] if rises else [], ""
+    if bounded:
+        lowest = min(rate for _, rate in bounded)
         # Against noise a pair without a flip tells a little less.
-        least = f"; none can pass before {'about ' if beyond else ''}{least_n(lowest, limits.confidence)} verdicts"
-    yield (
-        f"gate: {checks} of flip rates{beyond}, the strictest at {limit(lowest)}%; stops as soon as all are decided or "
-        f"one has failed{least}"
-    )
+        beyond, about = (" above the judge's own noise", "about ") if "excess_flip_rate" in dict(bounded) else ("", "")
+        parts.insert(0, f"{count(len(bounded), 'check')} of flip rates{beyond}, the strictest at {limit(lowest)}%")
+        several = any(int(pairs) > 1 for pairs in own["prompts"])
+        unit = "prompts, each counted as the mean of its pairs" if several else "verdicts"
+        least = f"; none can pass before {about}{least_n(lowest, limits.confidence)} {unit}"
+    yield f"gate: {' and '.join(parts)}; stops as soon as all are decided or one has failed{least}"
     if own["budget"] is not None:
         yield f"budget: at most {count(own['budget'], 'call')}, those answered from the store included"
 
@@ -93,9 +95,7 @@ def _decision(check: Check) -> Text:
 
 def _bound(verdict: Verdict) -> str:
     sure = f"one-sided {percent(verdict.confidence)}% bounds"
-    if verdict.checks and verdict.checks[0].measure == "flip_rate_rise":
-        return f"exact one-sided McNemar test at {percent(verdict.confidence)}%"
     if verdict.threshold is None:
         return sure
-    own = len({check.threshold for check in verdict.checks}) > 1
+    own = len({check.threshold for check in verdict.checks if check.measure != "flip_rate_rise"}) > 1
     return f"threshold {percent(verdict.threshold)}%{' where a check has none of its own' if own else ''}, {sure}"
