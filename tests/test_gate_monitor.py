@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import product
+from statistics import fmean
 from typing import NamedTuple
 
 import numpy as np
@@ -19,6 +20,7 @@ from numpy.typing import NDArray
 from distract.gate import bounds
 from distract.gate.boundary import Ints, boundary, p_end
 from distract.gate.checks import check
+from distract.gate.exact import least_n
 from distract.gate.limits import Limits
 from distract.gate.mixture import Floats, Side, counted, mean, rates
 from distract.gate.monitor import AT_ONCE, Monitor, Prompt
@@ -26,15 +28,17 @@ from distract.gate.monitor import Test as Tried
 from distract.gate.records import Decision
 from distract.statistics import holm
 
-HIT, MISS, INVALID, EXCLUDED = (
-    Prompt(1, (1.0,), 1, 1),
-    Prompt(1, (0.0,), 1, 0),
-    Prompt(1, invalid=1),
-    Prompt(1),
-)
-SAME = Prompt(1, (), 1)
-"""Neither run flips, or both: a pair that counts and says nothing of a rise."""
-NEITHER = Prompt(1, (0.5,), 1)
+
+def came(pairs: int, hits: int = 0, misses: int = 0, unread: int = 0, lost: int = 0) -> Prompt:
+    """A prompt with so many flips, pairs that hold, verdicts invalid after the rewrite, and before it."""
+    low, high = (1.0,) * hits + (0.0,) * (misses + unread), (1.0,) * (hits + unread) + (0.0,) * misses
+    return Prompt(pairs, low, high, hits + misses, hits, unread + lost)
+
+
+HIT, MISS, UNREAD, LOST, EXCLUDED = came(1, 1), came(1, 0, 1), came(1, unread=1), came(1, lost=1), came(1)
+SINGLES = (HIT, MISS, UNREAD, LOST, EXCLUDED)
+NEITHER = Prompt(1, (0.5,), (0.5,), 1)
+COMPARED = (HIT, MISS, NEITHER, Prompt(1, (0.0,), (0.5,), 0, 0, 1), LOST, EXCLUDED)
 
 
 def played(test: Tried, prompts: Sequence[Prompt]) -> Monitor:
@@ -53,9 +57,10 @@ def ended(test: Tried, prompts: Sequence[Prompt]) -> Monitor:
 class State(NamedTuple):
     """All that what may still come depends on."""
 
-    values: tuple[tuple[int, float], ...] = ()  # how many prompts had so many values of this sum
+    values: tuple[tuple[float, float], ...] = ()  # the means of prompts, low and high
     n: int = 0
     invalid: int = 0
+    eligible: int = 0
     shown: bool = False
     rest: tuple[int, ...] = ()
 
@@ -81,24 +86,26 @@ class Oracle:
         rest = list(state.rest)
         rest.remove(prompt.pairs)
         values = list(state.values)
-        if prompt.values:
-            values = sorted([*values, (len(prompt.values), math.fsum(prompt.values))])
-        now = State(tuple(values), state.n + prompt.n, state.invalid + prompt.invalid, rest=tuple(rest))
+        if prompt.low:
+            values = sorted([*values, (fmean(prompt.low), fmean(prompt.high))])
+        n, invalid, eligible = state.n + prompt.n, state.invalid + prompt.invalid, state.eligible + len(prompt.low)
+        now = State(tuple(values), n, invalid, eligible, rest=tuple(rest))
         above, below = self.shows(now)
-        now = now._replace(shown=not self.test.innocent and below)
+        now = now._replace(shown=below)
         if above:
             return now, "fail"
         return now, "pass" if now.shown and self.allowed(now) else None
 
     def allowed(self, state: State) -> bool:
-        n, invalid = state.n, state.invalid
-        return n > 0 and n >= self.test.min_n and invalid / (n + invalid) <= self.test.max_invalid_rate
+        n, invalid, seen = state.n, state.invalid, sum(self.test.pairs) - sum(state.rest)
+        readable = n > 0 and n >= self.test.min_n and invalid / (n + invalid) <= self.test.max_invalid_rate
+        return readable and state.eligible >= self.test.min_eligible * seen
 
     def shows(self, state: State) -> tuple[bool, bool]:
         """Whether a rate above, or below, is shown before the end."""
         if (limits := self.test.boundary) is not None:
-            tested, hits = len(state.values), sum(hit for _, hit in state.values)
-            return hits >= limits.fail_at[tested], hits <= limits.pass_at[tested]
+            tested, low, high = counts(state)
+            return low >= limits.fail_at[tested], high <= limits.pass_at[tested]
         return (
             gained(self.test, "above", state.values) >= 1 / self.test.alpha_fail,
             gained(self.test, "below", state.values) >= 1 / self.test.alpha_pass,
@@ -107,12 +114,10 @@ class Oracle:
     def end(self, state: State) -> Decision:
         below = state.shown
         if (limits := self.test.boundary) is not None:
-            tested, hits = len(state.values), sum(hit for _, hit in state.values)
-            if hits >= limits.fail_end[tested]:
+            tested, low, high = counts(state)
+            if low >= limits.fail_end[tested]:
                 return "fail"
-            below = below or bool(hits <= limits.pass_end[tested])
-            if self.test.innocent:  # where a failure would have been seen, and nothing was cut off
-                below = not sum(state.rest) and bool(limits.fail_end[state.n] <= state.n)
+            below = below or bool(high <= limits.pass_end[tested])
         return "pass" if below and self.allowed(state) else "inconclusive"
 
     def futures(self, state: State) -> frozenset[Decision]:
@@ -127,21 +132,22 @@ class Oracle:
         return self.known[state]
 
 
+def counts(state: State) -> tuple[int, float, float]:
+    """Prompts with a value, and the sums of their means."""
+    return len(state.values), sum(low for low, _ in state.values), sum(high for _, high in state.values)
+
+
 @cache
-def gained(test: Tried, side: Side, values: tuple[tuple[int, float], ...]) -> float:
+def gained(test: Tried, side: Side, values: tuple[tuple[float, float], ...]) -> float:
     """The mean stake, multiplied out."""
-    t = test.threshold
-    z = [(hits - count * t) / test.width for count, hits in values]
+    t = test.threshold if side == "above" or test.ceiling is None else test.ceiling
+    z = [(low if side == "above" else high) - t for low, high in values]
     return math.fsum(math.prod(1 + (p - t) / (t * (1 - t)) * one for one in z) for p in rates(t, side).tolist()) / 200
 
 
 def several(pairs: int) -> tuple[Prompt, ...]:
     """Everything that may come of a prompt."""
-    return tuple(
-        Prompt(pairs, (1.0,) * hits + (0.0,) * misses, hits + misses, hits, invalid)
-        for hits, misses, invalid in product(range(pairs + 1), repeat=3)
-        if hits + misses + invalid <= pairs
-    )
+    return tuple(came(pairs, *kinds) for kinds in product(range(pairs + 1), repeat=4) if sum(kinds) <= pairs)
 
 
 def walk(oracle: Oracle) -> Counter[tuple[str, str]]:
@@ -185,32 +191,24 @@ EXACT = [
     Tried(0.6, 0.025, 0.1, (1,) * 9, max_invalid_rate=0.0),
     Tried(0.9, 0.45, 0.05, (1,) * 8, min_n=3),
     Tried(0.5, 0.2, 0.2, (1,) * 3 + (0,)),
+    Tried(0.5, 0.05, 0.2, (1,) * 8, min_eligible=0.7),
 ]
 
 
 @pytest.mark.parametrize("test", EXACT, ids=range(len(EXACT)))
 def test_single_outcomes_stop_just_when_nothing_can_change_the_decision(test: Tried) -> None:
-    oracle = Oracle(test, {1: (HIT, MISS, INVALID, EXCLUDED), 0: (Prompt(0),)})
+    oracle = Oracle(test, {1: SINGLES, 0: (Prompt(0),)})
     found = walk(oracle)
     assert {decision for decision, _ in found} >= {"fail", "pass", "inconclusive"}
-
-
-@pytest.mark.parametrize("rate", [1.0, 0.25])
-@pytest.mark.parametrize("min_n", [1, 5, 9])
-def test_a_rise_passes_unless_it_is_shown(min_n: int, rate: float) -> None:
-    test = Tried(0.5, 0.05, 0.05, (1,) * 8, min_n=min_n, max_invalid_rate=rate, innocent=True)
-    found = walk(Oracle(test, {1: (HIT, MISS, SAME, INVALID, EXCLUDED)}))
-    assert ("pass", "evidence") not in found
-    assert (("pass", "settled") in found) is (min_n < 9)
-    assert found["fail", "evidence"]
 
 
 CLUSTERED = [
     (Tried(0.3, 0.3, 0.4, (2,) * 4), None),
     (Tried(0.45, 0.4, 0.4, (1, 1, 2, 3)), None),
     (Tried(0.5, 0.3, 0.3, (1, 2, 2, 2), min_n=3, max_invalid_rate=0.3), None),
-    (Tried(0.5, 0.2, 0.2, (1,) * 6, exact=False), (HIT, MISS, NEITHER, INVALID, EXCLUDED)),
-    (Tried(0.55, 0.1, 0.2, (1,) * 6, exact=False, min_n=4), (HIT, MISS, NEITHER, INVALID, EXCLUDED)),
+    (Tried(0.5, 0.2, 0.2, (1,) * 6, exact=False), COMPARED),
+    (Tried(0.55, 0.1, 0.2, (1,) * 6, exact=False, min_n=4), COMPARED),
+    (Tried(0.5, 0.1, 0.2, (1,) * 6, ceiling=0.7, exact=False, min_eligible=0.5), COMPARED),
 ]  # fmt: skip
 
 
@@ -226,11 +224,11 @@ def test_what_comes_after_a_decision_is_not_looked_at() -> None:
     test = Tried(0.5, 0.05, 0.05, (1,) * 12)
     monitor = played(test, [HIT] * 8)
     assert monitor.decision == "fail"
-    before = (monitor.n, monitor.k, monitor.left, monitor.reason, monitor.p_value, list(monitor.values))
-    for prompt in (MISS, INVALID, EXCLUDED, MISS):
+    before = (monitor.n, monitor.k, monitor.left, monitor.reason, monitor.p_value, list(monitor.lows))
+    for prompt in (MISS, UNREAD, LOST, EXCLUDED, MISS):
         monitor.add(prompt)
     monitor.end()
-    assert (monitor.n, monitor.k, monitor.left, monitor.reason, monitor.p_value, monitor.values) == before
+    assert (monitor.n, monitor.k, monitor.left, monitor.reason, monitor.p_value, monitor.lows) == before
 
 
 @pytest.mark.parametrize("threshold", [1e-6, 0.01, 0.1, 0.5, 0.9])
@@ -253,11 +251,11 @@ def test_too_few_or_too_many_invalid_verdicts_hold_up_a_pass_and_never_fail() ->
     assert played(short, [MISS] * 99).decision is None
     assert played(short, [MISS] * 100).decision == "pass"
     unread = Tried(0.1, 0.05, 0.05, (1,) * 120, max_invalid_rate=0.2)
-    assert played(unread, [INVALID] * 20 + [MISS] * 79).decision is None
-    assert played(unread, [INVALID] * 20 + [MISS] * 80).decision == "pass"
-    assert ended(unread, [INVALID] * 20 + [MISS] * 60).decision == "inconclusive"
+    assert played(unread, [LOST] * 20 + [MISS] * 79).decision is None
+    assert played(unread, [LOST] * 20 + [MISS] * 80).decision == "pass"
+    assert ended(unread, [LOST] * 20 + [MISS] * 60).decision == "inconclusive"
     # 25 of 120 are more than a fifth already, whatever comes.
-    lost = ended(unread, [INVALID] * 25)
+    lost = ended(unread, [LOST] * 25)
     assert (lost.decision, lost.reason, lost.left) == ("inconclusive", "settled", 95) or lost.reason == "end"
 
 
@@ -268,16 +266,17 @@ def trials(draw: st.DrawFn) -> Tried:
         st.integers(1, 120).map(lambda n: (1,) * n)
         | st.lists(st.integers(0, 4), min_size=1, max_size=25).filter(any).map(tuple)
     )
-    innocent = draw(st.booleans())
+    rises = draw(st.booleans())
     return Tried(
-        0.5 if innocent else draw(st.sampled_from([0.03, 0.1, 0.3, 0.5, 0.8])),
+        0.5 if rises else draw(st.sampled_from([0.03, 0.1, 0.3, 0.5, 0.8])),
         draw(st.sampled_from([0.05, 0.0125, 0.3])),
         draw(st.sampled_from([0.05, 0.3])),
         pairs,
-        exact=draw(st.booleans()),
+        ceiling=draw(st.sampled_from([0.525, 0.7])) if rises else None,
+        exact=not rises and draw(st.booleans()),
         min_n=draw(st.sampled_from([1, 1, 10, 40])),
         max_invalid_rate=draw(st.sampled_from([1.0, 0.2, 0.0])),
-        innocent=innocent,
+        min_eligible=draw(st.sampled_from([0.0, 0.2, 0.7])),
     )
 
 
@@ -287,15 +286,13 @@ def prompts(draw: st.DrawFn, test: Tried) -> list[Prompt]:
     pairs = list(draw(st.permutations(test.pairs))) if len(set(test.pairs)) > 1 else list(test.pairs)
     found: list[Prompt] = []
     while len(found) < len(pairs):
-        kinds = draw(st.lists(st.sampled_from("hhmmmie"), min_size=1, max_size=3))
+        kinds = draw(st.lists(st.sampled_from("hhmmmule"), min_size=1, max_size=3))
         for number in range(draw(st.integers(1, 30))):
             if len(found) == len(pairs):
                 break
             size = pairs[len(found)]
             mine = [kinds[(number + one) % len(kinds)] for one in range(size)]
-            hits, misses, invalid = (mine.count(kind) for kind in "hmi")
-            values = (1.0,) * hits + (0.0,) * misses
-            found.append(Prompt(size, values, hits + misses, hits, invalid))
+            found.append(came(size, *(mine.count(kind) for kind in "hmul")))
     return found
 
 
@@ -318,11 +315,10 @@ def test_no_prompt_of_several_at_once_decides_but_the_last(data: st.DataObject) 
 
 @pytest.mark.parametrize("test", EXACT[1:7], ids=range(6))
 def test_nor_does_any_at_all_in_small_sets(test: Tried) -> None:
-    kinds = (HIT, MISS, INVALID, EXCLUDED)
-    for start in product(kinds, repeat=3):
+    for start in product(SINGLES, repeat=3):
         monitor = played(test, start)
         if monitor.decision is None and (count := monitor.soonest()) > 1:
-            for more in product(kinds, repeat=min(count - 1, 4)):
+            for more in product(SINGLES, repeat=min(count - 1, 4)):
                 assert played(test, [*start, *more]).decision is None
 
 
@@ -346,15 +342,16 @@ def agrees(test: Tried, monitor: Monitor) -> None:
     assert p is not None
     assert 0 < p <= 1
     assert (p <= test.alpha_fail) is (monitor.decision == "fail")
-    level = max(test.alpha_fail, test.alpha_pass) if not test.innocent else 0.05
+    level = max(test.alpha_fail, test.alpha_pass)
     low, high = bounds.lower(monitor, level), bounds.upper(monitor, level)
-    assert 0 <= low <= monitor.hits / monitor.tested <= high <= 1
-    if test.innocent or level > 0.05:
+    assert 0 <= low <= monitor.low / monitor.tested + 1e-9
+    assert monitor.high / monitor.tested - 1e-9 <= high <= 1
+    if level > 0.05:
         return
     if monitor.decision == "fail":
         assert low > test.threshold - TOLERANCE
     if monitor.decision == "pass":
-        assert high < test.threshold + TOLERANCE
+        assert high < (test.ceiling or test.threshold) + TOLERANCE
 
 
 @pytest.mark.parametrize("checks", [1, 4, 20])
@@ -418,7 +415,7 @@ def test_rows_of_a_prompt_that_depend_on_each_other_make_no_decision_wrong_more_
             rate = 0.2 if equal == 1 else float(rng.random() < 0.25) * 0.8
             same = rng.random() < equal
             flips = np.repeat(rng.random() < rate, 4) if same else rng.random(4) < rate
-            monitor.add(Prompt(4, tuple(map(float, flips)), 4, int(flips.sum())))
+            monitor.add(came(4, int(flips.sum()), 4 - int(flips.sum())))
         monitor.end()
         found[str(monitor.decision)] += 1
     assert at_most(0.05, found["fail"], gates), found
@@ -529,8 +526,9 @@ def test_the_simulated_gates_are_the_real_ones() -> None:
 def standing(test: Tried, n: int, k: int) -> Monitor:
     """One that has come to k flips in n comparisons without a decision, on whichever way."""
     monitor = Monitor(test)
-    monitor.n, monitor.k, monitor.tested, monitor.hits, monitor.left = n, k, n, float(k), sum(test.pairs) - n
-    monitor.values.extend([(1.0,)] * k + [(0.0,)] * (n - k))
+    monitor.n, monitor.k, monitor.eligible, monitor.low, monitor.high = n, k, n, float(k), float(k)
+    monitor.left = monitor.rest = sum(test.pairs) - n
+    monitor.lows = monitor.highs = [1.0] * k + [0.0] * (n - k)
     return monitor
 
 
@@ -583,30 +581,76 @@ def test_bounds_of_a_check_that_another_has_stopped_hold_too() -> None:
 
 
 @pytest.mark.parametrize(
-    ("pairs", "rises", "decision"),
+    ("threshold", "sizes", "flips_in", "decision"),
     [
-        ((2,) * 3, 6, "inconclusive"),  # all that there is says that it rose, and it is too little
-        ((45,), 45, "inconclusive"),
-        ((2,) * 3, 0, "inconclusive"),
-        ((2,) * 40, 0, "pass"),
-        ((2,) * 40, 80, "fail"),
-        ((1,) * 4, 0, "inconclusive"),
-        ((1,) * 5, 0, "pass"),
+        (0.20, (45,) * 24, 50, "pass"),  # .02 of their pairs flip
+        (0.10, (2, 3, 5, 8, 13, 60) * 10, 50, "pass"),
+        (0.10, (2, 3, 5, 8, 13, 60) * 10, 3, "fail"),
+        (0.10, (45,) * 24, 10**9, "inconclusive"),  # so few prompts may be all alike by chance
     ],
 )
-def test_no_rise_is_said_only_where_one_could_have_been_seen(pairs: tuple[int, ...], rises: int, decision: str) -> None:
-    monitor = Monitor(Tried(0.5, 0.05, 0.05, pairs, min_n=1, max_invalid_rate=0.2, innocent=True))
-    for number in pairs:
-        up = min(rises, number)
-        monitor.add(Prompt(number, (1.0,) * up, number, up, 0, up, 0))
-        rises -= up
+def test_prompts_of_uneven_size_are_decided(
+    threshold: float, sizes: tuple[int, ...], flips_in: int, decision: str
+) -> None:
+    """Every so manieth pair flips, as prompts come in a drawn order; a value is the mean of its prompt."""
+    monitor = Monitor(Tried(threshold, 0.05, 0.05, sizes))
+    pairs = 0
+    for size in np.random.default_rng(1).permutation(sizes).tolist():
+        hits = (pairs + size) // flips_in - pairs // flips_in
+        monitor.add(came(size, hits, size - hits))
+        pairs += size
     monitor.end()
     assert monitor.decision == decision
+    assert monitor.value is not None
 
 
-def test_what_a_budget_cuts_off_is_no_proof_that_nothing_rose() -> None:
-    monitor = Monitor(Tried(0.5, 0.05, 0.05, (1,) * 120, min_n=5, max_invalid_rate=0.2, innocent=True))
-    for _ in range(10):
-        monitor.add(SAME)
-    monitor.end()
-    assert monitor.decision == "inconclusive"
+@pytest.mark.parametrize("pairs", [1, 2, 45])
+@pytest.mark.parametrize("threshold", [0.05, 0.1, 0.2, 0.5])
+def test_no_flip_rate_passes_on_fewer_prompts_than_a_count_could(threshold: float, pairs: int) -> None:
+    least = least_n(threshold, 0.95)
+    for prompts in (least - 1, least):
+        monitor = ended(Tried(threshold, 0.05, 0.05, (pairs,) * prompts), [came(pairs, 0, pairs)] * prompts)
+        assert monitor.decision == "inconclusive" or prompts == least
+    many = ended(Tried(threshold, 0.05, 0.05, (pairs,) * 10 * least), [came(pairs, 0, pairs)] * 10 * least)
+    assert many.decision == "pass"
+    assert many.tested >= least
+
+
+@pytest.mark.parametrize("pairs", [1, 4])
+def test_verdicts_that_could_not_be_read_count_against_either_decision(pairs: int) -> None:
+    """As flips for a pass, as none for a failure; those unread before the rewrite are not among the eligible."""
+    test = Tried(0.1, 0.05, 0.05, (pairs,) * 40)
+    clean = [came(pairs, 0, pairs)]
+    assert ended(test, clean * 40).decision == "pass"
+    assert ended(test, clean * 36 + [came(pairs, lost=pairs)] * 4).decision == "pass"
+    assert ended(test, [came(pairs, unread=pairs)] * 10 + clean * 30).decision == "inconclusive"
+    bad = [came(pairs, pairs)]
+    assert ended(test, bad * 40).decision == "fail"
+    assert ended(test, bad * 2 + [came(pairs, unread=pairs)] * 38).decision == "inconclusive"
+
+
+def test_few_eligible_pairs_hold_up_a_pass_and_never_a_failure() -> None:
+    test = Tried(0.1, 0.05, 0.05, (1,) * 400, min_eligible=0.2)
+    assert ended(test, [EXCLUDED] * 340 + [MISS] * 60).decision == "inconclusive"
+    assert ended(test, [EXCLUDED] * 300 + [MISS] * 100).decision == "pass"
+    assert ended(test, [EXCLUDED] * 390 + [HIT] * 10).decision == "fail"
+    assert ended(test, [EXCLUDED] * 399).reason == "settled"
+
+
+@pytest.mark.parametrize(
+    ("here", "there", "of", "decision"),
+    [
+        (0, 0, 120, "pass"),
+        (4, 4, 200, "pass"),
+        (0, 0, 42, "inconclusive"),
+        (4, 0, 42, "inconclusive"),
+        (40, 0, 400, "fail"),
+    ],
+)
+def test_a_rise_has_a_threshold_for_either_side(here: int, there: int, of: int, decision: str) -> None:
+    """Fails above 0, passes below .05; between them it waits for more."""
+    kinds = [Prompt(1, (1.0,), (1.0,), 1, 1, 0, 1, 0)] * here + [Prompt(1, (0.0,), (0.0,), 1, 0, 0, 0, 1)] * there
+    kinds += [NEITHER] * (of - here - there)
+    some = [kinds[at] for at in np.random.default_rng(3).permutation(of)]
+    test = Tried(0.5, 0.05, 0.05, (1,) * of, ceiling=0.525, exact=False)
+    assert ended(test, some).decision == decision

@@ -103,12 +103,11 @@ def _decided(monitor: Monitor, measure: Measure, limit: float, ends: tuple[float
     """Why it passes or fails by its own evidence."""
     if monitor.reason == "settled":
         return f"{_flips(monitor, measure)} decide it, {_others(monitor)}"
-    lower, upper = ends
-    of = _of(monitor, measure)
-    floor = 0.0 if measure == "flip_rate_rise" else limit
+    (lower, upper), of, is_rise = ends, _of(monitor, measure), measure == "flip_rate_rise"
+    floor = 0.0 if is_rise else limit
     if monitor.decision == "fail":
         return f"lower bound{of} {beside(lower, floor)} is above {floor:g}"
-    rose = f", though its lower bound {beside(lower, 0)} is above 0" if measure == "flip_rate_rise" and lower > 0 else ""
+    rose = f", though the lower bound {beside(lower, floor)} is above 0" if is_rise and lower > floor else ""
     return f"upper bound{of} {beside(upper, limit)} is below {limit:g}{rose}"
 
 
@@ -127,18 +126,17 @@ def _open(
         share = f"{count(monitor.eligible, 'pair')} of {monitor.seen:,} compared before any rewrite"
         return f"only {share} can flip: fewer than --min-eligible {percent(monitor.test.min_eligible)}%"
     lower, upper = (0.0 if ends[0] is None else ends[0]), (1.0 if ends[1] is None else ends[1])
-    least, about = least_n(limit, limits.confidence), f"; at this rate about {more:,} verdicts would" if more else ""
-    if measure == "flip_rate_rise":
-        settle = f"whether the flip rate rose, or by less than {limit:g}"
-    else:
-        settle = f"{limit:g}"
+    least, about = least_n(limit, limits.confidence), ""
+    if more is not None:
+        about = f"; at this rate about {more:,} verdicts would"
+    elif monitor.limits is None and monitor.tested < least:
+        about = f"; without any flip it takes about {least:,} prompts"
+    settle = f"whether the rise is above 0 or below {limit:g}" if measure == "flip_rate_rise" else f"{limit:g}"
     if monitor.reason == "settled":
         return f"{_flips(monitor, measure)} do not settle {settle}, {_others(monitor)}{about}"
     if monitor.limits is not None:
         return open_reason(lower, upper, limit, monitor.n, least, more)
-    if measure == "flip_rate" and monitor.tested < least:
-        return f"{count(monitor.tested, 'prompt')}: too few, no fewer than {least} can pass at {limit:g}"
-    return f"the bounds{_of(monitor, measure)} {lower:.3f} to {upper:.3f} do not settle {settle}"
+    return f"the bounds{_of(monitor, measure)} {lower:.3f} to {upper:.3f} do not settle {settle}{about}"
 
 
 def _of(monitor: Monitor, measure: Measure) -> str:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import groupby
 from functools import partial
+from itertools import groupby
 from typing import Any, get_args
 
 from distract import registry, statistics

@@ -44,7 +44,7 @@ class Check:
         p_adjusted: the same after Holm's adjustment for the number of checks.
         needed: about how many eligible comparisons would settle it, where it is inconclusive and that can be said.
         skipped: whether it was left undecided because another check had failed already.
-        eligible_share: eligible pairs of the baseline comparisons that were asked, 0 to 1; None where that is not known.
+        eligible_share: of the baseline comparisons that were asked, 0 to 1; None where that is not known.
         prompts: how many the value and the bounds are a mean over; None where each comparison counts by itself.
     """
 
