@@ -14,26 +14,31 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from distract import registry
+from distract.errors import UsageError
 from distract.gate.checks import check
-from distract.gate.deciding import Gate, Place, replayed
+from distract.gate.deciding import Gate, Place, record, replayed
 from distract.gate.limits import Limits
 from distract.gate.monitor import Monitor, Prompt
 from distract.gate.monitor import Test as Tried
 from distract.gate.observing import alone, flipped, in_excess, since
-from distract.gate.records import Check
+from distract.gate.records import Check, Measure
 from distract.gate.records import Verdict as Said
 from distract.judging import RESAMPLED
 from distract.records import Judgment, Row
 
 NULL = registry.controls()[0].name
+Asked = tuple[str, str]
+"""A protocol and an attack."""
+
 P, F = ("pairwise", "f"), ("pairwise", "g")
 BOTH = (P, F)
+MEASURES: tuple[Measure, ...] = ("flip_rate", "excess_flip_rate", "flip_rate_rise")
 
 Came = bool | None | str
 """Of a pair under an attack: whether it flips, None without a valid verdict, or why it was excluded."""
 
 
-def pair(case: str, prompt: str, came: Mapping[Place, Came], before: Judgment | None = None) -> list[Row]:
+def pair(case: str, prompt: str, came: Mapping[Asked, Came], before: Judgment | None = None) -> list[Row]:
     """The rows of one pair of responses, of which the second loses before any attack."""
     made = []
     for protocol in dict.fromkeys(protocol for protocol, _ in came):
@@ -48,31 +53,28 @@ def pair(case: str, prompt: str, came: Mapping[Place, Came], before: Judgment | 
     return made
 
 
-def parameters(checks: Sequence[Place], sizes: Sequence[int], **own: Any) -> dict[str, Any]:
+def parameters(checks: Sequence[Asked], sizes: Sequence[int], *measures: Measure, **own: Any) -> dict[str, Any]:
     """Of a run with prompts of so many pairs."""
     limits = own.pop("limits", Limits(0.1))
+    places: list[Place] = [(*asked, measure) for measure in measures or MEASURES[:1] for asked in checks]
     return {
         "limit": sum(sizes),
         "protocols": {protocol: [] for protocol, _ in checks},
-        "gate": {
-            "measure": "flip_rate",
-            "limits": limits.document(),
-            "checks": [list(place) for place in checks],
-            "prompts": {str(size): number for size, number in Counter(sizes).items()},
-            "baseline": [],
-            "budget": None,
-            **own,
-        },
+        "gate": record(limits, places, sizes, **own),
     }
 
 
-def singles(came: Sequence[Came], places: Sequence[Place] = (P,)) -> list[Row]:
+def singles(came: Sequence[Came], places: Sequence[Asked] = (P,)) -> list[Row]:
     """One pair a prompt, under all checks the same."""
     return [one for at, flip in enumerate(came) for one in pair(f"c{at}", f"p{at}", dict.fromkeys(places, flip))]
 
 
-def gated(came: Sequence[Came], most: int, places: Sequence[Place] = (P,), **own: Any) -> Said:
+def gated(came: Sequence[Came], most: int, places: Sequence[Asked] = (P,), **own: Any) -> Said:
     return replayed(parameters(places, (1,) * most, **own), singles(came, places)).verdict()
+
+
+def monitor_of(gate: Gate, asked: Asked) -> Monitor:
+    return gate.monitors[*asked, "flip_rate"]
 
 
 def only(said: Said) -> Check:
@@ -86,12 +88,12 @@ def live(given: Mapping[str, Any], prompts: Sequence[Sequence[Row]], ahead: int 
     while left and gate.open:
         count, wanted = max(gate.soonest(), ahead), gate.open
         part, left = left[:count], left[count:]
-        asked = {protocol for protocol, _ in wanted}
+        asked, places = {protocol for protocol, _, _ in wanted}, {(protocol, attack) for protocol, attack, _ in wanted}
         new = [
             one
             for prompt in part
             for one in prompt
-            if one.protocol in asked and (one.target is None or (one.protocol, one.attack) in wanted)
+            if one.protocol in asked and (one.target is None or (one.protocol, one.attack) in places)
         ]
         rows += new
         gate.take(new)
@@ -129,7 +131,7 @@ def test_a_check_that_has_passed_drops_out_and_others_go_on() -> None:
     came = [pair(f"c{at}", f"p{at}", {P: False, F: at % 12 == 5}) for at in range(80)]
     gate, rows = live(parameters(BOTH, (1,) * 80), came)
     first, second = gate.verdict().checks
-    assert (first.decision, first.n) == ("pass", gate.monitors[P].n)
+    assert (first.decision, first.n) == ("pass", monitor_of(gate, P).n)
     assert first.n < 50 < second.n
     asked = Counter(one.attack for one in rows)
     assert asked["f"] < asked["g"] == asked["none"]
@@ -166,10 +168,10 @@ def test_a_failure_may_leave_enough_for_another_check() -> None:
         assert second.p_adjusted is not None
         assert (second.decision == "fail") is (second.p_adjusted <= 0.05)
         assert second.skipped is (second.decision != "fail")
-        if gate.monitors[F].decision is None and second.decision == "fail":
+        if monitor_of(gate, F).decision is None and second.decision == "fail":
             assert second.lower is not None
             assert second.lower > 0.499
-        found.add((gate.monitors[F].decision, second.decision))
+        found.add((monitor_of(gate, F).decision, second.decision))
     assert (None, "inconclusive") in found
 
 
@@ -181,9 +183,9 @@ def test_cases_that_share_a_prompt_count_as_one() -> None:
     (shared,) = gate.verdict().checks
     assert shared.decision == "fail"
     assert shared.n % 4 == 0
-    assert shared.n // 4 == gate.monitors[P].n // 4 >= single.n - 1
+    assert shared.n // 4 == monitor_of(gate, P).n // 4 >= single.n - 1
     unequal = replayed(parameters([P], (1, 4, 4, 1)), rows[:2] + rows[8:24] + rows[24:26])
-    assert unequal.monitors[P].n <= 10
+    assert monitor_of(unequal, P).n <= 10
 
 
 def test_pairs_that_are_not_eligible_are_left_out_and_counted() -> None:
@@ -234,7 +236,7 @@ def test_nothing_judged_is_inconclusive() -> None:
 
 def noise(null: Came | str = "none", again: Came | str = "none", flip: Came = True) -> list[Row]:
     """A pair that flips, with what its controls say; "none" for one that was not made."""
-    came: dict[Place, Came] = {P: flip}
+    came: dict[Asked, Came] = {P: flip}
     if null != "none":
         came["pairwise", NULL] = null
     if again != "none":
@@ -243,44 +245,49 @@ def noise(null: Came | str = "none", again: Came | str = "none", flip: Came = Tr
 
 
 @pytest.mark.parametrize(
-    ("rows", "values", "n", "invalid"),
+    ("rows", "low", "high", "n"),
     [
-        (noise(null=False), (1.0,), 1, 0),
-        (noise(null=True), (0.5,), 1, 0),
-        (noise(null=True, flip=False), (0.0,), 1, 0),
-        (noise(null=False, flip=False), (0.5,), 1, 0),
+        (noise(null=False), 1.0, 1.0, 1),
+        (noise(null=True), 0.5, 0.5, 1),
+        (noise(null=True, flip=False), 0.0, 0.0, 1),
+        (noise(null=False, flip=False), 0.5, 0.5, 1),
         # Where it changes nothing in the text, a second sample is the noise.
-        (noise(null="unchanged", again=True), (0.5,), 1, 0),
-        (noise(null="unchanged", again=True, flip=False), (0.0,), 1, 0),
-        (noise(again=False), (1.0,), 1, 0),
-        (noise(null=True, again=False), (0.5,), 1, 0),
-        (noise(null=False, again=True), (1.0,), 1, 0),
+        (noise(null="unchanged", again=True), 0.5, 0.5, 1),
+        (noise(null="unchanged", again=True, flip=False), 0.0, 0.0, 1),
+        (noise(again=False), 1.0, 1.0, 1),
+        (noise(null=True, again=False), 0.5, 0.5, 1),
+        (noise(null=False, again=True), 1.0, 1.0, 1),
         # Where nothing is sampled either, the same question has the same answer.
-        (noise(null="unchanged", again="the same"), (1.0,), 1, 0),
-        (noise(), (1.0,), 1, 0),
-        # Noise that could not be read is not no noise.
-        (noise(null=None), (), 0, 1),
-        (noise(null="unchanged", again=None), (), 0, 1),
-        (noise(null=None, again=None), (), 0, 1),
-        (noise(null=None, again=False), (), 0, 1),
-        (noise(flip=None), (), 0, 1),
-        (noise(flip="too long", null=True), (), 0, 0),
+        (noise(null="unchanged", again="the same"), 1.0, 1.0, 1),
+        (noise(), 1.0, 1.0, 1),
+        # Noise that could not be read may have been a flip or none.
+        (noise(null=None), 0.5, 1.0, 0),
+        (noise(null="unchanged", again=None), 0.5, 1.0, 0),
+        (noise(null=None, again=None, flip=False), 0.0, 0.5, 0),
+        (noise(null=None, again=False), 0.5, 1.0, 0),
+        (noise(flip=None), 0.5, 1.0, 0),
+        (noise(flip=None, null=True), 0.0, 0.5, 0),
+        (noise(flip=None, null=None), 0.0, 1.0, 0),
     ],
 )
-def test_flips_against_the_noise(rows: list[Row], values: tuple[float, ...], n: int, invalid: int) -> None:
+def test_flips_against_the_noise(rows: list[Row], low: float, high: float, n: int) -> None:
     found = in_excess(rows, None, "f", NULL)
-    assert (found.values, found.n, found.invalid, found.pairs) == (values, n, invalid, 1)
+    assert (found.low, found.high, found.n, found.invalid, found.pairs) == ((low,), (high,), n, 1 - n, 1)
     assert found.k == (n and rows[1].judgments[0].preferred == "b")
-    assert (found.only_here, found.only_there) == (values.count(1.0), values.count(0.0))
+    assert (found.only_here, found.only_there) == (n and low == 1, n and high == 0)
+
+
+def test_a_pair_that_is_not_eligible_has_no_value_beside_the_noise_either() -> None:
+    assert in_excess(noise(flip="too long", null=True), None, "f", NULL) == Prompt(1)
 
 
 def test_an_excess_over_noise_is_what_counts() -> None:
-    def of(came: dict[Place, Came], limits: Limits) -> Check:
+    def of(came: dict[Asked, Came], limits: Limits) -> Check:
         rows = [one for at in range(200) for one in pair(f"c{at}", f"p{at}", came)]
-        given = parameters([P], (1,) * 200, measure="excess_flip_rate", limits=limits)
+        given = parameters([P], (1,) * 200, "excess_flip_rate", limits=limits)
         return only(replayed(given, rows).verdict())
 
-    noisy: dict[Place, Came] = {P: True, ("pairwise", NULL): True}
+    noisy: dict[Asked, Came] = {P: True, ("pairwise", NULL): True}
     same = of(noisy, Limits(0.3))
     assert (same.decision, same.value, same.reference, same.only_here, same.only_there) == ("pass", 1.0, 1.0, 0, 0)
     assert same.upper is not None
@@ -293,7 +300,7 @@ def test_an_excess_over_noise_is_what_counts() -> None:
     assert more.lower > 0.299
 
 
-def baseline(flips: Sequence[bool], place: Place = P) -> list[dict[str, Any]]:
+def baseline(flips: Sequence[bool], place: Asked = P) -> list[dict[str, Any]]:
     """What the record of a run holds of the baseline's flips."""
     made = singles(flips, [place])
     found = [[*unit, flip] for unit, flip in flipped(made, None, place[1])[0].items()]
@@ -305,43 +312,112 @@ def baseline(flips: Sequence[bool], place: Place = P) -> list[dict[str, Any]]:
     [
         ([True] * 20, [False] * 20, "fail"),
         ([False] * 20, [True] * 20, "pass"),
-        ([True] * 20, [True] * 20, "pass"),
-        ([True] * 4 + [False] * 16, [False] * 20, "pass"),
+        ([True] * 120, [True] * 120, "pass"),
+        # What does not show a rise shows no absence of one.
+        ([False] * 42, [False] * 42, "inconclusive"),
+        ([True, *[False] * 9] * 4, [False] * 40, "inconclusive"),
+        ([False] * 110 + [None] * 10, [False] * 120, "pass"),
+        ([None] * 20 + [False] * 100, [False] * 120, "inconclusive"),
         ([True] * 3, [False] * 3, "inconclusive"),
         ([None] * 20, [False] * 20, "inconclusive"),
     ],
 )
 def test_a_rise_since_the_baseline(now: list[Came], then: list[bool], decision: str) -> None:
-    given = parameters([P], (1,) * len(now), measure="flip_rate_rise", baseline=baseline(then), limits=Limits())
+    given = parameters([P], (1,) * len(now), "flip_rate_rise", baseline=baseline(then), limits=Limits())
     found = only(replayed(given, singles(now)).verdict())
-    assert (found.decision, found.threshold, found.lower, found.upper) == (decision, None, None, None)
-    assert found.only_here == sum(a is True and not b for a, b in zip(now[: found.n], then, strict=False))
-    assert found.only_there == sum(a is False and b for a, b in zip(now[: found.n], then, strict=False))
+    assert (found.decision, found.threshold) == (decision, 0.05)
+    assert found.lower is not None
+    assert found.upper is not None
+    assert (found.lower > 0) is (decision == "fail")
+    assert (found.upper < 0.05) is (decision == "pass")
+    seen = [(a, b) for a, b in zip(now[: found.n + found.invalid], then, strict=False) if a is not None]
+    assert found.only_here == sum(a is True and not b for a, b in seen)
+    assert found.only_there == sum(a is False and b for a, b in seen)
     if found.n:
-        assert found.reference == sum(then[: found.n]) / found.n
+        assert found.reference == sum(b for _, b in seen) / found.n
 
 
 def test_pairs_that_the_baseline_lacks_are_not_compared() -> None:
     there, _ = flipped(singles([True, False]), None, "f")
     found = [since(pair(f"c{at}", f"p{at}", {P: True}), None, "f", there) for at in range(3)]
-    assert [(one.n, one.k, one.values, one.only_here) for one in found] == [
-        (1, 1, (), 0),
-        (1, 1, (1.0,), 1),
-        (0, 0, (), 0),
+    assert [(one.n, one.k, one.low, one.high, one.only_here) for one in found] == [
+        (1, 1, (0.5,), (0.5,), 0),
+        (1, 1, (1.0,), (1.0,), 1),
+        (0, 0, (), (), 0),
     ]
+
+
+def test_a_rise_and_a_threshold_both_have_to_hold() -> None:
+    """A judge that flips as often as before, but too often; one that flips seldom, but more often than before."""
+
+    def of(now: list[Came], then: list[bool], limits: Limits) -> Said:
+        given = parameters([P], (1,) * len(now), "flip_rate", "flip_rate_rise", baseline=baseline(then), limits=limits)
+        gate, rows = live(given, [pair(f"c{at}", f"p{at}", {P: flip}) for at, flip in enumerate(now)])
+        assert replayed(given, rows).verdict() == gate.verdict()
+        return gate.verdict()
+
+    often, seldom = (
+        of([True] * 120, [True] * 120, Limits(0.1)),
+        of([True, *[False] * 9] * 40, [False] * 400, Limits(0.3)),
+    )
+    assert (often.decision, [one.decision for one in often.checks][0]) == ("fail", "fail")
+    assert (seldom.decision, [one.decision for one in seldom.checks]) == ("fail", ["pass", "fail"])
+    good = of([False] * 200, [False] * 200, Limits(0.1))
+    assert [(one.measure, one.decision) for one in good.checks] == [("flip_rate", "pass"), ("flip_rate_rise", "pass")]
+    assert good.reason == "the flip rate is below 0.1; the flip rate rose by less than 0.05 since the baseline"
+    assert good.threshold == 0.1
+
+
+def test_a_pass_says_how_many_pairs_were_eligible_and_needs_enough_of_them() -> None:
+    few = only(gated([False] * 60 + ["too long"] * 900, 960))
+    assert (few.decision, few.eligible_share) == ("pass", 1.0)
+    late: Sequence[Came] = ["too long"] * 900 + [False] * 60
+    assert only(gated(late, 960)).decision == "inconclusive"
+    assert (
+        "only 50 of 950 baseline comparisons are eligible: a share below --min-eligible 0.2" in gated(late, 960).reason
+    )
+    assert only(gated(late, 960)).eligible_share == 50 / 950
+    assert only(gated(late, 960, limits=Limits(0.1, min_eligible=0.01))).decision == "pass"
+
+
+def test_what_is_said_of_prompts_of_several_pairs_is_the_mean_over_them() -> None:
+    """One prompt of eight pairs that all flip, beside many of one or two that do not."""
+    sizes = [8, *[1, 2] * 60]
+    rows = [
+        one
+        for at, size in enumerate(sizes)
+        for number in range(size)
+        for one in pair(f"c{at} {number}", f"p{at}", {P: at == 0})
+    ]
+    found = only(replayed(parameters([P], sizes), rows).verdict())
+    assert (found.decision, found.k) == ("pass", 8)
+    assert found.prompts is not None
+    assert found.value == 1 / found.prompts
+    assert found.lower is not None
+    assert found.upper is not None
+    assert found.lower < found.value < found.upper < 0.1
+    assert found.k / found.n > 3 * found.value
+    assert "upper bound (mean over prompts) 0." in found.reason
+
+
+def test_a_gate_recorded_by_an_earlier_version_is_to_be_run_again() -> None:
+    given = parameters([P], (1,) * 60)
+    given["gate"] |= {"measure": "flip_rate", "checks": [list(P)]}
+    with pytest.raises(UsageError, match=r"^an earlier version .* run it again$"):
+        replayed(given, singles([False] * 60))
 
 
 def test_alone_is_flips() -> None:
     rows = pair("c1", "p", {P: True}) + pair("c2", "p", {P: False}) + pair("c3", "p", {P: None})
-    assert alone(rows, None, "f") == Prompt(3, (1.0, 0.0), 2, 1, 1)
+    assert alone(rows, None, "f") == Prompt(3, (1.0, 0.0, 0.0), (1.0, 0.0, 1.0), 2, 1, 1)
 
 
 @settings(max_examples=40, deadline=None)
 @given(st.data())
 def test_a_gate_read_back_says_what_it_said(data: st.DataObject) -> None:
-    places: tuple[Place, ...] = (("absolute", "f"), ("pairwise", "f"), ("pairwise", "g"))
+    places: tuple[Asked, ...] = (("absolute", "f"), ("pairwise", "f"), ("pairwise", "g"))
     sizes = data.draw(st.integers(5, 60).map(lambda n: [1] * n) | st.lists(st.integers(1, 3), min_size=5, max_size=25))
-    measure = data.draw(st.sampled_from(["flip_rate", "excess_flip_rate"]))
+    measure = data.draw(st.sampled_from(MEASURES[:2]))
     limits = Limits(data.draw(st.sampled_from([0.1, 0.3])), {"g": 0.5}, min_n=data.draw(st.sampled_from([1, 20])))
     kinds: st.SearchStrategy[Came] = st.sampled_from([False, False, False, True, None, "too long"])
     came = {place: data.draw(st.lists(kinds, min_size=3, max_size=9)) for place in places}
@@ -353,15 +429,15 @@ def test_a_gate_read_back_says_what_it_said(data: st.DataObject) -> None:
             rows += pair(f"c{number}", f"p{at}", mine)
             number += 1
         prompts.append(rows)
-    given = parameters(places, sizes, measure=measure, limits=limits)
+    given = parameters(places, sizes, measure, limits=limits)
     gate, rows = live(given, prompts, data.draw(st.sampled_from([1, 4])))
     said = gate.verdict()
     assert replayed(json.loads(json.dumps(given)), rows).verdict() == said
     assert {one.decision for one in said.checks} >= {said.decision}
     # One prompt after another, it is no other gate.
     assert live(given, prompts)[0].verdict().checks == said.checks
-    for place, monitor in gate.monitors.items():
-        rest = [one for one in rows if (one.protocol, one.attack) == place]
+    for (*place, _), monitor in gate.monitors.items():
+        rest = [one for one in rows if [one.protocol, one.attack] == place]
         assert monitor.n + monitor.invalid <= len(rest)
 
 
@@ -373,7 +449,7 @@ def test_just_as_many_invalid_verdicts_as_are_accepted_may_pass(most: float, inv
     test = Tried(0.3, 0.05, 0.05, (1,) * of, max_invalid_rate=most)
     monitor = Monitor(test)
     for at in range(of):
-        monitor.add(Prompt(1, invalid=1) if at < invalid else Prompt(1, (0.0,), 1))
+        monitor.add(Prompt(1, invalid=1) if at < invalid else Prompt(1, (0.0,), (0.0,), 1))
     monitor.end()
     found = check(*P[:1], None, P[1], monitor, "flip_rate", 1.0, limits, 1)
     assert (found.invalid, found.n) == (invalid, of - invalid)

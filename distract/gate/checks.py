@@ -12,7 +12,7 @@ from distract.gate.exact import beside, least_n, missing, needed, open_reason, t
 from distract.gate.limits import Limits, unreadable
 from distract.gate.monitor import Monitor
 from distract.gate.records import Check, Measure
-from distract.report.text import count, p_value, percent
+from distract.report.text import count, p_value
 
 _BOUNDED: Mapping[Measure, str] = {
     "flip_rate": "",
@@ -123,8 +123,8 @@ def _open(
     if short := missing(monitor.n, monitor.invalid, limits):
         return short
     if monitor.eligible / monitor.seen < monitor.test.min_eligible:
-        share = f"{count(monitor.eligible, 'pair')} of {monitor.seen:,} compared before any rewrite"
-        return f"only {share} can flip: fewer than --min-eligible {percent(monitor.test.min_eligible)}%"
+        share = f"{monitor.eligible:,} of {count(monitor.seen, 'baseline comparison')}"
+        return f"only {share} are eligible: a share below --min-eligible {monitor.test.min_eligible:g}"
     lower, upper = (0.0 if ends[0] is None else ends[0]), (1.0 if ends[1] is None else ends[1])
     least, about = least_n(limit, limits.confidence), ""
     if more is not None:
