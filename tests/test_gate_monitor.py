@@ -527,7 +527,8 @@ def standing(test: Tried, n: int, k: int) -> Monitor:
     """One that has come to k flips in n comparisons without a decision, on whichever way."""
     monitor = Monitor(test)
     monitor.n, monitor.k, monitor.eligible, monitor.low, monitor.high = n, k, n, float(k), float(k)
-    monitor.left = monitor.rest = sum(test.pairs) - n
+    monitor.asked, monitor.left = n, sum(test.pairs) - n
+    monitor.rest = monitor.left
     monitor.lows = monitor.highs = [1.0] * k + [0.0] * (n - k)
     return monitor
 

@@ -75,7 +75,7 @@ def check(
         k=monitor.k,
         n=monitor.n,
         invalid=monitor.invalid,
-        excluded=monitor.seen - monitor.n - monitor.invalid,
+        excluded=sum(monitor.test.pairs) - monitor.left - monitor.n - monitor.invalid,
         value=monitor.value,
         measure=measure,
         reference=monitor.reference if compared else None,
@@ -87,7 +87,7 @@ def check(
         p_adjusted=None if monitor.p_value is None else adjusted,
         needed=more,
         skipped=skipped,
-        eligible_share=monitor.eligible / monitor.seen if monitor.seen else None,
+        eligible_share=monitor.eligible / monitor.asked if monitor.asked else None,
         prompts=None if monitor.test.single else monitor.tested,
     )
 
@@ -122,8 +122,8 @@ def _open(
     """Why it is inconclusive."""
     if short := missing(monitor.n, monitor.invalid, limits):
         return short
-    if monitor.eligible / monitor.seen < monitor.test.min_eligible:
-        share = f"{monitor.eligible:,} of {count(monitor.seen, 'baseline comparison')}"
+    if monitor.eligible / monitor.asked < monitor.test.min_eligible:
+        share = f"{monitor.eligible:,} of {count(monitor.asked, 'baseline comparison')}"
         return f"only {share} are eligible: a share below --min-eligible {monitor.test.min_eligible:g}"
     lower, upper = (0.0 if ends[0] is None else ends[0]), (1.0 if ends[1] is None else ends[1])
     least, about = least_n(limit, limits.confidence), ""

@@ -30,9 +30,10 @@ class Prompt:
         high: the same, where it counts against the judge.
         n: eligible pairs with a valid verdict.
         k: flips among them.
-        invalid: pairs without a valid verdict, before or after the rewrite.
+        invalid: pairs without a valid verdict, before the rewrite or after it.
         only_here: flips that the reference does not have.
         only_there: flips that only the reference has.
+        unasked: pairs that were not judged before the rewrite either.
     """
 
     pairs: int
@@ -43,6 +44,7 @@ class Prompt:
     invalid: int = 0
     only_here: int = 0
     only_there: int = 0
+    unasked: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +60,7 @@ class Test:
         exact: whether values are 0 or 1 only.
         min_n: the fewest valid eligible pairs that may pass.
         max_invalid_rate: the largest share of pairs without a valid verdict that may pass.
-        min_eligible: the smallest share of pairs that are eligible that may pass.
+        min_eligible: the smallest share of eligible pairs that may pass, of those judged before any rewrite.
         whole: whether all of it is there and is looked at once, at the end.
     """
 
@@ -102,6 +104,7 @@ class Monitor:
         left: pairs that are still to come.
         rest: prompts with any pair that are still to come.
         n, k, invalid, only_here, only_there: sums of what the prompts gave.
+        asked: pairs judged before any rewrite so far.
         eligible: pairs with a value so far.
         lows, highs: the means of the prompts that gave any value.
         low, high: their sums.
@@ -113,7 +116,7 @@ class Monitor:
         self.reason = ""
         self.left = sum(test.pairs)
         self.rest = sum(pairs > 0 for pairs in test.pairs)
-        self.n = self.k = self.invalid = self.only_here = self.only_there = self.eligible = 0
+        self.n = self.k = self.invalid = self.only_here = self.only_there = self.asked = self.eligible = 0
         self.lows, self.highs = list[float](), list[float]()
         self.low = self.high = 0.0
         self.limits: Boundary | None = test.boundary
@@ -130,7 +133,7 @@ class Monitor:
         self.left, self.rest = self.left - prompt.pairs, self.rest - (prompt.pairs > 0)
         self.n, self.k, self.invalid = self.n + prompt.n, self.k + prompt.k, self.invalid + prompt.invalid
         self.only_here, self.only_there = self.only_here + prompt.only_here, self.only_there + prompt.only_there
-        self.eligible += len(prompt.low)
+        self.asked, self.eligible = self.asked + prompt.pairs - prompt.unasked, self.eligible + len(prompt.low)
         if prompt.n:
             self._rates.append(prompt.k / prompt.n)
             self._references.append((prompt.k - prompt.only_here + prompt.only_there) / prompt.n)
@@ -162,11 +165,6 @@ class Monitor:
     def tested(self) -> int:
         """Prompts that gave any value so far."""
         return len(self.lows)
-
-    @property
-    def seen(self) -> int:
-        """Pairs so far."""
-        return sum(self.test.pairs) - self.left
 
     @property
     def value(self) -> float | None:
@@ -269,7 +267,7 @@ class Monitor:
         return (
             n >= max(self.test.min_n, 1)
             and not unreadable(n, invalid, self.test.max_invalid_rate)
-            and (self.eligible + valid) / (self.seen + valid + lost) >= self.test.min_eligible
+            and (self.eligible + valid) / (self.asked + valid + lost) >= self.test.min_eligible
         )
 
     @property

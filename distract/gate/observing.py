@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from distract.counting import WANTED, Unit, count_flips
+from distract.counting import Counted, Unit, count_flips
 from distract.gate.monitor import Prompt
 from distract.judging import RESAMPLED
 from distract.records import Row
@@ -17,8 +17,8 @@ Flips = Mapping[Unit, bool | None]
 """By eligible pair, whether it flipped; None without a valid verdict after the rewrite."""
 
 
-def flipped(rows: Sequence[Row], rule: str | None, attack: str) -> tuple[dict[Unit, bool | None], int]:
-    """The eligible pairs, whether each flipped; and how many have no valid verdict before the rewrite.
+def flipped(rows: Sequence[Row], rule: str | None, attack: str) -> tuple[dict[Unit, bool | None], Counted]:
+    """The eligible pairs, whether each flipped; and all that was counted.
 
     Args:
         rows: of one protocol under the flip design.
@@ -26,23 +26,15 @@ def flipped(rows: Sequence[Row], rule: str | None, attack: str) -> tuple[dict[Un
         attack: a control too.
     """
     counted = count_flips(rows, rule, attack)
-    flip = WANTED["flip_rate"]
-    flips = {unit: flip(after, before) for unit, (_, after, before) in counted.outcomes.items()}
-    return {**flips, **dict.fromkeys(counted.unread)}, counted.invalid - len(counted.unread)
+    return {unit: flip for unit, (_, flip) in counted.eligible("flip_rate").items()}, counted
 
 
 def alone(rows: Sequence[Row], rule: str | None, attack: str) -> Prompt:
     """Flips: the value of a pair is 1 for one, else 0."""
-    flips, unread = flipped(rows, rule, attack)
-    valid = [flip for flip in flips.values() if flip is not None]
-    return Prompt(
-        _pairs(rows),
-        tuple(map(_least, flips.values())),
-        tuple(map(_most, flips.values())),
-        len(valid),
-        sum(valid),
-        unread + len(flips) - len(valid),
-    )
+    flips, counted = flipped(rows, rule, attack)
+    low, high = tuple(map(_least, flips.values())), tuple(map(_most, flips.values()))
+    pairs, n = _pairs(rows), len(counted.outcomes)
+    return Prompt(pairs, low, high, n, round(sum(low)), counted.invalid, unasked=pairs - counted.asked)
 
 
 def in_excess(rows: Sequence[Row], rule: str | None, attack: str, null: str) -> Prompt:
@@ -57,29 +49,32 @@ def in_excess(rows: Sequence[Row], rule: str | None, attack: str, null: str) -> 
         attack: that distracts.
         null: the control that changes nothing but form.
     """
-    flips, unread = flipped(rows, rule, attack)
+    flips, counted = flipped(rows, rule, attack)
     noise = {**dict.fromkeys(flips, False), **flipped(rows, rule, RESAMPLED)[0], **flipped(rows, rule, null)[0]}
-    return _compared(rows, flips, noise, unread)
+    return _compared(rows, flips, noise, counted)
 
 
 def since(rows: Sequence[Row], rule: str | None, attack: str, before: Flips) -> Prompt:
     """Flips beyond those of a baseline, of the pairs that it has too: the value of a pair is as ``in_excess``."""
-    flips, unread = flipped(rows, rule, attack)
-    return _compared(rows, flips, before, unread)
+    flips, counted = flipped(rows, rule, attack)
+    return _compared(rows, flips, before, counted)
 
 
-def _compared(rows: Sequence[Row], flips: Flips, reference: Flips, unread: int) -> Prompt:
+def _compared(rows: Sequence[Row], flips: Flips, reference: Flips, counted: Counted) -> Prompt:
     both = [(flip, reference[unit]) for unit, flip in flips.items() if unit in reference]
     valid = [(flip, there) for flip, there in both if flip is not None and there is not None]
+    pairs = _pairs(rows)
     return Prompt(
-        _pairs(rows),
+        pairs,
         tuple((1 + _least(flip) - _most(there)) / 2 for flip, there in both),
         tuple((1 + _most(flip) - _least(there)) / 2 for flip, there in both),
         len(valid),
         sum(flip for flip, _ in valid),
-        unread + sum(flip is None or reference.get(unit, False) is None for unit, flip in flips.items()),
+        # Nor is the noise of some to be read.
+        counted.invalid + sum(flip is not None and there is None for flip, there in both),
         sum(flip and not there for flip, there in valid),
         sum(there and not flip for flip, there in valid),
+        pairs - counted.asked,
     )
 
 

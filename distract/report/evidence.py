@@ -51,10 +51,7 @@ class Finding:
     @property
     def place(self) -> str:
         """Where it was found: protocol and attack."""
-        if self.check is None:
-            return WHOLE
-        since = ", since the baseline" if self.check.measure == "flip_rate_rise" else ""
-        return f"{asked(self.check)} under {line(self.check.attack)}{since}"
+        return f"{asked(self.check)} under {line(self.check.attack)}" if self.check else WHOLE
 
 
 def findings(verdict: Verdict) -> list[Finding]:
