@@ -1,4 +1,4 @@
-"""How often a live gate decides wrongly, and on how many comparisons, with outcomes of known rates.
+"""How often a gate decides wrongly, and a live one on how many comparisons, with outcomes of known rates.
 
     python benchmarks/gate_errors.py [--repetitions 20000] [--seed 0]
 
@@ -6,8 +6,8 @@ Threshold .10, alpha .05, at most 400 eligible comparisons. What decides is the 
 are independent it depends on the numbers of comparisons and flips alone: it is asked once about each pair of them that
 it can come to, and simulated outcomes are looked up in its answers. Beside them stand the exact values, by recursion
 over the same numbers, which the lines below judge, and the mean comparisons of an earlier gate, to be beaten. Then
-prompts that give several rows that depend on each other (in brackets: a gate that takes rows for independent, which
-ours does not), and several checks under one gate. It measures no model.
+several checks under one gate, and both gates on prompts of several pairs that depend on each other
+(``clustered_gates``). It measures no model.
 """
 
 from __future__ import annotations
@@ -18,13 +18,15 @@ import time
 from collections.abc import Iterator, Mapping
 
 import numpy as np
+from clustered_gates import DECISIONS, Ints, clustered, power, prompt
+from clustered_gates import single as singles
 from numpy.typing import NDArray
 
 from distract.gate.boundary import boundary
 from distract.gate.checks import check
 from distract.gate.course import course
 from distract.gate.limits import Limits
-from distract.gate.monitor import Monitor, Prompt, Test
+from distract.gate.monitor import Monitor, Test
 from distract.gate.records import Decision
 from distract.statistics import holm
 
@@ -34,16 +36,10 @@ CAP = 400
 REFERENCE = {0.02: 65, 0.05: 205, 0.09: 373, 0.10: 378, 0.11: 376, 0.20: 83, 0.35: 18}
 """Mean comparisons to beat, by true rate."""
 
-ROWS = 4  # of a prompt
-EQUAL = 0.7  # share of prompts whose rows all have one outcome; in the others they are independent
-CLUSTERED = (0.02, 0.10, 0.35)
 CHECKS = 5
 BAD = 0.30
 SLOW = 10  # where monitors are played one by one: so many times fewer gates
 
-DECISIONS: tuple[Decision, ...] = ("pass", "fail", "inconclusive")
-
-Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
 
@@ -66,7 +62,7 @@ def answers(test: Test) -> Ints:
         for k, before in going.items():
             for flip in (0, 1):
                 monitor: Monitor = pickle.loads(before)
-                monitor.add(Prompt(1, (float(flip),), n=1, k=flip))
+                monitor.add(prompt(1, flip))
                 if n == most:
                     monitor.end()
                 if monitor.decision is None:
@@ -121,41 +117,6 @@ def single(rng: np.random.Generator, table: Ints, repetitions: int) -> Iterator[
     yield from verdicts
 
 
-def clustered(rng: np.random.Generator, table: Ints, repetitions: int) -> Iterator[str]:
-    """Prompts that give several dependent rows."""
-    prompts = CAP // ROWS
-    test = Test(THRESHOLD, ALPHA, ALPHA, (ROWS,) * prompts)
-    yield f"\n{prompts} prompts of {ROWS} rows, all equal on {EQUAL:.0%} of prompts, {repetitions:,} gates a rate"
-    yield f"{'rate':6}{'rows':>9}" + "".join(f"{name:>24}" for name in DECISIONS)
-    for rate in CLUSTERED:
-        flips = rng.random((repetitions, prompts, ROWS)) < rate
-        equal = rng.random((repetitions, prompts, 1)) < EQUAL
-        flips = np.where(equal, flips[:, :, :1], flips)
-        played = [play(test, gate) for gate in flips]
-        found = shares(np.array([decision for decision, _ in played]))
-        naive = shares(looked_up(table, flips.reshape(repetitions, CAP))[0])
-        parts = (f"{share:.4f} (rows {taken:.4f})" for share, taken in zip(found, naive, strict=True))
-        rows = ROWS * float(np.mean([taken for _, taken in played]))
-        yield f"{rate:<6.2f}{rows:>9.1f}" + "".join(f"{part:>24}" for part in parts)
-        if rate == THRESHOLD:
-            verdicts = [f"at {rate:.2f}: {within(name, found[index])}" for index, name in enumerate(DECISIONS[:2])]
-    yield from verdicts
-
-
-def play(test: Test, flips: Flags) -> tuple[int, int]:
-    """The index of the decision and the prompts until it, of one gate on outcomes of shape (prompts, rows)."""
-    monitor, taken = Monitor(test), 0
-    for outcomes in flips:
-        taken += 1
-        k = int(outcomes.sum())
-        monitor.add(Prompt(len(outcomes), tuple(map(float, outcomes)), n=len(outcomes), k=k))
-        if monitor.decision is not None:
-            break
-    monitor.end()
-    assert monitor.decision is not None
-    return DECISIONS.index(monitor.decision), taken
-
-
 def several(rng: np.random.Generator, repetitions: int) -> Iterator[str]:
     """Checks under one gate, which stops as soon as any of them fails."""
     yield f"\n{CHECKS} checks under one gate, each fails by itself at a {CHECKS}th of alpha"
@@ -195,7 +156,7 @@ def one_bad(rng: np.random.Generator, repetitions: int, *, alike: bool) -> tuple
         monitors = [Monitor(test) for _ in range(CHECKS)]
         for row in flips.tolist():
             for monitor, flip in zip(monitors, row, strict=True):
-                monitor.add(Prompt(1, (float(flip),), n=1, k=int(flip)))
+                monitor.add(prompt(1, int(flip)))
             if all(m.decision for m in monitors) or any(m.decision == "fail" for m in monitors):
                 break
         else:
@@ -226,12 +187,15 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     repetitions, began = max(1, options.repetitions), time.perf_counter()
-    one, two, three = (np.random.default_rng((options.seed, part)) for part in range(3))
+    one, two, three, four = (np.random.default_rng((options.seed, part)) for part in range(4))
+    sets = max(1, repetitions // SLOW)
     table = answers(independent(ALPHA))
     for part in (
         single(one, table, repetitions),
-        clustered(two, table, max(1, repetitions // SLOW)),
-        several(three, repetitions),
+        several(two, repetitions),
+        singles(),
+        clustered(three, sets),
+        power(four, sets),
     ):
         for line in part:
             print(line, flush=True)

@@ -1,0 +1,222 @@
+"""Decisions of both gates on simulated flips of a known rate, where the pairs of a prompt depend on each other.
+
+``gate_errors`` prints them. A finished gate is asked through the library's own bounds. A live gate is played on
+many sets of prompts at once, and its ``Monitor`` has to decide the first of them in the same way. One pair a prompt
+needs no simulation. It measures no model.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+from scipy.stats import binom
+
+from distract import statistics
+from distract.gate.boundary import boundary
+from distract.gate.course import course
+from distract.gate.mixture import Bets, Floats, Side
+from distract.gate.monitor import Monitor, Prompt, Test
+from distract.gate.records import Decision
+
+ALPHA = 0.05
+THRESHOLDS = (0.05, 0.10, 0.20)
+SINGLES = (42, 100, 400)
+SIZES: Mapping[str, tuple[int, ...]] = {
+    "24 x 45": (45,) * 24,
+    "16 x 45": (45,) * 16,
+    "8 x 45": (45,) * 8,
+    "50 x 4": (4,) * 50,
+    # As the 200 pairs of LLMBar's MT-Bench part.
+    "75, 1 to 7": (1,) * 13 + (2,) * 26 + (3,) * 20 + (4,) * 10 + (5,) * 3 + (6,) + (7,) * 2,
+    "60 log-normal": tuple(max(1, round(math.exp(2 + float(ndtri((at + 0.5) / 60))))) for at in range(60)),
+}
+"""Prompts and their pairs."""
+
+BETA = ("ICC .1", "ICC .3", "ICC .7")
+ALIKE = ("70% alike", "all alike")
+KINDS: Mapping[str, float] = {"ICC .1": 0.1, "ICC .3": 0.3, "ICC .7": 0.7, "70% alike": 0.7, "all alike": 1.0}
+"""The intraclass correlation of a beta-binomial, or the share of prompts whose pairs all flip or all do not."""
+
+PLAIN = "ICC .3"
+TRUE = {0.02: "pass", 0.25: "fail"}
+"""True rates at which power is measured, and the right decision."""
+
+GOALS = {("finished", BETA): 0.05, ("finished", ALIKE): 0.065, ("live", BETA): 0.05, ("live", ALIKE): 0.05}
+"""The most that either wrong decision at the threshold may come to, by gate and kind."""
+
+AGREED = 10
+"""Sets of each cell on which the ``Monitor`` is played too."""
+
+DECISIONS: tuple[Decision, ...] = ("pass", "fail", "inconclusive")
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """The wrong decisions of one gate at the threshold, as shares."""
+
+    gate: str
+    design: str
+    threshold: float
+    kind: str
+    passes: float
+    fails: float
+
+
+def flips(rng: np.random.Generator, sizes: Sequence[int], rate: float, kind: str, sets: int) -> Ints:
+    """Flips of each prompt, shape (sets, prompts)."""
+    shape, share = (sets, len(sizes)), KINDS[kind]
+    if kind in BETA:
+        spread = (1 - share) / share
+        return rng.binomial(sizes, rng.beta(rate * spread, (1 - rate) * spread, shape))
+    alike = rng.random(shape) < share
+    return np.where(alike, np.array(sizes) * (rng.random(shape) < rate), rng.binomial(sizes, rate, shape))
+
+
+def finished(hits: Ints, sizes: Sequence[int], threshold: float) -> list[Decision]:
+    """What a gate on a finished run decides of each set, by one check."""
+    clusters = np.repeat(np.arange(len(sizes)), sizes).tolist()
+    slots = np.concatenate([np.arange(size) for size in sizes])
+    decisions = list[Decision]()
+    for row in hits:
+        values = (slots < np.repeat(row, sizes)).astype(float).tolist()
+        n = statistics.effective_n(values, clusters)
+        decisions.append(by_bounds(n * float(row.sum()) / len(values), n, threshold))
+    return decisions
+
+
+def by_bounds(k: float, n: float, threshold: float) -> Decision:
+    """The decision of one check on k of n independent comparisons."""
+    if statistics.upper_bound(k, n, 1 - ALPHA) < threshold:
+        return "pass"
+    return "fail" if statistics.p_above(k, n, threshold) <= ALPHA else "inconclusive"
+
+
+def live(rng: np.random.Generator, hits: Ints, sizes: Sequence[int], threshold: float) -> list[Decision]:
+    """What a live gate decides of each set, its prompts in a drawn order."""
+    order = np.argsort(rng.random(hits.shape), axis=1)
+    hits, pairs = np.take_along_axis(hits, order, axis=1), np.array(sizes)[order]
+    above, below = (crossed(hits / pairs - threshold, threshold, side) for side in ("above", "below"))
+    never = len(sizes)
+    codes = np.where((above == never) & (below == never), 2, (above <= below).astype(int))
+    decisions = [DECISIONS[code] for code in codes]
+    test = Test(threshold, ALPHA, ALPHA, tuple(sizes))
+    for row, counts, said in zip(hits[:AGREED], pairs[:AGREED], decisions, strict=False):
+        assert played(test, zip(counts.tolist(), row.tolist(), strict=True)) == said
+    return decisions
+
+
+def crossed(z: Floats, threshold: float, side: Side) -> Ints:
+    """By set, the prompt at which the evidence of one side suffices, or the number of prompts; ``z`` as in ``Bets``."""
+    bets = Bets(threshold, side)
+    found, going, logs = np.full(len(z), z.shape[1]), np.arange(len(z)), np.zeros((len(z), len(bets.logs)))
+    for at in range(z.shape[1]):
+        logs += bets.gains(z[going, at, None])
+        # No log is large before it ends.
+        enough = np.exp(logs).mean(axis=1) >= 1 / ALPHA
+        found[going[enough]] = at
+        going, logs = going[~enough], logs[~enough]
+    return found
+
+
+def played(test: Test, prompts: Iterator[tuple[int, int]]) -> Decision:
+    """The decision of a monitor on prompts of so many pairs with so many flips."""
+    monitor = Monitor(test)
+    for pairs, hits in prompts:
+        monitor.add(prompt(pairs, hits))
+    monitor.end()
+    assert monitor.decision is not None
+    return monitor.decision
+
+
+def prompt(pairs: int, hits: int) -> Prompt:
+    """A prompt whose verdicts are all valid, as a monitor takes it."""
+    values = (1.0,) * hits + (0.0,) * (pairs - hits)
+    return Prompt(pairs, values, values, pairs, hits)
+
+
+def share(decisions: Sequence[Decision], decision: str) -> float:
+    """Of the sets with a decision."""
+    return sum(one == decision for one in decisions) / len(decisions)
+
+
+def cells(rng: np.random.Generator, sets: int) -> Iterator[Cell]:
+    """Both gates at the threshold, in every design and kind."""
+    for design, sizes in SIZES.items():
+        for threshold in THRESHOLDS:
+            for kind in KINDS:
+                hits = flips(rng, sizes, threshold, kind, sets)
+                for gate, said in (
+                    ("finished", finished(hits, sizes, threshold)),
+                    ("live", live(rng, hits, sizes, threshold)),
+                ):
+                    yield Cell(gate, design, threshold, kind, share(said, "pass"), share(said, "fail"))
+
+
+def clustered(rng: np.random.Generator, sets: int) -> Iterator[str]:
+    """Tables of both gates, and whether the goals are met."""
+    error = math.sqrt(ALPHA * (1 - ALPHA) / sets)
+    found = list(cells(rng, sets))
+    for gate in ("finished", "live"):
+        yield f"\n{gate} gate at the threshold, prompts of several pairs: false pass / false fail, % of {sets:,} sets"
+        yield f"{'prompts x pairs':18}{'threshold':10}" + "".join(f"{kind:>14}" for kind in KINDS)
+        for design in SIZES:
+            for threshold in THRESHOLDS:
+                row = [one for one in found if (one.gate, one.design, one.threshold) == (gate, design, threshold)]
+                shares = "".join(f"{f'{100 * one.passes:.1f} / {100 * one.fails:.1f}':>14}" for one in row)
+                yield f"{design:18}{threshold:<10.2f}{shares}"
+    yield f"\nsimulation error {100 * error:.2f} points (one standard error of a share of {ALPHA:g})"
+    for (gate, kinds), goal in GOALS.items():
+        for name in ("passes", "fails"):
+            worst = max(
+                (one for one in found if one.gate == gate and one.kind in kinds), key=lambda c: getattr(c, name)
+            )
+            most = getattr(worst, name)
+            met = "met" if most <= goal else "met within 3 errors" if most <= goal + 3 * error else "MISSED"
+            yield (
+                f"{gate}, {kinds[0]} to {kinds[-1]}: falsely {name} in {100 * most:.1f}% at most ({worst.design} at "
+                f"{worst.threshold:.2f}, {worst.kind}), goal {100 * goal:g}%: {met}"
+            )
+
+
+def power(rng: np.random.Generator, sets: int) -> Iterator[str]:
+    """How often each gate decides rightly."""
+    yield f"\nright decisions, {PLAIN}, %: finished / live"
+    yield f"{'prompts x pairs':18}{'threshold':10}" + "".join(
+        f"{f'{right} at {rate:.2f}':>16}" for rate, right in TRUE.items()
+    )
+    for design, sizes in SIZES.items():
+        for threshold in THRESHOLDS:
+            shares = []
+            for rate, right in TRUE.items():
+                hits = flips(rng, sizes, rate, PLAIN, sets)
+                said = finished(hits, sizes, threshold), live(rng, hits, sizes, threshold)
+                shares.append(" / ".join(f"{100 * share(one, right):.1f}" for one in said))
+            yield f"{design:18}{threshold:<10.2f}" + "".join(f"{one:>16}" for one in shares)
+
+
+def single() -> Iterator[str]:
+    """One pair a prompt, exactly."""
+    rates = ["false pass", "false fail", *(f"{right} at {rate:.2f}" for rate, right in TRUE.items())]
+    yield "\none pair a prompt, exact, %: finished / live"
+    yield f"{'prompts':18}{'threshold':10}" + "".join(f"{name:>16}" for name in rates)
+    for most in SINGLES:
+        for threshold in THRESHOLDS:
+            wanted = [(threshold, "pass"), (threshold, "fail"), *TRUE.items()]
+            said = [by_bounds(k, most, threshold) for k in range(most + 1)]
+            limits, shares = boundary(threshold, ALPHA, ALPHA, most), []
+            for rate, decision in wanted:
+                chances = binom.pmf(np.arange(most + 1), most, rate)
+                way = course(limits, rate)
+                both = (
+                    float(chances[[one == decision for one in said]].sum()),
+                    way.passed if decision == "pass" else way.failed,
+                )
+                shares.append(" / ".join(f"{100 * one:.1f}" for one in both))
+            yield f"{most:<18}{threshold:<10.2f}" + "".join(f"{one:>16}" for one in shares)
