@@ -51,7 +51,7 @@ def played(test: gate.Test, outcomes: tuple[int, ...]) -> tuple[Decision, int]:
     monitor = gate.Monitor(test)
     taken = 0
     for taken, flip in enumerate(outcomes, 1):  # noqa: B007
-        monitor.add(gate.Prompt(1, (float(flip),), n=1, k=flip))
+        monitor.add(gate.Prompt(1, (float(flip),), (float(flip),), n=1, k=flip))
         if monitor.decision is not None:
             break
     monitor.end()
