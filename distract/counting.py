@@ -19,11 +19,32 @@ Unit = tuple[Hashable, ...]
 
 @dataclass(slots=True)
 class Counted:
-    """Outcomes of the eligible, valid comparisons by unit, and how many others there were, by reason."""
+    """Outcomes of the eligible, valid comparisons by unit, and how many others there were, by reason.
+
+    Attributes:
+        outcomes: the prompt of each, and its outcome after and before a rewrite.
+        unread: the prompts of those that are eligible, but whose verdict after the rewrite is invalid.
+        invalid: how many have no valid verdict, before the rewrite or after it.
+        reasons: why others were not judged, or are not eligible.
+        asked: comparisons that were judged before any rewrite.
+    """
 
     outcomes: dict[Unit, tuple[str, Outcome, Outcome | None]] = field(default_factory=dict)
+    unread: dict[Unit, str] = field(default_factory=dict)
     invalid: int = 0
     reasons: Counter[str] = field(default_factory=Counter)
+    asked: int = 0
+
+    @property
+    def eligible_share(self) -> float | None:
+        """Of the comparisons judged before any rewrite; None without one."""
+        return (len(self.outcomes) + len(self.unread)) / self.asked if self.asked else None
+
+    def eligible(self, measure: str) -> dict[Unit, tuple[str, bool | None]]:
+        """Of each eligible comparison its prompt and whether a measure counts it; None where the verdict is invalid."""
+        counts = WANTED[measure]
+        valid = {unit: (prompt, counts(after, before)) for unit, (prompt, after, before) in self.outcomes.items()}
+        return {**valid, **{unit: (prompt, None) for unit, prompt in self.unread.items()}}
 
 
 def count_fixed(rows: Sequence[Row | Brief], rule: str | None, attack: str) -> Counted:
@@ -47,6 +68,7 @@ def count_flips(rows: Sequence[Row | Brief], rule: str | None, attack: str) -> C
         if row.target is not None:
             continue
         before = _outcome(row, rule)
+        counted.asked += row.excluded is None
         if row.excluded is not None:
             counted.reasons[row.excluded] += 1
         elif before is None:
@@ -84,6 +106,7 @@ def _count(counted: Counted, unit: Unit, row: Row | Brief, rule: str | None, bef
         counted.reasons[row.excluded] += 1
     elif (after := _outcome(row, rule)) is None:
         counted.invalid += 1
+        counted.unread[unit] = row.cluster
     else:
         counted.outcomes[unit] = (row.cluster, after, before)
 

@@ -5,14 +5,16 @@ It decides nothing and knows no protocol or attack by name.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from rich.console import RenderableType
+from rich.table import Table
 from rich.text import Text
 
 from distract.estimating import Estimate
 from distract.gate.exact import least_n, threshold
 from distract.gate.limits import Limits
+from distract.gate.planning import cures, too_few
 from distract.gate.records import Check, Measure, Verdict
 from distract.printable import line
 from distract.report.evidence import asked, limit, spent
@@ -33,24 +35,12 @@ _REFERENCES: Mapping[Measure, str] = {"excess_flip_rate": "noise", "flip_rate_ri
 
 def gate_report(verdict: Verdict) -> Iterable[RenderableType]:
     """The checks of a gate, its decision, and what it took where it was live."""
-    if checks := verdict.checks:
-        measure = checks[0].measure
-        own = len({check.threshold for check in checks}) > 1
-        reference = [_REFERENCES[measure]] if measure in _REFERENCES else []
-        limits = ["limit"] if own else []
-        table = grid(_TITLES[measure], "%", "k/n", *reference, "bounds", *limits, "p (Holm)", "decision")
-        for check in checks:
-            table.add_row(
-                Text(f"{asked(check)}, {line(check.attack)}"),
-                percent(check.value),
-                f"{check.k}/{check.n}",
-                *([percent(check.reference)] if reference else []),
-                interval(check.lower, check.upper),
-                *([limit(check.threshold)] if own else []),
-                p_value(check.p_adjusted),
-                _decision(check),
-            )
-        yield table
+    for measure in dict.fromkeys(check.measure for check in verdict.checks):
+        yield _table(measure, [check for check in verdict.checks if check.measure == measure])
+    shares = sorted(check.eligible_share for check in verdict.checks if check.eligible_share is not None)
+    if shares and shares[0] < 1:
+        to = f" to {percent(shares[-1])}%" if percent(shares[0]) != percent(shares[-1]) else ""
+        yield Text(f"eligible: {percent(shares[0])}%{to} of the comparisons judged before any rewrite", style="dim")
     decision = Text(verdict.decision.upper(), style=f"bold {COLOURS[verdict.decision]}")
     yield decision + Text(f": {line(verdict.reason)} ({_bound(verdict)})", style="default")
     unknown = [check for check in verdict.checks if check.decision == "inconclusive" and not check.skipped]
@@ -62,11 +52,31 @@ def gate_report(verdict: Verdict) -> Iterable[RenderableType]:
     yield from (Text(line(note), style="dim") for note in verdict.notes)
 
 
+def _table(measure: Measure, checks: Sequence[Check]) -> Table:
+    own = len({check.threshold for check in checks}) > 1
+    reference = [_REFERENCES[measure]] if measure in _REFERENCES else []
+    limits = ["limit"] if own else []
+    table = grid(_TITLES[measure], "%", "k/n", *reference, "bounds", *limits, "p (Holm)", "decision")
+    for check in checks:
+        table.add_row(
+            Text(f"{asked(check)}, {line(check.attack)}"),
+            percent(check.value),
+            f"{check.k}/{check.n}",
+            *([percent(check.reference)] if reference else []),
+            interval(check.lower, check.upper),
+            *([limit(check.threshold)] if own else []),
+            p_value(check.p_adjusted),
+            _decision(check),
+        )
+    return table
+
+
 def gate_plan(prepared: Prepared, estimate: Estimate, stored: int) -> Iterator[str]:
     """What is about to be done, what it takes at most, and when it stops."""
     yield from plan_lines(prepared, estimate, stored)
     own = prepared.parameters["gate"]
     limits = Limits(**own["limits"])
+    yield from _undecidable(prepared, limits, own["checks"])
     checks = count(len(own["checks"]), "check")
     if own["measure"] == "flip_rate_rise":
         yield f"gate: {checks} against the baseline; stops as soon as all are decided or one has failed"
@@ -92,10 +102,26 @@ def _decision(check: Check) -> Text:
 
 
 def _bound(verdict: Verdict) -> str:
-    sure = f"one-sided {percent(verdict.confidence)}% bounds"
-    if verdict.checks and verdict.checks[0].measure == "flip_rate_rise":
-        return f"exact one-sided McNemar test at {percent(verdict.confidence)}%"
-    if verdict.threshold is None:
-        return sure
-    own = len({check.threshold for check in verdict.checks}) > 1
-    return f"threshold {percent(verdict.threshold)}%{' where a check has none of its own' if own else ''}, {sure}"
+    parts = list[str]()
+    if verdict.threshold is not None:
+        own = len({check.threshold for check in verdict.checks if check.measure != "flip_rate_rise"}) > 1
+        none = " where a check has none of its own" if own else ""
+        parts.append(f"threshold {percent(verdict.threshold)}%{none}")
+    if rises := {check.threshold for check in verdict.checks if check.measure == "flip_rate_rise"} - {None}:
+        parts.append(f"largest rise {limit(max(rise for rise in rises if rise is not None))} points")
+    return ", ".join([*parts, f"one-sided {percent(verdict.confidence)}% bounds"])
+
+
+def _undecidable(prepared: Prepared, limits: Limits, places: Sequence[tuple[str, str]]) -> Iterator[str]:
+    """That the data cannot decide, and what would."""
+    own, p = prepared.parameters["gate"], prepared.parameters
+    n, unit = sum(own["prompts"].values()), "prompts" if max(map(int, own["prompts"]), default=1) > 1 else "cases"
+    what = cures(p["limit"], p["data"]["cases"], len(places))
+    thresholds = [own for place in places if (own := limits.threshold(*place)) is not None]
+    if thresholds and (why := too_few(n, unit, min(thresholds), len(places), limits.confidence, what, live=True)):
+        yield f"warning: {why}"
+    if own["baseline"] and n < (least := least_n(limits.max_rise, limits.confidence)):
+        yield (
+            f"warning: {n:,} {unit} cannot show that a rise is below {100 * limits.max_rise:g} points: it takes {least} "
+            f"at least; what helps: {' or '.join(what)}"
+        )
