@@ -18,7 +18,6 @@ from distract.gate.boundary import LONGEST, boundary
 from distract.gate.course import Course, course, decided
 from distract.gate.limits import Limits
 from distract.gate.power import CHUNK, Tail
-from distract.report.text import count
 
 LARGEST = 1_000_000
 """Eligible comparisons beyond which nothing is planned."""
@@ -151,10 +150,11 @@ def too_few(
         return None
     takes = f"{least:,}" if least is not None else f"more than {LARGEST:,}"
     command = f"distract plan-gate --max-flip-rate {threshold:g} --true-rate {rate:g} --checks {checks}"
+    what = "the check" if checks == 1 else f"{checks} checks"
     return (
-        f"{n:,} {unit} cannot pass {count(checks, 'check')} at {100 * threshold:g}% unless nearly nothing flips: for a "
-        f"judge that flips {100 * rate:g}% of the time it takes about {takes} eligible comparisons (`{command}`); "
-        f"what helps: {' or '.join(cures)}"
+        f"{n:,} {unit} cannot pass {what} at {100 * threshold:g}% unless nearly nothing flips: for a judge that flips "
+        f"{100 * rate:g}% of the time it takes about {takes} eligible comparisons (`{command}`); what helps: "
+        f"{', '.join(cures)}"
     )
 
 

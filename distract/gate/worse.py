@@ -15,7 +15,19 @@ from dataclasses import dataclass
 from distract import statistics
 from distract.counting import Counted
 from distract.gate.comparable import common
-from distract.gate.exact import MEASURE, MOST, Flips, beside, few_prompts, first, flips, ineligible, least_n, missing, repeated
+from distract.gate.exact import (
+    MEASURE,
+    MOST,
+    Flips,
+    beside,
+    few_prompts,
+    first,
+    flips,
+    ineligible,
+    least_n,
+    missing,
+    repeated,
+)
 from distract.gate.limits import Limits
 from distract.gate.records import Check, Decision
 from distract.printable import line

@@ -117,11 +117,11 @@ def _undecidable(prepared: Prepared, limits: Limits, places: Sequence[tuple[str,
     own, p = prepared.parameters["gate"], prepared.parameters
     n, unit = sum(own["prompts"].values()), "prompts" if max(map(int, own["prompts"]), default=1) > 1 else "cases"
     what = cures(p["limit"], p["data"]["cases"], len(places))
-    thresholds = [own for place in places if (own := limits.threshold(*place)) is not None]
+    thresholds = [one for one in (limits.threshold(*place) for place in places) if one is not None]
     if thresholds and (why := too_few(n, unit, min(thresholds), len(places), limits.confidence, what, live=True)):
         yield f"warning: {why}"
     if own["baseline"] and n < (least := least_n(limits.max_rise, limits.confidence)):
         yield (
-            f"warning: {n:,} {unit} cannot show that a rise is below {100 * limits.max_rise:g} points: it takes {least} "
-            f"at least; what helps: {' or '.join(what)}"
+            f"warning: {n:,} {unit} cannot show that a rise is below {100 * limits.max_rise:g} points: it takes at "
+            f"least {least}; what helps: {', '.join(what)}"
         )
