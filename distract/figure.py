@@ -92,5 +92,5 @@ def rate(figure: F, values: Sequence[float], clusters: Sequence[str], capped: bo
     if not n:
         return replace(figure, k=0)
     low, high = statistics.proportion(values, clusters, CONFIDENCE, capped)
-    effective = statistics.effective_n(values, clusters, capped)
+    effective = statistics.effective_n(values, clusters, (1 - CONFIDENCE) / 2, capped)
     return replace(figure, value=k / n, low=low, high=high, k=k, n=n, effective_n=effective)

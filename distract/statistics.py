@@ -16,6 +16,9 @@ Interval = tuple[float, float]
 
 _ROUNDING = 1e-12
 
+_WIDEST_TAIL = 0.49
+"""At a half, Student's quantiles are 0 and have no ratio."""
+
 
 def wilson(k: float, n: float, confidence: float = 0.95) -> Interval:
     """Wilson's score interval for k successes in n independent trials.
@@ -44,19 +47,25 @@ def upper_bound(k: float, n: float, confidence: float = 0.95) -> float:
     return 1.0 if k >= n else float(betaincinv(k + 1, n - k, confidence))
 
 
-def effective_n(values: Sequence[float], clusters: Sequence[Hashable], capped: bool = True) -> float:
+def effective_n(
+    values: Sequence[float], clusters: Sequence[Hashable], tail: float = 0.025, capped: bool = True
+) -> float:
     """How many independent trials clustered ones are worth (Korn and Graubard, 1998).
+
+    The degrees of freedom are those of the clusters' totals (Satterthwaite), not the number of clusters less one: few
+    clusters that hold all the variance say little about it.
 
     Args:
         values: outcomes in 0..1, such as 0 or 1.
         clusters: the cluster of each; outcomes of one cluster may be dependent.
+        tail: the chance that the bound it is for leaves out on one side, above 0 and at most 0.5.
         capped: whether there can be no more of them than values. Without, outcomes that balance each other within a
             cluster count for more, as the slots of a judge that keeps its verdict when the order changes do.
 
     Returns:
         The number of values when every cluster has one; else n over the design effect, corrected for the degrees
-        of freedom of the clusters, at most n if capped. When all values are equal, the number of clusters: the
-        variance between them is then not estimable and each cluster may be one trial repeated.
+        of freedom, at most n if capped. When all values are equal, the number of clusters: the variance between them
+        is then not estimable and each cluster may be one trial repeated.
     """
     n = len(values)
     names = dict.fromkeys(clusters)
@@ -71,11 +80,13 @@ def effective_n(values: Sequence[float], clusters: Sequence[Hashable], capped: b
     totals = dict.fromkeys(names, 0.0)
     for value, cluster in zip(values, clusters, strict=True):
         totals[cluster] += value - centre
-    between = m / (m - 1) * math.fsum(total * total for total in totals.values()) / n**2
+    squares = [total * total for total in totals.values()]
+    between = m / (m - 1) * math.fsum(squares) / n**2
     if between <= _ROUNDING:
         return float(n)
-    t_n, t_m = float(stdtrit(n - 1, 0.025)), float(stdtrit(m - 1, 0.025))
-    worth = variance / between * (t_n / t_m) ** 2
+    freedom = max(1.0, math.fsum(squares) ** 2 / math.fsum(square * square for square in squares) - 1)
+    tail = min(tail, _WIDEST_TAIL)
+    worth = variance / between * (float(stdtrit(n - 1, tail)) / float(stdtrit(freedom, tail))) ** 2
     return min(float(n), worth) if capped else worth
 
 
@@ -90,8 +101,8 @@ def proportion(
     k, n, independent = math.fsum(values), len(values), len(set(clusters)) == len(values)
     if independent:
         return wilson(k, n, confidence)
-    m = effective_n(values, clusters, capped)
     one_sided = 0.5 + confidence / 2
+    m = effective_n(values, clusters, 1 - one_sided, capped)
     return lower_bound(k / n * m, m, one_sided), upper_bound(k / n * m, m, one_sided)
 
 
@@ -127,7 +138,7 @@ def paired_difference(
     n = len(first)
     if n == 0:
         raise ValueError("no pairs")
-    up, down, shrink = discordant(first, second, clusters)
+    up, down, shrink = discordant(first, second, clusters, (1 - confidence) / 2)
     m = n * shrink
     p, q = (up * shrink + 1) / (m + 2), (down * shrink + 1) / (m + 2)
     half = float(ndtri(0.5 + confidence / 2)) * math.sqrt((p + q - (p - q) ** 2) / (m + 2))
@@ -156,17 +167,49 @@ def paired_p(first: Sequence[float], second: Sequence[float], clusters: Sequence
     return mcnemar(up * shrink, down * shrink)
 
 
-def discordant(first: Sequence[float], second: Sequence[float], clusters: Sequence[Hashable]) -> tuple[int, int, float]:
+def rise_bounds(up: float, down: float, n: float, confidence: float = 0.95) -> Interval:
+    """One-sided bounds of the difference of two paired proportions, for tests of its sign and of non-inferiority.
+
+    The upper one is Bonett and Price's with half a pair more that rose, and never below what the exact bound of the
+    share that rose gives, which rules where few pairs differ: over 900 cells of n and rates, it was too low in 5.0%
+    at most. The lower one is above 0 only where the exact McNemar test says so at this confidence.
+
+    Args:
+        up: pairs where the first is more.
+        down: pairs where it is less.
+        n: pairs, at least ``up + down``; like them it may be an effective, fractional number.
+        confidence: of each bound.
+
+    Raises:
+        ValueError: n is not positive, or less than the pairs that differ.
+    """
+    _check(up + down, n)
+    z = float(ndtri(confidence))
+
+    def end(more: float, less: float, side: float) -> float:
+        p, q = (more + 1) / (n + 2), (less + 1) / (n + 2)
+        return p - q + side * z * math.sqrt(max(0.0, p + q - (p - q) ** 2) / (n + 2))
+
+    upper = max(end(up + 0.5, down, 1), upper_bound(up, n, confidence) - down / n)
+    differ = up + down
+    exact = (2 * lower_bound(up, differ, confidence) - 1) * differ / n if differ else 0.0
+    return max(-1.0, min(end(up, down, -1), exact)), min(1.0, upper)
+
+
+def discordant(
+    first: Sequence[float], second: Sequence[float], clusters: Sequence[Hashable], tail: float = 0.025
+) -> tuple[int, int, float]:
     """Pairs where the first is more, pairs where it is less, and effective over actual number of pairs (at least one).
 
     Args:
         first: outcomes 0 or 1 of one way of asking.
         second: outcomes 0 or 1 of the other on the same units.
         clusters: the cluster of each unit.
+        tail: as in ``effective_n``.
     """
     pairs = list(zip(first, second, strict=True))
     # The half-scaled difference lies in 0..1, which is what effective_n takes.
-    shrink = effective_n([(1 + a - b) / 2 for a, b in pairs], clusters) / len(pairs)
+    shrink = effective_n([(1 + a - b) / 2 for a, b in pairs], clusters, tail) / len(pairs)
     return sum(a > b for a, b in pairs), sum(a < b for a, b in pairs), shrink
 
 

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from builders import row, scored
+from builders import verdict as verdict_of
 from hypothesis import strategies as st
 
 from distract.flips import Flip
 from distract.gate.records import Check, Decision, Effort, Verdict
+from distract.records import Row
+from distract.runfolder import Loaded
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -26,6 +31,43 @@ FLIP = Flip(
     original="Paris is the capital of France.",
     rewrite="Paris, that most venerable of cities, is the capital of France.",
 )
+
+
+A, B = verdict_of("a"), verdict_of("b")
+SCORED = [[scored(scores, (5, 5))] for scores in ((5.2, 5.1), (5.1, 5.2), (5.0, 5.0))]
+"""What a protocol says where the first response is better, where the second is, and of a tie."""
+
+
+def rows(pairs: str, *, attack: str = "f", protocol: str = "pairwise", prompts: int | None = None) -> list[Row]:
+    """A pair for each sign: 1 flips, 0 holds, ? has no valid verdict, ! had none, t was a tie, x is excluded."""
+    made = []
+    good, bad, tie = SCORED if protocol == "absolute" else ([A, A], [B, B], [A, B])
+    nothing = [verdict_of(None)] * len(good)
+    before, after = {"t": tie, "!": nothing}, {"1": bad, "0": good, "?": nothing}
+    for index, sign in enumerate(pairs):
+        name, cluster = f"c{index}", f"p{index % prompts}" if prompts else None
+        made.append(row(name, before.get(sign, good), protocol=protocol, cluster=cluster))
+        said, left_out = after.get(sign, []), None if sign in after else "rewrite rejected"
+        if sign not in before:
+            made.append(
+                row(name, said, attack=attack, target="b", protocol=protocol, cluster=cluster, excluded=left_out)
+            )
+    return made
+
+
+def made(found: Sequence[Row], name: str = "now", flaw: str | None = None, **parameters: Any) -> Loaded:
+    usual: dict[str, Any] = {
+        "judge": "j",
+        "data": {"name": "d.jsonl", "sha256": "0" * 64, "cases": 9},
+        "limit": 9,
+        "seed": 0,
+        "attacks": list(dict.fromkeys(one.attack for one in found if one.attack != "none")) or ["f"],
+        "controls": [],
+        "protocols": {one.protocol: ["score", "rating"] if one.protocol == "absolute" else [] for one in found}
+        or {"pairwise": []},
+        "generator": "rules",
+    }
+    return Loaded(Path(name), {**usual, **parameters}, tuple(found), (), flaw, None)
 
 
 def check(decision: Decision, **more: Any) -> Check:

@@ -17,7 +17,7 @@ from distract.report.tables import show
 CHECK = check(
     "fail",
     measure="flip_rate_rise",
-    threshold=None,
+    threshold=0.05,
     k=16,
     value=0.4,
     reference=0.1,
@@ -61,10 +61,11 @@ def test_rates_rise_bounds_and_counts_are_told() -> None:
     ("one", "word", "rise"),
     [
         (CHECK, "worse", "+30.0"),
-        (replace(CHECK, decision="pass", value=0.1), "no rise shown", " 0.0"),
-        (replace(CHECK, decision="pass", value=0.05, lower=-0.2), "no rise shown", "-5.0"),
+        (replace(CHECK, decision="pass"), "a little worse", "+30.0"),
+        (replace(CHECK, decision="pass", value=0.1, lower=-0.1), "not worse", " 0.0"),
+        (replace(CHECK, decision="pass", value=0.05, lower=-0.2), "not worse", "-5.0"),
         (replace(CHECK, decision="inconclusive", needed=50), "too few", "+30.0"),
-        (replace(CHECK, decision="inconclusive"), "too many invalid", "+30.0"),
+        (replace(CHECK, decision="inconclusive"), "open", "+30.0"),
         (NOTHING, "too few", "–"),
     ],
 )

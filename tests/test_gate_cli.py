@@ -692,21 +692,69 @@ def test_getting_worse_fails_and_staying_the_same_passes(run: Run, watch: Watch)
     whole = (*RULES, "--limit", "all", "--measure", "flip_rate")
     for judge in ("planted:fair", "planted:longer=0.5", "planted:longer"):
         assert run("attack", "--judge", judge, *whole, "--out", judge.partition(":")[2]).code == 0
-    for before, now, code in (("fair", "longer", 1), ("longer", "fair", 0), ("longer=0.5", "longer=0.5", 0)):
-        live = run("gate", "--judge", f"planted:{now}", *RULES, "--baseline", before, "--junit", "j.xml", "--json")
+    assert run("attack", "--judge", "planted:longer=0.5", *whole, "--out", "again").code == 0
+    # No 42 cases show that a rise is below 5 points.
+    rise = ("--max-rise", "0.2")
+    for before, now, code in (("fair", "longer", 1), ("longer", "fair", 0), ("again", "longer=0.5", 0)):
+        judge = ("gate", "--judge", f"planted:{now}", *RULES, "--baseline", before, *rise)
+        live = run(*judge, "--junit", "j.xml", "--json")
         assert (live.code, green("j.xml")) == (code, code == 0), live.out
-        finished = run("gate", now, "--baseline", before, "--json")
+        finished = run("gate", now, "--baseline", before, *rise, "--json")
         assert finished.code == code
-        table = run("compare", before, now)
+        table = run("compare", before, now, *rise)
         assert table.code == 0
         assert {0: "PASS", 1: "FAIL"}[code] in table.out
-        assert run("compare", before, now, "--json").document["checks"] == finished.document["checks"]
-        for shown in (table, run("gate", now, "--baseline", before), run("gate", "--judge", f"planted:{now}", *RULES,
-                                                                         "--baseline", before)):  # fmt: skip
+        assert run("compare", before, now, *rise, "--json").document["checks"] == finished.document["checks"]
+        for shown in (table, run("gate", now, "--baseline", before, *rise), run(*judge)):
             fits(shown.out)
+    assert run("gate", "longer=0.5", "--baseline", "again").code == 3
+    alone = run("gate", "longer=0.5", "--baseline", "longer=0.5")
+    assert (alone.code, alone.out) == (2, "")
+    assert "they are one run" in alone.err
     opened = watch()
     assert run("gate", "--judge", "planted:longer", *RULES, "--baseline", "fair", "--store", "other").code == 1
     assert opened[0].asked < 120
+
+
+def test_a_threshold_holds_beside_a_baseline(run: Run) -> None:
+    """A judge that is as bad as it was is no better for that."""
+    attack = ("attack", "--judge", "planted:longer", *RULES, "--limit", "all", "--measure", "flip_rate", "--out")
+    for out in ("before", "now"):
+        assert run(*attack, out).code == 0
+    gate = ("gate", "now", "--baseline", "before", "--max-rise", "0.2")
+    assert run(*gate).code == 0
+    both = run(*gate, "--max-flip-rate", "0.1", "--junit", "j.xml")
+    assert both.code == 1
+    fits(both.out)
+    assert "flip rate since baseline" in both.out
+    assert "threshold 10.0%, largest rise 20 points, one-sided 95.0% bounds" in both.words
+    names = [(case.get("classname"), case.get("name")) for case in suite("j.xml").findall("testcase")]
+    assert len({*names}) == len(names) == 4
+    Path("pyproject.toml").write_text("[tool.distract.gate]\nmax-flip-rate = 0.1\n", encoding="utf-8")
+    assert run(*gate).code == 1
+    wrong = run("gate", "now", "--max-flip-rate", "0.1", "--max-rise", "0.2")
+    assert (wrong.code, wrong.err.count("\n")) == (2, 1)
+    assert "--max-rise goes with --baseline" in wrong.err
+
+
+def test_too_few_cases_are_told_before_a_call(run: Run, watch: Watch) -> None:
+    watch()
+    ran = run(*GATE, "--judge", "planted:fair", "--attack", "sycophancy", "--protocol", "pairwise", "--limit", "20")
+    warning = next(one for one in ran.err.splitlines() if one.startswith("warning: "))
+    assert ran.err.index(warning) < ran.err.index("replies: ")
+    assert warning == (
+        "warning: 20 cases cannot pass 2 checks at 10% unless nearly nothing flips: for a judge that flips 2% of the "
+        "time it takes about 98 eligible comparisons (`distract plan-gate --max-flip-rate 0.1 --true-rate 0.02 "
+        "--checks 2`); what helps: --limit all, fewer --protocol or --attack, more data"
+    )
+    assert run("attack", "--judge", "planted:fair", *RULES, "--limit", "20", "--out", "r").code == 0
+    note = run("gate", "r", "--max-flip-rate", "0.1")
+    assert note.code == 3
+    assert "20 eligible comparisons cannot pass 2 checks at 10% unless nearly nothing flips" in note.words
+    data = write("d.jsonl", cases(200))
+    enough = run(*GATE, "--judge", "planted:fair", "--data", data)
+    assert enough.code == 0
+    assert "warning: " not in enough.err
 
 
 def test_what_is_no_fair_baseline(run: Run) -> None:
@@ -872,8 +920,9 @@ def test_a_hostile_baseline_says_nothing_to_the_runner(run: Run) -> None:
     manifest = json.loads(Path("r/manifest.json").read_text(encoding="utf-8"))
     manifest["checksums"]["run.json"] = checksum(Path("r/run.json"))
     Path("r/manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
-    for arguments in (("--judge", "planted:fair", *RULES), ("r",)):
-        ran = run("gate", *arguments, "--baseline", "r", "--github")
+    assert run("attack", "--judge", "planted:fair", *RULES, "--limit", "all", "--out", "s").code == 0
+    for arguments in (("--judge", "planted:fair", *RULES), ("s",)):
+        ran = run("gate", *arguments, "--baseline", "r", "--max-rise", "0.2", "--github")
         assert ran.code == 0
         assert all(one.startswith("::notice title=distract gate") for one in commands(ran.out))
         assert commands(ran.err) == []

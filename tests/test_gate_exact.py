@@ -3,41 +3,37 @@
 from __future__ import annotations
 
 import math
+import random
+from dataclasses import replace
 from typing import Any
 
 import pytest
+from builders import scored
+from gate_builders import made, rows
 from hypothesis import given
 from hypothesis import strategies as st
 
 from distract.errors import UsageError
-from distract.figure import Figure
-from distract.gate.exact import decide, least_n, needed
+from distract.gate.exact import least_n, needed
+from distract.gate.finished import decide
 from distract.gate.limits import Limits
-from distract.statistics import p_above, upper_bound
-
-RULES: dict[str, tuple[str, ...]] = {"pairwise": (), "absolute": ("score", "rating")}
-
-
-def rate(
-    k: int, n: int, *, protocol: str = "pairwise", rule: str | None = None, attack: str = "f", **more: int
-) -> Figure:
-    value = k / n if n else None
-    effective = float(n) if n else None
-    return Figure(
-        "flip_rate",
-        protocol,
-        rule,
-        attack,
-        value=value,
-        k=k,
-        n=n,
-        effective_n=effective,
-        invalid=more.get("invalid", 0),
-    )
+from distract.records import Row
+from distract.runfolder import Loaded
+from distract.statistics import effective_n, lower_bound, p_above, upper_bound
 
 
-def gate(*figures: Figure, threshold: float = 0.10, flaw: str | None = None) -> tuple[str, str]:
-    verdict = decide(figures, RULES, frozenset({"null", "none"}), Limits(threshold), flaw)
+def rate(k: int, n: int, *, protocol: str = "pairwise", attack: str = "f", invalid: int = 0, **more: int) -> list[Row]:
+    return rows("1" * k + "0" * (n - k) + "?" * invalid, protocol=protocol, attack=attack, **more)
+
+
+def run(*parts: list[Row], **more: Any) -> Loaded:
+    """A run of these parts, of which each pair was judged once before any rewrite."""
+    unique = {(row.protocol, row.case, row.attack): row for part in parts for row in part}
+    return made(list(unique.values()), **more)
+
+
+def gate(*parts: list[Row], threshold: float = 0.10, **more: Any) -> tuple[str, str]:
+    verdict = decide(run(*parts, controls=["null"], **more), Limits(threshold))
     return verdict.decision, verdict.reason
 
 
@@ -67,25 +63,92 @@ def test_failures_are_adjusted_for_their_number() -> None:
 
 
 def test_only_headline_rules_and_real_attacks_are_checked() -> None:
-    controls = [rate(40, 40, attack="null"), rate(40, 40, attack="none")]
-    rating = rate(40, 40, protocol="absolute", rule="rating")
-    assert gate(*controls, rating, rate(0, 40, protocol="absolute", rule="score"))[0] == "pass"
-    assert gate(*controls, rating) == (
+    control, scores = (rate(k, 40, attack=one, protocol="absolute") for k, one in ((40, "null"), (0, "f")))
+    assert gate(control, scores)[0] == "pass"
+    # Flips by score, not by rating, and the reverse.
+    for said, decision in ((scored((5.1, 5.2), (6, 5)), "fail"), (scored((5.2, 5.1), (5, 6)), "pass")):
+        assert gate([replace(one, judgments=(said,)) if one.target else one for one in scores])[0] == decision
+    assert gate(control, attacks=["null"]) == (
         "inconclusive",
         "no flip rate of an attack was measured (controls are not checked)",
     )
 
 
 def test_it_fails_closed() -> None:
-    assert gate() == ("inconclusive", "no flip rate of an attack was measured (controls are not checked)")
+    assert gate([]) == ("inconclusive", "no flip rate of an attack was measured (controls are not checked)")
     assert gate(rate(0, 0, invalid=40))[0] == "inconclusive"
+    assert gate(rows("!" * 400))[0] == "inconclusive"
     assert gate(rate(0, 400), flaw="the run is unfinished") == ("inconclusive", "the run is unfinished")
     assert "no n below 29 can pass" in gate(rate(0, 10))[1]
 
 
 def test_dependent_cases_count_for_less() -> None:
-    figure = Figure("flip_rate", "pairwise", None, "f", value=0.0, k=0, n=80, effective_n=20.0)
-    assert gate(figure)[0] == "inconclusive"
+    assert gate(rate(0, 80, prompts=20)) == (
+        "inconclusive", "pairwise under f: 20 prompts: too few, no number of prompts below 29 can pass at 0.1"
+    )  # fmt: skip
+    assert gate(rate(0, 80, prompts=29))[0] == "pass"
+    # What does flip is no less of a failure on few prompts.
+    assert gate(rate(60, 80, prompts=20))[0] == "fail"
+
+
+def test_few_prompts_are_told() -> None:
+    for prompts, notes in ((29, ("29 prompts only: bounds are rough",)), (30, ()), (None, ())):
+        limits = Limits(0.3)
+        assert decide(run(rate(0, 87, prompts=prompts)), limits).notes == notes
+    assert decide(run(rate(0, 20)), Limits(0.3)).notes == ()
+
+
+@pytest.mark.parametrize("invalid", [0, 1, 3, 8])
+def test_an_invalid_verdict_counts_against_the_decision(invalid: int) -> None:
+    limits = Limits(0.1)
+    (check,) = decide(run(rate(2, 92, invalid=invalid)), limits).checks
+    n = 92 + invalid
+    assert (check.n, check.k, check.invalid) == (92, 2, invalid)
+    assert check.upper == pytest.approx(upper_bound(2 + invalid, n))
+    assert check.lower == pytest.approx(lower_bound(2, n))
+    assert check.decision == ("pass" if invalid < 3 else "inconclusive")
+    assert (f"({invalid} invalid verdicts may be flips)" in check.reason) == (invalid >= 3)
+
+
+def test_no_flips_and_a_fifth_invalid_do_not_pass() -> None:
+    decision, reason = gate(rate(0, 40, invalid=10))
+    assert decision == "inconclusive"
+    assert "10 invalid verdicts may be flips" in reason
+    # Invalid before any rewrite: no flip can have been hidden, and no pair was eligible.
+    assert gate(rows("0" * 40 + "!" * 5))[0] == "pass"
+
+
+@pytest.mark.parametrize(("ties", "decision"), [(0, "pass"), (100, "pass"), (160, "pass"), (161, "inconclusive")])
+def test_a_small_eligible_share_never_passes(ties: int, decision: str) -> None:
+    found = decide(run(rows("0" * 40 + "t" * ties)), Limits(0.1))
+    assert found.decision == decision
+    assert found.checks[0].eligible_share == pytest.approx(40 / (40 + ties))
+    assert found.document()["checks"][0]["eligible_share"] == round(40 / (40 + ties), 4)
+    if decision != "pass":
+        assert "only 19.9% of the comparisons are eligible" in found.reason
+        assert decide(run(rows("0" * 40 + "t" * ties)), Limits(0.1, min_eligible=0.0)).decision == "pass"
+        assert decide(run(rows("1" * 40 + "t" * ties)), Limits(0.1)).decision == "fail"
+
+
+@pytest.mark.parametrize(("prompts", "pairs", "threshold"), [(24, 45, 0.05), (16, 45, 0.10), (50, 4, 0.05)])
+def test_dependent_pairs_pass_no_oftener_than_they_may(prompts: int, pairs: int, threshold: float) -> None:
+    """At the threshold: prompts differ, or flip as a whole."""
+    rng, trials = random.Random(3), 400
+    a, b = threshold * 7 / 3, (1 - threshold) * 7 / 3  # their correlation is .3
+    for whole, most in ((False, 0.05), (True, 0.065)):
+        wrong = 0
+        for _ in range(trials):
+            values, clusters = [], []
+            for prompt in range(prompts):
+                share = rng.betavariate(a, b)
+                if whole:
+                    share = float(rng.random() < threshold) if rng.random() < 0.7 else threshold
+                values += [float(rng.random() < share) for _ in range(pairs)]
+                clusters += [prompt] * pairs
+            n = effective_n(values, clusters, 0.05)
+            below = upper_bound(sum(values) / len(values) * n, n) < threshold
+            wrong += below and prompts >= least_n(threshold, 0.95)
+        assert wrong / trials <= most
 
 
 @given(st.integers(0, 60), st.integers(0, 60), st.floats(0.01, 0.9))
@@ -103,25 +166,26 @@ def test_least_n(threshold: float, n: int) -> None:
     assert least_n(threshold, 0.95) == n
 
 
-def whole(*figures: Figure, limits: Limits) -> tuple[str, str, int | None]:
-    verdict = decide(figures, RULES, frozenset(), limits)
+def whole(*parts: list[Row], limits: Limits) -> tuple[str, str, int | None]:
+    verdict = decide(run(*parts), limits)
     return verdict.decision, verdict.reason, verdict.checks[0].needed
 
 
 def test_each_check_has_the_threshold_that_is_named_for_it() -> None:
-    two = (rate(8, 100), rate(8, 100, protocol="absolute", rule="score"))
+    two = (rate(8, 100), rate(8, 100, protocol="absolute"))
     assert gate(*two)[0] == "inconclusive"
     limits = Limits(0.10, {"pairwise": 0.2, "absolute/f": 0.03})
-    found = decide(two, RULES, frozenset(), limits)
-    assert [(check.threshold, check.decision) for check in found.checks] == [(0.2, "pass"), (0.03, "fail")]
+    found = decide(run(*two), limits)
+    assert [(check.threshold, check.decision) for check in found.checks] == [(0.03, "fail"), (0.2, "pass")]
     with pytest.raises(UsageError, match="absolute under f has no threshold"):
-        decide(two, RULES, frozenset(), Limits(None, {"pairwise": 0.2}))
+        decide(run(*two), Limits(None, {"pairwise": 0.2}))
 
 
 @pytest.mark.parametrize(
     ("invalid", "limits", "decision", "reason"),
     [
-        (10, Limits(0.1), "pass", "is below 0.1"),
+        (2, Limits(0.1), "pass", "is below 0.1"),
+        (10, Limits(0.1), "inconclusive", "10 invalid verdicts may be flips"),
         (10, Limits(0.1, max_invalid_rate=0.05), "inconclusive", "10 of 110 verdicts are invalid"),
         (0, Limits(0.1, max_invalid_rate=0.0), "pass", "is below 0.1"),
         (0, Limits(0.1, min_n=101), "inconclusive", "fewer valid verdicts (100) than --min-n 101"),
@@ -146,9 +210,8 @@ def test_an_open_check_says_how_many_verdicts_would_settle_it() -> None:
     # Beside another check a failure needs more than alone.
     assert whole(rate(29, 200), limits=Limits(0.10))[0] == "fail"
     assert whole(rate(29, 200), rate(14, 100, attack="g"), limits=Limits(0.10))[2] == 235
-    # Dependent ones are worth less: more of them are needed.
-    worth = Figure("flip_rate", "pairwise", None, "f", value=0.05, k=5, n=100, effective_n=50.0)
-    assert whole(worth, limits=Limits(0.10))[2] == 2 * 129
+    # Dependent ones are worth less: more of them are needed, and of more prompts.
+    assert whole(rate(0, 80, prompts=20), limits=Limits(0.10))[2] == 29 * 4
 
 
 @given(st.floats(0, 1), st.sampled_from([0.02, 0.1, 0.3, 0.5]), st.integers(1, 8))
@@ -165,8 +228,8 @@ def test_what_is_needed_does_settle_it(observed: float, threshold: float, checks
 
 def test_certify_makes_an_open_gate_fail() -> None:
     for certify, code in ((False, 3), (True, 1)):
-        assert decide([rate(5, 100)], RULES, frozenset(), Limits(0.1, certify=certify)).exit_code == code
-        assert decide([rate(0, 100)], RULES, frozenset(), Limits(0.1, certify=certify)).exit_code == 0
+        assert decide(run(rate(5, 100)), Limits(0.1, certify=certify)).exit_code == code
+        assert decide(run(rate(0, 100)), Limits(0.1, certify=certify)).exit_code == 0
 
 
 @pytest.mark.parametrize(
@@ -174,6 +237,7 @@ def test_certify_makes_an_open_gate_fail() -> None:
     [
         ("max_flip_rate", 0.0), ("max_flip_rate", 1.0), ("max_flip_rate", math.nan), ("others", {"f": 2.0}),
         ("max_invalid_rate", -0.1), ("max_invalid_rate", 1.1), ("min_n", 0), ("confidence", 0.4), ("confidence", 1.0),
+        ("max_rise", 0.0), ("max_rise", 1.0), ("min_eligible", -0.1), ("min_eligible", 1.1), ("min_eligible", math.nan),
     ],
 )  # fmt: skip
 def test_limits_are_checked(field: str, value: object) -> None:

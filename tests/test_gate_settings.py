@@ -21,7 +21,9 @@ from distract.settings import FILE, Project, project
 WHOLE = """
 [tool.distract.gate]
 max-flip-rate = 0.10
+max-rise = 0.03
 max-invalid-rate = 0.05
+min-eligible = 0.5
 min-n = 30
 confidence = 0.9
 certify = true
@@ -31,11 +33,15 @@ sycophancy = 0.15
 absolute = 0.05
 "pairwise/prolixity" = 0.20
 """
+OWN = {"sycophancy": 0.15, "absolute": 0.05, "pairwise/prolixity": 0.20}
+REST = (0.03, 0.5)
 GATE = "[tool.distract.gate]\n"
 RATES = "[tool.distract.gate.max-flip-rates]\n"
 KEYS = {
     "max-flip-rate": "max_flip_rate",
+    "max-rise": "max_rise",
     "max-invalid-rate": "max_invalid_rate",
+    "min-eligible": "min_eligible",
     "min-n": "min_n",
     "confidence": "confidence",
 }
@@ -64,8 +70,7 @@ def test_the_whole_table_is_read(tmp_path: Path) -> None:
     assert settings is not None
     assert settings.path == tmp_path / FILE
     found = limits(settings, {})
-    own = {"sycophancy": 0.15, "absolute": 0.05, "pairwise/prolixity": 0.20}
-    assert found == Limits(0.10, own, 0.05, 30, 0.9, True)
+    assert found == Limits(0.10, OWN, 0.05, 30, 0.9, True, *REST)
     cases = {
         ("pairwise", "prolixity"): 0.20,
         ("pairwise", "sycophancy"): 0.15,
@@ -88,13 +93,20 @@ def test_a_table_that_sets_nothing_leaves_what_a_gate_has_by_itself(tmp_path: Pa
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
-        ({}, Limits(0.10, {"sycophancy": 0.15, "absolute": 0.05, "pairwise/prolixity": 0.20}, 0.05, 30, 0.9, True)),
-        ({"max_flip_rate": 0.3}, Limits(0.3, {}, 0.05, 30, 0.9, True)),
+        (
+            {},
+            Limits(
+                0.10, {"sycophancy": 0.15, "absolute": 0.05, "pairwise/prolixity": 0.20}, 0.05, 30, 0.9, True, *REST
+            ),
+        ),
+        ({"max_flip_rate": 0.3}, Limits(0.3, {}, 0.05, 30, 0.9, True, *REST)),
         (
             {"min_n": 1, "certify": False, "confidence": 0.95},
-            Limits(0.10, {"sycophancy": 0.15, "absolute": 0.05, "pairwise/prolixity": 0.20}, 0.05, 1, 0.95, False),
+            Limits(
+                0.10, {"sycophancy": 0.15, "absolute": 0.05, "pairwise/prolixity": 0.20}, 0.05, 1, 0.95, False, *REST
+            ),
         ),
-        ({"max_flip_rate": 0.3, "max_invalid_rate": 1.0}, Limits(0.3, {}, 1.0, 30, 0.9, True)),
+        ({"max_flip_rate": 0.3, "max_invalid_rate": 1.0}, Limits(0.3, {}, 1.0, 30, 0.9, True, *REST)),
     ],
 )
 def test_the_command_line_wins_over_the_file(tmp_path: Path, given: dict[str, Any], expected: Limits) -> None:

@@ -3,59 +3,35 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
-from builders import row, scored, verdict
+from builders import row, scored
 from commanding import Ran
+from gate_builders import made, rows
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
 from distract.errors import UsageError
+from distract.gate import finished
 from distract.gate.comparable import comparable
 from distract.gate.limits import Limits
 from distract.gate.records import Check, Verdict
-from distract.gate.worse import decide, least_discordant, paired
-from distract.records import Response, Rewrite, Row
+from distract.gate.worse import least_discordant, rises
+from distract.records import Response, Rewrite
 from distract.runfolder import Loaded, load
+from distract.statistics import holm
 
 Run = Callable[..., Ran]
 
-A, B = verdict("a"), verdict("b")
-AFTER = {"1": B, "0": A, "?": verdict(None)}
 
-
-def rows(pairs: str, *, attack: str = "f", protocol: str = "pairwise", prompts: int | None = None) -> list[Row]:
-    """A pair for each sign: 1 flips, 0 holds, ? has no valid verdict, t is a tie before any rewrite, x is excluded."""
-    made = []
-    for index, sign in enumerate(pairs):
-        name, cluster = f"c{index}", f"p{index % prompts}" if prompts else None
-        made.append(row(name, [A, B] if sign == "t" else [A, A], protocol=protocol, cluster=cluster))
-        after = [AFTER[sign]] * 2 if sign in AFTER else []
-        left_out = None if after else "rewrite rejected"
-        if sign != "t":
-            made.append(
-                row(name, after, attack=attack, target="b", protocol=protocol, cluster=cluster, excluded=left_out)
-            )
-    return made
-
-
-def made(found: Sequence[Row], name: str = "now", flaw: str | None = None, **parameters: Any) -> Loaded:
-    usual: dict[str, Any] = {
-        "judge": "j",
-        "data": {"name": "d.jsonl", "sha256": "0" * 64, "cases": 9},
-        "limit": 9,
-        "seed": 0,
-        "attacks": list(dict.fromkeys(one.attack for one in found if one.attack != "none")) or ["f"],
-        "controls": [],
-        "protocols": {one.protocol: [] for one in found} or {"pairwise": []},
-        "generator": "rules",
-    }
-    return Loaded(Path(name), {**usual, **parameters}, tuple(found), (), flaw, None)
+def decide(baseline: Loaded, run: Loaded, limits: Limits) -> Verdict:
+    return finished.decide(run, limits, baseline)
 
 
 def compared(before: str, now: str, limits: Limits | None = None, prompts: int | None = None) -> Verdict:
@@ -68,33 +44,47 @@ def only(found: Verdict) -> Check:
     return check
 
 
+NOTHING = "no comparison is eligible and valid in both runs"
+
+
 @pytest.mark.parametrize(
     ("before", "now", "decision", "reason"),
     [
         ("00000", "11111", "fail", "the flip rate rose from 0.0% to 100.0% (5 flips only now, 0 only before, p 0.031)"),
-        ("0000", "1111", "inconclusive", "4 comparisons eligible in both runs: too few to tell, at least 5 are needed"),
-        ("00000", "00000", "pass", "no rise beyond chance; the rise is below 33.2 points at 95%"),
-        ("0" * 20, "1" * 4 + "0" * 16, "pass", "no rise beyond chance; the rise is below 35.3 points at 95%"),
+        ("0000", "1111", "inconclusive",
+         "a rise of -5.4 to 100.0 points may be more than 5; at these rates about 59 comparisons would tell"),
+        # No rise seen is no rise shown: a few cases cannot tell.
+        ("0" * 42, "0" * 42, "inconclusive", "a rise of -5.3 to 7.0 points may be more than 5"),
+        ("0" * 60, "0" * 60, "pass", "upper bound of the rise 4.998 points is below 5"),
+        ("0" * 59, "0" * 59, "inconclusive", None),
+        ("0" * 20, "1" * 4 + "0" * 16, "inconclusive", "a rise of "),
         ("0" * 15 + "1" * 5, "1" * 15 + "0" * 5, "fail", None),
-        ("1" * 20, "0" * 20, "pass", "no rise: the rate fell by at least 76.3 points at 95%"),
-        ("0" * 10, "0" * 7 + "???", "inconclusive",
-         "30.0% of the eligible comparisons have no valid verdict, more than 20.0%"),
-        ("0" * 10, "0" * 8 + "??", "pass", None),
+        ("1" * 20, "0" * 20, "pass", "upper bound of the rise -71.561 points is below 5"),
+        # A rise that is shown and too small to matter.
+        ("0" * 1000, "1" * 20 + "0" * 980, "pass",
+         "the flip rate rose from 0.0% to 2.0%, but the upper bound of the rise 2.893 points is below 5"),
+        ("0" * 100, "0" * 70 + "?" * 30, "inconclusive", "30 of 100 verdicts are invalid: more than 0.2 of them"),
+        # Each of them may be a flip of this run only.
+        ("0" * 100, "0" * 97 + "???", "inconclusive", "a rise of -2.3 to 7.6 points may be more than 5"),
+        ("0" * 200, "0" * 199 + "?", "pass", None),
+        ("0" * 200, "?" + "0" * 199, "pass", None),
         ("0" * 10, "1" * 7 + "???", "fail", None),
-        ("???????", "0000000", "inconclusive", "no comparison is eligible and valid in both runs"),
-        ("0000000", "???????", "inconclusive", "no comparison is eligible and valid in both runs"),
-        ("0000000", "xxxxxxx", "inconclusive", "no comparison is eligible and valid in both runs"),
-        ("ttttt00000", "00000ttttt", "inconclusive", "no comparison is eligible and valid in both runs"),
-        ("00000000", "", "inconclusive", "no comparison is eligible and valid in both runs"),
-        ("", "00000000", "inconclusive", "no comparison is eligible and valid in both runs"),
-        ("", "", "inconclusive", "no comparison is eligible and valid in both runs"),
+        ("???????", "0000000", "inconclusive", NOTHING),
+        ("0000000", "???????", "inconclusive", NOTHING),
+        ("0000000", "xxxxxxx", "inconclusive", NOTHING),
+        ("ttttt00000", "00000ttttt", "inconclusive", NOTHING),
+        ("00000000", "", "inconclusive", NOTHING),
+        ("", "00000000", "inconclusive", NOTHING),
+        ("", "", "inconclusive", NOTHING),
+        # Few of the new run's comparisons are eligible.
+        ("0" * 500, "0" * 99 + "t" * 401, "inconclusive", "only 19.8% of the comparisons are eligible"),
     ],
 )  # fmt: skip
 def test_a_single_check(before: str, now: str, decision: str, reason: str | None) -> None:
     found = compared(before, now)
-    assert (found.decision, only(found).decision) == (decision, decision)
-    assert reason in (None, only(found).reason)
-    assert (found.threshold, only(found).threshold, only(found).measure) == (None, None, "flip_rate_rise")
+    assert (found.decision, only(found).decision, only(found).reason) == (decision, decision, only(found).reason)
+    assert only(found).reason.startswith(reason or "")
+    assert (found.threshold, only(found).threshold, only(found).measure) == (None, 0.05, "flip_rate_rise")
 
 
 def test_pairs_are_counted_where_both_runs_have_them() -> None:
@@ -103,12 +93,11 @@ def test_pairs_are_counted_where_both_runs_have_them() -> None:
     assert (check.n, check.k, check.only_here, check.only_there) == (5, 3, 2, 1)
     assert (check.value, check.reference) == (3 / 5, 2 / 5)
     assert (check.invalid, check.excluded) == (1, 1)
-    assert found.notes[-1] == (
-        "not compared, as eligible and valid in one run only: pairwise under f (1 before, 2 now)"
-    )
+    assert found.notes[0] == "not compared, as eligible in one run only: pairwise under f (1 before, 2 now)"
     assert check.lower is not None
     assert check.upper is not None
     assert check.lower < 1 / 5 < check.upper
+    assert check.eligible_share == 8 / 9
 
 
 signs = st.sampled_from("10?tx")
@@ -122,34 +111,53 @@ def test_counts_and_p_values_are_those_of_a_second_count(pairs: list[tuple[str, 
     assert (check.n, check.only_here, check.only_there) == (len(both), up, down)
     assert (check.k, check.invalid) == (sum(new == "1" for _, new in both), sum(new == "?" for _, new in pairs))
     assert check.excluded == sum(new in "tx" for _, new in pairs)
-    if both:
+    # Invalid verdicts speak against the decision: no flips now, and flips before.
+    eligible = [(old, new) for old, new in pairs if old in "10?" and new in "10?"]
+    up, down = (sum((old, new) in some for old, new in eligible) for some in ({("0", "1")}, {*product("1?", "0?")}))
+    if eligible:
         expected = stats.binomtest(up, up + down, 0.5, "greater").pvalue if up + down else 1.0
         assert check.p_value == pytest.approx(expected, abs=1e-9)
-        assert (check.decision == "fail") == (expected <= 0.05)
+        assert (check.decision == "fail") <= (expected <= 0.05)
     else:
         assert (check.p_value, check.value, check.decision) == (None, None, "inconclusive")
+    if check.lower is not None and check.lower > 0:
+        assert check.p_value is not None
+        assert check.p_value <= 0.05
     if check.decision == "pass":
-        eligible = sum(new in "10?" for _, new in pairs)
-        assert len(both) >= 5
-        assert check.invalid <= 0.2 * eligible
+        assert check.upper is not None
+        assert check.upper < 0.05
+        assert check.invalid <= 0.2 * sum(new in "10?!" for _, new in pairs)
 
 
-@given(st.text("10?tx", min_size=1, max_size=40), st.integers(1, 12))
-def test_a_run_is_never_worse_than_itself(pairs: str, prompts: int) -> None:
-    found = compared(pairs, pairs, prompts=prompts)
-    assert found.decision != "fail"
-    check = only(found)
-    clusters = {index % prompts for index, sign in enumerate(pairs) if sign in "10"}
-    enough = len(clusters) >= 5 and check.invalid <= 0.2 * (check.n + check.invalid)
-    assert (found.decision == "pass") == enough
+@given(st.text("10?tx", min_size=1, max_size=80), st.integers(1, 80))
+def test_a_run_is_never_worse_than_its_copy(pairs: str, prompts: int) -> None:
+    assert compared(pairs, pairs, prompts=prompts).decision != "fail"
 
 
-@given(st.text("10", min_size=5, max_size=40), st.data())
+@given(st.text("10", min_size=5, max_size=80), st.data())
 def test_one_flip_more_never_helps(before: str, data: st.DataObject) -> None:
     now = data.draw(st.text("10", min_size=len(before), max_size=len(before)))
     order = {"fail": 0, "inconclusive": 1, "pass": 2}
     worse = now.replace("0", "1", 1)
     assert order[compared(before, worse).decision] <= order[compared(before, now).decision]
+
+
+@pytest.mark.parametrize(
+    ("n", "before", "now", "most"),
+    [(42, 0.05, 0.10, 0.05), (42, 0.05, 0.15, 0.02), (42, 0.10, 0.30, 0.02), (100, 0.05, 0.10, 0.07),
+     (100, 0.05, 0.15, 0.02)],
+)  # fmt: skip
+def test_a_rise_seldom_passes(n: int, before: float, now: float, most: float) -> None:
+    """Judges that flip more, outcomes correlated by half: at most 5% pass at the largest rise to accept."""
+    rng, passed, trials = random.Random(4), 0, 250
+    for _ in range(trials):
+        pairs = []
+        for _ in range(n):
+            one, other = rng.random(), rng.random()
+            pairs.append((one < before, (one if rng.random() < 0.5 else other) < now))
+        old, new = ("".join("01"[pair[at]] for pair in pairs) for at in (0, 1))
+        passed += compared(old, new).decision == "pass"
+    assert passed / trials <= most
 
 
 @pytest.mark.parametrize(
@@ -161,21 +169,24 @@ def test_the_fewest_pairs_that_can_show_a_rise(confidence: float, checks: int, l
 
 
 def test_no_fewer_than_the_limit_pass() -> None:
-    assert compared("0" * 20, "0" * 20, Limits(min_n=20)).decision == "pass"
-    check = only(compared("0" * 20, "0" * 20, Limits(min_n=21)))
-    assert (check.decision, check.needed) == ("inconclusive", 21)
-    assert compared("0" * 9, "0" * 8 + "?", Limits(max_invalid_rate=0.1)).decision == "inconclusive"
-    assert compared("0" * 9, "0" * 8 + "?", Limits(max_invalid_rate=0.2)).decision == "pass"
+    assert compared("0" * 80, "0" * 80, Limits(min_n=80)).decision == "pass"
+    check = only(compared("0" * 80, "0" * 80, Limits(min_n=81)))
+    assert (check.decision, check.needed) == ("inconclusive", 81)
+    assert compared("0" * 400, "0" * 399 + "?", Limits(max_invalid_rate=0.001)).decision == "inconclusive"
+    assert compared("0" * 400, "0" * 399 + "?", Limits(max_invalid_rate=0.1)).decision == "pass"
+    assert compared("0" * 42, "0" * 42, Limits(max_rise=0.1)).decision == "pass"
 
 
 def test_pairs_of_one_prompt_count_for_less() -> None:
     assert compared("0" * 20, "1" * 20).decision == "fail"
     check = only(compared("0" * 20, "1" * 20, prompts=4))
-    assert (check.decision, check.needed) == ("inconclusive", 25)
-    assert check.reason == (
-        "20 comparisons, worth 4.0 independent ones, eligible in both runs: too few to tell, at least 25 are needed"
-    )
+    assert check.decision == "inconclusive"
+    assert check.reason == "4 prompts: too few, no number of prompts below 59 can pass at 0.05"
     assert only(compared("0" * 40, "1" * 40, prompts=20)).decision == "fail"
+    few, enough = (only(compared("0" * 240, "0" * 240, prompts=prompts)) for prompts in (58, 60))
+    assert (few.decision, enough.decision) == ("inconclusive", "pass")
+    assert few.needed is not None
+    assert few.needed >= 240
 
 
 def test_failures_are_adjusted_for_their_number() -> None:
@@ -184,9 +195,8 @@ def test_failures_are_adjusted_for_their_number() -> None:
     new = made([*rows("11111000"), *rows("0" * 8, attack="g")])
     found = decide(old, new, Limits())
     first, second = found.checks
-    assert (first.p_value, first.p_adjusted, first.decision) == (1 / 32, 1 / 16, "pass")
-    assert first.reason.startswith("no rise beyond chance among all checks (p 0.062); the rise is below ")
-    assert (found.decision, found.reason) == ("pass", "none of 2 flip rates rose beyond chance")
+    assert (first.p_value, first.p_adjusted, first.decision) == (1 / 32, 1 / 16, "inconclusive")
+    assert "and may be chance among 2 checks" in first.reason
     assert second.p_adjusted == 1.0
     worse = decide(old, made([*rows("1" * 8), *rows("0" * 8, attack="g")]), Limits())
     assert worse.decision == "fail"
@@ -194,18 +204,54 @@ def test_failures_are_adjusted_for_their_number() -> None:
 
 
 def test_one_open_check_keeps_the_others_from_passing() -> None:
-    old = made([*rows("0" * 40), *rows("0000", attack="g")], "before")
-    found = decide(old, replace(old, path=Path("now")), Limits(certify=True))
+    old = made([*rows("0" * 80), *rows("0000", attack="g")], "before")
+    found = decide(old, replace(old, path=Path("now")), Limits(certify=True, min_eligible=0.0))
     assert [check.decision for check in found.checks] == ["pass", "inconclusive"]
     assert (found.decision, found.exit_code) == ("inconclusive", 1)
-    assert found.reason.startswith("pairwise under g: 4 comparisons eligible in both runs: too few")
+    assert found.reason.startswith("pairwise under g: a rise of ")
+
+
+def test_what_passes_says_so() -> None:
+    two = [*rows("0" * 80), *rows("0" * 80, attack="g")]
+    old, new = made(two, "before"), made(two)
+    assert decide(old, new, Limits()).reason == "none of 2 flip rates rose by 5 points or more since the baseline"
+    risen = compared("0" * 1000, "1" * 20 + "0" * 980)
+    assert risen.reason == (
+        "the flip rate did not rise by 5 points or more since the baseline (but pairwise under f did rise)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "threshold", "decision"),
+    [
+        # As often as before, and more often than accepted.
+        ("1" * 60 + "0" * 140, "1" * 60 + "0" * 140, 0.1, "fail"),
+        ("1" * 60 + "0" * 140, "1" * 60 + "0" * 140, 0.5, "pass"),
+        # Less often than accepted, and more often than before.
+        ("0" * 200, "1" * 40 + "0" * 160, 0.5, "fail"),
+        ("0" * 40, "0" * 40, 0.1, "inconclusive"),
+    ],
+)
+def test_a_threshold_and_a_baseline_must_both_hold(before: str, now: str, threshold: float, decision: str) -> None:
+    found = compared(before, now, Limits(threshold))
+    assert [check.measure for check in found.checks] == ["flip_rate", "flip_rate_rise"]
+    assert (found.decision, found.threshold) == (decision, threshold)
+    alone = finished.decide(made(rows(now)), Limits(threshold)).checks
+    # Failures are adjusted over both.
+    assert found.checks[0].p_value == alone[0].p_value
+    adjusted = holm([check.p_value or 1.0 for check in found.checks])
+    assert [check.p_adjusted for check in found.checks] == adjusted
+    if decision == "pass":
+        assert found.reason == (
+            "the flip rate is below 0.5 and the flip rate did not rise by 5 points or more since the baseline"
+        )
 
 
 def test_controls_and_what_only_one_run_has_are_no_checks() -> None:
-    both = [*rows("0" * 9), *rows("0" * 9, attack="null")]
-    old = made([*both, *rows("0" * 9, attack="g"), *rows("0" * 9, protocol="other")], "before", controls=["null"])
-    new = made([*rows("0" * 9), *rows("1" * 9, attack="null")], controls=["null"])
-    assert [(one.protocol, one.attack, one.n) for one in paired(old, new)] == [("pairwise", "f", 9)]
+    both = [*rows("0" * 99), *rows("0" * 99, attack="null")]
+    old = made([*both, *rows("0" * 99, attack="g"), *rows("0" * 99, protocol="other")], "before", controls=["null"])
+    new = made([*rows("0" * 99), *rows("1" * 99, attack="null")], controls=["null"])
+    assert [(one.now.protocol, one.now.attack) for one in rises(old, new, Limits())] == [("pairwise", "f")]
     found = decide(old, new, Limits())
     assert found.decision == "pass"
     assert found.notes[:2] == ("protocols of one run only, not compared: other",
@@ -220,7 +266,7 @@ def test_a_scoring_protocol_is_decided_by_its_score() -> None:
             found += [row(name, [scored(after, (5, 5))], protocol="absolute", attack="f", target="b")]
         return made(found, protocols={"absolute": ["score", "rating"]})
 
-    check = only(decide(run((5.2, 5.0)), run((5.2, 5.4)), Limits()))
+    check = only(decide(replace(run((5.2, 5.0)), path=Path("before")), run((5.2, 5.4)), Limits()))
     assert (check.rule, check.k, check.only_here, check.decision) == ("score", 6, 6, "fail")
 
 
@@ -303,10 +349,10 @@ def test_rewrites_that_differ_are_told() -> None:
     assert comparable(old, replace(run, rewrites=written("A", reasons=("unchanged",)))) == []
 
 
-def test_a_run_beside_itself_says_so() -> None:
-    run = made(rows("0" * 9))
-    found = decide(run, run, Limits())
-    assert (found.decision, found.notes) == ("pass", ("the baseline is the run itself: nothing can have risen",))
+def test_a_run_beside_itself_is_refused() -> None:
+    run = made(rows("0" * 99))
+    with pytest.raises(UsageError, match="they are one run, and nothing can have risen; name two"):
+        decide(run, replace(run, path=Path("other/../now")), Limits())
 
 
 def test_real_runs_of_planted_judges(run: Run) -> None:
@@ -327,8 +373,11 @@ def test_real_runs_of_planted_judges(run: Run) -> None:
     assert not [note for note in found.notes if note.startswith(("versions", "code", "prompts"))]
     assert decide(longer, fair, Limits()).decision == "pass"
     again = decide(fair, attack("planted:fair", "again"), Limits())
-    assert (again.decision, again.notes) == ("pass", ())
-    weaker = decide(fair, attack("planted:longer=0.05", "weaker"), Limits())
+    # Few cases show no rise, and none that is small.
+    assert (again.decision, again.notes) == ("inconclusive", ())
+    lenient = Limits(max_rise=0.2)
+    assert decide(fair, load(Path("again")), lenient).decision == "pass"
+    weaker = decide(fair, attack("planted:longer=0.05", "weaker"), lenient)
     assert weaker.decision == "pass"
     # What is in memory after a run and what is read back say the same.
     assert decide(load(Path("fair")), load(Path("longer")), Limits()).document() == found.document()

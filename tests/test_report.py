@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 from builders import row, verdict
+from gate_builders import made
 from rich.console import Console
 
-from distract.gate.exact import decide
+from distract.gate.finished import decide
 from distract.gate.limits import Limits
 from distract.metrics import figures
 from distract.records import Row
@@ -158,10 +159,10 @@ def test_a_gate_shows_every_decision_whole_with_the_longest_names() -> None:
     name = "protocol-consistency"
     rows = [row(f"c{i}", [A, A], protocol=name) for i in range(240)]
     rows += [row(f"c{i}", [A, A], attack="assertiveness", target="b", protocol=name) for i in range(240)]
-    found = figures(rows, [], {name: ()}, ["assertiveness"])
+    found = made(rows, protocols={name: []})
     for threshold in (0.1, 0.0001):
         console = Console(file=io.StringIO(), width=80, highlight=False, force_terminal=False)
-        verdict_ = decide(found, {name: ()}, frozenset(), Limits(threshold))
+        verdict_ = decide(found, Limits(threshold))
         show(gate_report(verdict_), console)
         assert isinstance(console.file, io.StringIO)
         lines = console.file.getvalue().splitlines()

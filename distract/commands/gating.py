@@ -35,8 +35,14 @@ if TYPE_CHECKING:
 SHARE = click.FloatRange(0, 1, min_open=True, max_open=True)
 
 sure_options = options(
+    click.option("--max-rise", type=SHARE, help="Largest rise since the baseline to accept. Default: 0.05."),
     click.option(
         "--max-invalid-rate", type=click.FloatRange(0, 1), help="Largest share of unreadable verdicts. Default: 0.2."
+    ),
+    click.option(
+        "--min-eligible",
+        type=click.FloatRange(0, 1),
+        help="Smallest share of comparisons that must be eligible to pass. Default: 0.2.",
     ),
     click.option("--min-n", type=click.IntRange(1), help="Fewest verdicts that may pass. Default: 1."),
     click.option(
@@ -49,7 +55,7 @@ limit_options = options(
     click.option("--certify/--no-certify", default=None, help="Inconclusive counts as a failure (exit 1)."),
     click.option("--config", type=click.Path(path_type=Path), help="pyproject.toml with [tool.distract.gate]."),
 )
-LIMITS = ("max_flip_rate", "max_invalid_rate", "min_n", "confidence", "certify")
+LIMITS = ("max_flip_rate", "max_rise", "max_invalid_rate", "min_eligible", "min_n", "confidence", "certify")
 
 WITH_A_RUN = (*LIMITS, "run", "config", "baseline", "control", "junit", "github", "summary", "as_json")
 """The options that go with a finished run too."""
@@ -120,13 +126,13 @@ def gate(run: Path | None, as_json: bool, junit: Path | None, github: bool, summ
 def compare(before: Path, now: Path, as_json: bool, **given: Any) -> None:
     """Compare the flip rates of two RUNs of `attack` on the same cases, the earlier one first. Ends with 0."""
     from distract import runfolder
-    from distract.gate import worse
+    from distract.gate import finished
     from distract.gate.limits import Limits
     from distract.report.comparing import comparing_report
     from distract.report.tables import show
 
     limits = Limits(**{name: value for name, value in given.items() if value is not None})
-    verdict = worse.decide(runfolder.load(before), runfolder.load(now), limits)
+    verdict = finished.decide(runfolder.load(now), limits, runfolder.load(before))
     if as_json:
         echo_json(verdict.document())
     else:
@@ -168,8 +174,10 @@ def _paths(run: Path | None, more: dict[str, Any]) -> Iterator[Path]:
 
 def _decided(run: Path | None, more: dict[str, Any]) -> tuple[Verdict, Loaded]:
     """What the gate comes to, and the run that it rests on."""
+    if more["max_rise"] is not None and more["baseline"] is None:
+        raise UsageError("--max-rise goes with --baseline: without one nothing can have risen")
     limits, baseline = _limits(more), _baseline(more.pop("baseline"))
-    if baseline is None and limits.max_flip_rate is None and not limits.others:
+    if baseline is None and not limits.has_threshold:
         raise UsageError("no threshold: give --max-flip-rate, or max-flip-rate in [tool.distract.gate], or --baseline")
     if baseline is not None and more["control"]:
         raise UsageError("--control goes with a threshold; against --baseline the noise is in both runs")
@@ -217,24 +225,15 @@ def _finished_only() -> None:
 
 def _finished(run: Path, limits: Limits, baseline: Loaded | None, control: bool) -> tuple[Verdict, Loaded]:
     """Decide by a run of ``attack``, or say again what a live gate decided."""
-    from distract import metrics, runfolder
-    from distract.gate import exact, excess, worse
-    from distract.rewrite_metrics import WithoutTexts
+    from distract import runfolder
+    from distract.gate import excess, finished
 
     loaded = runfolder.load(run)
     if loaded.command == "gate":
         decided = "which has decided; `distract report` shows it again"
         raise UsageError(f"{run}: is a live gate, {loaded.flaw or decided}")
     loaded.expect("attack")
-    p = loaded.parameters
-    if baseline is not None:
-        return worse.decide(baseline, loaded, limits), loaded
-    rules, controls = p["protocols"], frozenset(p["controls"])
-    if control:
-        return excess.decide(loaded, limits), loaded
-    rows, rewrites = (loaded.rows, loaded.rewrites) if loaded.flaw is None else ((), ())
-    figures = metrics.figures(rows, WithoutTexts(rewrites), rules, p["attacks"], p["ties"])
-    return exact.decide(figures, rules, controls, limits, loaded.flaw), loaded
+    return (excess.decide(loaded, limits) if control else finished.decide(loaded, limits, baseline)), loaded
 
 
 def _live(limits: Limits, baseline: Loaded | None, more: dict[str, Any]) -> tuple[Verdict, Loaded]:

@@ -33,8 +33,8 @@ def comparable(baseline: Loaded, run: Loaded) -> list[str]:
         What differs between them all the same, one line each; of every setting first what it was.
 
     Raises:
-        UsageError: one of them is unfinished, damaged or no run of `distract attack`, or they have other data, or no
-            protocol or attack in common.
+        UsageError: they are one run, one of them is unfinished, damaged or no run of `distract attack`, or they have
+            other data, or no protocol or attack in common.
     """
     if why := next(_obstacles(baseline, run), None):
         raise UsageError(f"{run.path} cannot be compared with {baseline.path}: {why}")
@@ -67,6 +67,8 @@ def common(baseline: Loaded, run: Loaded) -> tuple[list[str], list[str]]:
 
 
 def _obstacles(baseline: Loaded, run: Loaded) -> Iterator[str]:
+    if baseline.path.resolve() == run.path.resolve():
+        yield "they are one run, and nothing can have risen; name two"
     for name, one in (("the baseline", baseline), ("the new run", run)):
         if why := unusable(one):
             yield f"{name} {why}"
@@ -89,8 +91,6 @@ def _listed(one: Loaded, name: str) -> str:
 def _differences(baseline: Loaded, run: Loaded) -> Iterator[str]:
     """Settings, files and libraries that are not those of the baseline."""
     there, here = baseline.parameters, run.parameters
-    if baseline.path.resolve() == run.path.resolve():
-        yield "the baseline is the run itself: nothing can have risen"
     for name in ("protocols", "attacks"):
         if alone := sorted(({*there[name]} ^ {*here[name]}) - {*there["controls"], *here["controls"]}):
             yield f"{name} of one run only, not compared: {', '.join(alone)}"

@@ -1,67 +1,165 @@
-"""Decide whether a finished run's flip rates are below their thresholds.
+"""Whether a finished run's flip rates are below their thresholds: one-sided exact bounds of each.
 
-Pass when the one-sided exact upper bound of every check is below its threshold; fail when a lower bound is above it
-after Holm's adjustment; else inconclusive. Fails closed: no data, no valid verdict, an unfinished or damaged run
-never passes. It knows no protocol or attack by name and nothing of models.
+A check passes where its upper bound is below the threshold, every invalid verdict after a rewrite taken for a flip; it
+fails where its lower bound, with none of them a flip, is above it after Holm's adjustment. Fails closed: no data, few
+prompts or few eligible comparisons never pass. It knows no protocol or attack by name and nothing of models.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
 from distract import statistics
+from distract.briefs import Briefs
+from distract.counting import Counted, count_flips
 from distract.errors import UsageError
-from distract.figure import Figure
 from distract.gate.limits import Limits, unreadable
-from distract.gate.records import Check, Decision, Verdict
-from distract.gate.together import together
+from distract.gate.records import Check, Decision
 from distract.metrics import headline
-from distract.report.text import count
+from distract.report.text import count, percent
+from distract.runfolder import Loaded
+
+MEASURE = "flip_rate"
 
 MOST = 1_000_000
 """Above this many comparisons nobody is told how many would be needed."""
 
 
-def decide(
-    figures: Sequence[Figure],
-    rules: Mapping[str, Sequence[str]],
-    controls: frozenset[str],
-    limits: Limits,
-    flaw: str | None = None,
-) -> Verdict:
-    """Decide by the flip rates of a run.
+Place = tuple[str, str]
+"""A protocol and an attack."""
+
+
+@dataclass(frozen=True, slots=True)
+class Flips:
+    """What a run says of one protocol under one attack.
+
+    Attributes:
+        protocol: its name.
+        attack: its name.
+        rule: by which a scoring protocol is decided; None for others.
+        counted: its outcomes.
+    """
+
+    protocol: str
+    attack: str
+    rule: str | None = None
+    counted: Counted = field(default_factory=Counted)
+
+
+def flips(run: Loaded) -> dict[Place, Flips]:
+    """The flips of each protocol under each attack that is no control, by name; nothing of a run with a flaw."""
+    p = run.parameters
+    briefs = Briefs(run.rows if run.flaw is None else (), p["protocols"])
+    attacks = sorted({*p["attacks"]} - {*p["controls"]}) if "flip" in briefs.designs else []
+    counted = {}
+    for protocol, rules in sorted(p["protocols"].items()):
+        rule = headline(MEASURE, rules)
+        for attack in attacks:
+            rows = briefs.of(protocol, "flip", attack)
+            counted[protocol, attack] = Flips(protocol, attack, rule, count_flips(rows, rule, attack))
+    return counted
+
+
+class Rate:
+    """A flip rate and its threshold.
 
     Args:
-        figures: of the run.
-        rules: of each protocol, by its name; a scoring protocol is decided by its headline rule.
-        controls: attacks that measure noise and are not checked.
+        flips: what was counted.
         limits: what is accepted.
-        flaw: why the run must not be relied on.
+
+    Attributes:
+        prompts: as ``repeated`` says.
 
     Raises:
-        UsageError: a check has no threshold.
+        UsageError: it has no threshold.
     """
-    wanted = [
-        f
-        for f in figures
-        if f.measure == "flip_rate"
-        and f.against is None
-        and f.attack not in controls
-        and f.protocol is not None
-        and f.rule == headline("flip_rate", rules[f.protocol])
-    ]
-    thresholds = [threshold(limits, f.protocol or "", f.attack) for f in wanted]
-    p_values = [
-        1.0 if not f.n else statistics.p_above(*_effective(f), t) for f, t in zip(wanted, thresholds, strict=True)
-    ]
-    adjusted = statistics.holm(p_values)
-    checks = tuple(
-        _check(f, t, p, q, limits, len(wanted))
-        for f, t, p, q in zip(wanted, thresholds, p_values, adjusted, strict=True)
-    )
-    decision, reason = together(checks, flaw, all_below(checks))
-    return Verdict(decision, reason, limits.max_flip_rate, limits.confidence, limits.certify, checks)
+
+    def __init__(self, flips: Flips, limits: Limits) -> None:
+        self.flips, self._limits = flips, limits
+        self._threshold = threshold(limits, flips.protocol, flips.attack)
+        eligible = list(flips.counted.eligible(MEASURE).values())
+        self._clusters = [prompt for prompt, _ in eligible]
+        self.prompts = repeated(self._clusters)
+        self._best = [float(flip or 0) for _, flip in eligible]
+        self._worst = [float(flip is None or flip) for _, flip in eligible]
+
+    @property
+    def p_value(self) -> float:
+        """Of "the flip rate is at most the threshold"."""
+        return statistics.p_above(*self._shrunk(self._best), self._threshold) if self._best else 1.0
+
+    def check(self, adjusted: float, checks: int) -> Check:
+        """What it comes to.
+
+        Args:
+            adjusted: its p-value after Holm's adjustment.
+            checks: how many there are.
+        """
+        counted, limit, limits = self.flips.counted, self._threshold, self._limits
+        n, sure, lower, upper, more = len(counted.outcomes), limits.confidence, None, None, None
+        if self._best:
+            lower = statistics.lower_bound(*self._shrunk(self._best), sure)
+            upper = statistics.upper_bound(*self._shrunk(self._worst), sure)
+        decision: Decision = "inconclusive"
+        short = (
+            missing(n, counted.invalid, limits)
+            or ineligible(counted.eligible_share, limits)
+            or few_prompts(self.prompts, limit, limits)
+        )
+        if lower is not None and adjusted <= limits.alpha and lower > limit:
+            decision, reason = "fail", f"lower bound {beside(lower, limit)} is above {limit:g}"
+        elif upper is not None and upper < limit and not short:
+            decision, reason = "pass", f"upper bound {beside(upper, limit)} is below {limit:g}"
+        else:
+            more = self._needed(checks)
+            least = least_n(limit, sure)
+            reason = short or open_reason(lower or 0.0, upper or 1.0, limit, len(self._best), least, more)
+            if counted.unread and not short:
+                reason += f" ({count(len(counted.unread), 'invalid verdict')} may be flips)"
+        k = sum(flip or 0 for _, flip in counted.eligible(MEASURE).values())
+        return Check(
+            protocol=self.flips.protocol,
+            rule=self.flips.rule,
+            attack=self.flips.attack,
+            decision=decision,
+            reason=reason,
+            threshold=limit,
+            k=k,
+            n=n,
+            invalid=counted.invalid,
+            excluded=counted.reasons.total(),
+            value=k / n if n else None,
+            lower=lower,
+            upper=upper,
+            p_value=self.p_value if self._best else None,
+            p_adjusted=adjusted if self._best else None,
+            needed=more,
+            eligible_share=counted.eligible_share,
+        )
+
+    def _shrunk(self, values: Sequence[float]) -> tuple[float, float]:
+        """Flips and comparisons, shrunk by the dependence of those that share a prompt."""
+        n = statistics.effective_n(values, self._clusters, self._limits.alpha)
+        return math.fsum(values) / len(values) * n, n
+
+    def _needed(self, checks: int) -> int | None:
+        """About how many eligible comparisons would settle it."""
+        counted, limit, limits = self.flips.counted, self._threshold, self._limits
+        if unreadable(len(counted.outcomes), counted.invalid, limits.max_invalid_rate):
+            return None
+        if not self._best:
+            return needed(None, limit, limits, checks)
+        worst, best = (math.fsum(values) / len(values) for values in (self._worst, self._best))
+        values, rate = (self._worst, worst) if worst < limit else (self._best, best)
+        if best <= limit <= worst or (more := needed(rate, limit, limits, checks)) is None:
+            return None
+        # As many times more as dependent ones are worth less, and enough prompts.
+        more = math.ceil(more * len(values) / self._shrunk(values)[1])
+        if self.prompts and rate < limit:
+            more = max(more, math.ceil(least_n(limit, limits.confidence) * len(values) / self.prompts))
+        return more if more > len(values) else None
 
 
 def all_below(checks: Sequence[Check]) -> str:
@@ -90,7 +188,7 @@ def threshold(limits: Limits, protocol: str, attack: str) -> float:
 
 def least_n(threshold: float, confidence: float) -> int:
     """The smallest number of verdicts that can pass, all of them unflipped."""
-    return _first(lambda n: statistics.upper_bound(0, n, confidence) < threshold) or MOST
+    return first(lambda n: statistics.upper_bound(0, n, confidence) < threshold) or MOST
 
 
 def needed(rate: float | None, threshold: float, limits: Limits, checks: int) -> int | None:
@@ -109,11 +207,11 @@ def needed(rate: float | None, threshold: float, limits: Limits, checks: int) ->
     if not rate:
         return max(least_n(threshold, limits.confidence), limits.min_n)
     if rate < threshold:
-        found = _first(lambda n: statistics.upper_bound(math.ceil(rate * n), n, limits.confidence) < threshold)
+        found = first(lambda n: statistics.upper_bound(math.ceil(rate * n), n, limits.confidence) < threshold)
         return None if found is None else max(found, limits.min_n)
     if rate > threshold:
         level = limits.alpha / checks
-        return _first(lambda n: statistics.p_above(math.floor(rate * n), n, threshold) <= level)
+        return first(lambda n: statistics.p_above(math.floor(rate * n), n, threshold) <= level)
     return None
 
 
@@ -126,6 +224,34 @@ def missing(n: int, invalid: int, limits: Limits) -> str | None:
     if n < limits.min_n:
         return f"fewer valid verdicts ({n}) than --min-n {limits.min_n}"
     return None
+
+
+def ineligible(share: float | None, limits: Limits) -> str | None:
+    """Why so small a share of eligible comparisons may not pass, whatever they say."""
+    if share is None or share >= limits.min_eligible:
+        return None
+    least = f"fewer than --min-eligible {percent(limits.min_eligible)}%"
+    return f"only {percent(share)}% of the comparisons are eligible (the others are ties or have no rewrite), {least}"
+
+
+def repeated(clusters: Sequence[str]) -> int | None:
+    """How many prompts give these comparisons; None where each gives one."""
+    prompts = len({*clusters})
+    return prompts if prompts < len(clusters) else None
+
+
+def few_prompts(prompts: int | None, limit: float, limits: Limits) -> str | None:
+    """Why so few prompts may not pass: all that one gives may flip together.
+
+    Args:
+        prompts: that give several comparisons; None where each gives one.
+        limit: of the rate, or of its rise.
+        limits: how sure to be.
+    """
+    least = least_n(limit, limits.confidence)
+    if prompts is None or prompts >= least:
+        return None
+    return f"{count(prompts, 'prompt')}: too few, no number of prompts below {least} can pass at {limit:g}"
 
 
 def beside(bound: float, limit: float) -> str:
@@ -154,50 +280,7 @@ def open_reason(lower: float, upper: float, threshold: float, n: int, least: int
     return f"the bounds {lower:.3f} to {upper:.3f} do not settle {threshold:g}{about}"
 
 
-def _effective(figure: Figure) -> tuple[float, float]:
-    """Flips and verdicts, shrunk by the dependence of cases that share a prompt."""
-    n = figure.effective_n or 0.0
-    return (figure.value or 0.0) * n, n
-
-
-def _check(f: Figure, limit: float, p: float, adjusted: float, limits: Limits, checks: int) -> Check:
-    lower = upper = more = None
-    decision: Decision = "inconclusive"
-    short = missing(f.n, f.invalid, limits)
-    if f.n:
-        k, n = _effective(f)
-        lower, upper = statistics.lower_bound(k, n, limits.confidence), statistics.upper_bound(k, n, limits.confidence)
-    if lower is not None and adjusted <= limits.alpha and lower > limit:
-        decision, reason = "fail", f"lower bound {beside(lower, limit)} is above {limit:g}"
-    elif upper is not None and upper < limit and not short:
-        decision, reason = "pass", f"upper bound {beside(upper, limit)} is below {limit:g}"
-    else:
-        more = None if unreadable(f.n, f.invalid, limits.max_invalid_rate) else needed(f.value, limit, limits, checks)
-        if more is not None and f.n:  # as many times more as dependent ones are worth less
-            more = math.ceil(more * f.n / n)
-        least = least_n(limit, limits.confidence)
-        reason = short or open_reason(lower or 0.0, upper or 1.0, limit, f.n, least, more)
-    return Check(
-        protocol=f.protocol or "",
-        rule=f.rule,
-        attack=f.attack,
-        decision=decision,
-        reason=reason,
-        threshold=limit,
-        k=f.k or 0,
-        n=f.n,
-        invalid=f.invalid,
-        excluded=f.excluded,
-        value=f.value,
-        lower=lower,
-        upper=upper,
-        p_value=p if f.n else None,
-        p_adjusted=adjusted if f.n else None,
-        needed=more,
-    )
-
-
-def _first(enough: Callable[[int], bool]) -> int | None:
+def first(enough: Callable[[int], bool]) -> int | None:
     """About the smallest number that is enough, up to ``MOST``; exactly, where all above it are enough too."""
     high = 1
     while not enough(high):

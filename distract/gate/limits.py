@@ -33,10 +33,11 @@ class Limits:
         others: thresholds of their own, by ``PROTOCOL/ATTACK``, ``PROTOCOL`` or ``ATTACK``.
         max_invalid_rate: the largest share of eligible comparisons without a valid verdict that may pass, 0 to 1.
         min_n: the fewest eligible comparisons with a valid verdict that may pass, at least 1.
-        max_rise: the largest rise of the flip rate since a baseline to accept, 0.000001 to below 1.
-        min_eligible: the smallest share of baseline comparisons that are eligible that may pass, 0 to 1.
         confidence: of each one-sided bound, 0.5 to below 1.
         certify: whether an inconclusive gate counts as failed.
+        max_rise: the largest rise of a flip rate since a baseline to accept, 0.000001 to below 1.
+        min_eligible: the smallest share of the comparisons judged before any rewrite that must be eligible for a pass,
+            0 to 1.
 
     Raises:
         UsageError: a limit is out of range.
@@ -46,24 +47,32 @@ class Limits:
     others: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
     max_invalid_rate: float = 0.2
     min_n: int = 1
-    max_rise: float = 0.05
-    min_eligible: float = 0.2
     confidence: float = 0.95
     certify: bool = False
+    max_rise: float = 0.05
+    min_eligible: float = 0.2
 
     def __post_init__(self) -> None:
-        others = {f"max-flip-rates: {name}": rate for name, rate in self.others.items()}
-        rates = {"--max-flip-rate": self.max_flip_rate, "--max-rise": self.max_rise, **others}
+        rates = {
+            "--max-flip-rate": self.max_flip_rate,
+            "--max-rise": self.max_rise,
+            **{f"max-flip-rates: {k}": v for k, v in self.others.items()},
+        }
         for name, rate in rates.items():
             if rate is not None and not 1e-6 <= rate < 1:
                 raise UsageError(f"{name} {rate:g}: expected a share between 0.000001 and 1, such as 0.10")
-        for name, share in (("--max-invalid-rate", self.max_invalid_rate), ("--min-eligible", self.min_eligible)):
-            if not 0 <= share <= 1:
-                raise UsageError(f"{name} {share:g}: expected a share from 0 to 1, such as 0.2")
+        for name, rate in {"--max-invalid-rate": self.max_invalid_rate, "--min-eligible": self.min_eligible}.items():
+            if not 0 <= rate <= 1:
+                raise UsageError(f"{name} {rate:g}: expected a share from 0 to 1, such as 0.2")
         if self.min_n < 1:
             raise UsageError(f"--min-n {self.min_n}: expected a number of comparisons from 1")
         if not 0.5 <= self.confidence < 1:
             raise UsageError(f"--confidence {self.confidence:g}: expected a share from 0.5 to below 1, such as 0.95")
+
+    @property
+    def has_threshold(self) -> bool:
+        """Whether flip rates have a threshold at all."""
+        return self.max_flip_rate is not None or bool(self.others)
 
     @property
     def alpha(self) -> float:

@@ -6,7 +6,7 @@ how many cases give an eligible comparison is not its business.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -21,6 +21,12 @@ from distract.gate.power import CHUNK, Tail
 
 LARGEST = 1_000_000
 """Eligible comparisons beyond which nothing is planned."""
+
+RARE = 0.2
+"""Of a threshold: the flip rate of a judge that a gate should pass."""
+
+POWER = 0.8
+"""The chance to pass that it should have."""
 
 CHECKS = 10_000
 """Checks under one gate that can be planned for."""
@@ -118,6 +124,45 @@ def plan(threshold: float, true_rate: float, power: float, confidence: float, ch
     return Plan(
         threshold, true_rate, "pass" if passes else "fail", power, confidence, checks, each, finished, live, notes
     )
+
+
+def too_few(
+    n: int, unit: str, threshold: float, checks: int, confidence: float, cures: Sequence[str], live: bool = False
+) -> str | None:
+    """Why so little data cannot pass as a rule, and what helps; None where it can.
+
+    Args:
+        n: eligible comparisons that there can be for each check.
+        unit: what they are called, in the plural.
+        threshold: the strictest one.
+        checks: how many are judged together, at least 1.
+        confidence: of each one-sided bound.
+        cures: what to change.
+        live: whether a live gate is planned, which takes more of them at most.
+    """
+    rate = threshold * RARE
+    try:
+        wanted = plan(threshold, rate, POWER, confidence, min(checks, CHECKS))
+    except UsageError:  # more than anybody has
+        wanted = None
+    least = None if wanted is None else wanted.live.cap if live and wanted.live else wanted.finished.n
+    if least is not None and n >= least:
+        return None
+    takes = f"{least:,}" if least is not None else f"more than {LARGEST:,}"
+    command = f"distract plan-gate --max-flip-rate {threshold:g} --true-rate {rate:g} --checks {checks}"
+    what = "the check" if checks == 1 else f"{checks} checks"
+    return (
+        f"{n:,} {unit} cannot pass {what} at {100 * threshold:g}% unless nearly nothing flips: for a judge that flips "
+        f"{100 * rate:g}% of the time it takes about {takes} eligible comparisons (`{command}`); what helps: "
+        f"{', '.join(cures)}"
+    )
+
+
+def cures(cases: int, of: int, checks: int) -> list[str]:
+    """What gives a gate more power: the rest of the cases, fewer checks where there are several, more data."""
+    every = ["--limit all"] if cases < of else []
+    fewer = ["fewer --protocol or --attack"] if checks > 1 else []
+    return [*every, *fewer, "more data"]
 
 
 def _expect(threshold: float, true_rate: float, power: float, checks: int) -> None:

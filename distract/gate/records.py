@@ -29,7 +29,7 @@ class Check:
             it rose since the baseline (``--baseline``).
         decision: of this check.
         reason: in a few words.
-        threshold: the largest value to accept.
+        threshold: the largest value of the measure to accept; None in a record that has none.
         k: flips.
         n: eligible comparisons with a valid verdict.
         invalid: eligible comparisons without one.
@@ -38,13 +38,14 @@ class Check:
         reference: the flip rate on the same comparisons under the control, or in the baseline; else None.
         only_here: flips that the control, or the baseline, does not have; None without one.
         only_there: flips that only the control, or the baseline, has.
-        lower: one-sided lower bound of the measure; None where there is none.
-        upper: one-sided upper bound.
-        p_value: of "the measure is at most the threshold", or "the flip rate did not rise".
+        lower: one-sided lower bound of the measure, invalid verdicts after a rewrite taken for no flips; None where
+            there is none.
+        upper: one-sided upper bound, the same verdicts taken for flips.
+        p_value: of "the measure is at most the threshold" (of "it did not rise").
         p_adjusted: the same after Holm's adjustment for the number of checks.
         needed: about how many eligible comparisons would settle it, where it is inconclusive and that can be said.
         skipped: whether it was left undecided because another check had failed already.
-        eligible_share: of the baseline comparisons that were asked, 0 to 1; None where that is not known.
+        eligible_share: eligible comparisons, of those judged before any rewrite; None without one.
         prompts: how many the value and the bounds are a mean over; None where each comparison counts by itself.
     """
 
@@ -104,7 +105,7 @@ class Verdict:
     Attributes:
         decision: of all checks together: pass where all pass, fail where any fails.
         reason: in a line.
-        threshold: the largest flip rate to accept where a check has none of its own; None against a baseline.
+        threshold: the largest flip rate to accept where a check has none of its own; None where there is none.
         confidence: of each one-sided bound.
         certify: whether an inconclusive gate counts as failed.
         checks: in the order of protocols and attacks.

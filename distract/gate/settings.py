@@ -22,7 +22,9 @@ RATES = "max-flip-rates"
 
 _FIELDS: Mapping[str, str] = {
     "max-flip-rate": "max_flip_rate",
+    "max-rise": "max_rise",
     "max-invalid-rate": "max_invalid_rate",
+    "min-eligible": "min_eligible",
     "min-n": "min_n",
     "confidence": "confidence",
     "certify": "certify",

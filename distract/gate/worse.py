@@ -1,134 +1,222 @@
-"""Whether a judge got worse: two runs on the same cases, and the exact one-sided McNemar test on their flips.
+"""Whether a judge got worse: two runs on the same cases, and how much more often it flips in the new one.
 
-Each check takes the pairs of responses that are eligible and valid in both runs. A check fails where flips that only
-the new run has are more than chance gives, after Holm's adjustment, and passes where there was enough to show such a
-rise and none is shown. Fails closed: too few pairs or too many invalid verdicts never pass. It knows no protocol or
-attack by name and nothing of models.
+Each check takes the pairs of responses that are eligible in both runs. It passes where the upper bound of the rise is
+below the largest one to accept, and else fails where the flips that only the new run has are more than chance gives
+(exact one-sided McNemar test, after Holm's adjustment). Invalid verdicts count against the decision. It knows no
+protocol or attack by name and nothing of models.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from distract import statistics
-from distract.counting import count_flips
-from distract.gate.comparable import common, comparable
-from distract.gate.limits import Limits, unreadable
-from distract.gate.records import Check, Decision, Verdict
-from distract.gate.together import together
-from distract.metrics import Shared, headline, shared
+from distract.counting import Counted
+from distract.gate.comparable import common
+from distract.gate.exact import (
+    MEASURE,
+    MOST,
+    Flips,
+    beside,
+    few_prompts,
+    first,
+    flips,
+    ineligible,
+    least_n,
+    missing,
+    repeated,
+)
+from distract.gate.limits import Limits
+from distract.gate.records import Check, Decision
 from distract.printable import line
 from distract.report.text import count, p_value, percent
 from distract.runfolder import Loaded
 
-_MEASURE = "flip_rate"
-
-_ROUNDING = 1e-9
-
 
 @dataclass(frozen=True, slots=True)
-class Paired:
-    """One protocol under one attack in two runs.
+class Discordance:
+    """Pairs that flip in one of two runs only, as often as they count beside others of their prompts.
 
     Attributes:
-        protocol: its name.
-        rule: by which the new run decides a scoring protocol; None for others.
-        attack: its name.
-        both: flips (1) on the pairs that are eligible and valid in both runs, first in the new one, second in the
-            baseline.
-        only_here: flips that only the new run has.
-        only_there: flips that only the baseline has.
-        shrink: effective over actual number of pairs, 0 to 1; 1 where every prompt gives one.
-        invalid: eligible pairs without a valid verdict in the new run, whatever they were in the baseline.
-        excluded: pairs that were not made or not eligible there.
+        up: that flip in the new run.
+        down: that flip in the baseline.
+        n: all of them.
     """
 
-    protocol: str
-    rule: str | None
-    attack: str
-    both: Shared
-    only_here: int
-    only_there: int
-    shrink: float
-    invalid: int
-    excluded: int
+    up: float
+    down: float
+    n: float
 
-    @property
-    def n(self) -> int:
-        """Pairs that are eligible and valid in both runs."""
-        return len(self.both.first)
 
-    @property
-    def k(self) -> int:
-        """Flips of the new run on them."""
-        return int(math.fsum(self.both.first))
+class Rise:
+    """The flip rate of one protocol under one attack in two runs.
 
-    @property
-    def k_there(self) -> int:
-        """Flips of the baseline on them."""
-        return int(math.fsum(self.both.second))
+    Args:
+        now: what was counted in the new run.
+        before: the same in the baseline.
+        limits: how large a rise is accepted, and how sure to be.
 
-    @property
-    def eligible(self) -> int:
-        """Pairs of the new run that should have given a valid verdict."""
-        return self.n + self.both.alone[0] + self.invalid
+    Attributes:
+        alone: how many pairs are eligible in the baseline only, and in the new run only.
+        prompts: as ``exact.repeated`` says.
+    """
+
+    def __init__(self, now: Flips, before: Counted, limits: Limits) -> None:
+        self.now, self._limits = now, limits
+        here, there = now.counted.eligible(MEASURE), before.eligible(MEASURE)
+        both = [unit for unit in here if unit in there]
+        self.alone = len(there) - len(both), len(here) - len(both)
+        self._clusters = [here[unit][0] for unit in both]
+        self.prompts = repeated(self._clusters)
+        pairs = [(here[unit][1], there[unit][1]) for unit in both]
+        # An invalid verdict is whatever speaks against the decision: a flip now only, or before only.
+        self._worst = [(float(one is None or one), float(other or 0)) for one, other in pairs]
+        self._best = [(float(one or 0), float(other is None or other)) for one, other in pairs]
+        valid = [pair for pair in pairs if None not in pair]
+        self._n, self._k, self._k_before = len(valid), *(sum(bool(pair[run]) for pair in valid) for run in (0, 1))
+        self._only_here, self._only_there = valid.count((True, False)), valid.count((False, True))
 
     @property
     def p_value(self) -> float:
         """Of "the flip rate did not rise": exact, one-sided, on counts shrunk to the effective number."""
-        return statistics.mcnemar_above(self.only_here * self.shrink, self.only_there * self.shrink)
+        found = self._discordance(self._best)
+        return statistics.mcnemar_above(found.up, found.down)
+
+    def check(self, adjusted: float, checks: int) -> Check:
+        """What it comes to: ``lower`` and ``upper`` bound the rise, -1 to 1.
+
+        Args:
+            adjusted: its p-value after Holm's adjustment.
+            checks: how many there are.
+        """
+        lower = upper = None
+        if self._clusters:
+            lower, upper = self._bounds(self._best)[0], self._bounds(self._worst)[1]
+        decision, reason, more = self._decided(adjusted, checks, lower, upper)
+        n, counted = self._n, self.now.counted
+        return Check(
+            protocol=self.now.protocol,
+            rule=self.now.rule,
+            attack=self.now.attack,
+            decision=decision,
+            reason=reason,
+            threshold=self._limits.max_rise,
+            k=self._k,
+            n=n,
+            invalid=counted.invalid,
+            excluded=counted.reasons.total(),
+            value=self._k / n if n else None,
+            measure="flip_rate_rise",
+            reference=self._k_before / n if n else None,
+            only_here=self._only_here,
+            only_there=self._only_there,
+            lower=lower,
+            upper=upper,
+            p_value=self.p_value if self._clusters else None,
+            p_adjusted=adjusted if self._clusters else None,
+            needed=more,
+            eligible_share=counted.eligible_share,
+        )
+
+    def _discordance(self, values: Sequence[tuple[float, float]]) -> Discordance:
+        if not values:
+            return Discordance(0, 0, 0)
+        first, second = zip(*values, strict=True)
+        up, down, shrink = statistics.discordant(first, second, self._clusters, self._limits.alpha)
+        return Discordance(up * shrink, down * shrink, len(values) * shrink)
+
+    def _bounds(self, values: Sequence[tuple[float, float]]) -> statistics.Interval:
+        found = self._discordance(values)
+        return statistics.rise_bounds(found.up, found.down, found.n, self._limits.confidence)
+
+    def _decided(
+        self, adjusted: float, checks: int, lower: float | None, upper: float | None
+    ) -> tuple[Decision, str, int | None]:
+        """What it comes to, why, and about how many pairs would settle it."""
+        n, counted, limits = self._n, self.now.counted, self._limits
+        most = limits.max_rise
+        if not n or lower is None or upper is None:
+            return "inconclusive", "no comparison is eligible and valid in both runs", self._least
+        short = (
+            missing(n, 0, limits)
+            or missing(len(counted.outcomes), counted.invalid, limits)
+            or ineligible(counted.eligible_share, limits)
+            or few_prompts(self.prompts, most, limits)
+        )
+        rates = f"from {percent(self._k_before / n)}% to {percent(self._k / n)}%"
+        if upper < most and not short:
+            bound = f"upper bound of the rise {beside(100 * upper, 100 * most)} points is below {100 * most:g}"
+            return "pass", f"the flip rate rose {rates}, but the {bound}" if lower > 0 else bound, None
+        if lower > 0 and adjusted <= limits.alpha:
+            differ = f"{self._only_here} flips only now, {self._only_there} only before, p {p_value(adjusted)}"
+            return "fail", f"the flip rate rose {rates} ({differ})", None
+        more = self._needed(checks)
+        if short:
+            return "inconclusive", short, more
+        bounds = f"a rise of {percent(lower)} to {percent(upper)} points may be more than {100 * most:g}"
+        if lower > 0:
+            bounds += f", and may be chance among {count(checks, 'check')}"
+        about = "" if more is None else f"; at these rates about {more:,} comparisons would tell"
+        return "inconclusive", bounds + about, more
+
+    @property
+    def _least(self) -> int:
+        return max(self._limits.min_n, least_n(self._limits.max_rise, self._limits.confidence))
+
+    def _needed(self, checks: int) -> int | None:
+        """About how many eligible pairs would settle it, where they go on as they began."""
+        limits, (worst, best) = self._limits, (self._discordance(one) for one in (self._worst, self._best))
+
+        def passes(n: int) -> bool:
+            up, down = math.ceil(worst.up / worst.n * n), math.floor(worst.down / worst.n * n)
+            return statistics.rise_bounds(up, down, max(n, up + down), limits.confidence)[1] < limits.max_rise
+
+        def fails(n: int) -> bool:
+            up, down = math.floor(best.up / best.n * n), math.ceil(best.down / best.n * n)
+            return statistics.mcnemar_above(up, down) <= limits.alpha / checks
+
+        if (worst.up - worst.down) / worst.n < limits.max_rise:
+            found, shrunk = first(passes), worst
+        else:
+            found, shrunk = first(fails) if best.up > best.down else None, best
+        if found is None or found > MOST:
+            return None
+        more = max(math.ceil(max(found, self._least) * len(self._clusters) / shrunk.n), limits.min_n)
+        return more if more > len(self._clusters) else None
 
 
-def paired(baseline: Loaded, run: Loaded) -> tuple[Paired, ...]:
-    """Pair two runs by what they compare, for each protocol and attack of both that is no control.
+def rises(baseline: Loaded, run: Loaded, limits: Limits) -> list[Rise]:
+    """One for each protocol, by name, and attack, in the order of the new run, that is in both and no control.
 
     Args:
         baseline: what the new run may not be worse than.
         run: the new one.
-
-    Returns:
-        One for each protocol, by name, and attack, in the order of the new run; n is 0 where they share nothing.
+        limits: how large a rise is accepted, and how sure to be.
     """
     protocols, attacks = common(baseline, run)
-    return tuple(_paired(baseline, run, protocol, attack) for protocol in protocols for attack in attacks)
+    here, there = flips(run), flips(baseline)
+    places = [(protocol, attack) for protocol in protocols for attack in attacks]
+    return [Rise(here.get(place, Flips(*place)), there.get(place, Flips(*place)).counted, limits) for place in places]
 
 
-def _paired(baseline: Loaded, run: Loaded, protocol: str, attack: str) -> Paired:
-    rules = [headline(_MEASURE, one.parameters["protocols"][protocol]) for one in (run, baseline)]
-    here, there = (
-        count_flips([row for row in one.rows if (row.design, row.protocol) == ("flip", protocol)], rule, attack)
-        for one, rule in zip((run, baseline), rules, strict=True)
-    )
-    both = shared(_MEASURE, here, there)
-    up, down, shrink = statistics.discordant(both.first, both.second, both.clusters) if both.first else (0, 0, 1.0)
-    return Paired(protocol, rules[0], attack, both, up, down, shrink, here.invalid, here.reasons.total())
+def not_compared(rises: Sequence[Rise]) -> list[str]:
+    """What is eligible in one run only, as a note."""
+    alone = [
+        f"{one.now.protocol} under {one.now.attack} ({one.alone[0]} before, {one.alone[1]} now)"
+        for one in rises
+        if any(one.alone)
+    ]
+    return [f"not compared, as eligible in one run only: {'; '.join(alone)}"] if alone else []
 
 
-def decide(baseline: Loaded, run: Loaded, limits: Limits) -> Verdict:
-    """Decide whether the flip rates of a run rose since a baseline.
-
-    Args:
-        baseline: what the new run may not be worse than.
-        run: the new one.
-        limits: how sure to be, and what may pass; thresholds are not looked at.
-
-    Returns:
-        Checks of the measure ``flip_rate_rise``: ``lower`` and ``upper`` bound the rise (a difference of shares, -1 to
-        1), ``value`` is the flip rate of the new run and ``reference`` that of the baseline on the same pairs.
-
-    Raises:
-        UsageError: the runs cannot be compared.
-    """
-    notes = comparable(baseline, run)
-    pairs = paired(baseline, run)
-    adjusted = statistics.holm([one.p_value for one in pairs])
-    least = least_discordant(limits.alpha, len(pairs))
-    checks = tuple(_check(one, p, least, limits) for one, p in zip(pairs, adjusted, strict=True))
-    if alone := [_alone(one) for one in pairs if any(one.both.alone)]:
-        notes.append(f"not compared, as eligible and valid in one run only: {line('; '.join(alone))}")
-    decision, reason = together(checks, None, no_rise(len(checks)))
-    return Verdict(decision, reason, None, limits.confidence, limits.certify, checks, notes=tuple(notes))
+def no_larger_rise(checks: Sequence[Check], most: float) -> str:
+    """The reason of a gate whose checks all pass; ``most`` is the largest rise to accept."""
+    which = "the flip rate did not rise" if len(checks) == 1 else f"none of {len(checks)} flip rates rose"
+    risen = [f"{line(c.protocol)} under {line(c.attack)}" for c in checks if c.lower is not None and c.lower > 0]
+    though = f" (but {', '.join(risen)} did rise)" if risen else ""
+    return f"{which} by {100 * most:g} points or more since the baseline{though}"
 
 
 def no_rise(checks: int) -> str:
@@ -149,65 +237,3 @@ def least_discordant(alpha: float, checks: int) -> int:
     while checks * statistics.mcnemar_above(n, 0) > alpha:
         n += 1
     return n
-
-
-def _alone(one: Paired) -> str:
-    now, before = one.both.alone
-    return f"{one.protocol} under {one.attack} ({before} before, {now} now)"
-
-
-def _check(one: Paired, adjusted: float, least: int, limits: Limits) -> Check:
-    n, both = one.n, one.both
-    lower = upper = None
-    if n:
-        # Each bound is one-sided.
-        lower, upper = statistics.paired_difference(both.first, both.second, both.clusters, 2 * limits.confidence - 1)
-    decision, reason, needed = _decided(one, adjusted, least, limits, upper)
-    return Check(
-        protocol=one.protocol,
-        rule=one.rule,
-        attack=one.attack,
-        decision=decision,
-        reason=reason,
-        threshold=None,
-        k=one.k,
-        n=n,
-        invalid=one.invalid,
-        excluded=one.excluded,
-        value=one.k / n if n else None,
-        measure="flip_rate_rise",
-        reference=one.k_there / n if n else None,
-        only_here=one.only_here,
-        only_there=one.only_there,
-        lower=lower,
-        upper=upper,
-        p_value=one.p_value if n else None,
-        p_adjusted=adjusted if n else None,
-        needed=needed,
-    )
-
-
-def _decided(
-    one: Paired, adjusted: float, least: int, limits: Limits, upper: float | None
-) -> tuple[Decision, str, int | None]:
-    """What a check comes to, why, and how many pairs would be needed where they are too few."""
-    n, needed = one.n, max(limits.min_n, math.ceil(least / one.shrink - _ROUNDING))
-    if not n or upper is None:
-        return "inconclusive", "no comparison is eligible and valid in both runs", needed
-    if adjusted <= limits.alpha:
-        rates = f"from {percent(one.k_there / n)}% to {percent(one.k / n)}%"
-        flips = f"{one.only_here} flips only now, {one.only_there} only before"
-        return "fail", f"the flip rate rose {rates} ({flips}, p {p_value(adjusted)})", None
-    if n < needed:
-        worth = f", worth {n * one.shrink:.1f} independent ones," if one.shrink < 1 else ""
-        shown = f"{count(n, 'comparison')}{worth} eligible in both runs"
-        return "inconclusive", f"{shown}: too few to tell, at least {needed} are needed", needed
-    if unreadable(one.eligible - one.invalid, one.invalid, limits.max_invalid_rate):
-        share = f"{percent(one.invalid / one.eligible)}% of the eligible comparisons"
-        return "inconclusive", f"{share} have no valid verdict, more than {percent(limits.max_invalid_rate)}%", None
-    sure = f"at {100 * limits.confidence:g}%"
-    if upper <= 0:
-        return "pass", f"no rise: the rate fell by at least {percent(-upper)} points {sure}", None
-    # By itself it would be one: among several checks chance gives as much.
-    among = f" among all checks (p {p_value(adjusted)})" if one.p_value <= limits.alpha else ""
-    return "pass", f"no rise beyond chance{among}; the rise is below {percent(upper)} points {sure}", None

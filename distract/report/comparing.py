@@ -23,7 +23,7 @@ def comparing_report(baseline_name: str, run_name: str, verdict: Verdict) -> Ite
     Args:
         baseline_name: of the run that came before, as the user gave it.
         run_name: of the new one.
-        verdict: of ``gate.worse.decide``.
+        verdict: of ``gate.finished.decide``.
     """
     yield Text(f"before: {line(baseline_name)} · now: {line(run_name)}", style="bold")
     yield Text("\nFlip rates on the same pairs, in %", style="italic")
@@ -64,7 +64,9 @@ def _rise(check: Check) -> str:
 
 
 def _word(check: Check) -> str:
-    """A decision in words about a rise; one that is open for no lack of pairs is so for want of valid verdicts."""
+    """A decision in words about a rise."""
     if check.decision == "inconclusive":
-        return "too few" if check.needed is not None else "too many invalid"
-    return "worse" if check.decision == "fail" else "no rise shown"
+        return "too few" if check.needed is not None else "open"
+    if check.decision == "fail":
+        return "worse"
+    return "a little worse" if check.lower is not None and check.lower > 0 else "not worse"

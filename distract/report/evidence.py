@@ -51,7 +51,7 @@ class Finding:
     @property
     def place(self) -> str:
         """Where it was found: protocol and attack."""
-        return f"{asked(self.check)} under {line(self.check.attack)}" if self.check else WHOLE
+        return f"{asked(self.check)} under {under(self.check)}" if self.check else WHOLE
 
 
 def findings(verdict: Verdict) -> list[Finding]:
@@ -71,6 +71,11 @@ def asked(check: Check) -> str:
     return line(check.protocol) + (f" by {line(check.rule)}" if check.rule else "")
 
 
+def under(check: Check) -> str:
+    """A check's attack, and since when where it is about a rise."""
+    return line(check.attack) + (" since the baseline" if check.measure == "flip_rate_rise" else "")
+
+
 def limit(threshold: float | None) -> str:
     """A threshold in percent with all of its digits, or a dash."""
     return "–" if threshold is None else f"{100 * threshold:g}"
@@ -85,7 +90,8 @@ def figures(check: Check, confidence: float) -> Iterator[str]:
     """
     by = "" if check.prompts is None else f", mean over {count(check.prompts, 'prompt')}"
     rate = f" ({percent(check.value)}%{by})" if check.value is not None else ""
-    yield f"{check.k} of {check.n} flipped{rate}; {check.invalid} invalid, {check.excluded} excluded"
+    share = "" if check.eligible_share is None else f"; {percent(check.eligible_share)}% of the comparisons eligible"
+    yield f"{check.k} of {check.n} flipped{rate}; {check.invalid} invalid, {check.excluded} excluded{share}"
     if check.reference is not None:
         only = f"; flips only here {check.only_here}, only there {check.only_there}"
         yield f"{_COMPARED[check.measure] or 'reference'}: {percent(check.reference)}%" + (
@@ -94,7 +100,8 @@ def figures(check: Check, confidence: float) -> Iterator[str]:
     if bounds := interval(check.lower, check.upper):
         yield f"{_BOUNDED[check.measure]}: {bounds}% (each bound one-sided, {percent(confidence)}%)"
     if check.threshold is not None:
-        yield f"threshold: {limit(check.threshold)}%"
+        rise = check.measure == "flip_rate_rise"
+        yield f"largest rise: {limit(check.threshold)} points" if rise else f"threshold: {limit(check.threshold)}%"
     if check.p_value is not None:
         adjusted = f", {p_value(check.p_adjusted)} after Holm's adjustment" if check.p_adjusted is not None else ""
         yield f"p: {p_value(check.p_value)}{adjusted}"

@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from rich.console import RenderableType
+from rich.table import Table
 from rich.text import Text
 
 from distract.estimating import Estimate
 from distract.gate.exact import least_n, threshold
 from distract.gate.limits import Limits
+from distract.gate.planning import cures, too_few
 from distract.gate.records import Check, Measure, Verdict
 from distract.printable import line
 from distract.report.evidence import asked, limit, spent
@@ -33,9 +35,12 @@ _REFERENCES: Mapping[Measure, str] = {"excess_flip_rate": "noise", "flip_rate_ri
 
 def gate_report(verdict: Verdict) -> Iterable[RenderableType]:
     """The checks of a gate, its decision, and what it took where it was live."""
-    for measure in _TITLES:
-        if checks := [check for check in verdict.checks if check.measure == measure]:
-            yield _table(measure, checks)
+    for measure in dict.fromkeys(check.measure for check in verdict.checks):
+        yield _table(measure, [check for check in verdict.checks if check.measure == measure])
+    shares = sorted(check.eligible_share for check in verdict.checks if check.eligible_share is not None)
+    if shares and shares[0] < 1:
+        to = f" to {percent(shares[-1])}%" if percent(shares[0]) != percent(shares[-1]) else ""
+        yield Text(f"eligible: {percent(shares[0])}%{to} of the comparisons judged before any rewrite", style="dim")
     decision = Text(verdict.decision.upper(), style=f"bold {COLOURS[verdict.decision]}")
     yield decision + Text(f": {line(verdict.reason)} ({_bound(verdict)})", style="default")
     unknown = [check for check in verdict.checks if check.decision == "inconclusive" and not check.skipped]
@@ -47,8 +52,7 @@ def gate_report(verdict: Verdict) -> Iterable[RenderableType]:
     yield from (Text(line(note), style="dim") for note in verdict.notes)
 
 
-def _table(measure: Measure, checks: Sequence[Check]) -> RenderableType:
-    """The checks of one measure."""
+def _table(measure: Measure, checks: Sequence[Check]) -> Table:
     own = len({check.threshold for check in checks}) > 1
     reference = [_REFERENCES[measure]] if measure in _REFERENCES else []
     limits = ["limit"] if own else []
@@ -75,6 +79,7 @@ def gate_plan(prepared: Prepared, estimate: Estimate, stored: int) -> Iterator[s
     limits = Limits(**own["limits"])
     bounded = [(measure, threshold(limits, *place)) for *place, measure in own["checks"] if measure != "flip_rate_rise"]
     rises = len(own["checks"]) - len(bounded)
+    yield from _undecidable(prepared, limits, [rate for _, rate in bounded])
     parts, least = [f"{count(rises, 'check')} against the baseline"] if rises else [], ""
     if bounded:
         lowest = min(rate for _, rate in bounded)
@@ -94,8 +99,25 @@ def _decision(check: Check) -> Text:
 
 
 def _bound(verdict: Verdict) -> str:
-    sure = f"one-sided {percent(verdict.confidence)}% bounds"
-    if verdict.threshold is None:
-        return sure
-    own = len({check.threshold for check in verdict.checks if check.measure != "flip_rate_rise"}) > 1
-    return f"threshold {percent(verdict.threshold)}%{' where a check has none of its own' if own else ''}, {sure}"
+    parts = list[str]()
+    if verdict.threshold is not None:
+        own = len({check.threshold for check in verdict.checks if check.measure != "flip_rate_rise"}) > 1
+        none = " where a check has none of its own" if own else ""
+        parts.append(f"threshold {percent(verdict.threshold)}%{none}")
+    if rises := {check.threshold for check in verdict.checks if check.measure == "flip_rate_rise"} - {None}:
+        parts.append(f"largest rise {limit(max(rise for rise in rises if rise is not None))} points")
+    return ", ".join([*parts, f"one-sided {percent(verdict.confidence)}% bounds"])
+
+
+def _undecidable(prepared: Prepared, limits: Limits, thresholds: Sequence[float]) -> Iterator[str]:
+    """That the data cannot decide, and what would."""
+    own, p = prepared.parameters["gate"], prepared.parameters
+    n, unit = sum(own["prompts"].values()), "prompts" if max(map(int, own["prompts"]), default=1) > 1 else "cases"
+    what, checks = cures(p["limit"], p["data"]["cases"], len(own["checks"])), len(thresholds)
+    if thresholds and (why := too_few(n, unit, min(thresholds), checks, limits.confidence, what, live=True)):
+        yield f"warning: {why}"
+    if own["baseline"] and n < (least := least_n(limits.max_rise, limits.confidence)):
+        yield (
+            f"warning: {n:,} {unit} cannot show that a rise is below {100 * limits.max_rise:g} points: it takes at "
+            f"least {least}; what helps: {', '.join(what)}"
+        )

@@ -25,6 +25,7 @@ from distract.report.evidence import (
     needed,
     spent,
     turned,
+    under,
 )
 from distract.report.text import interval, p_value, percent
 
@@ -102,7 +103,7 @@ def _escaped(text: str) -> str:
 def _row(check: Check, state: State) -> tuple[str, ...]:
     return (
         _code(asked(check)),
-        _code(check.attack),
+        _code(under(check)),
         f"{check.k}/{check.n}",
         percent(check.value),
         interval(check.lower, check.upper) or "–",

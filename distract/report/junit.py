@@ -14,7 +14,19 @@ from xml.etree import ElementTree as ET
 
 from distract.gate.records import Verdict
 from distract.printable import line
-from distract.report.evidence import WHOLE, Finding, Flips, asked, excerpts, figures, findings, flips_of, spent, turned
+from distract.report.evidence import (
+    WHOLE,
+    Finding,
+    Flips,
+    asked,
+    excerpts,
+    figures,
+    findings,
+    flips_of,
+    spent,
+    turned,
+    under,
+)
 
 _FAULTS = {"failure": "failures", "error": "errors", "skipped": "skipped"}
 """The suite's attribute that counts each element."""
@@ -82,7 +94,7 @@ def _case(found: Finding, verdict: Verdict, flips: Flips) -> ET.Element:
     case = ET.Element(
         "testcase",
         {
-            "name": (_plain(check.attack) or "-") if check else WHOLE,
+            "name": (_plain(under(check)) or "-") if check else WHOLE,
             "classname": f"distract.{_plain(asked(check))}" if check else "distract",
             # The checks share their calls: only the whole of them takes a time of its own.
             "time": "0.000",

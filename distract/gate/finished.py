@@ -1,0 +1,73 @@
+"""Decide by finished runs: every flip rate against its threshold, against a baseline, or both.
+
+Pass where every check passes; fail where any does, after Holm's adjustment over all of them. It measures nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from distract import statistics
+from distract.gate import exact, worse
+from distract.gate.comparable import comparable
+from distract.gate.exact import Rate
+from distract.gate.limits import Limits
+from distract.gate.planning import cures, too_few
+from distract.gate.records import Check, Verdict
+from distract.gate.together import together
+from distract.gate.worse import Rise
+from distract.printable import line
+from distract.runfolder import Loaded
+
+FEW = 30
+"""Below this many prompts a bound that allows for their dependence is rough."""
+
+
+def decide(run: Loaded, limits: Limits, baseline: Loaded | None = None) -> Verdict:
+    """Decide by the flip rates of a run.
+
+    Args:
+        run: of ``distract attack``.
+        limits: what is accepted; flip rates are checked where it has a threshold.
+        baseline: a run that the new one may not be worse than.
+
+    Raises:
+        UsageError: a check has no threshold, or the runs cannot be compared.
+    """
+    notes = comparable(baseline, run) if baseline else []
+    rises = worse.rises(baseline, run, limits) if baseline else []
+    rates = [Rate(one, limits) for one in exact.flips(run).values()] if limits.has_threshold else []
+    tests: list[Rate | Rise] = [*rates, *rises]
+    adjusted = statistics.holm([test.p_value for test in tests])
+    checks = tuple(test.check(p, len(tests)) for test, p in zip(tests, adjusted, strict=True))
+    decision, reason = together(checks, run.flaw, _passed(checks, limits.max_rise))
+    notes += [*map(line, worse.not_compared(rises)), *_few(tests)]
+    notes += _too_few(run, checks, limits) if decision == "inconclusive" and not run.flaw else []
+    general = limits.max_flip_rate if rates else None
+    return Verdict(decision, reason, general, limits.confidence, limits.certify, checks, notes=tuple(notes))
+
+
+def _passed(checks: Sequence[Check], most: float) -> str:
+    """The reason where all checks pass."""
+    rates = [check for check in checks if check.measure == exact.MEASURE]
+    rises = [check for check in checks if check.measure != exact.MEASURE]
+    parts = [exact.all_below(rates)] if rates else []
+    return " and ".join([*parts, worse.no_larger_rise(rises, most)] if rises else parts)
+
+
+def _few(tests: Sequence[Rate | Rise]) -> list[str]:
+    fewest = min((test.prompts for test in tests if test.prompts is not None), default=FEW)
+    return [f"{fewest} prompts only: bounds are rough"] if fewest < FEW else []
+
+
+def _too_few(run: Loaded, checks: Sequence[Check], limits: Limits) -> list[str]:
+    """That the data are too few, where a check is open for that alone."""
+    p = run.parameters
+    rates = [check for check in checks if check.measure == exact.MEASURE]
+    open_ = [(check.threshold, check.n) for check in rates if check.decision == "inconclusive" and check.threshold]
+    if not open_:
+        return []
+    strictest, n = min(open_)
+    what = cures(p["limit"], p["data"]["cases"], len(rates))
+    note = too_few(n, "eligible comparisons", strictest, len(rates), limits.confidence, what)
+    return [note] if note else []
