@@ -13,6 +13,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -98,6 +99,24 @@ class Loaded:
         failures = [judgment.failure or "" for row in self.rows for judgment in row.judgments]
         reasons = [reason for rewrite in self.rewrites for reason in rewrite.reasons]
         return self.gaps or any(NO_REPLY in text for text in (*failures, *reasons))
+
+    @property
+    def epoch(self) -> int:
+        """The epoch of the judge whose replies it holds; see ``Store.epoch``."""
+        return int(self._manifest.get("epoch") or 0)
+
+    @property
+    def origin(self) -> str:
+        """When it was judged and by whom, as it says itself."""
+        began = (self._manifest.get("times") or {}).get("began")
+        when = f"on {datetime.fromtimestamp(began, UTC):%Y-%m-%d at %H:%M} UTC " if began else ""
+        identity = ", ".join(f"{name} {value}" for name, value in sorted(self.parameters.get("identity", {}).items()))
+        return f"judged {when}by {self.parameters['judge']} ({identity}); nothing was asked again"
+
+    @property
+    def _manifest(self) -> Mapping[str, Any]:
+        """What the manifest says; nothing of a run that must not be relied on."""
+        return {} if self.flaw else json_object(self.path / "manifest.json")
 
 
 def covered(parameters: Mapping[str, Any]) -> tuple[str, ...]:
