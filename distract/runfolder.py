@@ -19,6 +19,7 @@ from typing import Any
 
 from distract.errors import DataError, UsageError
 from distract.minimal.records import Smallest
+from distract.printable import line
 from distract.records import NO_REPLY, Rewrite, Row
 from distract.runrecords import Records, rewrite, row, smallest
 
@@ -103,15 +104,21 @@ class Loaded:
     @property
     def epoch(self) -> int:
         """The epoch of the judge whose replies it holds; see ``Store.epoch``."""
-        return int(self._manifest.get("epoch") or 0)
+        epoch = self._manifest.get("epoch")
+        return epoch if isinstance(epoch, int) else 0
 
     @property
     def origin(self) -> str:
         """When it was judged and by whom, as it says itself."""
-        began = (self._manifest.get("times") or {}).get("began")
-        when = f"on {datetime.fromtimestamp(began, UTC):%Y-%m-%d at %H:%M} UTC " if began else ""
-        identity = ", ".join(f"{name} {value}" for name, value in sorted(self.parameters.get("identity", {}).items()))
-        return f"judged {when}by {self.parameters['judge']} ({identity}); nothing was asked again"
+        try:
+            began = datetime.fromtimestamp(self._manifest["times"]["began"], UTC)
+            when = f"on {began:%Y-%m-%d at %H:%M} UTC"
+        except (LookupError, TypeError, ValueError, OverflowError, OSError):
+            when = "at a time that it does not say"
+        identity = self.parameters.get("identity")
+        model = sorted(identity.items()) if isinstance(identity, dict) else []
+        named = ", ".join([str(self.parameters["judge"]), *(f"{name} {value}" for name, value in model)])
+        return line(f"judged {when} by {named}; nothing was asked again")
 
     @property
     def _manifest(self) -> Mapping[str, Any]:

@@ -21,8 +21,11 @@ from hypothesis import strategies as st
 from loopback import Answer, Asked, FakeServer, completion, refused, token
 
 from distract import conduct
+from distract.backends.catalogue import open_judge
+from distract.backends.options import Options
 from distract.gate.canary import ASKED, NARROW, _chosen, _Stored
 from distract.records import Reply
+from distract.runfolder import load
 from distract.store import Store
 
 pytest.importorskip("openai")
@@ -191,7 +194,7 @@ def test_the_same_judge_is_asked_eight_requests_and_changes_no_byte(shop: Shop) 
     assert shop.manifest["canary"] == {"asked": ASKED, "differing": 0, "largest_move": 0.05}
     assert shop.manifest["replies"]["made"] == 0
     assert shop.manifest["replies"]["stored"] == number
-    assert "canary: 8 stored replies were asked for again, 0 came out otherwise" in again.err
+    assert "canary: 8 stored requests asked again, 0 answered otherwise, probabilities moved by up to 0.05" in again.err
     # What drifts does so from what is stored, not from what was said last.
     shop.endpoint.judge = lambda *two: fair(*two) - 0.11
     assert (REASON in shop.gate().words, shop.endpoint.new()) == (True, ASKED)
@@ -306,6 +309,49 @@ def test_a_killed_fresh_run_goes_on_without_the_option(
     assert kept() == interrupted
 
 
+PLANTED = ("--judge", "planted:bold", "--protocol", "pairwise", "--limit", "2")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("attack", *PLANTED, "--generator", "rules"),
+        ("gate", *PLANTED, "--generator", "rules", "--max-flip-rate", "0.2"),
+        ("meta", *PLANTED, "--judge", "planted:fair"),
+        ("consistency", *PLANTED, "--data", "three.jsonl"),
+        ("leaderboard", *PLANTED, "--data", "three.jsonl"),
+    ],
+    ids=lambda command: command[0],
+)
+def test_every_command_that_asks_a_judge_asks_afresh(
+    run: Run, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
+) -> None:
+    three = [
+        {"id": f"c{i}", "prompt": f"{i}?", "responses": [{"author": a, "text": f"{a} is {i}"} for a in "xyz"]}
+        for i in range(2)
+    ]
+    Path("three.jsonl").write_text("".join(json.dumps(case) + "\n" for case in three), encoding="utf-8")
+    judges = command.count("--judge")
+    first, again = run(*command), run(*command)
+    assert (first.err.count(" made"), again.err.count("this run is complete")) == (judges, judges)
+    fresh = run(*command, "--fresh")
+    assert (fresh.code, fresh.out) == (first.code, first.out)
+    assert fresh.err.count("replies: 0 were stored") == judges
+    # Of several judges none is asked by its old replies, whenever the command was killed.
+    with monkeypatch.context() as patch:
+        kill(patch, 0)
+        assert run(*command, "--fresh").code == 130
+    resumed = run(*command)
+    assert resumed.err.count("replies: 0 were stored") == judges
+
+
+def test_what_is_explained_may_be_asked_afresh(run: Run) -> None:
+    assert run("attack", *PLANTED, "--generator", "rules", "--attack", "assertiveness", "--out", "r").code == 0
+    flipped = next(row.case for row in load(Path("r")).rows if row.attack != "none" and row.judgments)
+    stored = [run("explain", "r", flipped, *more).err for more in ((), (), ("--fresh",), ())]
+    assert [re.search(r"replies: (\d+) were", err)[1] == "0" for err in stored] == [False, False, True, False]  # type: ignore[index]
+
+
 def test_each_fresh_run_is_an_epoch_and_the_newest_is_used(shop: Shop) -> None:
     epochs = []
     for options in ((), ("--fresh",), ("--fresh",), ()):
@@ -365,6 +411,14 @@ def test_any_judge_may_have_a_version(run: Run, judge: str) -> None:
     assert (empty.code, "--judge-version is empty" in empty.err) == (2, True)
 
 
+@pytest.mark.parametrize("name", ["http://h/v1#m", "planted:fair", "smollm2-135m", "vllm:smollm2-135m"])
+def test_a_version_enters_the_identity_of_every_kind_of_backend(name: str) -> None:
+    for library in ("transformers", "torch") if name == "smollm2-135m" else ("vllm",) if "vllm" in name else ():
+        pytest.importorskip(library)
+    plain, version = open_judge(name).identity, open_judge(name, Options(judge_version="2")).identity
+    assert version == {**plain, "version": "2"}
+
+
 # A record.
 
 
@@ -376,9 +430,11 @@ def test_a_record_says_when_it_was_made_and_by_whom(shop: Shop) -> None:
     shop.endpoint.judge = biased
     decided = shop.run("gate", "a", "--max-flip-rate", "0.2", "--json")
     assert (decided.code, shop.endpoint.new()) == (0, 0)
-    (note,) = decided.document["notes"]
-    assert re.match(r"judged on \d{4}-\d\d-\d\d at \d\d:\d\d UTC by http://127\.0\.0\.1:\d+/v1#m \(engine openai", note)
+    note = decided.document["notes"][0]
+    assert re.match(r"judged on \d{4}-\d\d-\d\d at \d\d:\d\d UTC by http://127\.0\.0\.1:\d+/v1#m, engine openai", note)
     assert "version july" in note
+    (Path("a") / "manifest.json").write_text('{"times": [], "epoch": "x"}', encoding="utf-8")
+    assert "judged at a time that it does not say by http" in shop.run("gate", "a", "--max-flip-rate", "0.2").words
     for option in (("--trust-store",), ("--fresh",), ("--judge-version", "x")):
         refused_ = shop.run("gate", "a", "--max-flip-rate", "0.2", *option)
         assert (refused_.code, f"{option[0]} goes with --judge" in refused_.err) == (2, True)

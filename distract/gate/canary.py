@@ -127,10 +127,10 @@ def check(prepared: Prepared, models: Mapping[Role, Model], tally: Tally) -> Non
     largest = round(max(moves), 4) if moves else None
     tally.canary = Canary(len(chosen), differing, largest)
     if differing >= DIFFERING or (largest or 0.0) > MOVE:
-        moved = "" if largest is None else f", and probabilities moved by up to {largest:.2f}"
+        moved = "" if largest is None else f", with probabilities up to {largest:.2f} away"
         raise Changed(
-            f"the judge behind this name has changed: {prepared.judge} was asked {count(len(chosen), 'request')} again "
-            f"whose replies are stored, and {differing} came out otherwise{moved}; --fresh asks everything again, "
+            f"the judge behind this name has changed: {prepared.judge} answers {differing} of "
+            f"{count(len(chosen), 'request')} otherwise than stored{moved}; --fresh asks everything again, "
             "--judge-version TEXT tells the new judge from the old one, --trust-store judges by what is stored"
         )
 

@@ -90,8 +90,8 @@ def end_lines(tally: Tally, prices: Mapping[Role, Price]) -> Iterator[str]:
     yield f"replies: {tally.stored} were stored, {tally.made} made{used}" + (f", {dollars(spent)}" if spent else "")
     if canary := tally.canary:
         moved = "" if canary.largest_move is None else f", probabilities moved by up to {canary.largest_move:.2f}"
-        asked = count(canary.asked, "stored reply was", "stored replies were")
-        yield f"canary: {asked} asked for again, {canary.differing} came out otherwise{moved}"
+        asked = count(canary.asked, "stored request")
+        yield f"canary: {asked} asked again, {canary.differing} answered otherwise{moved}"
     for role, reading in sorted(tally.readings.items()):
         yield f"prompts of the {role} were read {_READ.get(reading, reading)}"
     if tally.unanswered:
