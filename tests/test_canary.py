@@ -23,6 +23,7 @@ from loopback import Answer, Asked, FakeServer, completion, refused, token
 from distract import conduct
 from distract.backends.catalogue import open_judge
 from distract.backends.options import Options
+from distract.errors import BackendError
 from distract.gate.canary import ASKED, NARROW, _chosen, _Stored
 from distract.records import Reply
 from distract.runfolder import load
@@ -260,10 +261,6 @@ def test_a_server_that_is_down_passes_nothing(shop: Shop) -> None:
 # Epochs.
 
 
-class Killed(KeyboardInterrupt):
-    """The process ends here."""
-
-
 def kill(patch: pytest.MonkeyPatch, after: int) -> None:
     """End the next run after so many replies: before the first of them it has opened nothing but an epoch."""
     put, stored = Store.put, [0]
@@ -272,12 +269,12 @@ def kill(patch: pytest.MonkeyPatch, after: int) -> None:
         batch = list(replies)
         if store.epoch:  # what is estimated is stored nowhere
             if stored[0] >= after:
-                raise Killed
+                raise BackendError("killed")
             stored[0] += len(batch)
         put(store, batch)
 
     def stops(*_: object, **__: object) -> None:
-        raise Killed
+        raise BackendError("killed")
 
     patch.setattr(Store, "put", puts) if after else patch.setattr(conduct, "stores", stops)
 
@@ -297,7 +294,7 @@ def test_a_killed_fresh_run_goes_on_without_the_option(
     shop.endpoint.judge = biased
     with monkeypatch.context() as patch:
         kill(patch, after)
-        assert ask("--fresh").code == 130
+        assert ask("--fresh").code == 4
     shop.endpoint.new()
     resumed = ask()
     assert "this run is complete" not in resumed.err
@@ -340,7 +337,7 @@ def test_every_command_that_asks_a_judge_asks_afresh(
     # Of several judges none is asked by its old replies, whenever the command was killed.
     with monkeypatch.context() as patch:
         kill(patch, 0)
-        assert run(*command, "--fresh").code == 130
+        assert run(*command, "--fresh").code == 4
     resumed = run(*command)
     assert resumed.err.count("replies: 0 were stored") == judges
 

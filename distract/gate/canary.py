@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from distract.audit import audit
-from distract.backends import Backend
 from distract.errors import BackendError, DistractError
 from distract.judging import Audited, noted
 from distract.plan import PENDING, Comparison, Open, Plan, Protocol
@@ -114,7 +113,7 @@ def check(prepared: Prepared, models: Mapping[Role, Model], tally: Tally) -> Non
                 "are sampled; --fresh asks everything again, --trust-store judges by what is stored"
             )
         return
-    answers = _answers([one.request for one in chosen], models["judge"][0], tally)
+    answers = _answers([one.request for one in chosen], models["judge"], tally)
     moves, differing = list[float](), 0
     for one, new in zip(chosen, answers, strict=True):
         there, here = one.reply.probabilities, new.probabilities
@@ -183,13 +182,14 @@ def _chosen(able: Sequence[_Stored]) -> list[_Stored]:
     return narrow + [one for one in ordered if one not in narrow][: ASKED - len(narrow)]
 
 
-def _answers(requests: Sequence[Request], judge: Backend, tally: Tally) -> list[Reply]:
+def _answers(requests: Sequence[Request], model: Model, tally: Tally) -> list[Reply]:
     """What the judge says now.
 
     Raises:
         BackendError: it left a request without an answer.
     """
-    batches = judge.reply(requests, frozenset(range(len(requests))))
+    backend, _ = model
+    batches = backend.reply(requests, frozenset(range(len(requests))))
     replies = dict(pair for batch in batches for pair in batch)
     tally.spend("judge", list(replies.values()))
     if silent := [reply.failure for reply in replies.values() if not reply.answered]:
