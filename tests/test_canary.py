@@ -279,7 +279,7 @@ def kill(patch: pytest.MonkeyPatch, after: int) -> None:
     patch.setattr(Store, "put", puts) if after else patch.setattr(conduct, "stores", stops)
 
 
-@pytest.mark.parametrize("after", [0, 1])
+@pytest.mark.parametrize("after", [0, 4])
 @pytest.mark.parametrize("command", ["gate", "attack"])
 def test_a_killed_fresh_run_goes_on_without_the_option(
     shop: Shop, monkeypatch: pytest.MonkeyPatch, command: str, after: int
@@ -300,7 +300,7 @@ def test_a_killed_fresh_run_goes_on_without_the_option(
     assert "this run is complete" not in resumed.err
     assert resumed.code == (1 if command == "gate" else 0)
     interrupted = kept()
-    assert shop.manifest["replies"]["stored"] >= after
+    assert (shop.manifest["replies"]["stored"] > 0) == (after > 0)
     # Whole, in one go, it comes to the same.
     assert ask("--fresh").code == resumed.code
     assert kept() == interrupted
