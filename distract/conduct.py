@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -135,7 +135,12 @@ def carry_out(
                 smallest.extend(done.smallest)
         times = {"began": round(begin, 3), "seconds": round(time.time() - begin, 3)}
         spent = cost(job.prices, tally.tokens)
-        numbers = {"replies": tally.document(), "times": times, **({} if spent is None else {"dollars": spent})}
+        epoch = models["judge"][1].epoch
+        numbers = {"replies": tally.document(), "epoch": epoch, "times": times}
+        if spent is not None:
+            numbers["dollars"] = spent
+        if tally.canary is not None:
+            numbers["canary"] = asdict(tally.canary)
         with part("analysis"):
             explained = job.explain(smallest) if job.explain is not None else {}
             summary = {**sums.document(), **explained}

@@ -22,6 +22,7 @@ _OPTIONS: Mapping[str, str] = {
     "max_length": "--max-length",
     "tensor_parallel": "--tensor-parallel",
     "server": "--base-url",
+    "version": "--judge-version",
 }
 """The option that sets what a model is told apart by."""
 

@@ -13,11 +13,13 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from distract.errors import DataError, UsageError
 from distract.minimal.records import Smallest
+from distract.printable import line
 from distract.records import NO_REPLY, Rewrite, Row
 from distract.runrecords import Records, rewrite, row, smallest
 
@@ -98,6 +100,30 @@ class Loaded:
         failures = [judgment.failure or "" for row in self.rows for judgment in row.judgments]
         reasons = [reason for rewrite in self.rewrites for reason in rewrite.reasons]
         return self.gaps or any(NO_REPLY in text for text in (*failures, *reasons))
+
+    @property
+    def epoch(self) -> int:
+        """The epoch of the judge whose replies it holds; see ``Store.epoch``."""
+        epoch = self._manifest.get("epoch")
+        return epoch if isinstance(epoch, int) else 0
+
+    @property
+    def origin(self) -> str:
+        """When it was judged and by whom, as it says itself."""
+        try:
+            began = datetime.fromtimestamp(self._manifest["times"]["began"], UTC)
+            when = f"on {began:%Y-%m-%d at %H:%M} UTC"
+        except (LookupError, TypeError, ValueError, OverflowError, OSError):
+            when = "at a time that it does not say"
+        identity = self.parameters.get("identity")
+        model = sorted(identity.items()) if isinstance(identity, dict) else []
+        named = ", ".join([str(self.parameters["judge"]), *(f"{name} {value}" for name, value in model)])
+        return line(f"judged {when} by {named}; nothing was asked again")
+
+    @property
+    def _manifest(self) -> Mapping[str, Any]:
+        """What the manifest says; nothing of a run that must not be relied on."""
+        return {} if self.flaw else json_object(self.path / "manifest.json")
 
 
 def covered(parameters: Mapping[str, Any]) -> tuple[str, ...]:

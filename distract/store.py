@@ -1,8 +1,9 @@
 """Every reply ever paid for, in one SQLite file shared by all runs and processes of a folder.
 
-A reply is found again by the SHA-256 of everything that determines it: the judge's identity and the request.
-A batch is one transaction, so that a killed process loses at most the forward in progress. It knows nothing of
-runs, rows or measures.
+A reply is found again by the SHA-256 of everything that determines it: the judge's identity, its epoch and the request.
+A new epoch begins where a user says that another judge may stand behind the same identity: older replies stay on file
+and are no longer used. A batch is one transaction, so that a killed process loses at most the forward in progress. It
+knows nothing of runs, rows or measures.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ TIMEOUT = 60.0
 """Seconds to wait for another process that writes."""
 
 _SCHEMA = """
-create table if not exists replies (key blob primary key, judge blob not null, reply text not null) without rowid
+create table if not exists replies (key blob primary key, judge blob not null, reply text not null) without rowid;
+create table if not exists epochs (judge blob primary key, epoch integer not null) without rowid;
 """
 
 
@@ -39,22 +41,27 @@ class Store:
         identity: what the judge is, from ``Backend.identity``.
         reads_slots: from ``Backend.reads_slots``; the slots then determine the reply too.
 
+    Attributes:
+        epoch: of the judge, the newest when the store was opened: milliseconds since 1970 at its beginning, so that it
+            is another one in another file too; 0 where none was begun.
+
     Raises:
         UsageError: the file cannot be opened or is no store.
     """
 
     def __init__(self, path: Path, identity: Mapping[str, str], reads_slots: bool = False) -> None:
         self.path = path
-        self._judge = hashlib.sha256(json.dumps(sorted(identity.items())).encode()).digest()
-        self._begun = hashlib.sha256(self._judge)
+        self._who: list[Any] = sorted(identity.items())
         self._reads_slots = reads_slots
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._db = sqlite3.connect(path, timeout=TIMEOUT, isolation_level=None)
             _set_wal(self._db)
             self._db.execute("pragma synchronous = normal")
-            self._db.execute(_SCHEMA)
+            self._db.executescript(_SCHEMA)
             self._db.execute("select key, judge, reply from replies limit 1").fetchone()
+            newest = self._db.execute("select epoch from epochs where judge = ?", (_digest(self._who),)).fetchone()
+            self._enter(newest[0] if newest else 0)
         except (sqlite3.Error, OSError) as error:
             raise UsageError(
                 f"{path}: not usable as a store of replies ({error}); name another file with --store"
@@ -67,6 +74,22 @@ class Store:
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._db.close()
+
+    def renew(self) -> None:
+        """Begin a new epoch of the judge: no reply stored before is used again, by this process or a later one."""
+        with self._one_line():
+            ((epoch,),) = self._db.execute(
+                "insert into epochs values (?, ?) "
+                "on conflict (judge) do update set epoch = max(excluded.epoch, epoch + 1) returning epoch",
+                (_digest(self._who), round(time.time() * 1000)),
+            ).fetchall()
+        self._enter(epoch)
+
+    def _enter(self, epoch: int) -> None:
+        """Use the replies of an epoch."""
+        self.epoch = epoch
+        self._judge = _digest([*self._who, epoch] if epoch else self._who)
+        self._begun = hashlib.sha256(self._judge)
 
     def key(self, request: Request) -> bytes:
         """SHA-256 of what determines the reply to a request."""
@@ -105,7 +128,7 @@ class Store:
             self._db.execute("commit")
 
     def __len__(self) -> int:
-        """How many replies of this judge are stored."""
+        """How many replies of this judge and epoch are stored."""
         (count,) = self._db.execute("select count(*) from replies where judge = ?", (self._judge,)).fetchone()
         return int(count)
 
@@ -129,6 +152,10 @@ def _set_wal(db: sqlite3.Connection) -> None:
             if "locked" not in str(error) or time.monotonic() > deadline:
                 raise
             time.sleep(0.02)
+
+
+def _digest(who: Sequence[Any]) -> bytes:
+    return hashlib.sha256(json.dumps(who).encode()).digest()
 
 
 _text = lru_cache(maxsize=256)(json.dumps)

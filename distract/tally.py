@@ -16,6 +16,21 @@ Model = tuple[Backend, Store]
 """What answers requests, and where its replies are kept."""
 
 
+@dataclass(frozen=True, slots=True)
+class Canary:
+    """What came of asking a judge again whose replies are stored.
+
+    Attributes:
+        asked: requests that were asked again.
+        differing: how many of the new replies are read as something else.
+        largest_move: of a probability; None where no reply has any.
+    """
+
+    asked: int
+    differing: int
+    largest_move: float | None
+
+
 @dataclass(slots=True)
 class Tally:
     """What a run has used so far.
@@ -29,6 +44,8 @@ class Tally:
         tokens: of the replies made, by the model they came from: (of prompts, of answers).
         cause: why the last of the unanswered ones was not answered.
         readings: how a model that is run here read its prompts, by its role.
+        canary: what came of asking the judge again; None where it was not. Its tokens are among the others, its replies
+            are not.
     """
 
     stored: int = 0
@@ -38,6 +55,7 @@ class Tally:
     tokens: dict[Role, tuple[int, int]] = field(default_factory=dict)
     cause: str = ""
     readings: dict[Role, str] = field(default_factory=dict)
+    canary: Canary | None = None
 
     @property
     def tokens_in(self) -> int:
@@ -65,12 +83,16 @@ class Tally:
 
     def receive(self, role: Role, replies: Sequence[Reply]) -> None:
         """Count replies that were made."""
-        prompts, answers = self.tokens.get(role, (0, 0))
-        read, written = sum(reply.tokens_in for reply in replies), sum(reply.tokens_out for reply in replies)
-        self.tokens[role] = prompts + read, answers + written
-        timing.count("tokens asked", read + written)
+        self.spend(role, replies)
         for reply in replies:
             self.made += reply.answered
             if not reply.answered:
                 self.unanswered += 1
                 self.cause = str(reply.failure)
+
+    def spend(self, role: Role, replies: Sequence[Reply]) -> None:
+        """Count the tokens of replies that were made."""
+        prompts, answers = self.tokens.get(role, (0, 0))
+        read, written = sum(reply.tokens_in for reply in replies), sum(reply.tokens_out for reply in replies)
+        self.tokens[role] = prompts + read, answers + written
+        timing.count("tokens asked", read + written)

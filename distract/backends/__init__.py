@@ -1,7 +1,8 @@
 """Backends: requests in, replies out, nothing else.
 
 A backend answers a round of requests at once (``Backend``), or each as it can (``Streaming``): a server, or an engine
-that schedules by itself. It knows no plan, no store and no protocol.
+that schedules by itself. One whose model may be exchanged without a change of its identity, since others run it, says
+so by ``remote = True``. It knows no plan, no store and no protocol.
 """
 
 from __future__ import annotations

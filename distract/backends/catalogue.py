@@ -89,6 +89,11 @@ def open_models(
     for role, target in targets.items():
         shared = next((opened[other] for other in opened if targets[other] == target), None)
         opened[role] = shared or open_target(target, named[role], _for(role, options, target), listed)
+    if options.judge_version is not None and "judge" in opened:
+        if not options.judge_version.strip():
+            raise UsageError("--judge-version is empty; name the version, or leave the option out")
+        # Whatever the backend is; in some the identity is a property that is worked out once.
+        vars(opened["judge"])["identity"] = {**opened["judge"].identity, "version": options.judge_version}
     notes = {f"{named[role]}: {target.reason}": None for role, target in targets.items() if target.reason}
     prices = {role: price for role, target in targets.items() if (price := _price(role, target, options))}
     return Opened(opened, tuple(notes), prices)

@@ -45,6 +45,7 @@ class OpenAI:
     """
 
     reads_slots = False
+    remote = True
 
     def __init__(
         self,

@@ -37,6 +37,7 @@ class Options:
         attempts: at most, for one request to a server.
         price_in: of the judge, in US dollars per million tokens of prompts.
         price_out: the same of answers.
+        judge_version: tells the judge from another one that had its name.
     """
 
     engine: str | None = None
@@ -56,6 +57,7 @@ class Options:
     attempts: int = 6
     price_in: float | None = None
     price_out: float | None = None
+    judge_version: str | None = None
 
     def given(self) -> frozenset[str]:
         """The names of those that are not as they are by default."""

@@ -128,6 +128,8 @@ judge_options = options(
     click.option("--revision", help="Of the judge: a commit, branch or tag of the hub (others: NAME@REVISION)."),
     click.option("--price-in", type=click.FloatRange(0), help="Of the judge: $ per million prompt tokens."),
     click.option("--price-out", type=click.FloatRange(0), help="Of the judge: $ per million answer tokens."),
+    click.option("--judge-version", help="Of the judge, where its name stays and the model behind it does not."),
+    click.option("--fresh", is_flag=True, help="Ask the judge everything again, and use no older reply from now on."),
 )
 
 

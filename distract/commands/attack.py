@@ -18,7 +18,7 @@ from distract.commands import (
     store_option,
 )
 from distract.commands.auditing import audit_options, chosen
-from distract.commands.running import carried_out, inconclusive, profiled
+from distract.commands.running import carried_out, inconclusive, profiled, renew
 from distract.commands.showing import shown
 
 
@@ -46,7 +46,14 @@ from distract.commands.showing import shown
 @judge_options
 @json_option
 def attack(
-    judge: str, minimal: int, profile: bool, out: Path | None, store: Path | None, as_json: bool, **more: Any
+    judge: str,
+    minimal: int,
+    profile: bool,
+    out: Path | None,
+    store: Path | None,
+    fresh: bool,
+    as_json: bool,
+    **more: Any,
 ) -> None:
     """Rewrite responses with distractors and measure how often the judge's verdict changes."""
     from distract import session
@@ -59,6 +66,8 @@ def attack(
         # Said only where it is wanted, so that other runs stay what they are.
         prepared = session.prepare(selected, out=out, more={"minimal": minimal} if minimal else {}, **how)
         models.update(prepared.models)
+        if fresh:
+            renew([prepared.models["judge"]], store)
         loaded = carried_out(
             session.job(prepared), store, lambda: estimate(prepared), lambda *known: plan_lines(prepared, *known)
         )

@@ -23,7 +23,7 @@ from distract.commands import (
     sort_out,
     store_option,
 )
-from distract.commands.running import carried_out, inconclusive
+from distract.commands.running import carried_out, inconclusive, renew
 
 if TYPE_CHECKING:
     from distract.manner import Orders
@@ -61,6 +61,7 @@ def consistency(
     limit: int,
     seed: int,
     store: Path | None,
+    fresh: bool,
     as_json: bool,
     **more: Any,
 ) -> None:
@@ -90,6 +91,8 @@ def consistency(
     )
     job = prepared.job
     about = job.parameters, prepared.asked.manner, job.prices
+    if fresh:
+        renew([job.models["judge"]], store)
     loaded = carried_out(job, store, lambda: preparing.estimate(prepared), lambda *known: plan_lines(*about, *known))
     if as_json:
         click.echo(loaded.summary, nl=False)

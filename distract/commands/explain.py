@@ -25,6 +25,7 @@ from distract.commands import (
     store_option,
     warn,
 )
+from distract.commands.running import renew
 
 if TYPE_CHECKING:
     from distract.explaining import Explained
@@ -115,6 +116,8 @@ def _judge(run: Loaded, flips: Sequence[Flip], stack: ExitStack, more: dict[str,
     reopening.check_same(run, name, run.parameters.get("identity"), backend.identity)
     if helper and reference:
         reopening.check_same(run, *helper, reference.identity)
+    if rest["fresh"]:
+        renew([backend], rest["store"])
     judge = stack.enter_context(Judge(name, backend, store=rest["store"], manner=manner, reference=reference))
     stack.enter_context(said(judge.tally, opened.prices))
     return judge

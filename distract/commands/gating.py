@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +26,7 @@ from distract.commands import (
 )
 from distract.commands.auditing import audit_options, chosen
 from distract.commands.outputs import Closing, Outputs, output_options, undecided
-from distract.commands.running import carried_out
+from distract.commands.running import carried_out, renew
 from distract.errors import DistractError, UsageError
 
 if TYPE_CHECKING:
@@ -86,6 +88,9 @@ WITH_A_RUN = (*LIMITS, "run", "config", "baseline", "control", "junit", "github"
 )
 @click.option("--out", type=click.Path(path_type=Path), help="Run folder. Default: under .distract/runs.")
 @store_option
+@click.option(
+    "--trust-store", is_flag=True, help="Judge by the stored replies of a server without asking it a few again."
+)
 @model_options
 @judge_options
 @json_option
@@ -104,17 +109,20 @@ def gate(run: Path | None, as_json: bool, junit: Path | None, github: bool, summ
             verdict, loaded = _decided(run, more)
             if not as_json:
                 show(gate_report(verdict))
-            elif run is None:  # what the run folder holds, which knows no other run
+            elif run is None and loaded:  # what the run folder holds, which knows no other run
                 click.echo(loaded.summary, nl=False)
                 say(verdict.notes)
             else:
                 echo_json(verdict.document())
-            if run is None:
+            if run is None and loaded:
                 click.echo(f"run folder: {safe(str(loaded.path))}", err=as_json)
     except DistractError as error:
         outputs.end(undecided(f"the gate did not end: {error}"), judge, (), ())
         raise
-    outputs.end(verdict, str(loaded.parameters["judge"]), loaded.rows, loaded.rewrites)
+    if loaded:
+        outputs.end(verdict, str(loaded.parameters["judge"]), loaded.rows, loaded.rewrites)
+    else:
+        outputs.end(verdict, judge, (), ())
     sys.exit(verdict.exit_code)
 
 
@@ -172,8 +180,8 @@ def _paths(run: Path | None, more: dict[str, Any]) -> Iterator[Path]:
             yield Path(str(value).partition(":")[2] or value)
 
 
-def _decided(run: Path | None, more: dict[str, Any]) -> tuple[Verdict, Loaded]:
-    """What the gate comes to, and the run that it rests on."""
+def _decided(run: Path | None, more: dict[str, Any]) -> tuple[Verdict, Loaded | None]:
+    """What the gate comes to, and the run that it rests on; None where no run may be relied on."""
     if more["max_rise"] is not None and more["baseline"] is None:
         raise UsageError("--max-rise goes with --baseline: without one nothing can have risen")
     limits, baseline = _limits(more), _baseline(more.pop("baseline"))
@@ -184,7 +192,8 @@ def _decided(run: Path | None, more: dict[str, Any]) -> tuple[Verdict, Loaded]:
     if run is None:
         return _live(limits, baseline, more)
     _finished_only()
-    return _finished(run, limits, baseline, control=more["control"])
+    verdict, loaded = _finished(run, limits, baseline, control=more["control"])
+    return replace(verdict, notes=(loaded.origin, *verdict.notes)), loaded
 
 
 def _limits(more: dict[str, Any]) -> Limits:
@@ -236,19 +245,18 @@ def _finished(run: Path, limits: Limits, baseline: Loaded | None, control: bool)
     return (excess.decide(loaded, limits) if control else finished.decide(loaded, limits, baseline)), loaded
 
 
-def _live(limits: Limits, baseline: Loaded | None, more: dict[str, Any]) -> tuple[Verdict, Loaded]:
+def _live(limits: Limits, baseline: Loaded | None, more: dict[str, Any]) -> tuple[Verdict, Loaded | None]:
     """Ask the judge, only as much as it needs."""
-    from dataclasses import replace
-
     from distract import registry, session
     from distract.estimating import estimate
-    from distract.gate import live
+    from distract.gate import canary, live
     from distract.gate.comparable import changes
     from distract.gate.deciding import replayed
     from distract.plan import Degradation
     from distract.report.gate import gate_plan
 
     judge, budget, ahead, store, out = (more.pop(name) for name in ("judge", "budget", "ahead", "store", "out"))
+    fresh, trusts = more.pop("fresh"), more.pop("trust_store")
     if judge is None:
         raise UsageError("name a finished run of `distract attack`, or a judge to ask with --judge")
     control = more["control"]
@@ -261,9 +269,20 @@ def _live(limits: Limits, baseline: Loaded | None, more: dict[str, Any]) -> tupl
     how_much = {"budget": budget, "ahead": ahead, "named": named}
     own = live.record(selected, protocols, limits, control=control, baseline=baseline, **how_much)
     prepared = session.prepare(selected, out=out, more={"command": "gate", "gate": own}, **how)
-    loaded = carried_out(
-        live.job(prepared), store, lambda: estimate(prepared), lambda *known: gate_plan(prepared, *known)
-    )
+    if fresh:
+        renew([prepared.models["judge"]], store)
+    # Local models and planted ones are told apart by what they are.
+    is_doubted = getattr(prepared.models["judge"], "remote", False) and not trusts
+    try:
+        loaded = carried_out(
+            live.job(prepared),
+            store,
+            lambda: estimate(prepared),
+            lambda *known: gate_plan(prepared, *known),
+            partial(canary.check, prepared) if is_doubted else None,
+        )
+    except canary.Changed as changed:
+        return replace(undecided(str(changed)), certify=limits.certify), None
     verdict = replayed(loaded.parameters, loaded.rows).verdict(loaded.flaw)
     notes = tuple(changes(baseline, loaded)) if baseline else ()
     return replace(verdict, certify=limits.certify, notes=notes), loaded

@@ -27,7 +27,7 @@ from distract.commands import (
     sort_out,
     store_option,
 )
-from distract.commands.running import asked, carried_out, inconclusive
+from distract.commands.running import asked, carried_out, inconclusive, renew
 from distract.errors import UsageError
 
 if TYPE_CHECKING:
@@ -96,6 +96,7 @@ def leaderboard(
     as_json: bool,
     only_plan: bool,
     store: Path | None,
+    fresh: bool,
     **more: Any,
 ) -> None:
     """Rate models by a judge's verdicts, or by votes in a file, and measure what restyling the lowest ones changes."""
@@ -128,6 +129,8 @@ def leaderboard(
         lines = list(report.plan_lines(prepared, expected, 0))
         echo_json(report.plan_document(prepared, expected)) if as_json else click.echo("\n".join(map(safe, lines)))
         return
+    if fresh:
+        renew([prepared.job.models["judge"]], store)
     loaded = carried_out(
         prepared.job, store, lambda: estimate(prepared), lambda *known: report.plan_lines(prepared, *known)
     )

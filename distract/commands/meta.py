@@ -23,7 +23,7 @@ from distract.commands import (
     sort_out,
     store_option,
 )
-from distract.commands.running import carried_out, inconclusive
+from distract.commands.running import carried_out, inconclusive, renew
 from distract.errors import UnknownName, UsageError
 
 if TYPE_CHECKING:
@@ -161,6 +161,8 @@ def _judged(
                 prices=opened.prices,
             )
         )
+    if rest["fresh"]:
+        renew([one.models["judge"] for one in prepared], rest["store"])
     made = []
     while prepared:
         # Not kept: the next judge may need the room of this one.

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from distract.price import Price
     from distract.records import Role, Row
     from distract.runfolder import Loaded
+    from distract.tally import Model, Tally
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,7 @@ def carried_out(
     store: Path | None,
     expected: Callable[[], Estimate],
     lines: Callable[[Estimate, int], Iterable[str]],
+    check: Callable[[Mapping[Role, Model], Tally], None] | None = None,
 ) -> Loaded:
     """A run, from disk where the same command has finished there already, else carried out before the user's eyes.
 
@@ -75,19 +77,39 @@ def carried_out(
         store: the reply store; None for the default one.
         expected: about what it takes.
         lines: what is said before it begins, from that and from how many replies of the judge are stored.
+        check: sees to it that what is stored may be trusted. The run then rests on the store and not on its folder,
+            whose replies nobody can check.
     """
     from distract import conduct
     from distract import store as stores
     from distract.report.progress import Progress
     from distract.tally import Tally
 
-    if (loaded := _finished(job)) is not None:
-        return loaded
-    estimate, tally = expected(), Tally()
+    tally = Tally()
     with conduct.stores(job.models, store or stores.DEFAULT) as models:
-        say(lines(estimate, len(models["judge"][1])))
-        with said(tally, job.prices), Progress(total=sum(estimate.requests.values())) as progress:
-            return conduct.carry_out(job, models, tally, progress.update)
+        if check is None and (loaded := _finished(job, models["judge"][1].epoch)) is not None:
+            return loaded
+        with said(tally, job.prices):
+            if check is not None:
+                check(models, tally)
+            estimate = expected()
+            say(lines(estimate, len(models["judge"][1])))
+            with Progress(total=sum(estimate.requests.values())) as progress:
+                return conduct.carry_out(job, models, tally, progress.update)
+
+
+def renew(judges: Iterable[Backend], store: Path | None) -> None:
+    """Begin a new epoch of judges, so that everything is asked again; their next commands go on with it.
+
+    Args:
+        judges: all those of a command, before the first is asked: a killed command is resumed without the option.
+        store: the reply store; None for the default one.
+    """
+    from distract.store import DEFAULT, Store
+
+    for judge in judges:
+        with Store(store or DEFAULT, judge.identity, judge.reads_slots) as replies:
+            replies.renew()
 
 
 @contextmanager
@@ -115,8 +137,8 @@ def profiled(wanted: bool) -> Iterator[dict[Role, Backend]]:
                 click.echo(line, err=True)
 
 
-def _finished(job: Job) -> Loaded | None:
-    """The run as it is on disk, when the same command has finished there already."""
+def _finished(job: Job, epoch: int) -> Loaded | None:
+    """The run as it is on disk, when the same command has finished there already, in this epoch of the judge."""
     from distract import runfolder
 
     if not (job.out / "manifest.json").exists():
@@ -125,7 +147,7 @@ def _finished(job: Job) -> Loaded | None:
         loaded = runfolder.load(job.out)
     except DataError:
         return None  # damaged: it is begun anew, from the stored replies
-    if loaded.flaw or loaded.parameters != job.parameters or loaded.unanswered:
+    if loaded.flaw or loaded.parameters != job.parameters or loaded.unanswered or loaded.epoch < epoch:
         return None
     click.echo(f"this run is complete in {safe(str(job.out))}: no call is made", err=True)
     return loaded

@@ -42,7 +42,8 @@ def gate_report(verdict: Verdict) -> Iterable[RenderableType]:
         to = f" to {percent(shares[-1])}%" if percent(shares[0]) != percent(shares[-1]) else ""
         yield Text(f"eligible: {percent(shares[0])}%{to} of the comparisons judged before any rewrite", style="dim")
     decision = Text(verdict.decision.upper(), style=f"bold {COLOURS[verdict.decision]}")
-    yield decision + Text(f": {line(verdict.reason)} ({_bound(verdict)})", style="default")
+    bound = f" ({_bound(verdict)})" if verdict.checks else ""
+    yield decision + Text(f": {line(verdict.reason)}{bound}", style="default")
     unknown = [check for check in verdict.checks if check.decision == "inconclusive" and not check.skipped]
     if len(unknown) > 1 or (unknown and verdict.decision == "fail"):
         yield Text("still unknown:")

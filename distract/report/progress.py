@@ -85,9 +85,13 @@ def manner_lines(manner: Manner) -> Iterator[str]:
 
 def end_lines(tally: Tally, prices: Mapping[Role, Price]) -> Iterator[str]:
     """What was used, and what is missing."""
-    used = f" ({tally.tokens_in:,} tokens in, {tally.tokens_out:,} out)" if tally.made else ""
+    used = f" ({tally.tokens_in:,} tokens in, {tally.tokens_out:,} out)" if tally.made or tally.canary else ""
     spent = cost(prices, tally.tokens)
     yield f"replies: {tally.stored} were stored, {tally.made} made{used}" + (f", {dollars(spent)}" if spent else "")
+    if canary := tally.canary:
+        moved = "" if canary.largest_move is None else f", probabilities moved by up to {canary.largest_move:.2f}"
+        asked = count(canary.asked, "stored request")
+        yield f"canary: {asked} asked again, {canary.differing} answered otherwise{moved}"
     for role, reading in sorted(tally.readings.items()):
         yield f"prompts of the {role} were read {_READ.get(reading, reading)}"
     if tally.unanswered:

@@ -1,0 +1,203 @@
+"""Whether the judge behind a server's name is still the one whose replies are stored.
+
+A server does not say which weights answer, so a few of the requests whose replies a gate is about to trust are asked
+again first. Only what is read from a reply counts: a server that batches does not repeat a text letter by letter. It
+knows no protocol by name, stores nothing and prints nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+from distract.audit import audit
+from distract.errors import BackendError, DistractError
+from distract.judging import Audited, noted
+from distract.plan import PENDING, Comparison, Open, Plan, Protocol
+from distract.records import Judgment, Reply, Request, Role
+from distract.report.text import count
+from distract.session import Prepared
+from distract.tally import Canary, Model, Tally
+
+ASKED = 8
+"""Requests that are asked again; half of them have a narrow margin, where there are such."""
+
+NARROW = 0.2
+"""Between the two largest probabilities: another judge decides otherwise there first."""
+
+DIFFERING, MOVE = 2, 0.1
+"""So many outcomes that differ, or a probability that moves by more, are no noise."""
+
+
+class Changed(DistractError):
+    """The stored replies are not those of the judge that answers now, or nothing shows whether they are."""
+
+    exit_code = 3
+
+
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    """A request whose reply is stored."""
+
+    key: bytes
+    request: Request
+    reply: Reply
+
+    @property
+    def margin(self) -> float:
+        """Between the two largest probabilities; 1 where there are none."""
+        largest = sorted(self.reply.probabilities or (), reverse=True)
+        return largest[0] - largest[1] if len(largest) > 1 else 1.0
+
+
+@dataclass(slots=True)
+class _Asking:
+    """One order of a comparison as stored replies carried it to a judgment; ``rounds`` have keys and replies."""
+
+    protocol: Protocol
+    comparison: Comparison
+    rounds: list[tuple[list[str], Sequence[Reply]]] = field(default_factory=list)
+    judgment: Judgment | None = None
+
+    def plan(self) -> Plan[tuple[Judgment, ...]]:
+        """Ask, and take down what is asked, what comes back and what is read from it."""
+        plan = self.protocol.ask(self.comparison)
+        try:
+            requests = next(plan)
+            while True:
+                replies = yield requests
+                self.rounds.append(([request.key for request in requests], replies))
+                requests = plan.send(replies)
+        except StopIteration as done:
+            self.judgment = done.value
+            return (done.value,)
+
+    def reads_alike(self, old: Reply, new: Reply) -> bool:
+        """Whether the same is read where a new reply stands for an old one."""
+        again = _Asking(self.protocol, self.comparison)
+        plan = noted(self.comparison.case.id, self.protocol, again.plan())
+        try:
+            requests = next(plan)
+            for keys, replies in self.rounds:
+                if [request.key for request in requests] != keys:
+                    break
+                requests = plan.send([new if one is old else one for one in replies])
+        except StopIteration:
+            return _outcome(again.judgment) == _outcome(self.judgment)
+        plan.close()
+        return False
+
+
+def check(prepared: Prepared, models: Mapping[Role, Model], tally: Tally) -> None:
+    """Ask a judge again for a few of the replies of a run that are stored; where none are, nothing is asked.
+
+    Args:
+        prepared: the run; any of its cases may come to be judged.
+        models: its models with their stores.
+        tally: gains what comes of it.
+
+    Raises:
+        Changed: another judge answers, or nothing can show whether one does.
+        BackendError: a request got no answer.
+    """
+    if not len(models["judge"][1]):
+        return
+    stored, verdicts = _stored(prepared, models)
+    able = [one for one in stored if one.reply.probabilities or id(one.reply) in verdicts]
+    chosen = _chosen([one for one in able if one.request.temperature == 0])
+    if not chosen:
+        if able:
+            raise Changed(
+                f"nothing shows whether judge {prepared.judge} has changed since its verdicts were stored: all of them "
+                "are sampled; --fresh asks everything again, --trust-store judges by what is stored"
+            )
+        return
+    answers = _answers([one.request for one in chosen], models["judge"], tally)
+    moves, differing = list[float](), 0
+    for one, new in zip(chosen, answers, strict=True):
+        there, here = one.reply.probabilities, new.probabilities
+        if there and here:
+            moves.append(max(abs(p - q) for p, q in zip(there, here, strict=True)))
+            differing += there.index(max(there)) != here.index(max(here))
+        else:
+            verdict = verdicts.get(id(one.reply))
+            differing += verdict is None or not verdict.reads_alike(one.reply, new)
+    largest = round(max(moves), 4) if moves else None
+    tally.canary = Canary(len(chosen), differing, largest)
+    if differing >= DIFFERING or (largest or 0.0) > MOVE:
+        moved = "" if largest is None else f", with probabilities up to {largest:.2f} away"
+        raise Changed(
+            f"the judge behind this name has changed: {prepared.judge} answers {differing} of "
+            f"{count(len(chosen), 'request')} otherwise than stored{moved}; --fresh asks everything again, "
+            "--judge-version TEXT tells the new judge from the old one, --trust-store judges by what is stored"
+        )
+
+
+def _stored(prepared: Prepared, models: Mapping[Role, Model]) -> tuple[list[_Stored], dict[int, _Asking]]:
+    """The stored replies of the judge to a run's requests, and what the last ones of a comparison are read as.
+
+    Earlier ones are analyses that others are asked with: another text alone says nothing.
+    """
+    askings = list[_Asking]()
+
+    def ask(protocol: Protocol, comparison: Comparison) -> Plan[Judgment]:
+        askings.append(_Asking(protocol, comparison))
+        (judgment,) = yield from askings[-1].plan()
+        return judgment
+
+    watched = tuple(replace(protocol, ask=partial(ask, protocol)) for protocol in prepared.audit.protocols)
+    parameters = replace(prepared.audit, protocols=watched)
+    known = dict[bytes, _Stored]()
+    for case in prepared.cases:
+        _step(audit(case, parameters), models, known)
+    last = [(one.rounds[-1][1], one) for one in askings if one.judgment is not None and one.rounds]
+    verdicts = {id(reply): one for replies, one in reversed(last) for reply in replies}
+    return [one for one in known.values() if one.request.to == "judge"], verdicts
+
+
+def _step(plan: Plan[Audited], models: Mapping[Role, Model], known: dict[bytes, _Stored]) -> None:
+    """Carry a plan as far as stored replies do; ``known`` gains them."""
+    try:
+        requests = next(plan)
+        while True:
+            keys = [models[request.to][1].key(request) for request in requests]
+            for role, (_, store) in models.items():
+                new = {k: one for k, one in zip(keys, requests, strict=True) if one.to == role and k not in known}
+                known.update((key, _Stored(key, new[key], reply)) for key, reply in store.get(list(new)).items())
+            replies = [known[key].reply if key in known else PENDING for key in keys]
+            missing = sum(reply is PENDING for reply in replies)
+            if missing and (missing == len(replies) or not isinstance(requests, Open)):
+                plan.close()
+                return
+            requests = plan.send(replies)
+    except StopIteration:
+        return
+
+
+def _chosen(able: Sequence[_Stored]) -> list[_Stored]:
+    """Those to ask again: by the smallest keys, first of those with a narrow margin."""
+    ordered = sorted(able, key=lambda one: one.key)
+    narrow = [one for one in ordered if one.margin < NARROW][: ASKED // 2]
+    return narrow + [one for one in ordered if one not in narrow][: ASKED - len(narrow)]
+
+
+def _answers(requests: Sequence[Request], model: Model, tally: Tally) -> list[Reply]:
+    """What the judge says now.
+
+    Raises:
+        BackendError: it left a request without an answer.
+    """
+    backend, _ = model
+    batches = backend.reply(requests, frozenset(range(len(requests))))
+    replies = dict(pair for batch in batches for pair in batch)
+    tally.spend("judge", list(replies.values()))
+    if silent := [reply.failure for reply in replies.values() if not reply.answered]:
+        many = f"{len(silent)} of {count(len(requests), 'request')}"
+        raise BackendError(f"{many} that would show whether the judge has changed got {silent[0]}")
+    return [replies[index] for index in range(len(requests))]
+
+
+def _outcome(judgment: Judgment | None) -> object:
+    """What is read, but for shares of probabilities, which a reply in words does not have."""
+    return judgment and (judgment.preferred, judgment.ratings or judgment.scores)

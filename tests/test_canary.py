@@ -1,0 +1,455 @@
+"""A judge behind a server's name: exchanged, drifting, asked afresh, told apart by a version."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from builders import request
+from commanding import Ran
+from hypothesis import given
+from hypothesis import strategies as st
+from loopback import Answer, Asked, FakeServer, completion, refused, token
+
+from distract import conduct
+from distract.backends.catalogue import open_judge
+from distract.backends.options import Options
+from distract.errors import BackendError
+from distract.gate.canary import ASKED, NARROW, _chosen, _Stored
+from distract.records import Reply
+from distract.runfolder import load
+from distract.store import Store
+
+pytest.importorskip("openai")
+
+Run = Callable[..., Ran]
+Judge = Callable[[str, str], float]
+"""The probability that the first of two responses is the better one."""
+
+FILES = ("rows.jsonl", "rewrites.jsonl", "summary.json", "run.json")
+REASON = "the judge behind this name has changed"
+
+
+@pytest.fixture(autouse=True)
+def _no_runner(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever runs these tests may be a CI system."""
+    for name in [*os.environ]:
+        if name.startswith(("OPENAI_", "GITHUB_")) or name.lower().endswith("_proxy"):
+            monkeypatch.delenv(name)
+
+
+def fair(first: str, _: str) -> float:
+    """Red wins, whatever is done to the other one."""
+    return 0.85 if "red" in first else 0.15
+
+
+def biased(first: str, second: str) -> float:
+    """The longer one wins."""
+    return 0.9 if len(first) > len(second) else 0.1
+
+
+def torn(first: str, _: str) -> float:
+    """Red wins, by very little."""
+    return 0.52 if "red" in first else 0.48
+
+
+@dataclass
+class Endpoint:
+    """What a server does with a name; ``judge`` is exchanged behind it.
+
+    Attributes:
+        turned: so many of the next answers say the opposite.
+        says: whether it tells probabilities.
+    """
+
+    judge: Judge = fair
+    turned: int = 0
+    says: bool = True
+    silent: bool = False
+    asked: list[Asked] = field(default_factory=list)
+
+    def __call__(self, asked: Asked) -> Answer | dict[str, Any]:
+        if self.silent:
+            return refused(500, "out of order")
+        if not self.says and "logprobs" in asked.body:
+            return refused(400, "unknown parameter: logprobs", param="logprobs")
+        self.asked.append(asked)
+        begun = "continue_final_message" in asked.body
+        if shown := re.findall(r"# Response [AB]\n(.*?)(?=\n\n#)", asked.content, re.DOTALL):
+            p = self._of(*shown)
+            if self.says:
+                return completion("A", logprobs=[token("A", {"A": p, "B": 1 - p})], finish="length")
+            return completion(f"{'' if begun else '[['}{'A' if p > 0.5 else 'B'}]]")
+        if shown := re.findall(r"# Output \([ab]\)\n(.*?)(?=\n\n#)", asked.content, re.DOTALL):
+            word = "a" if self._of(*shown) > 0.5 else "b"
+            # A server that batches does not repeat itself letter by letter.
+            return completion(f"One has {len(self.asked)} merits. Therefore, Output ({word}) is better.")
+        return completion(f"It has {len(self.asked)} merits.")
+
+    def _of(self, first: str, second: str) -> float:
+        p = self.judge(first, second)
+        if self.turned > 0:
+            self.turned -= 1
+            return 1 - p
+        return p
+
+    def new(self) -> int:
+        """How often it was asked since this was called last."""
+        number = len(self.asked)
+        self.asked.clear()
+        return number
+
+
+@dataclass
+class Shop:
+    """A server with a gate before it."""
+
+    endpoint: Endpoint
+    url: str
+    run: Run
+
+    def gate(self, *options: object, protocol: str = "pairwise") -> Ran:
+        rules = ("--generator", "rules", "--attack", "prolixity", "--protocol", protocol)
+        where = ("--judge", f"{self.url}#m", "--attempts", "1", "--data", "cases.jsonl", "--out", "r")
+        return self.run("gate", *where, *rules, "--max-flip-rate", "0.2", *options)
+
+    @property
+    def manifest(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(Path("r/manifest.json").read_text(encoding="utf-8"))
+        return found
+
+
+@pytest.fixture
+def shop(run: Run) -> Iterator[Shop]:
+    pairs = [
+        {
+            "id": f"c{i}",
+            "prompt": f"Name colour {i}.",
+            "responses": [
+                {"author": "x", "text": f"I think red is colour {i}."},
+                {"author": "y", "text": f"Blue might be the nicest colour {i}."},
+            ],
+        }
+        for i in range(30)
+    ]
+    Path("cases.jsonl").write_text("".join(json.dumps(case) + "\n" for case in pairs), encoding="utf-8")
+    endpoint = Endpoint()
+    with FakeServer(endpoint) as server:
+        yield Shop(endpoint, server.url, run)
+
+
+def kept() -> Mapping[str, bytes]:
+    return {name: Path("r", name).read_bytes() for name in FILES}
+
+
+# The two situations in which a green gate was worth nothing.
+
+
+@pytest.mark.parametrize("gone", [(), ("r",)], ids=["the run is complete", "only the store is cached"])
+def test_an_exchanged_judge_is_noticed_and_asked_afresh(shop: Shop, gone: tuple[str, ...]) -> None:
+    assert (shop.gate().code, shop.endpoint.new() > ASKED) == (0, True)
+    before = kept()
+    for path in gone:
+        shutil.rmtree(path)
+
+    shop.endpoint.judge = biased
+    changed = shop.gate("--junit", "j.xml", "--summary", "s.md")
+    assert (changed.code, shop.endpoint.new()) == (3, ASKED)
+    assert REASON in changed.words
+    assert "INCONCLUSIVE" in changed.words
+    assert all(f"--{option}" in changed.words for option in ("fresh", "judge-version", "trust-store"))
+    suite = ElementTree.parse("j.xml").getroot().find("testsuite")
+    assert suite is not None
+    assert (suite.get("errors"), suite.get("failures")) == ("1", "0")
+    assert REASON in Path("j.xml").read_text(encoding="utf-8")
+    assert REASON in Path("s.md").read_text(encoding="utf-8")
+    assert gone or kept() == before
+    assert (shop.gate("--json").document["decision"], shop.gate("--certify").code) == ("inconclusive", 1)
+
+    # It notices once only: what it said then is not taken for what is stored.
+    assert shop.gate("--fresh").code == 1
+    shop.endpoint.new()
+    again = shop.gate()
+    assert (again.code, shop.endpoint.new()) == (1, ASKED)
+    assert shop.manifest["canary"] == {"asked": ASKED, "differing": 0, "largest_move": 0.0}
+
+
+def test_the_same_judge_is_asked_eight_requests_and_changes_no_byte(shop: Shop) -> None:
+    assert shop.gate().code == 0
+    assert "canary" not in shop.manifest
+    before, number = kept(), len(shop.endpoint.asked)
+    shop.endpoint.new()
+    shop.endpoint.judge = lambda *two: fair(*two) - 0.05
+    again = shop.gate()
+    assert (again.code, shop.endpoint.new()) == (0, ASKED)
+    assert kept() == before
+    assert shop.manifest["canary"] == {"asked": ASKED, "differing": 0, "largest_move": 0.05}
+    assert shop.manifest["replies"]["made"] == 0
+    assert shop.manifest["replies"]["stored"] == number
+    assert "canary: 8 stored requests asked again, 0 answered otherwise, probabilities moved by up to 0.05" in again.err
+    # What drifts does so from what is stored, not from what was said last.
+    shop.endpoint.judge = lambda *two: fair(*two) - 0.11
+    assert (REASON in shop.gate().words, shop.endpoint.new()) == (True, ASKED)
+
+
+@pytest.mark.parametrize(("turned", "code"), [(1, 0), (2, 3)])
+def test_one_other_outcome_is_noise_and_two_are_another_judge(shop: Shop, turned: int, code: int) -> None:
+    shop.endpoint.judge = torn
+    assert shop.gate().code == 0
+    shop.endpoint.turned = turned
+    assert shop.gate().code == code
+    if not code:
+        assert shop.manifest["canary"] == {"asked": ASKED, "differing": 1, "largest_move": 0.04}
+
+
+@pytest.mark.parametrize("protocol", ["pairwise", "cot", "prepair", "swap-synthesize"])
+def test_a_judge_without_probabilities_is_told_by_its_verdicts(shop: Shop, protocol: str) -> None:
+    shop.endpoint.says = False
+    assert shop.gate(protocol=protocol).code == 0
+    shop.endpoint.new()
+    again = shop.gate(protocol=protocol)
+    assert (again.code, shop.endpoint.new()) == (0, ASKED)
+    assert shop.manifest["canary"] == {"asked": ASKED, "differing": 0, "largest_move": None}
+    shop.endpoint.judge = biased
+    changed = shop.gate(protocol=protocol)
+    assert (changed.code, REASON in changed.words) == (3, True)
+    assert shop.gate("--fresh", protocol=protocol).code == 1
+
+
+def test_sampled_verdicts_cannot_show_who_gave_them(shop: Shop) -> None:
+    sampled = ("--samples", "3")
+    assert shop.gate(*sampled, protocol="cot").code == 0
+    again = shop.gate(*sampled, protocol="cot")
+    assert (again.code, "all of them are sampled" in again.words) == (3, True)
+    assert shop.gate(*sampled, "--trust-store", protocol="cot").code == 0
+    assert shop.gate(*sampled, "--fresh", protocol="cot").code == 0
+
+
+def test_who_trusts_the_store_asks_nothing(shop: Shop) -> None:
+    assert shop.gate().code == 0
+    shop.endpoint.new()
+    shop.endpoint.judge = biased
+    complete = shop.gate("--trust-store")
+    assert (complete.code, "this run is complete" in complete.err) == (0, True)
+    shutil.rmtree("r")
+    assert (shop.gate("--trust-store").code, shop.endpoint.new()) == (0, 0)
+
+
+def test_a_folder_without_its_replies_is_no_evidence(shop: Shop) -> None:
+    assert shop.gate().code == 0
+    shop.endpoint.judge = biased
+    assert shop.gate("--store", "other.sqlite").code == 1
+
+
+def test_a_server_that_is_down_passes_nothing(shop: Shop) -> None:
+    assert shop.gate().code == 0
+    before = kept()
+    shop.endpoint.silent = True
+    assert shop.gate().code == 4
+    assert kept() == before
+
+
+# Epochs.
+
+
+def kill(patch: pytest.MonkeyPatch, after: int) -> None:
+    """End the next run after so many replies: before the first of them it has opened nothing but an epoch."""
+    put, stored = Store.put, [0]
+
+    def puts(store: Store, replies: Any) -> None:
+        batch = list(replies)
+        if store.epoch:  # what is estimated is stored nowhere
+            if stored[0] >= after:
+                raise BackendError("killed")
+            stored[0] += len(batch)
+        put(store, batch)
+
+    def stops(*_: object, **__: object) -> None:
+        raise BackendError("killed")
+
+    patch.setattr(Store, "put", puts) if after else patch.setattr(conduct, "stores", stops)
+
+
+@pytest.mark.parametrize("after", [0, 4])
+@pytest.mark.parametrize("command", ["gate", "attack"])
+def test_a_killed_fresh_run_goes_on_without_the_option(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch, command: str, after: int
+) -> None:
+    def ask(*options: object) -> Ran:
+        if command == "gate":
+            return shop.gate(*options)
+        where = ("--judge", f"{shop.url}#m", "--data", "cases.jsonl", "--limit", "all", "--out", "r")
+        return shop.run("attack", *where, "--generator", "rules", "--protocol", "pairwise", *options)
+
+    assert ask().code == 0
+    shop.endpoint.judge = biased
+    with monkeypatch.context() as patch:
+        kill(patch, after)
+        assert ask("--fresh").code == 4
+    shop.endpoint.new()
+    resumed = ask()
+    assert "this run is complete" not in resumed.err
+    assert resumed.code == (1 if command == "gate" else 0)
+    interrupted = kept()
+    assert (shop.manifest["replies"]["stored"] > 0) == (after > 0)
+    # Whole, in one go, it comes to the same.
+    assert ask("--fresh").code == resumed.code
+    assert kept() == interrupted
+
+
+PLANTED = ("--judge", "planted:bold", "--protocol", "pairwise", "--limit", "2")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("attack", *PLANTED, "--generator", "rules"),
+        ("gate", *PLANTED, "--generator", "rules", "--max-flip-rate", "0.2"),
+        ("meta", *PLANTED, "--judge", "planted:fair"),
+        ("consistency", *PLANTED, "--data", "three.jsonl"),
+        ("leaderboard", *PLANTED, "--data", "three.jsonl"),
+    ],
+    ids=lambda command: command[0],
+)
+def test_every_command_that_asks_a_judge_asks_afresh(
+    run: Run, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
+) -> None:
+    three = [
+        {"id": f"c{i}", "prompt": f"{i}?", "responses": [{"author": a, "text": f"{a} is {i}"} for a in "xyz"]}
+        for i in range(2)
+    ]
+    Path("three.jsonl").write_text("".join(json.dumps(case) + "\n" for case in three), encoding="utf-8")
+    judges = command.count("--judge")
+    first, again = run(*command), run(*command)
+    assert (first.err.count(" made"), again.err.count("this run is complete")) == (judges, judges)
+    fresh = run(*command, "--fresh")
+    assert (fresh.code, fresh.out) == (first.code, first.out)
+    assert fresh.err.count("replies: 0 were stored") == judges
+    # Of several judges none is asked by its old replies, whenever the command was killed.
+    with monkeypatch.context() as patch:
+        kill(patch, 0)
+        assert run(*command, "--fresh").code == 4
+    resumed = run(*command)
+    assert resumed.err.count("replies: 0 were stored") == judges
+
+
+def test_what_is_explained_may_be_asked_afresh(run: Run) -> None:
+    assert run("attack", *PLANTED, "--generator", "rules", "--attack", "assertiveness", "--out", "r").code == 0
+    flipped = next(row.case for row in load(Path("r")).rows if row.attack != "none" and row.judgments)
+    stored = [run("explain", "r", flipped, *more).err for more in ((), (), ("--fresh",), ())]
+    assert [re.search(r"replies: (\d+) were", err)[1] == "0" for err in stored] == [False, False, True, False]  # type: ignore[index]
+
+
+def test_each_fresh_run_is_an_epoch_and_the_newest_is_used(shop: Shop) -> None:
+    epochs = []
+    for options in ((), ("--fresh",), ("--fresh",), ()):
+        assert shop.gate(*options).code == 0
+        epochs.append(shop.manifest["epoch"])
+    first, second, third, last = epochs
+    assert 0 == first < second < third == last
+    assert shop.endpoint.new() > 3 * ASKED
+
+
+def test_epochs_are_of_one_judge_and_of_any_store(tmp_path: Path) -> None:
+    who, other = {"model": "m"}, {"model": "n"}
+    with Store(tmp_path / "s", who) as store, Store(tmp_path / "s", other) as beside:
+        keys = [store.key(request())]
+        for each in (store, beside):
+            each.put([(each.key(request()), Reply("old"))])
+        for _ in range(3):
+            store.renew()
+            keys.append(store.key(request()))
+            assert (len(store), store.get(keys[-1:])) == (0, {})
+            store.put([(keys[-1], Reply("new"))])
+        assert len({*keys}) == 4
+        assert store.get(keys[:1])[keys[0]].text == "old"
+        assert len(beside) == 1
+    with Store(tmp_path / "s", who) as store, Store(tmp_path / "s", other) as beside:
+        assert (store.key(request()), store.epoch > 0, beside.epoch) == (keys[-1], True, 0)
+    with Store(tmp_path / "t", who) as elsewhere:
+        elsewhere.renew()
+        assert elsewhere.key(request()) not in keys
+
+
+# Versions.
+
+
+def test_a_version_tells_two_judges_of_one_name_apart(shop: Shop) -> None:
+    def ask(version: str, out: str) -> Ran:
+        return shop.gate("--judge-version", version, "--out", out)
+
+    assert ask("july", "a").code == 0
+    shop.endpoint.new()
+    shop.endpoint.judge = biased
+    assert ask("august", "b").code == 1
+    assert shop.endpoint.new() > ASKED
+    parameters = [json.loads(Path(out, "run.json").read_text(encoding="utf-8"))["parameters"] for out in ("a", "b")]
+    assert [one["identity"]["version"] for one in parameters] == ["july", "august"]
+    shop.endpoint.judge = fair
+    assert (ask("july", "a").code, shop.endpoint.new()) == (0, ASKED)
+
+
+@pytest.mark.parametrize("judge", ["planted:fair", "planted:longer"])
+def test_any_judge_may_have_a_version(run: Run, judge: str) -> None:
+    command = ("attack", "--judge", judge, "--generator", "rules", "--limit", "2", "--json")
+    results = [run(*command, *more) for more in ((), ("--judge-version", "2"))]
+    assert all("made" in one.err and " 0 were stored" in one.err for one in results)
+    assert results[0].results == results[1].results
+    empty = run(*command, "--judge-version", " ")
+    assert (empty.code, "--judge-version is empty" in empty.err) == (2, True)
+
+
+@pytest.mark.parametrize("name", ["http://h/v1#m", "planted:fair", "smollm2-135m", "vllm:smollm2-135m"])
+def test_a_version_enters_the_identity_of_every_kind_of_backend(name: str) -> None:
+    for library in ("transformers", "torch") if name == "smollm2-135m" else ("vllm",) if "vllm" in name else ():
+        pytest.importorskip(library)
+    plain, version = open_judge(name).identity, open_judge(name, Options(judge_version="2")).identity
+    assert version == {**plain, "version": "2"}
+
+
+# A record.
+
+
+def test_a_record_says_when_it_was_made_and_by_whom(shop: Shop) -> None:
+    where = ("--judge", f"{shop.url}#m", "--data", "cases.jsonl", "--limit", "all", "--out", "a")
+    rules = ("--generator", "rules", "--attack", "prolixity", "--protocol", "pairwise")
+    assert shop.run("attack", *where, *rules, "--judge-version", "july").code == 0
+    shop.endpoint.new()
+    shop.endpoint.judge = biased
+    decided = shop.run("gate", "a", "--max-flip-rate", "0.2", "--json")
+    assert (decided.code, shop.endpoint.new()) == (0, 0)
+    note = decided.document["notes"][0]
+    assert re.match(r"judged on \d{4}-\d\d-\d\d at \d\d:\d\d UTC by http://127\.0\.0\.1:\d+/v1#m, engine openai", note)
+    assert "version july" in note
+    (Path("a") / "manifest.json").write_text('{"times": [], "epoch": "x"}', encoding="utf-8")
+    assert "judged at a time that it does not say by http" in shop.run("gate", "a", "--max-flip-rate", "0.2").words
+    for option in (("--trust-store",), ("--fresh",), ("--judge-version", "x")):
+        refused_ = shop.run("gate", "a", "--max-flip-rate", "0.2", *option)
+        assert (refused_.code, f"{option[0]} goes with --judge" in refused_.err) == (2, True)
+
+
+# Which are asked again.
+
+
+@given(
+    st.lists(st.tuples(st.binary(min_size=4, max_size=4), st.floats(0, 1)), max_size=30, unique_by=lambda one: one[0])
+)
+def test_the_smallest_keys_are_chosen_half_of_them_narrow(drawn: list[tuple[bytes, float]]) -> None:
+    replies = [_Stored(key, request(), Reply(probabilities=((1 + m) / 2, (1 - m) / 2))) for key, m in drawn]
+    chosen = _chosen(replies)
+    keys = [one.key for one in chosen]
+    assert len(keys) == len({*keys}) == min(ASKED, len(drawn))
+    narrow = sorted(one.key for one in replies if one.margin < NARROW)
+    assert keys[: min(4, len(narrow))] == narrow[:4]
+    rest = sorted(one.key for one in replies if one.key not in narrow[:4])
+    assert keys[min(4, len(narrow)) :] == rest[: ASKED - min(4, len(narrow))]
+    assert not any(math.isnan(one.margin) for one in chosen)
