@@ -146,7 +146,7 @@ def carry_out(
             summary = {**sums.document(), **explained}
         text = recorder.finish(summary, numbers)
     minimal = tuple(smallest) if job.explain is not None else None
-    return Loaded(job.out, job.parameters, rows, rewrites, None, text, minimal, job.source)
+    return Loaded(job.out, job.parameters, rows, rewrites, None, text, minimal, job.source, tally.unanswered > 0)
 
 
 def _stages(job: Job, rows: Sequence[Row], rewrites: Sequence[Rewrite]) -> Iterator[Iterable[Plan[Audited]]]:

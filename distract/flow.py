@@ -10,10 +10,12 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from distract.backends import Batch, Stream, Streaming
 from distract.plan import PENDING, Open, Plan, T
+from distract.probing import settle
 from distract.records import Reply, Request, Role
 from distract.store import Store
 from distract.tally import Model, Tally
@@ -26,16 +28,22 @@ PATIENCE = 0.5
 class _Line:
     """A stream with what waits for it and what is under way.
 
-    ``under_way`` has the request of each ticket and its key. Models of several roles may share a line.
+    ``settle`` is called before the first request is sent; ``under_way`` has the request of each ticket and its key.
+    Models of several roles may share a line.
     """
 
     stream: Stream
     store: Store
+    settle: Callable[[], None]
+    is_settled: bool = False
     waiting: deque[tuple[bytes, Request]] = field(default_factory=deque)
     under_way: dict[int, tuple[bytes, Request]] = field(default_factory=dict)
     tickets: int = 0
 
     def fill(self) -> None:
+        if self.waiting and not self.is_settled:
+            self.settle()
+            self.is_settled = True
         while self.waiting and len(self.under_way) < self.stream.capacity:
             self.tickets += 1
             self.under_way[self.tickets] = self.waiting.popleft()
@@ -112,7 +120,8 @@ class _Flow:
             for role, (backend, store) in models.items():
                 shared = [other for other in self._lines if models[other][0] is backend]
                 assert isinstance(backend, Streaming)
-                self._lines[role] = self._lines[shared[0]] if shared else _Line(backend.open(), store)
+                begin = partial(settle, role, (backend, store), tally)
+                self._lines[role] = self._lines[shared[0]] if shared else _Line(backend.open(), store, begin)
         except BaseException:
             self.close()
             raise

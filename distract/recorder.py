@@ -92,7 +92,8 @@ class Recorder:
 
         Args:
             summary: what ``--json`` prints.
-            numbers: counts and times of this execution; the only part that differs between executions.
+            numbers: counts and times of this execution; the only part that differs between executions. Where they say
+                that requests were unanswered, the run is not complete.
 
         Returns:
             The text of ``summary.json``.
@@ -100,9 +101,10 @@ class Recorder:
         self.__exit__(None, None, None)
         text = _write(self.path / "summary.json", summary)
         checksums = {name: checksum(self.path / name) for name in self._covered}
+        is_complete = not numbers.get("replies", {}).get("unanswered")
         _write(
             self.path / "manifest.json",
-            {"complete": True, "counts": self._counts, "checksums": checksums, **numbers},
+            {"complete": is_complete, "counts": self._counts, "checksums": checksums, **numbers},
         )
         return text
 

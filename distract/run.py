@@ -15,6 +15,7 @@ from distract.backends import Streaming
 from distract.errors import BackendError
 from distract.flow import flow
 from distract.plan import Plan, T, gather
+from distract.probing import settle
 from distract.records import Reply, Request, Role
 from distract.tally import Model, Tally
 from distract.timing import part
@@ -107,6 +108,7 @@ def _ask(
     wanted = frozenset(index for index, key in enumerate(order) if key not in known)
     if wanted:
         role = next(iter(unique.values())).to
+        settle(role, model, tally)
         for batch in backend.reply(list(unique.values()), wanted):
             received = [(order[index], reply) for index, reply in batch]
             with part("store"):

@@ -2,9 +2,9 @@
 
 ``run.json`` (parameters and versions) is written first and identifies the run; ``rows.jsonl`` and
 ``rewrites.jsonl`` grow, and ``minimal.jsonl`` where the smallest flips are looked for; ``summary.json`` and, last,
-``manifest.json`` end it, so that its existence means complete.
-Replies live in the store, so a run that was killed starts its files anew and pays for nothing twice. It knows no
-measure and no model.
+``manifest.json`` end it. The manifest says whether the run is complete: where a model did not answer something, the
+same command asks again. Replies live in the store, so a run that was killed starts its files anew and pays for nothing
+twice. It knows no measure and no model.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any
 from distract.errors import DataError, UsageError
 from distract.minimal.records import Smallest
 from distract.printable import line
-from distract.records import NO_REPLY, Rewrite, Row
+from distract.records import Rewrite, Row
 from distract.runrecords import Records, rewrite, row, smallest
 
 _SHARED: Mapping[str, type] = {
@@ -66,7 +66,7 @@ class Loaded:
         summary: text of ``summary.json``, None for a run with a flaw.
         minimal: the smallest flips, of whose cases only id and prompt are kept; None where they were not looked for.
         source: where the data lie, as the user said; None where the run does not say.
-        gaps: whether the search for the smallest flips was left without an answer.
+        unanswered: whether a model did not answer something, so that the same command would ask again.
     """
 
     path: Path
@@ -77,7 +77,7 @@ class Loaded:
     summary: str | None
     minimal: tuple[Smallest, ...] | None = None
     source: Mapping[str, Any] | None = None
-    gaps: bool = False
+    unanswered: bool = False
 
     @property
     def command(self) -> str:
@@ -93,13 +93,6 @@ class Loaded:
         if self.command not in commands:
             wanted = " or ".join(f"`distract {command}`" for command in commands)
             raise UsageError(f"{self.path}: is a run of `distract {self.command}`; name one of {wanted}")
-
-    @property
-    def unanswered(self) -> bool:
-        """Whether a model did not answer something, so that the same command would ask again."""
-        failures = [judgment.failure or "" for row in self.rows for judgment in row.judgments]
-        reasons = [reason for rewrite in self.rewrites for reason in rewrite.reasons]
-        return self.gaps or any(NO_REPLY in text for text in (*failures, *reasons))
 
     @property
     def epoch(self) -> int:
@@ -161,7 +154,7 @@ def load(path: Path) -> Loaded:
         summary=None if flaw else (path / "summary.json").read_text(encoding="utf-8"),
         minimal=looked,
         source=source if isinstance(source, dict) else None,
-        gaps=looked is not None and flaw is None and _gaps(path / "manifest.json"),
+        unanswered=flaw is None and _unanswered(path / "manifest.json"),
     )
 
 
@@ -170,8 +163,9 @@ def written(path: Path) -> tuple[Records[Row], Records[Rewrite]]:
     return Records(path / "rows.jsonl", row), Records(path / "rewrites.jsonl", rewrite)
 
 
-def _gaps(manifest: Path) -> bool:
-    """Whether a model was asked and did not answer; searches do not say so themselves."""
+def _unanswered(manifest: Path) -> bool:
+    """Whether a model was asked and did not answer."""
+    # Manifests of earlier versions call every run complete.
     replies = json_object(manifest).get("replies")
     return isinstance(replies, dict) and bool(replies.get("unanswered"))
 

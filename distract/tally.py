@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -46,6 +46,7 @@ class Tally:
         readings: how a model that is run here read its prompts, by its role.
         canary: what came of asking the judge again; None where it was not. Its tokens are among the others, its replies
             are not.
+        manners: how a model on a server was asked, by its role.
     """
 
     stored: int = 0
@@ -56,6 +57,7 @@ class Tally:
     cause: str = ""
     readings: dict[Role, str] = field(default_factory=dict)
     canary: Canary | None = None
+    manners: dict[Role, Mapping[str, Any]] = field(default_factory=dict)
 
     @property
     def tokens_in(self) -> int:
@@ -75,7 +77,8 @@ class Tally:
         tokens = {role: {"in": used[0], "out": used[1]} for role, used in sorted(self.tokens.items())}
         counts = {"stored": self.stored, "made": self.made, "unanswered": self.unanswered}
         read = {"reading": dict(sorted(self.readings.items()))} if self.readings else {}
-        return {**counts, "asked": asked, "tokens": tokens, **read}
+        manners = {"manners": dict(sorted(self.manners.items()))} if self.manners else {}
+        return {**counts, "asked": asked, "tokens": tokens, **read, **manners}
 
     def ask(self, requests: Iterable[Request]) -> None:
         """Count distinct requests."""

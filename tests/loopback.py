@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 from urllib.parse import urlsplit
 
+from distract.backends.openai_manners import PROBES
+
 CHAT = "/v1/chat/completions"
 
 
@@ -37,6 +39,11 @@ class Asked:
     def content(self) -> str:
         """Of the last user message."""
         return str(next(m["content"] for m in reversed(self.body["messages"]) if m["role"] == "user"))
+
+    @property
+    def is_probe(self) -> bool:
+        """Whether it finds out how a server wants to be asked; a system's part may be merged into it."""
+        return self.path == CHAT and self.content.endswith(tuple(probe.messages[-1].content for probe in PROBES))
 
 
 @dataclass(frozen=True)
@@ -94,8 +101,13 @@ class Loopback:
 
     @property
     def chats(self) -> list[Asked]:
-        """The chat completions asked for."""
-        return [asked for asked in self.asked if asked.path == CHAT]
+        """The chat completions asked for, but for probes."""
+        return [asked for asked in self.asked if asked.path == CHAT and not asked.is_probe]
+
+    @property
+    def probes(self) -> list[Asked]:
+        """The chat completions asked for as probes."""
+        return [asked for asked in self.asked if asked.is_probe]
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -176,16 +188,28 @@ class Loopback:
 Script = Callable[[Asked], Answer | dict[str, Any]]
 
 
-class FakeServer(Loopback):
-    """Answers as scripted; by default it has a model ``m`` owned by ``owner``, and is asked for completions only."""
+def continues(asked: Asked) -> dict[str, Any]:
+    """The answer to a probe of a server that takes everything."""
+    if "continue_final_message" in asked.body:
+        return completion("A", logprobs=[token("A", {"A": 0.9})], finish="length")
+    return completion("OK")
 
-    def __init__(self, chat: Script, *, owner: str = "vllm", tokenize: Script | None = None) -> None:
+
+class FakeServer(Loopback):
+    """Answers as scripted; by default it has a model ``m`` owned by ``owner``, and is asked for completions only.
+
+    Probes are answered by ``probed``.
+    """
+
+    def __init__(
+        self, chat: Script, *, owner: str = "vllm", tokenize: Script | None = None, probed: Script = continues
+    ) -> None:
         super().__init__()
-        self.chat, self.owner, self.tokenize = chat, owner, tokenize
+        self.chat, self.owner, self.tokenize, self.probed = chat, owner, tokenize, probed
 
     async def answer(self, asked: Asked) -> Answer:
         if asked.path == CHAT:
-            found = self.chat(asked)
+            found = self.probed(asked) if asked.is_probe else self.chat(asked)
         elif asked.path == "/v1/models":
             found = Answer({"object": "list", "data": [{"id": "m", "owned_by": self.owner}]})
         elif asked.path == "/tokenize" and self.tokenize:

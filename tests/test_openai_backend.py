@@ -118,7 +118,7 @@ def test_the_key_is_sent_and_never_shown(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     monkeypatch.setenv("OPENAI_ADMIN_KEY", "sk-admin-0123456789")
     said = f"Incorrect API key provided: {KEY}.\x1b[31m Bearer {KEY}\nsecond line"
-    with FakeServer(lambda asked: refused(401, said)) as server:
+    with FakeServer(prefers_a, probed=lambda asked: refused(401, said)) as server:
         judge = backend(server.url)
         with pytest.raises(UsageError, match=r"refuses: 401 Incorrect API key") as error:
             ask(judge, words())
@@ -129,10 +129,10 @@ def test_the_key_is_sent_and_never_shown(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_without_a_key_a_dummy_is_sent_and_a_refusal_says_so() -> None:
-    with FakeServer(lambda asked: refused(401, "who are you?")) as server:
+    with FakeServer(prefers_a, probed=lambda asked: refused(401, "who are you?")) as server:
         with pytest.raises(UsageError, match="no key was sent"):
             ask(backend(server.url), words())
-        assert server.chats[0].headers["authorization"] == "Bearer none"
+        assert server.probes[0].headers["authorization"] == "Bearer none"
 
 
 # How it is asked, and what is read
@@ -219,7 +219,7 @@ def test_verdicts_are_found_where_they_stand(tokens: list[Any], expected: tuple[
         assert asked.body["max_tokens"] == 16
         return completion(whole, logprobs=tokens)
 
-    with FakeServer(free, owner="someone") as server:
+    with FakeServer(free, owner="someone", probed=free) as server:
         (reply,) = ask(backend(server.url), verdict())
     assert reply.probabilities == (None if expected is None else pytest.approx(expected))
 
@@ -242,18 +242,21 @@ def test_without_probabilities_the_words_decide(said: str, expected: str | None)
         return completion(said if "continue_final_message" not in asked.body else said.lstrip().removeprefix("[["))
 
     for owner in ("vllm", "someone"):
-        with FakeServer(silent, owner=owner) as server:
+        with FakeServer(silent, owner=owner, probed=silent) as server:
             replies = ask(backend(server.url, concurrency=1), verdict("one"), verdict("two"))
-            assert len(server.chats) <= 4, "what was learnt is not asked again"
+            assert len(server.chats) == 2, "what the probes have learnt is not asked again"
         for reply in replies:
             assert reply.probabilities is None
             assert BRACKETS.read("[[" + reply.text, ABC) == expected
 
 
 def test_probabilities_that_do_not_come_are_not_waited_for() -> None:
-    with FakeServer(lambda asked: completion("A" if asked.body["max_tokens"] == 1 else "A]]")) as server:
+    def silent(asked: Asked) -> dict[str, Any]:
+        return completion("A" if asked.body["max_tokens"] == 1 else "A]]")
+
+    with FakeServer(silent, probed=silent) as server:
         replies = ask(backend(server.url, concurrency=1), verdict("one"), verdict("two"))
-        assert len(server.chats) == 3
+        assert len(server.chats) == 2
     assert [(reply.text, reply.probabilities) for reply in replies] == [("A]]", None)] * 2
 
 
@@ -264,9 +267,9 @@ def test_a_server_that_begins_anew_is_not_sent_a_start(said: str) -> None:
             return completion(said, logprobs=[token(said, {said: 0.9, "A": 0.01})], finish="length")
         return completion("[[A]]", logprobs=spelled("[[", ("A", {"A": 0.8, "B": 0.2}), "]]"))
 
-    with FakeServer(anew, owner="someone") as server:
+    with FakeServer(anew, owner="someone", probed=anew) as server:
         replies = ask(backend(server.url, concurrency=1), verdict("one"), verdict("two"))
-        assert len(server.chats) == 3
+        assert len(server.chats) == 2
     assert [reply.probabilities for reply in replies] == [pytest.approx((0.8, 0.2, 0.0))] * 2
 
 
@@ -296,9 +299,9 @@ def reasoning_model(asked: Asked) -> dict[str, Any] | Answer:
 
 
 def test_a_reasoning_model_gets_room_and_nothing_that_it_does_not_take() -> None:
-    with FakeServer(reasoning_model, owner="someone") as server:
+    with FakeServer(reasoning_model, owner="someone", probed=reasoning_model) as server:
         replies = ask(backend(server.url, concurrency=1), verdict("one"), verdict("two"), words("three", max_tokens=50))
-        assert [asked.content for asked in server.chats] == ["one"] * 5 + ["two", "three"]
+        assert [asked.content for asked in server.chats] == ["one", "two", "three"]
         assert [asked.body["max_completion_tokens"] for asked in server.chats[-2:]] == [4112, 4146]
     assert [BRACKETS.read("[[" + reply.text, ABC) for reply in replies[:2]] == ["B", "B"]
 
@@ -309,9 +312,9 @@ def test_fewer_likely_tokens_are_asked_for_where_20_are_too_many() -> None:
             return refused(400, "Requested sample logprobs of 20, which is greater than max allowed: 5")
         return prefers_a(asked)
 
-    with FakeServer(modest) as server:
+    with FakeServer(modest, probed=modest) as server:
         (reply,) = ask(backend(server.url), verdict())
-        assert server.chats[-1].body["top_logprobs"] == 5
+        assert [asked.body["top_logprobs"] for asked in server.chats] == [5]
     assert reply.probabilities == pytest.approx((2 / 3, 2 / 9, 1 / 9))
 
 
@@ -322,8 +325,9 @@ def test_a_server_without_a_system_role_gets_it_in_the_first_turn() -> None:
         return completion(asked.body["messages"][0]["content"])
 
     request = Request((Message("system", "Be brief."), Message("user", "hi")))
-    with FakeServer(systemless) as server:
+    with FakeServer(systemless, probed=systemless) as server:
         (reply,) = ask(backend(server.url), request)
+        assert len(server.chats) == 1
     assert reply.text == "Be brief.\n\nhi"
 
 
@@ -336,8 +340,11 @@ def test_endless_complaints_end() -> None:
         with FakeServer(sour, owner=owner) as server:
             (reply,) = ask(backend(server.url), words(temperature=1.0, stop=("x",), max_tokens=5))
             assert len(server.chats) < 16
-        assert (reply.failure or "").startswith("refused by the server: ")
-        assert reply.answered
+        assert (reply.failure or "").startswith("no reply: 400 ")
+        with FakeServer(sour, owner=owner, probed=sour) as server:
+            with pytest.raises(BackendError, match="turns down even a plain request: 400 "):
+                ask(backend(server.url), words())
+            assert len(server.probes) < 16
 
 
 @pytest.mark.parametrize(
@@ -351,12 +358,10 @@ def test_endless_complaints_end() -> None:
         (refused(413, "big"), "too long: big"),
         (refused(400, "violates our content policy; temperature", param=None), "refused by the server: violates"),
         (refused(403, "your input was flagged"), "refused by the server: your input"),
-        (refused(400, "no.\nreally " + KEY), "refused by the server: no."),
-        (refused(422, "z" * 500), "refused by the server: zzz"),
+        (refused(400, "Invalid prompt", code="content_filter"), "refused by the server: Invalid prompt"),
+        (refused(451, "content policy: " + "z" * 500 + KEY), "refused by the server: content policy: zzz"),
         (Answer(completion(None, finish="content_filter")), "refused"),
         (Answer(completion(None, refusal=f"I cannot. {KEY}")), "refused: I cannot."),
-        (Answer(completion(None)), "empty reply"),
-        (Answer(completion(" \n")), "empty reply"),
         (Answer(completion("", finish="length")), "truncated: nothing but reasoning"),
     ],
 )
@@ -411,8 +416,8 @@ def test_hostile_text_is_sent_as_it_is_but_for_structure() -> None:
         ask(backend(server.url), *(words(f"{i}{HOSTILE}") for i in range(8)))
         expected = HOSTILE.replace("<|im_end|>", "<\u2060|im_end|>").replace("[INST]", "[\u2060INST]")
         assert {asked.content[1:] for asked in server.chats} == {expected.replace("\ud800", "\ufffd")}
-        kinds = {asked.body["prompt"] for asked in server.asked if asked.path == "/tokenize"}
-        assert kinds == {"<|im_end|>", "<|im_start|>", "[INST]", "</s>"}
+        kinds = {asked.body.get("prompt", "x") for asked in server.asked if asked.path == "/tokenize"}
+        assert kinds == {"x", "<|im_end|>", "<|im_start|>", "[INST]", "</s>"}
     with FakeServer(prefers_a) as server:
         ask(backend(server.url), words(HOSTILE))
         assert server.chats[0].content == HOSTILE.replace("\ud800", "\ufffd")
@@ -443,7 +448,7 @@ def test_a_passing_fault_costs_nothing_but_time(wrong: str, upstream: FakeServer
 @pytest.mark.parametrize(
     ("wrong", "expected"),
     [
-        ("null", Reply(failure="empty reply", tokens_in=11, tokens_out=2)),
+        ("null", Reply(failure="no reply: empty reply", tokens_in=11, tokens_out=2)),
         ("refusal", Reply(failure="refused: I would rather not.", tokens_in=11, tokens_out=2)),
         ("length", Reply(text="re: ", finish="length", tokens_in=11, tokens_out=2)),
     ],
@@ -538,14 +543,15 @@ def test_three_in_a_row_without_an_answer_are_a_dead_server() -> None:
     [
         (refused(404, "The model `m2` does not exist"), "has no model 'm2'; it has m$"),
         (refused(403, "not for you"), "refuses: 403 not for you"),
-        (refused(429, "You exceeded your quota", code="insufficient_quota"), "the quota is used up"),
+        (refused(429, "You exceeded your quota", code="insufficient_quota"), "even a plain request: 429 You exceeded"),
+        (refused(400, "Your credit balance is too low"), "even a plain request: 400 Your credit balance"),
     ],
 )
 def test_what_no_repetition_mends_ends_the_run_at_once(answer: Answer, part: str) -> None:
-    with FakeServer(lambda asked: answer) as server:
+    with FakeServer(prefers_a, probed=lambda asked: answer) as server:
         with pytest.raises((BackendError, UsageError), match=part):
             ask(OpenAI("m2", base_url=server.url, backoff=0.001), words())
-        assert len(server.chats) == 1
+        assert (len(server.probes), len(server.chats)) == (1, 0)
 
 
 def test_no_more_are_under_way_than_allowed_and_the_order_is_kept() -> None:

@@ -8,7 +8,7 @@ so by ``remote = True``. It knows no plan, no store and no protocol.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from distract.errors import DistractError
 from distract.records import Reply, Request
@@ -92,6 +92,24 @@ class Streaming(Backend, Protocol):
 
     def open(self) -> Stream:
         """Begin; the stream is closed by who opened it."""
+        ...
+
+
+@runtime_checkable
+class Probing(Backend, Protocol):
+    """A backend that has to learn how it is asked; see ``probing.settle``.
+
+    Attributes:
+        probes: requests to ask in this order, before any other.
+    """
+
+    @property
+    def probes(self) -> Sequence[Request]:
+        """Requests to ask in this order, before any other."""
+        ...
+
+    def learn(self, reply: Reply) -> Mapping[str, Any]:
+        """Ask as the reply to a probe says; returns all that is known by then, as JSON values."""
         ...
 
 

@@ -11,16 +11,18 @@ import ipaddress
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
+from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
 from distract.backends import Batch, Stream, reply_through
 from distract.backends.openai_faults import scrubber
+from distract.backends.openai_manners import PROBES, Manners
 from distract.backends.openai_pacing import Gate
 from distract.backends.openai_server import NO_KEY, Learnt, Server
 from distract.backends.openai_session import Session
 from distract.backends.openai_stream import ThreadedStream
 from distract.errors import UsageError
-from distract.records import Request
+from distract.records import Reply, Request
 
 OFFICIAL = "https://api.openai.com/v1"
 _MOST = 1000
@@ -46,6 +48,7 @@ class OpenAI:
 
     reads_slots = False
     remote = True
+    probes = PROBES
 
     def __init__(
         self,
@@ -120,6 +123,11 @@ class OpenAI:
     def reply(self, requests: Sequence[Request], wanted: frozenset[int]) -> Iterator[Batch]:
         """Answer what is wanted, each as the server can."""
         return reply_through(self.open(), requests, wanted)
+
+    def learn(self, reply: Reply) -> Mapping[str, Any]:
+        """Ask as a probe found out; returns its finding."""
+        self._learnt.manners = Manners.read(reply.text)
+        return self._learnt.manners.document()
 
     def _key(self) -> str:
         """The key to send, or the dummy where there is none or where it would travel in the open."""

@@ -11,16 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from distract.backends.openai_faults import Rejected, Transient, one_line
+from distract.backends.openai_faults import REFUSED, Transient, one_line
 from distract.reading import BRACKETS
-from distract.records import Reply, Request
-
-REFUSED = "refused"
-_TOO_LONG = re.compile(
-    r"(?i)context.?(?:length|window|size)|context_length_exceeded|max_model_len|(?:prompt|input|request)\b.{0,40}too "
-    r"(?:long|large)|maximum (?:input|model|prompt|sequence) length|longer than the (?:model|maximum)"
-)
-_POLICY = re.compile(r"(?i)content.?(?:policy|filter|management)|moderation|flagged|invalid_prompt|safety")
+from distract.records import NO_REPLY, Reply, Request
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +67,7 @@ def completion(data: object) -> Completion:
     found = rest.get("usage")
     usage: Mapping[Any, Any] = found if isinstance(found, Mapping) else {}
     return Completion(
-        text=content if isinstance(content, str) else None,
+        text=_text(content),
         finish=str(choice.get("finish_reason") or "stop"),
         refusal=refusal if isinstance(refusal, str) and refusal else None,
         tokens=_tokens(choice.get("logprobs")),
@@ -109,7 +102,7 @@ def read(request: Request, sent: Mapping[str, Any], ids: Sequence[int], found: C
     if not (found.text or "").strip():
         # One token that was to be read always ends for its length.
         cut = found.finish == "length" and not ("logprobs" in sent and begun)
-        failure = "truncated: nothing but reasoning" if cut else "empty reply"
+        failure = "truncated: nothing but reasoning" if cut else f"{NO_REPLY}: empty reply"
         return replace(reply, failure=failure)
     text = found.text or ""
     own = text if begun else _without(request.prefill, text)
@@ -119,23 +112,6 @@ def read(request: Request, sent: Mapping[str, Any], ids: Sequence[int], found: C
         return replace(reply, text=own, finish=finish)
     words = replace(reply, text=own, finish=finish)
     return (_located(request, found.tokens, words) if "logprobs" in sent else None) or words
-
-
-def turned_down(rejected: Rejected) -> Reply:
-    """The reply to a request that a server will not answer for what it holds."""
-    if too_long(rejected):
-        return Reply(failure=f"too long: {one_line(rejected.said)}")
-    return Reply(failure=f"{REFUSED} by the server: {one_line(rejected.said)}")
-
-
-def too_long(rejected: Rejected) -> bool:
-    """Whether a request was turned down for its length."""
-    return rejected.status == 413 or bool(_TOO_LONG.search(f"{rejected.code} {rejected.said}"))
-
-
-def unwelcome(rejected: Rejected) -> bool:
-    """Whether a request was turned down for what it says."""
-    return bool(_POLICY.search(f"{rejected.code} {rejected.said}"))
 
 
 def _spread(weights: Sequence[float], reply: Reply) -> Reply:
@@ -206,6 +182,15 @@ def _ended(text: str, finish: str, stops: Sequence[str], sent: Mapping[str, Any]
     dropped = len(stops) == 1 and "stop" in sent and "include_stop_str_in_output" not in sent
     # The server left it out, or the model ended without it, and the server does not say which.
     return (text + stops[0], finish) if dropped and finish == "stop" else (text, finish)
+
+
+def _text(content: object) -> str | None:
+    """The text of a message, which some servers send in parts."""
+    if isinstance(content, list):
+        # Parts of other types hold thoughts.
+        texts = [part.get("text") for part in content if isinstance(part, Mapping) and part.get("type") == "text"]
+        return "".join(text for text in texts if isinstance(text, str)) or None
+    return content if isinstance(content, str) else None
 
 
 def _tokens(logprobs: object) -> tuple[Token, ...]:

@@ -13,14 +13,28 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from distract.backends.openai_pacing import retry_after
-from distract.errors import BackendError
+from distract.records import NO_REPLY, Reply
 
 Scrub = Callable[[str], str]
+
+REFUSED = "refused"
+FINAL = frozenset({401, 402, 403, 404, 405, 410})
+"""Statuses of a wrong key, address or model: no other request fares better."""
 
 _LINE = 200
 _KEYS = re.compile(r"\bBearer\s+\S+|\b(?:sk|pk|key)-[\w*.\-]{6,}")
 _AGAIN = frozenset({408, 409, 425, 429})
 _UNKNOWN_THERE = 501
+_TOO_LONG = re.compile(
+    r"(?i)context.?(?:length|window|size)|context_length_exceeded|max_model_len|(?:prompt|input|request)\b.{0,40}"
+    r"(?<!took )too (?:long|large)|maximum (?:input|model|prompt|sequence) length|longer than the (?:model|maximum)"
+)
+_POLICY = re.compile(
+    r"(?i)content.?(?:policy|filter|management)|usage polic|responsible.?ai|moderation|invalid_prompt|\bsafety\b|"
+    r"(?:input|prompt|message|content|request|text)\b.{0,40}\bflagged|inappropriate|data.?inspection"
+)
+_MONEY = re.compile(r"(?i)\bcredits?\b(?! card)|quota|billing|\bpayment|\b(?:balance|funds)\b")
+_RATE = re.compile(r"(?i)\baccount\b|rate.?limit|per (?:minute|hour|day)\b")
 
 
 class Transient(Exception):
@@ -41,15 +55,45 @@ class Rejected(Exception):
     """The server answered that it will not do this.
 
     Args:
-        status: HTTP status, 400 to 499 or 501.
+        status: HTTP status, 300 to 499 or 501.
         said: all it said about it, scrubbed.
         parameter: the parameter it names, where it names one.
-        code: its own word for the reason, where it has one.
+        code: its own words for the reason and its kind, where it has some.
     """
 
     def __init__(self, status: int, said: str, parameter: str = "", code: str = "") -> None:
         super().__init__(said)
         self.status, self.said, self.parameter, self.code = status, said, parameter, code
+        self._all = f"{code} {said}"
+
+    @property
+    def is_about_account(self) -> bool:
+        """Whether the key, the account or its credit is at fault."""
+        return self.status in (401, 402, 403) or bool(_MONEY.search(self._all))
+
+    @property
+    def is_about_length(self) -> bool:
+        """Whether the request is too long."""
+        return not self._is_elsewhere and (self.status == 413 or bool(_TOO_LONG.search(self._all)))
+
+    @property
+    def is_about_content(self) -> bool:
+        """Whether the request is unwelcome for what it says, or too long: it will be the next time too."""
+        return self.is_about_length or (not self._is_elsewhere and bool(_POLICY.search(self._all)))
+
+    @property
+    def _is_elsewhere(self) -> bool:
+        """Whether limits of the account are at fault, which may be others tomorrow."""
+        return bool(_MONEY.search(self._all) or _RATE.search(self._all))
+
+    def reply(self) -> Reply:
+        """The reply to the request: one to keep where the content is at fault, else one that is asked for again."""
+        said = one_line(self.said)
+        if self.is_about_length:
+            return Reply(failure=f"too long: {said}")
+        if self.is_about_content:
+            return Reply(failure=f"{REFUSED} by the server: {said}")
+        return Reply(failure=f"{NO_REPLY}: {self.status} {said}")
 
 
 def scrubber(secrets: Collection[str]) -> Scrub:
@@ -72,12 +116,11 @@ def one_line(text: str) -> str:
     return line if len(line) <= _LINE else line[: _LINE - 1] + "…"
 
 
-def fault(error: Exception, server: str, scrub: Scrub, now: float) -> Transient | Rejected | BackendError:
+def fault(error: Exception, scrub: Scrub, now: float) -> Transient | Rejected:
     """What an exception of a call means.
 
     Args:
         error: raised by the ``openai`` package, or by reading what it returned.
-        server: the server's address.
         scrub: takes keys out of a text.
         now: seconds since the epoch.
     """
@@ -86,8 +129,8 @@ def fault(error: Exception, server: str, scrub: Scrub, now: float) -> Transient 
         return Transient(one_line(scrub(_cause(error))))
     said, parameter, code = _said(error)
     said = scrub(said)
-    if status == 429 and "insufficient_quota" in (code, getattr(error, "type", None)):
-        return BackendError(f"the server {server} has stopped answering: the quota is used up ({one_line(said)})")
+    if "insufficient_quota" in code:
+        return Rejected(status, said, parameter, code)  # a 429 that no waiting mends
     if status in _AGAIN or (status >= 500 and status != _UNKNOWN_THERE):
         headers = getattr(getattr(error, "response", None), "headers", {})
         return Transient(f"{status}: {one_line(said)}", busy=status == 429, pause=retry_after(headers, now))
@@ -95,13 +138,13 @@ def fault(error: Exception, server: str, scrub: Scrub, now: float) -> Transient 
 
 
 def _said(error: Exception) -> tuple[str, str, str]:
-    """Message, parameter and code of an error response, whose forms differ from server to server."""
+    """Message, parameter and codes of an error response, whose forms differ from server to server."""
     body: Any = getattr(error, "body", None)
     if not isinstance(body, Mapping):
         return str(body or getattr(error, "message", error)), "", ""
     found = body.get("message") or body.get("detail") or body.get("error") or dict(body)
     message = found if isinstance(found, str) else json.dumps(found, default=str)
-    return message, str(body.get("param") or ""), str(body.get("code") or "")
+    return message, str(body.get("param") or ""), f"{body.get('code') or ''} {body.get('type') or ''}".strip()
 
 
 def _cause(error: BaseException) -> str:

@@ -1,19 +1,22 @@
 """How a server wants to be asked: which parameters it takes, and whether it continues an answer that is begun.
 
-``body`` writes a request down in the manners that are known, ``adapted`` learns from a refusal. It knows no network
-and reads no answers.
+``PROBES`` find that out before any other request, so that it never depends on which reply comes first. ``body`` writes
+a request down in these manners; ``adapted`` changes them after a refusal, for the refused request alone. It knows no
+network and reads no answers.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from distract.backends.openai_faults import Rejected
-from distract.records import Request
+from distract.errors import BackendError
+from distract.records import Message, Request
 
 Turns = Sequence[Mapping[str, str]]
 
@@ -40,6 +43,20 @@ _LOGPROBS = frozenset({"logprobs", "top_logprobs"})
 _NO_SYSTEM = re.compile(r"(?i)system (?:role|message|prompt)|role\W+system|must alternate")
 _NO_PREFILL = re.compile(r"(?i)prefill|(?:last|final) message|(?:end|ends) with a user")
 
+PROBES = (
+    Request(
+        (Message("system", "Follow the instruction."), Message("user", "Reply with [[A]] and nothing else.")),
+        choices=("A", "B", "C"),
+        prefill="[[",
+    ),
+    # Only whether the server takes the parameters counts here, not what it says: a temperature above 0 does no harm.
+    Request((Message("user", "Reply with OK."),), temperature=0.7, top_p=0.9, stop=("END",)),
+)
+"""Asked in this order before anything else. Together they use every parameter that ``body`` writes.
+
+Stored replies to them hold manners: change their text when ``Manners`` changes its meaning.
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class Manners:
@@ -47,8 +64,8 @@ class Manners:
 
     Attributes:
         continues: an answer that is begun is sent as the last message, for the server to continue.
-        proven: it is known that this works.
         engine: the server is a vLLM or SGLang and takes their own parameters.
+        tokenizes: it says what a text is in tokens.
         omit: parameters that it does not take.
         probabilities: it says how likely next tokens were.
         top: of how many of them.
@@ -57,13 +74,34 @@ class Manners:
     """
 
     continues: bool
-    proven: bool = False
     engine: bool = False
+    tokenizes: bool = False
     omit: frozenset[str] = frozenset()
     probabilities: bool = True
     top: int = 20
     reasons: bool = False
     systemless: bool = False
+
+    @classmethod
+    def read(cls, text: str) -> Manners:
+        """The manners that ``write`` has written.
+
+        Raises:
+            BackendError: it has not.
+        """
+        try:
+            values = json.loads(text)
+            return cls(**{**values, "omit": frozenset(values["omit"])})
+        except (ValueError, TypeError, KeyError) as error:
+            raise BackendError("a stored probe of a server is damaged; name another file with --store") from error
+
+    def write(self) -> str:
+        """One line of JSON, always the same for the same manners."""
+        return json.dumps(self.document(), sort_keys=True)
+
+    def document(self) -> dict[str, Any]:
+        """JSON values."""
+        return {**asdict(self), "omit": sorted(self.omit)}
 
     def reads(self, request: Request) -> bool:
         """Whether the verdict on this request is read from probabilities."""
@@ -113,10 +151,16 @@ def seed(request: Request) -> int:
     return (start + request.sample) % 2**31
 
 
-def adapted(manners: Manners, rejected: Rejected, sent: Mapping[str, Any]) -> Manners | None:
+def adapted(manners: Manners, rejected: Rejected, sent: Mapping[str, Any], *, guess: bool) -> Manners | None:
     """Manners in which the server may answer after all; None where it did not complain about manners.
 
     Every step leaves something out, so that there is an end to them.
+
+    Args:
+        manners: in which it was asked.
+        rejected: its refusal.
+        sent: the request as it was sent.
+        guess: whether a refusal without a reason may be due to the start of an answer.
     """
     named = _named(rejected, sent)
     if named in _CONTINUES:
@@ -133,7 +177,7 @@ def adapted(manners: Manners, rejected: Rejected, sent: Mapping[str, Any]) -> Ma
     if sent["messages"][0]["role"] == "system" and _NO_SYSTEM.search(rejected.said):
         return replace(manners, systemless=True)
     begun = sent["messages"][-1]["role"] == "assistant" and manners.continues
-    if begun and (not manners.proven or _NO_PREFILL.search(rejected.said)):
+    if begun and (guess or _NO_PREFILL.search(rejected.said)):
         return replace(manners, continues=False)
     return None
 
@@ -144,6 +188,8 @@ def _named(rejected: Rejected, sent: Mapping[str, Any]) -> str:
     if rejected.parameter:
         return rejected.parameter if rejected.parameter in names else ""
     places = {name: found.start() for name in names if (found := re.search(rf"\b{name}\b", rejected.said))}
+    if {"temperature", "top_p"} <= places.keys():
+        return "top_p"  # some models take one of the two
     return min(places, key=lambda name: places[name], default="")
 
 

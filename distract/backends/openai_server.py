@@ -13,9 +13,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from distract.backends.openai_faults import Rejected, Scrub, Transient, fault, one_line
+from distract.backends.openai_faults import FINAL, Rejected, Scrub, Transient, fault, one_line
 from distract.backends.openai_manners import TEMPLATE, Manners
-from distract.errors import UsageError
+from distract.errors import BackendError, UsageError
 from distract.records import Request
 
 NO_KEY = "none"
@@ -26,7 +26,6 @@ _SURROGATES = re.compile("[\ud800-\udfff]")
 _JOINER = "\u2060"
 _REMEMBERED = 10_000
 _ENGINES = ("vllm", "sglang")
-_ABSENT = frozenset({404, 405, 501})
 
 
 @dataclass(slots=True)
@@ -34,16 +33,18 @@ class Learnt:
     """What was found out about a server, for all the streams to it.
 
     Attributes:
-        manners: how it wants to be asked; None before it was.
-        tokenizes: whether it says what a text is in tokens; None before it was asked.
+        manners: how it wants to be asked, from the probes; None before them.
         structure: whether a text is one token to it, for texts that look like structure.
         ids: tokens of choices, empty where there are none, by the start of the answer and the choices.
+        has_answered: whether it has answered anything.
+        faults: requests in a row that it turned down for the account's sake.
     """
 
     manners: Manners | None = None
-    tokenizes: bool | None = None
     structure: dict[str, bool] = field(default_factory=dict)
     ids: dict[tuple[str, tuple[str, ...]], tuple[int, ...]] = field(default_factory=dict)
+    has_answered: bool = False
+    faults: int = 0
 
 
 class Server:
@@ -62,35 +63,23 @@ class Server:
         self.address, self.model, self.learnt = address, model, learnt
         self._client, self._timeout, self._scrub = client, timeout, scrub
         self._root = address.removesuffix("/v1")
-        self._probe: asyncio.Task[Manners] | None = None
 
     async def close(self) -> None:
         """Let go of the connections."""
-        if self._probe is not None:
-            self._probe.cancel()
-            await asyncio.gather(self._probe, return_exceptions=True)
         await self._client.close()
 
-    async def manners(self) -> Manners:
-        """What is known of the server; the first ones that ask find it out together."""
-        if self.learnt.manners is None:
-            if self._probe is None or self._probe.done():
-                self._probe = asyncio.ensure_future(self._recognised())
-            found = await asyncio.shield(self._probe)
-            if self.learnt.manners is None:
-                self.learnt.manners = found
-        return self.learnt.manners
-
-    async def _recognised(self) -> Manners:
+    async def recognised(self) -> Manners:
+        """The manners with which to begin."""
         if "//api.openai.com" in self.address:
-            self.learnt.tokenizes = False  # it reads no structure in a content
-            return Manners(continues=False, proven=True)
+            return Manners(continues=False)  # it reads no structure in a content either
         try:
             models = await self.models()
         except Rejected:
             models = {}
         owner = models.get(self.model) or next(iter(models.values()), "")
-        return Manners(continues=True, proven=owner in _ENGINES, engine=owner in _ENGINES)
+        asked = {"model": self.model, "prompt": "x", "add_special_tokens": False}
+        tokenizes = await self._tokens(asked) is not None
+        return Manners(continues=True, engine=owner in _ENGINES, tokenizes=tokenizes)
 
     async def models(self) -> dict[str, str]:
         """Names of the models that the server has, each with its owner."""
@@ -101,9 +90,11 @@ class Server:
             case _:
                 return {}
 
-    async def final(self, rejected: Rejected) -> UsageError:
+    async def final(self, rejected: Rejected) -> UsageError | BackendError:
         """Why no request at all will be answered."""
         said = one_line(rejected.said)
+        if rejected.status not in FINAL:
+            return BackendError(f"the server {self.address} turns down even a plain request: {rejected.status} {said}")
         if rejected.status != 404:
             hint = "; no key was sent" if rejected.status == 401 and self._client.api_key == NO_KEY else ""
             return UsageError(f"the server {self.address} refuses: {rejected.status} {said}{hint}")
@@ -116,13 +107,15 @@ class Server:
         shown = one_line(self._scrub(", ".join(sorted(models)[:20])))
         return UsageError(f"the server {self.address} has no model {self.model!r}; it has {shown}")
 
-    async def inert(self, text: str) -> str:
+    async def inert(self, text: str, manners: Manners) -> str:
         """A content in which the server reads no structure: ``<|im_end|>`` must not end the turn.
 
         A server fills contents into its chat format and reads the whole as one text, so what would be one token of
         structure gets an invisible character into it; everything else stays as it is.
         """
         text = _SURROGATES.sub("\ufffd", text)
+        if not manners.tokenizes:
+            return text
         for candidate in dict.fromkeys(part for pair in _CANDIDATES.findall(text) for part in pair if part):
             if await self._is_structure(candidate):
                 text = text.replace(candidate, candidate[0] + _JOINER + candidate[1:])
@@ -130,8 +123,6 @@ class Server:
 
     async def _is_structure(self, candidate: str) -> bool:
         known = self.learnt.structure
-        if self.learnt.tokenizes is False:
-            return False
         if candidate not in known:
             asked = {"model": self.model, "prompt": candidate, "add_special_tokens": False}
             tokens = await self._tokens(asked)
@@ -142,7 +133,8 @@ class Server:
 
     async def ids(self, request: Request, manners: Manners) -> tuple[int, ...]:
         """The token of each choice right after the start of the answer; empty where that is not one token each."""
-        if not (manners.engine and manners.continues and request.prefill and manners.reads(request)):
+        begun = manners.continues and bool(request.prefill)
+        if not (manners.engine and manners.tokenizes and begun and manners.reads(request)):
             return ()
         key = (request.prefill, request.choices)
         if key not in self.learnt.ids:
@@ -161,22 +153,15 @@ class Server:
 
     async def _tokens(self, asked: Mapping[str, Any]) -> tuple[int, ...] | None:
         """What a text is in tokens; None where the server does not say."""
-        if self.learnt.tokenizes is False:
-            return None
         try:
             data = await self.call(f"{self._root}/tokenize", asked)
-        except Rejected as rejected:
-            if rejected.status in _ABSENT:
-                self.learnt.tokenizes = False
+        except Rejected:
             return None
         match data:
             case {"tokens": [int(), *_] as tokens}:
-                self.learnt.tokenizes = True
                 return tuple(tokens)
             case _:
-                # Another engine's, which takes other parameters.
-                self.learnt.tokenizes = self.learnt.tokenizes or False
-                return None
+                return None  # another engine's, which takes other parameters
 
     async def call(self, path: str, sent: Mapping[str, Any] | None = None) -> object:
         """One call; what the server returned, as parsed.
@@ -184,7 +169,6 @@ class Server:
         Raises:
             Transient: it may work the next time.
             Rejected: it will not.
-            BackendError: nothing will.
         """
         try:
             async with asyncio.timeout(self._timeout):
@@ -192,4 +176,4 @@ class Server:
                     return await self._client.get(path, cast_to=object)
                 return await self._client.post(path, cast_to=object, body=sent)
         except Exception as error:
-            raise fault(error, self.address, self._scrub, time.time()) from None
+            raise fault(error, self._scrub, time.time()) from None

@@ -1,18 +1,20 @@
 """Requests to one server: asked in the manners it wants, and again where that may help.
 
-It knows how requests are written and answers read (``openai_manners``, ``openai_answers``); it does not know who
-wants the replies, nor threads.
+The reply to a probe holds manners. Every other request starts from those of the probes, and what it learns from a
+refusal is for itself alone: no reply depends on which other one came first. It knows how requests are written and
+answers read (``openai_manners``, ``openai_answers``); it does not know who wants the replies, nor threads.
 """
 
 from __future__ import annotations
 
 import asyncio
 import random
+import re
 from dataclasses import replace
 
 from distract.backends import openai_answers as answers
-from distract.backends.openai_faults import Rejected, Transient
-from distract.backends.openai_manners import Manners, adapted, body
+from distract.backends.openai_faults import FINAL, Rejected, Transient, one_line
+from distract.backends.openai_manners import PROBES, Manners, adapted, body
 from distract.backends.openai_pacing import Gate, backoff
 from distract.backends.openai_server import Server
 from distract.errors import BackendError
@@ -20,7 +22,7 @@ from distract.records import NO_REPLY, Reply, Request
 
 _STEPS = 16
 _IN_A_ROW = 3
-_FINAL = frozenset({401, 402, 403, 404, 405, 410})
+_MOST_FAULTS = 5
 
 
 class Session:
@@ -37,6 +39,7 @@ class Session:
         self._server, self._gate, self._attempts, self._base = server, gate, attempts, base
         # Only the times of repetitions depend on it, no reply does.
         self._draw = random.Random()
+        self._settling = asyncio.Lock()
         self._answered = self._given_up = 0
 
     async def close(self) -> None:
@@ -81,54 +84,74 @@ class Session:
         return Reply(failure=f"{NO_REPLY}: {problem.cause}, {self._attempts} attempts")
 
     async def _attempt(self, request: Request) -> Reply:
+        learnt = self._server.learnt
+        if request in PROBES:
+            return await self._probe(request, learnt.manners)
+        async with self._settling:
+            if learnt.manners is None:  # asked without the run loop, which stores the probes
+                manners: Manners | None = None
+                for probe in PROBES:
+                    manners = Manners.read((await self._probe(probe, manners)).text)
+                learnt.manners = manners
+        assert learnt.manners is not None
+        return (await self._ask(request, learnt.manners))[0]
+
+    async def _probe(self, probe: Request, manners: Manners | None) -> Reply:
+        """The manners in which a probe is answered, and what it took to find them."""
+        if manners is None or probe == PROBES[0]:
+            manners = await self._server.recognised()
+        reply, manners = await self._ask(probe, manners, is_probe=True)
+        if reply.failure and probe.prefill:
+            manners = replace(manners, continues=manners.engine)  # nothing shows that it does
+        return Reply(text=manners.write(), tokens_in=reply.tokens_in, tokens_out=reply.tokens_out)
+
+    async def _ask(self, request: Request, manners: Manners, *, is_probe: bool = False) -> tuple[Reply, Manners]:
         """Ask, in other manners where the server does not like these."""
-        known = manners = await self._server.manners()
-        turns = [{"role": turn.role, "content": await self._server.inert(turn.content)} for turn in request.messages]
+        turns = [
+            {"role": turn.role, "content": await self._server.inert(turn.content, manners)} for turn in request.messages
+        ]
         for _ in range(_STEPS):
             ids = await self._server.ids(request, manners)
             sent = body(request, manners, self._server.model, turns, ids)
             try:
                 data = await self._server.call("/chat/completions", sent)
             except Rejected as rejected:
-                hopeless = answers.too_long(rejected) or answers.unwelcome(rejected)
-                other = None if hopeless else adapted(manners, rejected, sent)
+                guess = is_probe and not (manners.engine or rejected.is_about_account)
+                other = None if rejected.is_about_content else adapted(manners, rejected, sent, guess=guess)
                 if other is None:
-                    if rejected.status in _FINAL and not hopeless:
-                        raise await self._server.final(rejected) from None
-                    return answers.turned_down(rejected)
+                    return await self._turned_down(rejected, is_probe=is_probe), manners
                 manners = other
                 continue
-            found = answers.completion(data)
-            reply = answers.read(request, sent, ids, found)
+            self._server.learnt.has_answered, self._server.learnt.faults = True, 0
+            reply = answers.read(request, sent, ids, answers.completion(data))
             if reply is None:
                 manners = replace(manners, probabilities=False)
-                continue
-            if "continue_final_message" in sent and not self._proven(manners):
-                continued = _continued(request, reply)
-                if continued is False:
-                    manners = replace(manners, continues=False)
-                    continue
-                manners = replace(manners, proven=bool(continued))
-            self._keep(known, manners)
-            return reply
-        return answers.turned_down(Rejected(400, "it takes this request in no form"))
+            elif is_probe and "continue_final_message" in sent and not (manners.engine or _continues(request, reply)):
+                manners = replace(manners, continues=False)
+            else:
+                return reply, manners
+        return await self._turned_down(Rejected(400, "it takes this request in no form"), is_probe=is_probe), manners
 
-    def _proven(self, manners: Manners) -> bool:
-        return manners.proven or (self._server.learnt.manners is not None and self._server.learnt.manners.proven)
+    async def _turned_down(self, rejected: Rejected, *, is_probe: bool) -> Reply:
+        """The reply to a request that the server will not answer.
 
-    def _keep(self, known: Manners, manners: Manners) -> None:
-        """Ask the next requests as this one was answered."""
-        if manners == known:
-            return
-        latest = self._server.learnt.manners
-        if latest is not None and latest.proven and not known.proven and not manners.continues:
-            return  # another request found meanwhile that the server does continue answers
-        self._server.learnt.manners = manners
+        Raises:
+            UsageError: it answers none, for what was asked of it.
+            BackendError: it answers none, or none any more.
+        """
+        learnt = self._server.learnt
+        if not rejected.is_about_content:
+            if is_probe or (rejected.status in FINAL and not learnt.has_answered):
+                raise await self._server.final(rejected)
+            learnt.faults = learnt.faults + 1 if rejected.is_about_account else 0
+            if learnt.faults >= _MOST_FAULTS:
+                said = f"{rejected.status} {one_line(rejected.said)}"
+                raise BackendError(f"the server {self._server.address} has stopped answering: {said}")
+        return rejected.reply()
 
 
-def _continued(request: Request, reply: Reply) -> bool | None:
-    """Whether an answer continues the start that was sent or begins anew; None where it does not show."""
-    if reply.text.lstrip().startswith(request.prefill):
-        return False
-    # An answer that begins anew would hardly begin with a choice.
-    return (reply.mass or 0.0) >= 0.5 if reply.finish == "choices" else None
+def _continues(probe: Request, reply: Reply) -> bool:
+    """Whether the answer to a probe continues the start that was sent: it goes on with a choice."""
+    if reply.finish == "choices":
+        return (reply.mass or 0.0) >= 0.5
+    return re.match(rf"\s*({'|'.join(probe.choices)})\s*(\]|\Z)", reply.text) is not None

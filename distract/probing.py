@@ -1,0 +1,39 @@
+"""How a model wants to be asked, settled before the first request that a run sends it.
+
+Probes are stored like other replies and read from there first, so that a resumed run asks as the first one did.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from distract.backends import Probing
+from distract.records import Role
+from distract.tally import Model, Tally
+
+
+def settle(role: Role, model: Model, tally: Tally) -> None:
+    """Let a model's backend learn from its probes; those that are not stored are asked.
+
+    Args:
+        role: of the model, for the tally.
+        model: a backend, which need not have probes, and its store.
+        tally: counts what is asked, and notes the finding.
+
+    Raises:
+        BackendError: the model failed, or does not answer a probe.
+        UsageError: a server has no such model, or wants another key.
+    """
+    backend, store = model
+    if not isinstance(backend, Probing):
+        return
+    for probe in backend.probes:
+        request = replace(probe, to=role)
+        key = store.key(request)
+        if key not in (stored := store.get([key])):
+            tally.ask([request])
+            for batch in backend.reply([request], frozenset({0})):
+                store.put((key, reply) for _, reply in batch)
+                tally.receive(role, [reply for _, reply in batch])
+            stored = store.get([key])  # another process may have been first
+        tally.manners[role] = backend.learn(stored[key])
