@@ -15,6 +15,7 @@ from distract.audit import audit
 from distract.errors import BackendError, DistractError
 from distract.judging import Audited, noted
 from distract.plan import PENDING, Comparison, Open, Plan, Protocol
+from distract.probing import settle
 from distract.records import Judgment, Reply, Request, Role
 from distract.report.text import count
 from distract.session import Prepared
@@ -188,6 +189,7 @@ def _answers(requests: Sequence[Request], model: Model, tally: Tally) -> list[Re
     Raises:
         BackendError: it left a request without an answer.
     """
+    settle("judge", model, tally)
     backend, _ = model
     batches = backend.reply(requests, frozenset(range(len(requests))))
     replies = dict(pair for batch in batches for pair in batch)
