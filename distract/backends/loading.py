@@ -58,7 +58,7 @@ class LocalModel(Located):
 
     @cached_property
     def identity(self) -> Mapping[str, str]:
-        """Model, revision, engine, dtype (and quantization); for the embedded judge without any import."""
+        """Model, revision or digest, engine, dtype (and quantization); imports nothing for the embedded judge."""
         found = {"model": self.model, **self._fixed, "engine": "transformers", "dtype": self._dtype}
         return found if self.quantization is None else {**found, "quantization": self.quantization}
 
@@ -80,14 +80,7 @@ class LocalModel(Located):
             device_map = device_map or "auto"
         self._check_kind()
         with self._failing("load"), quiet():
-            config = transformers.AutoConfig.from_pretrained(self._place, **self._origin)
-            own_code = getattr(config, "auto_map", None) or {}
-            if type(config) not in transformers.MODEL_FOR_CAUSAL_LM_MAPPING and "AutoModelForCausalLM" not in own_code:
-                kind = next(iter(config.architectures or ()), config.model_type)
-                raise UsageError(
-                    f"{self.name} is a {kind[:80]}, which transformers does not load as a causal language model; "
-                    "vLLM may (--engine vllm)"
-                )
+            self._check_mapped(transformers)
             if device_map is not None:
                 options["device_map"] = device_map
             # Weights of another shape are listed like those that are missing, not raised.
@@ -108,6 +101,21 @@ class LocalModel(Located):
                 eos_token_id=sorted(self._ends) or None, pad_token_id=pad
             )
         return model.eval()
+
+    def _check_mapped(self, transformers: Any) -> None:
+        """See that transformers, or the model's own code, knows the model as a causal language model.
+
+        Raises:
+            UsageError: neither does.
+        """
+        config = transformers.AutoConfig.from_pretrained(self._place, **self._origin)
+        own_code = getattr(config, "auto_map", None) or {}
+        if type(config) not in transformers.MODEL_FOR_CAUSAL_LM_MAPPING and "AutoModelForCausalLM" not in own_code:
+            kind = next(iter(config.architectures or ()), config.model_type)
+            raise UsageError(
+                f"{self.name} is a {kind[:80]}, which transformers does not load as a causal language model; "
+                "vLLM may (--engine vllm)"
+            )
 
     def _check_weights(self, info: Mapping[str, Any]) -> None:
         """See that the checkpoint held every weight, so that loading made none up.

@@ -93,7 +93,8 @@ class Located:
         if not self._is_folder or self._is_pinned:
             return {"revision": self._commit}
         begin = time.perf_counter()
-        weights, read = folder_digest(Path(self.model), embedded.cache())
+        with timing.part("load"):
+            weights, read = folder_digest(Path(self.model), embedded.cache())
         if read:
             size = f"{read / 1e9:.1f} GB" if read >= 1e9 else f"{read / 1e6:.1f} MB"
             embedded.say(f"hashed {size} of weights of {self.name} in {time.perf_counter() - begin:.1f} s, once")

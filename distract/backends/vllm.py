@@ -72,7 +72,7 @@ class Vllm(Located):
 
     @cached_property
     def identity(self) -> Mapping[str, str]:
-        """Model, revision, engine, dtype, and what else was set that changes replies; imports no vLLM."""
+        """Model, revision or digest, engine, dtype, and what else was set that changes replies; imports no vLLM."""
         found = {"model": self.model, **self._fixed, "engine": "vllm", "dtype": self._dtype}
         if self.quantization:
             found["quantization"] = self.quantization
