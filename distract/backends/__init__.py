@@ -22,7 +22,8 @@ class Backend(Protocol):
 
     Attributes:
         identity: everything about the model that determines its replies (model, revision, engine, dtype …);
-            cheap to read: it never loads weights. It is part of every reply's key in the store.
+            it never loads weights, and hashes a local folder's files once. It is part of every reply's key in the
+            store.
         reads_slots: True when replies depend on ``Request.slots`` and not on the text alone.
     """
 

@@ -1,11 +1,13 @@
-"""What a model's configuration says about its attention: windows, rotary angles, and what a forward costs.
+"""What a model's configuration says: what kind of model it is, its windows and rotary angles, what a forward costs.
 
-It knows the terms of Hugging Face configurations, and neither tokens nor how forwards are laid out.
+This module knows the terms of Hugging Face configurations, and neither tokens nor how forwards are laid out.
 """
 
 from __future__ import annotations
 
 import math
+import re
+from collections.abc import Mapping
 from typing import Any
 
 from distract.backends.budget import number
@@ -17,6 +19,28 @@ Layer = tuple[str, Window]
 
 _OTHERS = ("attention_layers", "window_size", "index_topk", "index_topk_blocks")
 """How models say that a token sees others than those of a plain window, by rules of their own."""
+
+_HEADS = re.compile(r"For(?!CausalLM|ConditionalGeneration)[A-Z]|Reward")
+_HEADLESS = re.compile(r"(?<!LMHead)Model$")
+
+
+def unfit(config: Mapping[str, Any]) -> str | None:
+    """The architecture of a model that certainly writes no text, or only with an encoder; None if it may be causal.
+
+    Names decide, so that no library is needed; what they leave open is for the engine to say.
+
+    Args:
+        config: the content of a model's ``config.json``.
+    """
+    named = config.get("architectures")
+    names = [name for name in named if isinstance(name, str)] if isinstance(named, list) else []
+    # A class of the model's own code may be named anything.
+    is_ours = not config.get("auto_map")
+    if names and all(_HEADS.search(name) or (is_ours and _HEADLESS.search(name)) for name in names):
+        return names[0]
+    if config.get("is_encoder_decoder") is True and not any("ForCausalLM" in name for name in names):
+        return next(iter(names), f"{config.get('model_type')} model with an encoder")
+    return None
 
 
 def layers(config: Any) -> list[Layer] | None:

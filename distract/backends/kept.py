@@ -1,0 +1,31 @@
+"""Small facts kept in the user's cache folder, in JSON files that are replaced whole.
+
+A file that is missing, damaged or unwritable means that the fact is found out again, never an error.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+
+def recall(file: Path) -> dict[str, Any]:
+    """The facts kept in a file; none if it holds no JSON object."""
+    try:
+        facts = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return facts if isinstance(facts, dict) else {}
+
+
+def keep(file: Path, facts: Mapping[str, Any]) -> None:
+    """Replace the facts in a file in one step."""
+    with contextlib.suppress(OSError):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        beside = file.with_name(f"{file.name}.{os.getpid()}.part")
+        beside.write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
+        beside.replace(file)

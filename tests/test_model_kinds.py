@@ -1,0 +1,265 @@
+"""Models that are no judges: of another kind, or without all of their weights, they are refused in one line."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from commanding import Ran
+from overwriting import overwrite
+
+from distract.backends.architecture import unfit
+from distract.backends.locating import quiet
+from distract.backends.transformers import Transformers
+from distract.backends.vllm import Vllm
+from distract.errors import BackendError, UsageError
+from distract.records import Message, Request
+
+Run = Callable[..., Ran]
+ASKED = [Request((Message("user", "Which is better?"),), choices=("A", "B"), prefill="[[")]
+OWN = {"auto_map": {"AutoModel": "modeling.OwnModel"}}
+WITH_ENCODER = {"is_encoder_decoder": True}
+COMMIT = "0123456789" * 4
+
+
+@pytest.mark.parametrize(
+    ("name", "more", "is_fit"),
+    [
+        ("LlamaForCausalLM", {}, True),
+        ("LLaMAForCausalLM", {}, True),
+        ("GPT2LMHeadModel", {}, True),
+        ("QWenLMHeadModel", {}, True),
+        ("ReformerModelWithLMHead", {}, True),
+        ("BertGenerationDecoder", {}, True),
+        ("Gemma3ForConditionalGeneration", {}, True),
+        ("Qwen2_5_VLForConditionalGeneration", {}, True),
+        ("Mistral3ForConditionalGeneration", {}, True),
+        ("LlavaLlamaForCausalLM", {}, True),
+        ("ChatGLMModel", OWN, True),
+        ("InternVLChatModel", OWN, True),
+        ("BartForCausalLM", WITH_ENCODER, True),
+        ("LlamaForSequenceClassification", {}, False),
+        ("LlamaForTokenClassification", {}, False),
+        ("Qwen2ForRewardModel", {}, False),
+        ("Qwen2ForProcessRewardModel", OWN, False),
+        ("LlamaForRewardModelWithGating", {}, False),
+        ("BertForMaskedLM", {}, False),
+        ("BertForQuestionAnswering", {}, False),
+        ("MistralModel", {}, False),
+        ("XLMRobertaModel", {}, False),
+        ("T5ForConditionalGeneration", WITH_ENCODER, False),
+        ("BartForConditionalGeneration", WITH_ENCODER, False),
+    ],
+)
+def test_architectures_are_told_apart_by_name(name: str, more: dict[str, Any], is_fit: bool) -> None:
+    assert unfit({"architectures": [name], **more}) == (None if is_fit else name)
+
+
+@pytest.mark.parametrize("named", [None, [], "LlamaModel", 3, [None], {"a": 1}])
+def test_without_a_name_the_engine_decides(named: object) -> None:
+    assert unfit({"architectures": named, "model_type": "llama"}) is None
+    assert unfit({}) is None
+    assert unfit({"model_type": "t5", **WITH_ENCODER}) == "t5 model with an encoder"
+
+
+@pytest.fixture
+def llama(folders: dict[str, Path], tmp_path: Path) -> Path:
+    """A small model of its own for a test to damage."""
+    return Path(shutil.copytree(folders["llama"], tmp_path / "llama"))
+
+
+@pytest.fixture
+def reward(llama: Path, tmp_path: Path) -> Path:
+    """A small reward model."""
+    import transformers
+
+    folder = Path(shutil.copytree(llama, tmp_path / "reward"))
+    config = transformers.AutoConfig.from_pretrained(llama)
+    with quiet():  # a test reads what comes on stderr
+        transformers.LlamaForSequenceClassification(config).save_pretrained(folder)
+    return folder
+
+
+def configure(folder: Path, **settings: object) -> None:
+    """Change settings in a model's configuration; those that are None are left out."""
+    file = folder / "config.json"
+    config = {**json.loads(file.read_text()), **settings}
+    file.write_text(json.dumps({name: value for name, value in config.items() if value is not None}))
+
+
+def drop(folder: Path, name: str) -> None:
+    """Delete a weight from a checkpoint."""
+    from safetensors.torch import load_file, save_file
+
+    weights = load_file(folder / "model.safetensors")
+    del weights[name]
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+
+
+def cut(file: Path) -> None:
+    """Take the end of a file away."""
+    file.write_bytes(file.read_bytes()[:-1000])
+
+
+def garble(folder: Path) -> None:
+    """Put other weights, which are none, into the place of a checkpoint."""
+    (folder / "model.safetensors").unlink()
+    (folder / "pytorch_model.bin").write_bytes(b"\x80\x02abc" * 1000)
+
+
+def test_a_reward_model_is_refused_before_anything_is_loaded(run: Run, reward: Path) -> None:
+    for engine in (Transformers, Vllm):
+        with pytest.raises(UsageError, match="is a LlamaForSequenceClassification, not a causal language model"):
+            engine(str(reward))
+    ran = run("attack", "--judge", f"transformers:{reward}", "--limit", "1")
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.startswith(f"distract: transformers:{reward} is a LlamaForSequenceClassification, not a causal")
+    assert ran.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("damage", "says"),
+    [
+        (lambda f: drop(f, "lm_head.weight"), "lacks weights: lm_head.weight; fetch or save it again"),
+        (lambda f: drop(f, "model.layers.1.mlp.up_proj.weight"), "lacks weights: model.layers.1.mlp.up_proj.weight;"),
+        (
+            lambda f: configure(f, intermediate_size=40),
+            "another shape than config.json says: model.layers.0.mlp.down_proj.weight [32, 48], not [32, 40], "
+            "model.layers.0.mlp.gate_proj.weight [48, 32], not [40, 32], model.layers.0.mlp.up_proj.weight [48, 32], "
+            "not [40, 32] and 3 more;",
+        ),
+        (lambda f: cut(f / "model.safetensors"), "check the folder, or fetch or save the model again"),
+        (lambda f: (f / "model.safetensors").unlink(), "no file named model.safetensors"),
+        (garble, "check the folder, or fetch or save the model again"),
+        (lambda f: (f / "config.json").write_text("{"), "config.json: is not JSON; fetch or save the model again"),
+        (
+            lambda f: configure(f, architectures=None, model_type="qwen2_vl"),
+            "is a qwen2_vl, which transformers does not load as a causal language model",
+        ),
+        (
+            lambda f: configure(f, architectures=["Qwen2VLForConditionalGeneration"], model_type="qwen2_vl"),
+            "is a Qwen2VLForConditionalGeneration, which transformers does not load",
+        ),
+    ],
+)
+def test_a_damaged_folder_is_wrong_input(llama: Path, damage: Callable[[Path], object], says: str) -> None:
+    damage(llama)
+    with pytest.raises(UsageError) as raised:
+        list(Transformers(str(llama), dtype="float32").reply(ASKED, frozenset([0])))
+    assert says in str(raised.value)
+    assert raised.value.exit_code == 2
+
+
+def test_a_checkpoint_without_all_weights_ends_a_command(run: Run, llama: Path) -> None:
+    drop(llama, "model.norm.weight")
+    ran = run("attack", "--judge", f"transformers:{llama}", "--dtype", "float32", "--limit", "1")
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.splitlines()[-1].endswith("lacks weights: model.norm.weight; fetch or save it again")
+
+
+def test_without_architectures_the_weights_decide(llama: Path, reward: Path) -> None:
+    configure(llama, architectures=None)
+    assert list(Transformers(str(llama), dtype="float32").reply(ASKED, frozenset([0])))
+    configure(reward, architectures=None)
+    with pytest.raises(UsageError, match=r"lacks weights: lm_head\.weight"):
+        list(Transformers(str(reward), dtype="float32").reply(ASKED, frozenset([0])))
+
+
+def test_weights_that_are_tied_are_not_missing(llama: Path) -> None:
+    configure(llama, tie_word_embeddings=True)
+    drop(llama, "lm_head.weight")
+    assert list(Transformers(str(llama), dtype="float32").reply(ASKED, frozenset([0])))
+
+
+def test_a_model_that_sees_images_too_is_a_judge(llama: Path) -> None:
+    import transformers
+
+    text = {**json.loads((llama / "config.json").read_text()), "head_dim": 8, "model_type": "gemma3_text"}
+    vision = {"hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2}
+    config = transformers.Gemma3Config(
+        text_config=text, vision_config={**vision, "image_size": 28, "patch_size": 14}, mm_tokens_per_image=4
+    )
+    transformers.Gemma3ForConditionalGeneration(config).save_pretrained(llama)
+    assert json.loads((llama / "config.json").read_text())["architectures"] == ["Gemma3ForConditionalGeneration"]
+    assert list(Transformers(str(llama), dtype="float32").reply(ASKED, frozenset([0])))
+
+
+@pytest.fixture
+def hub(reward: Path, llama: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """The environment of a process that has org/llama and org/reward in its cache of the hub, and no network."""
+    for folder in (llama, reward):
+        place = tmp_path / "hub" / f"models--org--{folder.name}"
+        shutil.copytree(folder, place / "snapshots" / COMMIT)
+        (place / "refs").mkdir()
+        (place / "refs" / "main").write_text(COMMIT)
+    return {**os.environ, "HF_HUB_CACHE": str(tmp_path / "hub"), "HF_HUB_OFFLINE": "1"}
+
+
+@pytest.mark.parametrize("revision", ["", f"@{COMMIT}", "@main"])
+def test_a_reward_model_of_the_hub_is_refused(hub: dict[str, str], tmp_path: Path, revision: str) -> None:
+    name = f"transformers:org/reward{revision}"
+    command = [sys.executable, "-m", "distract", "attack", "--judge", name, "--dtype", "float32", "--limit", "1"]
+    done = subprocess.run(command, env=hub, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, ""), done.stderr
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith(f"distract: {name} is a LlamaForSequenceClassification, not a causal language model")
+
+
+def test_a_model_of_the_hub_is_identified_by_its_commit(hub: dict[str, str], tmp_path: Path) -> None:
+    code = (
+        "from distract.backends.transformers import Transformers\n"
+        "for revision in (None, 'main'):\n"
+        "    print(sorted(Transformers('org/llama', revision=revision, dtype='float32').identity.items()))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], env=hub, capture_output=True, text=True, check=True)
+    identity = {"model": "org/llama", "revision": COMMIT, "engine": "transformers", "dtype": "float32"}
+    assert done.stdout.splitlines() == [str(sorted(identity.items()))] * 2
+
+
+def zero(file: Path) -> None:
+    """Overwrite the end of a file with zeros, and put its times back."""
+    overwrite(file, file.read_bytes()[:-4000] + bytes(4000))
+
+
+def test_weights_changed_in_place_are_another_judge(run: Run, llama: Path) -> None:
+    command = ("attack", "--judge", f"transformers:{llama}", "--dtype", "float32", "--limit", "2")
+    first = run(*command, "--protocol", "pairwise")
+    assert first.code == 0
+    assert "replies: 0 were stored" in first.err
+    assert f"distract: hashed 16.2 MB of weights of transformers:{llama} in" in first.err
+    assert "is complete" in run(*command, "--protocol", "pairwise").err
+    zero(llama / "model.safetensors")
+    second = run(*command, "--protocol", "pairwise")
+    assert "replies: 0 were stored" in second.err
+    assert second.out != first.out
+
+
+@pytest.mark.parametrize("engine", [Transformers, Vllm])
+def test_a_folder_is_identified_by_what_decides_its_replies(llama: Path, engine: type[Transformers | Vllm]) -> None:
+    def identity(**options: Any) -> dict[str, str]:
+        return dict(engine(str(llama), dtype="float32", **options).identity)
+
+    first = identity()
+    assert first.keys() == {"model", "weights", "engine", "dtype"}
+    assert identity() == identity(revision="main") == first
+    (llama / "README.md").write_text("About it.")
+    assert identity() == first
+    (llama / "chat_template.jinja").write_text("{{ messages[0].content }}")
+    assert identity() != first
+    # Whoever names a commit answers for the folder.
+    assert identity(revision=COMMIT) == {**{k: v for k, v in first.items() if k != "weights"}, "revision": COMMIT}
+
+
+def test_a_folder_that_changes_while_it_is_loaded_is_no_judge(llama: Path) -> None:
+    judge = Transformers(str(llama), dtype="float32")
+    assert judge.identity["weights"]
+    zero(llama / "model.safetensors")
+    with pytest.raises(BackendError, match="changed while they were loaded"):
+        list(judge.reply(ASKED, frozenset([0])))
