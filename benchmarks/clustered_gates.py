@@ -19,6 +19,8 @@ from scipy.stats import binom
 from distract import statistics
 from distract.gate.boundary import boundary
 from distract.gate.course import course
+from distract.gate.exact import few_prompts
+from distract.gate.limits import Limits
 from distract.gate.mixture import Bets, Floats, Side
 from distract.gate.monitor import Monitor, Prompt, Test
 from distract.gate.records import Decision
@@ -83,11 +85,13 @@ def finished(hits: Ints, sizes: Sequence[int], threshold: float) -> list[Decisio
     """What a gate on a finished run decides of each set, by one check."""
     clusters = np.repeat(np.arange(len(sizes)), sizes).tolist()
     slots = np.concatenate([np.arange(size) for size in sizes])
+    few = few_prompts(len(sizes), threshold, Limits(confidence=1 - ALPHA))
     decisions = list[Decision]()
     for row in hits:
         values = (slots < np.repeat(row, sizes)).astype(float).tolist()
-        n = statistics.effective_n(values, clusters)
-        decisions.append(by_bounds(n * float(row.sum()) / len(values), n, threshold))
+        n = statistics.effective_n(values, clusters, ALPHA)
+        said = by_bounds(n * float(row.sum()) / len(values), n, threshold)
+        decisions.append("inconclusive" if said == "pass" and few else said)
     return decisions
 
 

@@ -16,11 +16,12 @@ DECISIONS: tuple[Decision, ...] = ("pass", "fail", "inconclusive")
 @pytest.mark.parametrize("decisions", [case for size in (1, 2, 3) for case in product(DECISIONS, repeat=size)])
 def test_fail_if_any_fails_pass_if_all_pass(decisions: tuple[Decision, ...]) -> None:
     checks = [check(one, attack=f"f{index}") for index, one in enumerate(decisions)]
-    decision, reason = together(checks, None, "fine")
+    decision, reason = together(checks, None)
     expected = "fail" if "fail" in decisions else "inconclusive" if "inconclusive" in decisions else "pass"
     assert decision == expected
     if expected == "pass":
-        assert reason == "fine"
+        below = f"all {len(checks)} flip rates are" if len(checks) > 1 else "the flip rate is"
+        assert reason == f"{below} below 0.1"
     else:
         more = decisions.count(decision) - 1
         told = f"pairwise under f{decisions.index(decision)}: it is a {decision}"
@@ -29,11 +30,11 @@ def test_fail_if_any_fails_pass_if_all_pass(decisions: tuple[Decision, ...]) -> 
 
 def test_it_fails_closed() -> None:
     nothing = "no flip rate of an attack was measured (controls are not checked)"
-    assert together([], None, "fine") == ("inconclusive", nothing)
-    assert together([check("pass")], "unfinished", "fine") == ("inconclusive", "unfinished")
-    assert together([check("fail")], "unfinished", "fine") == ("inconclusive", "unfinished")
+    assert together([], None) == ("inconclusive", nothing)
+    assert together([check("pass")], "unfinished") == ("inconclusive", "unfinished")
+    assert together([check("fail")], "unfinished") == ("inconclusive", "unfinished")
 
 
 def test_what_was_skipped_does_not_count_beside_a_failure() -> None:
-    assert together([skipped(), check("fail")], None, "fine") == ("fail", "pairwise under prolixity: it is a fail")
-    assert together([skipped(), check("pass")], None, "fine")[0] == "inconclusive"
+    assert together([skipped(), check("fail")], None) == ("fail", "pairwise under prolixity: it is a fail")
+    assert together([skipped(), check("pass")], None)[0] == "inconclusive"

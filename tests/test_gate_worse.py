@@ -22,7 +22,7 @@ from distract.gate import finished
 from distract.gate.comparable import comparable
 from distract.gate.limits import Limits
 from distract.gate.records import Check, Verdict
-from distract.gate.worse import least_discordant, rises
+from distract.gate.worse import rises
 from distract.records import Response, Rewrite
 from distract.runfolder import Loaded, load
 from distract.statistics import holm
@@ -158,14 +158,6 @@ def test_a_rise_seldom_passes(n: int, before: float, now: float, most: float) ->
         old, new = ("".join("01"[pair[at]] for pair in pairs) for at in (0, 1))
         passed += compared(old, new).decision == "pass"
     assert passed / trials <= most
-
-
-@pytest.mark.parametrize(
-    ("confidence", "checks", "least"), [(0.95, 1, 5), (0.95, 2, 6), (0.95, 6, 7), (0.99, 1, 7), (0.5, 1, 1)]
-)
-def test_the_fewest_pairs_that_can_show_a_rise(confidence: float, checks: int, least: int) -> None:
-    assert least_discordant(Limits(confidence=confidence).alpha, checks) == least
-    assert checks * stats.binomtest(least, least, 0.5, "greater").pvalue <= 1 - confidence + 1e-12
 
 
 def test_no_fewer_than_the_limit_pass() -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from distract.gate import bounds
-from distract.gate.exact import beside, least_n, missing, needed, open_reason, threshold
+from distract.gate.exact import beside, ineligible, least_n, missing, needed, open_reason, threshold
 from distract.gate.limits import Limits, unreadable
 from distract.gate.monitor import Monitor
 from distract.gate.records import Check, Measure
@@ -120,11 +120,9 @@ def _open(
     more: int | None,
 ) -> str:
     """Why it is inconclusive."""
-    if short := missing(monitor.n, monitor.invalid, limits):
+    share = monitor.eligible / monitor.asked if monitor.asked else None
+    if short := missing(monitor.n, monitor.invalid, limits) or ineligible(share, limits):
         return short
-    if monitor.eligible / monitor.asked < monitor.test.min_eligible:
-        share = f"{monitor.eligible:,} of {count(monitor.asked, 'baseline comparison')}"
-        return f"only {share} are eligible: a share below --min-eligible {monitor.test.min_eligible:g}"
     lower, upper = (0.0 if ends[0] is None else ends[0]), (1.0 if ends[1] is None else ends[1])
     least, about = least_n(limit, limits.confidence), ""
     if more is not None:

@@ -16,11 +16,11 @@ from distract import registry, statistics
 from distract.counting import Unit
 from distract.errors import UsageError
 from distract.gate.checks import check
-from distract.gate.exact import all_below, threshold
+from distract.gate.exact import threshold
 from distract.gate.limits import Limits
 from distract.gate.monitor import Monitor, Prompt, Test
 from distract.gate.observing import alone, in_excess, since
-from distract.gate.records import Check, Effort, Measure, Verdict
+from distract.gate.records import Effort, Measure, Verdict
 from distract.gate.together import together
 from distract.metrics import headline
 from distract.records import Row
@@ -105,7 +105,7 @@ class Gate:
                 self.monitors.items(), statistics.holm(p_values), strict=True
             )
         )
-        decision, reason = together(checks, flaw, _passed(checks))
+        decision, reason = together(checks, flaw)
         limits, effort = self.limits, self._effort(flaw)
         return Verdict(decision, reason, limits.max_flip_rate, limits.confidence, limits.certify, checks, effort)
 
@@ -163,16 +163,6 @@ class Gate:
             return "all cases are judged"
         settled = any(monitor.decision == "inconclusive" for monitor in monitors)
         return "the rest cannot change the decision" if settled else "every check has passed"
-
-
-def _passed(checks: Sequence[Check]) -> str:
-    """The reason of a gate whose checks all pass."""
-    rises = [check for check in checks if check.measure == "flip_rate_rise"]
-    reasons = [all_below([check for check in checks if check not in rises])] if len(rises) < len(checks) else []
-    if rises:
-        rates = "the flip rate" if len(rises) == 1 else f"each of {len(rises)} flip rates"
-        reasons.append(f"{rates} rose by less than {rises[0].threshold:g} since the baseline")
-    return "; ".join(reasons)
 
 
 def record(limits: Limits, checks: Iterable[Place], pairs: Iterable[int], **more: Any) -> dict[str, Any]:

@@ -162,17 +162,6 @@ class Rate:
         return more if more > len(values) else None
 
 
-def all_below(checks: Sequence[Check]) -> str:
-    """The reason of a gate whose checks all pass."""
-    limits = sorted({check.threshold for check in checks if check.threshold is not None})
-    below = f"{limits[0]:g}" if len(limits) == 1 else "their thresholds"
-    several = len(checks) > 1
-    if any(check.measure == "excess_flip_rate" for check in checks):
-        rates = f"all {len(checks)} flip rates exceed" if several else "the flip rate exceeds"
-        return f"{rates} the judge's own noise by less than {below}"
-    return f"all {len(checks)} flip rates are below {below}" if several else f"the flip rate is below {below}"
-
-
 def threshold(limits: Limits, protocol: str, attack: str) -> float:
     """The threshold of a check.
 

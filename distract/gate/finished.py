@@ -40,19 +40,11 @@ def decide(run: Loaded, limits: Limits, baseline: Loaded | None = None) -> Verdi
     tests: list[Rate | Rise] = [*rates, *rises]
     adjusted = statistics.holm([test.p_value for test in tests])
     checks = tuple(test.check(p, len(tests)) for test, p in zip(tests, adjusted, strict=True))
-    decision, reason = together(checks, run.flaw, _passed(checks, limits.max_rise))
+    decision, reason = together(checks, run.flaw)
     notes += [*map(line, worse.not_compared(rises)), *_few(tests)]
     notes += _too_few(run, checks, limits) if decision == "inconclusive" and not run.flaw else []
     general = limits.max_flip_rate if rates else None
     return Verdict(decision, reason, general, limits.confidence, limits.certify, checks, notes=tuple(notes))
-
-
-def _passed(checks: Sequence[Check], most: float) -> str:
-    """The reason where all checks pass."""
-    rates = [check for check in checks if check.measure == exact.MEASURE]
-    rises = [check for check in checks if check.measure != exact.MEASURE]
-    parts = [exact.all_below(rates)] if rates else []
-    return " and ".join([*parts, worse.no_larger_rise(rises, most)] if rises else parts)
 
 
 def _few(tests: Sequence[Rate | Rise]) -> list[str]:

@@ -30,7 +30,6 @@ from distract.gate.exact import (
 )
 from distract.gate.limits import Limits
 from distract.gate.records import Check, Decision
-from distract.printable import line
 from distract.report.text import count, p_value, percent
 from distract.runfolder import Loaded
 
@@ -209,31 +208,3 @@ def not_compared(rises: Sequence[Rise]) -> list[str]:
         if any(one.alone)
     ]
     return [f"not compared, as eligible in one run only: {'; '.join(alone)}"] if alone else []
-
-
-def no_larger_rise(checks: Sequence[Check], most: float) -> str:
-    """The reason of a gate whose checks all pass; ``most`` is the largest rise to accept."""
-    which = "the flip rate did not rise" if len(checks) == 1 else f"none of {len(checks)} flip rates rose"
-    risen = [f"{line(c.protocol)} under {line(c.attack)}" for c in checks if c.lower is not None and c.lower > 0]
-    though = f" (but {', '.join(risen)} did rise)" if risen else ""
-    return f"{which} by {100 * most:g} points or more since the baseline{though}"
-
-
-def no_rise(checks: int) -> str:
-    """The reason of a gate whose checks all pass."""
-    return (
-        "the flip rate did not rise beyond chance" if checks == 1 else f"none of {checks} flip rates rose beyond chance"
-    )
-
-
-def least_discordant(alpha: float, checks: int) -> int:
-    """The fewest pairs that can show a rise, all of them flips of the new run only.
-
-    Args:
-        alpha: the largest chance of a wrong failure, above 0.
-        checks: how many are made, which Holm's adjustment allows for.
-    """
-    n = 1
-    while checks * statistics.mcnemar_above(n, 0) > alpha:
-        n += 1
-    return n

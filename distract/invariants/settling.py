@@ -149,7 +149,7 @@ def _statistical(
     form: Form,
     threshold: float,
 ) -> Course:
-    limits = Limits(threshold, confidence=form.confidence)
+    limits = Limits(threshold, confidence=form.confidence, min_eligible=0)
     pairs = tuple(map(len, order))
     monitor = Monitor(Test(threshold, limits.alpha, limits.alpha, pairs, max_invalid_rate=limits.max_invalid_rate))
     at = 0
