@@ -21,7 +21,7 @@ from distract.backends.scripted import Scripted
 from distract.errors import BackendError
 from distract.gate.deciding import Gate
 from distract.records import Reply, Request
-from distract.runfolder import load
+from distract.runfolder import checksum, load
 
 Run = Callable[..., Ran]
 RULES = ("--generator", "rules", "--attack", "prolixity")
@@ -696,8 +696,8 @@ def test_getting_worse_fails_and_staying_the_same_passes(run: Run, watch: Watch)
     # No 42 cases show that a rise is below 5 points.
     rise = ("--max-rise", "0.2")
     for before, now, code in (("fair", "longer", 1), ("longer", "fair", 0), ("again", "longer=0.5", 0)):
-        judge = ("gate", "--judge", f"planted:{now}", *RULES, "--baseline", before, *rise)
-        live = run(*judge, "--junit", "j.xml", "--json")
+        gate = ("gate", "--judge", f"planted:{now}", *RULES, "--baseline", before, *rise)
+        live = run(*gate, "--junit", "j.xml", "--json")
         assert (live.code, green("j.xml")) == (code, code == 0), live.out
         finished = run("gate", now, "--baseline", before, *rise, "--json")
         assert finished.code == code
@@ -705,7 +705,7 @@ def test_getting_worse_fails_and_staying_the_same_passes(run: Run, watch: Watch)
         assert table.code == 0
         assert {0: "PASS", 1: "FAIL"}[code] in table.out
         assert run("compare", before, now, *rise, "--json").document["checks"] == finished.document["checks"]
-        for shown in (table, run("gate", now, "--baseline", before, *rise), run(*judge)):
+        for shown in (table, run("gate", now, "--baseline", before, *rise), run(*gate)):
             fits(shown.out)
     assert run("gate", "longer=0.5", "--baseline", "again").code == 3
     alone = run("gate", "longer=0.5", "--baseline", "longer=0.5")
@@ -735,6 +735,37 @@ def test_a_threshold_holds_beside_a_baseline(run: Run) -> None:
     wrong = run("gate", "now", "--max-flip-rate", "0.1", "--max-rise", "0.2")
     assert (wrong.code, wrong.err.count("\n")) == (2, 1)
     assert "--max-rise goes with --baseline" in wrong.err
+
+
+def test_a_threshold_holds_beside_a_baseline_of_a_live_gate(run: Run) -> None:
+    judge = ("--judge", "planted:longer", *RULES)
+    assert run("attack", *judge, "--limit", "all", "--measure", "flip_rate", "--out", "before").code == 0
+    gate = ("gate", *judge, "--baseline", "before", "--max-rise", "0.2")
+    assert run(*gate).code == 0
+    both = run(*gate, "--max-flip-rate", "0.1", "--out", "r", "--json")
+    measures = [(check["measure"], check["decision"]) for check in both.document["checks"]]
+    assert (both.code, len(measures)) == (1, 4)
+    assert ("flip_rate", "fail") in measures
+    assert all(decision != "fail" for measure, decision in measures if measure == "flip_rate_rise")
+    assert run("report", "r", "--json").document["checks"] == both.document["checks"]
+    loose = run(*gate, "--max-flip-rate", "0.99", "--junit", "j.xml")
+    assert (loose.code, green("j.xml")) == (3, False)  # 42 cases of which all flip
+    fits(loose.out)
+
+
+def test_a_live_gate_of_an_earlier_version_is_to_be_run_again(run: Run) -> None:
+    assert run(*GATE, "--judge", "planted:fair", *PAIRWISE, "--out", "r").code == 0
+    path = Path("r/run.json")
+    record = json.loads(path.read_text(encoding="utf-8"))
+    own = record["parameters"]["gate"]
+    own |= {"measure": "flip_rate", "checks": [place[:2] for place in own["checks"]]}
+    path.write_text(json.dumps(record), encoding="utf-8")
+    manifest = json.loads(Path("r/manifest.json").read_text(encoding="utf-8"))
+    manifest["checksums"]["run.json"] = checksum(path)
+    Path("r/manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+    ran = run("report", "r")
+    assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
+    assert "run it again" in ran.err
 
 
 def test_too_few_cases_are_told_before_a_call(run: Run, watch: Watch) -> None:
@@ -909,8 +940,6 @@ def test_hostile_names_reach_no_terminal_log_or_parser(
 
 
 def test_a_hostile_baseline_says_nothing_to_the_runner(run: Run) -> None:
-    from distract.runfolder import checksum
-
     assert run("attack", "--judge", "planted:fair", *RULES, "--limit", "all", "--out", "r").code == 0
     record = json.loads(Path("r/run.json").read_text(encoding="utf-8"))
     # Wrapped at 80 columns a word of it would begin a line.
