@@ -174,7 +174,7 @@ def skills(quick: bool = False) -> Iterator[Compared]:
     """TrueSkill from encoded matches."""
     models, count = SMALL
     matches = encode(*votes(models, count))
-    rate = registry.system("trueskill").rate
+    rate = partial(registry.system("trueskill").rate, draw_probability=trueskill.DRAW_PROBABILITY)
     np.testing.assert_allclose(rate(matches, order="file").rating, rated_by_trueskill(matches), atol=1e-4)
     sides = (partial(rated_by_trueskill, matches), partial(rate, matches, order="file"), partial(rate, matches))
     theirs, once, shuffled = best(1 if quick else 5, *sides)

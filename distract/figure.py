@@ -40,6 +40,7 @@ class Figure:
         against_rule: its rule.
         against_attack: the attack that it is taken under: the same one, or ``none`` for what a distractor does.
         p_value: exact two-sided McNemar test of a difference.
+        p_adjusted: after Holm, over all differences that are shown together.
         effective_n: n shrunk by the dependence of cases that share a prompt.
     """
 
@@ -60,6 +61,7 @@ class Figure:
     against_rule: str | None = None
     against_attack: str | None = None
     p_value: float | None = None
+    p_adjusted: float | None = None
     effective_n: float | None = None
 
     @property
@@ -84,6 +86,15 @@ F = TypeVar("F", bound=Figure)
 def rounded(values: Mapping[str, Any]) -> dict[str, Any]:
     """Values as documents show them: numbers that are no counts to four decimals."""
     return {name: round(value, 4) if isinstance(value, float) else value for name, value in values.items()}
+
+
+def adjusted(figures: Sequence[F]) -> list[F]:
+    """The same figures in their order, the p-values of differences adjusted by Holm for how many there are."""
+    tested = [at for at, figure in enumerate(figures) if figure.p_value is not None]
+    filled = list(figures)
+    for at, p in zip(tested, statistics.holm([figures[at].p_value or 0.0 for at in tested]), strict=True):
+        filled[at] = replace(filled[at], p_adjusted=p)
+    return filled
 
 
 def rate(figure: F, values: Sequence[float], clusters: Sequence[str], capped: bool = True) -> F:

@@ -16,7 +16,7 @@ from itertools import combinations
 from distract import statistics
 from distract.briefs import Brief, Briefs
 from distract.counting import COUNT, WANTED, Counted
-from distract.figure import CONFIDENCE, Condition, Figure, rate
+from distract.figure import CONFIDENCE, Condition, Figure, adjusted, rate
 from distract.judging import RESAMPLED
 from distract.records import BASELINE, Rewrite, Row
 from distract.rewrite_metrics import agreements, rejections
@@ -27,6 +27,9 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     "severity": ("severity_accuracy",),
 }
 """The measures that each design gives, by the design's name."""
+
+MEASURES = frozenset(measure for measures in GROUPS.values() for measure in measures)
+"""What a run is made to measure; the others say how well the judge could be read."""
 
 ALWAYS = ("order_inconsistency", "rejection_rate", "layer_agreement", "choice_mass", "invalid_rate")
 """Measures that come with every design."""
@@ -88,7 +91,7 @@ def figures(
             if attack != BASELINE and (plain := (BASELINE, severity)) in conditions["severity"]:
                 place = (attack, severity)
                 made.append(_difference("severity", briefs, rules, (protocol, place), (protocol, plain)))
-    return sorted(made, key=lambda figure: figure.place)
+    return adjusted(sorted(made, key=lambda figure: figure.place))
 
 
 def _measured(design: str, attack: str) -> bool:

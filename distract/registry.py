@@ -90,12 +90,12 @@ def attack(name: str) -> Attack:
 
 
 def system(name: str) -> RatingSystem:
-    """The rating system of that name.
+    """The rating system that has that name, or had it.
 
     Raises:
         UnknownName: listing the known ones.
     """
-    return _named("rating system", name, systems())
+    return _named("rating system", next((s.name for s in systems().values() if s.former == name), name), systems())
 
 
 def composed(name: str) -> Attack | Degradation:

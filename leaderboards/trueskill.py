@@ -26,7 +26,7 @@ from .orders import CHUNK, Orders, common, need, replay, settled
 TAIL = 30.0
 """Standard deviations beyond which functions of the normal distribution are taken from their continued fraction."""
 
-NARROW = 1e-7
+NARROW = 1e-6
 """Standard deviations below which a draw margin is none: a tie then says that both played the same."""
 
 _ROOT = math.sqrt(0.5)
@@ -42,7 +42,7 @@ def rate(
     sigma: float = 25 / 3,
     beta: float = 25 / 6,
     tau: float | None = None,
-    draw_probability: float = 0.1,
+    draw_probability: float | None = None,
     shuffles: int = 20,
     order: str = "shuffled",
     seed: int = 0,
@@ -56,13 +56,14 @@ def rate(
         beta: standard deviation of how well a model of known rating plays, above 0.
         tau: what is added to every belief before a match, as a standard deviation, 0 or more; None: 0 over shuffles,
             and a hundredth of sigma in file order, which is the usual one.
-        draw_probability: of equal models, at least 0 and below 1.
+        draw_probability: of equal models, at least 0 and below 1; None: the share of ties among the matches, which
+            many judges give far oftener than the 0.1 that is usual in games.
         shuffles: orders over which the rating is a mean, at least 1.
         order: ``shuffled``, or ``file`` for one pass in the given order, which is not centred.
         seed: of the shuffles.
 
     Returns:
-        Ratings with the mean of sigma over the orders; ``tau`` is recorded as it was used.
+        Ratings with the mean of sigma over the orders; ``tau`` and ``draw_probability`` are recorded as they were used.
 
     Raises:
         UsageError: a parameter is out of its range.
@@ -77,12 +78,17 @@ def rate(
         "order": order,
         "seed": seed,
     }
+    notes = []
+    if draw_probability is None:
+        share = parameters["draw_probability"] = _share_of_ties(matches)
+        notes.append(f"draw probability {share:.3f}: the share of ties among these matches")
     game, orders = _game(len(matches), parameters)
     ends = [game.played(matches, orders.last(index, len(matches))) for index in range(orders.count)]
     rating, spread = np.mean(ends, axis=0)
     if order != "file":
         rating += mu - rating.mean()
-    return Ratings("trueskill", matches.models, rating, parameters | {"tau": game.tau}, sigma=spread)
+    used = parameters | {"tau": game.tau}
+    return Ratings("trueskill", matches.models, rating, used, sigma=spread, notes=tuple(notes))
 
 
 def redraw(matches: Matches, draws: Draws, **parameters: Any) -> Floats:
@@ -155,6 +161,12 @@ class _Game:
                 variance[winner] = up * (1 - up * shrink)
                 variance[loser] = down * (1 - down * shrink)
         return mean, [sqrt(one) for one in variance]
+
+
+def _share_of_ties(matches: Matches) -> float:
+    """Never 1: with an endless margin no match says anything."""
+    ties = int(np.count_nonzero(matches.outcome == TIE))
+    return ties / max(len(matches), ties + 1)
 
 
 def _game(matches: int, p: Mapping[str, Any]) -> tuple[_Game, Orders]:

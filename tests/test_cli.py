@@ -481,11 +481,23 @@ def test_every_protocol_gives_accuracy_by_severity(run: Any) -> None:
     assert all(one["value"] == 1.0 and one["n"] == 8 for one in found.values())
 
 
+def test_an_attack_that_measures_nothing_is_inconclusive(run: Any) -> None:
+    """A judge that follows the order ends in ties before any rewrite: each verdict is valid, none is eligible."""
+    attack = ("attack", "--judge", "planted:first", *PLANTED, "--protocol", "pairwise", "--attack", "prolixity")
+    for more in ((), ("--json",)):
+        ran = run(*attack, "--measure", "flip_rate", *more)
+        assert ran.code == 3
+        assert "no figure could be measured: no comparison is eligible and has a valid verdict" in ran.err
+    # It has others: a good response beside its own rewrite, and whatever is asked for by name.
+    assert run(*attack).code == 0
+    assert run(*attack, "--measure", "order_inconsistency").code == 0
+
+
 def test_orders_samples_and_room_are_part_of_the_run(run: Any) -> None:
     options = ("--judge", "planted:random", *PLANTED, "--protocol", "cot", "--attack", "null", "--measure", "flip_rate")
     more = ("--orders", "swapped", "--samples", "3", "--answer-tokens", "64")
     ran = run("attack", *options, *more, "--out", "r", "--json")
-    assert ran.code == 0
+    assert ran.code == 3  # the control changes nothing in these cases
     assert "how: in the swapped order only; 3 passes of each order" in ran.err
     assert json.loads(ran.out)["manner"] == {"orders": "swapped", "samples": 3, "answer_tokens": 64, "seed": 0}
     judged = [row for row in load(Path("r")).rows if row.excluded is None]

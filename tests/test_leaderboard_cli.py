@@ -146,8 +146,12 @@ def test_another_system_asks_nothing_new(run: Run) -> None:
     more = run(*PLAY, "--data", "d.jsonl", "--attack", "assertiveness", "--system", "bradley-terry", "--system", "elo")
     assert more.code == 0
     assert ", 0 made" in more.err
-    lengths = run(*PLAY, "--data", "d.jsonl", "--system", "length-controlled", "--json")
+    lengths = run(*PLAY, "--data", "d.jsonl", "--system", "style-control", "--json")
     assert "length" in lengths.document["boards"][0]["extra"]
+    former = run(*PLAY, "--data", "d.jsonl", "--system", "length-controlled", "--json")
+    assert former.out == lengths.out
+    assert "length-controlled is called style-control" in former.err
+    assert "called style-control" not in lengths.err
 
 
 def test_a_plan_is_shown_and_nothing_is_asked(run: Run) -> None:
@@ -282,7 +286,7 @@ WRONG: list[tuple[tuple[Any, ...], str]] = [
     (("--matches", "votes.jsonl", "--system", "glicko"), "unknown rating system 'glicko'"),
     (("--matches", "votes.jsonl", "--system", "elo:kk=3"), "no parameter 'kk'"),
     (("--matches", "votes.jsonl", "--system", "elo:k=much"), "expected a number"),
-    (("--matches", "votes.jsonl", "--system", "length-controlled"), "length"),
+    (("--matches", "votes.jsonl", "--system", "style-control"), "length"),
     (("--matches", "votes.jsonl", "--anchor", "nobody"), "unknown model 'nobody'"),
     (("--matches", "votes.jsonl", "--system", "elo:k=1e308"), "in size"),
     (("--matches", "votes.jsonl", "--system", "bradley-terry:anchor=a", "--anchor", "b"), "anchor a already"),

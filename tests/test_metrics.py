@@ -11,6 +11,7 @@ from distract.counting import Counted
 from distract.figure import Figure
 from distract.metrics import figures, shared
 from distract.records import Judgment, Outcome, Response, Rewrite, Row
+from distract.statistics import holm
 
 A, B, TIE = verdict("a"), verdict("b"), verdict("tie")
 
@@ -100,6 +101,23 @@ def test_protocols_are_compared_on_cases_eligible_under_both() -> None:
     assert difference.p_value == pytest.approx(0.5)
     assert difference.low is not None
     assert difference.low < -0.4
+
+
+def test_differences_are_adjusted_for_how_many_there_are() -> None:
+    rows: list[Row] = []
+    for name, flips in (("one", 9), ("other", 2), ("third", 0)):
+        for i in range(12):
+            rows.append(row(f"c{i}", [A, A], protocol=name))
+            for attack, most in (("f", flips), ("g", flips // 2)):
+                after = [B, B] if i < most else [A, A]
+                rows.append(row(f"c{i}", after, attack=attack, target="b", protocol=name))
+    found = figures(rows, [], {"one": (), "other": (), "third": ()}, ["f", "g"])
+    differences = [f for f in found if f.against is not None]
+    p_values = [f.p_value for f in differences if f.p_value is not None]
+    assert len(p_values) == len(differences) == 6
+    assert [f.p_adjusted for f in differences] == holm(p_values)
+    assert any(f.p_value < 0.05 < f.p_adjusted for f in differences if f.p_value and f.p_adjusted)
+    assert {f.p_adjusted for f in found if f.against is None} == {None}
 
 
 def test_two_conditions_are_paired_by_their_units() -> None:

@@ -70,7 +70,7 @@ def theirs(played: list[Match], models: tuple[str, ...], **options: Any) -> list
 @pytest.mark.parametrize("options", [{}, {"tau": 0.0}, {"draw_probability": 0.4}])
 def test_file_order_gives_the_numbers_of_the_library(options: dict[str, float]) -> None:
     played = simulated(6, 400)
-    found = ours.rate(table(played), order="file", **options)
+    found = ours.rate(table(played), order="file", **{"draw_probability": 0.1, **options})
     wanted = theirs(played, found.models, **options)
     assert found.rating == pytest.approx([mu for mu, _ in wanted], abs=1e-6)
     assert found.sigma == pytest.approx([sigma for _, sigma in wanted], abs=1e-6)
@@ -79,7 +79,10 @@ def test_file_order_gives_the_numbers_of_the_library(options: dict[str, float]) 
 def test_with_an_exact_error_function_the_library_agrees_to_the_last_digits() -> None:
     played = simulated(6, 1689)
     found = ours.rate(table(played), order="file")
-    wanted = theirs(played, found.models, backend=EXACT)
+    share = sum(outcome == "tie" for _, _, outcome in played) / len(played)
+    assert found.parameters["draw_probability"] == share
+    assert found.notes == (f"draw probability {share:.3f}: the share of ties among these matches",)
+    wanted = theirs(played, found.models, backend=EXACT, draw_probability=share)
     assert found.rating == pytest.approx([mu for mu, _ in wanted], abs=1e-11)
     assert found.sigma == pytest.approx([sigma for _, sigma in wanted], abs=1e-11)
 
@@ -87,9 +90,9 @@ def test_with_an_exact_error_function_the_library_agrees_to_the_last_digits() ->
 @given(PLAYED, st.integers(0, 9))
 @settings(max_examples=25, deadline=None)
 def test_shuffles_are_the_centred_mean_of_the_library_over_orders(played: list[Match], seed: int) -> None:
-    found = ours.rate(table(played), shuffles=3, seed=seed, mu=7.0, sigma=2.0, beta=1.0)
+    found = ours.rate(table(played), shuffles=3, seed=seed, mu=7.0, sigma=2.0, beta=1.0, draw_probability=0.1)
     orders = Orders(len(played), "shuffled", 3, seed)
-    options = {"mu": 7.0, "sigma": 2.0, "beta": 1.0, "tau": 0.0, "backend": EXACT}
+    options = {"mu": 7.0, "sigma": 2.0, "beta": 1.0, "tau": 0.0, "draw_probability": 0.1, "backend": EXACT}
     each = [
         theirs([played[at] for at in orders.last(index, len(played))], found.models, **options) for index in range(3)
     ]
@@ -170,6 +173,17 @@ def test_both_implementations_agree_and_stay_in_range(ahead: float, margin: floa
     assert 0 <= one[1] <= 1
 
 
+@pytest.mark.parametrize(("wins", "ties", "share"), [(9, 0, 0.0), (0, 9, 0.9), (3, 9, 0.75), (0, 1, 0.5)])
+def test_the_draw_probability_is_the_share_of_ties(wins: int, ties: int, share: float) -> None:
+    """Also where all matches are ties or none is."""
+    won: list[Match] = [("m1", "m2", "a")] * wins
+    matches = table([*won, *[("m1", "m2", "tie")] * ties], [f"p{at}" for at in range(wins + ties)])
+    found = ours.rate(matches, shuffles=2)
+    assert found.parameters["draw_probability"] == share
+    assert np.isfinite([found.rating, found.sigma]).all()
+    assert np.isfinite(ours.redraw(matches, draw(0, 5, matches.clusters), shuffles=2)).all()
+
+
 def test_a_gap_that_the_library_cannot_compute_is_computed() -> None:
     environment = library.TrueSkill(sigma=1.0)
     with pytest.raises(FloatingPointError):
@@ -200,7 +214,7 @@ def test_extremes_stay_numbers() -> None:
 def test_a_draw_plays_matches_again_in_their_places(order: str, rows: list[list[int]], played: list[Match]) -> None:
     matches = table(played, [f"p{at % 3}" for at in range(len(played))])
     drawn = np.array(rows, np.uint8)[:, : matches.clusters]
-    found = ours.redraw(matches, Draws(0, len(rows), drawn), order=order, shuffles=2)
+    found = ours.redraw(matches, Draws(0, len(rows), drawn), order=order, shuffles=2, draw_probability=0.1)
     orders, tau = Orders(len(played), order, 2, 0), 25 / 300 if order == "file" else 0.0
     assert matches.cluster is not None
     for row, ratings in zip(drawn, found, strict=True):
@@ -252,7 +266,10 @@ def test_a_bad_parameter_is_one_line(given: dict[str, Any], said: str) -> None:
 def test_it_is_found_and_records_what_it_used() -> None:
     system, matches = registry.system("trueskill"), table([("x", "y", "a")])
     assert (system.unit, system.default, system.lengths) == ("points", False, False)
-    assert system.rate(matches).parameters == {**system.parameters, "tau": 0.0}
+    used = {**system.parameters, "draw_probability": 0.0}
+    assert system.rate(matches).parameters == {**used, "tau": 0.0}
     file = system.rate(matches, order="file", shuffles=1)
-    assert file.parameters == {**system.parameters, "tau": pytest.approx(25 / 300), "order": "file", "shuffles": 1}
+    assert file.parameters == {**used, "tau": pytest.approx(25 / 300), "order": "file", "shuffles": 1}
+    given = system.rate(matches, draw_probability=0.3)
+    assert (given.parameters["draw_probability"], given.notes) == (0.3, ())
     assert system.rate(matches, order="file", tau=0.5).parameters["tau"] == 0.5

@@ -92,6 +92,12 @@ def choose(specs: Sequence[str], anchor: str | None = None) -> tuple[Chosen, ...
     return tuple(made.values())
 
 
+def renamed(specs: Sequence[str]) -> list[str]:
+    """What to say of systems that are asked for by the name that they had, one line each."""
+    names = {spec.partition(":")[0].strip() for spec in specs}
+    return [f"{s.former} is called {s.name}: {s.summary}" for s in registry.systems().values() if s.former in names]
+
+
 def recorded(records: Sequence[Mapping[str, Any]]) -> tuple[Chosen, ...]:
     """The rating systems of a run.
 

@@ -60,6 +60,7 @@ class RatingSystem:
         unit: ``points`` or ``share``.
         default: whether it is used where none is named.
         lengths: whether it needs to know how long responses are.
+        former: the name that it had, if any, by which runs on disk may know it.
     """
 
     name: str
@@ -69,6 +70,7 @@ class RatingSystem:
     unit: str = "points"
     default: bool = False
     lengths: bool = False
+    former: str | None = None
     parameters: Mapping[str, Any] = field(init=False)
 
     def __post_init__(self) -> None:

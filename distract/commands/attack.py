@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -58,9 +59,11 @@ def attack(
     """Rewrite responses with distractors and measure how often the judge's verdict changes."""
     from distract import session
     from distract.estimating import estimate
+    from distract.metrics import MEASURES
     from distract.report.progress import plan_lines
     from distract.report.tables import show
 
+    measures = more["measures"]
     with profiled(profile) as models:
         selected, how = chosen(judge, more)
         # Said only where it is wanted, so that other runs stay what they are.
@@ -76,4 +79,6 @@ def attack(
     else:
         show(shown(loaded)[1]())
         click.echo(f"\nrun folder: {safe(str(prepared.out))}")
-    inconclusive(loaded.rows)
+    results = json.loads(loaded.summary)["results"] if loaded.summary else []
+    wanted = MEASURES | {*measures}
+    inconclusive(loaded.rows, any(one["n"] for one in results if one["measure"] in wanted))

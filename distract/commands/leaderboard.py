@@ -61,7 +61,7 @@ WITHOUT_A_JUDGE = ("matches", "against", "systems", "anchor", "draws", "seed", "
     help="Rating system, as NAME or NAME:PARAMETER=VALUE,…; repeatable. The first says who is lowest. "
     "Default: bradley-terry.",
 )
-@click.option("--anchor", help="Model whose rating is fixed (bradley-terry, length-controlled).")
+@click.option("--anchor", help="Model whose rating is fixed (bradley-terry, style-control).")
 @click.option("--attack", "attacks", multiple=True, help="Distractor for the lowest models; repeatable.")
 @click.option("--lowest", type=click.IntRange(1), help="How many of them, by each protocol's own board. Default: 3.")
 @click.option("--target", "targets", multiple=True, help="Model to attack instead of the lowest; repeatable.")
@@ -101,12 +101,13 @@ def leaderboard(
 ) -> None:
     """Rate models by a judge's verdicts, or by votes in a file, and measure what restyling the lowest ones changes."""
     from distract.boards import comparing, sources
-    from distract.boards.chosen import choose
+    from distract.boards.chosen import choose, renamed
     from distract.report import leaderboard as report
     from distract.report.tables import show
     from distract.tournament.estimating import estimate
 
     chosen = choose(systems, anchor)
+    say(renamed(systems))
     other = sources.read(against) if against is not None else ()
     if matches is not None:
         _alone()

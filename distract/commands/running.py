@@ -153,9 +153,11 @@ def _finished(job: Job, epoch: int) -> Loaded | None:
     return loaded
 
 
-def inconclusive(rows: Sequence[Row]) -> None:
-    """End with exit code 3 where nothing can be said about a judge."""
+def inconclusive(rows: Sequence[Row], measured: bool = True) -> None:
+    """End with exit code 3 where nothing can be said about a judge; ``measured`` says whether any figure has cases."""
     if not any(row.judgments for row in rows):
         stop("nothing was judged: every comparison is excluded (see the reasons above)", 3)
     if not any(row.judgments and not any(j.failure for j in row.judgments) for row in rows):
         stop("no verdict was valid: nothing can be said about this judge", 3)
+    if not measured:
+        stop("no figure could be measured: no comparison is eligible and has a valid verdict (see the counts above)", 3)

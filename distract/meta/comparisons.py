@@ -128,7 +128,6 @@ class Agreement(Figure):
         data: the data set; None for all of a run's together.
         subset: the part of it; None for the whole.
         order: ``given``, ``swapped`` or ``both``, of a kappa.
-        p_adjusted: of a difference, after Holm over all pairs of protocols at the same place.
         compared: ``better``, ``worse`` or ``not distinguishable``, of a difference.
     """
 
@@ -136,7 +135,6 @@ class Agreement(Figure):
     data: str | None = None
     subset: str | None = None
     order: str | None = None
-    p_adjusted: float | None = None
     compared: str | None = None
 
     @property

@@ -12,7 +12,7 @@ from dataclasses import replace
 from itertools import combinations
 
 from distract import statistics
-from distract.figure import CONFIDENCE
+from distract.figure import CONFIDENCE, adjusted
 from distract.meta.comparisons import (
     ORDERS,
     Agreement,
@@ -43,12 +43,11 @@ def differences(asked: Sequence[Judged], everywhere: Iterable[Place]) -> list[Ag
             empty = Agreement("accuracy", one, headline[one], "none", judge=asked[0].judge, data=data, subset=subset)
             empty = replace(empty, against=other, against_rule=headline[other], against_attack="none")
             family.append(_difference(empty, right[one], right[other]))
-        tested = [figure for figure in family if figure.p_value is not None]
-        adjusted = statistics.holm([figure.p_value or 0.0 for figure in tested])
-        made += [figure for figure in family if figure.p_value is None]
         made += [
-            replace(figure, p_adjusted=p, compared=_decided(figure.value or 0.0, p))
-            for figure, p in zip(tested, adjusted, strict=True)
+            figure
+            if figure.p_adjusted is None
+            else replace(figure, compared=_decided(figure.value or 0.0, figure.p_adjusted))
+            for figure in adjusted(family)
         ]
     return made
 

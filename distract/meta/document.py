@@ -141,7 +141,7 @@ def shown(found: Result) -> dict[str, Any]:
         "controls": list(found.controls),
         "judges": judges,
         "panel": None if found.panel is None else _rounded(asdict(found.panel)),
-        "results": [flat(figure, "p_adjusted", "compared") for figure in found.figures],
+        "results": [flat(figure, "compared") for figure in found.figures],
     }
 
 

@@ -35,7 +35,7 @@ _SHARED = (
     "verifier",
     "self_judging",
 )
-_ONLY_DIFFERENCES = ("against", "against_rule", "against_attack", "p_value")
+_ONLY_DIFFERENCES = ("against", "against_rule", "against_attack", "p_value", "p_adjusted")
 
 
 def document(

@@ -34,7 +34,7 @@ LONGEST = 40
 """Characters of a row's title that still leave room for the columns."""
 
 FEW = 30
-"""Below this many verdicts a sentence says that the interval is wide."""
+"""Below this many verdicts, or prompts that give several, a sentence says that intervals are wide or rough."""
 
 
 def run_report(
@@ -70,7 +70,7 @@ def run_report(
     if len(rules) > MANY:  # or there are hundreds; those with base are in the ranking, all in the summary
         differences = [f for f in differences if f.against == f.protocol]
     if differences:
-        yield _title("Differences on the same cases, in points; exact McNemar test")
+        yield _title("Differences on the same cases, in points; exact McNemar test, p after Holm")
         yield _differences(differences)
     standings = ranking(rows if briefs is None else briefs, rules, parameters["attacks"], parameters["controls"])
     yield from ranking_parts(standings)
@@ -165,8 +165,7 @@ def _differences(figures: Sequence[Figure]) -> Table:
             name = name.replace(", ", "\n", 1)
         if name != last:
             table.add_row(Text(name, style="bold"))
-        p = p_value(f.p_value)
-        table.add_row(Text(_place(f)), percent(f.value), interval(f.low, f.high), str(f.n), p)
+        table.add_row(Text(_place(f)), percent(f.value), interval(f.low, f.high), str(f.n), p_value(f.p_adjusted))
         last = name
     return table
 
@@ -247,8 +246,9 @@ def _highest(flips: Sequence[Figure]) -> str:
 
 
 def _notes(figures: Sequence[Figure], rows: Sequence[Row], rewrites: Sequence[Rewrite]) -> Iterable[str]:
-    excluded, failures = Counter[str](), Counter[str]()
+    excluded, failures, prompts = Counter[str](), Counter[str](), set[str]()
     for row in rows:  # once: they may come from disk
+        prompts.add(row.cluster)
         excluded.update([row.excluded] if row.excluded else [])
         failures.update(j.failure for j in row.judgments if j.failure)
     if excluded:
@@ -258,7 +258,8 @@ def _notes(figures: Sequence[Figure], rows: Sequence[Row], rewrites: Sequence[Re
         yield "invalid: " + "; ".join(f"{line(reason)} ({n})" for reason, n in failures.most_common(5))
     shown = [f for measure in ("flip_rate", "tie_rate", "severity_accuracy") for f in _wanted(figures, measure)]
     if any(f.effective_n is not None and f.effective_n < f.n for f in shown):
-        yield "some prompts give several comparisons: intervals allow for their dependence"
+        rough = f"; {len(prompts)} prompts only: intervals are rough" if len(prompts) < FEW else ""
+        yield f"some prompts give several comparisons: intervals allow for their dependence{rough}"
 
 
 def _protocol(name: str | None, rule: str | None) -> str:

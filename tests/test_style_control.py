@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import statsmodels.api as sm
 from distract.leaderboards.bradley_terry import bradley_terry
-from distract.leaderboards.length_controlled import length_controlled, redraw
+from distract.leaderboards.style_control import redraw, style_control
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import optimize, stats
@@ -95,7 +95,7 @@ def played(draw_: st.DrawFn) -> Matches:
 @settings(max_examples=40, deadline=None)
 @given(played(), st.sampled_from([50.0, 1000.0]))
 def test_it_agrees_with_a_dense_regression(matches: Matches, sd: float) -> None:
-    found = length_controlled(matches, prior=sd)
+    found = style_control(matches, prior=sd)
     theta = naive(matches, sd=sd)
     assert found.rating == pytest.approx(1000 + LOGIT * (theta[:-1] - theta[:-1].mean()), abs=1e-4)
     assert found.extra["length"] == pytest.approx(LOGIT * theta[-1], abs=1e-4)
@@ -116,7 +116,7 @@ def test_neither_the_order_of_matches_nor_that_of_their_models_matters(matches: 
         cluster=matches.cluster[order],
         lengths=matches.lengths[order][:, ::-1],
     )
-    one, other = length_controlled(matches), length_controlled(turned)
+    one, other = style_control(matches), style_control(turned)
     assert one.rating == pytest.approx(other.rating, abs=1e-7)
     assert one.covariance == pytest.approx(other.covariance, rel=1e-7, abs=1e-4)
     assert dict(one.extra) == pytest.approx(dict(other.extra), abs=1e-5)
@@ -127,7 +127,7 @@ def test_neither_the_order_of_matches_nor_that_of_their_models_matters(matches: 
 def test_equal_lengths_make_it_bradley_terry(matches: Matches) -> None:
     assert matches.lengths is not None
     flat = replace(matches, lengths=np.full_like(matches.lengths, 7))
-    found, expected = length_controlled(flat), bradley_terry(flat)
+    found, expected = style_control(flat), bradley_terry(flat)
     assert found.rating == pytest.approx(expected.rating, abs=1e-7)
     assert found.covariance == pytest.approx(expected.covariance, rel=1e-7, abs=1e-5)
     assert found.extra["length"] == 0
@@ -144,7 +144,7 @@ def test_statsmodels_has_the_same_sandwich(known: bool) -> None:
     fit = sm.GLM(POINTS[matches.outcome], design(matches)[:, 1:], family=sm.families.Binomial()).fit(
         tol=1e-12, cov_type="cluster", cov_kwds={"groups": groups, "use_correction": False}
     )
-    found = length_controlled(matches, prior=3e4, anchor="m0", anchor_rating=0)
+    found = style_control(matches, prior=3e4, anchor="m0", anchor_rating=0)
     assert found.rating[1:] == pytest.approx(LOGIT * fit.params[:-1], abs=0.01)
     assert found.covariance is not None
     assert found.covariance[1:, 1:] == pytest.approx(LOGIT**2 * fit.cov_params()[:-1, :-1], rel=1e-3)
@@ -157,7 +157,7 @@ def test_statsmodels_has_the_same_sandwich(known: bool) -> None:
 
 def test_what_length_is_worth_is_taken_out() -> None:
     matches = planted(4, 20_000, 200, 100, noise=0)
-    found, plain = length_controlled(matches), bradley_terry(matches)
+    found, plain = style_control(matches), bradley_terry(matches)
     assert found.extra["length_low"] < 100 < found.extra["length_high"]
     assert found.extra["length"] == pytest.approx(100, abs=12)
     assert np.ptp(plain.rating) > 100
@@ -167,7 +167,7 @@ def test_what_length_is_worth_is_taken_out() -> None:
 def test_many_matches_are_worked_on_in_parts() -> None:
     # More matches than are kept as rows, and the same ones each counted for itself.
     matches = planted(4, 40_000, 50, 60)
-    found = length_controlled(matches)
+    found = style_control(matches)
     theta = naive(matches)
     assert found.rating == pytest.approx(1000 + LOGIT * (theta[:-1] - theta[:-1].mean()), abs=1e-4)
 
@@ -175,7 +175,7 @@ def test_many_matches_are_worked_on_in_parts() -> None:
 @pytest.mark.parametrize("known", [True, False])
 def test_draws_vary_as_the_sandwich_says(known: bool) -> None:
     matches = planted(4, 400, 100, 100, known=known)
-    found = length_controlled(matches)
+    found = style_control(matches)
     draws = draw(0, 1000, matches.clusters, table=known)
     drawn = redraw(matches, draws)
     assert drawn.shape == (1000, 4)
@@ -205,16 +205,16 @@ def test_weights_of_single_matches_are_those_of_prompts_with_one_match_each() ->
 
 @pytest.mark.parametrize(("outcome", "length"), [("a", 5), ("tie", 5), ("b", 0)])
 def test_a_single_match_has_a_rating_and_no_interval_for_length(outcome: str, length: int) -> None:
-    found = length_controlled(encode(["a"], ["b"], [outcome], ["p"], [(length, 0)]))
+    found = style_control(encode(["a"], ["b"], [outcome], ["p"], [(length, 0)]))
     assert np.isfinite(found.rating).all()
     assert set(found.extra) == {"length"}
-    assert length_controlled(encode(["a"], ["b"], ["a"], ["p"], [(9, 1)]), interval="bootstrap").covariance is None
+    assert style_control(encode(["a"], ["b"], ["a"], ["p"], [(9, 1)]), interval="bootstrap").covariance is None
 
 
 def test_separated_matches_are_finite() -> None:
     # Whoever writes more wins, a thousand times.
     matches = encode(["a", "b"] * 1000, ["b", "a"] * 1000, ["a", "a"] * 1000, None, [(90, 10)] * 2000)
-    found = length_controlled(matches)
+    found = style_control(matches)
     assert found.rating == pytest.approx([1000, 1000], abs=1e-6)
     assert 500 < found.extra["length_low"] < found.extra["length"] < found.extra["length_high"] < 3000
     assert not found.notes
@@ -236,7 +236,7 @@ def test_memory_does_not_grow_with_matches() -> None:
             lengths=np.tile(matches.lengths, (times, 1)),
         )
         tracemalloc.start()
-        length_controlled(many)
+        style_control(many)
         most = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         return most
@@ -247,18 +247,18 @@ def test_memory_does_not_grow_with_matches() -> None:
 
 def test_matches_without_lengths_are_refused_in_one_line() -> None:
     matches = encode(["a"], ["b"], ["a"])
-    with pytest.raises(UsageError, match="length-controlled needs the lengths of responses") as error:
-        length_controlled(matches)
+    with pytest.raises(UsageError, match="style-control needs the lengths of responses") as error:
+        style_control(matches)
     assert "\n" not in str(error.value)
-    with pytest.raises(UsageError, match="length-controlled needs the lengths of responses"):
+    with pytest.raises(UsageError, match="style-control needs the lengths of responses"):
         redraw(matches, draw(0, 2, 1))
     with pytest.raises(UsageError, match="unknown model 'c'"):
-        length_controlled(planted(3, 20, 5, 0), anchor="c")
+        style_control(planted(3, 20, 5, 0), anchor="c")
 
 
 def test_it_is_a_system_that_asks_for_lengths() -> None:
-    system = registry.systems()["length-controlled"]
+    system = registry.systems()["style-control"]
     assert system.lengths
     assert not system.default
     assert system.parameters == registry.systems()["bradley-terry"].parameters
-    assert dict(length_controlled(planted(3, 20, 5, 0), prior=500.0).parameters)["prior"] == 500.0
+    assert dict(style_control(planted(3, 20, 5, 0), prior=500.0).parameters)["prior"] == 500.0

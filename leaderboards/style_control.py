@@ -1,8 +1,9 @@
-"""Bradley-Terry at equal length: what a longer response is worth is estimated beside the strengths, and taken out.
+"""Style control as Chatbot Arena does it, for length: what a longer response is worth is estimated and taken out.
 
-The covariate is the relative difference of lengths, (a - b) / (a + b), in units of its root mean square: an attack that
-pads responses changes it, and a board that is controlled for it shows what is left. Everything else is as in
-``bradley_terry``. It does not know what a response says.
+Bradley-Terry with the relative difference of lengths, (a - b) / (a + b), as a covariate, in units of its root mean
+square: an attack that pads responses changes it, and a board that is controlled for it shows what is left. It is not
+the length-controlled win rate of AlpacaEval, which compares every model with one baseline and also knows how hard each
+instruction is. Everything else is as in ``bradley_terry``. It does not know what a response says.
 """
 
 from __future__ import annotations
@@ -93,7 +94,7 @@ def _field(matches: Matches) -> Field:
     return field._replace(kept=design(*field.columns(slice(None)), field.coefficients))
 
 
-def length_controlled(
+def style_control(
     matches: Matches,
     *,
     prior: float = 1000.0,
@@ -153,7 +154,7 @@ def redraw(matches: Matches, draws: Draws, **parameters: Any) -> Floats:
     Args:
         matches: in any order, with lengths.
         draws: of prompts; without weights, each match counts a random number of times, Poisson(1).
-        **parameters: as for ``length_controlled``.
+        **parameters: as for ``style_control``.
 
     Raises:
         UsageError: as there.
@@ -217,9 +218,10 @@ def _scores(field: Field, found: Floats) -> Floats:
 
 
 SYSTEM = RatingSystem(
-    name="length-controlled",
-    summary="Bradley-Terry at equal length: the relative difference of lengths is a covariate",
-    rate=length_controlled,
+    name="style-control",
+    former="length-controlled",
+    summary="Chatbot Arena's style control by length: Bradley-Terry with the relative difference of lengths",
+    rate=style_control,
     redraw=redraw,
     lengths=True,
 )
