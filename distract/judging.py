@@ -5,15 +5,15 @@ Shared by all designs. It knows no design, attack or measure, and no protocol by
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
 from distract import manner as asking
-from distract.errors import DistractError, PluginError
+from distract.errors import foreign
 from distract.manner import Manner
 from distract.plan import Comparison, Plan, Protocol
-from distract.records import ORDINALS, Case, Judgment, Outcome, Response, Rewrite, Row, Side
+from distract.records import ORDINALS, Case, Judgment, Outcome, Reply, Response, Rewrite, Row, Side
 
 if TYPE_CHECKING:
     from distract.minimal import Smallest
@@ -108,22 +108,18 @@ def noted(
         PluginError: the protocol failed.
     """
     used: dict[str, tuple[int, int]] = {}
-    try:
-        requests = next(plan)
-        while True:
-            # As a plain list, which is answered as a whole: the keys are then the same however replies come.
-            replies = yield list(requests)
-            for request, reply in zip(requests, replies, strict=True):
-                used[request.key] = reply.tokens_in, reply.tokens_out
-            requests = plan.send(replies)
-    except StopIteration as done:
-        judgments: tuple[Judgment, ...] = done.value
-        return judgments, used
-    except (DistractError, GeneratorExit):
-        raise
-    except Exception as error:  # somebody else's code: it may raise anything
-        where = f"protocol {protocol.name!r} failed on case {case!r}"
-        raise PluginError(f"{where}: {type(error).__name__}: {error}") from error
+    replies: Sequence[Reply] | None = None
+    while True:
+        with foreign(f"protocol {protocol.name!r} failed on case {case!r}"):
+            try:
+                # As a plain list, which is answered as a whole: the keys are then the same however replies come.
+                requests = list(next(plan) if replies is None else plan.send(replies))
+            except StopIteration as done:
+                judgments: tuple[Judgment, ...] = done.value
+                return judgments, used
+        replies = yield requests
+        for request, reply in zip(requests, replies, strict=True):
+            used[request.key] = reply.tokens_in, reply.tokens_out
 
 
 def shown_first(protocol: Protocol, manner: Manner) -> tuple[Literal["a", "b"], ...]:

@@ -18,6 +18,7 @@ from commanding import Ran, fits
 from distract.backends import Batch, catalogue, scripted
 from distract.backends.names import Target
 from distract.backends.scripted import Scripted
+from distract.commands.process import Stopped
 from distract.errors import BackendError
 from distract.gate.deciding import Gate
 from distract.records import Reply, Request
@@ -384,16 +385,18 @@ def test_a_broken_run_passes_nothing_and_is_resumed(run: Run, watch: Watch, opti
         assert Path("whole", name).read_bytes() == Path("r", name).read_bytes()
 
 
-def test_stopped_by_the_user_nothing_is_green(run: Run, watch: Watch) -> None:
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_stopped_by_a_signal_nothing_is_green(run: Run, watch: Watch, number: int, code: int) -> None:
     Path("j.xml").write_text(GREEN, encoding="utf-8")
-    watch(breaks_after=10, error=KeyboardInterrupt())
+    watch(breaks_after=10, error=Stopped(number))
     ran = run(*GATE, "--judge", "planted:fair", "--junit", "j.xml", "--store", "other", "--out", "r")
-    assert (ran.code, green("j.xml")) == (130, False)
+    assert (ran.code, green("j.xml")) == (code, False)
     assert "distract: stopped; the same command resumes" in ran.err
     assert "Traceback" not in ran.err
 
 
-def test_a_real_interrupt_ends_with_130(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_real_signal_ends_with_its_code(tmp_path: Path, number: int, code: int) -> None:
     script = (
         "import sys, time\n"
         "from distract.backends import scripted\n"
@@ -410,9 +413,10 @@ def test_a_real_interrupt_ends_with_130(tmp_path: Path) -> None:
     ) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "asked\n"
-        process.send_signal(signal.SIGINT)
+        process.send_signal(number)
         _, err = process.communicate(timeout=30)
-    assert process.returncode == 130
+    assert process.returncode == code
+    assert err.endswith("distract: stopped; the same command resumes\n")
     assert "Traceback" not in err
     assert not green(str(tmp_path / "j.xml"))
 

@@ -6,7 +6,6 @@ inside itself, so that ``--help`` stays fast.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     from distract.tally import Tally
     from distract.writers.asking import Asking
 
-EPILOG = "Exit codes: 0 fine, 1 too flippable, 2 wrong input, 3 inconclusive, 4 the run broke, 130 stopped."
+EPILOG = "Exit codes: 0 fine, 1 too flippable, 2 wrong input, 3 inconclusive, 4 the run broke, 130 or 143 stopped."
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -184,8 +183,19 @@ def safe(text: str) -> str:
     return line(text)
 
 
+class Conclusion(Exception):
+    """What a command comes to: nothing else sets the exit codes 1 and 3, or the 0 of a gate.
+
+    Attributes:
+        code: exit code.
+        message: one line for stderr; empty for none.
+    """
+
+    def __init__(self, code: int, message: str = "") -> None:
+        super().__init__(message)
+        self.code, self.message = code, message
+
+
 def stop(message: str, code: int) -> NoReturn:
-    """End with one line on stderr and an exit code."""
-    # GitHub Actions takes what follows `##[` for a command, wherever it stands in a line.
-    click.echo(f"distract: {safe(message)}".replace("##[", "##\u2060["), err=True)
-    sys.exit(code)
+    """End the command with one line on stderr and an exit code."""
+    raise Conclusion(code, message)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +11,7 @@ from click.core import ParameterSource
 
 from distract.commands import (
     EPILOG,
+    Conclusion,
     Limit,
     echo_json,
     json_option,
@@ -109,7 +109,7 @@ def gate(run: Path | None, as_json: bool, junit: Path | None, github: bool, summ
         outputs.end(undecided(f"the gate did not end: {error}"), judge, (), ())
         raise
     outputs.end(verdict, str(loaded.parameters["judge"]), loaded.rows, loaded.rewrites)
-    sys.exit(verdict.exit_code)
+    raise Conclusion(verdict.exit_code)
 
 
 @click.command(epilog=EPILOG)

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import lru_cache
 from inspect import getsourcefile
@@ -18,7 +18,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from distract import amounts, constraints, facts, fidelity, meaning, speech
-from distract.errors import PluginError, UnknownName
+from distract.errors import UnknownName, foreign
 from distract.plan import Attack, Plan, gather
 from distract.records import Case, Evidence, Response, Rewrite, slug
 
@@ -249,14 +249,9 @@ def _checked(attack: Attack, case: Case) -> Callable[[str], float]:
     return marker
 
 
-@contextmanager
-def theirs(attack: Attack, case: Case) -> Iterator[None]:
+def theirs(attack: Attack, case: Case) -> AbstractContextManager[None]:
     """A plug-in's own code: whatever it raises is one line that names it and the case."""
-    try:
-        yield
-    except Exception as error:
-        where = f"attack {attack.name!r} failed on case {case.id!r}"
-        raise PluginError(f"{where}: {type(error).__name__}: {error}") from error
+    return foreign(f"attack {attack.name!r} failed on case {case.id!r}")
 
 
 WRITERS: Mapping[str, Writer] = MappingProxyType(
