@@ -58,7 +58,7 @@ def collect_rarely() -> None:
 
 
 def main() -> None:
-    """Run the command line and end the process, whatever happens, by an exit code of ours."""
+    """Run the command line; end the process by an exit code of ours, whatever happens."""
     keep_streams()
     collect_rarely()
     code, message = _run()
@@ -66,7 +66,8 @@ def main() -> None:
         _say(f"the output is not complete: {reason}")
     if message:
         _say(message)
-    sys.exit(code)
+    if code:
+        sys.exit(code)
 
 
 def _run() -> tuple[int, str]:
