@@ -26,7 +26,8 @@ from distract.runfolder import load
 
 Run = Callable[..., Ran]
 RULES = ("--generator", "rules", "--attack", "prolixity")
-GATE = ("gate", *RULES, "--max-flip-rate", "0.1")
+THRESHOLD = ("--max-flip-rate", "0.1")
+GATE = ("gate", *RULES, *THRESHOLD)
 PAIRWISE = ("--protocol", "pairwise")
 GREEN = '<testsuites><testsuite package="distract" tests="1" failures="0" errors="0"/></testsuites>'
 """What an earlier gate left that passed."""
@@ -182,7 +183,8 @@ def test_a_biased_judge_fails_early_and_a_fair_one_passes_on_the_built_in_set(ru
     ],
 )
 def test_exit_codes_and_the_document_agree(run: Run, judge: str, options: tuple[str, ...], code: int) -> None:
-    ran = run(*GATE, "--judge", judge, *PAIRWISE, *options, "--json", "--junit", "j.xml", "--summary", "s.md")
+    given = options if THRESHOLD[0] in options else (*THRESHOLD, *options)
+    ran = run("gate", *RULES, "--judge", judge, *PAIRWISE, *given, "--json", "--junit", "j.xml", "--summary", "s.md")
     assert ran.code == code, ran.err
     assert green("j.xml") == (code == 0)
     assert Path("s.md").read_text(encoding="utf-8").startswith("## distract gate: ")
@@ -451,13 +453,14 @@ def single(name: str) -> dict[str, Any]:
         ([], (), 2),
         ([single("s1"), single("s2")], (), 2),
         (cases(28), PAIRWISE, 3),
-        (cases(40), ("--max-invalid-rate", "0", "--judge", "planted:garbage"), 3),
+        (cases(40), ("--max-invalid-rate", "0"), 3),
         (cases(40), ("--retries", "0", "--generator", "recorded"), 2),
     ],
 )
 def test_too_little_never_passes(run: Run, data: list[dict[str, Any]], options: tuple[str, ...], code: int) -> None:
     Path("j.xml").write_text(GREEN, encoding="utf-8")
-    ran = run(*GATE, "--judge", "planted:fair", "--data", write("d.jsonl", data), "--junit", "j.xml", *options)
+    judge = "planted:garbage" if "--max-invalid-rate" in options else "planted:fair"
+    ran = run(*GATE, "--judge", judge, "--data", write("d.jsonl", data), "--junit", "j.xml", *options)
     assert (ran.code, green("j.xml")) == (code, False)
     assert "Traceback" not in ran.err
     assert "PASS" not in ran.out
@@ -496,6 +499,7 @@ def test_rejected_rewrites_are_no_evidence(run: Run) -> None:
         ("--ahead", "0"),
         ("--limit", "none"),
         ("--nonsense",),
+        ("--judge", "planted:fair"),
     ],
 )
 def test_whatever_is_wrong_no_older_result_stays_green(run: Run, wrong: tuple[str, ...]) -> None:

@@ -6,6 +6,7 @@ inside itself, so that ``--help`` stays fast.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,7 +24,25 @@ if TYPE_CHECKING:
 
 EPILOG = "Exit codes: 0 fine, 1 too flippable, 2 wrong input, 3 inconclusive, 4 the run broke, 130 or 143 stopped."
 
-Command = TypeVar("Command", bound=Callable[..., Any])
+Decorated = TypeVar("Decorated", bound=Callable[..., Any])
+
+
+class Command(click.Command):
+    """A command whose options are given once each, but for those that are repeatable: click lets the last one win."""
+
+    def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
+        """See ``click.Command``."""
+        _, _, given = self.make_parser(context).parse_args(list(args))
+        for option, times in Counter(given).items():
+            if isinstance(option, click.Option) and times > 1 and not option.multiple:
+                names = "/".join((*option.opts, *option.secondary_opts))
+                raise click.UsageError(f"Option {names!r} is given {times} times; give it once.", context)
+        return super().parse_args(context, args)
+
+
+def command(name: str | None = None, kind: type[Command] = Command) -> Callable[[Callable[..., Any]], Command]:
+    """Make a function a command, as ``click.command`` does."""
+    return click.command(name, cls=kind, epilog=EPILOG)
 
 
 class Limit(click.ParamType[int]):
@@ -44,10 +63,10 @@ class Limit(click.ParamType[int]):
         return number
 
 
-def options(*found: Callable[[Command], Command]) -> Callable[[Command], Command]:
+def options(*found: Callable[[Decorated], Decorated]) -> Callable[[Decorated], Decorated]:
     """Several options as one decorator, in the order in which they are to be shown."""
 
-    def decorate(command: Command) -> Command:
+    def decorate(command: Decorated) -> Decorated:
         for option in reversed(found):
             command = option(command)
         return command

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from distract.commands import (
-    EPILOG,
+    command,
     data_options,
     draw_options,
     json_option,
@@ -32,7 +32,7 @@ PROTOCOLS = ("pairwise", "rank")
 """Asked where none is named, as in the paper: the one shows two responses, the other three as well."""
 
 
-@click.command(epilog=EPILOG)
+@command()
 @click.option("--judge", default="smollm2-135m", show_default=True, help="Judge; `distract list` shows the forms.")
 @data_options
 @click.option(

@@ -10,9 +10,9 @@ import click
 from click.core import ParameterSource
 
 from distract.commands import (
-    EPILOG,
     Conclusion,
     Limit,
+    command,
     echo_json,
     json_option,
     judge_options,
@@ -55,7 +55,7 @@ WITH_A_RUN = (*LIMITS, "run", "config", "baseline", "control", "junit", "github"
 """The options that go with a finished run too."""
 
 
-@click.command(cls=Closing, epilog=EPILOG)
+@command(kind=Closing)
 @click.argument("run", required=False, type=click.Path(path_type=Path))
 @click.option("--judge", help="Judge to ask, only until the evidence suffices; `distract list` shows the forms.")
 @limit_options
@@ -112,7 +112,7 @@ def gate(run: Path | None, as_json: bool, junit: Path | None, github: bool, summ
     raise Conclusion(verdict.exit_code)
 
 
-@click.command(epilog=EPILOG)
+@command()
 @click.argument("before", metavar="RUN", type=click.Path(path_type=Path))
 @click.argument("now", metavar="RUN", type=click.Path(path_type=Path))
 @sure_options
@@ -133,7 +133,7 @@ def compare(before: Path, now: Path, as_json: bool, **given: Any) -> None:
         show(comparing_report(str(before), str(now), verdict))
 
 
-@click.command("plan-gate", epilog=EPILOG)
+@command("plan-gate")
 @click.option("--max-flip-rate", "threshold", type=SHARE, required=True, help="Threshold of the gate.")
 @click.option("--power", type=float, default=0.8, show_default=True, help="Chance of the right decision.")
 @click.option("--true-rate", type=float, required=True, help="Flip rate that the judge is taken to have.")

@@ -12,9 +12,9 @@ import click
 from click.core import ParameterSource
 
 from distract.commands import (
-    EPILOG,
     asking_options,
     best_of_option,
+    command,
     data_options,
     draw_options,
     echo_json,
@@ -45,7 +45,7 @@ WITHOUT_A_JUDGE = ("matches", "against", "systems", "anchor", "draws", "seed", "
 """The options that go with matches that are played already."""
 
 
-@click.command(epilog=EPILOG)
+@command()
 @click.option("--judge", default="smollm2-135m", show_default=True, help="Judge; `distract list` shows the forms.")
 @click.option("--matches", help="Instead of asking a judge: a file of matches or votes, or a run; PATH or FORMAT:PATH.")
 @click.option("--against", help="Matches or a run, as for --matches, whose boards are compared with these.")

@@ -9,7 +9,7 @@ import click
 from click.core import ParameterSource
 
 from distract.commands import (
-    EPILOG,
+    command,
     control_option,
     draw_options,
     echo_json,
@@ -43,7 +43,7 @@ labelled_options = options(
 )
 
 
-@click.command(epilog=EPILOG)
+@command()
 @click.option(
     "--judge", "judges", multiple=True, help="Judge, or replay:FILE-OR-FOLDER of stored verdicts; repeatable."
 )
