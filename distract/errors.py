@@ -103,11 +103,11 @@ def foreign(where: str) -> Iterator[None]:
         where: which plug-in failed, on which case.
 
     Raises:
-        PluginError: the code raised something; what names its cause already passes.
+        PluginError: the code raised something that does not already say whose fault it is.
     """
     try:
         yield
-    except (PluginError, BackendError):
+    except (UsageError, PluginError, BackendError):
         raise
     except FOREIGN as error:
         raise PluginError(f"{where}: {type(error).__name__}: {error}".removesuffix(": ")) from error
