@@ -13,7 +13,7 @@ from distract import manner as asking
 from distract.errors import foreign
 from distract.manner import Manner
 from distract.plan import Comparison, Plan, Protocol
-from distract.records import ORDINALS, Case, Judgment, Outcome, Reply, Response, Rewrite, Row, Side
+from distract.records import ORDINALS, Case, Judgment, Outcome, Reply, Request, Response, Rewrite, Row, Side, Unread
 
 if TYPE_CHECKING:
     from distract.minimal import Smallest
@@ -107,7 +107,7 @@ def noted(
     Raises:
         PluginError: the protocol failed.
     """
-    used: dict[str, tuple[int, int]] = {}
+    heard: list[tuple[Request, Reply]] = []
     replies: Sequence[Reply] | None = None
     while True:
         with foreign(f"protocol {protocol.name!r} failed on case {case!r}"):
@@ -116,10 +116,22 @@ def noted(
                 requests = list(next(plan) if replies is None else plan.send(replies))
             except StopIteration as done:
                 judgments: tuple[Judgment, ...] = done.value
-                return judgments, used
+                break
         replies = yield requests
-        for request, reply in zip(requests, replies, strict=True):
-            used[request.key] = reply.tokens_in, reply.tokens_out
+        heard += zip(requests, replies, strict=True)
+    for judgment in judgments:
+        if isinstance(judgment.failure, Unread):
+            _place(judgment.failure, heard)
+    return judgments, {request.key: (reply.tokens_in, reply.tokens_out) for request, reply in heard}
+
+
+def _place(unread: Unread, heard: Sequence[tuple[Request, Reply]]) -> None:
+    """Say of a reply that could not be read which request it answers, and what that asked for."""
+    for request, reply in heard:
+        if reply is unread.reply:
+            outcomes = dict(request.slots.outcomes) if request.slots else {}
+            labels = [outcomes["ranking"]] if "ranking" in outcomes else outcomes.values() or request.choices
+            unread.key, unread.wanted = request.key, tuple(request.prefill + label for label in labels)
 
 
 def shown_first(protocol: Protocol, manner: Manner) -> tuple[Literal["a", "b"], ...]:

@@ -16,8 +16,8 @@ from functools import partial
 from typing import Literal, get_args
 
 from distract.errors import PluginError, UsageError
-from distract.plan import Comparison, Open, Plan, Protocol, T, gather
-from distract.records import Judgment, Outcome, Request
+from distract.plan import PENDING, Comparison, Open, Plan, Protocol, T, gather
+from distract.records import Judgment, Outcome, Request, Unread
 from distract.verdicts import largest
 
 Orders = Literal["both", "given", "swapped"]
@@ -192,9 +192,20 @@ def majority(votes: Sequence[Judgment], ties: bool = True) -> Judgment:
 
 def _asked(protocol: Protocol, comparison: Comparison) -> Plan[Judgment]:
     """A protocol's judgment, checked where it is made: the protocol is somebody else's code."""
-    judgment = yield from protocol.ask(comparison)
+    plan, last = protocol.ask(comparison), None
+    try:
+        requests = next(plan)
+        while True:
+            replies = yield requests
+            last = next((reply for reply in reversed(replies) if reply is not PENDING), last)
+            requests = plan.send(replies)
+    except StopIteration as done:
+        judgment: Judgment = done.value
     if why := _wrong(protocol, judgment):
         raise PluginError(f"protocol {protocol.name!r} on case {comparison.case.id!r}: {why}")
+    # One that reads its verdicts itself does not say in which reply it found none: mostly it was the last.
+    if judgment.failure is not None and not isinstance(judgment.failure, Unread) and last is not None:
+        return replace(judgment, failure=Unread(judgment.failure, last))
     return judgment
 
 

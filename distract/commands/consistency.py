@@ -24,6 +24,7 @@ from distract.commands import (
     store_option,
 )
 from distract.commands.running import carried_out, inconclusive
+from distract.commands.showing import shown
 
 if TYPE_CHECKING:
     from distract.manner import Orders
@@ -71,7 +72,7 @@ def consistency(
     from distract.backends.catalogue import open_models
     from distract.consistency import preparing
     from distract.manner import Manner
-    from distract.report.consistency import plan_lines, report_parts
+    from distract.report.consistency import plan_lines
     from distract.report.tables import show
     from distract.writers import WRITERS
 
@@ -94,6 +95,6 @@ def consistency(
     if as_json:
         click.echo(loaded.summary, nl=False)
     else:
-        show(report_parts(loaded.parameters, loaded.rows))
+        show(shown(loaded)[1]())
         click.echo(f"\nrun folder: {safe(str(job.out))}")
     inconclusive(loaded.rows)

@@ -25,6 +25,7 @@ from distract.commands import (
 from distract.commands.auditing import audit_options, chosen
 from distract.commands.outputs import Closing, Outputs, output_options, undecided
 from distract.commands.running import carried_out
+from distract.commands.showing import unread
 from distract.errors import DistractError, UsageError
 
 if TYPE_CHECKING:
@@ -98,6 +99,7 @@ def gate(run: Path | None, as_json: bool, junit: Path | None, github: bool, summ
             verdict, loaded = _decided(run, more)
             if not as_json:
                 show(gate_report(verdict))
+                show(unread(loaded))
             elif run is None:  # what the run folder holds, which knows no other run
                 click.echo(loaded.summary, nl=False)
                 say(verdict.notes)

@@ -28,6 +28,7 @@ from distract.commands import (
     store_option,
 )
 from distract.commands.running import asked, carried_out, inconclusive
+from distract.commands.showing import shown
 from distract.errors import UsageError
 
 if TYPE_CHECKING:
@@ -137,7 +138,7 @@ def leaderboard(
     elif as_json:
         echo_json(report.with_comparison(str(loaded.summary), compared))
     else:
-        show(report.report_parts(loaded.parameters, loaded.rows, loaded.rewrites))
+        show(shown(loaded)[1]())
         show(report.compared_parts(compared))
         click.echo(f"\nrun folder: {safe(str(prepared.job.out))}")
     inconclusive(loaded.rows)
