@@ -25,6 +25,7 @@ from distract.facts import Difference, differences
 from distract.figure import CONFIDENCE, rounded
 from distract.plan import Attack
 from distract.records import Constraint, Evidence, Rewrite
+from distract.writers import checked_marker
 
 LABELS = ("faithful", "changed")
 ERRORS = {"faithful": "false_rejection_rate", "changed": "missed_change_rate"}
@@ -100,7 +101,7 @@ def check_pair(pair: Pair) -> Checked:
         pair.original,
         pair.rewrite,
         pair.constraints,
-        attack.marker if attack else None,
+        checked_marker(attack, "the rewrite") if attack else None,
         max_new_content=attack.max_new_content if attack else None,
         severity=attack.severity if attack else None,
     )

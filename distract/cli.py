@@ -1,7 +1,8 @@
 """The command line: the group of commands, results to exit codes, every expected failure to one line.
 
 It holds no logic of its own; the commands are in ``distract.commands``.
-Exit codes: 0 fine, 1 the judge is too flippable, 2 wrong input, 3 inconclusive, 4 the run broke, 130 Ctrl-C.
+Exit codes: 0 fine, 1 the judge is too flippable, 2 wrong input, 3 inconclusive, 4 the run broke, 130 Ctrl-C, 143
+SIGTERM. Only a verdict sets 1 and 3, and the 0 of a gate; whatever else ends a command and is no wrong input is 4.
 """
 
 from __future__ import annotations
@@ -10,21 +11,22 @@ import errno
 import gc
 import sys
 import traceback
-from collections.abc import Callable
-from typing import Any
 
 import click
 
-from distract.commands import EPILOG, stop
+from distract.commands import EPILOG, Conclusion, safe
 from distract.commands.attack import attack
 from distract.commands.consistency import consistency
 from distract.commands.explain import explain
 from distract.commands.gating import compare, gate, plan_gate
 from distract.commands.leaderboard import leaderboard
 from distract.commands.meta import meta
+from distract.commands.process import Stopped, keep_streams, lost_output, raised_signals
 from distract.commands.results import check, list_, report
 from distract.commands.writing import make_pairs, make_tweakset, rewrite
 from distract.errors import DistractError
+
+RESUMES = "; the same command resumes"
 
 
 @click.group(
@@ -56,32 +58,50 @@ def collect_rarely() -> None:
 
 
 def main() -> None:
-    """Run the command line; every expected failure is one line on stderr and an exit code."""
+    """Run the command line; end the process by an exit code of ours, whatever happens."""
+    keep_streams()
     collect_rarely()
-    run: Callable[..., Any] = cli.main
+    code, message = _run()
+    if reason := lost_output():
+        _say(f"the output is not complete: {reason}")
+    if message:
+        _say(message)
+    if code:
+        sys.exit(code)
+
+
+def _run() -> tuple[int, str]:
+    """The exit code of a command line, and a line for stderr."""
     try:
-        run(standalone_mode=False)
-    except click.Abort:
-        stop("stopped; the same command resumes", 130)
-    except KeyboardInterrupt:
-        stop("stopped; the same command resumes", 130)
+        # Not through click's own ``main``, which ends with 1 where a pipe broke.
+        with raised_signals(), cli.make_context("distract", sys.argv[1:]) as context:
+            cli.invoke(context)
+        return 0, ""
+    except Conclusion as conclusion:
+        return conclusion.code, conclusion.message
+    except click.exceptions.Exit as end:  # of --help and --version
+        return 4 if end.exit_code else 0, ""
+    except Stopped as stopped:
+        return stopped.exit_code, f"stopped{RESUMES}"
     except click.ClickException as error:
-        stop(error.format_message(), 2)
+        return 2, error.format_message()
     except DistractError as error:
-        resumes = "; the same command resumes" if error.exit_code == 4 else ""
-        stop(f"{error}{resumes}", error.exit_code)
-    except BrokenPipeError:
-        # The reader of our output went away; python would complain again when it flushes at exit.
-        sys.stderr.close()
-        sys.exit(141)
-    except Exception as error:
-        if not isinstance(error, OSError):
-            # A bug of ours: shown whole, but never with Python's exit code 1, which a gate reads as a verdict.
-            traceback.print_exc()
-            stop(f"this is a bug of distract: {type(error).__name__}: {error}", 4)
+        return (2, str(error)) if error.exit_code == 2 else (4, f"{error}{RESUMES}")
+    except OSError as error:
         # A path that cannot be is wrong input; a full disk is not.
         named = error.errno in (errno.ENAMETOOLONG, errno.ENOTDIR, errno.EACCES, errno.EROFS, errno.EINVAL)
-        stop(str(error), 2) if named else stop(f"{error}; the same command resumes", 4)
+        return (2, str(error)) if named else (4, f"{error}{RESUMES}")
+    except Exception as error:
+        traceback.print_exc()
+        return 4, f"this is a bug of distract: {type(error).__name__}: {error}"
+    except BaseException as error:
+        *_, last = traceback.extract_tb(error.__traceback__)
+        return 4, f"{last.filename}:{last.lineno} raised {type(error).__name__}, so nothing is decided"
+
+
+def _say(message: str) -> None:
+    # GitHub Actions takes what follows `##[` for a command, wherever it stands in a line.
+    click.echo(f"distract: {safe(message)}".replace("##[", "##\u2060["), err=True)
 
 
 if __name__ == "__main__":

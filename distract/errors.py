@@ -18,7 +18,8 @@ What a *judge* does wrong (no verdict, a refusal, a truncated answer) is never a
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 from distract.printable import line
 
@@ -88,3 +89,25 @@ class BackendError(DistractError):
     """A model or server failed for a reason that is not the judge's answer."""
 
     exit_code = 4
+
+
+FOREIGN = (Exception, SystemExit, GeneratorExit)
+"""What a plug-in may raise. Not KeyboardInterrupt: a Ctrl-C may come while its code runs."""
+
+
+@contextmanager
+def foreign(where: str) -> Iterator[None]:
+    """Turn whatever a plug-in's code raises inside into one line that names it.
+
+    Args:
+        where: which plug-in failed, on which case.
+
+    Raises:
+        PluginError: the code raised something that does not already say whose fault it is.
+    """
+    try:
+        yield
+    except (UsageError, PluginError, BackendError):
+        raise
+    except FOREIGN as error:
+        raise PluginError(f"{where}: {type(error).__name__}: {error}".removesuffix(": ")) from error

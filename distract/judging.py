@@ -5,15 +5,15 @@ Shared by all designs. It knows no design, attack or measure, and no protocol by
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
 from distract import manner as asking
-from distract.errors import DistractError, PluginError
+from distract.errors import foreign
 from distract.manner import Manner
 from distract.plan import Comparison, Plan, Protocol
-from distract.records import ORDINALS, Case, Judgment, Outcome, Response, Rewrite, Row, Side
+from distract.records import ORDINALS, Case, Judgment, Outcome, Reply, Request, Response, Rewrite, Row, Side, Unread
 
 if TYPE_CHECKING:
     from distract.minimal import Smallest
@@ -107,23 +107,31 @@ def noted(
     Raises:
         PluginError: the protocol failed.
     """
-    used: dict[str, tuple[int, int]] = {}
-    try:
-        requests = next(plan)
-        while True:
-            # As a plain list, which is answered as a whole: the keys are then the same however replies come.
-            replies = yield list(requests)
-            for request, reply in zip(requests, replies, strict=True):
-                used[request.key] = reply.tokens_in, reply.tokens_out
-            requests = plan.send(replies)
-    except StopIteration as done:
-        judgments: tuple[Judgment, ...] = done.value
-        return judgments, used
-    except (DistractError, GeneratorExit):
-        raise
-    except Exception as error:  # somebody else's code: it may raise anything
-        where = f"protocol {protocol.name!r} failed on case {case!r}"
-        raise PluginError(f"{where}: {type(error).__name__}: {error}") from error
+    heard: list[tuple[Request, Reply]] = []
+    replies: Sequence[Reply] | None = None
+    while True:
+        with foreign(f"protocol {protocol.name!r} failed on case {case!r}"):
+            try:
+                # As a plain list, which is answered as a whole: the keys are then the same however replies come.
+                requests = list(next(plan) if replies is None else plan.send(replies))
+            except StopIteration as done:
+                judgments: tuple[Judgment, ...] = done.value
+                break
+        replies = yield requests
+        heard += zip(requests, replies, strict=True)
+    for judgment in judgments:
+        if isinstance(judgment.failure, Unread):
+            _place(judgment.failure, heard)
+    return judgments, {request.key: (reply.tokens_in, reply.tokens_out) for request, reply in heard}
+
+
+def _place(unread: Unread, heard: Sequence[tuple[Request, Reply]]) -> None:
+    """Say of a reply that could not be read which request it answers, and what that asked for."""
+    for request, reply in heard:
+        if reply is unread.reply:
+            outcomes = dict(request.slots.outcomes) if request.slots else {}
+            labels = [outcomes["ranking"]] if "ranking" in outcomes else outcomes.values() or request.choices
+            unread.key, unread.wanted = request.key, tuple(request.prefill + label for label in labels)
 
 
 def shown_first(protocol: Protocol, manner: Manner) -> tuple[Literal["a", "b"], ...]:

@@ -8,22 +8,25 @@ from __future__ import annotations
 
 import hashlib
 import math
+import reprlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal, get_args
 
 from distract.errors import PluginError, UsageError
-from distract.plan import Comparison, Open, Plan, Protocol, T, gather
-from distract.records import Judgment, Outcome, Request
+from distract.plan import PENDING, Comparison, Open, Plan, Protocol, T, gather
+from distract.records import Judgment, Outcome, Request, Unread
+from distract.verdicts import largest
 
 Orders = Literal["both", "given", "swapped"]
 
-_PREFERRED = (None, *get_args(Outcome))
-
 _SECOND = 1_000_000
 """Added to the index of samples that are drawn anew: more than any protocol takes."""
+
+_FIGURES: Mapping[str, int] = {"probabilities": 3, "scores": 2, "ratings": 2}
+"""How many numbers a judgment has of each kind."""
 
 TEMPERATURE = 0.7
 """Of repeated samples (ReIFE, section 5.1)."""
@@ -71,7 +74,7 @@ def judged(protocol: Protocol, comparison: Comparison, manner: Manner = DEFAULT)
     Returns:
         A judgment for each order, all in terms of the comparison's ``first`` = a and ``second`` = b.
     """
-    ask = protocol.ask
+    ask = partial(_asked, protocol)
     if manner.samples > 1:
         ask = partial(consistent, protocol, manner.samples)
     plan: Plan[tuple[Judgment, ...]]
@@ -84,10 +87,7 @@ def judged(protocol: Protocol, comparison: Comparison, manner: Manner = DEFAULT)
         plan = _once(ask, comparison)
     else:
         plan = both_orders(ask, comparison) if manner.orders == "both" else _mirrored(ask, comparison)
-    judgments = yield from adjusted(plan, partial(_within, manner))
-    for judgment in judgments:
-        _check(protocol, judgment)
-    return judgments
+    return (yield from adjusted(plan, partial(_within, manner)))
 
 
 def both_orders(ask: Callable[[Comparison], Plan[Judgment]], comparison: Comparison) -> Plan[tuple[Judgment, ...]]:
@@ -109,7 +109,7 @@ def consistent(protocol: Protocol, samples: int, comparison: Comparison) -> Plan
 
     What is read from probabilities is exact and is asked once: all samples share it through the store.
     """
-    passes = [sampled(protocol.ask(comparison), index, samples) for index in range(samples)]
+    passes = [sampled(_asked(protocol, comparison), index, samples) for index in range(samples)]
     return (yield from vote(passes, protocol.ties))
 
 
@@ -190,18 +190,71 @@ def majority(votes: Sequence[Judgment], ties: bool = True) -> Judgment:
     return Judgment(winner, probabilities=shares, read=read)
 
 
-def _check(protocol: Protocol, judgment: Judgment) -> None:
-    """A protocol is somebody else's code."""
-    if (judgment.preferred is None) == (judgment.failure is None):
-        raise PluginError(f"protocol {protocol.name!r}: a judgment has either a preference or a failure")
-    if judgment.failure is None and judgment.probabilities is None and judgment.scores is None:
-        raise PluginError(f"protocol {protocol.name!r}: a preference comes with probabilities or with scores")
-    if judgment.preferred not in _PREFERRED:
-        raise PluginError(f"protocol {protocol.name!r}: {judgment.preferred!r} is none of a, b and tie")
+def _asked(protocol: Protocol, comparison: Comparison) -> Plan[Judgment]:
+    """A protocol's judgment, checked where it is made: the protocol is somebody else's code."""
+    plan, last = protocol.ask(comparison), None
+    try:
+        requests = next(plan)
+        while True:
+            replies = yield requests
+            last = next((reply for reply in reversed(replies) if reply is not PENDING), last)
+            requests = plan.send(replies)
+    except StopIteration as done:
+        judgment: Judgment = done.value
+    if why := _wrong(protocol, judgment):
+        raise PluginError(f"protocol {protocol.name!r} on case {comparison.case.id!r}: {why}")
+    # One that reads its verdicts itself does not say in which reply it found none: mostly it was the last.
+    if judgment.failure is not None and not isinstance(judgment.failure, Unread) and last is not None:
+        return replace(judgment, failure=Unread(judgment.failure, last))
+    return judgment
+
+
+def _wrong(protocol: Protocol, judgment: object) -> str | None:
+    """What is wrong with a judgment, whatever it is."""
+    if not isinstance(judgment, Judgment):
+        return f"returned {reprlib.repr(judgment)}, expected a Judgment"
+    preferred: object = judgment.preferred  # a plug-in keeps to no type
+    failure: object = judgment.failure
+    p = judgment.probabilities
+    if (preferred is None) == (failure is None):
+        return "a judgment has either a preference or a failure"
+    if failure is not None and not isinstance(failure, str):
+        return f"the failure is {reprlib.repr(failure)}, expected a text"
+    if failure is None and preferred not in get_args(Outcome):
+        return f"prefers {reprlib.repr(preferred)}, expected a, b or tie"
+    needed = () if failure is not None else _needed(protocol)
+    for name, size in _FIGURES.items():
+        figures = getattr(judgment, name)
+        if (name in needed) if figures is None else not _finite(figures, size):
+            return f"{name} are {reprlib.repr(figures)}, expected {size} finite numbers"
+    if judgment.mass is not None and not _finite((judgment.mass,), 1):
+        return f"mass is {reprlib.repr(judgment.mass)}, expected a finite number or none"
+    if p is not None and (min(p) < 0 or abs(math.fsum(p) - 1) > 1e-3):
+        return f"probabilities are {p!r}, expected shares that sum to 1"
+    if "probabilities" in needed and p is not None and largest(p) != preferred:
+        return f"prefers {preferred!r} against its own probabilities {p!r} of a, b and tie"
+    return None
+
+
+def _needed(protocol: Protocol) -> Sequence[str]:
+    """The figures that measures are made of."""
+    if not protocol.rules:
+        return ("probabilities",)
+    return ("scores", "ratings") if "rating" in protocol.rules else ("scores",)
+
+
+def _finite(figures: object, size: int) -> bool:
+    return (
+        isinstance(figures, tuple | list)
+        and len(figures) == size
+        and all(isinstance(one, int | float) and math.isfinite(one) for one in figures)
+    )
 
 
 def _within(manner: Manner, request: Request) -> Request:
     """A request with the run's seed, and with no more room than is given."""
+    if request.to not in ("judge", "reference"):
+        raise ValueError(f"a request to {request.to!r}, expected one to the judge or the reference")
     if request.choices:
         return request
     room = min(request.max_tokens, manner.answer_tokens or request.max_tokens)

@@ -132,6 +132,8 @@ class Protocol:
         ):
             if getattr(self, field_) not in known:
                 raise ValueError(f"protocol {self.name}: {field_}={getattr(self, field_)!r} is none of {known}")
+        if self.rules and (self.orders != "none" or not {*self.rules} <= {"score", "rating"}):
+            raise ValueError(f"protocol {self.name}: rules={self.rules}; expected score or rating, and orders='none'")
         if self.shows is not None and self.shows < 2:
             raise ValueError(f"protocol {self.name}: shows={self.shows}; two responses are the fewest")
 

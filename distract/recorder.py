@@ -9,7 +9,7 @@ import hashlib
 import json
 import os
 import platform
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from operator import attrgetter
@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any
 
 from distract.errors import UsageError
-from distract.records import Rewrite, Row
+from distract.records import Rewrite, Row, Unread
 from distract.runfolder import checksum, covered, json_object
 
 if TYPE_CHECKING:
@@ -54,6 +54,7 @@ class Recorder:
         self.path = path
         self._covered = covered(parameters)
         self._files: dict[str, IO[str]] = {}
+        self._unread = set[str]()
         self._counts = {name.removesuffix(_GROWS): 0 for name in self._covered if name.endswith(_GROWS)}
         check(path, parameters)
         try:
@@ -64,7 +65,7 @@ class Recorder:
             (path / "summary.json").unlink(missing_ok=True)
             told = {"parameters": parameters, "versions": _versions(), **({} if source is None else {"source": source})}
             _write(path / "run.json", told)
-            for name in self._counts:
+            for name in (*self._counts, "texts"):
                 self._files[name] = (path / f"{name}{_GROWS}").open("w", encoding="utf-8", newline="\n")
         except OSError as error:
             raise UsageError(f"{path}: cannot be written ({error.strerror}); name a folder with --out") from error
@@ -80,11 +81,18 @@ class Recorder:
 
     def add(self, rows: Iterable[Row], rewrites: Iterable[Rewrite], smallest: Iterable[Smallest] = ()) -> None:
         """Append what came of one case; the smallest flips only where the parameters ask for them."""
+        rows = list(rows)
         records = {"rows": rows, "rewrites": rewrites, "minimal": smallest}
-        for name, file in self._files.items():
+        for name in self._counts:
             for record in records[name]:
-                file.write((_line(record) if isinstance(record, Row) else dump(record)) + "\n")
+                self._files[name].write((_line(record) if isinstance(record, Row) else dump(record)) + "\n")
                 self._counts[name] += 1
+        for row in rows:
+            for text in _texts(row):
+                if text["key"] not in self._unread:  # a comparison may have several rows
+                    self._files["texts"].write(_ascii(text) + "\n")
+                    self._unread.add(text["key"])
+        for file in self._files.values():
             file.flush()
 
     def finish(self, summary: Mapping[str, Any], numbers: Mapping[str, Any]) -> str:
@@ -151,6 +159,20 @@ _READ: dict[type, tuple[list[str], Callable[[Any], tuple[Any, ...]]]] = {}
 
 dump = json.JSONEncoder(sort_keys=True, ensure_ascii=False, allow_nan=False, default=_members).encode
 """A record, or any JSON value, as one line; always the same bytes."""
+
+_ascii = json.JSONEncoder(sort_keys=True, default=_members).encode
+"""The same of hostile text, which may be no Unicode either."""
+
+
+def _texts(row: Row) -> Iterator[dict[str, Any]]:
+    """What the judge said where its verdict could not be read, with the place of it."""
+    place = {name: getattr(row, name) for name in ("case", "data", "design", "protocol", "attack", "a", "b", "target")}
+    for order, judgment in enumerate(row.judgments):
+        failure = judgment.failure
+        if isinstance(failure, Unread) and failure.reply.answered:
+            found = {"failure": failure, "looked_for": failure.wanted, "text": failure.reply.text}
+            yield {**place, "order": order, "key": failure.key, **found}
+
 
 _sorted = json.JSONEncoder(ensure_ascii=False, allow_nan=False, check_circular=False).encode
 """The same of what is sorted already."""

@@ -276,6 +276,26 @@ class Reply:
         return self.failure is None or not self.failure.startswith(NO_REPLY)
 
 
+class Unread(str):
+    """Why a reply holds no verdict: a text like any other, which remembers the reply until its row is written.
+
+    Attributes:
+        reply: that could not be read.
+        key: of its request; empty until it is known.
+        wanted: what a verdict would have looked like; empty where that is not known.
+    """
+
+    reply: Reply
+    key: str = ""
+    wanted: tuple[str, ...] = ()
+
+    def __new__(cls, why: str, reply: Reply) -> Unread:
+        """A reason and its reply."""
+        unread = super().__new__(cls, why)
+        unread.reply = reply
+        return unread
+
+
 @dataclass(frozen=True, slots=True)
 class Judgment:
     """What a protocol concluded about one comparison, in terms of ``a`` and ``b``.
@@ -287,7 +307,7 @@ class Judgment:
         ratings: of a and b, for a protocol that scores (most likely integer).
         mass: lowest probability mass on the choices among the replies read, where known.
         read: ``choices`` (log-probabilities) or ``text`` (a parser).
-        failure: why there is no verdict.
+        failure: why there is no verdict; where a reply could not be read, ``Unread``.
     """
 
     preferred: Outcome | None

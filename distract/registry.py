@@ -19,7 +19,7 @@ from types import MappingProxyType, ModuleType
 from typing import TypeVar
 
 from distract.boards.system import RatingSystem
-from distract.errors import UnknownName, UsageError
+from distract.errors import FOREIGN, UnknownName, UsageError
 from distract.plan import Attack, Degradation, Protocol
 from distract.records import BASELINE
 
@@ -133,7 +133,7 @@ def _found(group: str, kind: type[P]) -> tuple[Mapping[str, P], tuple[str, ...],
         where = f"plug-in {entry.name!r} ({entry.value})"
         try:
             loaded = entry.load()
-        except Exception as error:  # somebody else's code: it may raise anything, and must not stop the rest
+        except FOREIGN as error:  # somebody else's code must not stop the rest
             wrong.append(f"{where} does not load: {type(error).__name__}: {error}")
             continue
         plugins = [loaded] if isinstance(loaded, kind) else _inside(loaded, kind)

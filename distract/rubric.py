@@ -24,7 +24,7 @@ from distract.constraints import describe
 from distract.plan import Comparison, Plan
 from distract.prompts import Prompt
 from distract.reading import Format, thoughtless
-from distract.records import Case, Constraint, Judgment, Message, Outcome, Reply, Request, Response, Role, Slots
+from distract.records import Case, Constraint, Judgment, Message, Outcome, Reply, Request, Response, Role, Slots, Unread
 
 CRITERION = (
     "how precisely a response follows the instruction, doing no more and no less than was asked, and how helpful "
@@ -159,7 +159,7 @@ def unusable(what: str, *replies: Reply) -> Judgment | None:
     """The judgment that there is none, where a text is missing or empty."""
     for reply in replies:
         if reply.failure is not None or not said(reply):
-            return Judgment(None, read="text", failure=f"no {what}: {reply.failure or 'empty'}")
+            return Judgment(None, read="text", failure=Unread(f"no {what}: {reply.failure or 'empty'}", reply))
     return None
 
 
@@ -211,9 +211,9 @@ def stated(
     reply: Reply, case: Case, shown: Sequence[Response], prompt: Prompt, form: Format, labels: Sequence[str]
 ) -> str | Judgment:
     """The label in a reply in words, or the judgment that there is none."""
-    if reply.failure is not None:
-        return Judgment(None, read="text", failure=reply.failure)
-    found = verdicts.words(reply, prompt.prefill, labels, form, material(case, shown))
+    found = None
+    if reply.failure is None:
+        found = verdicts.words(reply, prompt.prefill, labels, form, material(case, shown))
     return Judgment(None, read="text", failure=verdicts.missing(reply)) if found is None else found
 
 

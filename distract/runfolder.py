@@ -1,7 +1,8 @@
 """A run on disk: what was asked, what was judged, what came out.
 
 ``run.json`` (parameters and versions) is written first and identifies the run; ``rows.jsonl`` and
-``rewrites.jsonl`` grow, and ``minimal.jsonl`` where the smallest flips are looked for; ``summary.json`` and, last,
+``rewrites.jsonl`` grow, and ``minimal.jsonl`` where the smallest flips are looked for; so does ``texts.jsonl``, the
+replies whose verdict could not be read, which is no part of the run's identity; ``summary.json`` and, last,
 ``manifest.json`` end it. The manifest says whether the run is complete: where a model did not answer something, the
 same command asks again. Replies live in the store, so a run that was killed starts its files anew and pays for nothing
 twice. It knows no measure and no model.
@@ -11,7 +12,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,6 +24,9 @@ from distract.minimal.records import Smallest
 from distract.printable import line
 from distract.records import Rewrite, Row
 from distract.runrecords import Records, rewrite, row, smallest
+
+TEXTS = "texts.jsonl"
+"""What a judge said where its verdict could not be read: beside the records of a run, and covered by no checksum."""
 
 _SHARED: Mapping[str, type] = {
     "judge": str,
@@ -161,6 +166,19 @@ def load(path: Path) -> Loaded:
 def written(path: Path) -> tuple[Records[Row], Records[Rewrite]]:
     """The rows and rewrites of a folder, as far as they are written."""
     return Records(path / "rows.jsonl", row), Records(path / "rewrites.jsonl", rewrite)
+
+
+def unread(path: Path) -> Iterator[Mapping[str, Any]]:
+    """What a judge said where its verdict could not be read, as far as that is on file and whole."""
+    try:
+        with (path / TEXTS).open(encoding="utf-8", errors="replace") as file:
+            for text in file:
+                with suppress(ValueError, RecursionError):
+                    value = json.loads(text)
+                    if isinstance(value, dict):
+                        yield value
+    except OSError:
+        return  # a run of before had no such file
 
 
 def _unanswered(manifest: Path) -> bool:

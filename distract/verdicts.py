@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from operator import mul
 
 from distract.reading import BRACKETS, Format
-from distract.records import Judgment, Outcome, Reply
+from distract.records import Judgment, Outcome, Reply, Unread
 
 SCORE_TOLERANCE = 1e-4
 
@@ -129,12 +129,12 @@ def chosen(
         A share for each, summing to 1 (all of it on one where the reply is in words), or why there is no verdict.
     """
     if reply.failure is not None:
-        return reply.failure
+        return missing(reply)
     if reply.probabilities is not None:
         p = reply.probabilities
         # The sum of what is no number is none either, which no comparison holds for.
         if len(p) != len(labels) or not (abs(sum(p) - 1.0) <= 1e-3 and min(p) >= 0.0 and max(p) <= 1.0):
-            return "probabilities do not sum to one over the choices"
+            return Unread("probabilities do not sum to one over the choices", reply)
         return p
     verdict = words(reply, prefill, labels, form, material)
     if verdict is None:
@@ -154,6 +154,6 @@ def words(reply: Reply, prefill: str, labels: Sequence[str], form: Format, mater
     return found
 
 
-def missing(reply: Reply) -> str:
-    """Why a reply in words holds no verdict."""
-    return "truncated" if reply.finish == "length" else "no verdict"
+def missing(reply: Reply) -> Unread:
+    """Why a reply holds no verdict, where none can be read in it."""
+    return Unread(reply.failure or ("truncated" if reply.finish == "length" else "no verdict"), reply)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -23,7 +25,7 @@ from distract.boards.matches import TIE, A, Matches, encode
 from distract.boards.ranks import ranks
 from distract.boards.specs import parse
 from distract.boards.system import Ratings, RatingSystem
-from distract.errors import UnknownName, UsageError
+from distract.errors import PluginError, UnknownName, UsageError
 
 Row = tuple[str, str, str, str]
 """First model, second model, outcome, prompt."""
@@ -417,3 +419,26 @@ def test_groups_are_who_reaches_whom(played: list[tuple[str, str, str]]) -> None
     assert all(((x, y) in meet) == (g is h) for g in found for h in found for x in g for y in h if x != y)
     strong = all((x, y) in reach for x in made.models for y in made.models if x != y)
     assert (groups.notes(made) == ()) == strong
+
+
+@pytest.mark.parametrize(
+    "rated",
+    [
+        lambda played: 1 / 0,
+        lambda played: sys.exit(0),
+        lambda played: None,
+        lambda played: replace(rate(played), rating=np.full(len(played.models), np.nan)),
+        lambda played: replace(rate(played), rating=np.zeros(len(played.models) + 1)),
+    ],
+)
+def test_what_a_rating_system_of_somebody_else_does_wrong_is_said(rated: Any) -> None:
+    theirs = RatingSystem("theirs", "", rated, redraw)
+    with pytest.raises(PluginError, match="rating system 'theirs' failed: "):
+        board(matches([("x", "y", "a", "p")]), theirs)
+
+
+@pytest.mark.parametrize("redrawn", [lambda *_: 1 / 0, lambda *_: sys.exit(0), lambda *_: None, lambda *_: np.ones(7)])
+def test_what_it_does_wrong_with_draws_is_said_too(redrawn: Any) -> None:
+    theirs = RatingSystem("theirs", "", rate, redrawn)
+    with pytest.raises(PluginError, match="rating system 'theirs' failed: "):
+        board(matches([("x", "y", "a", "p"), ("y", "x", "a", "q")]), theirs)

@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from distract.checking import check_files, check_labelled, error_rates, labelled_document, pair_document
-from distract.errors import DataError, UnknownName, UsageError
+from distract.checking import (
+    Pair,
+    check_files,
+    check_labelled,
+    check_pair,
+    error_rates,
+    labelled_document,
+    pair_document,
+)
+from distract.errors import DataError, PluginError, UnknownName, UsageError
 from distract.facts import new_content_share
 from distract.registry import attacks
 from distract.report.checks import difference
@@ -179,3 +189,10 @@ def test_a_wrong_option_is_one_line(attack: str | None, constraint: str | None, 
     (tmp_path / "a").write_text("a b", encoding="utf-8")
     with pytest.raises(error):
         check_files(tmp_path / "a", tmp_path / "a", None, attack, [constraint] if constraint else [])
+
+
+@pytest.mark.parametrize("marker", [lambda text: float("nan"), lambda text: sys.exit(0), lambda text: 1 / 0])
+def test_what_a_marker_of_somebody_else_does_wrong_is_said(marker: Any) -> None:
+    theirs = replace(attacks()["prolixity"], name="theirs", marker=marker)
+    with pytest.raises(PluginError, match="attack 'theirs' failed on the rewrite: "):
+        check_pair(Pair(("Why?",), ("So.",), ("So it is.",), theirs))

@@ -158,6 +158,10 @@ def test_a_damaged_run_never_passes_the_gate(run: Any, name: str, damage: str) -
         (("attack", "--limit", "many"), "expected a number of cases from 1, or 'all'"),
         (("attack", "--dtype", "float8"), "float8"),
         (("attack", "--nonsense",), "No such option"),
+        (("attack", "--judge", "planted:fair", "--judge=planted:longer"), "Option '--judge' is given 2 times; give it"),
+        (("gate", "r", "--certify", "--no-certify"), "Option '--certify/--no-certify' is given 2 times"),
+        (("plan-gate", "--power", "0.8", "--power", "0.8"), "Option '--power' is given 2 times"),
+        (("list", "--catalogue", "a", "--catalogue", "b", "--catalogue", "a"), "Option '--catalogue' is given 3 times"),
         (("attack", "--judge", "planted:fair", "--dtype", "float32"), "loads no model"),
         (("atack",), "No such command"),
         (("gate", "nowhere", "--max-flip-rate", "0.1"), "nowhere: no such run folder"),
@@ -204,6 +208,18 @@ def test_wrong_data_is_one_line_and_exit_2(run: Any) -> None:
     ran = run("attack", "--judge", "planted:fair", "--data", "d.jsonl")
     assert (ran.code, ran.err.count("\n")) == (2, 1)
     assert "d.jsonl:2: not valid JSON" in ran.err
+
+
+def test_a_rewrite_that_no_attack_asks_for_is_named(run: Any) -> None:
+    one = pair()
+    rewrite = {"author": "x", "text": "Thank you! Red.", "attack": "sycophancies"}
+    data = write("d.jsonl", pair("c0"), {**one, "responses": [*one["responses"], rewrite]})
+    for generator in ((), ("--generator", "rules"), ("--generator", "recorded")):
+        ran = run("attack", "--judge", "planted:fair", "--data", data, "--attack", "sycophancy", *generator)
+        assert (ran.code, ran.out) == (2, "")
+        said = "d.jsonl:2: field 'responses[2].attack': unknown attack 'sycophancies'; did you mean 'sycophancy'?"
+        assert ran.err.startswith(f"distract: {said}")
+        assert ran.err.count("\n") == 1
 
 
 def test_what_is_asked_for_by_name_must_fit(run: Any) -> None:

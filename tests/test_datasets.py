@@ -85,8 +85,10 @@ X = {"author": "x", "text": "t"}
         (responses({"author": "x", "text": 1.5}), 1, "field 'responses[0].text': expected text, found the number 1.5"),
         (responses(X, "y"), 1, "field 'responses[1]': expected an object, found text"),
         (responses(X, X), 1, "two responses by 'x'"),
-        (responses(X, {**X, "attack": "f", "severity": 2}), 1, "rewrites a response of 'x' that is not there"),
-        (responses({**X, "attack": "f"}), 1, "at least one response without an attack"),
+        (responses(X, {**X, "attack": "null", "severity": 2}), 1, "rewrites a response of 'x' that is not there"),
+        (responses({**X, "attack": "null"}), 1, "at least one response without an attack"),
+        (responses(X, {**X, "attack": "prolix"}), 1, "[1].attack': unknown attack 'prolix'; did you mean 'prolixity'?"),
+        (responses(X, {**X, "attack": "severity-2"}), 1, "(known: assertiveness, none, null, prolixity, sycophancy)"),
         (responses({**X, "severity": 4}), 1, "field 'responses[0].severity': expected 1, 2 or 3"),
         (responses({**X, "severity": True}), 1, "field 'responses[0].severity': expected 1, 2 or 3"),
         (responses({**X, "severity": "1"}), 1, "field 'responses[0].severity': expected 1, 2 or 3, found "),
@@ -192,6 +194,7 @@ SAID = TEXTS.filter(lambda text: text.strip() != "")
 NAMES = st.text(st.characters(categories=["L", "N", "Zs"]), min_size=1, max_size=9).filter(
     lambda name: name.strip() != "" and name != "tie"
 )
+ATTACKS = st.sampled_from(["assertiveness", "prolixity", "sycophancy", "null"])
 KINDS = st.sampled_from(
     [
         parse(raw)
@@ -211,7 +214,7 @@ def cases(draw: st.DrawFn) -> Case:
     found = []
     for author in draw(st.lists(NAMES, min_size=1, max_size=3, unique=True)):
         severity = draw(st.sampled_from([None, None, 1, 3]))
-        for attack in (None, *draw(st.lists(NAMES, max_size=2, unique=True))):
+        for attack in (None, *draw(st.lists(ATTACKS, max_size=2, unique=True))):
             found.append(Response(author, tuple(draw(TEXTS) for _ in range(turns)), attack, severity))
     whole = [response.author for response in found if response.severity is None]
     preferred = draw(st.sampled_from([None, "tie", *whole]))

@@ -18,6 +18,7 @@ from commanding import Ran, fits
 from distract.backends import Batch, catalogue, scripted
 from distract.backends.names import Target
 from distract.backends.scripted import Scripted
+from distract.commands.process import Stopped
 from distract.errors import BackendError
 from distract.gate.deciding import Gate
 from distract.records import Reply, Request
@@ -25,7 +26,8 @@ from distract.runfolder import checksum, load
 
 Run = Callable[..., Ran]
 RULES = ("--generator", "rules", "--attack", "prolixity")
-GATE = ("gate", *RULES, "--max-flip-rate", "0.1")
+THRESHOLD = ("--max-flip-rate", "0.1")
+GATE = ("gate", *RULES, *THRESHOLD)
 PAIRWISE = ("--protocol", "pairwise")
 GREEN = '<testsuites><testsuite package="distract" tests="1" failures="0" errors="0"/></testsuites>'
 """What an earlier gate left that passed."""
@@ -181,7 +183,8 @@ def test_a_biased_judge_fails_early_and_a_fair_one_passes_on_the_built_in_set(ru
     ],
 )
 def test_exit_codes_and_the_document_agree(run: Run, judge: str, options: tuple[str, ...], code: int) -> None:
-    ran = run(*GATE, "--judge", judge, *PAIRWISE, *options, "--json", "--junit", "j.xml", "--summary", "s.md")
+    given = options if THRESHOLD[0] in options else (*THRESHOLD, *options)
+    ran = run("gate", *RULES, "--judge", judge, *PAIRWISE, *given, "--json", "--junit", "j.xml", "--summary", "s.md")
     assert ran.code == code, ran.err
     assert green("j.xml") == (code == 0)
     assert Path("s.md").read_text(encoding="utf-8").startswith("## distract gate: ")
@@ -384,16 +387,18 @@ def test_a_broken_run_passes_nothing_and_is_resumed(run: Run, watch: Watch, opti
         assert Path("whole", name).read_bytes() == Path("r", name).read_bytes()
 
 
-def test_stopped_by_the_user_nothing_is_green(run: Run, watch: Watch) -> None:
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_stopped_by_a_signal_nothing_is_green(run: Run, watch: Watch, number: int, code: int) -> None:
     Path("j.xml").write_text(GREEN, encoding="utf-8")
-    watch(breaks_after=10, error=KeyboardInterrupt())
+    watch(breaks_after=10, error=Stopped(number))
     ran = run(*GATE, "--judge", "planted:fair", "--junit", "j.xml", "--store", "other", "--out", "r")
-    assert (ran.code, green("j.xml")) == (130, False)
+    assert (ran.code, green("j.xml")) == (code, False)
     assert "distract: stopped; the same command resumes" in ran.err
     assert "Traceback" not in ran.err
 
 
-def test_a_real_interrupt_ends_with_130(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_real_signal_ends_with_its_code(tmp_path: Path, number: int, code: int) -> None:
     script = (
         "import sys, time\n"
         "from distract.backends import scripted\n"
@@ -410,9 +415,10 @@ def test_a_real_interrupt_ends_with_130(tmp_path: Path) -> None:
     ) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "asked\n"
-        process.send_signal(signal.SIGINT)
+        process.send_signal(number)
         _, err = process.communicate(timeout=30)
-    assert process.returncode == 130
+    assert process.returncode == code
+    assert err.endswith("distract: stopped; the same command resumes\n")
     assert "Traceback" not in err
     assert not green(str(tmp_path / "j.xml"))
 
@@ -447,13 +453,14 @@ def single(name: str) -> dict[str, Any]:
         ([], (), 2),
         ([single("s1"), single("s2")], (), 2),
         (cases(28), PAIRWISE, 3),
-        (cases(40), ("--max-invalid-rate", "0", "--judge", "planted:garbage"), 3),
+        (cases(40), ("--max-invalid-rate", "0"), 3),
         (cases(40), ("--retries", "0", "--generator", "recorded"), 2),
     ],
 )
 def test_too_little_never_passes(run: Run, data: list[dict[str, Any]], options: tuple[str, ...], code: int) -> None:
     Path("j.xml").write_text(GREEN, encoding="utf-8")
-    ran = run(*GATE, "--judge", "planted:fair", "--data", write("d.jsonl", data), "--junit", "j.xml", *options)
+    judge = "planted:garbage" if "--max-invalid-rate" in options else "planted:fair"
+    ran = run(*GATE, "--judge", judge, "--data", write("d.jsonl", data), "--junit", "j.xml", *options)
     assert (ran.code, green("j.xml")) == (code, False)
     assert "Traceback" not in ran.err
     assert "PASS" not in ran.out
@@ -492,6 +499,7 @@ def test_rejected_rewrites_are_no_evidence(run: Run) -> None:
         ("--ahead", "0"),
         ("--limit", "none"),
         ("--nonsense",),
+        ("--judge", "planted:fair"),
     ],
 )
 def test_whatever_is_wrong_no_older_result_stays_green(run: Run, wrong: tuple[str, ...]) -> None:

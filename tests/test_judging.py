@@ -170,34 +170,84 @@ def protocol(name: str) -> Protocol:
     return Protocol(name, "one of the tests", never, Calls(order=1))
 
 
+NAN, INF = float("nan"), float("inf")
+COMPARED: list[tuple[Any, str | None]] = [
+    (Judgment("a"), "probabilities are None, expected 3 finite numbers"),
+    (Judgment("tie", ratings=(3, 3)), "probabilities are None"),
+    (Judgment("b", scores=(1.0, 2.0), ratings=(1, 2)), "probabilities are None"),
+    (Judgment(None), "either a preference or a failure"),
+    (replace(verdict("a"), failure="no verdict"), "either a preference or a failure"),
+    (replace(verdict(None), failure=3), "the failure is 3, expected a text"),  # type: ignore[arg-type]
+    (replace(verdict("a"), preferred="c"), "prefers 'c', expected a, b or tie"),  # type: ignore[arg-type]
+    (replace(verdict("a"), preferred=["a"]), r"prefers \['a'\]"),  # type: ignore[arg-type]
+    (verdict("a", (NAN, 0.0, 0.0)), r"probabilities are \(nan, 0.0, 0.0\)"),
+    (verdict("a", (INF, 0.0, 0.0)), "expected 3 finite numbers"),
+    (verdict("a", (1.0, 0.0)), "expected 3 finite numbers"),  # type: ignore[arg-type]
+    (verdict("a", ("1", 0.0, 0.0)), "expected 3 finite numbers"),  # type: ignore[arg-type]
+    (verdict("a", 1.0), "probabilities are 1.0"),  # type: ignore[arg-type]
+    (verdict("a", (1.5, -0.5, 0.0)), "expected shares that sum to 1"),
+    (verdict("a", (0.5, 0.2, 0.2)), "expected shares that sum to 1"),
+    (verdict("a", (0.2, 0.8, 0.0)), "prefers 'a' against its own probabilities"),
+    (verdict("a", (0.5, 0.5, 0.0)), "prefers 'a' against its own probabilities"),
+    (replace(verdict("a"), mass=NAN), "mass is nan"),
+    (replace(verdict("a"), scores=(1.0, NAN)), "scores are "),
+    (replace(verdict(None), mass=INF), "mass is inf"),
+    (("a", (1.0, 0.0, 0.0)), "expected a Judgment"),
+    (None, "returned None, expected a Judgment"),
+    (verdict("a"), None),
+    (verdict("a", (0.6, 0.4 + 1e-9, 0.0)), None),
+    (verdict(None), None),
+]
+SCORED: list[tuple[Any, str | None]] = [
+    (verdict("a"), "scores are None, expected 2 finite numbers"),
+    (Judgment("a", scores=(2.0, 1.0)), "ratings are None, expected 2 finite numbers"),
+    (Judgment("a", scores=(INF, 1.0), ratings=(2, 1)), "scores are "),
+    (Judgment("a", scores=(2.0, 1.0, 3.0), ratings=(2, 1)), "scores are "),  # type: ignore[arg-type]
+    (Judgment("b", scores=(1.0, 2.0), ratings=(1, 2)), None),
+    (verdict(None), None),
+]
+
+
+@pytest.mark.parametrize("samples", [1, 2])
 @pytest.mark.parametrize("orders", ["both", "given", "swapped"])
 @pytest.mark.parametrize(
-    ("judgment", "said"),
-    [
-        (Judgment("a"), "a preference comes with probabilities or with scores"),
-        (Judgment("tie", ratings=(3, 3)), "a preference comes with probabilities or with scores"),
-        (Judgment(None), "either a preference or a failure"),
-        (replace(verdict("a"), failure="no verdict"), "either a preference or a failure"),
-        (replace(verdict("a"), preferred="c"), "'c'"),  # type: ignore[arg-type]
-        (verdict("a"), None),
-        (verdict(None), None),
-        (Judgment("b", scores=(1.0, 2.0), ratings=(1, 2)), None),
-    ],
+    ("rules", "judgment", "said"),
+    [*(((), *one) for one in COMPARED), *((("score", "rating"), *one) for one in SCORED)],
 )
-def test_a_judgment_of_somebody_else_is_looked_at(judgment: Judgment, said: str | None, orders: Any) -> None:
+def test_a_judgment_of_somebody_else_is_looked_at(
+    rules: tuple[str, ...], judgment: Any, said: str | None, orders: Any, samples: int
+) -> None:
     def ask(comparison: Comparison) -> Plan[Judgment]:
         yield []
-        return judgment
+        return judgment  # type: ignore[no-any-return]
 
-    mine = Protocol("mine", "one of the tests", ask, Calls(order=1))
-    plan = judged(of("mine"), mine, PAIR, Manner(orders), False)
+    mine = Protocol("mine", "one of the tests", ask, Calls(order=1), rules=rules, orders="none" if rules else "swap")
+    plan = judged(of("mine"), mine, PAIR, Manner(orders, samples), False)
     if said is None:
         row, _ = drive(plan, words())
         assert {one.failure for one in row.judgments} == {judgment.failure}
         return
     with pytest.raises(PluginError, match=said) as raised:
         drive(plan, words())
-    assert str(raised.value).startswith("protocol 'mine'")
+    assert str(raised.value).startswith("protocol 'mine' on case 'c1': ")
+
+
+@pytest.mark.parametrize("asked", [None, [None], ["a"], [replace(request("x"), to="nobody")]])  # type: ignore[arg-type]
+def test_a_request_of_somebody_else_is_looked_at(asked: Any) -> None:
+    def ask(comparison: Comparison) -> Plan[Judgment]:
+        yield asked
+        return verdict("a")
+
+    mine = Protocol("mine", "one of the tests", ask, Calls(order=1))
+    with pytest.raises(PluginError, match="protocol 'mine' failed on case 'c1': "):
+        drive(judged(of("mine"), mine, PAIR, Manner(), False), words())
+
+
+@pytest.mark.parametrize("error", [SystemExit(0), GeneratorExit(), MemoryError()])
+@pytest.mark.parametrize("early", [True, False])
+def test_what_would_end_a_process_is_an_error_of_the_protocol(error: BaseException, early: bool) -> None:
+    with pytest.raises(PluginError, match=f"protocol 'mine' failed on case 'c1': {type(error).__name__}"):
+        drive(noted("c1", protocol("mine"), broken(error, early)), words())
 
 
 def test_what_a_plan_used_is_noted_once_by_request() -> None:

@@ -99,7 +99,8 @@ def test_what_is_read_from_probabilities_is_not_sampled() -> None:
         yield [request()]
         return scored((2.5, 2.0), (3, 2))
 
-    (judgment,), rounds = drive(judged(protocol(ask=ask, orders="none"), PAIR, Manner(samples=4)), lambda r: Reply())
+    rates = protocol(ask=ask, orders="none", rules=("score", "rating"))
+    (judgment,), rounds = drive(judged(rates, PAIR, Manner(samples=4)), lambda r: Reply())
     assert judgment == scored((2.5, 2.0), (3, 2))
     assert {one.key for one in rounds[0]} == {request().key}
 

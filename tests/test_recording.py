@@ -140,7 +140,7 @@ NAMES = st.text("xyz", min_size=1, max_size=4)
 
 @given(NAMES, PAIRS, PAIRS, st.lists(st.text("ab:[", min_size=1, max_size=5), max_size=3))
 def test_a_lineage_comes_back_as_it_was(generator: str, parameters: tuple, evidence: tuple, reasons: list[str]) -> None:  # type: ignore[type-arg]
-    response = Response("x", ("text",), "f")
+    response = Response("x", ("text",), "prolixity")
     model = (("engine", "e"),)
     lineage = Lineage(response, generator, model, "0" * 64, parameters, tuple(reasons), evidence)
     one = Case("c", ("p",), (Response("x", ("t",)), response), lineages=(lineage,))
@@ -177,7 +177,7 @@ def test_a_number_beyond_all_bounds_is_refused() -> None:
 
 @pytest.mark.parametrize("name", ["transformers:../../models/qwen", "transformers:/" + "x" * 300])
 def test_a_generator_may_be_a_path(name: str) -> None:
-    response = Response("x", ("text",), "f")
+    response = Response("x", ("text",), "prolixity")
     one = Case("c", ("p",), (Response("x", ("t",)), response), lineages=(Lineage(response, name),))
     assert list(native.read(native.line(one), "f")) == [one]
 
@@ -200,7 +200,7 @@ def test_what_was_rejected_is_on_record_too(tmp_path: Path) -> None:
 def test_a_severity_of_any_name_has_its_lineage(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     known = registry.attacks()
     worse = replace(known["severity-1"], name="worse")
-    monkeypatch.setattr(registry, "attacks", lambda: {"worse": worse, "none": known["none"]})
+    monkeypatch.setattr(registry, "attacks", lambda: {"worse": worse, **known})
     opened: dict[Role, Backend] = {"generator": Scripted(write, name="w")}
     selected = session.select(data="tweakset", attacks=("worse",), generator="w", models=opened, limit=2)
     with conduct.stores(opened, tmp_path / "s") as stores:

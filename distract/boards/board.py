@@ -27,7 +27,7 @@ from distract.boards.ranks import TOLERANCE, Floats, Ints, ranks
 from distract.boards.records import Board, Standing
 from distract.boards.specs import checked
 from distract.boards.system import NOTHING, Ratings, RatingSystem
-from distract.errors import UsageError
+from distract.errors import UsageError, foreign
 
 DRAWS = 1000
 """Draws where nobody asks for another number."""
@@ -111,7 +111,7 @@ def rated(matches: Matches, system: RatingSystem, parameters: Mapping[str, Any],
     wanted = None if matches.cluster is None else matches.clusters
     if wanted != (given := None if draws.weights is None else draws.weights.shape[1]):
         raise UsageError(f"draws of {given or 'no'} prompts, but matches have {wanted or 'none'}: draw theirs")
-    ratings = system.rate(matches, **parameters)
+    ratings = system.rated(matches, parameters)
     models = np.concatenate([matches.a, matches.b])
     prompts = np.bincount(models, minlength=len(matches.models))
     if matches.cluster is not None:
@@ -121,9 +121,10 @@ def rated(matches: Matches, system: RatingSystem, parameters: Mapping[str, Any],
     table = None if units(matches) < 2 else np.tile(ratings.rating, (draws.count, 1))
     # Where every match is a tie, models are level in every draw, whatever a prior does to a draw.
     if table is not None and (matches.outcome != TIE).any():
-        table = system.redraw(matches, draws, **parameters)
-        # A model that a draw leaves out keeps its rating there, if the system has none for it.
-        table = np.where(np.isnan(table), ratings.rating, table)
+        with foreign(f"rating system {system.name!r} failed"):
+            redrawn = system.redraw(matches, draws, **parameters)
+            # A model that a draw leaves out keeps its rating there, if the system has none for it.
+            table = np.where(np.isnan(redrawn), table, redrawn)
     return Rated(matches, system, ratings, table, prompts.astype(np.int64))
 
 

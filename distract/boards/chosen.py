@@ -50,7 +50,7 @@ class Chosen:
         # Each beats the next one once; how long its responses are is made up.
         names, others = models[:-1], models[1:]
         played = encode(names, others, ["a"] * len(names), lengths=[(place + 1, 1) for place in range(len(names))])
-        self.system.rate(played, **self.given)
+        self.system.rated(played, self.given)
 
     def fits(self, matches: Matches) -> bool:
         """Whether the model whose rating is fixed, if any, is among those that play."""

@@ -11,9 +11,13 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from distract.errors import foreign
+
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    from distract.boards.matches import Matches
 
 
 NOTHING: Mapping[str, Any] = MappingProxyType({})
@@ -77,3 +81,18 @@ class RatingSystem:
         found = inspect.signature(self.rate).parameters.values()
         named = {one.name: one.default for one in found if one.kind is inspect.Parameter.KEYWORD_ONLY}
         object.__setattr__(self, "parameters", MappingProxyType(named))
+
+    def rated(self, matches: Matches, parameters: Mapping[str, Any]) -> Ratings:
+        """What ``rate`` makes of matches: a finite rating of each model, or an error of the plug-in.
+
+        Raises:
+            PluginError: it failed, or returned something else.
+            UsageError: the system cannot take these matches or parameters.
+        """
+        import numpy as np
+
+        with foreign(f"rating system {self.name!r} failed"):
+            ratings = self.rate(matches, **parameters)
+            if np.shape(ratings.rating) != (len(matches.models),) or not np.isfinite(ratings.rating).all():
+                raise ValueError(f"expected {len(matches.models)} finite ratings, found {ratings.rating}")
+        return ratings

@@ -6,7 +6,7 @@ inside itself, so that ``--help`` stays fast.
 
 from __future__ import annotations
 
-import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,9 +22,27 @@ if TYPE_CHECKING:
     from distract.tally import Tally
     from distract.writers.asking import Asking
 
-EPILOG = "Exit codes: 0 fine, 1 too flippable, 2 wrong input, 3 inconclusive, 4 the run broke, 130 stopped."
+EPILOG = "Exit codes: 0 fine, 1 too flippable, 2 wrong input, 3 inconclusive, 4 the run broke, 130 or 143 stopped."
 
-Command = TypeVar("Command", bound=Callable[..., Any])
+Decorated = TypeVar("Decorated", bound=Callable[..., Any])
+
+
+class Command(click.Command):
+    """A command whose options are given once each, but for those that are repeatable: click lets the last one win."""
+
+    def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
+        """See ``click.Command``."""
+        _, _, given = self.make_parser(context).parse_args(list(args))
+        for option, times in Counter(given).items():
+            if isinstance(option, click.Option) and times > 1 and not option.multiple:
+                names = "/".join((*option.opts, *option.secondary_opts))
+                raise click.UsageError(f"Option {names!r} is given {times} times; give it once.", context)
+        return super().parse_args(context, args)
+
+
+def command(name: str | None = None, kind: type[Command] = Command) -> Callable[[Callable[..., Any]], Command]:
+    """Make a function a command, as ``click.command`` does."""
+    return click.command(name, cls=kind, epilog=EPILOG)
 
 
 class Limit(click.ParamType[int]):
@@ -45,10 +63,10 @@ class Limit(click.ParamType[int]):
         return number
 
 
-def options(*found: Callable[[Command], Command]) -> Callable[[Command], Command]:
+def options(*found: Callable[[Decorated], Decorated]) -> Callable[[Decorated], Decorated]:
     """Several options as one decorator, in the order in which they are to be shown."""
 
-    def decorate(command: Command) -> Command:
+    def decorate(command: Decorated) -> Decorated:
         for option in reversed(found):
             command = option(command)
         return command
@@ -186,8 +204,19 @@ def safe(text: str) -> str:
     return line(text)
 
 
+class Conclusion(Exception):
+    """What a command comes to: nothing else sets the exit codes 1 and 3, or the 0 of a gate.
+
+    Attributes:
+        code: exit code.
+        message: one line for stderr; empty for none.
+    """
+
+    def __init__(self, code: int, message: str = "") -> None:
+        super().__init__(message)
+        self.code, self.message = code, message
+
+
 def stop(message: str, code: int) -> NoReturn:
-    """End with one line on stderr and an exit code."""
-    # GitHub Actions takes what follows `##[` for a command, wherever it stands in a line.
-    click.echo(f"distract: {safe(message)}".replace("##[", "##\u2060["), err=True)
-    sys.exit(code)
+    """End the command with one line on stderr and an exit code."""
+    raise Conclusion(code, message)

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from distract.commands import (
-    EPILOG,
+    command,
     control_option,
     draw_options,
     json_option,
@@ -23,7 +23,7 @@ from distract.commands.running import carried_out, inconclusive, profiled, renew
 from distract.commands.showing import shown
 
 
-@click.command(epilog=EPILOG)
+@command()
 @click.option("--judge", default="smollm2-135m", show_default=True, help="Judge; `distract list` shows the forms.")
 @click.option("--attack", "attacks", multiple=True, help="Attack, severity or both (severity-2+ATTACK); repeatable.")
 @audit_options

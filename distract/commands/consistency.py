@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from distract.commands import (
-    EPILOG,
+    command,
     data_options,
     draw_options,
     json_option,
@@ -24,6 +24,7 @@ from distract.commands import (
     store_option,
 )
 from distract.commands.running import carried_out, inconclusive, renew
+from distract.commands.showing import shown
 
 if TYPE_CHECKING:
     from distract.manner import Orders
@@ -32,7 +33,7 @@ PROTOCOLS = ("pairwise", "rank")
 """Asked where none is named, as in the paper: the one shows two responses, the other three as well."""
 
 
-@click.command(epilog=EPILOG)
+@command()
 @click.option("--judge", default="smollm2-135m", show_default=True, help="Judge; `distract list` shows the forms.")
 @data_options
 @click.option(
@@ -72,7 +73,7 @@ def consistency(
     from distract.backends.catalogue import open_models
     from distract.consistency import preparing
     from distract.manner import Manner
-    from distract.report.consistency import plan_lines, report_parts
+    from distract.report.consistency import plan_lines
     from distract.report.tables import show
     from distract.writers import WRITERS
 
@@ -97,6 +98,6 @@ def consistency(
     if as_json:
         click.echo(loaded.summary, nl=False)
     else:
-        show(report_parts(loaded.parameters, loaded.rows))
+        show(shown(loaded)[1]())
         click.echo(f"\nrun folder: {safe(str(job.out))}")
     inconclusive(loaded.rows)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from distract.commands import (
-    EPILOG,
+    command,
     echo_json,
     json_option,
     judge_options,
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from distract.runfolder import Loaded
 
 
-@click.command(epilog=EPILOG)
+@command()
 @click.argument("run", type=click.Path(path_type=Path))
 @click.argument("case")
 @click.option("--protocol", "protocols", multiple=True, help="Only flips by this way of asking; repeatable.")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
@@ -13,8 +12,9 @@ import click
 from click.core import ParameterSource
 
 from distract.commands import (
-    EPILOG,
+    Conclusion,
     Limit,
+    command,
     echo_json,
     json_option,
     judge_options,
@@ -27,6 +27,7 @@ from distract.commands import (
 from distract.commands.auditing import audit_options, chosen
 from distract.commands.outputs import Closing, Outputs, output_options, undecided
 from distract.commands.running import carried_out, renew
+from distract.commands.showing import unread
 from distract.errors import DistractError, UsageError
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ WITH_A_RUN = (*LIMITS, "run", "config", "baseline", "control", "junit", "github"
 """The options that go with a finished run too."""
 
 
-@click.command(cls=Closing, epilog=EPILOG)
+@command(kind=Closing)
 @click.argument("run", required=False, type=click.Path(path_type=Path))
 @click.option("--judge", help="Judge to ask, only until the evidence suffices; `distract list` shows the forms.")
 @limit_options
@@ -109,6 +110,7 @@ def gate(run: Path | None, as_json: bool, junit: Path | None, github: bool, summ
             verdict, loaded = _decided(run, more)
             if not as_json:
                 show(gate_report(verdict))
+                show(unread(loaded) if loaded else ())
             elif run is None and loaded:  # what the run folder holds, which knows no other run
                 click.echo(loaded.summary, nl=False)
                 say(verdict.notes)
@@ -123,10 +125,10 @@ def gate(run: Path | None, as_json: bool, junit: Path | None, github: bool, summ
         outputs.end(verdict, str(loaded.parameters["judge"]), loaded.rows, loaded.rewrites)
     else:
         outputs.end(verdict, judge, (), ())
-    sys.exit(verdict.exit_code)
+    raise Conclusion(verdict.exit_code)
 
 
-@click.command(epilog=EPILOG)
+@command()
 @click.argument("before", metavar="RUN", type=click.Path(path_type=Path))
 @click.argument("now", metavar="RUN", type=click.Path(path_type=Path))
 @sure_options
@@ -147,7 +149,7 @@ def compare(before: Path, now: Path, as_json: bool, **given: Any) -> None:
         show(comparing_report(str(before), str(now), verdict))
 
 
-@click.command("plan-gate", epilog=EPILOG)
+@command("plan-gate")
 @click.option("--max-flip-rate", "threshold", type=SHARE, required=True, help="Threshold of the gate.")
 @click.option("--power", type=float, default=0.8, show_default=True, help="Chance of the right decision.")
 @click.option("--true-rate", type=float, required=True, help="Flip rate that the judge is taken to have.")

@@ -12,9 +12,9 @@ import click
 from click.core import ParameterSource
 
 from distract.commands import (
-    EPILOG,
     asking_options,
     best_of_option,
+    command,
     data_options,
     draw_options,
     echo_json,
@@ -28,6 +28,7 @@ from distract.commands import (
     store_option,
 )
 from distract.commands.running import asked, carried_out, inconclusive, renew
+from distract.commands.showing import shown
 from distract.errors import UsageError
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ WITHOUT_A_JUDGE = ("matches", "against", "systems", "anchor", "draws", "seed", "
 """The options that go with matches that are played already."""
 
 
-@click.command(epilog=EPILOG)
+@command()
 @click.option("--judge", default="smollm2-135m", show_default=True, help="Judge; `distract list` shows the forms.")
 @click.option("--matches", help="Instead of asking a judge: a file of matches or votes, or a run; PATH or FORMAT:PATH.")
 @click.option("--against", help="Matches or a run, as for --matches, whose boards are compared with these.")
@@ -141,7 +142,7 @@ def leaderboard(
     elif as_json:
         echo_json(report.with_comparison(str(loaded.summary), compared))
     else:
-        show(report.report_parts(loaded.parameters, loaded.rows, loaded.rewrites))
+        show(shown(loaded)[1]())
         show(report.compared_parts(compared))
         click.echo(f"\nrun folder: {safe(str(prepared.job.out))}")
     inconclusive(loaded.rows)

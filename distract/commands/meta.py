@@ -9,7 +9,7 @@ import click
 from click.core import ParameterSource
 
 from distract.commands import (
-    EPILOG,
+    command,
     control_option,
     draw_options,
     echo_json,
@@ -43,7 +43,7 @@ labelled_options = options(
 )
 
 
-@click.command(epilog=EPILOG)
+@command()
 @click.option(
     "--judge", "judges", multiple=True, help="Judge, or replay:FILE-OR-FOLDER of stored verdicts; repeatable."
 )
@@ -174,11 +174,13 @@ def _carried_out(prepared: Prepared, store: Path | None) -> Source:
     from distract.meta import session
     from distract.meta.document import from_run
     from distract.report.meta import plan_lines
+    from distract.report.unread import unread_lines
 
     loaded = carried_out(
         session.job(prepared), store, lambda: session.estimate(prepared), lambda *known: plan_lines(prepared, *known)
     )
     click.echo(f"run folder: {safe(str(prepared.out))}", err=True)
+    say(unread_lines(loaded.path))
     return from_run(loaded.parameters, loaded.rows)
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from distract.commands import options
+from distract.commands import Command, options
 from distract.errors import UsageError
 
 if TYPE_CHECKING:
@@ -129,11 +129,11 @@ class Outputs:
             _write(self.junit, text, "--junit")
 
 
-class Closing(click.Command):
+class Closing(Command):
     """A command whose JUnit file holds an error where its options are wrong, and not what an earlier one said."""
 
     def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
-        """See ``click.Command``."""
+        """See ``Command``."""
         given = list(args)
         try:
             return super().parse_args(context, args)

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from distract.commands import EPILOG, catalogue_option, echo_json, json_option, safe, warn
+from distract.commands import catalogue_option, command, echo_json, json_option, safe, warn
 from distract.errors import UnknownName
 
 if TYPE_CHECKING:
     from distract.boards.system import RatingSystem
 
 
-@click.command(epilog=EPILOG)
+@command()
 @click.argument("run", type=click.Path(path_type=Path))
 @json_option
 def report(run: Path, as_json: bool) -> None:
@@ -35,7 +35,7 @@ def report(run: Path, as_json: bool) -> None:
         show(parts())
 
 
-@click.command(epilog=EPILOG)
+@command()
 @click.argument("paths", nargs=-1, type=click.Path(path_type=Path), metavar="ORIGINAL REWRITE | RUN")
 @click.option(
     "--labelled", type=click.Path(path_type=Path), help="JSON Lines of rewrites labelled faithful or changed."
@@ -80,7 +80,7 @@ def check(
     echo_json(document) if as_json else show(parts)
 
 
-@click.command("list", epilog=EPILOG)
+@command("list")
 @click.argument("what", required=False)
 @catalogue_option
 def list_(what: str | None, catalogue: Path | None) -> None:

@@ -6,6 +6,7 @@ It knows which command shows what, and no figure.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ Shown = tuple[Callable[[], dict[str, Any]], Callable[[], "Iterable[RenderableTyp
 
 
 def shown(loaded: Loaded) -> Shown:
-    """How a run is shown."""
+    """How a run is shown: to people also an answer that could not be read, if there is one."""
     by_command = {
         "attack": _attack,
         "gate": _gate,
@@ -26,7 +27,17 @@ def shown(loaded: Loaded) -> Shown:
         "consistency": _consistency,
         "leaderboard": _leaderboard,
     }
-    return by_command[loaded.command](loaded)
+    document, parts = by_command[loaded.command](loaded)
+    return document, lambda: chain(parts(), unread(loaded))
+
+
+def unread(loaded: Loaded) -> Iterable[RenderableType]:
+    """An answer of a run that could not be read, if there is one."""
+    from rich.text import Text
+
+    from distract.report.unread import unread_lines
+
+    return map(Text, unread_lines(loaded.path))
 
 
 def _attack(loaded: Loaded) -> Shown:

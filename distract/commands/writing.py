@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from distract.commands import (
-    EPILOG,
     asking_options,
     best_of_option,
+    command,
     data_options,
     draw_options,
     echo_json,
@@ -45,7 +45,7 @@ making_options = options(
 )
 
 
-@click.command(epilog=EPILOG)
+@command()
 @data_options
 @click.option("--attack", "attacks", multiple=True, help="Attack, severity or both (severity-2+ATTACK); repeatable.")
 @click.option("--measure", "measures", multiple=True, help="Measures that the rewrites are for. Default: all that fit.")
@@ -107,7 +107,7 @@ def rewrite(
         click.echo("warning: no rewrite was accepted, so that a judge cannot be attacked with this file", err=True)
 
 
-@click.command("make-pairs", epilog=EPILOG)
+@command("make-pairs")
 @data_options
 @click.option("--verifier", help="Model that is asked whether each answer says what the reference says.")
 @making_options
@@ -131,7 +131,7 @@ def make_pairs(
     _make(found, {"generator": generator, "verifier": verifier}, loading, **where)
 
 
-@click.command("make-tweakset", epilog=EPILOG)
+@command("make-tweakset")
 @click.option("--data", required=True, help="Prompts with format requirements, as ifeval:PATH.")
 @making_options
 def make_tweakset(data: str, generator: str, limit: int, seed: int, **more: Any) -> None:

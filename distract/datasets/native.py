@@ -2,8 +2,9 @@
 
 ``{"id", "prompt", "responses": [{"author", "text", "attack"?, "severity"?, "lineage"?}], "preferred"?: author or "tie",
 "criterion"?, "constraints"?: [{"kind", …}], "source"?, "reference"?}``. Prompt, text and reference (a good answer that
-some judges are shown) are a text or a list of turns. A response with ``attack`` is a recorded rewrite of the response
-with the same author and severity; ``lineage`` says how it was written. Swap convention: none, a label names an author.
+some judges are shown) are a text or a list of turns. A response with ``attack``, the name of an installed one, is a
+recorded rewrite of the response with the same author and severity; ``lineage`` says how it was written. Swap
+convention: none, a label names an author.
 """
 
 from __future__ import annotations
@@ -12,9 +13,11 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from distract import registry
 from distract.constraints import ConstraintError, parse
 from distract.datasets import lineages
 from distract.datasets.fields import Item, lines
+from distract.errors import UnknownName
 from distract.records import Case, Constraint, Response
 
 SUMMARY = "JSON Lines of {id, prompt, responses: [{author, text}], preferred?}"
@@ -127,7 +130,16 @@ def _response(item: Item, turns: int) -> Response:
     severity = item.value.get("severity")
     if severity is not None and (type(severity) is not int or not 1 <= severity <= 3):
         item.fail(f"expected 1, 2 or 3, found {json.dumps(severity)}", "severity")
-    return Response(author, text, item.optional_name("attack"), severity)
+    return Response(author, text, _attack(item), severity)
+
+
+def _attack(item: Item) -> str | None:
+    """The attack of a recorded rewrite: under a name that nobody asks for it would be passed over in silence."""
+    name = item.optional_name("attack")
+    known = [attack.name for attack in registry.attacks().values() if attack.severity is None] if name else []
+    if name and name not in known:
+        item.fail(str(UnknownName("attack", name, known, "; ".join(registry.problems()))), "attack")
+    return name
 
 
 def constraint(item: Item) -> Constraint:

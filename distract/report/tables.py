@@ -1,4 +1,4 @@
-"""Printing for people: tables that fit 80 columns, and a console whose reader may go away.
+"""Printing for people: tables that fit 80 columns.
 
 Cells are plain ``Text``, so that a name can hold markup and stay a name. It knows no figure.
 """
@@ -19,18 +19,9 @@ def colour() -> bool:
     return console.color_system is not None and not console.no_color
 
 
-class _Console(Console):
-    def on_broken_pipe(self) -> None:
-        """End like any tool whose reader went away; 1 would be read as a gate's verdict."""
-        try:
-            super().on_broken_pipe()
-        except SystemExit:
-            raise SystemExit(141) from None
-
-
 def show(parts: Iterable[RenderableType], console: Console | None = None) -> None:
     """Print the parts, a blank line between tables and text left to the tables."""
-    console = console or _Console(highlight=False)
+    console = console or Console(highlight=False)
     for part in parts:
         console.print(part)
 

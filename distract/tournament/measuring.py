@@ -87,7 +87,7 @@ def targets(parameters: Mapping[str, Any], rows: Iterable[Row]) -> dict[str, fro
         if matches is not None and not parameters["targets"]:
             # An anchor moves all alike, and may have no valid match.
             given = {name: value for name, value in first.given.items() if name != ANCHOR}
-            rating = first.system.rate(matches, **given).rating
+            rating = first.system.rated(matches, given).rating
             # In a total order that does not hang on the last digit.
             order = sorted(range(len(rating)), key=lambda i: (round(float(rating[i]), 6), matches.models[i]))
             found[protocol] = frozenset(matches.models[i] for i in order[: parameters["lowest"]])

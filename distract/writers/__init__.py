@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import lru_cache
 from inspect import getsourcefile
@@ -18,7 +18,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from distract import amounts, constraints, facts, fidelity, meaning, speech
-from distract.errors import PluginError, UnknownName
+from distract.errors import UnknownName, foreign
 from distract.plan import Attack, Plan, gather
 from distract.records import Case, Evidence, Response, Rewrite, slug
 
@@ -112,8 +112,8 @@ def rewrite(
 
 def _merit(made: Rewrite, attack: Attack, case: Case) -> tuple[bool, int, float]:
     """An order of drafts: faithful ones by their marker, others by how little is wrong with them."""
-    marker = _checked(attack, case)(made.response.text) if attack.marker and made.accepted else 0.0
-    return made.accepted, -len(made.reasons), marker
+    marker = checked_marker(attack, f"case {case.id!r}")
+    return made.accepted, -len(made.reasons), marker(made.response.text) if marker and made.accepted else 0.0
 
 
 def _with_history(tried: Sequence[Rewrite]) -> Rewrite:
@@ -154,7 +154,7 @@ def _by_rules(
         original,
         made,
         case.constraints,
-        _checked(attack, case) if attack.marker else None,
+        checked_marker(attack, f"case {case.id!r}"),
         max_new_content=attack.max_new_content,
         severity=attack.severity,
     )
@@ -218,7 +218,7 @@ def written(attack: Attack, case: Case, text: str, number: int) -> str:
     Raises:
         PluginError: the rule failed, or gave something else than a text.
     """
-    with theirs(attack, case):
+    with theirs(attack, f"case {case.id!r}"):
         new = attack.rewrite(text, case.constraints, number)
         if not isinstance(new, str):
             raise TypeError(f"rewrite returned {type(new).__name__}, expected str")
@@ -235,13 +235,15 @@ def _in_one_turn(turns: tuple[str, ...], new: str) -> tuple[str, ...]:
     return turns
 
 
-def _checked(attack: Attack, case: Case) -> Callable[[str], float]:
-    """The attack's marker, with what it raises and returns checked."""
+def checked_marker(attack: Attack, where: str) -> Callable[[str], float] | None:
+    """The attack's marker, if it has one, with what it raises and returns checked; ``where`` is as in ``theirs``."""
+    measure = attack.marker
+    if measure is None:
+        return None
 
     def marker(text: str) -> float:
-        assert attack.marker is not None
-        with theirs(attack, case):
-            value = float(attack.marker(text))
+        with theirs(attack, where):
+            value = float(measure(text))
             if not math.isfinite(value):
                 raise ValueError(f"marker returned {value}, expected a finite number")
             return value
@@ -249,14 +251,9 @@ def _checked(attack: Attack, case: Case) -> Callable[[str], float]:
     return marker
 
 
-@contextmanager
-def theirs(attack: Attack, case: Case) -> Iterator[None]:
-    """A plug-in's own code: whatever it raises is one line that names it and the case."""
-    try:
-        yield
-    except Exception as error:
-        where = f"attack {attack.name!r} failed on case {case.id!r}"
-        raise PluginError(f"{where}: {type(error).__name__}: {error}") from error
+def theirs(attack: Attack, where: str) -> AbstractContextManager[None]:
+    """Code of an attack: whatever it raises is one line that names it and where it failed, such as ``case 'c1'``."""
+    return foreign(f"attack {attack.name!r} failed on {where}")
 
 
 WRITERS: Mapping[str, Writer] = MappingProxyType(

@@ -66,7 +66,7 @@ def _messages(
         "requirements": _requirements(case, original, attack, seed),
         "feedback": _feedback(feedback),
     }
-    with theirs(attack, case):
+    with theirs(attack, f"case {case.id!r}"):
         return prompt.fill({name: text for name, text in values.items() if name in prompt.slots})
 
 

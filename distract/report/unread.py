@@ -1,0 +1,54 @@
+"""An answer of the judge that could not be read as a verdict, shown beside what was looked for.
+
+It is hostile text, and may have been written to by anybody: it is one line, cut, and no markup or command of a log.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from distract.printable import line
+from distract.report.text import count
+from distract.runfolder import TEXTS, unread
+
+MOST = 300
+"""Characters of an answer that are shown: half of them from its beginning, half from its end, where verdicts stand."""
+
+_COMMAND = re.compile(r":(?=:)|##(?=\[)")
+"""Where runners of CI take a line for a command."""
+
+
+def unread_lines(path: Path) -> Iterator[str]:
+    """One answer of a run that could not be read, if there are any.
+
+    Args:
+        path: the run's folder.
+    """
+    number, example = 0, None
+    for found in unread(path):
+        number += 1
+        if example is None or (not _said(example) and _said(found)):
+            example = found
+    if example is None:
+        return
+    place = ", ".join(_shown(example.get(name)) for name in ("protocol", "case", "failure"))
+    labels = example.get("looked_for")
+    wanted = " or ".join(map(_shown, labels if isinstance(labels, list) else ())) or "a verdict"
+    yield f"1 of {count(number, 'unreadable answer')} ({place}): looked for {wanted}; the judge said:"
+    yield f"  > {_cut(_said(example)) or '(nothing)'}"
+    yield f"every one: {line(str(path / TEXTS))}"
+
+
+def _said(found: Mapping[str, Any]) -> str:
+    return _shown(found.get("text"))
+
+
+def _shown(text: object) -> str:
+    return _COMMAND.sub("\\g<0>\u2060", line(str(text or "")))
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= MOST else f"{text[: MOST // 2]} […] {text[-MOST // 2 :]}"
