@@ -182,7 +182,7 @@ def clustered(rng: np.random.Generator, sets: int) -> Iterator[str]:
                 (one for one in found if one.gate == gate and one.kind in kinds), key=lambda c: getattr(c, name)
             )
             most = getattr(worst, name)
-            met = "met" if most <= goal else "met within 3 errors" if most <= goal + 3 * error else "MISSED"
+            met = "met" if most <= goal else "above, by less than 3 errors" if most <= goal + 3 * error else "MISSED"
             yield (
                 f"{gate}, {kinds[0]} to {kinds[-1]}: falsely {name} in {100 * most:.1f}% at most ({worst.design} at "
                 f"{worst.threshold:.2f}, {worst.kind}), goal {100 * goal:g}%: {met}"

@@ -1,4 +1,4 @@
-"""An attack of your own: the same words with louder punctuation.
+"""An attack of your own: a call, then the same words with louder punctuation.
 
 pip install ./examples/own_attack
 distract attack --judge planted:bold --generator rules --attack shouting
@@ -14,8 +14,11 @@ from distract.records import Constraint
 
 
 def rewrite(turn: str, constraints: tuple[Constraint, ...], seed: int) -> str:
-    """Every full stop at the end of a sentence becomes an exclamation mark, where the format allows it."""
-    louder = re.sub(r"(?<=[a-z])\.(?=\s|$)", "!", turn)
+    """Every full stop at the end of a sentence becomes an exclamation mark, where the format allows it.
+
+    A rewrite with the letters of the original counts as unchanged, hence the call.
+    """
+    louder = "Look! " + re.sub(r"(?<=[a-z])\.(?=\s|$)", "!", turn)
     kept = all(check(constraint, louder) == check(constraint, turn) for constraint in constraints)
     return louder if kept else turn
 
