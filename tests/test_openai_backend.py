@@ -17,7 +17,7 @@ from loopback import Answer, Asked, FakeServer, FaultProxy, completion, refused,
 from distract import verdicts
 from distract.backends import Streaming
 from distract.backends.openai import OpenAI
-from distract.backends.openai_manners import seed
+from distract.backends.openai_manners import Manners, seed
 from distract.backends.openai_pacing import LONGEST_BACKOFF, backoff, retry_after
 from distract.errors import BackendError, UsageError
 from distract.reading import BRACKETS
@@ -488,6 +488,7 @@ def test_a_mixture_of_faults_with_64_at_once_loses_nothing(upstream: FakeServer)
 def test_a_server_that_dies_is_an_error_in_one_line_and_what_came_is_kept() -> None:
     with FakeServer(lambda asked: completion("hi") if asked.content < "05" else Answer(stalled=True)) as server:
         judge = backend(server.url, attempts=3, concurrency=64)
+        judge.learn(Reply(text=Manners(continues=True).write()))  # else the probes keep the others waiting
         requests = [words(f"{i:02}") for i in range(64)]
         got: dict[int, Reply] = {}
 

@@ -1,14 +1,13 @@
-"""How a server wants to be asked, found by probes: the same figures whatever comes first; and what it will not answer."""
+"""How a server wants to be asked, found by probes: a run is the same whichever reply comes first."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-import math
 import os
 import random
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +20,9 @@ from distract import conduct, session
 from distract.backends import Probing
 from distract.backends.openai import OpenAI
 from distract.backends.openai_manners import PROBES, Manners
-from distract.errors import BackendError, UsageError
+from distract.errors import BackendError
 from distract.probing import settle
 from distract.records import Message, Reply, Request
-from distract.run import answer, execute
 from distract.runfolder import load
 from distract.store import Store
 from distract.tally import Tally
@@ -42,15 +40,17 @@ def backend(url: str, **more: Any) -> OpenAI:
     return OpenAI("m", base_url=url, **{"backoff": 0.0, "timeout": 20.0, **more})
 
 
-def words(content: str, **more: Any) -> Request:
-    return Request((Message("user", content),), **more)
-
-
 # A server of any manners, whose every answer follows from its request alone
 
 
 def judge(
-    *, start: str = "continued", likely: int = 20, logprobs: str = "told", system: bool = True, reasons: bool = False
+    *,
+    start: str = "continued",
+    likely: int = 20,
+    logprobs: str = "told",
+    system: bool = True,
+    reasons: bool = False,
+    odd: bool = False,
 ) -> Script:
     """A judge with a mind of its own on each prompt.
 
@@ -60,6 +60,7 @@ def judge(
         logprobs: ``told``, ``left out``, or ``refused``.
         system: whether it takes a system's part.
         reasons: whether it is a reasoning model.
+        odd: whether every other answer looks as if it dealt with the start in the other way.
     """
 
     def script(asked: Asked) -> dict[str, Any] | Answer:
@@ -79,18 +80,24 @@ def judge(
         if body.get("top_logprobs", 0) > likely:
             return refused(400, f"Requested sample logprobs of 20, which is greater than max allowed: {likely}")
         named = [label for label in "1234567" if f"[[{label}]]" in asked.content] or ["A", "B", "C"]
-        number = int.from_bytes(hashlib.sha256(asked.content.encode()).digest()[:4], "big")
+        # A model is of another mind when its answer was begun.
+        number = int.from_bytes(hashlib.sha256(f"{begun} {asked.content}".encode()).digest()[:4], "big")
         first = "A" if asked.is_probe else named[number % len(named)]
         share = 0.9 if asked.is_probe else 0.5 + number % 400 / 1000
-        others = {name: (1 - share) / len(named) for name in named}
-        choice = token(first, {**others, first: share})
+        likes = {**{name: (1 - share) / len(named) for name in named}, first: share}
+        is_odd = odd and number % 2 == 0 and not asked.is_probe
+        if is_odd and start == "continued":
+            likes = {name: value / 3 for name, value in likes.items()}
+        choice = token(first, likes)
         tells = bool(body.get("logprobs")) and logprobs == "told"
         if begun and start == "continued":
             text = first if body.get("max_tokens") == 1 else f"{first}]]"
             return completion(text, logprobs=[choice] if tells else None)
         whole = f"[[{first}]]"
         if body.get("max_tokens") == 1:
-            return completion("[[", logprobs=[token("[[", {"[[": 0.9, "A": 0.05})] if tells else None, finish="length")
+            likes = {first: 0.6} if is_odd else {"[[": 0.9, first: 0.05}
+            begin = max(likes, key=likes.__getitem__)
+            return completion(begin, logprobs=[token(begin, likes)] if tells else None, finish="length")
         spelled = [token("[["), choice, token("]]")]
         return completion(whole, logprobs=spelled if tells else None)
 
@@ -105,6 +112,8 @@ MANNERS = {
     "continues without log-probabilities": judge(logprobs="left out"),
     "ignores the start, without log-probabilities": judge(start="ignored", logprobs="left out"),
     "refuses log-probabilities": judge(logprobs="refused"),
+    "continues, is not always sure": judge(odd=True),
+    "ignores the start, begins with a choice at times": judge(start="ignored", odd=True),
     "5 likely tokens": judge(likely=5),
     "5 likely tokens, ignores the start": judge(likely=5, start="ignored"),
     "no system role": judge(system=False),
@@ -199,3 +208,101 @@ def test_a_killed_run_goes_on_in_the_same_manners_without_a_second_probe(
         # Killed between the probes, the second one is asked twice: the first time it got no answer.
         assert len(server.probes) == 2 * len(probes) + (others < 0)
     assert contents(tmp_path / "killed") == contents(tmp_path / "whole")
+
+
+def test_another_run_in_the_same_store_is_not_probed_and_another_store_is(tmp_path: Path) -> None:
+    script = MANNERS["ignores the start"]
+    with FakeServer(script, owner="someone", probed=script) as server:
+        attacked(server.url, tmp_path / "one")
+        probes = len(server.probes)
+        (tmp_path / "one" / "r").rename(tmp_path / "one" / "before")
+        tally = attacked(server.url, tmp_path / "one")
+        assert (tally.made, len(server.probes)) == (0, probes)
+        attacked(server.url, tmp_path / "two")
+        assert len(server.probes) == 2 * probes
+        # Of all that is stored, only what a probe found can say so.
+        with sqlite3.connect(tmp_path / "one" / "store") as db:
+            db.execute("delete from replies where reply not like '%systemless%'")
+        db.close()
+        (tmp_path / "one" / "r").rename(tmp_path / "one" / "after")
+        attacked(server.url, tmp_path / "one")
+        assert len(server.probes) == 2 * probes
+    assert contents(tmp_path / "one") == contents(tmp_path / "two")
+
+
+PICKY = ("continue_final_message", "logprobs", "temperature", "top_p", "seed", "stop")
+
+
+def picky(asked: Asked) -> dict[str, Any] | Answer:
+    """Takes everything from probes; of other requests it refuses what their digits say."""
+    for number, name in enumerate(PICKY):
+        if str(number) in asked.content and name in asked.body:
+            return refused(400, f"{name} is not taken here", param=name)
+    begun = "A]]" if asked.body["messages"][-1]["role"] == "assistant" else "[[A]]"
+    return completion(f"{begun} {sorted(asked.body)}")
+
+
+REQUESTS = st.builds(
+    lambda digits, reads, more: Request(
+        (Message("user", f"q {digits}"),),
+        choices=("A", "B") if reads else (),
+        prefill="[[" if reads else "",
+        temperature=0.0 if reads else 0.7,
+        stop=("x",) if more else (),
+    ),
+    st.sets(st.sampled_from("012345")).map(sorted),
+    st.booleans(),
+    st.booleans(),
+)
+
+
+@given(requests=st.lists(REQUESTS, min_size=2, max_size=8, unique=True), draw=st.randoms(use_true_random=False))
+@settings(max_examples=15)
+def test_what_one_request_is_refused_no_other_one_hears_of(requests: list[Request], draw: random.Random) -> None:
+    def replies(asked: Sequence[Request], concurrency: int) -> dict[Request, Reply]:
+        model = backend(server.url, concurrency=concurrency)
+        pairs = [pair for batch in model.reply(asked, frozenset(range(len(asked)))) for pair in batch]
+        return {asked[index]: reply for index, reply in pairs}
+
+    with FakeServer(picky, owner="someone") as server:
+        alone = {one: replies([one], 1)[one] for one in requests}
+        shuffled = draw.sample(requests, len(requests))
+        assert replies(shuffled, 4) == alone
+        assert all(reply.answered for reply in alone.values())
+
+
+@given(
+    st.builds(
+        Manners,
+        continues=st.booleans(),
+        engine=st.booleans(),
+        tokenizes=st.booleans(),
+        omit=st.frozensets(st.sampled_from(PICKY)),
+        top=st.sampled_from((5, 20)),
+    )
+)
+def test_manners_are_read_as_they_are_written(manners: Manners) -> None:
+    assert Manners.read(manners.write()) == manners
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"omit": 1}', '{"omit": [], "odd": 1}', "\u0000"])
+def test_a_damaged_probe_is_one_clear_line(text: str, tmp_path: Path) -> None:
+    with FakeServer(judge()) as server:
+        model = backend(server.url)
+        assert isinstance(model, Probing)
+        with Store(tmp_path / "s", model.identity) as store:
+            store.put([(store.key(PROBES[0]), Reply(text=text))])
+            with pytest.raises(BackendError, match="a stored probe of a server is damaged"):
+                settle("judge", (model, store), Tally())
+        assert not server.asked
+
+
+def test_probes_are_counted_for_the_model_that_they_are_sent_to(tmp_path: Path) -> None:
+    with FakeServer(judge()) as server:
+        model, tally = backend(server.url), Tally()
+        with Store(tmp_path / "s", model.identity) as store:
+            settle("verifier", (model, store), tally)
+            settle("verifier", (model, store), tally)
+            assert len(store) == 2
+    assert (tally.made, tally.tokens, tally.stored) == (2, {"verifier": (22, 4)}, 0)
+    assert tally.document()["asked"] == {"verifier": {"choices": 1, "text": 1}}

@@ -74,7 +74,9 @@ def test_a_run_through_every_transient_fault_is_the_run_without(
         assert "got no answer" not in done.stderr
 
 
-@pytest.mark.parametrize(("fault", "said"), [("null", "empty reply"), ("refusal", "refused: I would rather not.")])
+@pytest.mark.parametrize(
+    ("fault", "said"), [("null", "no reply: empty reply"), ("refusal", "refused: I would rather not.")]
+)
 def test_what_a_judge_will_not_say_is_its_failure(fault: str, said: str, server: str, tmp_path: Path) -> None:
     with FaultProxy(server, lambda content, time: fault) as proxy:
         done = ran(attack(proxy.url, tmp_path))

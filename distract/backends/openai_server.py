@@ -36,14 +36,12 @@ class Learnt:
         manners: how it wants to be asked, from the probes; None before them.
         structure: whether a text is one token to it, for texts that look like structure.
         ids: tokens of choices, empty where there are none, by the start of the answer and the choices.
-        has_answered: whether it has answered anything.
         faults: requests in a row that it turned down for the account's sake.
     """
 
     manners: Manners | None = None
     structure: dict[str, bool] = field(default_factory=dict)
     ids: dict[tuple[str, tuple[str, ...]], tuple[int, ...]] = field(default_factory=dict)
-    has_answered: bool = False
     faults: int = 0
 
 

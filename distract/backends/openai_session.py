@@ -13,7 +13,7 @@ import re
 from dataclasses import replace
 
 from distract.backends import openai_answers as answers
-from distract.backends.openai_faults import FINAL, Rejected, Transient, one_line
+from distract.backends.openai_faults import Rejected, Transient, one_line
 from distract.backends.openai_manners import PROBES, Manners, adapted, body
 from distract.backends.openai_pacing import Gate, backoff
 from distract.backends.openai_server import Server
@@ -122,7 +122,7 @@ class Session:
                     return await self._turned_down(rejected, is_probe=is_probe), manners
                 manners = other
                 continue
-            self._server.learnt.has_answered, self._server.learnt.faults = True, 0
+            self._server.learnt.faults = 0
             reply = answers.read(request, sent, ids, answers.completion(data))
             if reply is None:
                 manners = replace(manners, probabilities=False)
@@ -136,12 +136,12 @@ class Session:
         """The reply to a request that the server will not answer.
 
         Raises:
-            UsageError: it answers none, for what was asked of it.
-            BackendError: it answers none, or none any more.
+            UsageError: it turns down a probe, for the key, the address or the model.
+            BackendError: it turns down a probe for another reason, or the account is at fault again and again.
         """
         learnt = self._server.learnt
         if not rejected.is_about_content:
-            if is_probe or (rejected.status in FINAL and not learnt.has_answered):
+            if is_probe:
                 raise await self._server.final(rejected)
             learnt.faults = learnt.faults + 1 if rejected.is_about_account else 0
             if learnt.faults >= _MOST_FAULTS:

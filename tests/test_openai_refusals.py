@@ -1,0 +1,225 @@
+"""What a server will not answer: a reply to keep where the content is at fault, else one that is asked for again."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from loopback import Answer, Asked, FakeServer, Script, completion, refused, token
+
+from distract.backends.openai import OpenAI
+from distract.backends.openai_manners import PROBES
+from distract.errors import BackendError, UsageError
+from distract.records import Message, Reply, Request
+from distract.run import answer
+from distract.runfolder import load
+from distract.store import Store
+from distract.tally import Tally
+
+pytest.importorskip("openai")
+
+
+@pytest.fixture(autouse=True)
+def _no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in os.environ if name.startswith("OPENAI_") or name.lower().endswith("_proxy")]:
+        monkeypatch.delenv(name)
+
+
+def backend(url: str, **more: Any) -> OpenAI:
+    return OpenAI("m", base_url=url, **{"backoff": 0.0, "timeout": 20.0, **more})
+
+
+def words(content: str) -> Request:
+    return Request((Message("user", content),))
+
+
+def is_complete(folder: Path) -> bool:
+    found: bool = json.loads((folder / "r" / "manifest.json").read_text())["complete"]
+    return found
+
+
+def asked_of(url: str, folder: Path, *contents: str, **more: Any) -> tuple[list[Reply], int]:
+    """The replies to requests in words, in order, and how many the store holds of them."""
+    model = backend(url, concurrency=1, **more)
+    with Store(folder / "s", model.identity) as store:
+        models: dict[Any, Any] = {"judge": (model, store)}
+        replies = answer([words(content) for content in contents], models, {}, Tally())
+        return replies, len(store) - len(PROBES)
+
+
+CONTENT = [
+    (refused(400, "x", code="content_filter"), "refused by the server: x"),
+    (refused(400, "This violates our content policy"), "refused by the server: This"),
+    (refused(403, "Your input was flagged"), "refused by the server: Your input"),
+    (refused(451, "Blocked by the content filter"), "refused by the server: Blocked"),
+    (refused(400, "Input data may contain inappropriate content."), "refused by the server: Input"),
+    (refused(400, "maximum context length is 10 tokens"), "too long: maximum"),
+    (refused(400, "x", code="context_length_exceeded"), "too long: x"),
+    (refused(413, "Request Entity Too Large"), "too long: Request"),
+    (Answer(completion("half a", finish="content_filter")), "refused"),
+    (Answer(completion(None, refusal="I will not.")), "refused: I will not."),
+    (Answer(completion("", finish="length")), "truncated: nothing but reasoning"),
+]
+OTHERWISE = [
+    (refused(400, "Your credit balance is too low to access the API."), "no reply: 400 Your credit"),
+    (refused(400, "Bad request"), "no reply: 400 Bad request"),
+    (refused(401, "Invalid key"), "no reply: 401 Invalid key"),
+    (refused(402, "Payment required"), "no reply: 402 Payment"),
+    (refused(403, "Forbidden"), "no reply: 403 Forbidden"),
+    (refused(403, "Your account was blocked for content policy violations"), "no reply: 403 Your account"),
+    (refused(404, "Not found"), "no reply: 404 Not found"),
+    (refused(413, "Request too large: limit 6000 tokens per minute (TPM)"), "no reply: 413 Request"),
+    (refused(418, "I'm a teapot"), "no reply: 418 I'm a teapot"),
+    (refused(422, "Unprocessable"), "no reply: 422 Unprocessable"),
+    (refused(429, "You exceeded your quota", code="insufficient_quota"), "no reply: 429 You exceeded"),
+    (refused(429, "You exceeded your quota", type="insufficient_quota"), "no reply: 429 You exceeded"),
+    (refused(451, "Unavailable for legal reasons"), "no reply: 451 Unavailable"),
+    (refused(400, "The request took too long"), "no reply: 400 The request"),
+    (refused(501, "Not implemented"), "no reply: 501 Not implemented"),
+    (Answer(b"", 304), "no reply: 304"),
+    (Answer(completion(None)), "no reply: empty reply"),
+    (Answer(completion(" \n")), "no reply: empty reply"),
+    (Answer(completion([])), "no reply: empty reply"),  # type: ignore[arg-type]
+    (Answer(completion([{"type": "thinking", "thinking": "A"}])), "no reply: empty reply"),  # type: ignore[arg-type]
+    (Answer(completion(["A", None, {"type": "text"}])), "no reply: empty reply"),  # type: ignore[arg-type]
+]
+
+
+@pytest.mark.parametrize(
+    ("given_", "expected", "kept"), [(*one, True) for one in CONTENT] + [(*one, False) for one in OTHERWISE]
+)
+def test_only_what_is_said_of_the_content_is_kept(given_: Answer, expected: str, kept: bool, tmp_path: Path) -> None:
+    with FakeServer(lambda asked: given_ if asked.content == "odd" else completion("fine")) as server:
+        replies, stored = asked_of(server.url, tmp_path, "one", "odd", "two")
+        assert [reply.text for reply in replies[::2]] == ["fine", "fine"]
+        assert (replies[1].failure or "").startswith(expected)
+        assert (replies[1].answered, stored) == (kept, 2 + kept)
+        # The same command asks again for what was not kept, and for nothing else.
+        before = len(server.chats)
+        asked_of(server.url, tmp_path, "one", "odd", "two")
+        assert {asked.content for asked in server.chats[before:]} == (set() if kept else {"odd"})
+
+
+def test_a_text_in_parts_is_a_text() -> None:
+    parts: Any = [
+        {"type": "thinking", "thinking": "B?"},
+        {"type": "text", "text": "[[A"},
+        {"type": "text", "text": "]]"},
+    ]
+    with FakeServer(lambda asked: completion(parts)) as server:
+        ((_, reply),) = [pair for batch in backend(server.url).reply([words("x")], frozenset({0})) for pair in batch]
+    assert (reply.text, reply.failure) == ("[[A]]", None)
+
+
+ACCOUNT = [answer_ for answer_, said in OTHERWISE if said[10:13] in ("401", "402", "403", "429") or "credit" in said]
+
+
+@pytest.mark.parametrize("fault", ACCOUNT)
+def test_five_faults_of_the_account_in_a_row_end_the_run(fault: Answer, tmp_path: Path) -> None:
+    with FakeServer(lambda asked: fault if asked.content.startswith("odd") else completion("fine")) as server:
+        for number in (4, 5):
+            contents = ["fine 0", *(f"odd {i}" for i in range(number)), "fine 1", *(f"odd {i}x" for i in range(4))]
+            if number == 4:
+                replies, _ = asked_of(server.url, tmp_path, *contents)
+                assert [reply.answered for reply in replies] == [c.startswith("fine") for c in contents]
+            else:
+                with pytest.raises(BackendError, match=f"has stopped answering: {fault.status} "):
+                    asked_of(server.url, tmp_path, "fine 2", *contents)
+                model = backend(server.url)
+                with Store(tmp_path / "s", model.identity) as store:
+                    assert len(store) == len(PROBES) + 3, "what came before is kept"
+
+
+@pytest.mark.parametrize("status", [400, 418, 422, 451])
+def test_faults_of_another_kind_do_not_end_it(status: int, tmp_path: Path) -> None:
+    with FakeServer(lambda asked: refused(status, "No.") if asked.content != "fine" else completion("fine")) as server:
+        replies, stored = asked_of(server.url, tmp_path, "fine", *map(str, range(12)))
+    assert [reply.answered for reply in replies] == [True, *[False] * 12]
+    assert stored == 1
+
+
+@pytest.mark.parametrize("status", [401, 402, 403, 404, 405, 410])
+def test_a_run_that_begins_with_a_wrong_key_or_address_ends_with_its_first_request(status: int, tmp_path: Path) -> None:
+    with FakeServer(lambda asked: completion("fine"), probed=lambda asked: refused(status, "Not for you")) as server:
+        with pytest.raises(UsageError, match=str(status)):
+            asked_of(server.url, tmp_path, "one", "two")
+        assert (len(server.probes), len(server.chats)) == (1, 0)
+
+
+# As a user meets it
+
+
+def rating(asked: Asked) -> dict[str, Any]:
+    """Rates a response by its words, in a way of its own."""
+    number = hashlib.sha256(asked.content.encode()).digest()[0] % 7 + 1
+    return completion(str(number), logprobs=[token(str(number), {str(number): 0.9})], finish="length")
+
+
+def failing(share: float, fault: Answer) -> Script:
+    """Turns down a share of all requests."""
+    return lambda asked: fault if hashlib.sha256(asked.content.encode()).digest()[1] < 256 * share else rating(asked)
+
+
+def command(server: FakeServer, *more: str) -> list[str]:
+    where = ["--judge", f"{server.url}#m", "--protocol", "absolute", "--attack", "assertiveness", "--concurrency", "4"]
+    return [*where, "--limit", "20", "--out", "r", *more]
+
+
+@pytest.mark.parametrize("fault", [refused(418, "I'm a teapot"), refused(422, "No."), Answer(completion(None))])
+def test_a_run_with_gaps_is_not_complete_and_the_same_command_fills_them(
+    fault: Answer, run: Callable[..., Any], tmp_path: Path
+) -> None:
+    with FakeServer(rating) as server:
+        server.chat = failing(0.1, fault)
+        first = run("attack", *command(server))
+        assert first.code == 0, first.err
+        assert "the same command asks again" in first.err
+        assert is_complete(tmp_path) is False
+        assert load(tmp_path / "r").unanswered
+        failures = {j.failure for row in load(tmp_path / "r").rows for j in row.judgments if j.failure}
+        assert all(failure.startswith("no reply: ") for failure in failures)
+        assert failures
+        server.chat, before = rating, len(server.chats)
+        second = run("attack", *command(server))
+        assert "this run is complete" not in second.err
+        assert (second.code, is_complete(tmp_path)) == (0, True)
+        assert len(server.chats) > before
+        third = run("attack", *command(server))
+        assert "this run is complete" in third.err
+
+
+@pytest.mark.parametrize("live", [False, True])
+@pytest.mark.parametrize(("share", "code"), [(0.0, 0), (0.5, 3)])
+def test_a_gate_never_passes_where_too_many_requests_got_no_answer(
+    share: float, code: int, live: bool, run: Callable[..., Any], tmp_path: Path
+) -> None:
+    with FakeServer(failing(share, refused(418, "I'm a teapot"))) as server:
+        if live:
+            done = run("gate", *command(server), "--max-flip-rate", "0.9")
+        else:
+            run("attack", *command(server))
+            done = run("gate", "r", "--max-flip-rate", "0.9")
+    assert done.code == code, done.out + done.err
+    assert is_complete(tmp_path) is (share == 0.0)
+
+
+@pytest.mark.parametrize(
+    ("fault", "code", "part"),
+    [
+        (refused(418, "I'm a teapot"), 3, "no verdict was valid"),
+        (refused(402, "Payment required"), 4, "has stopped answering: 402 Payment required"),
+        (refused(400, "Your credit balance is too low"), 4, "has stopped answering: 400 Your credit balance"),
+        (refused(400, "Flagged by the content filter"), 3, "no verdict was valid"),
+    ],
+)
+def test_how_a_run_ends_that_is_turned_down_throughout(
+    fault: Answer, code: int, part: str, run: Callable[..., Any]
+) -> None:
+    with FakeServer(lambda asked: fault) as server:
+        done = run("attack", *command(server))
+    assert (done.code, part in done.err) == (code, True), done.err
