@@ -19,7 +19,7 @@ from scipy.stats import binom
 from distract import statistics
 from distract.gate.boundary import boundary
 from distract.gate.course import course
-from distract.gate.exact import few_prompts
+from distract.gate.exact import few_prompts, gathered, shrunk
 from distract.gate.limits import Limits
 from distract.gate.mixture import Bets, Floats, Side
 from distract.gate.monitor import Monitor, Prompt, Test
@@ -83,15 +83,16 @@ def flips(rng: np.random.Generator, sizes: Sequence[int], rate: float, kind: str
 
 def finished(hits: Ints, sizes: Sequence[int], threshold: float) -> list[Decision]:
     """What a gate on a finished run decides of each set, by one check."""
+    limits = Limits(confidence=1 - ALPHA)
     clusters = np.repeat(np.arange(len(sizes)), sizes).tolist()
     slots = np.concatenate([np.arange(size) for size in sizes])
-    few = few_prompts(len(sizes), threshold, Limits(confidence=1 - ALPHA))
+    few = few_prompts(len(sizes), threshold, limits)
     decisions = list[Decision]()
     for row in hits:
         values = (slots < np.repeat(row, sizes)).astype(float).tolist()
-        n = statistics.effective_n(values, clusters, ALPHA)
-        said = by_bounds(n * float(row.sum()) / len(values), n, threshold)
-        decisions.append("inconclusive" if said == "pass" and few else said)
+        said = by_bounds(*shrunk(values, clusters, limits), threshold)
+        is_held_up = said == "pass" and (few or gathered(values, clusters, threshold, limits))
+        decisions.append("inconclusive" if is_held_up else said)
     return decisions
 
 

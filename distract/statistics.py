@@ -7,6 +7,7 @@ Pure functions over numbers and cluster names; nothing here knows what was count
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Hashable, Sequence
 
 import numpy as np
@@ -88,6 +89,12 @@ def effective_n(
     tail = min(tail, _WIDEST_TAIL)
     worth = variance / between * (float(stdtrit(n - 1, tail)) / float(stdtrit(freedom, tail))) ** 2
     return min(float(n), worth) if capped else worth
+
+
+def repeated_n(clusters: Sequence[Hashable]) -> float:
+    """How many independent trials clustered ones are worth at least: those of a cluster are one trial (Kish, 1965)."""
+    sizes = Counter(clusters).values()
+    return sum(sizes) ** 2 / sum(size * size for size in sizes) if sizes else 0.0
 
 
 def proportion(

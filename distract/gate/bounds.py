@@ -6,7 +6,7 @@ It knows nothing of verdicts.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -33,6 +33,17 @@ def upper(monitor: Monitor, alpha: float) -> float:
     return 1 - _bound(lambda rest: _rejected(monitor, 1 - rest, "below", alpha))
 
 
+def evidence(means: Sequence[float], rate: float, side: Side) -> float:
+    """Log of the mean stake of bets that the mean over prompts lies on one side of a rate.
+
+    Args:
+        means: one for each prompt, 0 to 1.
+        rate: between 0 and 1, both excluded.
+        side: the one that is bet on.
+    """
+    return mean(Bets(rate, side).gains(np.array(means).reshape(-1, 1) - rate).sum(axis=0))
+
+
 def _bound(rejected: Callable[[float], bool]) -> float:
     """The largest number from 0 to 1 that is rejected with all below it, rounded down."""
     low, high = 0.0, 1.0
@@ -57,5 +68,4 @@ def _rejected(monitor: Monitor, rate: float, side: Side, alpha: float) -> bool:
 
 def _evidence(monitor: Monitor, rate: float, side: Side) -> float:
     """The evidence against a rate: log of the mean stake."""
-    means = np.array(monitor.lows if side == "above" else monitor.highs).reshape(-1, 1)
-    return mean(Bets(rate, side).gains(means - rate).sum(axis=0))
+    return evidence(monitor.lows if side == "above" else monitor.highs, rate, side)

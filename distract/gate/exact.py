@@ -8,13 +8,15 @@ prompts or few eligible comparisons never pass. It knows no protocol or attack b
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
+from statistics import fmean
 
 from distract import statistics
 from distract.briefs import Briefs
 from distract.counting import Counted, count_flips
 from distract.errors import UsageError
+from distract.gate.bounds import evidence
 from distract.gate.limits import Limits, unreadable
 from distract.gate.records import Check, Decision
 from distract.metrics import headline
@@ -107,6 +109,7 @@ class Rate:
             missing(n, counted.invalid, limits)
             or ineligible(counted.eligible_share, limits)
             or few_prompts(self.prompts, limit, limits)
+            or gathered(self._worst, self._clusters, limit, limits)
         )
         if lower is not None and adjusted <= limits.alpha and lower > limit:
             decision, reason = "fail", f"lower bound {beside(lower, limit)} is above {limit:g}"
@@ -140,9 +143,7 @@ class Rate:
         )
 
     def _shrunk(self, values: Sequence[float]) -> tuple[float, float]:
-        """Flips and comparisons, shrunk by the dependence of those that share a prompt."""
-        n = statistics.effective_n(values, self._clusters, self._limits.alpha)
-        return math.fsum(values) / len(values) * n, n
+        return shrunk(values, self._clusters, self._limits)
 
     def _needed(self, checks: int) -> int | None:
         """About how many eligible comparisons would settle it."""
@@ -223,10 +224,24 @@ def ineligible(share: float | None, limits: Limits) -> str | None:
     return f"only {percent(share)}% of the comparisons are eligible (the others are ties or have no rewrite), {least}"
 
 
-def repeated(clusters: Sequence[str]) -> int | None:
+def repeated(clusters: Sequence[Hashable]) -> int | None:
     """How many prompts give these comparisons; None where each gives one."""
     prompts = len({*clusters})
     return prompts if prompts < len(clusters) else None
+
+
+def shrunk(values: Sequence[float], clusters: Sequence[Hashable], limits: Limits) -> tuple[float, float]:
+    """Flips and comparisons, shrunk by the dependence of those that share a prompt.
+
+    Args:
+        values: 1 for a flip and 0 for none, of each comparison; at least one.
+        clusters: the prompt of each.
+        limits: how sure to be.
+    """
+    # Where few prompts flip, the degrees of freedom say less than the prompts themselves: at worst the pairs of each
+    # are one pair repeated.
+    n = max(statistics.effective_n(values, clusters, limits.alpha), statistics.repeated_n(clusters))
+    return math.fsum(values) / len(values) * n, n
 
 
 def few_prompts(prompts: int | None, limit: float, limits: Limits) -> str | None:
@@ -241,6 +256,27 @@ def few_prompts(prompts: int | None, limit: float, limits: Limits) -> str | None
     if prompts is None or prompts >= least:
         return None
     return f"{count(prompts, 'prompt')}: too few, no number of prompts below {least} can pass at {limit:g}"
+
+
+def gathered(values: Sequence[float], clusters: Sequence[Hashable], limit: float, limits: Limits) -> str | None:
+    """Why flips that gather in prompts may not pass: others that flip as a whole may have been left out by chance.
+
+    The bound of the rate follows the variance that was seen. Bets on the mean over prompts hold whatever was not.
+
+    Args:
+        values: 1 for a flip and 0 for none, of each comparison.
+        clusters: the prompt of each.
+        limit: of the rate.
+        limits: how sure to be.
+    """
+    if repeated(clusters) is None or not any(values):
+        return None
+    prompts: dict[Hashable, list[float]] = {}
+    for value, prompt in zip(values, clusters, strict=True):
+        prompts.setdefault(prompt, []).append(value)
+    if evidence([fmean(part) for part in prompts.values()], limit, "below") >= math.log(1 / limits.alpha):
+        return None
+    return f"{count(len(prompts), 'prompt')} do not show that the mean over prompts is below {limit:g}"
 
 
 def beside(bound: float, limit: float) -> str:
