@@ -696,8 +696,8 @@ def test_getting_worse_fails_and_staying_the_same_passes(run: Run, watch: Watch)
     # No 42 cases show that a rise is below 5 points.
     rise = ("--max-rise", "0.2")
     for before, now, code in (("fair", "longer", 1), ("longer", "fair", 0), ("again", "longer=0.5", 0)):
-        judge = ("gate", "--judge", f"planted:{now}", *RULES, "--baseline", before, *rise)
-        live = run(*judge, "--junit", "j.xml", "--json")
+        gate = ("gate", "--judge", f"planted:{now}", *RULES, "--baseline", before, *rise)
+        live = run(*gate, "--junit", "j.xml", "--json")
         assert (live.code, green("j.xml")) == (code, code == 0), live.out
         finished = run("gate", now, "--baseline", before, *rise, "--json")
         assert finished.code == code
@@ -705,7 +705,7 @@ def test_getting_worse_fails_and_staying_the_same_passes(run: Run, watch: Watch)
         assert table.code == 0
         assert {0: "PASS", 1: "FAIL"}[code] in table.out
         assert run("compare", before, now, *rise, "--json").document["checks"] == finished.document["checks"]
-        for shown in (table, run("gate", now, "--baseline", before, *rise), run(*judge)):
+        for shown in (table, run("gate", now, "--baseline", before, *rise), run(*gate)):
             fits(shown.out)
     assert run("gate", "longer=0.5", "--baseline", "again").code == 3
     alone = run("gate", "longer=0.5", "--baseline", "longer=0.5")

@@ -22,7 +22,7 @@ from distract.runfolder import Loaded
 from distract.statistics import effective_n, lower_bound, p_above, upper_bound
 
 
-def rate(k: int, n: int, *, protocol: str = "pairwise", attack: str = "f", invalid: int = 0, **more: int) -> list[Row]:
+def rate(k: int, n: int, *, protocol: str = "pairwise", attack: str = "f", invalid: int = 0, **more: Any) -> list[Row]:
     return rows("1" * k + "0" * (n - k) + "?" * invalid, protocol=protocol, attack=attack, **more)
 
 
