@@ -11,6 +11,7 @@ import errno
 import gc
 import sys
 import traceback
+from contextlib import suppress
 
 import click
 
@@ -62,10 +63,11 @@ def main() -> None:
     keep_streams()
     collect_rarely()
     code, message = _run()
-    if reason := lost_output():
-        _say(f"the output is not complete: {reason}")
-    if message:
-        _say(message)
+    with suppress(Exception):  # of streams that a plug-in has put there
+        if reason := lost_output():
+            _say(f"the output is not complete: {reason}")
+        if message:
+            _say(message)
     if code:
         sys.exit(code)
 

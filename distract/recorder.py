@@ -166,13 +166,14 @@ _ascii = json.JSONEncoder(sort_keys=True, default=_members).encode
 
 def _texts(row: Row) -> Iterator[dict[str, Any]]:
     """What the judge said where its verdict could not be read, with the place of it."""
-    place = {name: getattr(row, name) for name in ("case", "data", "design", "protocol", "attack", "a", "b", "target")}
     for order, judgment in enumerate(row.judgments):
         failure = judgment.failure
         if isinstance(failure, Unread) and failure.reply.answered:
             found = {"failure": failure, "looked_for": failure.wanted, "text": failure.reply.text}
-            yield {**place, "order": order, "key": failure.key, **found}
+            yield {**{name: getattr(row, name) for name in _PLACE}, "order": order, "key": failure.key, **found}
 
+
+_PLACE = ("case", "data", "design", "protocol", "attack", "a", "b", "target")
 
 _sorted = json.JSONEncoder(ensure_ascii=False, allow_nan=False, check_circular=False).encode
 """The same of what is sorted already."""

@@ -90,9 +90,9 @@ def test_the_protocol_in_the_readme_runs_as_it_stands_there(
     ("said", "problem"),
     [
         ('raise ValueError("oops")', "protocol 'mine' failed on case 'tea': ValueError: oops"),
-        ("return None", "protocol 'mine' failed on case 'tea': AttributeError"),
-        ('return Judgment("equal")', "protocol 'mine' failed on case 'tea': KeyError: 'equal'"),
-        ('return Judgment("a", failure="no")', "protocol 'mine': a judgment has either a preference or a failure"),
+        ("return None", "protocol 'mine' on case 'tea': returned None, expected a Judgment"),
+        ('return Judgment("equal")', "protocol 'mine' on case 'tea': prefers 'equal', expected a, b or tie"),
+        ('return Judgment("a", failure="no")', "protocol 'mine' on case 'tea': a judgment has either a prefer"),
     ],
 )
 def test_a_protocol_that_fails_is_named_in_one_line(

@@ -133,6 +133,24 @@ def test_a_broken_stream_changes_no_exit_code(passing: Path, streams: str, thres
     assert int((passing / "code").read_text()) == code
 
 
+@pytest.mark.parametrize(
+    "mischief", ["sys.stdout.close()", "sys.stderr.close()", "sys.stderr = open('/dev/full', 'w')"]
+)
+def test_a_plugin_that_takes_the_streams_away_changes_no_exit_code(passing: Path, mischief: str) -> None:
+    script = (
+        "import sys\n"
+        "from distract import cli, runfolder\n"
+        "load = runfolder.load\n"
+        "def loads(path):\n"
+        f"    {mischief}\n"
+        "    return load(path)\n"
+        "runfolder.load = loads\n"
+        "sys.argv = ['distract', 'gate', 'r', '--max-flip-rate', '0.01']\n"
+        "cli.main()\n"
+    )
+    assert subprocess.run([sys.executable, "-c", script], cwd=passing, check=False).returncode == 3
+
+
 def test_lost_output_is_told_where_it_can_be(passing: Path) -> None:
     with Path("/dev/full").open("w", encoding="utf-8") as full:
         command = [sys.executable, "-m", "distract", "gate", "r", "--max-flip-rate", "0.3"]

@@ -67,6 +67,14 @@ class _Stream(io.FileIO):
             return len(data)
 
 
+class _Text(io.TextIOWrapper):
+    """Such a stream of text, which stays open: a plug-in that closes it takes no verdict's words."""
+
+    def close(self) -> None:
+        """Write what is held back."""
+        self.flush()
+
+
 def keep_streams() -> None:
     """Make standard output and error such streams, where they are the process's own; open those that are closed.
 
@@ -81,7 +89,7 @@ def keep_streams() -> None:
         if name == "stdin" or stream is not getattr(sys, f"__{name}__"):
             continue
         raw = _Stream(os.devnull, "w") if stream is None else _Stream(number, "w", closefd=False)
-        wrapper = io.TextIOWrapper(
+        wrapper = _Text(
             io.BufferedWriter(raw),
             encoding=getattr(stream, "encoding", "utf-8"),
             errors=getattr(stream, "errors", "backslashreplace"),
