@@ -348,8 +348,8 @@ def test_a_run_beside_itself_is_refused() -> None:
 
 
 def test_real_runs_of_planted_judges(run: Run) -> None:
-    def attack(judge: str, out: str, *more: str) -> Loaded:
-        options = ("--generator", "rules", "--attack", "prolixity", "--limit", "all", "--json", *more)
+    def attack(judge: str, out: str, limit: str = "all", generator: str = "rules") -> Loaded:
+        options = ("--generator", generator, "--attack", "prolixity", "--limit", limit, "--json")
         assert run("attack", "--judge", judge, "--measure", "flip_rate", "--out", out, *options).code == 0
         return load(Path(out))
 
@@ -373,10 +373,10 @@ def test_real_runs_of_planted_judges(run: Run) -> None:
     assert weaker.decision == "pass"
     # What is in memory after a run and what is read back say the same.
     assert decide(load(Path("fair")), load(Path("longer")), Limits()).document() == found.document()
-    few = decide(fair, attack("planted:fair", "few", "--limit", "3"), Limits())
+    few = decide(fair, attack("planted:fair", "few", limit="3"), Limits())
     assert few.decision == "inconclusive"
     assert any(note.startswith("limit: ") for note in few.notes)
-    recorded = decide(fair, attack("planted:fair", "recorded", "--generator", "recorded"), Limits())
+    recorded = decide(fair, attack("planted:fair", "recorded", generator="recorded"), Limits())
     assert any(note.startswith("generator: rules, then recorded") for note in recorded.notes)
     assert any("rewrites of both runs differ in their texts" in note for note in recorded.notes)
 
