@@ -19,7 +19,7 @@ from scipy.stats import binom
 from distract import statistics
 from distract.gate.boundary import boundary
 from distract.gate.course import course
-from distract.gate.exact import few_prompts, gathered, shrunk
+from distract.gate.dependence import few_prompts, gathered, shrunk
 from distract.gate.limits import Limits
 from distract.gate.mixture import Bets, Floats, Side
 from distract.gate.monitor import Monitor, Prompt, Test

@@ -15,7 +15,7 @@ from typing import Any
 
 from distract.backends import Batch, Stream, Streaming
 from distract.plan import PENDING, Open, Plan, T
-from distract.probing import settle
+from distract.probes import settle
 from distract.records import Reply, Request, Role
 from distract.store import Store
 from distract.tally import Model, Tally

@@ -15,7 +15,7 @@ from distract.backends import Streaming
 from distract.errors import BackendError
 from distract.flow import flow
 from distract.plan import Plan, T, gather
-from distract.probing import settle
+from distract.probes import settle
 from distract.records import Reply, Request, Role
 from distract.tally import Model, Tally
 from distract.timing import part

@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from distract.errors import UsageError
-from distract.gate.exact import least_n, needed
-from distract.gate.finished import decide
-from distract.gate.limits import Limits
+from distract.gate.exact import needed
+from distract.gate.limits import Limits, least_n
+from distract.gate.run_gate import decide
 from distract.records import Row
 from distract.runfolder import Loaded
 from distract.statistics import effective_n, lower_bound, p_above, upper_bound

@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 from distract.gate import bounds
 from distract.gate.boundary import Ints, boundary, p_end
 from distract.gate.checks import check
-from distract.gate.exact import least_n
-from distract.gate.limits import Limits
+from distract.gate.limits import Limits, least_n
 from distract.gate.mixture import Floats, Side, counted, mean, rates
 from distract.gate.monitor import AT_ONCE, Monitor, Prompt
 from distract.gate.monitor import Test as Tried

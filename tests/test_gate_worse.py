@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from distract.errors import UsageError
-from distract.gate import finished
+from distract.gate import run_gate
 from distract.gate.comparable import comparable
 from distract.gate.limits import Limits
 from distract.gate.records import Check, Verdict
@@ -31,7 +31,7 @@ Run = Callable[..., Ran]
 
 
 def decide(baseline: Loaded, run: Loaded, limits: Limits) -> Verdict:
-    return finished.decide(run, limits, baseline)
+    return run_gate.decide(run, limits, baseline)
 
 
 def compared(before: str, now: str, limits: Limits | None = None, prompts: int | None = None) -> Verdict:
@@ -228,7 +228,7 @@ def test_a_threshold_and_a_baseline_must_both_hold(before: str, now: str, thresh
     found = compared(before, now, Limits(threshold))
     assert [check.measure for check in found.checks] == ["flip_rate", "flip_rate_rise"]
     assert (found.decision, found.threshold) == (decision, threshold)
-    alone = finished.decide(made(rows(now)), Limits(threshold)).checks
+    alone = run_gate.decide(made(rows(now)), Limits(threshold)).checks
     # Failures are adjusted over both.
     assert found.checks[0].p_value == alone[0].p_value
     adjusted = holm([check.p_value or 1.0 for check in found.checks])

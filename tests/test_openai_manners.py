@@ -21,7 +21,7 @@ from distract.backends import Probing
 from distract.backends.openai import OpenAI
 from distract.backends.openai_manners import PROBES, Manners
 from distract.errors import BackendError
-from distract.probing import settle
+from distract.probes import settle
 from distract.records import Message, Reply, Request
 from distract.runfolder import load
 from distract.store import Store

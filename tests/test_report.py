@@ -11,8 +11,8 @@ from builders import row, verdict
 from gate_builders import made
 from rich.console import Console
 
-from distract.gate.finished import decide
 from distract.gate.limits import Limits
+from distract.gate.run_gate import decide
 from distract.metrics import figures
 from distract.records import Row
 from distract.report.document import _SHARED, document

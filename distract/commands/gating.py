@@ -136,13 +136,13 @@ def gate(run: Path | None, as_json: bool, junit: Path | None, github: bool, summ
 def compare(before: Path, now: Path, as_json: bool, **given: Any) -> None:
     """Compare the flip rates of two RUNs of `attack` on the same cases, the earlier one first. Ends with 0."""
     from distract import runfolder
-    from distract.gate import finished
+    from distract.gate import run_gate
     from distract.gate.limits import Limits
     from distract.report.comparing import comparing_report
     from distract.report.tables import show
 
     limits = Limits(**{name: value for name, value in given.items() if value is not None})
-    verdict = finished.decide(runfolder.load(now), limits, runfolder.load(before))
+    verdict = run_gate.decide(runfolder.load(now), limits, runfolder.load(before))
     if as_json:
         echo_json(verdict.document())
     else:
@@ -237,14 +237,14 @@ def _finished_only() -> None:
 def _finished(run: Path, limits: Limits, baseline: Loaded | None, control: bool) -> tuple[Verdict, Loaded]:
     """Decide by a run of ``attack``, or say again what a live gate decided."""
     from distract import runfolder
-    from distract.gate import excess, finished
+    from distract.gate import excess, run_gate
 
     loaded = runfolder.load(run)
     if loaded.command == "gate":
         decided = "which has decided; `distract report` shows it again"
         raise UsageError(f"{run}: is a live gate, {loaded.flaw or decided}")
     loaded.expect("attack")
-    return (excess.decide(loaded, limits) if control else finished.decide(loaded, limits, baseline)), loaded
+    return (excess.decide(loaded, limits) if control else run_gate.decide(loaded, limits, baseline)), loaded
 
 
 def _live(limits: Limits, baseline: Loaded | None, more: dict[str, Any]) -> tuple[Verdict, Loaded | None]:

@@ -15,7 +15,7 @@ from distract.audit import audit
 from distract.errors import BackendError, DistractError
 from distract.judging import Audited, noted
 from distract.plan import PENDING, Comparison, Open, Plan, Protocol
-from distract.probing import settle
+from distract.probes import settle
 from distract.records import Judgment, Reply, Request, Role
 from distract.report.text import count
 from distract.session import Prepared

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from distract.gate import bounds
-from distract.gate.exact import beside, ineligible, least_n, missing, needed, open_reason, threshold
-from distract.gate.limits import Limits, unreadable
+from distract.gate.exact import beside, ineligible, missing, needed, open_reason, threshold
+from distract.gate.limits import Limits, least_n, unreadable
 from distract.gate.monitor import Monitor
 from distract.gate.records import Check, Measure
 from distract.report.text import count, p_value

@@ -8,26 +8,21 @@ prompts or few eligible comparisons never pass. It knows no protocol or attack b
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from statistics import fmean
 
 from distract import statistics
 from distract.briefs import Briefs
 from distract.counting import Counted, count_flips
 from distract.errors import UsageError
-from distract.gate.bounds import evidence
-from distract.gate.limits import Limits, unreadable
+from distract.gate.dependence import few_prompts, gathered, repeated, shrunk
+from distract.gate.limits import MOST, Limits, least_n, unreadable
 from distract.gate.records import Check, Decision
 from distract.metrics import headline
 from distract.report.text import count, percent
 from distract.runfolder import Loaded
 
 MEASURE = "flip_rate"
-
-MOST = 1_000_000
-"""Above this many comparisons nobody is told how many would be needed."""
-
 
 Place = tuple[str, str]
 """A protocol and an attack."""
@@ -176,11 +171,6 @@ def threshold(limits: Limits, protocol: str, attack: str) -> float:
     return found
 
 
-def least_n(threshold: float, confidence: float) -> int:
-    """The smallest number of verdicts that can pass, all of them unflipped."""
-    return first(lambda n: statistics.upper_bound(0, n, confidence) < threshold) or MOST
-
-
 def needed(rate: float | None, threshold: float, limits: Limits, checks: int) -> int | None:
     """About how many comparisons would settle a check that goes on as it began.
 
@@ -222,61 +212,6 @@ def ineligible(share: float | None, limits: Limits) -> str | None:
         return None
     least = f"fewer than --min-eligible {percent(limits.min_eligible)}%"
     return f"only {percent(share)}% of the comparisons are eligible (the others are ties or have no rewrite), {least}"
-
-
-def repeated(clusters: Sequence[Hashable]) -> int | None:
-    """How many prompts give these comparisons; None where each gives one."""
-    prompts = len({*clusters})
-    return prompts if prompts < len(clusters) else None
-
-
-def shrunk(values: Sequence[float], clusters: Sequence[Hashable], limits: Limits) -> tuple[float, float]:
-    """Flips and comparisons, shrunk by the dependence of those that share a prompt.
-
-    Args:
-        values: 1 for a flip and 0 for none, of each comparison; at least one.
-        clusters: the prompt of each.
-        limits: how sure to be.
-    """
-    # Where few prompts flip, the degrees of freedom say less than the prompts themselves: at worst the pairs of each
-    # are one pair repeated.
-    n = max(statistics.effective_n(values, clusters, limits.alpha), statistics.repeated_n(clusters))
-    return math.fsum(values) / len(values) * n, n
-
-
-def few_prompts(prompts: int | None, limit: float, limits: Limits) -> str | None:
-    """Why so few prompts may not pass: all that one gives may flip together.
-
-    Args:
-        prompts: that give several comparisons; None where each gives one.
-        limit: of the rate, or of its rise.
-        limits: how sure to be.
-    """
-    least = least_n(limit, limits.confidence)
-    if prompts is None or prompts >= least:
-        return None
-    return f"{count(prompts, 'prompt')}: too few, no number of prompts below {least} can pass at {limit:g}"
-
-
-def gathered(values: Sequence[float], clusters: Sequence[Hashable], limit: float, limits: Limits) -> str | None:
-    """Why flips that gather in prompts may not pass: others that flip as a whole may have been left out by chance.
-
-    The bound of the rate follows the variance that was seen. Bets on the mean over prompts hold whatever was not.
-
-    Args:
-        values: 1 for a flip and 0 for none, of each comparison.
-        clusters: the prompt of each.
-        limit: of the rate.
-        limits: how sure to be.
-    """
-    if repeated(clusters) is None or not any(values):
-        return None
-    prompts: dict[Hashable, list[float]] = {}
-    for value, prompt in zip(values, clusters, strict=True):
-        prompts.setdefault(prompt, []).append(value)
-    if evidence([fmean(part) for part in prompts.values()], limit, "below") >= math.log(1 / limits.alpha):
-        return None
-    return f"{count(len(prompts), 'prompt')} do not show that the mean over prompts is below {limit:g}"
 
 
 def beside(bound: float, limit: float) -> str:

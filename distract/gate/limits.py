@@ -5,12 +5,21 @@ It knows neither where the limits were written down nor what they are compared w
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
 from distract.errors import UsageError
+
+MOST = 1_000_000
+"""Above this many comparisons nobody is told how many would be needed."""
+
+
+def least_n(threshold: float, confidence: float) -> int:
+    """The smallest number of verdicts that can pass, all of them unflipped: the first whose upper bound is below."""
+    return min(MOST, math.floor(math.log(1 - confidence) / math.log1p(-threshold)) + 1)
 
 
 def unreadable(n: int, invalid: int, most: float) -> bool:

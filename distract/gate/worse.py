@@ -15,20 +15,17 @@ from dataclasses import dataclass
 from distract import statistics
 from distract.counting import Counted
 from distract.gate.comparable import common
+from distract.gate.dependence import few_prompts, repeated
 from distract.gate.exact import (
     MEASURE,
-    MOST,
     Flips,
     beside,
-    few_prompts,
     first,
     flips,
     ineligible,
-    least_n,
     missing,
-    repeated,
 )
-from distract.gate.limits import Limits
+from distract.gate.limits import MOST, Limits, least_n
 from distract.gate.records import Check, Decision
 from distract.report.text import count, p_value, percent
 from distract.runfolder import Loaded

@@ -15,7 +15,7 @@ from typing import TypeVar
 
 from distract.errors import UsageError
 from distract.gate import checks, exact
-from distract.gate.limits import Limits
+from distract.gate.limits import Limits, least_n
 from distract.gate.monitor import AT_ONCE, Monitor, Prompt, Test
 from distract.gate.records import Check
 from distract.invariants.records import Decision
@@ -182,7 +182,7 @@ def _settled(monitor: Monitor, check: Check, limits: Limits, threshold: float) -
     rest = f"whatever the other {monitor.left} would say"
     if check.decision != "inconclusive":
         return f"{says} decide it, {rest}"
-    least = exact.least_n(threshold, limits.confidence)
+    least = least_n(threshold, limits.confidence)
     if monitor.n + monitor.left < least:
         return f"{says}, and no n below {least} can pass at {threshold:g}"
     about = "" if check.needed is None else f"; at this rate about {check.needed:,} verdicts would"

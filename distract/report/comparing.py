@@ -23,7 +23,7 @@ def comparing_report(baseline_name: str, run_name: str, verdict: Verdict) -> Ite
     Args:
         baseline_name: of the run that came before, as the user gave it.
         run_name: of the new one.
-        verdict: of ``gate.finished.decide``.
+        verdict: of ``gate.run_gate.decide``.
     """
     yield Text(f"before: {line(baseline_name)} · now: {line(run_name)}", style="bold")
     yield Text("\nFlip rates on the same pairs, in %", style="italic")

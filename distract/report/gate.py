@@ -12,8 +12,8 @@ from rich.table import Table
 from rich.text import Text
 
 from distract.estimating import Estimate
-from distract.gate.exact import least_n, threshold
-from distract.gate.limits import Limits
+from distract.gate.exact import threshold
+from distract.gate.limits import Limits, least_n
 from distract.gate.planning import cures, too_few
 from distract.gate.records import Check, Measure, Verdict
 from distract.printable import line

@@ -36,7 +36,10 @@ def decide(run: Loaded, limits: Limits, baseline: Loaded | None = None) -> Verdi
     """
     notes = comparable(baseline, run) if baseline else []
     rises = worse.rises(baseline, run, limits) if baseline else []
-    rates = [Rate(one, limits) for one in exact.flips(run).values()] if limits.has_threshold else []
+    # Beside a baseline a threshold may hold for some checks only; without one each needs its own.
+    counted = exact.flips(run).values() if limits.has_threshold else ()
+    needed = [one for one in counted if baseline is None or limits.threshold(one.protocol, one.attack) is not None]
+    rates = [Rate(one, limits) for one in needed]
     tests: list[Rate | Rise] = [*rates, *rises]
     adjusted = statistics.holm([test.p_value for test in tests])
     checks = tuple(test.check(p, len(tests)) for test, p in zip(tests, adjusted, strict=True))
