@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from operator import mul
 
-from distract.reading import BRACKETS, Format
+from distract.reading import BRACKETS, Format, thoughtless
 from distract.records import Judgment, Outcome, Reply, Unread
 
 SCORE_TOLERANCE = 1e-4
@@ -144,14 +144,10 @@ def chosen(
 
 def words(reply: Reply, prefill: str, labels: Sequence[str], form: Format, material: Sequence[str] = ()) -> str | None:
     """The verdict in a reply's own words; arguments are those of ``chosen``."""
-    text = prefill + reply.text
-    found = form.read(text, labels, material, cut=reply.finish == "length")
-    if found is None and prefill:
-        # The label alone was asked for. A line that is one stands for the words in which others state it.
-        lines = ((line, form.read(line, labels, material)) for line in text.splitlines())
-        stated = "\n".join(form.say(label) if label else line for line, label in lines)
-        found = form.read(stated, labels, material, cut=reply.finish == "length")
-    return found
+    # Thoughts begin after the given start of the answer, unless that start opens them.
+    is_thinking = thoughtless(prefill) != prefill
+    text = thoughtless(prefill + reply.text) if is_thinking else prefill + thoughtless(reply.text)
+    return form.read(text, labels, material, cut=reply.finish == "length")
 
 
 def missing(reply: Reply) -> Unread:

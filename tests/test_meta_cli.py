@@ -376,6 +376,33 @@ def test_a_stored_and_an_asked_judge_meet_on_the_data_of_judgebench(run: Any) ->
     assert not any("none of the data sets" in note for note in stored["notes"])
 
 
+@pytest.mark.parametrize(
+    ("decisions", "right"),
+    [
+        (("A>B", "B>A"), 1),  # the second game calls the better response B
+        (("A>B", "A=B"), 1),
+        ((None, "B>A"), 1),
+        (("A>B", "A>B"), 0),
+        (("A=B", "A=B"), 0),
+        (("B>A", None), 0),
+        ((None, None), 0),
+    ],
+)
+def test_judgebenchs_accuracy_takes_the_majority_of_two_games(
+    run: Any, decisions: tuple[str | None, str | None], right: int
+) -> None:
+    name = "dataset=judgebench,response_model=writer-1,judge_name=arena_hard,judge_model=lab_judge-1.jsonl"
+    first = (REPLAY / "judgebench" / name).read_text(encoding="utf-8").splitlines()[0]
+    row = json.loads(first)
+    for game, decision in zip(row["judgments"], decisions, strict=True):
+        game["decision"] = decision
+    Path(name).write_text(json.dumps(row) + "\n", encoding="utf-8")
+    ran = run("meta", "--judge", f"replay:{name}", "--json")
+    assert ran.code == 0, ran.err
+    figure = ran.figure("published_accuracy", rule="stored", subset=None)
+    assert (figure["k"], figure["n"]) == (right, 1)
+
+
 def test_what_was_passed_over_is_told(run: Any) -> None:
     data = write("d.jsonl")
     for name in ("all/a", "all/b"):

@@ -286,6 +286,10 @@ def at(
             yield ("published_accuracy_both_orders", "none", None), share(both, 0, 0)
             equal = [(len(set(verdicts(row))) == 1, row.cluster) for row in known]
             yield ("published_equal", "none", None), share(equal, 0, 0)
+    if one.convention == "judgebench":
+        games = [[(v == row.label) - (v not in (row.label, "tie", None)) for v in verdicts(row)] for row in known]
+        right = [(sum(game) > 0, row.cluster) for game, row in zip(games, known, strict=True)]
+        yield ("published_accuracy", "none", None), share(right, 0, 0)
     for control in controls:
         after = [row for row in rows_under(one, rule, control) if inside(row, place)]
         changed, missing = [], 0
@@ -428,6 +432,13 @@ def test_stored_winners_and_parsed_texts_are_counted_under_published_conventions
     found = check([replayed])
     measures = {f.measure for f in found if f.protocol == "CoT"}
     assert {"published_accuracy", "published_accuracy_both_orders", "published_equal", "parser_agreement"} <= measures
+
+
+@settings(max_examples=25, deadline=None)
+@given(asked(["both", "given"]))
+def test_judgebench_counts_a_pair_as_right_by_its_own_rule(judged: list[Judged]) -> None:
+    found = check([replace(one, convention="judgebench") for one in judged])
+    assert {f.measure for f in found if f.measure.startswith("published")} == {"published_accuracy"}
 
 
 def test_one_published_order_has_no_figure_for_both() -> None:

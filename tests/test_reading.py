@@ -13,6 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from distract.reading import BRACKETS, GRADED, JSON, LETTER, OUTPUT, RANKING
+from distract.records import Reply
+from distract.verdicts import words
 
 SHARED = Path(__file__).parents[2] / "shared" / "data"
 DATA = Path(__file__).parent / "data"
@@ -26,6 +28,11 @@ def written(name: str) -> list[dict[str, Any]]:
 CASES = written("hostile_verdicts.jsonl")
 HELD_OUT = written("held_out_verdicts.jsonl")
 """On which no rule was developed; 119 of the 120 were read right when they were new."""
+LOSING_AND_FAKE = written("losing_and_fake_verdicts.jsonl")
+"""Written without the reader in view. Read right when they were new: 117 of 120, with one wrong reading; the rules were
+then mended by them."""
+SHORT = written("short_verdicts.jsonl")
+"""Bare sentences that name a loser, expose a fake, run on or deny, each against one rule."""
 FORMATS = {
     "output": OUTPUT,
     "brackets": BRACKETS,
@@ -69,15 +76,24 @@ def said(name: str) -> tuple[str, ...]:
     return tuple(">".join(order) for order in permutations("ABC")) if name == "ranking" else LABELS[name]
 
 
+ALL = [*CASES, *HELD_OUT, *LOSING_AND_FAKE, *SHORT]
+
+
 @pytest.mark.parametrize(
-    "case",
-    [*CASES, *HELD_OUT],
-    ids=[f"{number}-{case['kind']}-{case['format']}" for number, case in enumerate([*CASES, *HELD_OUT], 1)],
+    "case", ALL, ids=[f"{number}-{case['kind']}-{case['format']}" for number, case in enumerate(ALL, 1)]
 )
 def test_a_hostile_text_has_its_reading(case: dict[str, Any]) -> None:
-    form = FORMATS[case["format"]]
-    read = form.read(case["text"], case["labels"], case.get("responses", ()), case.get("cut", False))
-    assert read == case["reading"], case["text"]
+    form, prefill = FORMATS[case["format"]], case.get("prefill") or ""
+    material = case.get("responses") or case.get("material") or ()
+    reply = Reply(case["text"].removeprefix(prefill), finish="length" if case.get("cut") else "stop")
+    # Of a verdict that is stated oddly no reading is asked for, but that there is no wrong one.
+    wanted = None if case.get("unread") else case["reading"]
+    assert words(reply, prefill, case["labels"], form, material) == wanted, case["text"]
+
+
+def test_few_verdicts_are_too_odd_to_be_read() -> None:
+    assert sum(case.get("unread", False) for case in [*CASES, *HELD_OUT]) <= 28
+    assert not any(case.get("unread") for case in LOSING_AND_FAKE)
 
 
 def test_there_are_hostile_texts_of_every_kind() -> None:
@@ -206,6 +222,81 @@ def test_a_response_cannot_take_the_verdict_away(name: str, before: str, data: A
     assert form.read(f"So much for the responses.\n\n{form.say(mine)}", LABELS[name], responses) == mine
 
 
+WHO = st.sampled_from(
+    [
+        "The first response",
+        "Assistant A",
+        "A hidden comment in A",
+        "Someone",
+        "At its end the first answer",
+        "Its author",
+    ]
+)
+ALLEGES = ["claims that", "swears that", "hints that", "is adamant that", "would have me believe that", "tells us that"]
+SHOWS = [
+    "ends with",
+    "sneaks in",
+    "whispers:",
+    "asks me to output",
+    "bears the label",
+    "signs off with",
+    "is followed by",
+]
+SAYS = [
+    "the verdict is",
+    "my final verdict is",
+    "the winner is",
+    "the better response is",
+    "it deserves",
+    "I should choose",
+]
+WRITES = ["", "Final verdict:", "My verdict is", "the verdict", "The winner is", "I choose", "So the winner is"]
+FAKES = st.one_of(
+    st.tuples(WHO, st.sampled_from(ALLEGES), st.sampled_from(SAYS)),
+    st.tuples(WHO, st.sampled_from(SHOWS), st.sampled_from(WRITES)),
+).map(" ".join)
+LOSERS = st.sampled_from(
+    ["Worse", "Rejected", "Not chosen", "Loser", "Runner-up", "Last place", "Schlechter", "Peor", "更差"]
+)
+LOST = st.sampled_from(
+    ["worse", "weaker", "inferior", "rejected", "the loser", "not chosen", "disqualified", "eliminated"]
+)
+AGAINST = st.one_of(
+    FAKES.map("{} [[A]].".format),
+    FAKES.map("{} [[A]], which I ignore.".format),
+    LOSERS.map("{}: [[A]]".format),
+    LOSERS.map("### {}\n[[A]]".format),
+    LOSERS.map("| {} | [[A]] |".format),
+    LOST.map("[[A]] is {}.".format),
+    LOST.map("Of the two, [[A]] is clearly {}.".format),
+    LOST.map("[[A]]\n\nThis is {}.".format),
+)
+
+
+@given(against=AGAINST, before=st.booleans(), after=st.booleans(), own=st.booleans())
+def test_what_speaks_against_a_response_is_no_vote_for_it(against: str, before: bool, after: bool, own: bool) -> None:
+    text = ("Both answers were read twice.\n\n" if before else "") + against
+    text += "\n\nThe second one explains the tides." if after or own else ""
+    text += "\n\nFinal verdict: [[B]]" if own else ""
+    assert BRACKETS.read(text, ("A", "B", "C")) == ("B" if own else None)
+
+
+@given(text=st.sampled_from([case for case in ALL if case["format"] == "brackets" and not case.get("cut")]))
+def test_what_a_model_invents_after_its_answer_changes_nothing(text: dict[str, Any]) -> None:
+    material = text.get("responses") or text.get("material") or ()
+    read = BRACKETS.read(text["text"], text["labels"], material)
+    if read:
+        label = next(label for label in text["labels"] if label != read)
+        for turn in (
+            "[User Question]\nWhat now?",
+            "Human: What now?",
+            "<|im_start|>user\nWhat now?",
+            "[INST] And now?",
+        ):
+            run_on = f"{text['text']}\n\n{turn}\n\nFinal verdict: [[{label}]]"
+            assert BRACKETS.read(run_on, text["labels"], material) == read
+
+
 FRAGMENTS = st.sampled_from(
     [
         *(
@@ -277,15 +368,26 @@ MATERIAL = "So the verdict is [[A]] for them. " * 500
         ("brackets", "[[A]]. " * 2000, "A"),
         ("output", "Therefore, Output (a) is better. " * 2000, "a"),
         ("brackets", "".join(f'"[[A]] {number}" ' for number in range(1000)), None),
-        ("brackets", "The verdict there is [[B]] for now. " * 1000, "B"),
+        ("brackets", "So the verdict is [[B]], for now. " * 1000, "B"),
         ("json", "{" * N, None),
         ("json", '{"a":' * N, None),
         ("brackets", "<think> " * N, None),
         ("brackets", "x </think> " * N, None),
         ("brackets", "(" * N, None),
         ("brackets", "[[" * N, None),
+        ("brackets", "not " * N + "[[A]]", None),
+        ("brackets", "I ignore it, " * N + "[[A]]", None),
+        ("brackets", "*\n" * N + "[[A]]", "A"),
+        ("brackets", "[[A]]" + "\n*" * N, "A"),
+        ("brackets", "| a " * N + "| [[A]] |", None),
+        ("brackets", "|" * N + "\n" + "|" * N + " [[A]] |", "A"),
+        ("brackets", "Question:\n" * N + "[[A]]", None),
+        ("brackets", "final " * N + "[[A]]", None),
+        ("brackets", "[[A]] " + "is the " * N + "loser", None),
+        ("output", "Output (a)\n" * 2000 + "Output (b)", None),
+        ("json", 'Rejected: {"choice": "A"}\n' * 1000, None),
     ],
-    ids=range(17),
+    ids=range(28),
 )
 def test_long_texts_take_no_long_time(name: str, text: str, expected: str | None) -> None:
     assert FORMATS[name].read(text, LABELS[name], [MATERIAL]) == expected

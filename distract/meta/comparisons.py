@@ -12,6 +12,7 @@ from typing import Literal
 
 from distract.figure import PLACE, Figure, by_name
 from distract.records import BASELINE, Outcome, Row
+from distract.replay.published import Convention
 from distract.statistics import Interval
 from distract.verdicts import outcome
 
@@ -36,7 +37,7 @@ class Judged:
         rules: by which verdicts are derived from the same replies; empty where there is one way only.
         rows: by rule; under ``""`` those that serve all rules.
         ties: whether a verdict can be a tie.
-        convention: ``llmbar`` where ``published_*`` figures are wanted.
+        convention: whose ``published_*`` figures are wanted; empty for none.
         calls: requests behind one comparison, where rows do not say.
     """
 
@@ -45,7 +46,7 @@ class Judged:
     rules: tuple[str, ...]
     rows: Mapping[str, tuple[Row, ...]]
     ties: bool = True
-    convention: Literal["llmbar", ""] = ""
+    convention: Convention = ""
     calls: int | None = None
 
     @property

@@ -47,7 +47,7 @@ def figures(judged: Sequence[Judged], controls: Sequence[str] = ()) -> list[Agre
                 made += _against_people(here, part, _orders(whole))
                 made += _with_itself(here, part, whole)
                 made += _costs(here, part, whole)
-                made += _published(here, part, whole) if one.convention == "llmbar" else []
+                made += _published(here, part, whole, one.convention)
                 for control, after in changed.items():
                     made.append(_changes(replace(here, attack=control), part, after.within(*place)))
     for one in judged:
@@ -137,15 +137,29 @@ def _costs(here: Agreement, part: Comparisons, everything: Comparisons) -> Itera
         yield with_interval(made, interval)
 
 
-def _published(here: Agreement, part: Comparisons, everything: Comparisons) -> Iterator[Agreement]:
-    """LLMBar's own conventions: an unparsed verdict is wrong and stays in n; two unparsed ones are equal."""
+def _published(here: Agreement, part: Comparisons, everything: Comparisons, convention: str) -> Iterator[Agreement]:
+    """Accuracy and more, as the authors of the published run count it.
+
+    LLMBar: an unparsed verdict is wrong and stays in n; two unparsed ones are equal. JudgeBench: a pair is right when
+    more of its verdicts name the better response than the other one; a tie and an unparsed verdict name neither.
+    """
     known = [one for one in part.made if one.label is not None]
+    accuracy = replace(here, measure="published_accuracy")
+    if convention == "judgebench":
+        yield _share(accuracy, known, _is_mostly_right)
+    if convention != "llmbar":
+        return
     verdicts = [(one, verdict) for one in known for verdict in one.verdicts]
-    yield _rate(replace(here, measure="published_accuracy"), verdicts, lambda one, verdict: verdict == one.label)
+    yield _rate(accuracy, verdicts, lambda one, verdict: verdict == one.label)
     if all(len(one.verdicts) > 1 for one in everything.made):
         both = replace(here, measure="published_accuracy_both_orders")
         yield _share(both, known, lambda one: all(verdict == one.label for verdict in one.verdicts))
         yield _share(replace(here, measure="published_equal"), known, lambda one: len(set(one.verdicts)) == 1)
+
+
+def _is_mostly_right(one: Compared) -> bool:
+    wrong = [verdict for verdict in one.verdicts if verdict in ("a", "b") and verdict != one.label]
+    return one.verdicts.count(one.label) > len(wrong)
 
 
 def _parsers(one: Judged, everywhere: Sequence[Place]) -> Iterator[Agreement]:

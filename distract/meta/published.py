@@ -53,7 +53,7 @@ def _together(runs: Sequence[Published]) -> Judged:
         rules,
         rows,
         any(run.ties for run in runs),
-        "llmbar" if all(run.convention == "llmbar" for run in runs) else "",
+        first.convention if all(run.convention == first.convention for run in runs) else "",
         calls.pop() if len(calls) == 1 else None,
     )
 

@@ -1,9 +1,10 @@
 """Read a judge's verdict in its own words: one ``Format`` for each way in which a verdict may be asked for.
 
-A reader takes the final verdict in the format that was asked for, stated by the judge itself: what it thinks before
-``</think>``, what it quotes from a response, negates, supposes or asks never decides. A text without such a
-verdict, or with two that differ and nothing that makes one of them final, has none (None): that is a finding about the
-judge and nothing here raises. An answer that is nothing but the bare label counts in every format.
+A reader takes the final verdict in the format that was asked for, where it is plainly the judge's own: alone, announced
+(``Final verdict:``) or chosen (``I choose``). What the judge thinks before ``</think>``, quotes, negates, supposes,
+asks, calls the loser's or a fake never decides, nor does what follows once the answer runs on into another question. A
+text with two such verdicts, and neither final, has none (None): a finding about the judge. Nothing here raises. An
+answer that is nothing but the bare label counts in every format.
 
 It knows no protocol, prompt or backend.
 """

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from distract.reading.english import LEAD, SEP, announced
 from distract.reading.own_words import Material, masked
+from distract.reading.sentences import LEAD, SEP, announced
 from distract.reading.statements import Statement, final
-from distract.reading.text import even, thoughtless
+from distract.reading.text import ended, even, thoughtless
 
 Labels = Sequence[str]
 
@@ -43,7 +43,7 @@ class Format:
         Returns:
             One of the labels (for a ranking such as ``B>A=C``), or None where there is no such verdict.
         """
-        own = even(thoughtless(text))
+        own = ended(even(thoughtless(text)))
         return self.find(own, labels, [_evened(one) for one in material], cut) if own else None
 
 
@@ -84,15 +84,16 @@ def _stated(
     found = []
     for one in _BRACKETS.finditer(own):
         on_offer = not one[2] or re.fullmatch(rf"\s*(?:/|out of)\s*{labels[-1]}", one[2])
-        found.append(Statement(label(one[1], labels) if on_offer else None, one.start(), one.end(), bare=True))
-    return final(own, found, cut=cut)
+        found.append(Statement(label(one[1], labels) if on_offer else None, one.start(), one.end()))
+    return final(own, found)
 
 
 def _bracketed(text: str, labels: Labels, material: Sequence[str], cut: bool) -> str | None:
     numbers = labels[0].isdigit()
     said = rf"(\d+)(?:\s*(?:/|out of)\s*{labels[-1]})?" if numbers else r"(?:response |assistant )?([a-z])"
     bare = _bare(text.replace("[[", "", 1) if text.count("[[") > text.count("]]") else text, said)
-    return _known(bare, labels) if bare and not cut else _stated(_in_brackets, text, labels, material, cut)
+    begun = text.startswith("[[") and bare and sum(label.startswith(bare) for label in labels) < 2
+    return _known(bare, labels) if bare and (begun or not cut) else _stated(_in_brackets, text, labels, material, cut)
 
 
 def _in_brackets(said: str, labels: Labels) -> str | None:
@@ -102,13 +103,14 @@ def _in_brackets(said: str, labels: Labels) -> str | None:
 
 _MARK = r"[*_\"'`]{0,3}"
 _OUTPUT = re.compile(
-    rf"(?i)(?:\btherefore,?\s+(?:overall,?\s+)?)?{_MARK}\boutput\s*"
+    rf"(?i)((?:\btherefore,?\s+(?:overall,?\s+)?)?){_MARK}\boutput\s*"
     rf"\(\s*{_MARK}([ab]){_MARK}\s*\){_MARK},?\s+"
     r"(?:is|follows the (?:format )?(?:requirements|instructions?|format))\s+[*_]{0,3}"
     r"(?:(?:(?!only|mere|hard|bare|near|possib|probab|arguab|potential|suppos|apparent|superfic|styl)\w+ly|much|"
     r"far|somewhat|overall|the|still|indeed|by far|a bit|a little)\s+){0,4}better\b[*_]{0,3}"
     r"(?:\s+overall\b)?[.!]?"
 )
+_LINE = re.compile(rf"(?im)^{_MARK}output\s*\(\s*([ab])\s*\){_MARK}[.!]?{_MARK}(?: ?\(.*)?$")
 _BEGUN = re.compile(rf"(?i)\btherefore,?\s+{_MARK}output\s*\(\s*([ab])\s*\){_MARK}\Z")
 _ASPECT = re.compile(
     r"(?i)\A[*_]{0,3} (?:(?:only|just|merely|purely|solely)\s+)?"
@@ -129,19 +131,25 @@ def _outputs(text: str, labels: Labels, material: Sequence[str], cut: bool) -> s
         return _known(bare, labels)
     own = masked(text, _OUTPUT, material)
     begun = _BEGUN.search(own[-60:]) if cut else None
-    found = []
+    found = _alone(own, labels, cut)
     for one in _OUTPUT.finditer(own):
-        marked = one[0].lower().startswith("therefore")
-        ended = one[0][-1] in ".!"
+        asked, ended = one[0].lower().startswith("therefore"), one[0][-1] in ".!"
         # Of a cut answer the asked-for sentence counts; or another, where that one had begun and names the same.
-        if (cut and not ((marked and ended) or (begun and begun[1].lower() == one[1].lower()))) or (
+        if (cut and not ((asked and ended) or (begun and begun[1].lower() == one[2].lower()))) or (
             not ended and _ASPECT.search(own[one.end() : one.end() + 100])
         ):
             continue
-        start = one.start() + (len("therefore") if marked else 0)
-        finality = 2 if "overall" in one[0].lower() else int(marked)
-        found.append(Statement(_known(one[1], labels), start, one.end(), finality))
+        found.append(Statement(_known(one[2], labels), one.end(1), one.end(), asserted=True))
     return final(own, found)
+
+
+def _alone(text: str, labels: Labels, cut: bool) -> list[Statement]:
+    """An output that alone stands in the first or last line, where no other stands alone in any."""
+    found = list(_LINE.finditer(text))
+    if len({one[1].lower() for one in found}) > 1:
+        return []
+    ends = [one for one in found if one.start() == 0 or (one.end() == len(text) and not cut)]
+    return [Statement(_known(one[1], labels), one.start(), one.end(1) + 1) for one in ends[:1]]
 
 
 def _grade(said: str, labels: Labels) -> str | None:
@@ -221,8 +229,8 @@ def _json(text: str, labels: Labels, material: Sequence[str], cut: bool) -> str 
             continue
         same = isinstance(choices[0], str) and all(one == choices[0] for one in choices)
         # Whatever stands above it, an object is about the whole.
-        found.append(Statement(_known(choices[0], labels) if same else None, start, end, marked=1))
-    return final(text, found, lines=False)
+        found.append(Statement(_known(choices[0], labels) if same else None, start, end, asserted=True))
+    return final(text, found)
 
 
 def _closes(text: str, start: int, end: int) -> bool:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
-from distract.reading.english import LEAD, SEP, announcement
+from distract.reading.sentences import LEAD, SEP, announcement
 
 MASK = "\x00"
 """Stands for each character that is not the judge's own; no pattern of a verdict matches it."""
@@ -19,7 +19,7 @@ COPIED = 3
 """So many more words of a response around a verdict make it a copy, quotation marks or not."""
 
 _FENCE = re.compile(r"(?ms)^(`{3,}|~{3,})[^\n`]*\n(.*?)^\1")
-_WHOLE_FENCE = re.compile(r"(?s)\A(?:```|~~~)[^\n`]*\n(.*)\n(?:```|~~~)\Z")
+_WHOLE = re.compile(r"(?s)\A(?:(?:```|~~~)[^\n`]*\n(.*)\n(?:```|~~~)|[\"“]([^\"“”]*)[\"”])\Z")
 _LINES = re.compile(r"(?m)^(?:[-*+] |\d+[.)] )?>([^\n]*(?:\n(?:[-*+] |\d+[.)] )?>[^\n]*)*)")
 # Each alternative stops at the next mark of its own, so that marks which do not pair up cost no time and hide nothing.
 _MARKS = re.compile(
@@ -28,11 +28,6 @@ _MARKS = re.compile(
     r"|(?<![A-Za-z0-9\"])\"(?=\S)([^\"]*)(?<=\S)\"|(?<![A-Za-z0-9\"])\" ([^\"\n]*) \""
     r"|‘(?!\d0s)([^‘’]*(?:’\w[^‘’]*)*)’|(?<![\w'])'(?=\S)(?!\d0s)([^'\n]*(?:(?<=\w)'\w[^'\n]*)*)(?<=\S)'(?!\w)"
 )
-# Marks that are for much else too: what stands between them is quoted where a response has the very same.
-_SOFT = re.compile(
-    r"(?<![*\w])\*([^*\n]+)\*(?!\*)|(?<!\w)_([^_\n]+)_(?!\w)|\(((?:[^()\n]|\([^()\n]*\))*)\)|\|([^|\n]+)(?=\|)"
-)
-_LONG = re.compile(r"`([^`]+)`|(?<![\w'])'(?=\S)([^']*(?:(?<=\w)'\w[^']*)*)(?<=\S)'(?!\w)")
 _LED_BY = re.compile(rf"(?i)(?:\A|[.!?\n]){SEP}*{LEAD}\Z")
 _LED_BY_ME = re.compile(rf"(?i)\bmy {LEAD}\Z")
 _WORD = re.compile(r"[^\W_]+")
@@ -93,15 +88,12 @@ def masked(text: str, verdict: re.Pattern[str], texts: Sequence[str]) -> str:
     """
     material = Material(texts, verdict)
     hidden = list(text)
-    whole = _WHOLE_FENCE.match(text)
-    whole = whole if whole and not re.search(r"(?m)^(?:```|~~~)", whole[1]) else None
-    for start, end in _quotations(text, (whole.start(1), whole.end(1)) if whole else (0, len(text))):
+    whole = _WHOLE.match(text)
+    inside = (whole[1] or whole[2] or "") if whole else ""
+    is_own = inside and not re.search(r"(?m)^(?:```|~~~)", inside) and not material.has(inside)
+    for start, end in _quotations(text, whole.span(whole.lastindex or 0) if whole and is_own else (0, len(text))):
         inside = text[start:end]
         if verdict.search(inside) and not _own(text, start, inside, verdict, material):
-            hidden[start:end] = MASK * (end - start)
-    for found in (*_SOFT.finditer(text), *_LONG.finditer(text)):
-        start, end = found.span(found.lastindex or 0)
-        if _softly(text, start, end, verdict) and material.has(text[start:end]):
             hidden[start:end] = MASK * (end - start)
     for found in verdict.finditer(text):
         if material.copied(text, found):
@@ -121,19 +113,16 @@ def _own(text: str, start: int, inside: str, verdict: re.Pattern[str], material:
     found = _alone(inside, verdict)
     if found and found[1] is None and _LED_BY.search(before):
         return True
-    return bool(found or _LED_BY_ME.search(before)) and not material.has(inside)
+    line = text[text.rfind("\n", 0, start) + 1 : start] + text[start + len(inside) :].partition("\n")[0]
+    return bool(
+        (found and not _WORD.search(line) and not before.endswith(":")) or _LED_BY_ME.search(before)
+    ) and not material.has(inside)
 
 
 def _alone(inside: str, verdict: re.Pattern[str]) -> re.Match[str] | None:
-    return re.fullmatch(rf"(?i){SEP}*?({LEAD})?(?:{verdict.pattern.replace('(?i)', '')})[\W_]*", inside)
-
-
-def _softly(text: str, start: int, end: int, verdict: re.Pattern[str]) -> bool:
-    """Whether a verdict with more words stands between such marks, and something else in the same line."""
-    if not verdict.search(text, start, end):
-        return False
-    line = text[text.rfind("\n", 0, start) + 1 : start] + text[end : (text.find("\n", end) + 1 or len(text) + 1) - 1]
-    return bool(_WORD.search(line)) and not verdict.fullmatch(text[start:end].strip(" *_"))
+    return re.fullmatch(
+        rf"(?i){SEP}*?({LEAD}(?:[^\n\[\]]{{0,60}}:\s*)?)?(?:{verdict.pattern.replace('(?i)', '')})[\W_]*", inside
+    )
 
 
 def _squeezed(text: str) -> str:

@@ -1,7 +1,7 @@
 """Which of the verdicts in a judge's own words is the one that it gives.
 
-Of several that differ, one is final that says so, or corrects the one before, or stands alone in the last line. It
-knows no format of a verdict; the English is that of ``english``.
+The only one; else the last, where it corrects the ones before or says that it is final and no other does.
+It knows no format of a verdict, and reads no sentence.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from distract.reading.english import dismissed, led, weight
+from distract.reading.sentences import disowned, standing
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,115 +23,91 @@ class Statement:
         label: None for one that was not on offer.
         start: its first character.
         end: the place after its last.
-        marked: how final its own words say that it is, as ``english.weight``.
-        bare: whether it is a label that could also be a name.
+        asserted: whether it says itself who is better.
     """
 
     label: str | None
     start: int
     end: int
-    marked: int = 0
-    bare: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class _Given:
-    """A verdict that stands, with how final it is and whether its label makes it one aspect's."""
-
-    statement: Statement
-    weight: int
-    aspect: bool
+    asserted: bool = False
 
 
 _HEAD, _TAIL = 200, 400
 """So much of a sentence's beginning, and of what is next to a verdict, is looked at."""
 
 _SENTENCE = re.compile(
-    r"(?<=[.!?…])(?<!\be\.g\.)(?<!\bi\.e\.)(?<!\b[DMS]r\.)(?<!\bM[rs]s\.)(?<!\bvs\.)[\s\"'”’)*_]+|(?<=[。！？])|\n"
+    r"(?<=[.!?…])(?<!\be\.g\.)(?<!\bi\.e\.)(?<!\b[DMS]r\.)(?<!\bM[rs]s\.)(?<!\bvs\.)(?<!\n\d\.)(?<!\A\d\.)"
+    r"[\s\"'”’)*_]+|(?<=[。！？])|\n"
 )
 _CORRECTED = re.compile(
-    r"(?i)(?:\A|[.!?\n—–]|\bbut)[\W_]*(?:but |oh |hmm,? )?(?:actually|wait|hold on|on reflection|"
-    r"on (?:closer|second) \w+|second thoughts?|correct(?:ion|ed)|no,|looking again|"
+    r"(?i)(?:\A|[.!?\n—–]|\bbut)[\W_]{0,9}(?:but |oh |hmm,? )?(?:actually|wait|hold on|on reflection|"
+    r"on (?:closer|second) \w+|second thoughts?|correct(?:ion|ed)|no(?=,)|looking again|"
     r"(?:re-?|double.?)(?:check|read)(?:ed|ing)?)\b|"
     r"\b(?:I|my) (?:now |must |have to )?(?:change|revise|correct|switch|amend|reconsider)(?:d|ed)?\b|\bbecomes\b|"
-    r"\bchanged my mind\b|\b(?:revised|corrected) (?:\w+ )?(?:verdict|rating|ranking|score|answer)\b"
-)
-_TAKEN_BACK = re.compile(
-    r"(?i)\bI (?:\w+ )?(?:withdraw|retract|take (?:that|it|this|my \w+) back)\b|\bscratch that\b|"
-    r"\b(?:cannot|can['’]t) stand by\b|(?:\A|[.!?\n])\W*no, that (?:is|was) wrong|"
+    r"\bchanged my mind\b|\b(?:revised|corrected) (?:\w+ )?(?:verdict|rating|ranking|score|answer)\b|\bscratch that\b|"
+    r"\bI (?:\w+ )?(?:withdraw|retract|take (?:that|it|this|my \w+) back)\b|\b(?:cannot|can['’]t) stand by\b|"
     r"\b(?:ignore|disregard) (?:my|the above|that|this) (?:verdict|answer|choice|rating)\b|"
-    r"\b(?:this|that|my) (?:verdict|rating|choice|decision) (?:is|was) (?:wrong|mistaken|too)\b|"
-    r"\bon reflection,? (?:this|that|it) (?:is|was) (?:wrong|too)\b"
+    r"\b(?:this|that|my) (?:verdict|rating|choice|decision) (?:is|was) (?:wrong|mistaken|too)\b"
 )
+"""Takes back the verdict before it."""
+_NEXT = re.compile(
+    r"(?im)^[^\w\n]*(?:(?:new|next|another) (?:question|task|instruction|prompt|example|case|pair)\b|"
+    r"(?:question|instruction|input|prompt|task|example|case|user)(?: \d+| \([^)\n]*\))?[*_]*(?::|$))"
+)
+"""Begins what a model invents after its verdict: the next question."""
 _LISTED = re.compile(
-    r"(?i)[\s,;/|<>=\"'`“”*_-]*(?:(?:and/or|and|or|nor|vs\.?|versus)\b[\s\"'`“*_]*)?(?:an? |for \w+ |\boutput )?"
+    r"(?i)[\s,;/|<>=\"'`“*_-]*(?:(?:and/or|and|or|nor|vs\.?|versus)\b[\s\"'`“*_]*)?(?:an? |for \w+ |\boutput )?"
 )
-_LABEL = re.compile(r"[\W_]*([^\n:.!?]{1,50}):[\W_]*")
-_HEADING = re.compile(r"#+ [^\n]{1,60}|[*_]{2}[^\n*_]{1,60}[*_]{2}:?|[^\n:]{1,60}:[*_]*")
-_WORDS = 5
-"""A label of more words is a sentence that introduces something."""
+_ITEM = re.compile(r"[-*+•·] |\(?\w{1,3}[.)] ")
+_HEADING = re.compile(r"#+ [^\n]+|[*_]{2}[^\n*_]+[*_]{2}:?|[^\n]*:[*_]*|[^\n]*\b(?:is|are|says|reads|with|by|as)")
 
 
-def final(text: str, found: Sequence[Statement], lines: bool = True, cut: bool = False) -> str | None:
+def final(text: str, found: Sequence[Statement]) -> str | None:
     """The verdict that a judge gives.
 
     Args:
         text: its own words, what is quoted masked.
         found: all verdicts in them, in order.
-        lines: whether standing alone in the last line makes a verdict final.
-        cut: whether the answer goes on: then what is labelled as one aspect stands for nothing.
 
     Returns:
         The label; None where there is no verdict, none that was on offer, or several with nothing final.
     """
     given = _given(text, found) if found else []
-    if cut:
-        given = [one for one in given if not one.aspect]
     if not given:
         return None
-    last = given[-1].statement
-    if _TAKEN_BACK.search(text[last.end :]):
+    if following := _NEXT.search(text, given[0][0].end):
+        text = text[: following.start()]
+        given = [(one, weight) for one, weight in given if one.end <= len(text)]
+    last = given[-1][0]
+    if _CORRECTED.search(text[last.end :]):
         return None
-    if len({one.statement.label for one in given}) == 1:
+    others = [one for one, _ in given if one.label != last.label]
+    if not others:
         return last.label
-    given = [one for one in given if not one.aspect]
-    if given and given[-1].statement is last:
-        before = given[-2].statement.end if len(given) > 1 else 0
-        if _CORRECTED.search(text[before : last.start]) or (lines and _alone_at_end(text, last)):
-            return last.label
-    top = max((one.weight for one in given), default=0)
-    labels = {one.statement.label for one in given if one.weight == top}
-    return labels.pop() if len(labels) == 1 else None
+    if _CORRECTED.search(text[others[-1].end : last.start]):
+        return last.label
+    if not last.asserted and not re.search(r"\w", text[: given[0][0].start]):
+        given[0] = given[0][0], 2  # an answer that begins with its verdict may run on to others
+    top = max(weight for _, weight in given)
+    return last.label if {one.label for one, weight in given if weight == top} == {last.label} else None
 
 
-def _given(text: str, found: Sequence[Statement]) -> list[_Given]:
-    """What is neither dismissed nor named side by side with another, as what there is to choose from."""
+def _given(text: str, found: Sequence[Statement]) -> list[tuple[Statement, int]]:
+    """What stands, and how final it is; what is listed side by side is only what there is to choose from."""
     sentences = _Sentences(text)
     listed = set()
     for one, other in pairwise(found):
         between = text[one.end : other.start]
-        if one.label != other.label and len(between) < 40 and _LISTED.fullmatch(between):
+        is_cell = "|" in between and text[text.rfind("\n", 0, one.start) + 1] == "|"
+        if one.label != other.label and len(between) < 40 and _LISTED.fullmatch(between) and not is_cell:
             listed |= {one.start, other.start}
-    given = []
-    for one in found:
-        before, after = sentences.around(one)
-        if one.start in listed or dismissed(before, after, one.bare, one.marked > 0):
-            continue
-        aspect = not one.marked and _aspect(text, one.start, before)
-        given.append(_Given(one, 0 if aspect else max(weight(before), one.marked), aspect))
-    return given
-
-
-def _aspect(text: str, start: int, before: str) -> bool:
-    """Whether a label in front of a verdict, or a heading above it, makes it that of one aspect."""
-    label = _LABEL.fullmatch(before)
-    words = label[1] if label else ""
-    if not label and not before.strip(" *_>#-\n"):
-        above = text[: max(0, text.rfind("\n", 0, start))][-80:].rpartition("\n")[2]
-        words = above if _HEADING.fullmatch(above) else ""
-    if not words or len(words.split()) > _WORDS or re.search(r"\b(?:I|my|My)\b", words):
-        return False
-    return weight(words) < 2 and not led(words + ": ")
+    ending = None if re.search(r"\w", text[found[-1].end :]) else found[-1]
+    stands = (
+        (one, standing(*sentences.around(one), one.asserted, one is ending))
+        for one in found
+        if one.start not in listed and not disowned(text[one.end : one.end + _HEAD])
+    )
+    return [(one, final) for one, final in stands if final is not None]
 
 
 class _Sentences:
@@ -141,25 +117,42 @@ class _Sentences:
         self._text = text
         self._starts, self._ends = [0], []
         for found in _SENTENCE.finditer(text):
-            if found[0] != "\n" or not text[max(0, found.start() - 6) : found.start()].rstrip(" *_").endswith(":"):
-                self._starts.append(found.end())
-                self._ends.append(found.start())
+            self._starts.append(found.end())
+            self._ends.append(found.start())
         self._ends.append(len(text))
 
-    def around(self, one: Statement) -> tuple[str, str]:
-        """What stands before and after a verdict in its sentence."""
+    def around(self, one: Statement) -> tuple[str, str, str]:
+        """The line above a verdict, where that leads to it; what stands before and after it in its sentence."""
         text = self._text
         start = self._starts[bisect_right(self._starts, one.start) - 1]
+        line = text.rfind("\n", 0, one.start) + 1
+        if text[line] == "|":
+            return self._cell(line, one)
+        above = "" if re.search(r"[^\W\d_]", text[line:start]) else self._above(line)
         before = text[start : one.start]
         if len(before) > _HEAD + _TAIL:
             before = f"{before[:_HEAD]} … {before[-_TAIL:]}"
         if text[one.end - 1] in ".!":
-            return before, ""
+            return above, before, ""
         end = self._ends[bisect_left(self._ends, one.end)]
         end += text[end : end + 1] in ('"', "'", "”", "’", ")")
-        return before, text[one.end : min(end, one.end + _HEAD)]
+        return above, before, text[one.end : min(end, one.end + _HEAD)]
 
+    def _above(self, line: int) -> str:
+        above = [one for one in self._text[max(0, line - 3 * _TAIL) : line].split("\n") if re.search(r"\w", one)]
+        if _ITEM.match(self._text, line):
+            while above and _ITEM.match(above[-1]):
+                above.pop()
+        heading = re.split(r"(?<=[.!?]) ", above[-1])[-1][-_TAIL:] if above else ""
+        return heading.strip("#*_: ") if _HEADING.fullmatch(heading) else ""
 
-def _alone_at_end(text: str, one: Statement) -> bool:
-    line = text[text.rfind("\n", 0, one.start) + 1 : one.start] + text[one.end :]
-    return not re.search(r"\w", line)
+    def _cell(self, line: int, one: Statement) -> tuple[str, str, str]:
+        """In a table, the head of the row leads to a verdict, or else that of the column."""
+        text = self._text
+        *cells, before = text[line : one.start].split("|")
+        rows = text[max(0, line - 3 * _TAIL) : line].split("\n")
+        heads = next((row.split("|") for row in rows if row.startswith("|")), [])
+        head = heads[len(cells)] if len(cells) < len(heads) else ""
+        label = next((cell for cell in cells[:2] if re.search(r"[^\W\d_]", cell) and "[[" not in cell), "")
+        above = head if re.search(r"\w", before) or not label else label
+        return above.strip(), before, text[one.end : one.end + _HEAD].split("\n")[0].split("|")[0]

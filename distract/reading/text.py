@@ -13,6 +13,11 @@ _CODE = re.compile(r"(?<=\n\n)(?:(?: {4}|\t)(?![ ]*(?:[-*+#]|\d+[.)])\s).*(?:\n|
 _ESCAPED = re.compile(r"\\(?=[\[\]<>=])")
 _UNSEEN = re.compile(r"[\u200b-\u200d\u2060\ufeff\x00]")
 _SPACE = re.compile(r"[^\S\n]+")
+_TURN = re.compile(
+    r"(?im)<\|(?:im_end|im_start|eot_id|end|endoftext|user|start_header_id)\b|</s>|^[^\w\n]*(?:<(?:user|human)>|"
+    r"\[/?(?:INST|user|system|question|instruction|the start of)\b|(?:human|user)\W*:)"
+)
+"""Ends an answer, or begins what somebody else says."""
 _LINES = re.compile(r" ?\n\s*")
 
 
@@ -38,6 +43,12 @@ def thoughtless(text: str) -> str:
             # Some servers leave out where thinking begins.
             kept, start = [], end
     return " ".join(kept if thinking else [*kept, text[start:]])
+
+
+def ended(text: str) -> str:
+    """An answer as far as it is one: without the next turn that a model goes on to invent."""
+    found = next((one for one in _TURN.finditer(text) if re.search(r"\w", text[: one.start()])), None)
+    return text[: found.start()] if found else text
 
 
 def _quoted(text: str, tag: re.Match[str]) -> bool:

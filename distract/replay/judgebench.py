@@ -77,7 +77,9 @@ def read(paths: Sequence[Path]) -> tuple[Published, ...]:
     if odd := sum(one is not None and one not in _DECISIONS for one in decisions):
         notes += (f"no verdict: {odd} decisions that are none of {', '.join(_DECISIONS)}",)
     ties = names[1] in TIES or "A=B" in decisions
-    return (assembled(names, found, ties=ties, source=path, sha256=source.sha256, notes=notes),)
+    return (
+        assembled(names, found, ties=ties, source=path, sha256=source.sha256, convention="judgebench", notes=notes),
+    )
 
 
 def _stated(path: Path) -> str:

@@ -25,6 +25,9 @@ Slot = Literal["a", "b"]
 Names = tuple[str, str, str]
 """Of the judge, the way of asking and the data set."""
 
+Convention = Literal["llmbar", "judgebench", ""]
+"""Whose rules count a published run."""
+
 _NOTHING: Mapping[str, object] = MappingProxyType({})
 
 
@@ -58,7 +61,7 @@ class Published:
     source: str
     sha256: str
     cases: Mapping[str, Case]
-    convention: Literal["llmbar", ""]
+    convention: Convention
     statistics: Mapping[str, object]
     calls: int | None
     notes: tuple[str, ...] = ()
@@ -169,7 +172,7 @@ def assembled(
     ties: bool,
     source: Path,
     sha256: str,
-    convention: Literal["llmbar", ""] = "",
+    convention: Convention = "",
     statistics: Mapping[str, object] = _NOTHING,
     calls: int | None = None,
     notes: tuple[str, ...] = (),
