@@ -14,7 +14,7 @@ from itertools import islice
 from typing import TypeVar
 
 from distract.errors import UsageError
-from distract.gate import checks, exact
+from distract.gate import checks
 from distract.gate.limits import Limits, least_n
 from distract.gate.monitor import AT_ONCE, Monitor, Prompt, Test
 from distract.gate.records import Check
