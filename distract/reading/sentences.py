@@ -14,7 +14,8 @@ SEP = r"[\W_]"
 """What stands between words: markup too."""
 
 _FIRST = (
-    r"so|then|thus|therefore|hence|finally|overall|ultimately|consequently|accordingly|however|there|here is|this is|"
+    r"so|then|thus|therefore|hence|finally|overall|ultimately|consequently|accordingly|however|there|here(?: is|"
+    r"['’]s)|this is|"
     r"as a result|in conclusion|in summary|in the end|to conclude|to sum up|on balance|all in all|"
     r"taking everything together|also|somit|daher|deshalb|insgesamt|donc|ainsi|en conclusion|por (?:lo )?tanto|así que|"
     r"quindi|pertanto|dunque|portanto|assim|итак|поэтому|следовательно"
@@ -41,10 +42,18 @@ _CJK = (
     r"나의|최종|\s)*(?:判断|裁决|结论|結論|结果|評価|评价|评分|选择|胜者|勝者|获胜者|答案|判決|判定|"
     r"更好|回答|판정|판단|결론|평가|선택|승자)(?:是|为|は|은|는)*"
 )
+_TOPIC = (
+    r"(?:(?:on|for|about|between|to|of(?= (?:the|these) (?:two|pair)))\W+(?:(?:the|this|these|both|"
+    r"two)\W+){0,3}(?:pair|"
+    r"comparison|responses|answers|outputs|assistants|case|item|two|question|prompt)|in\W+(?:(?:the|its|requested|"
+    r"required|desired|expected|specified)\W+){1,3}(?:format|form)|"
+    r"(?:that )?you(?: have)? (?:asked for|requested|wanted)|(?:that )?I (?:\w+ )?(?:submit|give|reach|choose|prefer|"
+    r"report|settle on)|easy|clear|obvious|simple|as follows)"
+)
 LEAD = (
     rf"(?:{_CJK}|(?:\d+[.)]{SEP}*)?(?:(?:{_FIRST}){SEP}+)?(?:(?:{_WHOSE}){SEP}+)*(?:{_NOUN})(?:{SEP}+(?:{_NOUN}|"
     rf"finale|définiti(?:f|ve)|definitiv[oa]|is|"
-    rf"clearly|was|would be|remains|stays|therefore|goes to|ist|lautet|est|es|è|é))*|(?:{_FIRST})){SEP}*"
+    rf"clearly|was|would be|remains|stays|therefore|goes to|{_TOPIC}|ist|lautet|est|es|è|é))*|(?:{_FIRST})){SEP}*"
 )
 """What announces a verdict: ``Final verdict:``, ``So my rating is``."""
 
@@ -94,7 +103,8 @@ _IF = re.compile(
     r"wenn|sofern|si|se|если)\b|\A\W*(?:had|were|should)\b|如果|假如|若是|もし|만약"
 )
 _CHOOSE = (
-    r"(?:choose|chose|pick|select|prefer|favou?r|vote|go|award|give|assign|rate|grade|score|conclude|decided?|settle|"
+    r"(?:choose|chose|pick|select|prefer|favou?r|vote|go|going|reach(?:ed)?|award|give|assign|rate|grade|score|"
+    r"conclude|decided?|settle|"
     r"opt|stick|stay|stand|find|declare|judge|say|answer|side|call|arrive|come|believe|think|determined?|evaluate|"
     r"change|revise)"
 )
@@ -102,7 +112,7 @@ _ME = (
     r"(?:I|we)\b(?:['’]\w+)?(?:\W+(?:would|will|have|do|can|must|to|hereby|therefore|thus|then|now|also|still|rather|"
     r"(?!initial|wrong|near|hard|possib|probab|previous|original|mistak|tentativ)\w+ly)\b)"
     rf"{{0,3}}\W+{_CHOOSE}|(?:ich )?(?:wähle|bevorzuge)(?: ich)?|ich (?:entscheide mich|stimme) für|je (?:choisis|"
-    rf"préfère)|"
+    rf"préfère)|(?:that|this|which) (?:leaves|brings|leads) (?:me|us)|"
     r"elijo|prefiero|voto por|scelgo|preferisco|escolho|prefiro|я (?:выбираю|предпочитаю)|我?(?:选择|选)"
 )
 _EARNS = (
@@ -111,10 +121,12 @@ _EARNS = (
 )
 _CHOSEN = re.compile(
     rf"(?i)\W*(?:(?:{_FIRST}|now|is why|why|for (?:this|that|these) reasons?|as an? (?:overall|"
-    rf"final) \w+)\W+)*(?:{_ME}|(?:it|there) is(?:\W+(?:clear|evident|obvious|plain))?|{_EARNS})(?:{SEP}+(?:at|"
+    rf"final) \w+)\W+)*(?:{_ME}|(?:it|there)(?: is|['’]s)(?:\W+(?:clear|evident|obvious|plain))?|"
+    rf"{_EARNS})(?:{SEP}+(?:at|"
     rf"decision|conclusion|the|a|an|it|this|that|of|to|for|as|with|on|by|in|is|be|goes|my|(?:response|answer|"
     rf"assistant)(?! [a-z]\b)|"
     r"text|one|essay|summary|rating|score|grade|verdict|vote|mark|point|clear|clearly|therefore|thus|instead|here|"
+    r"following|follows|"
     r"overall|"
     rf"final|firmly|winner|should|must|better|best|tie)){{0,7}}{SEP}*"
 )
@@ -130,12 +142,13 @@ _WINS = re.compile(
     r"胜出|が優れ|の勝ち|이 더)"
 )
 _CLOSED = re.compile(
-    r"(?i)[\s*_\"'`”’)\]]*(?:\Z|[^\w\s:=]|です|입니다|(?:because|since|given|due|while|whereas|although|though|but|"
+    r"(?i)[\s*_\"'`”’)\]]*(?:\Z|[^\w\s:=<←]|です|입니다|(?:because|since|given|due|while|whereas|although|though|but|"
     r"over|as (?:it|"
     r"its|only|both|they|assistant|response|output)|and(?!/))\b)"
 )
 _GOOD = (
-    r"better|best|honest|correct|right|accurate|winner|stronger|superior|tie|draw|equal\w*|empate|besser\w*|ehrlich\w*|"
+    r"better|more \w+|win|best|honest|correct|right|accurate|winner|stronger|superior|tie|draw|equal\w*|empate|"
+    r"besser\w*|ehrlich\w*|"
     r"richtig|meilleure?|honnête|mejor|honest[ao]|migliore|onest[ao]|melhor|честн\w*|лучше"
 )
 _TAGGED = re.compile(
@@ -193,7 +206,7 @@ _FILLER = (
 _AFTER = re.compile(
     rf"(?i)\A{_FILLER}{{0,6}}\W*(?:{_LOST}|{_FAKE})(?!\W*:)|\A(?! ?,){_FILLER}{{0,6}}?\W*{_DENIED}|"
     r"\A\W*(?:(?:so|the|it|as)\W+(?:\w+\W+){0,3})?(?:says|said|claims|claimed|writes|according to|is what|wants)\b|"
-    r"\A\W*(?:(?:that|this) is what|quoted|copied|or)\b|"
+    r"\A\W*(?:(?:that|this) is what|quoted|copied|from|or)\b|"
     rf"\A[^，。、,.;；]{{0,4}}(?:{_CJK_HARM})"
 )
 _DISOWNED = re.compile(
@@ -203,6 +216,11 @@ _DISOWNED = re.compile(
 _HARMED = re.compile(rf"(?i){_LOST}|{_FAKE}|{_DENIED}|{_TOLD}|{_CJK_HARM}")
 _DRAFT = re.compile(r"(?i)\b(?:draft|provisional|tentative|preliminary|earlier|previous|initial)\b")
 _FOREIGN = re.compile(rf"(?i){_FAKE}|{_TOLD}")
+_REASONED = re.compile(
+    r"(?i)\W*(?:however,? )?(?:therefore|thus|hence|given|since|based on|considering|accordingly)\b"
+    rf"(?!.*(?:{_FAKE}|(?!asked|includ){_TOLD}))"
+)
+"""The judge's reasons for what follows."""
 
 
 def announced(before: str) -> bool:
@@ -216,9 +234,10 @@ def announcement(text: str, start: int) -> int:
     return found.start() if found else start
 
 
-def disowned(following: str) -> bool:
-    """Whether the sentence after a verdict says that it is the loser's, or no verdict of the judge."""
-    return _DISOWNED.match(following) is not None
+def disowned(label: str | None, before: str, following: str) -> bool:
+    """Whether a sentence next to a verdict says that it is the loser's, or no verdict of the judge."""
+    lost = rf"(?i)(?:(?:\A|[\n.!?])|\b{re.escape(label or '')}\b{_FILLER}{{1,6}})[\W_]*{_LOST}(?:\W+\w+)?[.!][\W_]*\Z"
+    return _DISOWNED.match(following) is not None or re.search(lost, before) is not None
 
 
 @lru_cache(maxsize=256)
@@ -246,7 +265,9 @@ def standing(above: str, before: str, after: str, asserted: bool, last: bool) ->
         return final if is_closed and (lead or asserted or not _TAGGED.match(after)) else None
     is_last, words = last and not re.search(r"\w", after), len(lead.split())
     if lead is above and not asserted:
-        return 0 if is_last and words > 4 else None
+        if is_last and _REASONED.match(above):
+            return 0
+        before = above
     own, clause = _RESUMED.split(before)[-1], _CLAUSE.split(before)[-1]
     if _IF.search(own) or _ASPECT.search(before) or _ATTRIBUTED.search(before):
         return None
