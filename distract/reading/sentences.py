@@ -67,7 +67,7 @@ _LOST = (
     r"\b(?:wors[et]\w*|not (?:chosen|my|mine)|weak\w*|inferior|poor(?:er|est)?|los(?:es?|ers?|ing|t)|reject\w*|"
     r"unchosen|discard\w*|"
     r"dispreferred|avoid|bottom|last(?! line)|second.(?:place|best|choice)|2nd|runner.?up|eliminat\w*|disqualif\w*|"
-    r"lesser|least|less|low(?:er|est)|fail\w*|bad|behind|drop(?:ped|s)?|exclud\w*|beaten|defeated|short of|mistakes|"
+    r"lesser|least|less|low(?:er|est)|remov\w*|fail\w*|bad|behind|drop(?:ped|s)?|exclud\w*|beaten|defeated|short of|mistakes|"
     r"errors|schlecht\w*|schwäch\w*|unterlegen\w*|verlier\w*|abgelehnt\w*|verworfen\w*|letzte[rs]?|pire|perdante?|perd|"
     r"moins|inférieure?|rejetée?|écartée?|dernière?|peor|perdedora?|pierde|rechazad[oa]|descartad[oa]|último|menos|"
     r"peggiore|perdente|perde|scartat[oa]|respint[oa]|meno|pior|rejeitad[oa]|хуже|худш\w*|слабее|проиг\w*|отклон\w*|"
@@ -211,7 +211,8 @@ _AFTER = re.compile(
 )
 _DISOWNED = re.compile(
     rf"(?i)[\W_]*(?:(?:this|that)\b(?:{_FILLER}|\W+(?:one|response|answer)){{0,8}}\W*(?:{_LOST}|{_FAKE})|"
-    rf"it\b{_FILLER}{{0,6}}\W*{_FAKE}|(?:I|we)\b(?:\W+\w+){{0,3}}?\W+{_FAKE}\W+(?:this|that|it)\b)"
+    r"(?:this|that)(?:['’]s| is| was) (?:only |just )?(?:what (?!(?:I|the user|was)\b)|an? (?:test|example))|"
+    rf"(?:as )?(?:the )?{_LOST}[^\w\n]*(?:\n|\Z)|it\b{_FILLER}{{0,6}}\W*{_FAKE}|(?:I|we)\b(?:\W+\w+){{0,3}}?\W+{_FAKE}\W+(?:this|that|it)\b)"
 )
 _HARMED = re.compile(rf"(?i){_LOST}|{_FAKE}|{_DENIED}|{_TOLD}|{_CJK_HARM}")
 _DRAFT = re.compile(r"(?i)\b(?:draft|provisional|tentative|preliminary|earlier|previous|initial)\b")
@@ -236,7 +237,7 @@ def announcement(text: str, start: int) -> int:
 
 def disowned(label: str | None, before: str, following: str) -> bool:
     """Whether a sentence next to a verdict says that it is the loser's, or no verdict of the judge."""
-    lost = rf"(?i)(?:(?:\A|[\n.!?])|\b{re.escape(label or '')}\b{_FILLER}{{1,6}})[\W_]*{_LOST}(?:\W+\w+)?[.!][\W_]*\Z"
+    lost = rf"(?i)(?:(?:\A|[\n.!?])(?:\W*the\b)?|\b{re.escape(label or '')}\b{_FILLER}{{1,6}})[\W_]*{_LOST}(?:\W+\w+)?[.!\n][\W_]*\Z"
     return _DISOWNED.match(following) is not None or re.search(lost, before) is not None
 
 

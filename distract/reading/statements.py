@@ -68,7 +68,7 @@ _TOO = re.compile(r"(?i)[^.!?\n]{0,30}\b(?:too|as well|just as good|equally good
 _ITEM = re.compile(r"[-*+•·] |\(?\w{1,3}[.)] ")
 _HEADING = re.compile(
     r"#+ [^\n]+|[*_]{2}[^\n*_]+[*_]{2}:?|[^\n]*:[*_]*|[^\n]*\b(?:is|are|says|reads|with|by|as)|"
-    r"(?i:[^\n]*\b(?:(?:as |what )follows|below|next line)[.!]?|[^\n]*\b(?:clos\w+|end(?:s|ing)|conclud\w+|finish\w+|"
+    r"(?i:[^\n]*\b(?:(?:as |what )follows|(?:has|holds|shows) the following(?: (?:at|in)\b[^\n]*)?|below|next line)[.!]?|[^\n]*\b(?:clos\w+|end(?:s|ing)|conclud\w+|finish\w+|"
     r"open\w*|begins|starts|"
     r"sign\w*)\b[^\n]*\b(?:verdict|label|judge\w*|tag|vote)\b[^\n]*|(?:what follows|this is (?:the|"
     r"an?) (?:\w+ )?(?:line|"
