@@ -40,23 +40,21 @@ _SENTENCE = re.compile(
     r"[\s\"'”’)*_]+|(?<=[。！？])|\n"
 )
 _CORRECTED = re.compile(
-    r"(?i)(?:\A|[.!?\n—–]|\bbut)[\W_]{0,9}(?:but |oh |hmm,? )?(?:actually|wait|hold on|on reflection|"
-    r"on (?:closer|second) \w+|second thoughts?|correct(?:ion|ed)|no(?=,)|looking again|"
-    r"(?:re-?|double.?)(?:check|read)(?:ed|ing)?)\b|"
-    r"\b(?:I|my) (?:now |must |have to )?(?:change|revise|correct|switch|amend|reconsider)(?:d|ed)?\b|\bbecomes\b|"
-    r"\bchanged my mind\b|\b(?:revised|corrected) (?:\w+ )?(?:verdict|rating|ranking|score|answer)\b|\bscratch that\b|"
-    r"\bI (?:\w+ )?(?:withdraw|retract|take (?:that|it|this|my \w+) back)\b|\b(?:cannot|can['’]t) stand by\b|"
-    r"\b(?:ignore|disregard) (?:my|the above|that|this) (?:verdict|answer|choice|rating)\b|"
-    r"\b(?:this|that|my) (?:verdict|rating|choice|decision) (?:is|was) (?:wrong|mistaken|too)\b|"
-    r"\b(?:just|only) (?:kidding|joking)\b|\bI (?:cannot|can['’]t|could not) (?:tell|decide|say|choose)\W*(?:$|[.!\n])|"
+    r"(?i)(?:\A|[.!?\n—–]|\bbut)[\W_]{0,9}(?:but |oh |hmm,? )?(?:actually|wait|hold on|on reflection|on (?:closer|"
+    r"second) \w+|second thoughts?|correct(?:ion|ed)|no(?=,)|looking again|(?:re-?|double.?)(?:check|read)(?:ed|"
+    r"ing)?)\b|\b(?:I|my) (?:now |must |have to )?(?:change|revise|correct|switch|amend|reconsider)(?:d|ed)?\b|"
+    r"\bbecomes\b|\bchanged my mind\b|\b(?:revised|corrected) (?:\w+ )?(?:verdict|rating|ranking|score|answer)\b|"
+    r"\bscratch that\b|\bI (?:\w+ )?(?:withdraw|retract|take (?:that|it|this|my \w+) back)\b|\b(?:cannot|"
+    r"can['’]t) stand by\b|\b(?:ignore|disregard) (?:my|the above|that|this) (?:verdict|answer|choice|rating)\b|"
+    r"\b(?:this|that|my) (?:verdict|rating|choice|decision) (?:is|was) (?:wrong|mistaken|too)\b|\b(?:just|"
+    r"only) (?:kidding|joking)\b|\bI (?:cannot|can['’]t|could not) (?:tell|decide|say|choose)\W*(?:$|[.!\n])|"
     r"\bI(?:['’]m| am) not (?:\w+ )?(?:sure|certain)\W*(?:$|[.!\n])"
 )
 """Takes back the verdict before it."""
 _NEXT = re.compile(
     r"(?im)^[^\w\n]*(?:(?:please )?(?:compare|evaluate|judge|rate) (?:the|these)\b|(?:now )?(?:(?:the|a) )?"
-    r"(?:new|next|another) (?:question|task|instruction|prompt|example|case|pair|item|comparison|"
-    r"round)\b|(?:(?:user|new) )?(?:question|instruction|input|prompt|task|example|case|user|item|comparison|"
-    r"conversation|pair|q(?=\d))"
+    r"(?:new|next|another) (?:question|task|instruction|prompt|example|case|pair|item|comparison|round)\b|(?:(?:user|"
+    r"new) )?(?:question|instruction|input|prompt|task|example|case|user|item|comparison|conversation|pair|q(?=\d))"
     r" ?(?:#?\d+|\([^)\n]*\))?[*_]*(?:[:.)]|$))"
 )
 """Begins what a model invents after its verdict: the next question."""
@@ -67,12 +65,11 @@ _BOTH = re.compile(r"(?i)[^\n]{0,40}\b(?:also|and so (?:is|does)|or(?: rather)?)
 _TOO = re.compile(r"(?i)[^.!?\n]{0,30}\b(?:too|as well|just as good|equally good)\W*(?:$|[.!\n])")
 _ITEM = re.compile(r"[-*+•·] |\(?\w{1,3}[.)] ")
 _HEADING = re.compile(
-    r"#+ [^\n]+|[*_]{2}[^\n*_]+[*_]{2}:?|[^\n]*:[*_]*|[^\n]*\b(?:is|are|says|reads|with|by|as)|"
-    r"(?i:[^\n]*\b(?:(?:as |what )follows|(?:has|holds|shows) the following(?: (?:at|in)\b[^\n]*)?|below|next line)[.!]?|[^\n]*\b(?:clos\w+|end(?:s|ing)|conclud\w+|finish\w+|"
-    r"open\w*|begins|starts|"
-    r"sign\w*)\b[^\n]*\b(?:verdict|label|judge\w*|tag|vote)\b[^\n]*|(?:what follows|this is (?:the|"
-    r"an?) (?:\w+ )?(?:line|"
-    r"sentence|text|label|quote|part|string|ending))\b[^\n]*)"
+    r"#+ [^\n]+|[*_]{2}[^\n*_]+[*_]{2}:?|[^\n]*:[*_]*|[^\n]*\b(?:is|are|says|reads|with|by|as)|(?i:[^\n]*\b(?:(?:as |"
+    r"what )follows|(?:has|holds|shows) the following(?: (?:at|in)\b[^\n]*)?|below|next line)[.!]?|[^\n]*\b(?:clos\w+|"
+    r"end(?:s|ing)|conclud\w+|finish\w+|"
+    r"open\w*|begins|starts|sign\w*)\b[^\n]*\b(?:verdict|label|judge\w*|tag|vote)\b[^\n]*|(?:what follows|"
+    r"this is (?:the|an?) (?:\w+ )?(?:line|sentence|text|label|quote|part|string|ending))\b[^\n]*)"
 )
 
 
