@@ -122,7 +122,7 @@ _CHOSEN = re.compile(
     rf"{_EARNS})(?:{SEP}+(?:at|decision|conclusion|the|a|an|it|this|that|of|to|for|as|with|on|by|in|is|be|goes|my|"
     rf"(?:response|answer|assistant)(?! [a-z]\b)|text|one|essay|summary|rating|score|grade|verdict|vote|mark|point|"
     r"clear|clearly|therefore|thus|instead|here|following|follows|overall|"
-    rf"final|firmly|winner|should|must|better|best|tie)){{0,7}}{SEP}*"
+    rf"final|firmly|winner|win|should|must|better|best|tie)){{0,7}}{SEP}*"
 )
 """The clause before a verdict that the judge gives in its own name, or says to be earned."""
 _WINS = re.compile(
@@ -231,7 +231,8 @@ def announcement(text: str, start: int) -> int:
 
 def disowned(label: str | None, before: str, following: str) -> bool:
     """Whether a sentence next to a verdict says that it is the loser's, or no verdict of the judge."""
-    lost = rf"(?i)(?:(?:\A|[\n.!?])(?:\W*the\b)?|\b{re.escape(label or '')}\b{_FILLER}{{1,6}})[\W_]*{_LOST}(?:\W+\w+)?[.!\n][\W_]*\Z"
+    named = rf"\b{re.escape(label or '')}\b{_FILLER}{{1,6}}"
+    lost = rf"(?i)(?:(?:\A|[\n.!?])(?:\W*the\b)?|{named})[\W_]*{_LOST}(?:\W+\w+)?[.!\n][\W_]*\Z"
     return _DISOWNED.match(following) is not None or re.search(lost, before) is not None
 
 
