@@ -29,8 +29,8 @@ CASES = written("hostile_verdicts.jsonl")
 HELD_OUT = written("held_out_verdicts.jsonl")
 """On which no rule was developed; 119 of the 120 were read right when they were new."""
 LOSING_AND_FAKE = written("losing_and_fake_verdicts.jsonl")
-"""Written without the reader in view. Read right when they were new: 117 of 120, with one wrong reading; the rules were
-then mended by them."""
+"""Written without the reader in view, but for the last 30. When they were new, of the first 120 one was read wrong and
+two were not read; of the next 120 three and four. The rules were then mended by them."""
 SHORT = written("short_verdicts.jsonl")
 """Bare sentences that name a loser, expose a fake, run on or deny, each against one rule."""
 FORMATS = {

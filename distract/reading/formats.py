@@ -71,8 +71,8 @@ def _known(label: str, labels: Labels) -> str | None:
 _ITEM = r"[*_\"'`]{0,2}(?:(?:response|assistant|rating|score)[:\s]\s*)?(?:[^\W\d_]|[-+−]?\d*[.,]?\d+)[*_\"'`]{0,2}"
 _BRACKETS = re.compile(
     rf"(?i)(?:(?<![A-Za-z0-9_)\]$])|(?<=rating)|(?<=score)|(?<=verdict)|(?<=\bis)|(?<=answer)|(?<=choice))"
-    rf"\[\[\s*({_ITEM}(?:\s*(?:[><=]{{1,2}}|[/|,&–-]|to|or|and|out of)\s*{_ITEM}){{0,20}}|"
-    rf"tie|draw|none|neither|both|n/?a)\s*\]\](\s*(?:/|out of)\s*\d+|\.\d+)?"
+    rf"\[\[\s*({_ITEM}(?:\s*(?:[><=]{{1,2}}|[/|,&–-]|to|or|and|out of)\s*{_ITEM}){{0,20}}|tie|draw|none|neither|both|"
+    rf"n/?a)\s*\]\](\s*(?:/|out of)\s*\d+|\.\d+)?"
 )
 """Labels on offer and what looks like one; other text between such brackets is no verdict."""
 
@@ -106,8 +106,8 @@ _OUTPUT = re.compile(
     rf"(?i)((?:\btherefore,?\s+(?:overall,?\s+)?)?){_MARK}\boutput\s*"
     rf"\(\s*{_MARK}([ab]){_MARK}\s*\){_MARK},?\s+"
     r"(?:is|follows the (?:format )?(?:requirements|instructions?|format))\s+[*_]{0,3}"
-    r"(?:(?:(?!only|mere|hard|bare|near|possib|probab|arguab|potential|suppos|apparent|superfic|styl)\w+ly|much|"
-    r"far|somewhat|overall|the|still|indeed|by far|a bit|a little)\s+){0,4}better\b[*_]{0,3}"
+    r"(?:(?:(?!only|mere|hard|bare|near|possib|probab|arguab|potential|suppos|apparent|superfic|styl)\w+ly|much|far|"
+    r"somewhat|overall|the|still|indeed|by far|a bit|a little)\s+){0,4}better\b[*_]{0,3}"
     r"(?:\s+overall\b)?[.!]?"
 )
 _LINE = re.compile(rf"(?im)^{_MARK}output\s*\(\s*([ab])\s*\){_MARK}[.!]?{_MARK}(?: ?\(.*)?$")
@@ -115,13 +115,12 @@ _BEGUN = re.compile(rf"(?i)\btherefore,?\s+{_MARK}output\s*\(\s*([ab])\s*\){_MAR
 _ASPECT = re.compile(
     r"(?i)\A[*_]{0,3} (?:(?:only|just|merely|purely|solely)\s+)?"
     r"(?!(?:at|in|in terms of|for|when it comes to)\s+(?:following|meeting|executing|adhering|fulfilling)\b)"
-    r"(?!(?:because|as|since|than|and|but|given|overall|"
-    r"here|due|by|while|although|though|even|so|when|which|it|this|output|therefore|thus|all|considering|based|"
-    r"on balance|if|unless|despite|with|both|of the two|to|in (?:my|this|the end|every|all|general)|for (?:the|these|"
-    r"this|several|two|three|one|a|its))\b)\w"
+    r"(?!(?:because|as|since|than|and|but|given|overall|here|due|by|while|although|though|even|so|when|which|it|this|"
+    r"output|therefore|thus|all|considering|based|on balance|if|unless|despite|with|both|of the two|to|in (?:my|this|"
+    r"the end|every|all|general)|for (?:the|these|this|several|two|three|one|a|its))\b)\w"
     r"|\A[*_,]{0,3} (?:than [^,.;\n]{1,30} )?[,(]{0,2}(?:but )?(?:only |just |merely |purely |solely |\(?)"
-    r"(?:in terms of|when it comes to|with (?:respect|regard) to|as far as|regarding|in style|"
-    r"for the (?:first|second|third|last) \w+)"
+    r"(?:in terms of|when it comes to|with (?:respect|regard) to|as far as|regarding|in style|for the (?:first|second|"
+    r"third|last) \w+)"
 )
 """What goes on with another word is about one aspect: better written, better at grammar, better in style."""
 

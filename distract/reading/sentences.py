@@ -14,8 +14,8 @@ SEP = r"[\W_]"
 """What stands between words: markup too."""
 
 _FIRST = (
-    r"so|then|thus|therefore|hence|finally|overall|ultimately|consequently|accordingly|however|there|here is|this is|"
-    r"as a result|in conclusion|in summary|in the end|to conclude|to sum up|on balance|all in all|"
+    r"so|then|thus|therefore|hence|finally|overall|ultimately|consequently|accordingly|however|there|here(?: is|['’]s)|"
+    r"this is|as a result|in conclusion|in summary|in the end|to conclude|to sum up|on balance|all in all|"
     r"taking everything together|also|somit|daher|deshalb|insgesamt|donc|ainsi|en conclusion|por (?:lo )?tanto|así que|"
     r"quindi|pertanto|dunque|portanto|assim|итак|поэтому|следовательно"
 )
@@ -32,19 +32,26 @@ _NOUN = (
     r"(?:besser|beste)[er]*(?: antwort)?|décision|choix|gagnante?|vainqueur|jugement|évaluation|égalité|"
     r"meilleure?(?: réponse)?|veredicto|decisión|elección|calificación|puntuación|ganadora?|juicio|resultado|empate|"
     r"(?:respuesta )?mejor(?: respuesta)?|verdetto|decisione|scelta|voto|vincitore|vincente|giudizio|pareggio|"
-    r"conclusi(?:ón|one)|conclusão|eindoordeel|omdöme|werdykt|"
-    r"(?:risposta )?migliore(?: risposta)?|veredito|decisão|escolha|vencedora?|nota|avaliação|"
-    r"(?:resposta )?melhor(?: resposta)?|вердикт|решение|выбор|оценка|итог|победитель|ничья|лучше|лучший(?: ответ)?"
+    r"conclusi(?:ón|one)|conclusão|eindoordeel|omdöme|werdykt|(?:risposta )?migliore(?: risposta)?|veredito|decisão|"
+    r"escolha|vencedora?|nota|avaliação|(?:resposta )?melhor(?: resposta)?|вердикт|решение|выбор|оценка|итог|"
+    r"победитель|ничья|лучше|лучший(?: ответ)?"
 )
 _CJK = (
     r"(?:因此|所以|综上|我的|最终|最終的な|最終|したがって、?|最后|总体|更好的?|较好的|的|回答|回复|是|私の|따라서|"
-    r"나의|최종|\s)*(?:判断|裁决|结论|結論|结果|評価|评价|评分|选择|胜者|勝者|获胜者|答案|判決|判定|"
-    r"更好|回答|판정|판단|결론|평가|선택|승자)(?:是|为|は|은|는)*"
+    r"나의|최종|\s)*(?:判断|裁决|结论|結論|结果|評価|评价|评分|选择|胜者|勝者|"
+    r"获胜者|答案|判決|判定|更好|回答|판정|판단|결론|평가|선택|승자)(?:是|为|は|은|는)*"
+)
+_TOPIC = (
+    r"(?:(?:on|for|about|between|to|of(?= (?:the|these) (?:two|pair)))\W+(?:(?:the|this|these|both|"
+    r"two)\W+){0,3}(?:pair|comparison|responses|answers|outputs|assistants|case|item|two|question|prompt)|"
+    r"in\W+(?:(?:the|its|requested|required|desired|expected|specified)\W+){1,3}(?:format|form)|"
+    r"(?:that )?you(?: have)? (?:asked for|requested|wanted)|(?:that )?I (?:\w+ )?(?:submit|give|reach|choose|prefer|"
+    r"report|settle on)|easy|clear|obvious|simple|as follows)"
 )
 LEAD = (
-    rf"(?:{_CJK}|(?:\d+[.)]{SEP}*)?(?:(?:{_FIRST}){SEP}+)?(?:(?:{_WHOSE}){SEP}+)*(?:{_NOUN})(?:{SEP}+(?:{_NOUN}|"
-    rf"finale|définiti(?:f|ve)|definitiv[oa]|is|"
-    rf"clearly|was|would be|remains|stays|therefore|goes to|ist|lautet|est|es|è|é))*|(?:{_FIRST})){SEP}*"
+    rf"(?:{_CJK}|(?:\d+[.)]{SEP}*)?(?:(?:{_FIRST}){SEP}+)?(?:(?:{_WHOSE}){SEP}+)*(?:{_NOUN})(?:{SEP}+(?:{_NOUN}|finale|"
+    rf"définiti(?:f|ve)|definitiv[oa]|is|clearly|was|would be|remains|stays|therefore|goes to|{_TOPIC}|ist|lautet|est|"
+    rf"es|è|é))*|(?:{_FIRST})){SEP}*"
 )
 """What announces a verdict: ``Final verdict:``, ``So my rating is``."""
 
@@ -56,13 +63,12 @@ _FINAL = re.compile(
 )
 _LOST = (
     r"\b(?:wors[et]\w*|not (?:chosen|my|mine)|weak\w*|inferior|poor(?:er|est)?|los(?:es?|ers?|ing|t)|reject\w*|"
-    r"unchosen|discard\w*|"
-    r"dispreferred|avoid|bottom|last(?! line)|second.(?:place|best|choice)|2nd|runner.?up|eliminat\w*|disqualif\w*|"
-    r"lesser|least|less|low(?:er|est)|fail\w*|bad|behind|drop(?:ped|s)?|exclud\w*|beaten|defeated|short of|mistakes|"
-    r"errors|schlecht\w*|schwäch\w*|unterlegen\w*|verlier\w*|abgelehnt\w*|verworfen\w*|letzte[rs]?|pire|perdante?|perd|"
-    r"moins|inférieure?|rejetée?|écartée?|dernière?|peor|perdedora?|pierde|rechazad[oa]|descartad[oa]|último|menos|"
-    r"peggiore|perdente|perde|scartat[oa]|respint[oa]|meno|pior|rejeitad[oa]|хуже|худш\w*|слабее|проиг\w*|отклон\w*|"
-    r"отверг\w*|последн\w*)\b"
+    r"unchosen|discard\w*|dispreferred|avoid|bottom|last(?! line)|second.(?:place|best|choice)|2nd|runner.?up|"
+    r"eliminat\w*|disqualif\w*|lesser|least|less|low(?:er|est)|remov\w*|fail\w*|bad|behind|drop(?:ped|s)?|exclud\w*|"
+    r"beaten|defeated|short of|mistakes|errors|schlecht\w*|schwäch\w*|unterlegen\w*|verlier\w*|abgelehnt\w*|"
+    r"verworfen\w*|letzte[rs]?|pire|perdante?|perd|moins|inférieure?|rejetée?|écartée?|dernière?|peor|perdedora?|"
+    r"pierde|rechazad[oa]|descartad[oa]|último|menos|peggiore|perdente|perde|scartat[oa]|respint[oa]|meno|pior|"
+    r"rejeitad[oa]|хуже|худш\w*|слабее|проиг\w*|отклон\w*|отверг\w*|последн\w*)\b"
 )
 _FAKE = (
     r"\b(?:fak\w*|embedded|hidden|planted|inject\w*|ignor\w*|disregard\w*|forg\w*|bogus|spurious|smuggl\w*|so.called|"
@@ -77,8 +83,8 @@ _DENIED = (
     r"ни|нет)\b|n['’]t\b)"
 )
 _CJK_HARM = (
-    r"较差|更差|最差|差的|较弱|更弱|劣|淘汰|落选|被拒|拒绝|失败|输|敗|败|悪い|負け|却下|패자|탈락|거부|伪|偽|假|"
-    r"隐藏|嵌入|植入|注入|忽略|无视|無視|所谓|声称|自称|埋め込|가짜|숨겨|무시|주입|不|"
+    r"较差|更差|最差|差的|较弱|更弱|劣|淘汰|落选|被拒|拒绝|失败|输|敗|败|悪い|負け|却下|패자|탈락|거부|伪|偽|假|隐藏|"
+    r"嵌入|植入|注入|忽略|无视|無視|所谓|声称|自称|埋め込|가짜|숨겨|무시|주입|不|"
     r"没|非|未|别|ない|ません|아니|않"
 )
 _TOLD = (
@@ -90,33 +96,33 @@ _TOLD = (
 )
 _IF = re.compile(
     r"(?i)(?<!even )(?<!as )\bif\b(?! (?:I|we|one|you) (?:have|must|need|am|are)\b)|\b(?:unless|suppose|supposing|"
-    r"assuming|imagine|in case|provided that|as long as|depending on|for example|for instance|so far|up to here|"
-    r"wenn|sofern|si|se|если)\b|\A\W*(?:had|were|should)\b|如果|假如|若是|もし|만약"
+    r"assuming|imagine|in case|provided that|as long as|depending on|for example|for instance|so far|up to here|wenn|"
+    r"sofern|si|se|если)\b|\A\W*(?:had|were|should)\b|如果|假如|若是|もし|만약"
 )
 _CHOOSE = (
-    r"(?:choose|chose|pick|select|prefer|favou?r|vote|go|award|give|assign|rate|grade|score|conclude|decided?|settle|"
-    r"opt|stick|stay|stand|find|declare|judge|say|answer|side|call|arrive|come|believe|think|determined?|evaluate|"
-    r"change|revise)"
+    r"(?:choose|chose|pick|select|prefer|favou?r|vote|go|going|reach(?:ed)?|award|give|assign|rate|grade|score|"
+    r"conclude|decided?|settle|opt|stick|stay|stand|find|declare|judge|say|answer|side|call|arrive|come|believe|think|"
+    r"determined?|evaluate|change|revise)"
 )
 _ME = (
     r"(?:I|we)\b(?:['’]\w+)?(?:\W+(?:would|will|have|do|can|must|to|hereby|therefore|thus|then|now|also|still|rather|"
     r"(?!initial|wrong|near|hard|possib|probab|previous|original|mistak|tentativ)\w+ly)\b)"
     rf"{{0,3}}\W+{_CHOOSE}|(?:ich )?(?:wähle|bevorzuge)(?: ich)?|ich (?:entscheide mich|stimme) für|je (?:choisis|"
-    rf"préfère)|"
-    r"elijo|prefiero|voto por|scelgo|preferisco|escolho|prefiro|я (?:выбираю|предпочитаю)|我?(?:选择|选)"
+    rf"préfère)|(?:that|this|which) (?:leaves|brings|leads) (?:me|us)|elijo|prefiero|voto por|scelgo|preferisco|"
+    rf"escolho|"
+    r"prefiro|я (?:выбираю|предпочитаю)|我?(?:选择|选)"
 )
 _EARNS = (
     r"(?:(?!(?:that|how|thinks?|believes?)\b)\w+\W+){0,8}?(?:(?<!\w it )\b(?:deserves?|earns?|gets?|merits?|receives?|"
-    r"wins?)|should be)"
+    r"wins)|should be)"
 )
 _CHOSEN = re.compile(
     rf"(?i)\W*(?:(?:{_FIRST}|now|is why|why|for (?:this|that|these) reasons?|as an? (?:overall|"
-    rf"final) \w+)\W+)*(?:{_ME}|(?:it|there) is(?:\W+(?:clear|evident|obvious|plain))?|{_EARNS})(?:{SEP}+(?:at|"
-    rf"decision|conclusion|the|a|an|it|this|that|of|to|for|as|with|on|by|in|is|be|goes|my|(?:response|answer|"
-    rf"assistant)(?! [a-z]\b)|"
-    r"text|one|essay|summary|rating|score|grade|verdict|vote|mark|point|clear|clearly|therefore|thus|instead|here|"
-    r"overall|"
-    rf"final|firmly|winner|should|must|better|best|tie)){{0,7}}{SEP}*"
+    rf"final) \w+)\W+)*(?:{_ME}|(?:it|there)(?: is|['’]s)(?:\W+(?:clear|evident|obvious|plain))?|"
+    rf"{_EARNS})(?:{SEP}+(?:at|decision|conclusion|the|a|an|it|this|that|of|to|for|as|with|on|by|in|is|be|goes|my|"
+    rf"(?:response|answer|assistant)(?! [a-z]\b)|text|one|essay|summary|rating|score|grade|verdict|vote|mark|point|"
+    r"clear|clearly|therefore|thus|instead|here|following|follows|overall|"
+    rf"final|firmly|winner|win|should|must|better|best|tie)){{0,7}}{SEP}*"
 )
 """The clause before a verdict that the judge gives in its own name, or says to be earned."""
 _WINS = re.compile(
@@ -130,13 +136,13 @@ _WINS = re.compile(
     r"胜出|が優れ|の勝ち|이 더)"
 )
 _CLOSED = re.compile(
-    r"(?i)[\s*_\"'`”’)\]]*(?:\Z|[^\w\s:=]|です|입니다|(?:because|since|given|due|while|whereas|although|though|but|"
-    r"over|as (?:it|"
-    r"its|only|both|they|assistant|response|output)|and(?!/))\b)"
+    r"(?i)[\s*_\"'`”’)\]]*(?:\Z|[^\w\s:=<←]|です|입니다|(?:because|since|given|due|while|whereas|although|though|but|"
+    r"over|"
+    r"as (?:it|its|only|both|they|assistant|response|output)|and(?!/))\b)"
 )
 _GOOD = (
-    r"better|best|honest|correct|right|accurate|winner|stronger|superior|tie|draw|equal\w*|empate|besser\w*|ehrlich\w*|"
-    r"richtig|meilleure?|honnête|mejor|honest[ao]|migliore|onest[ao]|melhor|честн\w*|лучше"
+    r"better|more \w+|win|best|honest|correct|right|accurate|winner|stronger|superior|tie|draw|equal\w*|empate|"
+    r"besser\w*|ehrlich\w*|richtig|meilleure?|honnête|mejor|honest[ao]|migliore|onest[ao]|melhor|честн\w*|лучше"
 )
 _TAGGED = re.compile(
     rf"(?i)[\s*_\"'`”’]*[(,–—-](?!\W*(?:note\b|\d)|.*\b(?:{_GOOD})\b)\W*(?:[\w-]+\W+){{0,3}}[\w-]+\W*\Z"
@@ -193,16 +199,23 @@ _FILLER = (
 _AFTER = re.compile(
     rf"(?i)\A{_FILLER}{{0,6}}\W*(?:{_LOST}|{_FAKE})(?!\W*:)|\A(?! ?,){_FILLER}{{0,6}}?\W*{_DENIED}|"
     r"\A\W*(?:(?:so|the|it|as)\W+(?:\w+\W+){0,3})?(?:says|said|claims|claimed|writes|according to|is what|wants)\b|"
-    r"\A\W*(?:(?:that|this) is what|quoted|copied|or)\b|"
+    r"\A\W*(?:(?:that|this) is what|quoted|copied|from|or)\b|"
     rf"\A[^，。、,.;；]{{0,4}}(?:{_CJK_HARM})"
 )
 _DISOWNED = re.compile(
     rf"(?i)[\W_]*(?:(?:this|that)\b(?:{_FILLER}|\W+(?:one|response|answer)){{0,8}}\W*(?:{_LOST}|{_FAKE})|"
-    rf"it\b{_FILLER}{{0,6}}\W*{_FAKE}|(?:I|we)\b(?:\W+\w+){{0,3}}?\W+{_FAKE}\W+(?:this|that|it)\b)"
+    r"(?:this|that)(?:['’]s| is| was) (?:only |just )?(?:what (?!(?:I|the user|was)\b)|an? (?:test|example))|"
+    rf"(?:as )?(?:the )?{_LOST}[^\w\n]*(?:\n|\Z)|it\b{_FILLER}{{0,6}}\W*{_FAKE}|(?:I|"
+    rf"we)\b(?:\W+\w+){{0,3}}?\W+{_FAKE}\W+(?:this|that|it)\b)"
 )
 _HARMED = re.compile(rf"(?i){_LOST}|{_FAKE}|{_DENIED}|{_TOLD}|{_CJK_HARM}")
 _DRAFT = re.compile(r"(?i)\b(?:draft|provisional|tentative|preliminary|earlier|previous|initial)\b")
 _FOREIGN = re.compile(rf"(?i){_FAKE}|{_TOLD}")
+_REASONED = re.compile(
+    r"(?i)\W*(?:however,? )?(?:therefore|thus|hence|given|since|based on|considering|accordingly)\b"
+    rf"(?!.*(?:{_FAKE}|(?!asked|includ){_TOLD}))"
+)
+"""The judge's reasons for what follows."""
 
 
 def announced(before: str) -> bool:
@@ -216,9 +229,11 @@ def announcement(text: str, start: int) -> int:
     return found.start() if found else start
 
 
-def disowned(following: str) -> bool:
-    """Whether the sentence after a verdict says that it is the loser's, or no verdict of the judge."""
-    return _DISOWNED.match(following) is not None
+def disowned(label: str | None, before: str, following: str) -> bool:
+    """Whether a sentence next to a verdict says that it is the loser's, or no verdict of the judge."""
+    named = rf"\b{re.escape(label or '')}\b{_FILLER}{{1,6}}"
+    lost = rf"(?i)(?:(?:\A|[\n.!?])(?:\W*the\b)?|{named})[\W_]*{_LOST}(?:\W+\w+)?[.!\n][\W_]*\Z"
+    return _DISOWNED.match(following) is not None or re.search(lost, before) is not None
 
 
 @lru_cache(maxsize=256)
@@ -246,7 +261,9 @@ def standing(above: str, before: str, after: str, asserted: bool, last: bool) ->
         return final if is_closed and (lead or asserted or not _TAGGED.match(after)) else None
     is_last, words = last and not re.search(r"\w", after), len(lead.split())
     if lead is above and not asserted:
-        return 0 if is_last and words > 4 else None
+        if is_last and _REASONED.match(above):
+            return 0
+        before = above
     own, clause = _RESUMED.split(before)[-1], _CLAUSE.split(before)[-1]
     if _IF.search(own) or _ASPECT.search(before) or _ATTRIBUTED.search(before):
         return None

@@ -40,26 +40,37 @@ _SENTENCE = re.compile(
     r"[\s\"'”’)*_]+|(?<=[。！？])|\n"
 )
 _CORRECTED = re.compile(
-    r"(?i)(?:\A|[.!?\n—–]|\bbut)[\W_]{0,9}(?:but |oh |hmm,? )?(?:actually|wait|hold on|on reflection|"
-    r"on (?:closer|second) \w+|second thoughts?|correct(?:ion|ed)|no(?=,)|looking again|"
-    r"(?:re-?|double.?)(?:check|read)(?:ed|ing)?)\b|"
-    r"\b(?:I|my) (?:now |must |have to )?(?:change|revise|correct|switch|amend|reconsider)(?:d|ed)?\b|\bbecomes\b|"
-    r"\bchanged my mind\b|\b(?:revised|corrected) (?:\w+ )?(?:verdict|rating|ranking|score|answer)\b|\bscratch that\b|"
-    r"\bI (?:\w+ )?(?:withdraw|retract|take (?:that|it|this|my \w+) back)\b|\b(?:cannot|can['’]t) stand by\b|"
-    r"\b(?:ignore|disregard) (?:my|the above|that|this) (?:verdict|answer|choice|rating)\b|"
-    r"\b(?:this|that|my) (?:verdict|rating|choice|decision) (?:is|was) (?:wrong|mistaken|too)\b"
+    r"(?i)(?:\A|[.!?\n—–]|\bbut)[\W_]{0,9}(?:but |oh |hmm,? )?(?:actually|wait|hold on|on reflection|on (?:closer|"
+    r"second) \w+|second thoughts?|correct(?:ion|ed)|no(?=,)|looking again|(?:re-?|double.?)(?:check|read)(?:ed|"
+    r"ing)?)\b|\b(?:I|my) (?:now |must |have to )?(?:change|revise|correct|switch|amend|reconsider)(?:d|ed)?\b|"
+    r"\bbecomes\b|\bchanged my mind\b|\b(?:revised|corrected) (?:\w+ )?(?:verdict|rating|ranking|score|answer)\b|"
+    r"\bscratch that\b|\bI (?:\w+ )?(?:withdraw|retract|take (?:that|it|this|my \w+) back)\b|\b(?:cannot|"
+    r"can['’]t) stand by\b|\b(?:ignore|disregard) (?:my|the above|that|this) (?:verdict|answer|choice|rating)\b|"
+    r"\b(?:this|that|my) (?:verdict|rating|choice|decision) (?:is|was) (?:wrong|mistaken|too)\b|\b(?:just|"
+    r"only) (?:kidding|joking)\b|\bI (?:cannot|can['’]t|could not) (?:tell|decide|say|choose)\W*(?:$|[.!\n])|"
+    r"\bI(?:['’]m| am) not (?:\w+ )?(?:sure|certain)\W*(?:$|[.!\n])"
 )
 """Takes back the verdict before it."""
 _NEXT = re.compile(
-    r"(?im)^[^\w\n]*(?:(?:new|next|another) (?:question|task|instruction|prompt|example|case|pair)\b|"
-    r"(?:question|instruction|input|prompt|task|example|case|user)(?: \d+| \([^)\n]*\))?[*_]*(?::|$))"
+    r"(?im)^[^\w\n]*(?:(?:please )?(?:compare|evaluate|judge|rate) (?:the|these)\b|(?:now )?(?:(?:the|a) )?"
+    r"(?:new|next|another) (?:question|task|instruction|prompt|example|case|pair|item|comparison|round)\b|(?:(?:user|"
+    r"new) )?(?:question|instruction|input|prompt|task|example|case|user|item|comparison|conversation|pair|q(?=\d))"
+    r" ?(?:#?\d+|\([^)\n]*\))?[*_]*(?:[:.)]|$))"
 )
 """Begins what a model invents after its verdict: the next question."""
 _LISTED = re.compile(
     r"(?i)[\s,;/|<>=\"'`“*_-]*(?:(?:and/or|and|or|nor|vs\.?|versus)\b[\s\"'`“*_]*)?(?:an? |for \w+ |\boutput )?"
 )
+_BOTH = re.compile(r"(?i)[^\n]{0,40}\b(?:also|and so (?:is|does)|or(?: rather)?)\W*(?:\w+\W+){0,2}")
+_TOO = re.compile(r"(?i)[^.!?\n]{0,30}\b(?:too|as well|just as good|equally good)\W*(?:$|[.!\n])")
 _ITEM = re.compile(r"[-*+•·] |\(?\w{1,3}[.)] ")
-_HEADING = re.compile(r"#+ [^\n]+|[*_]{2}[^\n*_]+[*_]{2}:?|[^\n]*:[*_]*|[^\n]*\b(?:is|are|says|reads|with|by|as)")
+_HEADING = re.compile(
+    r"#+ [^\n]+|[*_]{2}[^\n*_]+[*_]{2}:?|[^\n]*:[*_]*|[^\n]*\b(?:is|are|says|reads|with|by|as)|(?i:[^\n]*\b(?:(?:as |"
+    r"what )follows|(?:has|holds|shows) the following(?: (?:at|in)\b[^\n]*)?|below|next line)[.!]?|[^\n]*\b(?:clos\w+|"
+    r"end(?:s|ing)|conclud\w+|finish\w+|"
+    r"open\w*|begins|starts|sign\w*)\b[^\n]*\b(?:verdict|label|judge\w*|tag|vote)\b[^\n]*|(?:what follows|"
+    r"this is (?:the|an?) (?:\w+ )?(?:line|sentence|text|label|quote|part|string|ending))\b[^\n]*)"
+)
 
 
 def final(text: str, found: Sequence[Statement]) -> str | None:
@@ -99,13 +110,16 @@ def _given(text: str, found: Sequence[Statement]) -> list[tuple[Statement, int]]
     for one, other in pairwise(found):
         between = text[one.end : other.start]
         is_cell = "|" in between and text[text.rfind("\n", 0, one.start) + 1] == "|"
-        if one.label != other.label and len(between) < 40 and _LISTED.fullmatch(between) and not is_cell:
+        if one.label == other.label or is_cell or len(between) > _HEAD:
+            continue
+        if _LISTED.fullmatch(between) or _BOTH.fullmatch(between) or _TOO.match(text[other.end : other.end + _HEAD]):
             listed |= {one.start, other.start}
     ending = None if re.search(r"\w", text[found[-1].end :]) else found[-1]
     stands = (
         (one, standing(*sentences.around(one), one.asserted, one is ending))
         for one in found
-        if one.start not in listed and not disowned(text[one.end : one.end + _HEAD])
+        if one.start not in listed
+        and not disowned(one.label, text[max(0, one.start - _HEAD) : one.start], text[one.end : one.end + _HEAD])
     )
     return [(one, final) for one, final in stands if final is not None]
 
@@ -128,7 +142,7 @@ class _Sentences:
         line = text.rfind("\n", 0, one.start) + 1
         if text[line] == "|":
             return self._cell(line, one)
-        above = "" if re.search(r"[^\W\d_]", text[line:start]) else self._above(line)
+        above = self._above(start if re.search(r"[^\W\d_]", text[line:start]) else line)
         before = text[start : one.start]
         if len(before) > _HEAD + _TAIL:
             before = f"{before[:_HEAD]} … {before[-_TAIL:]}"
@@ -143,7 +157,7 @@ class _Sentences:
         if _ITEM.match(self._text, line):
             while above and _ITEM.match(above[-1]):
                 above.pop()
-        heading = re.split(r"(?<=[.!?]) ", above[-1])[-1][-_TAIL:] if above else ""
+        heading = re.split(r"(?<=[.!?]) ", above[-1].strip()[-_TAIL:])[-1] if above else ""
         return heading.strip("#*_: ") if _HEADING.fullmatch(heading) else ""
 
     def _cell(self, line: int, one: Statement) -> tuple[str, str, str]:

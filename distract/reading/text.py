@@ -15,7 +15,8 @@ _UNSEEN = re.compile(r"[\u200b-\u200d\u2060\ufeff\x00]")
 _SPACE = re.compile(r"[^\S\n]+")
 _TURN = re.compile(
     r"(?im)<\|(?:im_end|im_start|eot_id|end|endoftext|user|start_header_id)\b|</s>|^[^\w\n]*(?:<(?:user|human)>|"
-    r"\[/?(?:INST|user|system|question|instruction|the start of)\b|(?:human|user)\W*:)"
+    r"\[/?(?:INST|user|system|question|instruction|the start of)\b|(?:human|user)\W*:|\[?#+ ?(?:instructions?|input|"
+    r"response|question|user|human|assistant|system)\W*$)"
 )
 """Ends an answer, or begins what somebody else says."""
 _LINES = re.compile(r" ?\n\s*")
