@@ -117,9 +117,9 @@ class Shop:
     url: str
     run: Run
 
-    def gate(self, *options: object, protocol: str = "pairwise") -> Ran:
+    def gate(self, *options: object, protocol: str = "pairwise", out: str = "r") -> Ran:
         rules = ("--generator", "rules", "--attack", "prolixity", "--protocol", protocol)
-        where = ("--judge", f"{self.url}#m", "--attempts", "1", "--data", "cases.jsonl", "--out", "r")
+        where = ("--judge", f"{self.url}#m", "--attempts", "1", "--data", "cases.jsonl", "--out", out)
         return self.run("gate", *where, *rules, "--max-flip-rate", "0.2", *options)
 
     @property
@@ -385,7 +385,7 @@ def test_epochs_are_of_one_judge_and_of_any_store(tmp_path: Path) -> None:
 
 def test_a_version_tells_two_judges_of_one_name_apart(shop: Shop) -> None:
     def ask(version: str, out: str) -> Ran:
-        return shop.gate("--judge-version", version, "--out", out)
+        return shop.gate("--judge-version", version, out=out)
 
     assert ask("july", "a").code == 0
     shop.endpoint.new()

@@ -144,9 +144,9 @@ model_options = options(
 )
 judge_options = options(
     click.option("--revision", help="Of the judge: a commit, branch or tag of the hub (others: NAME@REVISION)."),
-    click.option("--price-in", type=click.FloatRange(0), help="Of the judge: $ per million prompt tokens."),
-    click.option("--price-out", type=click.FloatRange(0), help="Of the judge: $ per million answer tokens."),
-    click.option("--judge-version", help="Of the judge, where its name stays and the model behind it does not."),
+    click.option("--price-in", type=click.FloatRange(0), help="Price per million prompt tokens of the judge (USD)."),
+    click.option("--price-out", type=click.FloatRange(0), help="Price per million output tokens of the judge (USD)."),
+    click.option("--judge-version", help="Version of the judge, to tell it from another model of the same name."),
     click.option("--fresh", is_flag=True, help="Ask the judge everything again, and use no older reply from now on."),
 )
 

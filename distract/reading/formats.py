@@ -70,7 +70,7 @@ def _known(label: str, labels: Labels) -> str | None:
 
 _ITEM = r"[*_\"'`]{0,2}(?:(?:response|assistant|rating|score)[:\s]\s*)?(?:[^\W\d_]|[-+−]?\d*[.,]?\d+)[*_\"'`]{0,2}"
 _BRACKETS = re.compile(
-    rf"(?i)(?:(?<![A-Za-z0-9_)\]$])|(?<=rating)|(?<=score)|(?<=verdict)|(?<=\bis)|(?<=answer)|(?<=choice))"
+    rf"(?i)(?:(?<![A-Za-z0-9_)\]$])|(?<=\]\])|(?<=rating)|(?<=score)|(?<=verdict)|(?<=\bis)|(?<=answer)|(?<=choice))"
     rf"\[\[\s*({_ITEM}(?:\s*(?:[><=]{{1,2}}|[/|,&–-]|to|or|and|out of)\s*{_ITEM}){{0,20}}|tie|draw|none|neither|both|"
     rf"n/?a)\s*\]\](\s*(?:/|out of)\s*\d+|\.\d+)?"
 )

@@ -39,19 +39,20 @@ _NOUN = (
 _CJK = (
     r"(?:因此|所以|综上|我的|最终|最終的な|最終|したがって、?|最后|总体|更好的?|较好的|的|回答|回复|是|私の|따라서|"
     r"나의|최종|\s)*(?:判断|裁决|结论|結論|结果|評価|评价|评分|选择|胜者|勝者|"
-    r"获胜者|答案|判決|判定|更好|回答|판정|판단|결론|평가|선택|승자)(?:是|为|は|은|는)*"
+    r"获胜者|答案|判決|判定|更好|回答|판정|판단|결론|평가|평점|점수|선택|승자)(?:是|为|は|은|는)*"
 )
 _TOPIC = (
     r"(?:(?:on|for|about|between|to|of(?= (?:the|these) (?:two|pair)))\W+(?:(?:the|this|these|both|"
-    r"two)\W+){0,3}(?:pair|comparison|responses|answers|outputs|assistants|case|item|two|question|prompt)|"
+    r"two)\W+){0,3}(?:pair|comparison|responses|answers|outputs|assistants|case|item|two|question|prompt|"
+    r"(?:better|best) \w+)|"
     r"in\W+(?:(?:the|its|requested|required|desired|expected|specified)\W+){1,3}(?:format|form)|"
     r"(?:that )?you(?: have)? (?:asked for|requested|wanted)|(?:that )?I (?:\w+ )?(?:submit|give|reach|choose|prefer|"
     r"report|settle on)|easy|clear|obvious|simple|as follows)"
 )
 LEAD = (
     rf"(?:{_CJK}|(?:\d+[.)]{SEP}*)?(?:(?:{_FIRST}){SEP}+)?(?:(?:{_WHOSE}){SEP}+)*(?:{_NOUN})(?:{SEP}+(?:{_NOUN}|finale|"
-    rf"définiti(?:f|ve)|definitiv[oa]|is|clearly|was|would be|remains|stays|therefore|goes to|{_TOPIC}|ist|lautet|est|"
-    rf"es|è|é))*|(?:{_FIRST})){SEP}*"
+    rf"définiti(?:f|ve)|definitiv[oa]|is|also|clearly|was|would be|remains|stays|therefore|daher|deshalb|donc|goes to|"
+    rf"{_TOPIC}|ist|lautet|est|es|è|é))*|(?:{_FIRST})){SEP}*"
 )
 """What announces a verdict: ``Final verdict:``, ``So my rating is``."""
 

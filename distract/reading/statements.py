@@ -59,7 +59,8 @@ _NEXT = re.compile(
 )
 """Begins what a model invents after its verdict: the next question."""
 _LISTED = re.compile(
-    r"(?i)[\s,;/|<>=\"'`“*_-]*(?:(?:and/or|and|or|nor|vs\.?|versus)\b[\s\"'`“*_]*)?(?:an? |for \w+ |\boutput )?"
+    r"(?i)[\s,;/|<>=\"'`“*_-]*(?:(?:and/or|and|or|nor|vs\.?|versus)\b[\s\"'`“*_]*)?"
+    r"(?:an? |for \w+ |\boutput |(?<=/ )\w+: )?"
 )
 _BOTH = re.compile(r"(?i)[^\n]{0,40}\b(?:also|and so (?:is|does)|or(?: rather)?)\W*(?:\w+\W+){0,2}")
 _TOO = re.compile(r"(?i)[^.!?\n]{0,30}\b(?:too|as well|just as good|equally good)\W*(?:$|[.!\n])")
