@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from distract.errors import UsageError
+from distract.gate.dependence import few_prompts, gathered, shrunk
 from distract.gate.exact import needed
 from distract.gate.limits import Limits, least_n
 from distract.gate.run_gate import decide
@@ -130,25 +131,48 @@ def test_a_small_eligible_share_never_passes(ties: int, decision: str) -> None:
         assert decide(run(rows("1" * 40 + "t" * ties)), Limits(0.1)).decision == "fail"
 
 
-@pytest.mark.parametrize(("prompts", "pairs", "threshold"), [(24, 45, 0.05), (16, 45, 0.10), (50, 4, 0.05)])
-def test_dependent_pairs_pass_no_oftener_than_they_may(prompts: int, pairs: int, threshold: float) -> None:
-    """At the threshold: prompts differ, or flip as a whole."""
-    rng, trials = random.Random(3), 400
+UNEVEN = (1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 7, 7, 8, 9, 10, 12, 14, 17, 22, 45) * 3
+
+
+@pytest.mark.parametrize(
+    ("sizes", "threshold"),
+    [((45,) * 24, 0.05), ((45,) * 16, 0.20), ((4,) * 50, 0.05), ((4,) * 50, 0.20), ((20,) * 30, 0.10), (UNEVEN, 0.05)],
+)
+def test_dependent_pairs_pass_no_oftener_than_they_may(sizes: tuple[int, ...], threshold: float) -> None:
+    """At the threshold: prompts differ, or most of them flip as a whole."""
+    rng, trials, limits = random.Random(3), 200, Limits()
     a, b = threshold * 7 / 3, (1 - threshold) * 7 / 3  # their correlation is .3
-    for whole, most in ((False, 0.05), (True, 0.065)):
+    for is_whole, most in ((False, 0.05), (True, 0.065)):
         wrong = 0
         for _ in range(trials):
-            values, clusters = [], []
-            for prompt in range(prompts):
+            values, clusters = list[float](), list[int]()
+            for prompt, pairs in enumerate(sizes):
                 share = rng.betavariate(a, b)
-                if whole:
+                if is_whole:
                     share = float(rng.random() < threshold) if rng.random() < 0.7 else threshold
                 values += [float(rng.random() < share) for _ in range(pairs)]
                 clusters += [prompt] * pairs
-            n = effective_n(values, clusters, 0.05)
-            below = upper_bound(sum(values) / len(values) * n, n) < threshold
-            wrong += below and prompts >= least_n(threshold, 0.95)
+            is_below = upper_bound(*shrunk(values, clusters, limits)) < threshold
+            is_held_up = few_prompts(len(sizes), threshold, limits) or gathered(values, clusters, threshold, limits)
+            wrong += is_below and not is_held_up
         assert wrong / trials <= most
+
+
+def test_prompts_count_as_one_pair_each_at_least() -> None:
+    values = [0.0] * 196 + [1.0] * 4
+    clusters = [at // 4 for at in range(200)]
+    assert effective_n(values, clusters, 0.05) < 50
+    assert shrunk(values, clusters, Limits()) == (1.0, 50.0)
+    assert shrunk(values, range(200), Limits()) == (4.0, 200.0)
+
+
+def test_flips_in_one_large_prompt_do_not_pass_for_the_small_ones() -> None:
+    """One pair of each of 20 small prompts flips; one large prompt, where nothing does, outweighs them in the rate."""
+    clusters = [at // 2 for at in range(40)] + [20 + at for at in range(20)] + [40] * 940
+    values = [float(at < 40 and at % 2 == 0) for at in range(1000)]
+    assert "do not show that the mean over prompts is below 0.1" in str(gathered(values, clusters, 0.1, Limits()))
+    assert gathered([0.0] * 1000, clusters, 0.1, Limits()) is None
+    assert gathered(values, range(1000), 0.1, Limits()) is None
 
 
 @given(st.integers(0, 60), st.integers(0, 60), st.floats(0.01, 0.9))
