@@ -365,7 +365,7 @@ def test_what_vllm_refuses_is_one_line(real: Vllm, tmp_path: Path) -> None:
         ask(real, [Request(WORDS, temperature=3.0)])
     assert "\n" not in str(raised.value)
     wrong = Vllm(str(tmp_path), dtype="float32"), judge(quantization="int3"), judge(max_length=100_000)
-    for backend, says in zip(wrong, ("check the name", "change --quantization", "change --max-length"), strict=True):
+    for backend, says in zip(wrong, ("check the folder", "change --quantization", "change --max-length"), strict=True):
         with pytest.raises(BackendError, match=says) as raised:
             ask(backend, ROUND[:1])
         assert "\n" not in str(raised.value)
