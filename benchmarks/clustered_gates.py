@@ -147,7 +147,7 @@ def prompt(pairs: int, hits: int) -> Prompt:
 
 
 def share(decisions: Sequence[Decision], decision: str) -> float:
-    """Of the sets with a decision."""
+    """Share of the sets with this decision."""
     return sum(one == decision for one in decisions) / len(decisions)
 
 

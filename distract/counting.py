@@ -37,7 +37,7 @@ class Counted:
 
     @property
     def eligible_share(self) -> float | None:
-        """Of the comparisons judged before any rewrite; None without one."""
+        """Eligible comparisons as a share of those judged before any rewrite; None without one."""
         return (len(self.outcomes) + len(self.unread)) / self.asked if self.asked else None
 
     def eligible(self, measure: str) -> dict[Unit, tuple[str, bool | None]]:

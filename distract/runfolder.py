@@ -4,8 +4,8 @@
 ``rewrites.jsonl`` grow, and ``minimal.jsonl`` where the smallest flips are looked for; so does ``texts.jsonl``, the
 replies whose verdict could not be read, which is no part of the run's identity; ``summary.json`` and, last,
 ``manifest.json`` end it. The manifest says whether the run is complete: where a model did not answer something, the
-same command asks again. Replies live in the store, so a run that was killed starts its files anew and pays for nothing
-twice. It knows no measure and no model.
+same command asks again. Replies live in the store, so a run that was killed writes its files again and pays for nothing
+twice.
 """
 
 from __future__ import annotations

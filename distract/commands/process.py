@@ -1,6 +1,6 @@
 """The process around a command: standard streams that cannot break, and signals that unwind what runs.
 
-Neither may change an exit code: only a verdict does. It knows no command.
+Neither may change an exit code: only a verdict does.
 """
 
 from __future__ import annotations

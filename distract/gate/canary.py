@@ -1,8 +1,7 @@
 """Whether the judge behind a server's name is still the one whose replies are stored.
 
 A server does not say which weights answer, so a few of the requests whose replies a gate is about to trust are asked
-again first. Only what is read from a reply counts: a server that batches does not repeat a text letter by letter. It
-knows no protocol by name, stores nothing and prints nothing.
+again first. Only the verdict read from a reply counts: a server that batches does not repeat a text letter by letter.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ def check(
     more = None
     readable = not unreadable(monitor.n, monitor.invalid, limits.max_invalid_rate)
     if decision == "inconclusive" and not skipped and monitor.limits is not None and readable:
-        # As if it were asked anew: about, and never what there is already.
+        # About as many as a new run would need, and never fewer than there are.
         more = needed(monitor.value, limit, limits, checks)
         more = None if more is not None and more <= monitor.n else more
     if skipped:

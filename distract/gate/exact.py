@@ -2,7 +2,7 @@
 
 A check passes where its upper bound is below the threshold, every invalid verdict after a rewrite taken for a flip; it
 fails where its lower bound, with none of them a flip, is above it after Holm's adjustment. Fails closed: no data, few
-prompts or few eligible comparisons never pass. It knows no protocol or attack by name and nothing of models.
+prompts or few eligible comparisons never pass.
 """
 
 from __future__ import annotations

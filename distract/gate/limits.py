@@ -14,7 +14,7 @@ from typing import Any
 from distract.errors import UsageError
 
 MOST = 1_000_000
-"""Above this many comparisons nobody is told how many would be needed."""
+"""The most comparisons that a gate asks for; beyond that it gives no number."""
 
 
 def least_n(threshold: float, confidence: float) -> int:

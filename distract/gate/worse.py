@@ -2,8 +2,7 @@
 
 Each check takes the pairs of responses that are eligible in both runs. It passes where the upper bound of the rise is
 below the largest one to accept, and else fails where the flips that only the new run has are more than chance gives
-(exact one-sided McNemar test, after Holm's adjustment). Invalid verdicts count against the decision. It knows no
-protocol or attack by name and nothing of models.
+(exact one-sided McNemar test, after Holm's adjustment). Invalid verdicts count against the decision.
 """
 
 from __future__ import annotations

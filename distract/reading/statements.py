@@ -1,7 +1,6 @@
 """Which of the verdicts in a judge's own words is the one that it gives.
 
 The only one; else the last, where it corrects the ones before or says that it is final and no other does.
-It knows no format of a verdict, and reads no sentence.
 """
 
 from __future__ import annotations
