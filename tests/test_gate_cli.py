@@ -984,3 +984,12 @@ def test_help_is_fast(command: str) -> None:
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     assert "Exit codes" in done.stdout
+
+
+@pytest.mark.parametrize("option", ["--junit", "--summary"])
+def test_no_result_is_written_over_the_settings(run: Run, option: str) -> None:
+    text = "[tool.distract.gate]\nmax-flip-rate = 0.1\n"
+    Path("pyproject.toml").write_text(text, encoding="utf-8")
+    result = run("gate", "--judge", "planted:fair", "--generator", "rules", "--limit", "2", option, "pyproject.toml")
+    assert (result.code, f"name another file with {option}" in result.err) == (2, True)
+    assert Path("pyproject.toml").read_text(encoding="utf-8") == text

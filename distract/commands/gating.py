@@ -174,7 +174,10 @@ def plan_gate(threshold: float, power: float, true_rate: float, confidence: floa
 
 def _paths(run: Path | None, more: dict[str, Any]) -> Iterator[Path]:
     """Files and folders that the gate reads, or keeps something in."""
-    given = [run, *(more[name] for name in ("baseline", "config", "store", "catalogue", "out", "data"))]
+    from distract.gate.settings import nearest
+
+    given = [run, *(more[name] for name in ("baseline", "store", "catalogue", "out", "data"))]
+    given.append(more["config"] or nearest())
     for value in (*given, *more["responses"]):
         if value is not None:
             yield Path(value)

@@ -58,7 +58,7 @@ def load(path: Path | None = None) -> Settings | None:
         DataError: the file cannot be read, is not TOML, was named and has no such table, or the table sets what
             no gate has, or to what it cannot be.
     """
-    found = path or _nearest()
+    found = path or nearest()
     if found is None:
         return None
     table = project(found).gate
@@ -90,7 +90,8 @@ def limits(settings: Settings | None, given: Mapping[str, Any]) -> Limits:
     return Limits(**{**values, **given})
 
 
-def _nearest() -> Path | None:
+def nearest() -> Path | None:
+    """Find the nearest ``pyproject.toml``, in the current folder or above it."""
     try:
         here = Path.cwd()
         return next((file for folder in (here, *here.parents) if (file := folder / FILE).is_file()), None)

@@ -120,5 +120,5 @@ def _undecidable(prepared: Prepared, limits: Limits, thresholds: Sequence[float]
     if own["baseline"] and n < (least := least_n(limits.max_rise, limits.confidence)):
         yield (
             f"warning: {n:,} {unit} cannot show that a rise is below {100 * limits.max_rise:g} points: it takes at "
-            f"least {least}; what helps: {', '.join(what)}"
+            f"least {least}; what helps: a baseline on more cases, or a larger --max-rise"
         )
