@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
-from distract.errors import BackendError, UsageError
+from distract.errors import BackendError, unwritable
 
 try:
     import fcntl
@@ -63,9 +63,7 @@ class Claims:
                     self.path.parent.mkdir(parents=True, exist_ok=True)
                     _OPEN[self.path] = _Locks(self.path.open("ab"))
                 except OSError as error:
-                    raise UsageError(
-                        f"{self.path}: cannot be written ({error.strerror}); name another store"
-                    ) from error
+                    raise unwritable(error, self.path, "name another store") from error
             self._locks = _OPEN[self.path]
             self._locks.users += 1
 

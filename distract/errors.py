@@ -18,6 +18,7 @@ What a *judge* does wrong (no verdict, a refusal, a truncated answer) is never a
 from __future__ import annotations
 
 import difflib
+import errno
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
@@ -57,6 +58,19 @@ class UnknownName(UsageError):
         tail = f" {hint}" if hint else ""
         listed = ", ".join(names) if len(names) <= MANY else f"{len(names)} names, see `distract list`"
         super().__init__(f"unknown {kind} {name!r}{suggestion} (known: {listed or 'none'}){tail}")
+
+
+def unwritable(error: OSError, path: object, remedy: str) -> Exception:
+    """What to raise where a file cannot be written: wrong input, unless it is the disk that failed.
+
+    Args:
+        error: what the system said.
+        path: the file or folder.
+        remedy: what to do, as part of the line.
+    """
+    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO):
+        return OSError(error.errno, error.strerror, str(path))
+    return UsageError(f"{path}: cannot be written ({error.strerror}); {remedy}")
 
 
 class DataError(UsageError):

@@ -17,7 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any
 
-from distract.errors import UsageError
+from distract.errors import UsageError, unwritable
 from distract.records import Rewrite, Row, Unread
 from distract.runfolder import checksum, covered, json_object
 
@@ -68,7 +68,7 @@ class Recorder:
             for name in (*self._counts, "texts"):
                 self._files[name] = (path / f"{name}{_GROWS}").open("w", encoding="utf-8", newline="\n")
         except OSError as error:
-            raise UsageError(f"{path}: cannot be written ({error.strerror}); name a folder with --out") from error
+            raise unwritable(error, path, "name a folder with --out") from error
 
     def __enter__(self) -> Recorder:
         return self

@@ -16,7 +16,7 @@ from typing import Any
 
 from distract import audit
 from distract.datasets import native
-from distract.errors import UsageError
+from distract.errors import UsageError, unwritable
 from distract.plan import Attack, Plan, gather
 from distract.records import Case, Lineage, Response, Rewrite, Role
 from distract.report.document import flat
@@ -146,7 +146,7 @@ def _written(path: Path) -> Iterator[Path]:
     try:
         yield beside
     except OSError as error:
-        raise UsageError(f"{path}: cannot be written ({error.strerror}); name another file with --out") from error
+        raise unwritable(error, path, "name another file with --out") from error
     finally:
         with suppress(OSError):
             beside.unlink(missing_ok=True)

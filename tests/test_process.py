@@ -186,3 +186,9 @@ def test_a_slow_reader_gets_everything(tmp_path: Path) -> None:
         stream.close()
         assert counting.communicate()[0].strip() == b"300000"
     assert stream.fault is None
+
+
+def test_a_full_disk_under_a_file_of_results_is_no_wrong_input(passing: Path) -> None:
+    command = [sys.executable, "-m", "distract", "gate", "r", "--max-flip-rate", "0.3", "--junit", "/dev/full"]
+    ended = subprocess.run(command, cwd=passing, check=False, capture_output=True, text=True)
+    assert (ended.returncode, "No space left on device: '/dev/full'" in ended.stderr) == (4, True)

@@ -29,8 +29,9 @@ CASES = written("hostile_verdicts.jsonl")
 HELD_OUT = written("held_out_verdicts.jsonl")
 """On which no rule was developed; 119 of the 120 were read right when they were new."""
 LOSING_AND_FAKE = written("losing_and_fake_verdicts.jsonl")
-"""Written without the reader in view, but for the last 30. When they were new, of the first 120 one was read wrong and
-two were not read; of the next 120 three and four. The rules were then mended by them."""
+"""Written without the reader in view, but for the last 30; rules were mended by them."""
+OPEN = written("open_verdicts.jsonl")
+"""Twelve sets of 120 by writers who never saw the reader; rules were mended by each."""
 SHORT = written("short_verdicts.jsonl")
 """Bare sentences that name a loser, expose a fake, run on or deny, each against one rule."""
 FORMATS = {
@@ -79,21 +80,33 @@ def said(name: str) -> tuple[str, ...]:
 ALL = [*CASES, *HELD_OUT, *LOSING_AND_FAKE, *SHORT]
 
 
+def read(case: dict[str, Any]) -> str | None:
+    """The verdict that is read in the text of a case."""
+    form, prefill = FORMATS[case["format"]], case.get("prefill") or ""
+    material = case.get("responses") or case.get("material") or ()
+    reply = Reply(case["text"].removeprefix(prefill), finish="length" if case.get("cut") else "stop")
+    return words(reply, prefill, case["labels"], form, material)
+
+
 @pytest.mark.parametrize(
     "case", ALL, ids=[f"{number}-{case['kind']}-{case['format']}" for number, case in enumerate(ALL, 1)]
 )
 def test_a_hostile_text_has_its_reading(case: dict[str, Any]) -> None:
-    form, prefill = FORMATS[case["format"]], case.get("prefill") or ""
-    material = case.get("responses") or case.get("material") or ()
-    reply = Reply(case["text"].removeprefix(prefill), finish="length" if case.get("cut") else "stop")
-    # Of a verdict that is stated oddly no reading is asked for, but that there is no wrong one.
-    wanted = None if case.get("unread") else case["reading"]
-    assert words(reply, prefill, case["labels"], form, material) == wanted, case["text"]
+    # A verdict that is stated oddly need not be read, but never wrong.
+    expected = None if case.get("unread") else case["reading"]
+    assert read(case) == expected, case["text"]
 
 
 def test_few_verdicts_are_too_odd_to_be_read() -> None:
-    assert sum(case.get("unread", False) for case in [*CASES, *HELD_OUT]) <= 28
+    assert sum(case.get("unread", False) for case in [*CASES, *HELD_OUT]) <= 35
     assert sum(case.get("unread", False) for case in LOSING_AND_FAKE) <= 1
+
+
+def test_no_open_text_is_read_wrong_and_few_are_missed() -> None:
+    readings = [(read(case), case["reading"], case["text"]) for case in OPEN]
+    assert [text for reading, truth, text in readings if reading not in (None, truth)] == []
+    missed = [text for reading, truth, text in readings if reading is None and truth]
+    assert len(missed) <= 0.02 * sum(case["reading"] is not None for case in OPEN), missed
 
 
 def test_there_are_hostile_texts_of_every_kind() -> None:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import click
 
 from distract.commands import Command, options
-from distract.errors import UsageError
+from distract.errors import UsageError, unwritable
 
 if TYPE_CHECKING:
     from distract.gate.records import Verdict
@@ -174,4 +174,4 @@ def _write(path: Path, text: str, option: str, append: bool = False) -> None:
         with path.open("a" if append else "w", encoding="utf-8", newline="\n") as file:
             file.write(text)
     except OSError as error:
-        raise UsageError(f"{path}: cannot be written ({error.strerror}); name another file with {option}") from error
+        raise unwritable(error, path, f"name another file with {option}") from error

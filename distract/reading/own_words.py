@@ -1,7 +1,6 @@
 """Which verdicts in an answer are the judge's own words, and which it only quotes.
 
-Text is masked and never moved, so that places in it stay what they were. It knows no format of a verdict beyond a
-pattern that finds one.
+Text is masked and never moved, so that places in it stay the same. A pattern finds the verdicts of a format.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
-from distract.reading.sentences import LEAD, SEP, announcement
+from distract.reading.vocabulary import LONGEST, announcement, announces
 
 MASK = "\x00"
 """Stands for each character that is not the judge's own; no pattern of a verdict matches it."""
@@ -28,8 +27,8 @@ _MARKS = re.compile(
     r"|(?<![A-Za-z0-9\"])\"(?=\S)([^\"]*)(?<=\S)\"|(?<![A-Za-z0-9\"])\" ([^\"\n]*) \""
     r"|‘(?!\d0s)([^‘’]*(?:’\w[^‘’]*)*)’|(?<![\w'])'(?=\S)(?!\d0s)([^'\n]*(?:(?<=\w)'\w[^'\n]*)*)(?<=\S)'(?!\w)"
 )
-_LED_BY = re.compile(rf"(?i)(?:\A|[.!?\n]){SEP}*{LEAD}\Z")
-_LED_BY_ME = re.compile(rf"(?i)\bmy {LEAD}\Z")
+_ENDED = re.compile(r"(?:\A|[.!?。…])\W*\Z")
+_SENTENCE = re.compile(r"[^.!?\n]*\Z")
 _WORD = re.compile(r"[^\W_]+")
 _LOOSE = re.compile(r"[\s*_`>]+")
 
@@ -110,19 +109,20 @@ def _quotations(text: str, part: tuple[int, int]) -> Iterator[tuple[int, int]]:
 def _own(text: str, start: int, inside: str, verdict: re.Pattern[str], material: Material) -> bool:
     """Whether marks around a verdict only set it off: it is all that stands there, or announced as the judge's."""
     before = text[max(0, start - 80) : start].rstrip("\"'`“”«»「『‘>\n ")
-    found = _alone(inside, verdict)
-    if found and found[1] is None and _LED_BY.search(before):
+    lead = _lead(inside, verdict)
+    if lead is None:
+        return False
+    sentence = _SENTENCE.search(before)
+    if sentence and announces(sentence[0]) and not _WORD.search(lead):
         return True
     line = text[text.rfind("\n", 0, start) + 1 : start] + text[start + len(inside) :].partition("\n")[0]
-    return bool(
-        (found and not _WORD.search(line) and not before.endswith(":")) or _LED_BY_ME.search(before)
-    ) and not material.has(inside)
+    return not _WORD.search(line) and _ENDED.search(before) is not None and not material.has(inside)
 
 
-def _alone(inside: str, verdict: re.Pattern[str]) -> re.Match[str] | None:
-    return re.fullmatch(
-        rf"(?i){SEP}*?({LEAD}(?:[^\n\[\]]{{0,60}}:\s*)?)?(?:{verdict.pattern.replace('(?i)', '')})[\W_]*", inside
-    )
+def _lead(inside: str, verdict: re.Pattern[str]) -> str | None:
+    """What announces the verdict between marks, where nothing else stands there."""
+    whole = re.fullmatch(rf"(?i)([^\[\]]{{0,{LONGEST}}}?)(?:{verdict.pattern.replace('(?i)', '')})[\W_]*", inside)
+    return whole[1] if whole and (not _WORD.search(whole[1]) or announces(whole[1])) else None
 
 
 def _squeezed(text: str) -> str:

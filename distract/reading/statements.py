@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from distract.reading.sentences import disowned, standing
+from distract.reading.sentences import standing
+from distract.reading.vocabulary import DENIED, LOST, SUPPOSED, TOLD, has, is_plain, speaks_against, words
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,151 +23,174 @@ class Statement:
         label: None for one that was not on offer.
         start: its first character.
         end: the place after its last.
-        asserted: whether it says itself who is better.
+        named: whether it is but the name of a response, of which a verdict has to be said.
     """
 
     label: str | None
     start: int
     end: int
-    asserted: bool = False
+    named: bool = False
 
 
-_HEAD, _TAIL = 200, 400
-"""So much of a sentence's beginning, and of what is next to a verdict, is looked at."""
-
+_NEAR = 400
+"""So much text on either side of a verdict is looked at."""
 _SENTENCE = re.compile(
     r"(?<=[.!?…])(?<!\be\.g\.)(?<!\bi\.e\.)(?<!\b[DMS]r\.)(?<!\bM[rs]s\.)(?<!\bvs\.)(?<!\n\d\.)(?<!\A\d\.)"
     r"[\s\"'”’)*_]+|(?<=[。！？])|\n"
 )
+_FINAL = re.compile(
+    r"(?i)\b(?:overall|final\w*|endgültig\w*|insgesamt|definiti\w+)\b[^.,;\n]{0,40},?\s*\Z|(?:最[終终]|최종).{0,20}\Z"
+)
 _CORRECTED = re.compile(
     r"(?i)(?:\A|[.!?\n—–]|\bbut)[\W_]{0,9}(?:but |oh |hmm,? )?(?:actually|wait|hold on|on reflection|on (?:closer|"
-    r"second) \w+|second thoughts?|correct(?:ion|ed)|no(?=,)|looking again|(?:re-?|double.?)(?:check|read)(?:ed|"
-    r"ing)?)\b|\b(?:I|my) (?:now |must |have to )?(?:change|revise|correct|switch|amend|reconsider)(?:d|ed)?\b|"
-    r"\bbecomes\b|\bchanged my mind\b|\b(?:revised|corrected) (?:\w+ )?(?:verdict|rating|ranking|score|answer)\b|"
-    r"\bscratch that\b|\bI (?:\w+ )?(?:withdraw|retract|take (?:that|it|this|my \w+) back)\b|\b(?:cannot|"
-    r"can['’]t) stand by\b|\b(?:ignore|disregard) (?:my|the above|that|this) (?:verdict|answer|choice|rating)\b|"
-    r"\b(?:this|that|my) (?:verdict|rating|choice|decision) (?:is|was) (?:wrong|mistaken|too)\b|\b(?:just|"
-    r"only) (?:kidding|joking)\b|\bI (?:cannot|can['’]t|could not) (?:tell|decide|say|choose)\W*(?:$|[.!\n])|"
+    r"second) \w+|second thoughts?|correct(?:ion|ed)|no(?=,)|looking again|re-?(?:check|read)(?:ed|ing)?)\b|"
+    r"\b(?:I|my) (?:now |must |have to )?(?:change|revise|correct|switch|amend|reconsider|withdraw|retract)\w*\b|"
+    r"\b(?:becomes|changed my mind|scratch that|take (?:that|it|this|my \w+) back|(?:cannot|can['’]t) stand by|"
+    r"(?:just|only) (?:kidding|joking)|(?:ignore|disregard) (?:my|the above|that|this) (?:verdict|choice|rating)|"
+    r"(?:revised|corrected) (?:\w+ )?(?:verdict|rating|ranking|score|answer))\b|"
     r"\bI(?:['’]m| am) not (?:\w+ )?(?:sure|certain)\W*(?:$|[.!\n])"
 )
 """Takes back the verdict before it."""
+_REFUSED = re.compile(
+    r"(?i)\bI(?:['’]\w+)?(?: \w+){0,2} (?:decline|refuse|abstain|not|cannot|won['’]t|can['’]t|don['’]t|haven['’]t)\b"
+    r"(?! only)(?: \w+){0,5} (?:verdict|judge|judge?ment|rate|rating|rank|pick|choose|decide|winner|evaluation|grade|"
+    r"score|endorse|adopt)\b(?!\W*(?:\[\[|output))"
+    r"|\bno (?:verdict|rating|judge?ment)\b"
+)
+"""Says that a judge gives no verdict."""
 _NEXT = re.compile(
     r"(?im)^[^\w\n]*(?:(?:please )?(?:compare|evaluate|judge|rate) (?:the|these)\b|(?:now )?(?:(?:the|a) )?"
     r"(?:new|next|another) (?:question|task|instruction|prompt|example|case|pair|item|comparison|round)\b|(?:(?:user|"
-    r"new) )?(?:question|instruction|input|prompt|task|example|case|user|item|comparison|conversation|pair|q(?=\d))"
-    r" ?(?:#?\d+|\([^)\n]*\))?[*_]*(?:[:.)]|$))"
+    r"new) )?(?:question|instruction|input|prompt|task|example|case|user|item|comparison|conversation|pair|q(?=[\d:])|"
+    r"frage|pregunta|domanda|pergunta|вопрос|问题|質問|질문)"
+    r" ?(?:#?\d+|\([^)\n]*\))?[*_]*(?:[:.)\]]|$))"
 )
 """Begins what a model invents after its verdict: the next question."""
 _LISTED = re.compile(
-    r"(?i)[\s,;/|<>=\"'`“*_-]*(?:(?:and/or|and|or|nor|vs\.?|versus)\b[\s\"'`“*_]*)?"
-    r"(?:an? |for \w+ |\boutput |(?<=/ )\w+: )?"
+    r"(?i)(?:[^\n\[\]|]{0,40}\b(?:and|or)\b)?(?:[^\w.!?\[\]|]|[\d_]|\|\n\|(?:[ \d]*\|)?)*"
+    r"(?:(?:and|or|nor|vs|versus|to|also|output|is|so)\b[^\w|]*){0,3}"
 )
-_BOTH = re.compile(r"(?i)[^\n]{0,40}\b(?:also|and so (?:is|does)|or(?: rather)?)\W*(?:\w+\W+){0,2}")
-_TOO = re.compile(r"(?i)[^.!?\n]{0,30}\b(?:too|as well|just as good|equally good)\W*(?:$|[.!\n])")
+_CLOSED = re.compile(r"\]\](?=[,;，、；])")
 _ITEM = re.compile(r"[-*+•·] |\(?\w{1,3}[.)] ")
-_HEADING = re.compile(
-    r"#+ [^\n]+|[*_]{2}[^\n*_]+[*_]{2}:?|[^\n]*:[*_]*|[^\n]*\b(?:is|are|says|reads|with|by|as)|(?i:[^\n]*\b(?:(?:as |"
-    r"what )follows|(?:has|holds|shows) the following(?: (?:at|in)\b[^\n]*)?|below|next line)[.!]?|[^\n]*\b(?:clos\w+|"
-    r"end(?:s|ing)|conclud\w+|finish\w+|"
-    r"open\w*|begins|starts|sign\w*)\b[^\n]*\b(?:verdict|label|judge\w*|tag|vote)\b[^\n]*|(?:what follows|"
-    r"this is (?:the|an?) (?:\w+ )?(?:line|sentence|text|label|quote|part|string|ending))\b[^\n]*)"
+_ENDED = re.compile(r"(?:[.!。！…}]|\]\])[\s*_\"'”’)]*\Z")
+_POINTED = re.compile(
+    r"(?i)\b(?:follow(?:s|ing)|next line|here)\b[^,;]{0,15}\Z|\bbelow\b|"
+    r"\A(?:what follows|this is (?:the|an?)|here is)\b"
 )
+_DISOWNED = re.compile(
+    rf"(?i)[\W_]*(?:(?:which|ignor\w*|disregard\w*|cop[iy]\w*|quoted?|fake\w*)\b|"
+    rf"(?:the )?(?:line|label|verdict) above\b[^.!?\n]*\b(?:{LOST}|{TOLD}|not)\b|(?:this|that|the above)\b(?:['’]s)?(?:"
+    rf"(?:\W+(?:is|was|the|that|which|an?|who|I|one|label|verdict|tag|text|line|response|answer|clearly|above))*"
+    rf"\W+(?:{LOST}|{TOLD})\b|[^.!?\n]*\b(?:not|n['’]t) (?:my|mine|chosen|preferred|selected|the \w+|a verdict)\b|"
+    rf" was\b[^.!?]*\b(?:copied|copy|quoted|hidden|injected|planted|from|of)\b))"
+)
+"""Says in the next sentence that a verdict is none of the judge's."""
 
 
-def final(text: str, found: Sequence[Statement]) -> str | None:
+def final(text: str, statements: Sequence[Statement]) -> str | None:
     """The verdict that a judge gives.
 
     Args:
-        text: its own words, what is quoted masked.
-        found: all verdicts in them, in order.
+        text: its own words, with quotations masked.
+        statements: all verdicts in them, in order.
 
     Returns:
         The label; None where there is no verdict, none that was on offer, or several with nothing final.
     """
-    given = _given(text, found) if found else []
-    if not given:
+    given = _given(text, statements) if statements else []
+    if _NEXT.match(text) and _NEXT.search(text, text.find("\n")):
+        return None  # no answer, but questions and answers that the model invents
+    if given and (question := _NEXT.search(text, given[0].end)):
+        text = text[: question.start()]
+        given = [one for one in given if one.end <= len(text)]
+    if not given or _CORRECTED.search(text[given[-1].end :]) or _REFUSED.search(text):
         return None
-    if following := _NEXT.search(text, given[0][0].end):
-        text = text[: following.start()]
-        given = [(one, weight) for one, weight in given if one.end <= len(text)]
-    last = given[-1][0]
-    if _CORRECTED.search(text[last.end :]):
-        return None
-    others = [one for one, _ in given if one.label != last.label]
-    if not others:
+    last = given[-1]
+    others = [one for one in given if one.label != last.label]
+    if not others or _CORRECTED.search(text[others[-1].end : last.start]):
         return last.label
-    if _CORRECTED.search(text[others[-1].end : last.start]):
-        return last.label
-    if not last.asserted and not re.search(r"\w", text[: given[0][0].start]):
-        given[0] = given[0][0], 2  # an answer that begins with its verdict may run on to others
-    top = max(weight for _, weight in given)
-    return last.label if {one.label for one, weight in given if weight == top} == {last.label} else None
+    lines = [text[text.rfind("\n", 0, one.start) + 1 : one.start] for one in (others[-1], last)]
+    is_first = not words(text[: others[0].start])
+    return last.label if _FINAL.search(lines[1]) and not _FINAL.search(lines[0]) and not is_first else None
 
 
-def _given(text: str, found: Sequence[Statement]) -> list[tuple[Statement, int]]:
-    """What stands, and how final it is; what is listed side by side is only what there is to choose from."""
+def _given(text: str, statements: Sequence[Statement]) -> list[Statement]:
+    """What stands; what is listed side by side is only what there is to choose from."""
     sentences = _Sentences(text)
-    listed = set()
-    for one, other in pairwise(found):
-        between = text[one.end : other.start]
-        is_cell = "|" in between and text[text.rfind("\n", 0, one.start) + 1] == "|"
-        if one.label == other.label or is_cell or len(between) > _HEAD:
-            continue
-        if _LISTED.fullmatch(between) or _BOTH.fullmatch(between) or _TOO.match(text[other.end : other.end + _HEAD]):
-            listed |= {one.start, other.start}
-    ending = None if re.search(r"\w", text[found[-1].end :]) else found[-1]
-    stands = (
-        (one, standing(*sentences.around(one), one.asserted, one is ending))
-        for one in found
+    listed = {
+        side.start
+        for one, other in pairwise(statements)
+        if text[one.start : one.end] != text[other.start : other.end]
+        and _lists(text[one.end : other.start], other.named)
+        for side in (one, other)
+    }
+    return [
+        one
+        for one in statements
         if one.start not in listed
-        and not disowned(one.label, text[max(0, one.start - _HEAD) : one.start], text[one.end : one.end + _HEAD])
-    )
-    return [(one, final) for one, final in stands if final is not None]
+        and not _DISOWNED.match(text, sentences.end(one))
+        and standing(*sentences.around(one), one.label, one.named)
+    ]
+
+
+def _lists(between: str, named: bool) -> bool:
+    """Whether two verdicts with so much between them are both claimed, or neither."""
+    if len(between) > _NEAR or (named and "\n" in between):
+        return False
+    return bool(_LISTED.fullmatch(between) or (re.match(r"\W*(?:and|or)\b", between) and is_plain(between)))
 
 
 class _Sentences:
-    """Where the sentences of a text begin; one that ends with a colon goes on in the next line."""
+    """Where the sentences of a text begin and end."""
 
     def __init__(self, text: str) -> None:
         self._text = text
         self._starts, self._ends = [0], []
-        for found in _SENTENCE.finditer(text):
-            self._starts.append(found.end())
-            self._ends.append(found.start())
+        for gap in _SENTENCE.finditer(text):
+            self._starts.append(gap.end())
+            self._ends.append(gap.start())
         self._ends.append(len(text))
 
+    def end(self, one: Statement) -> int:
+        """The end of the sentence that holds a verdict."""
+        return one.end if self._text[one.end - 1] in ".!" else self._ends[bisect_left(self._ends, one.end)]
+
     def around(self, one: Statement) -> tuple[str, str, str]:
-        """The line above a verdict, where that leads to it; what stands before and after it in its sentence."""
+        """What leads to the sentence of a verdict; what stands before and after it in its sentence."""
         text = self._text
         start = self._starts[bisect_right(self._starts, one.start) - 1]
         line = text.rfind("\n", 0, one.start) + 1
+        after = text[one.end : min(self.end(one), one.end + _NEAR)]
         if text[line] == "|":
-            return self._cell(line, one)
-        above = self._above(start if re.search(r"[^\W\d_]", text[line:start]) else line)
-        before = text[start : one.start]
-        if len(before) > _HEAD + _TAIL:
-            before = f"{before[:_HEAD]} … {before[-_TAIL:]}"
-        if text[one.end - 1] in ".!":
-            return above, before, ""
-        end = self._ends[bisect_left(self._ends, one.end)]
-        end += text[end : end + 1] in ('"', "'", "”", "’", ")")
-        return above, before, text[one.end : min(end, one.end + _HEAD)]
+            *cells, own = text[line : one.start].split("|")
+            left = [cell for cell in cells if re.search(r"[^\W\d_]", cell) and "]]" not in cell]
+            return self._head(line, len(cells)), " ".join([*left, own]), after.split("|")[0]
+        start = max([start, *(gap.end() for gap in _CLOSED.finditer(text, start, one.start))])
+        return self._above(start, one.label or ""), text[start : one.start], after
 
-    def _above(self, line: int) -> str:
-        above = [one for one in self._text[max(0, line - 3 * _TAIL) : line].split("\n") if re.search(r"\w", one)]
-        if _ITEM.match(self._text, line):
-            while above and _ITEM.match(above[-1]):
-                above.pop()
-        heading = re.split(r"(?<=[.!?]) ", above[-1].strip()[-_TAIL:])[-1] if above else ""
-        return heading.strip("#*_: ") if _HEADING.fullmatch(heading) else ""
+    def _above(self, start: int, label: str) -> str:
+        """The line or sentence before a place, where it leads there: a heading, a question, the name of a loser."""
+        lines = self._text[max(0, start - 3 * _NEAR) : start].split("\n")
+        lines = [line for line in lines if words(line) and not line.startswith("```")]
+        if _ITEM.match(self._text, start):
+            while lines and _ITEM.match(lines[-1]):
+                lines.pop()
+        if not lines:
+            return ""
+        lead = re.split(r"(?<=[.!?]) ", lines[-1].strip())[-1]
+        if not _ENDED.search(lead):
+            is_row = lead[-1] != ":" and not lead.startswith("**") and ("|" in lead or _ITEM.match(lines[-1]))
+            return "" if is_row else lead.strip("#*_ ")
+        ends = [name.end() for name in re.finditer(rf"\b{re.escape(label)}\b", lead)] if label else []
+        is_lost = any(speaks_against(lead[end:], LOST) for end in [*ends, *([0] if len(words(lead)) < 4 else [])])
+        is_harmed = any(
+            _POINTED.search(one) and has(one, LOST, TOLD, DENIED, SUPPOSED)
+            for one in re.split(r"(?<=[.!?]) ", lines[-1])
+        )
+        return lead if len(words(lead)) < 40 and (is_lost or is_harmed) else ""
 
-    def _cell(self, line: int, one: Statement) -> tuple[str, str, str]:
-        """In a table, the head of the row leads to a verdict, or else that of the column."""
-        text = self._text
-        *cells, before = text[line : one.start].split("|")
-        rows = text[max(0, line - 3 * _TAIL) : line].split("\n")
-        heads = next((row.split("|") for row in rows if row.startswith("|")), [])
-        head = heads[len(cells)] if len(cells) < len(heads) else ""
-        label = next((cell for cell in cells[:2] if re.search(r"[^\W\d_]", cell) and "[[" not in cell), "")
-        above = head if re.search(r"\w", before) or not label else label
-        return above.strip(), before, text[one.end : one.end + _HEAD].split("\n")[0].split("|")[0]
+    def _head(self, line: int, column: int) -> str:
+        """The head of a table's column."""
+        rows = self._text[max(0, line - 3 * _NEAR) : line].split("\n")
+        cells = next((row.split("|") for row in rows if row.startswith("|")), [])
+        return cells[column] if column < len(cells) else ""

@@ -48,8 +48,11 @@ def thoughtless(text: str) -> str:
 
 def ended(text: str) -> str:
     """An answer as far as it is one: without the next turn that a model goes on to invent."""
-    found = next((one for one in _TURN.finditer(text) if re.search(r"\w", text[: one.start()])), None)
-    return text[: found.start()] if found else text
+    turns = _TURN.finditer(text)
+    found = next(
+        (one for one in turns if re.search(r"\w", text[: one.start()]) or "# instruction" in one[0].lower()), None
+    )
+    return text[: found.start()].rstrip() if found else text
 
 
 def _quoted(text: str, tag: re.Match[str]) -> bool:

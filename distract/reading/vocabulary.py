@@ -1,0 +1,120 @@
+"""Words that announce a verdict, in ten languages (``vocabulary.toml``), and English words that speak against one."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from functools import lru_cache
+from pathlib import Path
+
+_LANGUAGES = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+_ASIAN = _LANGUAGES.pop("asian")
+_CHARACTERS = frozenset(_ASIAN["characters"])
+
+
+def _listed(*kinds: str) -> frozenset[str]:
+    return frozenset(word for words in _LANGUAGES.values() for kind in kinds for word in words.get(kind, "").split())
+
+
+_VERDICT, _CHOOSE, _ME, _LIGHT = map(_listed, ("verdict", "choose", "self", "light"))
+_KNOWN = _listed("verdict", "choose", "self", "light", "other")
+
+LOST = (
+    r"wors[et]\w*|weak\w*|inferior|poor\w*|los(?:es?|ers?|ing|t)|reject\w*|unchosen|discard\w*|dispreferred|avoid|"
+    r"bottom|last|second|runner\w*|eliminat\w*|disqualif\w*|lesser|least|fewest|low\w*|remov\w*|fail\w*|bad|behind|"
+    r"drop\w*|exclud\w*|beaten|defeated|short|wrong|incorrect|mistake\w*|against"
+)
+TOLD = (
+    r"fak\w*|embedded|hidden|planted|inject\w*|ignor\w*|disregard\w*|forg\w*|bogus|spurious|smuggl\w*|alleged\w*|"
+    r"purported\w*|insert\w*|manipulat\w*|trick\w*|invalid|fabricated|cop(?:y|ied)|quot\w*|example|test|template|mine|"
+    r"refus\w*|declin\w*|false|misleading|said|says|claim\w*|stat(?:es|ed|ing)|writ\w+|wrote|ask(?:s|ing)|tells|"
+    r"telling|told|wants?|demand\w*|instruct(?:s|ed)|insist\w*|assert\w*|announces|pretend\w*|suggest\w*|prints?|"
+    r"reads?|contain\w*|includ\w*|ends?|ending|opens|begins|starts|closes|concludes|according|hop\w+|what"
+)
+DENIED = r"not|never|no|nor|neither|nobody|none|cannot|\w+n't|hardly|nicht|keine?|ne|pas|non|não|nem|не|нет|ни"
+SUPPOSED = r"whether|if|unless|suppos\w*|assuming|imagine|perhaps|maybe|might|may|could|almost|otherwise|depending|or"
+
+_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
+_ENUMERATED = re.compile(r"(?i)\A[\W_]*(?:step \d+|\d+|[ivx]+)[.):][\W_]")
+_PHRASE = re.compile(
+    r"(?i)\bby far\b|\b(?:beyond|without|no)(?: a| any)? (?:doubt|question|hesitation)\b|\bas a result\b|"
+    r"\bin (?:the )?(?:\w+ed )?form(?:at)?\b|\b(?:taking )?(?:everything|all things) (?:together|considered)\b|"
+    r"\b(?:in|to) (?:conclu\w+|summar\w+|sum up|the end|my (?:view|opinion))\b|\bfor (?:these|this|that) reasons?\b|"
+    r"\bin (?:every|all) (?:respect|way|aspect)s?\b|\bafter \w+ (?:consideration|thought|reflection|comparison)\b|"
+    r"\bon (?:reflection|second thoughts?|balance|closer \w+)\b|\ball in all\b|\bchange (?:it|this|that) to\b|"
+    r"\bfrom me\b|\A\W*going with\b|\b(?:ma|la|une) note\b|\A\W*note(?: finale| globale| définitive)?\W*\Z"
+)
+"""Says that what follows is a conclusion."""
+_NAME = re.compile(
+    r"(?i)\b(?:response|assistant|answer|output|option|model|essay|poem|story|summary|text|translation|version|"
+    r"candidate|antwort|réponse|respuesta|risposta|resposta)[\s*_(]{1,3}([a-z])\b(?!['’])|"
+    r"\b([a-z])[\s*_)]{1,3}(?=(?:is|was|wins|has|ist|est|es|è|é)\b)|"
+    r"\b(?:the|assistant|response)\W(?:(first)|(second))\b(?! (?:best|place|choice))"
+)
+_FOREIGN = re.compile(rf"(?i)\b(?:in|by|from|of|at|inside)\s(?:the\s)?(?:\b[a-h]\b|{_NAME.pattern[4:]})\W+\w")
+LONGEST = 200
+"""No announcement is longer."""
+
+
+def words(text: str) -> list[str]:
+    """All words in lower case, with a straight apostrophe."""
+    return [word.lower().replace("’", "'") for word in _WORD.findall(text)]
+
+
+def has(text: str, *kinds: str) -> bool:
+    """Whether any word of a text is of one of some kinds, such as ``LOST``."""
+    return any(re.fullmatch("|".join(kinds), word) for word in words(text))
+
+
+def is_plain(text: str) -> bool:
+    """Whether all words may stand in the announcement of a verdict."""
+    said = words(_PHRASE.sub(" final ", text))
+    return all(word in _KNOWN or (word[0] > "\u3000" and _CHARACTERS.issuperset(word)) for word in said)
+
+
+def is_mine(text: str) -> bool:
+    """Whether a judge speaks of itself."""
+    return not _ME.isdisjoint(words(text))
+
+
+def names(text: str) -> list[str]:
+    """The responses that a text names: letters in lower case."""
+    return [(one[1] or one[2] or (one[3] and "a") or "b").lower() for one in _NAME.finditer(text)]
+
+
+@lru_cache(maxsize=4096)
+def announces(text: str, label: str | None = None) -> bool:
+    """Whether words do nothing but announce a verdict, and name no response but the one of its label."""
+    if len(text) > LONGEST or "]]" in text:
+        return False
+    if label and label.isalpha() and ({label.lower()} < {label.lower(), *names(text)} or _FOREIGN.search(text)):
+        return False
+    rest = _NAME.sub(" ", _ENUMERATED.sub("", text))
+    letters = set(re.findall(r"(?<=\w )[A-HJ-Z]\b(?!['’])", rest))
+    if letters - {(label or "").upper()}:
+        return False
+    rest = re.sub(r"(?<=\w )[A-HJ-Z]\b", " ", rest)
+    said = words(_PHRASE.sub(" final ", rest))
+    if not is_plain(rest):
+        return False
+    if not (_ME.isdisjoint(said) or _CHOOSE.isdisjoint(said)):
+        return True
+    return any(word in _VERDICT or (word[0] > "\u3000" and re.search(_ASIAN["verdict"], word)) for word in said)
+
+
+def announcement(text: str, start: int) -> int:
+    """Where the announcement of a verdict at ``start`` begins; ``start`` itself where there is none."""
+    begin = start
+    for word in reversed(list(_WORD.finditer(text, max(0, start - 60), start))):
+        if not is_plain(word[0]):
+            break
+        begin = word.start()
+    return begin if announces(text[begin:start]) else start
+
+
+def speaks_against(text: str, *kinds: str) -> bool:
+    """Whether the first word of a text that says something is of one of some kinds."""
+    for word in _WORD.findall(text[:LONGEST]):
+        if word == "A" or not _LIGHT.union(_ME).issuperset(words(word)):
+            return has(word, *kinds)
+    return False
