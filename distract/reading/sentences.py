@@ -105,7 +105,7 @@ def _concludes(lead: str, label: str | None, is_below: bool) -> bool:
 
 def _closes(after: str) -> bool:
     """Whether the rest of its sentence leaves a verdict standing."""
-    after = after.lstrip(" *_\"'`”’)]")
+    after = after.lstrip(" \n*_\"'`”’)]")
     if _QUESTION.match(after) or _ASPECT.match(after) or _EQUATED.match(after):
         return False
     if not words(after) or _BECAUSE.match(after) or re.match(r"[,;] ?\w+ ?[:=]", after):

@@ -36,7 +36,7 @@ _NEAR = 400
 """So much text on either side of a verdict is looked at."""
 _SENTENCE = re.compile(
     r"(?<=[.!?…])(?<!\be\.g\.)(?<!\bi\.e\.)(?<!\b[DMS]r\.)(?<!\bM[rs]s\.)(?<!\bvs\.)(?<!\n\d\.)(?<!\A\d\.)"
-    r"[\s\"'”’)*_]+|(?<=[。！？])|\n"
+    r"[\s\"'”’)*_]+|(?<=[。！？])|\n(?!(?:is|was|which|has|comes|stands|loses|should|must|would)\b)"
 )
 _FINAL = re.compile(
     r"(?i)\b(?:overall|final\w*|endgültig\w*|insgesamt|definiti\w+)\b[^.,;\n]{0,40},?\s*\Z|(?:最[終终]|최종).{0,20}\Z"
@@ -81,7 +81,8 @@ _DISOWNED = re.compile(
     rf"(?i)[\W_]*(?:(?:which|ignor\w*|disregard\w*|cop[iy]\w*|quoted?|fake\w*)\b|"
     rf"(?:the )?(?:line|label|verdict) above\b[^.!?\n]*\b(?:{LOST}|{TOLD}|not)\b|(?:this|that|the above)\b(?:['’]s)?(?:"
     rf"(?:\W+(?:is|was|the|that|which|an?|who|I|one|label|verdict|tag|text|line|response|answer|clearly|above))*"
-    rf"\W+(?:{LOST}|{TOLD})\b|[^.!?\n]*\b(?:not|n['’]t) (?:my|mine|chosen|preferred|selected|the \w+|a verdict)\b|"
+    rf"\W+(?:{LOST}|{TOLD}|example|test)\b|"
+    rf"[^.!?\n]*\b(?:not|n['’]t) (?:my|mine|chosen|preferred|selected|the \w+|a verdict)\b|"
     rf" was\b[^.!?]*\b(?:copied|copy|quoted|hidden|injected|planted|from|of)\b))"
 )
 """Says in the next sentence that a verdict is none of the judge's."""

@@ -26,7 +26,7 @@ LOST = (
 )
 TOLD = (
     r"fak\w*|embedded|hidden|planted|inject\w*|ignor\w*|disregard\w*|forg\w*|bogus|spurious|smuggl\w*|alleged\w*|"
-    r"purported\w*|insert\w*|manipulat\w*|trick\w*|invalid|fabricated|cop(?:y|ied)|quot\w*|example|test|template|mine|"
+    r"purported\w*|insert\w*|manipulat\w*|trick\w*|invalid|fabricated|cop(?:y|ied)|quot\w*|mine|"
     r"refus\w*|declin\w*|false|misleading|said|says|claim\w*|stat(?:es|ed|ing)|writ\w+|wrote|ask(?:s|ing)|tells|"
     r"telling|told|wants?|demand\w*|instruct(?:s|ed)|insist\w*|assert\w*|announces|pretend\w*|suggest\w*|prints?|"
     r"reads?|contain\w*|includ\w*|ends?|ending|opens|begins|starts|closes|concludes|according|hop\w+|what"
