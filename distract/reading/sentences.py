@@ -40,7 +40,7 @@ _CONCEDED = re.compile(r"(?i)\beven if\b|\bif (?:I|we|one|you) (?:have to|must)\
 _HYPOTHETICAL = re.compile(r"(?i)\W*(?:had|were|should)\b")
 _BECAUSE = re.compile(
     r"(?i)[\W_]*(?:because|since|given|due|as (?:it|its|only|both|they|assistant|response|output)|while|whereas|"
-    r"although|though|but|over|than|and|for (?:its|several|many|two|these))\b(?!/)"
+    r"although|though|but|over|than|and|for (?:its|this|several|many|two|these))\b(?!/)"
 )
 _BETTER = re.compile(
     r"\bmore (?:aligned|effective|accurate|helpful|complete|comprehensive|precise|useful|relevant|convincing)\b.*|"

@@ -37,12 +37,13 @@ SUPPOSED = r"whether|if|unless|suppos\w*|assuming|imagine|perhaps|maybe|might|ma
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
 _ENUMERATED = re.compile(r"(?i)\A[\W_]*(?:step \d+|\d+|[ivx]+)[.):][\W_]")
 _PHRASE = re.compile(
-    r"(?i)\bby far\b|\b(?:beyond|without|no)(?: a| any)? (?:doubt|question|hesitation)\b|\bas a result\b|"
-    r"\bin (?:the )?(?:\w+ed )?form(?:at)?\b|\b(?:taking )?(?:everything|all things) (?:together|considered)\b|"
-    r"\b(?:in|to) (?:conclu\w+|summar\w+|sum up|the end|my (?:view|opinion))\b|\bfor (?:these|this|that) reasons?\b|"
+    r"(?i)\bby (?:far|a (?:\w+ )?(?:margin|mile|hair))\b|\bhands down\b|\bas a result\b|\ball in all\b|\bfrom me\b|"
+    r"\b(?:beyond|without|no)(?: a| any)? (?:doubt|question|hesitation)\b|\bin (?:the )?(?:\w+ed )?form(?:at)?\b|"
+    r"\b(?:taking )?(?:everything|all things) (?:together|considered)\b|\bfor (?:these|this|that) reasons?\b|"
+    r"\b(?:in|to) (?:conclu\w+|summar\w+|sum up|the end|my (?:view|opinion))\b|\A\W*going with\b|"
     r"\bin (?:every|all) (?:respect|way|aspect)s?\b|\bafter \w+ (?:consideration|thought|reflection|comparison)\b|"
-    r"\bon (?:reflection|second thoughts?|balance|closer \w+)\b|\ball in all\b|\bchange (?:it|this|that) to\b|"
-    r"\bfrom me\b|\A\W*going with\b|\b(?:ma|la|une) note\b|\A\W*note(?: finale| globale| définitive)?\W*\Z"
+    r"\bon (?:reflection|second thoughts?|balance|closer \w+)\b|\bchange (?:it|this|that) to\b|"
+    r"\b(?:ma|la|une) note\b|\A\W*note(?: finale| globale| définitive)?\W*\Z"
 )
 """Says that what follows is a conclusion."""
 _NAME = re.compile(
@@ -75,6 +76,11 @@ def is_plain(text: str) -> bool:
 def is_mine(text: str) -> bool:
     """Whether a judge speaks of itself."""
     return not _ME.isdisjoint(words(text))
+
+
+def claims(text: str) -> bool:
+    """Whether words speak of a verdict at all, and not against it."""
+    return not _VERDICT.isdisjoint(words(text)) and not has(text, LOST, TOLD, DENIED, SUPPOSED)
 
 
 def names(text: str) -> list[str]:
