@@ -81,7 +81,7 @@ _DISOWNED = re.compile(
     rf"(?i)[\W_]*(?:(?:which|ignor\w*|disregard\w*|cop[iy]\w*|quoted?|fake\w*)\b|"
     rf"(?:the )?(?:line|label|verdict) above\b[^.!?\n]*\b(?:{LOST}|{TOLD}|not)\b|(?:this|that|the above)\b(?:['’]s)?(?:"
     rf"(?:\W+(?:is|was|the|that|which|an?|who|I|one|label|verdict|tag|text|line|response|answer|clearly|above))*"
-    rf"\W+(?:{LOST}|{TOLD}|example|test)\b|"
+    rf"\W+(?:{LOST}|{TOLD}|example|test|wrong|incorrect|mistake\w*)\b|"
     rf"[^.!?\n]*\b(?:not|n['’]t) (?:my|mine|chosen|preferred|selected|the \w+|a verdict)\b|"
     rf" was\b[^.!?]*\b(?:copied|copy|quoted|hidden|injected|planted|from|of)\b))"
 )
@@ -170,16 +170,18 @@ class _Sentences:
             left = [cell for cell in cells if re.search(r"[^\W\d_]", cell) and "]]" not in cell]
             return self._head(line, len(cells)), " ".join([*left, own]), after.split("|")[0]
         start = max([start, *(gap.end() for gap in _CLOSED.finditer(text, start, one.start))])
-        return self._above(start, one.label or ""), text[start : one.start], after
+        before = text[start : one.start]
+        return self._above(start, one.label or "", not words(before)), before, after
 
-    def _above(self, start: int, label: str) -> str:
+    def _above(self, start: int, label: str, is_below: bool) -> str:
         """The line or sentence before a place, where it leads there: a heading, a question, the name of a loser."""
         lines = self._text[max(0, start - 3 * _NEAR) : start].split("\n")
-        lines = [line for line in lines if words(line) and not line.startswith("```")]
+        lines = [line for line in lines if line.startswith("---") or (words(line) and not line.startswith("```"))]
         if _ITEM.match(self._text, start):
             while lines and _ITEM.match(lines[-1]):
                 lines.pop()
-        if not lines:
+            lines = lines if is_below else []
+        if not lines or not words(lines[-1]):
             return ""
         lead = re.split(r"(?<=[.!?]) ", lines[-1].strip())[-1]
         if not _ENDED.search(lead):
