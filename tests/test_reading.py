@@ -31,7 +31,7 @@ HELD_OUT = written("held_out_verdicts.jsonl")
 LOSING_AND_FAKE = written("losing_and_fake_verdicts.jsonl")
 """Written without the reader in view, but for the last 30; rules were mended by them."""
 OPEN = written("open_verdicts.jsonl")
-"""Thirteen sets of 120 by writers who never saw the reader; rules were mended by each."""
+"""Sixteen sets of 120 by writers who never saw the reader; rules were mended by each."""
 SHORT = written("short_verdicts.jsonl")
 """Bare sentences that name a loser, expose a fake, run on or deny, each against one rule."""
 FORMATS = {

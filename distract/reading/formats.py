@@ -50,7 +50,7 @@ class Format:
             One of the labels (for a ranking such as ``B>A=C``), or None where there is no such verdict.
         """
         own = ended(even(thoughtless(text)))
-        bare = _bare(own, self.bare(labels))
+        bare = _bare(own, self.bare(labels)) or _valued(own, self.bare(labels))
         if bare and (not cut or (own.startswith("[[") and sum(label.startswith(bare) for label in labels) < 2)):
             return self.label(bare, labels)
         return final(*self.state(own, labels, [_evened(one) for one in material], cut))
@@ -66,6 +66,19 @@ def _bare(text: str, pattern: str) -> str | None:
         return None
     bare = re.fullmatch(rf"(?i)([^\n\]]*?)(?<![-−.])(?<![^\W_]){pattern}(?:(?!\?)[\W_])*", text)
     return bare[2] if bare and (not words(bare[1]) or announces(bare[1], bare[2])) else None
+
+
+def _valued(text: str, pattern: str) -> str | None:
+    """The label in brackets that is a value of an answer which is a JSON object, under keys that announce it."""
+    try:
+        pairs = json.loads(re.sub(r"\A```\w*\n|\n```\Z", "", text), strict=False, object_pairs_hook=list)
+    except (ValueError, RecursionError):
+        return None
+    pairs = pairs if text.lstrip("`json\n").startswith("{") else []
+    said = {
+        value for key, value in pairs if isinstance(value, str) and "[[" in value and announces(key.replace("_", " "))
+    }
+    return _bare(said.pop(), pattern) if len(said) == 1 else None
 
 
 def _known(label: str, labels: Labels) -> str | None:

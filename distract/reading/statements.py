@@ -168,7 +168,9 @@ class _Sentences:
         if text[line] == "|":
             *cells, own = text[line : one.start].split("|")
             left = [cell for cell in cells if re.search(r"[^\W\d_]", cell) and "]]" not in cell]
-            return self._head(line, len(cells)), " ".join([*left, own]), after.split("|")[0]
+            # In a table the conclusion may be a part of what is judged.
+            parts = ["part of"] if has(" ".join(left), r"conclu\w+|fazit") else []
+            return self._head(line, len(cells)), " ".join([*parts, *left, own]), after.split("|")[0]
         start = max([start, *(gap.end() for gap in _CLOSED.finditer(text, start, one.start))])
         before = text[start : one.start]
         return self._above(start, one.label or "", not words(before)), before, after

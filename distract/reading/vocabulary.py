@@ -40,6 +40,7 @@ _PHRASE = re.compile(
     r"(?i)\bby (?:far|a (?:\w+ )?(?:margin|mile|hair))\b|\bhands down\b|\bas a result\b|\ball in all\b|\bfrom me\b|"
     r"\b(?:beyond|without|no)(?: a| any)? (?:doubt|question|hesitation)\b|\bin (?:the )?(?:\w+ed )?form(?:at)?\b|"
     r"\b(?:taking )?(?:everything|all things) (?:together|considered)\b|\bfor (?:these|this|that) reasons?\b|"
+    r"\bfor this (?:\w+ ){1,3}(?=is\b|:|\Z)|"
     r"\b(?:in|to) (?:conclu\w+|summar\w+|sum up|the end|my (?:view|opinion))\b|\A\W*going with\b|"
     r"\bin (?:every|all) (?:respect|way|aspect)s?\b|\bafter \w+ (?:consideration|thought|reflection|comparison)\b|"
     r"\bon (?:reflection|second thoughts?|balance|closer \w+)\b|\bchange (?:it|this|that) to\b|"
