@@ -72,7 +72,7 @@ _LISTED = re.compile(
 )
 _CLOSED = re.compile(r"\]\](?=[,;，、；])")
 _ITEM = re.compile(r"[-*+•·] |\(?\w{1,3}[.)] ")
-_ENDED = re.compile(r"(?:[.!。！…}]|\]\])[\s*_\"'”’)]*\Z")
+_ENDED = re.compile(r"(?:[.!。！…}]|\]\]\??)[\s*_\"'”’)]*\Z")
 _POINTED = re.compile(
     r"(?i)\b(?:follow(?:s|ing)|next line|here)\b[^,;]{0,15}\Z|\bbelow\b|"
     r"\A(?:what follows|this is (?:the|an?)|here is)\b"
