@@ -54,7 +54,7 @@ _CORRECTED = re.compile(
 _REFUSED = re.compile(
     r"(?i)\bI(?:['’]\w+)?(?: \w+){0,2} (?:decline|refuse|abstain|not|cannot|won['’]t|can['’]t|don['’]t|haven['’]t)\b"
     r"(?! only)(?: \w+){0,5} (?:verdict|judge|judge?ment|rate|rating|rank|pick|choose|decide|winner|evaluation|grade|"
-    r"score|endorse|adopt)\b(?!\W*(?:\[\[|output))"
+    r"score|endorse|adopt)\b(?!\W*(?:\[\[|output|[a-c]\b))"
     r"|\bno (?:verdict|rating|judge?ment)\b"
 )
 """Says that a judge gives no verdict."""
@@ -99,7 +99,7 @@ def final(text: str, statements: Sequence[Statement]) -> str | None:
         The label; None where there is no verdict, none that was on offer, or several with nothing final.
     """
     given = _given(text, statements) if statements else []
-    if _NEXT.match(text) and _NEXT.search(text, text.find("\n")):
+    if (question := _NEXT.match(text)) and _NEXT.search(text, question.end()):
         return None  # no answer, but questions and answers that the model invents
     if given and (question := _NEXT.search(text, given[0].end)):
         text = text[: question.start()]
