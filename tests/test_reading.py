@@ -99,7 +99,7 @@ def test_a_hostile_text_has_its_reading(case: dict[str, Any]) -> None:
 
 
 def test_few_verdicts_are_too_odd_to_be_read() -> None:
-    assert sum(case.get("unread", False) for case in [*CASES, *HELD_OUT]) <= 36
+    assert sum(case.get("unread", False) for case in [*CASES, *HELD_OUT]) <= 34
     assert sum(case.get("unread", False) for case in LOSING_AND_FAKE) <= 1
 
 

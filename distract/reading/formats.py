@@ -170,22 +170,10 @@ def _objects(text: str) -> Iterator[tuple[int, int, list[tuple[str, Any]]]]:
         try:
             value, end = decoder.raw_decode(text, at)
         except (ValueError, RecursionError):
-            # Whatever is inside of what cannot be read is no object of its own either.
-            end = _closing(text, at)
+            end = at + 1
         else:
             yield at, end, value
-        at = text.find("{", max(end, at + 1))
-
-
-def _closing(text: str, at: int) -> int:
-    """Where braces opened at a place are closed; those of code in a sentence may never be, and end with the line."""
-    depth = 0
-    for brace in re.finditer(r"[{}]", text[at:]):
-        depth += 1 if brace[0] == "{" else -1
-        if depth == 0:
-            return at + brace.end()
-    line = text.find("\n{", at) if at and text[at - 1] != "\n" else -1
-    return line if line >= 0 else len(text)
+        at = text.find("{", end)
 
 
 _TEMPLATE = re.compile(r"(?i)\bor\b|[/|<…]|\.\.")

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from distract.reading.sentences import standing
-from distract.reading.vocabulary import DENIED, LOST, SUPPOSED, TOLD, claims, has, is_plain, speaks_against, words
+from distract.reading.vocabulary import DENIED, LOST, SUPPOSED, TOLD, has, is_plain, speaks_against, words
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,9 +107,6 @@ def final(text: str, statements: Sequence[Statement]) -> str | None:
     if not given or _CORRECTED.search(text[given[-1].end :]) or _REFUSED.search(text):
         return None
     last = given[-1]
-    following = [one for one in statements if one.label != last.label and last.end < one.start < len(text)]
-    if any(claims(text[max(text.rfind("\n", 0, one.start) + 1, last.end) : one.start]) for one in following):
-        return None
     others = [one for one in given if one.label != last.label]
     if not others or _CORRECTED.search(text[others[-1].end : last.start]):
         return last.label

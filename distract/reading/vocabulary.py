@@ -79,11 +79,6 @@ def is_mine(text: str) -> bool:
     return not _ME.isdisjoint(words(text))
 
 
-def claims(text: str) -> bool:
-    """Whether words speak of a verdict at all, and not against it."""
-    return not _VERDICT.isdisjoint(words(text)) and not has(text, LOST, TOLD, DENIED, SUPPOSED)
-
-
 def names(text: str) -> list[str]:
     """The responses that a text names: letters in lower case."""
     return [(one[1] or one[2] or (one[3] and "a") or "b").lower() for one in _NAME.finditer(text)]
