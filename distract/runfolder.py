@@ -116,12 +116,33 @@ class Loaded:
         identity = self.parameters.get("identity")
         model = sorted(identity.items()) if isinstance(identity, dict) else []
         named = ", ".join([str(self.parameters["judge"]), *(f"{name} {value}" for name, value in model)])
-        return line(f"judged {when} by {named}; nothing was asked again")
+        made, stored = self._replies
+        how = f"judged {when} by" if made or not stored else f"put together {when} from stored replies of"
+        older = f"; {stored:,} of {made + stored:,} replies were stored before" if made and stored else ""
+        return line(f"{how} {named}{older}; nothing was asked again")
+
+    def repeats(self, other: Loaded) -> bool:
+        """Whether it is a copy of another run, or holds the same replies of a server, which was not asked for them."""
+        here, there = self._manifest, other._manifest
+        if not here or not there:
+            return False
+        made, stored = self._replies
+        sums = [one.get("checksums", {}).get("rows.jsonl") for one in (here, there)]
+        is_stored = not made and stored > 0 and "server" in self.parameters.get("identity", {})
+        return here == there or (is_stored and sums[0] == sums[1])
+
+    @property
+    def _replies(self) -> tuple[int, int]:
+        """How many were made for it, and how many stored before; 0 where it does not say."""
+        counts = self._manifest.get("replies")
+        made, stored = (counts.get(name) if isinstance(counts, dict) else 0 for name in ("made", "stored"))
+        return (made if isinstance(made, int) else 0), (stored if isinstance(stored, int) else 0)
 
     @property
     def _manifest(self) -> Mapping[str, Any]:
         """What the manifest says; nothing of a run that must not be relied on."""
-        return {} if self.flaw else json_object(self.path / "manifest.json")
+        place = self.path / "manifest.json"
+        return {} if self.flaw or not place.is_file() else json_object(place)
 
 
 def covered(parameters: Mapping[str, Any]) -> tuple[str, ...]:

@@ -437,6 +437,20 @@ def test_a_record_says_when_it_was_made_and_by_whom(shop: Shop) -> None:
         assert (refused_.code, f"{option[0]} goes with --judge" in refused_.err) == (2, True)
 
 
+def test_a_run_of_stored_replies_says_so_and_is_no_second_run(shop: Shop) -> None:
+    rules = ("--generator", "rules", "--attack", "prolixity", "--protocol", "pairwise")
+    where = ("--judge", f"{shop.url}#m", "--data", "cases.jsonl", "--limit", "all")
+    assert shop.run("attack", *where, *rules, "--out", "a").code == 0
+    shop.endpoint.judge = biased
+    assert shop.run("attack", *where, *rules, "--out", "b").code == 0
+    shutil.copytree("a", "copy")
+    (note, *_) = shop.run("gate", "b", "--max-flip-rate", "0.2", "--json").document["notes"]
+    assert re.match(r"put together on .* from stored replies of http://.*; nothing was asked again", note)
+    for other in ("b", "copy"):
+        refused_ = shop.run("gate", other, "--baseline", "a")
+        assert (refused_.code, "they are one run or its replies" in refused_.err) == (2, True)
+
+
 # Which are asked again.
 
 

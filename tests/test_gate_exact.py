@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from distract.errors import UsageError
-from distract.gate.dependence import few_prompts, gathered, shrunk
+from distract.gate.dependence import few_prompts, gathered, shrunk, uneven_prompts
 from distract.gate.exact import needed
 from distract.gate.limits import Limits, least_n
 from distract.gate.run_gate import decide
@@ -164,6 +164,22 @@ def test_prompts_count_as_one_pair_each_at_least() -> None:
     assert effective_n(values, clusters, 0.05) < 50
     assert shrunk(values, clusters, Limits()) == (1.0, 50.0)
     assert shrunk(values, range(200), Limits()) == (4.0, 200.0)
+
+
+def test_one_repeated_prompt_costs_no_power() -> None:
+    values, clusters = [1.0] * 3 + [0.0] * 97, [*range(98), 97, 96]
+    assert gathered(values, clusters, 0.1, Limits()) is None
+    assert gathered(values, [number // 5 for number in range(100)], 0.1, Limits()) is not None
+
+
+@pytest.mark.parametrize(
+    ("sizes", "passes"),
+    [((5,) * 60, True), ((1,) * 98 + (2,), True), ((1, 1, 1, 2, 3, 40) * 15, False), ((1,) * 80 + (20,) * 20, False)],
+    ids=str,
+)
+def test_a_rise_does_not_pass_on_a_few_large_prompts(sizes: tuple[int, ...], passes: bool) -> None:
+    clusters = [prompt for prompt, size in enumerate(sizes) for _ in range(size)]
+    assert (uneven_prompts(clusters, 0.05, Limits()) is None) == passes
 
 
 def test_flips_in_one_large_prompt_do_not_pass_for_the_small_ones() -> None:

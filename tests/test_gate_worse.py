@@ -343,7 +343,7 @@ def test_rewrites_that_differ_are_told() -> None:
 
 def test_a_run_beside_itself_is_refused() -> None:
     run = made(rows("0" * 99))
-    with pytest.raises(UsageError, match="they are one run, and nothing can have risen; name two"):
+    with pytest.raises(UsageError, match="they are one run or its replies, and nothing can have risen; name two"):
         decide(run, replace(run, path=Path("other/../now")), Limits())
 
 

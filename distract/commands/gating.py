@@ -287,7 +287,8 @@ def _live(limits: Limits, baseline: Loaded | None, more: dict[str, Any]) -> tupl
             partial(canary.check, prepared) if is_doubted else None,
         )
     except canary.Changed as changed:
-        return replace(undecided(str(changed)), certify=limits.certify), None
+        verdict = replace(undecided(str(changed)), threshold=limits.max_flip_rate, confidence=limits.confidence)
+        return replace(verdict, certify=limits.certify), None
     verdict = replayed(loaded.parameters, loaded.rows).verdict(loaded.flaw)
     notes = tuple(changes(baseline, loaded)) if baseline else ()
     return replace(verdict, certify=limits.certify, notes=notes), loaded

@@ -67,8 +67,8 @@ def common(baseline: Loaded, run: Loaded) -> tuple[list[str], list[str]]:
 
 
 def _obstacles(baseline: Loaded, run: Loaded) -> Iterator[str]:
-    if baseline.path.resolve() == run.path.resolve():
-        yield "they are one run, and nothing can have risen; name two"
+    if baseline.path.resolve() == run.path.resolve() or run.repeats(baseline) or baseline.repeats(run):
+        yield "they are one run or its replies, and nothing can have risen; name two (`--fresh` asks a judge again)"
     for name, one in (("the baseline", baseline), ("the new run", run)):
         if why := unusable(one):
             yield f"{name} {why}"

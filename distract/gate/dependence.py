@@ -15,6 +15,9 @@ from distract.gate.bounds import evidence
 from distract.gate.limits import Limits, least_n
 from distract.report.text import count
 
+FEW_REPEATED = 1.2
+"""Up to so many comparisons a prompt, weighted by themselves, nothing that repeats can carry a decision."""
+
 
 def repeated(clusters: Sequence[Hashable]) -> int | None:
     """How many prompts give these comparisons; None where each gives one."""
@@ -50,6 +53,22 @@ def few_prompts(prompts: int | None, limit: float, limits: Limits) -> str | None
     return f"{count(prompts, 'prompt')}: too few, no number of prompts below {least} can pass at {limit:g}"
 
 
+def uneven_prompts(clusters: Sequence[Hashable], limit: float, limits: Limits) -> str | None:
+    """Why prompts of such sizes may not pass: what the largest give decides alone, and may flip together.
+
+    Args:
+        clusters: the prompt of each comparison.
+        limit: of the rise of a rate.
+        limits: how sure to be.
+    """
+    equal, least = math.floor(statistics.repeated_n(clusters)), least_n(limit, limits.confidence)
+    if len(clusters) <= FEW_REPEATED * equal or equal >= least:
+        return None
+    return (
+        f"prompts of such sizes weigh as {count(equal, 'equal one')}: too few, at least {least} can pass at {limit:g}"
+    )
+
+
 def gathered(values: Sequence[float], clusters: Sequence[Hashable], limit: float, limits: Limits) -> str | None:
     """Why flips that gather in prompts may not pass: others that flip as a whole may have been left out by chance.
 
@@ -61,7 +80,7 @@ def gathered(values: Sequence[float], clusters: Sequence[Hashable], limit: float
         limit: of the rate.
         limits: how sure to be.
     """
-    if repeated(clusters) is None or not any(values):
+    if not any(values) or len(values) <= FEW_REPEATED * statistics.repeated_n(clusters):
         return None
     prompts: dict[Hashable, list[float]] = {}
     for value, prompt in zip(values, clusters, strict=True):

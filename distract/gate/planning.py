@@ -151,9 +151,10 @@ def too_few(
     takes = f"{least:,}" if least is not None else f"more than {LARGEST:,}"
     command = f"distract plan-gate --max-flip-rate {threshold:g} --true-rate {rate:g} --checks {checks}"
     what = "the check" if checks == 1 else f"{checks} checks"
+    needed = unit if unit == "prompts" else "eligible comparisons"
     return (
         f"{n:,} {unit} cannot pass {what} at {100 * threshold:g}% unless nearly nothing flips: for a judge that flips "
-        f"{100 * rate:g}% of the time it takes about {takes} eligible comparisons (`{command}`); what helps: "
+        f"{100 * rate:g}% of the time it takes about {takes} {needed} (`{command}`); what helps: "
         f"{', '.join(cures)}"
     )
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from distract import statistics
 from distract.counting import Counted
 from distract.gate.comparable import common
-from distract.gate.dependence import few_prompts, repeated
+from distract.gate.dependence import few_prompts, repeated, uneven_prompts
 from distract.gate.exact import (
     MEASURE,
     Flips,
@@ -139,6 +139,7 @@ class Rise:
             or missing(len(counted.outcomes), counted.invalid, limits)
             or ineligible(counted.eligible_share, limits)
             or few_prompts(self.prompts, most, limits)
+            or uneven_prompts(self._clusters, most, limits)
         )
         rates = f"from {percent(self._k_before / n)}% to {percent(self._k / n)}%"
         if upper < most and not short:
