@@ -227,8 +227,10 @@ def _wrong(protocol: Protocol, judgment: object) -> str | None:
         figures = getattr(judgment, name)
         if (name in needed) if figures is None else not _finite(figures, size):
             return f"{name} are {reprlib.repr(figures)}, expected {size} finite numbers"
-    if judgment.mass is not None and not _finite((judgment.mass,), 1):
-        return f"mass is {reprlib.repr(judgment.mass)}, expected a finite number or none"
+    if judgment.mass is not None and not (_finite((judgment.mass,), 1) and 0 <= judgment.mass <= 1 + 1e-3):
+        return f"mass is {reprlib.repr(judgment.mass)}, expected a share from 0 to 1 or none"
+    if judgment.read not in ("choices", "text"):
+        return f"read is {reprlib.repr(judgment.read)}, expected 'choices' or 'text'"
     if p is not None and (min(p) < 0 or abs(math.fsum(p) - 1) > 1e-3):
         return f"probabilities are {p!r}, expected shares that sum to 1"
     if "probabilities" in needed and p is not None and largest(p) != preferred:

@@ -172,6 +172,12 @@ def test_without_architectures_the_weights_decide(llama: Path, reward: Path) -> 
         list(Transformers(str(reward), dtype="float32").reply(ASKED, frozenset([0])))
 
 
+def test_a_scorer_with_tied_embeddings_is_told_by_its_head(reward: Path) -> None:
+    configure(reward, architectures=["LlamaForCausalLM"], tie_word_embeddings=True)
+    with pytest.raises(UsageError, match=r"has a head that scores or classifies: score\.weight"):
+        list(Transformers(str(reward), dtype="float32").reply(ASKED, frozenset([0])))
+
+
 def test_weights_that_are_tied_are_not_missing(llama: Path) -> None:
     configure(llama, tie_word_embeddings=True)
     drop(llama, "lm_head.weight")

@@ -55,6 +55,10 @@ def asked_of(url: str, folder: Path, *contents: str, **more: Any) -> tuple[list[
 CONTENT = [
     (refused(400, "x", code="content_filter"), "refused by the server: x"),
     (refused(400, "This violates our content policy"), "refused by the server: This"),
+    (
+        refused(400, "Filtered by the content management policy. Modify your prompt and retry."),
+        "refused by the server: F",
+    ),
     (refused(403, "Your input was flagged"), "refused by the server: Your input"),
     (refused(451, "Blocked by the content filter"), "refused by the server: Blocked"),
     (refused(400, "Input data may contain inappropriate content."), "refused by the server: Input"),
@@ -80,6 +84,8 @@ OTHERWISE = [
     (refused(429, "You exceeded your quota", type="insufficient_quota"), "no reply: 429 You exceeded"),
     (refused(451, "Unavailable for legal reasons"), "no reply: 451 Unavailable"),
     (refused(400, "The request took too long"), "no reply: 400 The request"),
+    (refused(400, "request is taking too long, upstream busy"), "no reply: 400 request is taking"),
+    (refused(400, "The moderation service is unavailable, try again later"), "no reply: 400 The moderation"),
     (refused(501, "Not implemented"), "no reply: 501 Not implemented"),
     (Answer(b"", 304), "no reply: 304"),
     (Answer(completion(None)), "no reply: empty reply"),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 import math
+import re
 from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
@@ -19,6 +20,7 @@ from distract.errors import UsageError
 
 DTYPES = ("auto", "float32", "bfloat16", "float16")
 QUANTIZATIONS = (None, "bnb-8bit", "bnb-4bit")
+_HEAD = re.compile(r"(?:^|\.)(?:score|classifier|v_head|value_head|qa_outputs)\.")
 
 
 class LocalModel(Located):
@@ -124,10 +126,15 @@ class LocalModel(Located):
             info: from transformers, as it loaded the model.
 
         Raises:
-            UsageError: weights are missing, or have another shape.
+            UsageError: weights are missing, have another shape, or are those of a scorer.
         """
         odd = [f"{name} {list(shape)}, not {list(expected)}" for name, shape, expected in info["mismatched_keys"]]
-        problems = {"lacks weights": info["missing_keys"], "has weights of another shape than config.json says": odd}
+        heads = [name for name in info["unexpected_keys"] if _HEAD.search(name)]
+        problems = {
+            "lacks weights": info["missing_keys"],
+            "has weights of another shape than config.json says": odd,
+            "is no language model's, but has a head that scores or classifies": heads,
+        }
         for problem, names in problems.items():
             if names:
                 listed = ", ".join(sorted(names)[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")

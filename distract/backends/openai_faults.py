@@ -27,11 +27,15 @@ _AGAIN = frozenset({408, 409, 425, 429})
 _UNKNOWN_THERE = 501
 _TOO_LONG = re.compile(
     r"(?i)context.?(?:length|window|size)|context_length_exceeded|max_model_len|(?:prompt|input|request)\b.{0,40}"
-    r"(?<!took )too (?:long|large)|maximum (?:input|model|prompt|sequence) length|longer than the (?:model|maximum)"
+    r"too (?:long|large)|maximum (?:input|model|prompt|sequence) length|longer than the (?:model|maximum)"
 )
 _POLICY = re.compile(
     r"(?i)content.?(?:policy|filter|management)|usage polic|responsible.?ai|moderation|invalid_prompt|\bsafety\b|"
     r"(?:input|prompt|message|content|request|text)\b.{0,40}\bflagged|inappropriate|data.?inspection"
+)
+_PASSING = re.compile(
+    r"(?i)unavailable|try again (?:later|in\b)|\bbusy\b|overloaded|time[sd]? ?out|temporar|upstream|"
+    r"internal (?:server )?error|\bt(?:ook|aking) too long"
 )
 _MONEY = re.compile(r"(?i)\bcredits?\b(?! card)|quota|billing|\bpayment|\b(?:balance|funds)\b")
 _RATE = re.compile(r"(?i)\baccount\b|rate.?limit|per (?:minute|hour|day)\b")
@@ -83,8 +87,8 @@ class Rejected(Exception):
 
     @property
     def _is_elsewhere(self) -> bool:
-        """Whether limits of the account are at fault, which may be others tomorrow."""
-        return bool(_MONEY.search(self._all) or _RATE.search(self._all))
+        """Whether limits of the account or the state of the service are at fault, which may be others tomorrow."""
+        return any(pattern.search(self._all) for pattern in (_MONEY, _RATE, _PASSING))
 
     def reply(self) -> Reply:
         """The reply to the request: one to keep where the content is at fault, else one that is asked for again."""

@@ -121,7 +121,10 @@ _MARK = r"[*_\"'`]{0,3}"
 _OUTPUT = re.compile(
     rf"(?i)\boutput\s*\(\s*{_MARK}([ab]){_MARK}\s*\)(?P<said>{_MARK}\s+is\s+{_MARK}(?:\w+\s+){{0,2}}better\b{_MARK})?"
 )
-_LINE = re.compile(rf"(?im)^{_MARK}output\s*\(\s*([ab])\s*\){_MARK}[.!]?{_MARK}(?: ?\(.*)?$")
+_LINE = re.compile(
+    rf"(?im)^{_MARK}output\s*\(\s*([ab])\s*\){_MARK}[.!]?{_MARK}"
+    r"(?: ?\((?!\W*[ab]\W*\)|.*\b(?:output|wrong|incorrect|wors\w+)\b).*\)[.!]?)?$"
+)
 _ASKED = re.compile(r"(?i)\btherefore\b[^.!?\n]*\Z")
 _BEGUN = re.compile(rf"(?i)\btherefore,?\s+{_MARK}output\s*\(\s*([ab])\s*\){_MARK}\Z")
 
@@ -135,11 +138,13 @@ def _outputs(text: str, labels: Labels, material: Sequence[str], cut: bool) -> t
     statements = [Statement(_known(one[1], labels), one.start(), one.end(1) + 1) for one in ends[:is_alone]]
     begun = _BEGUN.search(own[-60:]) if cut else None
     for one in _OUTPUT.finditer(own):
-        if not re.match(r"[^.!?\n]{0,80}better\b", own[one.end(1) : one.end(1) + 100]):
+        if not re.search(r"\b(?:better|best|winner)\b", own[max(0, one.start() - 60) : one.end(1) + 100]):
             continue
-        # Of a cut answer the asked-for sentence counts; or another, where that one had begun and names the same.
+        # Of a cut answer the asked-for sentence counts; or another, where that one had begun and names the same, or
+        # that speaks against one that stands alone.
         is_asked = _ASKED.search(own, 0, one.start()) and re.match(r"[^.!?\n]*[.!]", own[one.end() :])
-        if not cut or is_asked or (begun and begun[1].lower() == one[1].lower()):
+        is_against = any(alone.label != _known(one[1], labels) for alone in statements if not alone.named)
+        if not cut or is_asked or is_against or (begun and begun[1].lower() == one[1].lower()):
             end = one.start("said") if one["said"] else one.end()
             statements.append(Statement(_known(one[1], labels), one.start(), end, named=True))
     return own, sorted(statements, key=attrgetter("start"))

@@ -27,7 +27,7 @@ _MARKS = re.compile(
     r"|(?<![A-Za-z0-9\"])\"(?=\S)([^\"]*)(?<=\S)\"|(?<![A-Za-z0-9\"])\" ([^\"\n]*) \""
     r"|‘(?!\d0s)([^‘’]*(?:’\w[^‘’]*)*)’|(?<![\w'])'(?=\S)(?!\d0s)([^'\n]*(?:(?<=\w)'\w[^'\n]*)*)(?<=\S)'(?!\w)"
 )
-_ENDED = re.compile(r"(?:\A|[.!?。…])\W*\Z")
+_ENDED = re.compile(r"(?:\A|[.!?。…]|\]\])\W*\Z")
 _SENTENCE = re.compile(r"[^.!?\n]*\Z")
 _WORD = re.compile(r"[^\W_]+")
 _LOOSE = re.compile(r"[\s*_`>]+")

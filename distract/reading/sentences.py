@@ -62,8 +62,10 @@ def standing(above: str, before: str, after: str, label: str | None, named: bool
         label: which verdict it is.
         named: whether it only names a response, so that a verdict has to be said of it.
     """
-    is_below = not words(before)
-    if (is_below and after.startswith(":")) or not _closes(after) or (named and "better" not in words(_said(after))):
+    if not _closes(after) or (named and "better" not in words(_said(after) or before)):
+        return False
+    is_below = not words(before) and not named
+    if is_below and after.startswith(":"):
         return False
     if _OPENS.search(above) and not is_below and not _leads(above):
         return False

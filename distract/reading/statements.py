@@ -42,8 +42,8 @@ _FINAL = re.compile(
     r"(?i)\b(?:overall|final\w*|endgültig\w*|insgesamt|definiti\w+)\b[^.,;\n]{0,40},?\s*\Z|(?:最[終终]|최종).{0,20}\Z"
 )
 _CORRECTED = re.compile(
-    r"(?i)(?:\A|[.!?\n—–]|\bbut)[\W_]{0,9}(?:but |oh |hmm,? )?(?:actually|wait|hold on|on reflection|on (?:closer|"
-    r"second) \w+|second thoughts?|correct(?:ion|ed)|no(?=,)|looking again|re-?(?:check|read)(?:ed|ing)?)\b|"
+    r"(?i)(?:\A|[.!?\n—–]|\bbut)[\W_]{0,9}(?:but |oh |hmm,? )?(?:actually|sorry|I meant?|wait|hold on|on reflection|"
+    r"on (?:closer|second) \w+|second thoughts?|correct(?:ion|ed)|no(?=,)|looking again|re-?(?:check|read)\w*)\b|"
     r"\b(?:I|my) (?:now |must |have to )?(?:change|revise|correct|switch|amend|reconsider|withdraw|retract)\w*\b|"
     r"\b(?:becomes|changed my mind|scratch that|take (?:that|it|this|my \w+) back|(?:cannot|can['’]t) stand by|"
     r"(?:just|only) (?:kidding|joking)|(?:ignore|disregard) (?:my|the above|that|this) (?:verdict|choice|rating)|"
