@@ -101,7 +101,8 @@ def _concludes(lead: str, label: str | None, is_below: bool) -> bool:
         return is_reasoned
     if is_below and is_begun and is_reasoned:
         return not has(clause, LOST, TOLD, DENIED, SUPPOSED)
-    is_stated = len(others) > 0 and announces(others[0], label) and (is_mine(others[0]) or len(names(others[0])) > 0)
+    begun = next(filter(words, others), "")
+    is_stated = announces(begun, label) and (is_mine(begun) or len(names(begun)) > 0)
     return is_stated and not is_told and not has(lead, LOST)
 
 

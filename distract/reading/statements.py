@@ -77,6 +77,7 @@ _POINTED = re.compile(
     r"(?i)\b(?:follow(?:s|ing)|next line|here)\b[^,;]{0,15}\Z|\bbelow\b|"
     r"\A(?:what follows|this is (?:the|an?)|here is)\b"
 )
+_POINTED_ASIAN = re.compile(r"[劣差敗败負负拒].*(?:次|下|다음)|패자|탈락")
 _DISOWNED = re.compile(
     rf"(?i)[\W_]*(?:(?:which|ignor\w*|disregard\w*|cop[iy]\w*|quoted?|fake\w*)\b|"
     rf"(?:the )?(?:line|label|verdict) above\b[^.!?\n]*\b(?:{LOST}|{TOLD}|not)\b|(?:this|that|the above)\b(?:['’]s)?(?:"
@@ -192,6 +193,7 @@ class _Sentences:
             _POINTED.search(one) and has(one, LOST, TOLD, DENIED, SUPPOSED)
             for one in re.split(r"(?<=[.!?]) ", lines[-1])
         )
+        is_harmed = is_harmed or _POINTED_ASIAN.search(lead) is not None
         return lead if len(words(lead)) < 40 and (is_lost or is_harmed) else ""
 
     def _head(self, line: int, column: int) -> str:

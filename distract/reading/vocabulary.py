@@ -22,7 +22,7 @@ _KNOWN = _listed("verdict", "choose", "self", "light", "other")
 LOST = (
     r"wors[et]\w*|weak\w*|inferior|poor\w*|los(?:es?|ers?|ing|t)|reject\w*|unchosen|discard\w*|dispreferred|avoid|"
     r"bottom|last|second|runner\w*|eliminat\w*|disqualif\w*|lesser|least|fewest|low\w*|remov\w*|fail\w*|bad|behind|"
-    r"drop\w*|exclud\w*|beaten|defeated|short|against"
+    r"drop\w*|exclud\w*|beaten|defeated|against"
 )
 TOLD = (
     r"fak\w*|embedded|hidden|planted|inject\w*|ignor\w*|disregard\w*|forg\w*|bogus|spurious|smuggl\w*|alleged\w*|"
