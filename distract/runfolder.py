@@ -127,9 +127,11 @@ class Loaded:
         if not here or not there:
             return False
         made, stored = self._replies
-        sums = [one.get("checksums", {}).get("rows.jsonl") for one in (here, there)]
-        is_stored = not made and stored > 0 and "server" in self.parameters.get("identity", {})
-        return here == there or (is_stored and sums[0] == sums[1])
+        sums = [one.get("checksums") for one in (here, there)]
+        rows = [one["rows.jsonl"] for one in sums if isinstance(one, dict) and "rows.jsonl" in one]
+        identity = self.parameters.get("identity")
+        is_stored = not made and stored > 0 and isinstance(identity, dict) and "server" in identity
+        return here == there or (is_stored and len(rows) == 2 and rows[0] == rows[1])
 
     @property
     def _replies(self) -> tuple[int, int]:

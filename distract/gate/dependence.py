@@ -16,7 +16,7 @@ from distract.gate.limits import Limits, least_n
 from distract.report.text import count
 
 FEW_REPEATED = 1.2
-"""Up to so many comparisons a prompt, weighted by themselves, nothing that repeats can carry a decision."""
+"""Up to this mean number of comparisons that share a prompt, each with itself, repeated prompts decide nothing."""
 
 
 def repeated(clusters: Sequence[Hashable]) -> int | None:
@@ -54,7 +54,7 @@ def few_prompts(prompts: int | None, limit: float, limits: Limits) -> str | None
 
 
 def uneven_prompts(clusters: Sequence[Hashable], limit: float, limits: Limits) -> str | None:
-    """Why prompts of such sizes may not pass: what the largest give decides alone, and may flip together.
+    """Why prompts of uneven sizes may not pass: the comparisons of the largest decide alone, and may flip together.
 
     Args:
         clusters: the prompt of each comparison.
@@ -65,7 +65,8 @@ def uneven_prompts(clusters: Sequence[Hashable], limit: float, limits: Limits) -
     if len(clusters) <= FEW_REPEATED * equal or equal >= least:
         return None
     return (
-        f"prompts of such sizes weigh as {count(equal, 'equal one')}: too few, at least {least} can pass at {limit:g}"
+        f"prompts of these sizes weigh as much as {count(equal, 'equal one')}: too few, no number below {least} can "
+        f"pass at {limit:g}"
     )
 
 

@@ -105,9 +105,13 @@ def final(text: str, statements: Sequence[Statement]) -> str | None:
     if given and (question := _NEXT.search(text, given[0].end)):
         text = text[: question.start()]
         given = [one for one in given if one.end <= len(text)]
-    if not given or _CORRECTED.search(text[given[-1].end :]) or _REFUSED.search(text):
+    if not given or _CORRECTED.search(text[given[-1].end :]):
         return None
     last = given[-1]
+    # Further above, a judge may tell what a response refuses.
+    line = text.rfind("\n", 0, last.start)
+    if _REFUSED.search(text, text.rfind("\n", 0, max(0, line)) + 1):
+        return None
     others = [one for one in given if one.label != last.label]
     if not others or _CORRECTED.search(text[others[-1].end : last.start]):
         return last.label
