@@ -26,6 +26,7 @@ from distract.commands.process import Stopped, keep_streams, lost_output, raised
 from distract.commands.results import check, list_, report
 from distract.commands.writing import make_pairs, make_tweakset, rewrite
 from distract.errors import DistractError
+from distract.printable import without_user
 
 RESUMES = "; the same command resumes"
 
@@ -103,7 +104,7 @@ def _run() -> tuple[int, str]:
 
 def _say(message: str) -> None:
     # GitHub Actions takes what follows `##[` for a command, wherever it stands in a line.
-    click.echo(f"distract: {safe(message)}".replace("##[", "##\u2060["), err=True)
+    click.echo(f"distract: {without_user(safe(message))}".replace("##[", "##\u2060["), err=True)
 
 
 if __name__ == "__main__":

@@ -22,19 +22,19 @@ import errno
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
-from distract.printable import line
+from distract.printable import line, without_user
 
 MANY = 40
 """Names that still fit into a message."""
 
 
 class DistractError(Exception):
-    """Root of the tree; ``str()`` of it is one clear line, whatever names it tells."""
+    """Root of the tree; ``str()`` of it is one clear line without passwords, whatever names it tells."""
 
     exit_code = 2
 
     def __str__(self) -> str:
-        return line(super().__str__())
+        return without_user(line(super().__str__()))
 
 
 class UsageError(DistractError):

@@ -21,3 +21,11 @@ def plain(text: str) -> str:
 def line(text: str) -> str:
     """``plain`` on a single line."""
     return " ".join(plain(text).split())
+
+
+_USER = re.compile(r"(:/+)[^\s/]*@")  # a path has one slash of an address left
+
+
+def without_user(text: str) -> str:
+    """A text in which no address holds a user or a password."""
+    return _USER.sub(r"\1…@", text)

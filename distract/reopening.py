@@ -5,10 +5,11 @@ What is not as it was then is said before anything is paid for. It opens no mode
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 
 from distract import datasets
-from distract.backends.names import OPENAI
+from distract.backends.names import OPENAI, OWN_KEY
 from distract.errors import DataError, UsageError
 from distract.manner import Manner
 from distract.records import Case
@@ -103,6 +104,9 @@ def check_server(run: Loaded, name: str | None, given: str | None) -> None:
     servers = {one["server"] for one in asked if isinstance(one, dict) and isinstance(one.get("server"), str)}
     if (name or "").startswith("openai:") and given is None and servers and OPENAI not in servers:
         raise UsageError(f"{name} was asked at {', '.join(sorted(servers))}; name that with --base-url")
+    if (name or "").startswith(("http:", "https:")) and given is None and os.environ.get(OWN_KEY):
+        server = (name or "").partition("#")[0]
+        raise UsageError(f"the run names the server {server}; to send it the key in {OWN_KEY}, add --base-url {server}")
 
 
 def check_same(run: Loaded, name: str, there: object, here: Mapping[str, str]) -> None:

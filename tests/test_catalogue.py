@@ -79,7 +79,7 @@ def test_options_are_for_local_models_and_the_revision_is_the_judges(tmp_path: P
         (EMBEDDED, Options(tensor_parallel=2), "--tensor-parallel is for models on vLLM"),
         ("http://h/v1#m", Options(dtype="float32"), "http://h/v1#m is asked on a server; leave it out"),
         ("http://h/v1#m", Options(revision="v1"), "--revision"),
-        ("http://h/v1#m", Options(base_url="http://h/v1"), "names its server; leave out --base-url"),
+        ("http://h/v1#m", Options(base_url="http://i/v1"), "names its server; leave out --base-url"),
         ("transformers:a/b", Options(engine="vllm"), "names its engine; leave out --engine vllm"),
         ("planted:fair", Options(engine="tpu"), "unknown engine 'tpu' (known: vllm, transformers)"),
         ("http://h/v1", None, "after #, the model, as in http://HOST:8000/v1#MODEL"),

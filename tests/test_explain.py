@@ -17,6 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from distract import explaining, reopening
+from distract.backends.names import resolve
+from distract.backends.options import Options
 from distract.errors import UsageError
 from distract.minimal import Edit, Smallest, edits
 from distract.printable import plain
@@ -322,3 +324,14 @@ def test_a_server_of_the_run_is_to_be_named_and_never_taken_from_it(tmp_path: Pa
         asked("http://h/v1")
     asked("http://h/v1", "http://h/v1")
     asked("https://api.openai.com/v1")
+
+
+def test_the_key_goes_to_no_server_that_only_the_run_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = Loaded(tmp_path, {"identity": {}, "reference": None}, (), (), None, None)
+    monkeypatch.delenv("DISTRACT_API_KEY", raising=False)
+    reopening.check_server(run, "https://h/v1#m", None)
+    monkeypatch.setenv("DISTRACT_API_KEY", "sk-secret-0123456789")
+    with pytest.raises(UsageError, match=r"names the server https://h/v1; to send it the key in DISTRACT_API_KEY, add"):
+        reopening.check_server(run, "https://h/v1#m", None)
+    reopening.check_server(run, "https://h/v1#m", "https://h/v1")
+    assert resolve("https://h/v1#m", Options(base_url="https://h/v1/"), {}).server == "https://h/v1"

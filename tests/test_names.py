@@ -18,7 +18,7 @@ from distract.errors import UnknownName, UsageError
 
 LLAMA = Model("llama-3.3-70b", "meta-llama/Llama-3.3-70B-Instruct", parameters=70.6, aliases=("llama-70b",))
 GPT = Model("gpt-4o", "gpt-4o-2024-08-06", engine="openai")
-CLAUDE = Model("claude", "claude-3", engine="openai", base_url="https://a.example/v1/", key="ANTHROPIC_API_KEY")
+CLAUDE = Model("claude", "claude-3", engine="openai", base_url="https://api.anthropic.com/v1/", key="ANTHROPIC_API_KEY")
 KNOWN = {model.name: model for model in (LLAMA, GPT, CLAUDE)}
 ON_CPU = "transformers on the CPU, since there is no GPU here"
 
@@ -61,7 +61,7 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> None:
         (
             "claude",
             {},
-            Target("openai", "claude-3", server="https://a.example/v1", keys=("ANTHROPIC_API_KEY",), entry=CLAUDE),
+            Target("openai", "claude-3", server=CLAUDE.base_url[:-1], keys=("ANTHROPIC_API_KEY",), entry=CLAUDE),
         ),
     ],
 )

@@ -6,12 +6,13 @@ work on this machine is said here, before anything is paid for. It knows no prot
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+import os
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 
 from distract.backends import Backend, scripted
-from distract.backends.models import Model, catalogue
+from distract.backends.models import Model, catalogue, find
 from distract.backends.names import EMBEDDED, FORMS, Target, resolve
 from distract.backends.options import Options, check
 from distract.backends.room import make_room
@@ -94,7 +95,7 @@ def open_models(
             raise UsageError("--judge-version is empty; name the version, or leave the option out")
         # Whatever the backend is; in some the identity is a property that is worked out once.
         vars(opened["judge"])["identity"] = {**opened["judge"].identity, "version": options.judge_version}
-    notes = {f"{named[role]}: {target.reason}": None for role, target in targets.items() if target.reason}
+    notes = dict.fromkeys(note for role, target in targets.items() for note in _notes(named[role], target, options))
     prices = {role: price for role, target in targets.items() if (price := _price(role, target, options))}
     return Opened(opened, tuple(notes), prices)
 
@@ -191,6 +192,21 @@ def _for(role: Role, options: Options, target: Target | None = None) -> Options:
         return options
     fixed = target is not None and target.model == EMBEDDED
     return replace(options, revision=None, trust_remote_code=options.trust_remote_code and not fixed)
+
+
+def _notes(name: str, target: Target, options: Options) -> Iterator[str]:
+    """What a user should know about how a name was understood."""
+    if target.reason:
+        yield f"{name}: {target.reason}"
+    entry = target.entry
+    if options.catalogue is None or entry is None or entry in catalogue().values():
+        return
+    if ours := find(name, catalogue()):
+        was = "" if ours.model == entry.model else f", from {ours.model} to {entry.model}"
+        yield f"{name} is redefined by {options.catalogue}{was}"
+    sent = next((key for key in target.keys if os.environ.get(key)), None)
+    if sent and target.server.startswith("https") and target.server == entry.base_url.rstrip("/"):
+        yield f"{name}: {options.catalogue} sends the key in {sent} to {target.server}"
 
 
 def _price(role: Role, target: Target, options: Options) -> Price | None:

@@ -16,7 +16,7 @@ from typing import Literal
 from urllib.parse import urlsplit
 
 from distract.backends import hardware, scripted
-from distract.backends.models import Model, find
+from distract.backends.models import Model, catalogue, find
 from distract.backends.options import Options
 from distract.errors import UnknownName, UsageError
 
@@ -24,6 +24,10 @@ EMBEDDED = "smollm2-135m"
 OPENAI = "https://api.openai.com/v1"
 OPENAI_KEY = "OPENAI_API_KEY"
 OWN_KEY = "DISTRACT_API_KEY"
+ALLOWED = "DISTRACT_ALLOW_KEYS"
+"""Variable with the names, separated by commas, of others whose values a catalogue may send to its servers."""
+
+NO_SECRETS = "the server's address must not hold a user, a password or a query: keys come from the environment only"
 ENGINES = ("vllm", "transformers")
 FORMS: Mapping[str, str] = {
     "transformers:MODEL": "a chat model of the hub (ORG/MODEL, @REVISION), or a local folder, through transformers",
@@ -80,6 +84,8 @@ def resolve(name: str, options: Options, known: Mapping[str, Model]) -> Target:
     if kind == "planted" and colon:
         scripted.planted(rest)
         return Target("planted", rest)
+    if kind in ("openai", *ENGINES) and re.search("://.*@", rest):
+        raise UsageError(f"after {kind}: stands the name of a model, not an address; {NO_SECRETS}")
     if kind == "openai" and rest:
         return _on_server(rest, options)
     if kind in ENGINES and rest:
@@ -97,6 +103,8 @@ def resolve(name: str, options: Options, known: Mapping[str, Model]) -> Target:
     if entry or _HUB.fullmatch(name) or name.startswith((".", "/", "~")) or Path(name).is_dir():
         engine, reason = choose(options.engine)
         return _local(engine, entry.model if entry else name, options, known, reason, entry)
+    if re.search(":.*@", name):
+        raise UsageError("unknown judge; it is not shown here, since what stands before its @ may be a password")
     raise UnknownName("judge", name, known)
 
 
@@ -146,13 +154,38 @@ def _of_entry(entry: Model, options: Options) -> Target:
     if options.base_url or not entry.base_url:
         target = _on_server(entry.model, options)
         return Target("openai", target.model, server=target.server, keys=target.keys, entry=entry)
-    keys = (entry.key or OWN_KEY,)
+    keys = (_permitted(entry) or OWN_KEY,)
     return Target("openai", entry.model, server=entry.base_url.rstrip("/"), keys=keys, entry=entry)
+
+
+def _permitted(entry: Model) -> str:
+    """The variable that an entry names for its server's key; whoever wrote it need not be whose key it is.
+
+    Raises:
+        UsageError: it is of another kind than keys of servers, or is the key of another server.
+    """
+    if entry.key in (name.strip() for name in os.environ.get(ALLOWED, "").split(",")):
+        return entry.key
+    problem = ""
+    servers = {urlsplit(one.base_url).hostname for one in catalogue().values() if one.key == entry.key and one.base_url}
+    home = {urlsplit(OPENAI).hostname} if entry.key == OPENAI_KEY else servers
+    if entry.key and not entry.key.endswith("_API_KEY"):
+        problem = "of the variables that a catalogue names, only those that end in _API_KEY are sent"
+    elif entry.key and home and urlsplit(entry.base_url).hostname not in home:
+        problem = f"that is the key of {' or '.join(map(str, home))}"
+    if problem:
+        raise UsageError(
+            f"{entry.name}: its catalogue sends {entry.key} to {entry.base_url}, but {problem}; name another one, or "
+            f"allow it with {ALLOWED}={entry.key} in the environment"
+        )
+    return entry.key
 
 
 def _at_url(name: str, options: Options) -> Target:
     address, _, model = name.partition("#")
-    if options.base_url:
+    if "@" in address or "?" in address:
+        raise UsageError(NO_SECRETS)
+    if options.base_url and options.base_url.rstrip("/") != address.rstrip("/"):
         raise UsageError(f"{name} names its server; leave out --base-url")
     if not model or not urlsplit(address).hostname:
         raise UsageError(f"{name}: name the server's address and, after #, the model, as in http://HOST:8000/v1#MODEL")

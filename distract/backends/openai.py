@@ -15,18 +15,24 @@ from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
 from distract.backends import Batch, Stream, reply_through
-from distract.backends.openai_faults import scrubber
+from distract.backends.names import NO_SECRETS
+from distract.backends.openai_http import Client
 from distract.backends.openai_manners import PROBES, Manners
 from distract.backends.openai_pacing import Gate
-from distract.backends.openai_server import NO_KEY, Learnt, Server
+from distract.backends.openai_server import Learnt, Server
 from distract.backends.openai_session import Session
 from distract.backends.openai_stream import ThreadedStream
+from distract.backends.secrets import NO_KEY, scrubber
 from distract.errors import UsageError
 from distract.records import Reply, Request
 
 OFFICIAL = "https://api.openai.com/v1"
 _MOST = 1000
 _PORTS = {"http": 80, "https": 443}
+_HEADERS = {"Content-Type": "application/json", "Accept-Encoding": "gzip", "User-Agent": "distract"}
+_ACCOUNT = {"OpenAI-Organization": "OPENAI_ORG_ID", "OpenAI-Project": "OPENAI_PROJECT_ID"}
+_SENT: set[str] = set()
+"""Variables whose keys this process may send: no server's answer may show any of them."""
 
 
 class OpenAI:
@@ -72,6 +78,7 @@ class OpenAI:
             raise UsageError("expected at least 1 attempt, and waits of 0 seconds or more between them")
         self._server, self._address = _normalised(base_url)
         self._names = tuple(key_names)
+        _SENT.update(key_names)
         self._concurrency, self._timeout, self._attempts, self._backoff = concurrency, timeout, attempts, backoff
         self._learnt = Learnt()
         self.name = name or model
@@ -95,27 +102,27 @@ class OpenAI:
         """
         key = self._key()
         try:
-            from openai import AsyncOpenAI, DefaultAsyncHttpxClient
+            from openai import DefaultAsyncHttpxClient
         except ImportError as error:
             raise UsageError('a server as a judge needs openai: pip install "distract[openai]"') from error
-        client = AsyncOpenAI(
-            api_key=key,
-            base_url=self._server,
-            timeout=self._timeout,
-            max_retries=0,
-            # The package would prefer other keys that it finds in the environment; this one wins.
-            default_headers={"Authorization": f"Bearer {key}"},
-            # A proxy named in the environment must not get what is meant for this machine.
-            http_client=DefaultAsyncHttpxClient(trust_env=False, timeout=self._timeout) if self._is_near() else None,
-        )
-        server = Server(
-            client,
-            self._server,
-            self.identity["model"],
-            self._learnt,
-            timeout=self._timeout,
-            scrub=scrubber([os.environ.get(name, "").strip() for name in self._names]),
-        )
+        try:
+            http = DefaultAsyncHttpxClient(
+                headers={**_HEADERS, "Authorization": f"Bearer {key}", **self._account()},
+                timeout=self._timeout,
+                # Who is asked, and sent prompts, is who the user names.
+                follow_redirects=False,
+                # A proxy named in the environment must not get what is meant for this machine.
+                trust_env=not self._is_near(),
+            )
+        except Exception as error:
+            # Its message is not shown: a proxy's address may hold a password.
+            raise UsageError(
+                f"the HTTP client does not start ({type(error).__name__}): check the proxies (HTTPS_PROXY, HTTP_PROXY, "
+                "ALL_PROXY) and the certificates (SSL_CERT_FILE) that the environment names"
+            ) from error
+        scrub = scrubber({held for name in _SENT if _is_key(held := os.environ.get(name, "").strip())})
+        client = Client(http, self._server, timeout=self._timeout, scrub=scrub)
+        server = Server(client, self._server, self.identity["model"], self._learnt, has_key=key != NO_KEY)
         session = Session(server, Gate(self._concurrency), attempts=self._attempts, base=self._backoff)
         # Several times as many as are asked at once: a connection that is done finds the next one waiting.
         return ThreadedStream(session, capacity=4 * self._concurrency)
@@ -137,13 +144,23 @@ class OpenAI:
             key = os.environ.get(name, "").strip()
             if not key:
                 continue
-            if not (key.isascii() and key.isprintable()) or " " in key:
+            if not _is_key(key):
                 raise UsageError(f"{name} holds characters that no key has; set it to the key alone")
             return key
         if self._address.hostname == urlsplit(OFFICIAL).hostname:
             names = " or ".join(self._names) or "OPENAI_API_KEY"
             raise UsageError(f"the server {self._server} needs a key: set {names} in the environment")
         return NO_KEY
+
+    def _account(self) -> dict[str, str]:
+        """Which of the key's accounts is to pay: told to OpenAI, and to nobody else."""
+        if (self._address.scheme, self._address.hostname) != ("https", urlsplit(OFFICIAL).hostname):
+            return {}
+        account = {header: os.environ.get(name, "").strip() for header, name in _ACCOUNT.items()}
+        for header, value in account.items():
+            if value and not _is_key(value):
+                raise UsageError(f"{_ACCOUNT[header]} holds characters that no id has; set it to the id alone")
+        return {header: value for header, value in account.items() if value}
 
     def _is_near(self) -> bool:
         host = self._address.hostname or ""
@@ -165,10 +182,8 @@ def _normalised(base_url: str) -> tuple[str, SplitResult]:
     except ValueError:
         # Not shown: what does not parse may well hold a password.
         raise UsageError("the server's address cannot be read; expected one such as http://127.0.0.1:8000/v1") from None
-    if parts.username is not None or parts.password is not None or parts.query or parts.fragment:
-        raise UsageError(
-            "the server's address must not hold a user, a password or a query: keys come from the environment only"
-        )
+    if "@" in base_url or parts.query or parts.fragment:
+        raise UsageError(NO_SECRETS)
     if parts.scheme not in _PORTS or not parts.hostname:
         raise UsageError(
             f"expected a server's address such as http://127.0.0.1:8000/v1, with http or https, not {base_url!r}"
@@ -177,3 +192,7 @@ def _normalised(base_url: str) -> tuple[str, SplitResult]:
     where = host if port in (None, _PORTS[parts.scheme]) else f"{host}:{port}"
     clean = parts._replace(netloc=where, path=parts.path.rstrip("/"), query="", fragment="")
     return clean.geturl(), clean
+
+
+def _is_key(text: str) -> bool:
+    return bool(text) and text.isascii() and text.isprintable() and " " not in text

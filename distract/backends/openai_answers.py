@@ -7,13 +7,19 @@ from __future__ import annotations
 
 import math
 import re
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from typing import Any
 
 from distract.backends.openai_faults import REFUSED, Transient, one_line
+from distract.backends.secrets import Scrub
 from distract.reading import BRACKETS
 from distract.records import NO_REPLY, Reply, Request
+
+_LONGEST = 1000
+"""Characters that no token has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +56,12 @@ class Completion:
     tokens_out: int
 
 
-def completion(data: object) -> Completion:
+def completion(data: object, scrub: Scrub) -> Completion:
     """Check a response and take out what matters.
+
+    Args:
+        data: JSON values, scrubbed of keys.
+        scrub: takes out keys that come together where parts of a text are joined.
 
     Raises:
         Transient: it is not a chat completion with exactly one choice.
@@ -67,7 +77,7 @@ def completion(data: object) -> Completion:
     found = rest.get("usage")
     usage: Mapping[Any, Any] = found if isinstance(found, Mapping) else {}
     return Completion(
-        text=_text(content),
+        text=text if (text := _text(content)) is None else scrub(text),
         finish=str(choice.get("finish_reason") or "stop"),
         refusal=refusal if isinstance(refusal, str) and refusal else None,
         tokens=_tokens(choice.get("logprobs")),
@@ -133,12 +143,14 @@ def _located(request: Request, tokens: Sequence[Token], words: Reply) -> Reply |
     whole = "".join(token.text for token in tokens)
     named = re.findall(re.escape(request.prefill) + rf"\s*({_any(request.choices)})(?!\w)", whole)
     differ = len(set(named)) > 1
+    begins = whole.lstrip().startswith(request.prefill)
     spread = None
+    ends = list(accumulate(len(token.text) for token in tokens))
     for place in re.finditer(f"(?={re.escape(request.prefill)})", whole):
-        weights = _at(place.start() + len(request.prefill), tokens, request.choices)
+        weights = _at(place.start() + len(request.prefill), tokens, ends, request.choices)
         if math.fsum(weights) > 0.0:
             spread = _spread(weights, words)
-        if not request.prefill or (spread is not None and whole.lstrip().startswith(request.prefill) and not differ):
+        if not request.prefill or (spread is not None and begins and not differ):
             # What it begins with is the verdict; the same label again is said of it.
             break
     if spread is None or spread.probabilities is None:
@@ -149,14 +161,13 @@ def _located(request: Request, tokens: Sequence[Token], words: Reply) -> Reply |
     return spread
 
 
-def _at(place: int, tokens: Sequence[Token], choices: Sequence[str]) -> list[float]:
+def _at(place: int, tokens: Sequence[Token], ends: Sequence[int], choices: Sequence[str]) -> list[float]:
     """The probability of each choice as what comes after the first ``place`` characters of an answer."""
-    start = 0
-    for token in tokens:
-        end = start + len(token.text)
-        if end > place and token.text[max(0, place - start) :].strip():
+    # An answer may have a million tokens and as many places: the token at each is not looked for from the first.
+    for index in range(bisect_right(ends, place), len(tokens)):
+        token, start = tokens[index], ends[index] - len(tokens[index].text)
+        if token.text[max(0, place - start) :].strip():
             break
-        start = end
     else:
         return [0.0] * len(choices)
     # A token may hold the end of what comes before and the beginning of what comes after: "[[A", "A]]".
@@ -198,7 +209,7 @@ def _tokens(logprobs: object) -> tuple[Token, ...]:
     tokens = []
     for item in content if isinstance(content, list) else ():
         match item:
-            case {"token": str(text), **rest}:
+            case {"token": str(text), **rest} if len(text) <= _LONGEST:
                 listed = rest.get("top_logprobs")
                 likely = [_pair(one) for one in (*(listed if isinstance(listed, list) else ()), item)]
                 # The token itself is among the likely ones, or below them.

@@ -1,7 +1,7 @@
 """What went wrong at a server: it may work the next time, or the request was turned down.
 
-Everything a server says is scrubbed of keys and made one printable line before it is put into a message. It knows
-the exceptions of the ``openai`` package by their shape, and does not import it.
+Everything a server says is scrubbed of keys before it comes here, and made one printable line before it is put into a
+message. It knows the exceptions of HTTP clients by their shape, and imports none.
 """
 
 from __future__ import annotations
@@ -9,19 +9,20 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Collection, Mapping
-from typing import Any
+from collections.abc import Mapping
 
 from distract.backends.openai_pacing import retry_after
+from distract.backends.secrets import Scrub
+from distract.printable import without_user
 from distract.records import NO_REPLY, Reply
-
-Scrub = Callable[[str], str]
 
 REFUSED = "refused"
 FINAL = frozenset({401, 402, 403, 404, 405, 410})
 """Statuses of a wrong key, address or model: no other request fares better."""
 
 _LINE = 200
+_SAID = 10_000
+"""Characters of a refusal that are read."""
 _KEYS = re.compile(r"\bBearer\s+\S+|\b(?:sk|pk|key)-[\w*.\-]{6,}")
 _AGAIN = frozenset({408, 409, 425, 429})
 _UNKNOWN_THERE = 501
@@ -53,6 +54,20 @@ class Transient(Exception):
     def __init__(self, cause: str, *, busy: bool = False, pause: float | None = None) -> None:
         super().__init__(cause)
         self.cause, self.busy, self.pause = cause, busy, pause
+
+
+class Refusal(Exception):
+    """An answer with a status of failure.
+
+    Args:
+        status: of HTTP.
+        headers: with names in lower case.
+        body: as JSON values, or the text where it is no JSON.
+    """
+
+    def __init__(self, status: int, headers: Mapping[str, str], body: object) -> None:
+        super().__init__(status)
+        self.status, self.headers, self.body = status, headers, body
 
 
 class Rejected(Exception):
@@ -100,18 +115,6 @@ class Rejected(Exception):
         return Reply(failure=f"{NO_REPLY}: {self.status} {said}")
 
 
-def scrubber(secrets: Collection[str]) -> Scrub:
-    """A function that takes these keys, and what looks like one, out of a text."""
-    held = sorted((secret for secret in secrets if secret), key=len, reverse=True)
-
-    def scrub(text: str) -> str:
-        for secret in held:
-            text = text.replace(secret, "***")
-        return _KEYS.sub("***", text)
-
-    return scrub
-
-
 def one_line(text: str) -> str:
     """The first line that is not blank, printable, at most 200 characters."""
     line = next((line for line in text.splitlines() if line.strip()), "no reason given").strip()
@@ -124,28 +127,33 @@ def fault(error: Exception, scrub: Scrub, now: float) -> Transient | Rejected:
     """What an exception of a call means.
 
     Args:
-        error: raised by the ``openai`` package, or by reading what it returned.
+        error: a refusal, or raised by the HTTP client.
         scrub: takes keys out of a text.
         now: seconds since the epoch.
     """
-    status = getattr(error, "status_code", None)
-    if not isinstance(status, int):
+    if isinstance(error, Transient):
+        return error
+    if not isinstance(error, Refusal):
         return Transient(one_line(scrub(_cause(error))))
-    said, parameter, code = _said(error)
-    said = scrub(said)
+    said, parameter, code = _said(error.body)
+    status, headers = error.status, error.headers
+    # What looks like a key may be another one: of a server behind this one.
+    said = _KEYS.sub("***", said[:_SAID])
+    if status < 400:
+        said = f"it has moved to {without_user(headers.get('location', 'another address'))}; name that address"
     if "insufficient_quota" in code:
         return Rejected(status, said, parameter, code)  # a 429 that no waiting mends
     if status in _AGAIN or (status >= 500 and status != _UNKNOWN_THERE):
-        headers = getattr(getattr(error, "response", None), "headers", {})
         return Transient(f"{status}: {one_line(said)}", busy=status == 429, pause=retry_after(headers, now))
     return Rejected(status, said, parameter, code)
 
 
-def _said(error: Exception) -> tuple[str, str, str]:
-    """Message, parameter and codes of an error response, whose forms differ from server to server."""
-    body: Any = getattr(error, "body", None)
+def _said(body: object) -> tuple[str, str, str]:
+    """Message, parameter and codes of a refusal, whose forms differ from server to server."""
+    if isinstance(body, Mapping):
+        body = body.get("error", body)
     if not isinstance(body, Mapping):
-        return str(body or getattr(error, "message", error)), "", ""
+        return body if isinstance(body, str) else json.dumps(body or ""), "", ""
     found = body.get("message") or body.get("detail") or body.get("error") or dict(body)
     message = found if isinstance(found, str) else json.dumps(found, default=str)
     return message, str(body.get("param") or ""), f"{body.get('code') or ''} {body.get('type') or ''}".strip()
@@ -159,6 +167,9 @@ def _cause(error: BaseException) -> str:
         chain.append(link)
         link = link.__cause__ or link.__context__
     for link in chain:
+        if "Proxy" in type(link).__name__:
+            # Its words may repeat what it was sent, its password too.
+            return f"the proxy answers {str(link)[:3]}" if str(link)[:3].isdecimal() else "the proxy does not connect"
         if isinstance(link, TimeoutError) or "Timeout" in type(link).__name__:
             return "no reply in time"
         if isinstance(link, ConnectionError) and link.errno:
@@ -168,7 +179,4 @@ def _cause(error: BaseException) -> str:
     # Several addresses that were tried one after the other are reported without the reason of each.
     if any("connection attempts failed" in str(link) for link in chain):
         return "connection refused"
-    if isinstance(error, ValueError):
-        return "the reply is not JSON"
-    own = chain[1] if len(chain) > 1 else error
-    return str(own) or type(own).__name__
+    return str(error) or type(error).__name__

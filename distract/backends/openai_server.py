@@ -6,20 +6,18 @@ repeats nothing.
 
 from __future__ import annotations
 
-import asyncio
 import re
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
-from distract.backends.openai_faults import FINAL, Rejected, Scrub, Transient, fault, one_line
+from distract.backends.openai_answers import Completion, completion
+from distract.backends.openai_faults import FINAL, Rejected, Transient, one_line
+from distract.backends.openai_http import Client
 from distract.backends.openai_manners import TEMPLATE, Manners
 from distract.errors import BackendError, UsageError
 from distract.records import Request
-
-NO_KEY = "none"
-"""What is sent for a key where there is none; servers without keys take anything."""
 
 _CANDIDATES = re.compile(r"(?=(<[^<>\s]{1,40}>))|(?=(\[[A-Z/_]{2,20}\]))")
 _SURROGATES = re.compile("[\ud800-\udfff]")
@@ -49,17 +47,16 @@ class Server:
     """A server, as far as it is known.
 
     Args:
-        client: an ``openai.AsyncOpenAI`` that does not repeat requests by itself.
+        client: calls it.
         address: of the server, as it is shown.
         model: the name under which it serves the model.
         learnt: what is known of it; this adds to it.
-        timeout: seconds for one call.
-        scrub: takes keys out of a text.
+        has_key: whether it is sent a key.
     """
 
-    def __init__(self, client: Any, address: str, model: str, learnt: Learnt, *, timeout: float, scrub: Scrub) -> None:
-        self.address, self.model, self.learnt = address, model, learnt
-        self._client, self._timeout, self._scrub = client, timeout, scrub
+    def __init__(self, client: Client, address: str, model: str, learnt: Learnt, *, has_key: bool) -> None:
+        self.address, self.model, self.learnt, self.has_key = address, model, learnt, has_key
+        self._client = client
         self._root = address.removesuffix("/v1")
 
     async def close(self) -> None:
@@ -81,7 +78,7 @@ class Server:
 
     async def models(self) -> dict[str, str]:
         """Names of the models that the server has, each with its owner."""
-        match await self.call("/models"):
+        match await self._client.call("/models", None, _same):
             case {"data": [*items]}:
                 found = [item for item in items if isinstance(item, Mapping)]
                 return {str(item.get("id")): str(item.get("owned_by")).lower() for item in found}
@@ -94,7 +91,7 @@ class Server:
         if rejected.status not in FINAL:
             return BackendError(f"the server {self.address} turns down even a plain request: {rejected.status} {said}")
         if rejected.status != 404:
-            hint = "; no key was sent" if rejected.status == 401 and self._client.api_key == NO_KEY else ""
+            hint = "; no key was sent" if rejected.status == 401 and not self.has_key else ""
             return UsageError(f"the server {self.address} refuses: {rejected.status} {said}{hint}")
         try:
             models = await self.models()
@@ -102,7 +99,7 @@ class Server:
             models = {}
         if self.model in models or not models:
             return UsageError(f"the server {self.address} has no such address: 404 {said}; most end in /v1")
-        shown = one_line(self._scrub(", ".join(sorted(models)[:20])))
+        shown = one_line(", ".join(sorted(models)[:20]))
         return UsageError(f"the server {self.address} has no model {self.model!r}; it has {shown}")
 
     async def inert(self, text: str, manners: Manners) -> str:
@@ -152,7 +149,7 @@ class Server:
     async def _tokens(self, asked: Mapping[str, Any]) -> tuple[int, ...] | None:
         """What a text is in tokens; None where the server does not say."""
         try:
-            data = await self.call(f"{self._root}/tokenize", asked)
+            data = await self._client.call(f"{self._root}/tokenize", asked, _same)
         except Rejected:
             return None
         match data:
@@ -161,17 +158,15 @@ class Server:
             case _:
                 return None  # another engine's, which takes other parameters
 
-    async def call(self, path: str, sent: Mapping[str, Any] | None = None) -> object:
-        """One call; what the server returned, as parsed.
+    async def complete(self, sent: Mapping[str, Any]) -> Completion:
+        """What the server answers to a chat.
 
         Raises:
             Transient: it may work the next time.
             Rejected: it will not.
         """
-        try:
-            async with asyncio.timeout(self._timeout):
-                if sent is None:
-                    return await self._client.get(path, cast_to=object)
-                return await self._client.post(path, cast_to=object, body=sent)
-        except Exception as error:
-            raise fault(error, self._scrub, time.time()) from None
+        return await self._client.call("/chat/completions", sent, partial(completion, scrub=self._client.scrub))
+
+
+def _same(data: object) -> object:
+    return data

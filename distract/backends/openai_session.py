@@ -114,7 +114,7 @@ class Session:
             ids = await self._server.ids(request, manners)
             sent = body(request, manners, self._server.model, turns, ids)
             try:
-                data = await self._server.call("/chat/completions", sent)
+                completion = await self._server.complete(sent)
             except Rejected as rejected:
                 guess = is_probe and not (manners.engine or rejected.is_about_account)
                 other = None if rejected.is_about_content else adapted(manners, rejected, sent, guess=guess)
@@ -123,7 +123,7 @@ class Session:
                 manners = other
                 continue
             self._server.learnt.faults = 0
-            reply = answers.read(request, sent, ids, answers.completion(data))
+            reply = answers.read(request, sent, ids, completion)
             if reply is None:
                 manners = replace(manners, probabilities=False)
             elif is_probe and "continue_final_message" in sent and not (manners.engine or _continues(request, reply)):

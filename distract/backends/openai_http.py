@@ -1,0 +1,141 @@
+"""Calls to one server over HTTP: JSON there, JSON back within bounds, scrubbed of keys before anything reads it.
+
+The HTTP client is the one that the ``openai`` package brings. That package's own client is not used: it sends what it
+finds in the environment (an organization, a project, more headers) to whatever server, and reads answers of any size.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+import zlib
+from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack
+from functools import partial
+from typing import Any, TypeVar
+
+from distract.backends.openai_faults import Refusal, Transient, fault
+from distract.backends.secrets import Scrub, scrubbed
+
+Read = TypeVar("Read")
+
+MOST = 16 * 2**20
+"""Bytes of a body at most, compressed or not: a hundred times the longest answer with its log-probabilities."""
+
+LARGE = 100_000
+"""Bytes above which a body is large: read in another thread, and only a few at a time."""
+
+PLACES = 8
+"""Large bodies under way at once. With 1,000 small ones, the most there are, all bodies take below 256 MB together."""
+
+_MB = f"{MOST // 2**20} MB"
+_COMPRESSED = {"": False, "identity": False, "gzip": True, "x-gzip": True, "deflate": True}
+
+
+class Client:
+    """Calls to one server.
+
+    Args:
+        http: an ``httpx.AsyncClient`` that follows no redirects.
+        address: of the server.
+        timeout: seconds for one call, up to the last byte.
+        scrub: takes keys out of a text.
+    """
+
+    def __init__(self, http: Any, address: str, *, timeout: float, scrub: Scrub) -> None:
+        self.scrub = scrub
+        self._http, self._address, self._timeout = http, address, timeout
+        self._places, self._reading = asyncio.Semaphore(PLACES), asyncio.Lock()
+
+    async def close(self) -> None:
+        """Let go of the connections."""
+        await self._http.aclose()
+
+    async def call(self, path: str, sent: Mapping[str, Any] | None, read: Callable[[object], Read]) -> Read:
+        """What a server answers, as ``read`` reads its JSON; large answers are read beside whoever keeps time.
+
+        Raises:
+            Transient: it may work the next time.
+            Rejected: it will not.
+        """
+        async with AsyncExitStack() as places:
+            try:
+                async with asyncio.timeout(self._timeout):
+                    status, headers, body = await self._fetched(path, sent, places)
+            except Exception as error:
+                raise fault(error, self.scrub, time.time()) from None
+            answer = partial(self._read, status, headers, body, read)
+            if len(body) <= LARGE:
+                return answer()
+            # One at a time: values take many times the room of their text.
+            async with self._reading:
+                return await asyncio.to_thread(answer)
+
+    async def _fetched(
+        self, path: str, sent: Mapping[str, Any] | None, places: AsyncExitStack
+    ) -> tuple[int, Mapping[str, str], bytearray]:
+        """Status, headers and body of an answer; a place is taken where the body is large."""
+        url = path if "://" in path else f"{self._address}{path}"
+        content = None if sent is None else json.dumps(sent, ensure_ascii=False).encode("utf-8", "replace")
+        async with self._http.stream("GET" if sent is None else "POST", url, content=content) as response:
+            headers = {str(name).lower(): self.scrub(str(value)) for name, value in response.headers.items()}
+            body, has_place = _Body(headers.get("content-encoding", "")), False
+            # As they come: the client would unpack them without a bound.
+            async for chunk in response.aiter_raw():
+                while chunk:
+                    chunk = body.add(chunk)
+                    if len(body.data) > LARGE and not has_place:
+                        await places.enter_async_context(self._places)
+                        has_place = True
+            return response.status_code, headers, body.data
+
+    def _read(self, status: int, headers: Mapping[str, str], body: bytearray, read: Callable[[object], Read]) -> Read:
+        is_answer = 200 <= status < 300
+        try:
+            data = scrubbed(json.loads(body), self.scrub)
+        except (ValueError, RecursionError) as error:
+            if is_answer:
+                is_deep = isinstance(error, RecursionError)
+                raise Transient("the reply is nested too deeply" if is_deep else "the reply is not JSON") from None
+            data = self.scrub(body.decode(errors="replace"))
+        if is_answer:
+            return read(data)
+        raise fault(Refusal(status, headers, data), self.scrub, time.time())
+
+
+class _Body:
+    """What has come of a body.
+
+    Args:
+        encoding: how the server says that it is compressed.
+    """
+
+    def __init__(self, encoding: str) -> None:
+        name = encoding.strip().lower()
+        if name not in _COMPRESSED:
+            raise Transient("the reply is compressed in a way that was not asked for")
+        self.data = bytearray()
+        self._inflate = zlib.decompressobj(zlib.MAX_WBITS | 32) if _COMPRESSED[name] else None
+        self._came = 0
+
+    def add(self, chunk: bytes) -> bytes:
+        """Add what came next; returns what of it is not yet unpacked, so that a bomb is unpacked bit by bit.
+
+        Raises:
+            Transient: it is too much, or not compressed as it should be.
+        """
+        left = b""
+        if self._inflate is None:
+            self.data += chunk
+        else:
+            self._came += len(chunk)
+            try:
+                self.data += self._inflate.decompress(chunk, LARGE)
+            except zlib.error:
+                raise Transient("the reply is not compressed as the server says") from None
+            left = self._inflate.unconsumed_tail
+            self._came -= len(left)
+        if max(len(self.data), self._came) > MOST:
+            raise Transient(f"the reply is larger than {_MB}")
+        return left

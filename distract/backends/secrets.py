@@ -1,0 +1,96 @@
+"""Keys taken out of what a server sent: the one scrub, applied before anything else reads an answer.
+
+A text that holds no key comes back as it is. It knows no server and no environment.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Collection, Iterator
+from urllib.parse import quote
+
+Scrub = Callable[[str], str]
+
+NO_KEY = "none"
+"""What is sent for a key where there is none; servers without keys take anything."""
+
+MARK = "‹key›"
+"""Stands where a key stood. No key holds its first or last character, so that two parts of one never meet around it;
+and its letters keep it from being read as the dots between the two ends of a key."""
+
+PART = 12
+"""Consecutive characters of a key that are taken out; fewer tell nothing."""
+
+_HEAD, _TAIL = 8, 4
+_GAP = r"(?:[\W_]|[xX]){1,1000}?"
+"""What servers write for the middle of a key: dots, an ellipsis, asterisks; as many as the key is long."""
+
+_DUMMIES = frozenset({NO_KEY, "EMPTY"})
+"""No secrets: what users are told to set for servers without keys."""
+
+
+def scrubber(keys: Collection[str]) -> Scrub:
+    """A function that takes keys out of a text, in time linear in its length.
+
+    Out of it go the whole key, any 12 or more of its consecutive characters, and its first 8 with its last 4 and dots
+    between them; of a key below 12 characters only the whole; of one with no more than 4, and of a dummy, nothing.
+    """
+    forms = {form for key in keys if len(key) > _TAIL and key not in _DUMMIES for form in _forms(key)}
+    short = sorted((form for form in forms if len(form) < PART), key=len, reverse=True)
+    long = sorted(forms.difference(short))
+    parts = {form[start : start + PART] for form in long for start in range(len(form) - PART + 1)}
+    characters = re.escape("".join(sorted(set().union(*long))))
+    run = re.compile(f"[{characters}]{{{PART},}}") if long else None
+    ends = [(form[:_HEAD], re.compile(re.escape(form[:_HEAD]) + _GAP + re.escape(form[-_TAIL:]))) for form in long]
+    shortest = min((PART, *map(len, short)))
+
+    def scrub(text: str) -> str:
+        if len(text) < shortest or not forms:
+            return text
+        if run:
+            text = run.sub(lambda found: "".join(_kept(found[0], parts)), text)
+        for head, pattern in ends:
+            if head in text:
+                text = pattern.sub(MARK, text)
+        for form in short:
+            text = text.replace(form, MARK)
+        return text
+
+    return scrub
+
+
+def scrubbed(value: object, scrub: Scrub) -> object:
+    """JSON values with every text in them scrubbed, names too.
+
+    Raises:
+        RecursionError: they are nested too deeply.
+    """
+    if isinstance(value, str):
+        return scrub(value)
+    if isinstance(value, list):
+        return [scrubbed(item, scrub) for item in value]
+    if isinstance(value, dict):
+        return {scrub(name): scrubbed(item, scrub) for name, item in value.items()}
+    return value
+
+
+def _forms(key: str) -> set[str]:
+    """A key as it is, and as JSON and addresses write it."""
+    written = json.dumps(key)[1:-1]
+    return {key, written, written.replace("/", "\\/"), quote(key, safe="")}
+
+
+def _kept(run: str, parts: Collection[str]) -> Iterator[str]:
+    """What is left of a run of characters that keys have, with a mark for each part of a key."""
+    kept = start = 0
+    while start <= len(run) - PART:
+        end = start + PART
+        if run[start:end] not in parts:
+            start += 1
+            continue
+        while run[end - PART + 1 : end + 1] in parts and end < len(run):
+            end += 1
+        yield run[kept:start] + MARK
+        kept = start = end
+    yield run[kept:]
