@@ -23,7 +23,7 @@ def line(text: str) -> str:
     return " ".join(plain(text).split())
 
 
-_USER = re.compile(r"(:/+)[^\s/]*@")  # a path has one slash of an address left
+_USER = re.compile(r"(:/+|//)[^\s/]*@")  # a path has one slash of an address left
 
 
 def without_user(text: str) -> str:

@@ -105,9 +105,10 @@ class OpenAI:
             from openai import DefaultAsyncHttpxClient
         except ImportError as error:
             raise UsageError('a server as a judge needs openai: pip install "distract[openai]"') from error
+        headers = {**_HEADERS, "Authorization": f"Bearer {key}", **self._account()}
         try:
             http = DefaultAsyncHttpxClient(
-                headers={**_HEADERS, "Authorization": f"Bearer {key}", **self._account()},
+                headers=headers,
                 timeout=self._timeout,
                 # Who is asked, and sent prompts, is who the user names.
                 follow_redirects=False,
