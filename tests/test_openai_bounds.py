@@ -16,6 +16,7 @@ from loopback import CHAT, Answer, Asked, FakeServer, completion
 
 from distract.backends import openai_http
 from distract.backends.openai import OpenAI
+from distract.backends.openai_answers import Completion, Token, read
 from distract.backends.openai_http import LARGE, MOST
 from distract.backends.openai_manners import Manners
 from distract.errors import BackendError, UsageError
@@ -64,6 +65,10 @@ class Endless(FakeServer):
     pace = 0.0
 
     async def _send(self, answer: Answer, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+        if answer.raw == b"headers":
+            writer.write(b"HTTP/1.1 200 X\r\n" + b"x: y\r\n" * 2**16)
+            await writer.drain()
+            return False
         if answer.raw != b"endless":
             return await super()._send(answer, reader, writer)
         status = f"HTTP/1.1 {answer.status} X\r\ntransfer-encoding: chunked\r\n"
@@ -89,6 +94,14 @@ def test_an_answer_without_an_end_is_given_up_after_as_many_attempts_as_any_othe
     assert fine.text == "fine"
     # What is under way in buffers of two machines comes on top.
     assert server.sent < 2 * (MOST + 2**24)
+
+
+def test_headers_without_an_end_are_given_up_too() -> None:
+    with Endless(lambda asked: Answer(b"headers") if asked.content == "odd" else completion("fine")) as server:
+        odd, fine = ask(server.url, "odd", "fine")
+    assert (odd.failure or "").startswith("no reply: ")
+    assert len(odd.failure or "") < 100
+    assert fine.text == "fine"
 
 
 def test_a_server_that_only_sends_too_much_ends_the_run() -> None:
@@ -188,6 +201,19 @@ def test_large_answers_are_read_beside_the_thread_that_keeps_time(monkeypatch: p
     assert places[False] == {"distract-server"}
     assert places[True]
     assert "distract-server" not in places[True]
+
+
+def test_a_verdict_among_a_million_places_is_found_in_as_many_steps() -> None:
+    """It takes seconds; where every place is looked for from the start, it takes many minutes."""
+    request = Request((Message("user", "x"),), choices=("A", "B"), prefill="[[")
+    likely = (("A", -0.1),)
+    for unit in (("[[", " "), ("[[", "A", "]] or [[", "B"), ("[[" * 400,)):
+        tokens = tuple(Token(text, likely) for text in unit) * (100_000 // len(unit) // len(unit[0]))
+        whole = "So: " + "".join(token.text for token in tokens)
+        found = Completion(whole, "stop", None, (Token("So: ", likely), *tokens), 1, 1)
+        reply = read(request, {"logprobs": True}, (), found)
+        assert reply is not None
+        assert reply.text == whole
 
 
 def test_few_large_answers_are_held_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

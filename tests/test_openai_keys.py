@@ -289,6 +289,7 @@ def test_a_built_in_name_that_means_something_else_is_said(tmp_path: Path) -> No
     assert note.startswith(f"gpt-4 is redefined by {path}, from ")
     assert open_models({"judge": "mine", "generator": "mine"}, options).notes == ()
     assert open_models({"judge": "openai:gpt-4"}, options).notes == ()
+    assert open_models({"judge": "gpt-4-0613"}, options).notes == (), "only its alias is gone"
 
 
 # Passwords

@@ -199,7 +199,8 @@ def _notes(name: str, target: Target, options: Options) -> Iterator[str]:
     if target.reason:
         yield f"{name}: {target.reason}"
     entry = target.entry
-    if options.catalogue is None or entry is None or entry in catalogue().values():
+    # An alias that is another judge's by now changes nothing about a judge of ours.
+    if options.catalogue is None or entry is None or _alone(entry) in map(_alone, catalogue().values()):
         return
     if ours := find(name, catalogue()):
         was = "" if ours.model == entry.model else f", from {ours.model} to {entry.model}"
@@ -207,6 +208,10 @@ def _notes(name: str, target: Target, options: Options) -> Iterator[str]:
     sent = next((key for key in target.keys if os.environ.get(key)), None)
     if sent and target.server.startswith("https") and target.server == entry.base_url.rstrip("/"):
         yield f"{name}: {options.catalogue} sends the key in {sent} to {target.server}"
+
+
+def _alone(entry: Model) -> Model:
+    return replace(entry, aliases=())
 
 
 def _price(role: Role, target: Target, options: Options) -> Price | None:

@@ -40,7 +40,7 @@ class Model:
         notes: for people.
         revision: a commit, tag or branch of the hub.
         base_url: address of the server; OpenAI's own where it is empty.
-        key: name of the environment variable that holds the server's key.
+        key: name of the environment variable that holds the server's key; it ends in ``_API_KEY``, or is allowed.
         price_in: US dollars per million tokens of the prompt.
         price_out: US dollars per million tokens of the answer.
         prices: when those were the published prices, as in ``2025-01``.
