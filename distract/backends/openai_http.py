@@ -26,8 +26,12 @@ MOST = 16 * 2**20
 LARGE = 100_000
 """Bytes above which a body is large: read in another thread, and only a few at a time."""
 
-PLACES = 8
-"""Large bodies under way at once. With 1,000 small ones, the most there are, all bodies take below 256 MB together."""
+STEP = 2**16
+"""Bytes that a body grows by at once: what the client reads, and what is unpacked."""
+
+PLACES = 6
+"""Large bodies under way at once; others wait at the bound. With 1,000 requests, the most there are, all bodies of a
+server take below 256 MB together."""
 
 _MB = f"{MOST // 2**20} MB"
 _COMPRESSED = {"": False, "identity": False, "gzip": True, "x-gzip": True, "deflate": True}
@@ -131,7 +135,7 @@ class _Body:
         else:
             self._came += len(chunk)
             try:
-                self.data += self._inflate.decompress(chunk, LARGE)
+                self.data += self._inflate.decompress(chunk, STEP)
             except zlib.error:
                 raise Transient("the reply is not compressed as the server says") from None
             left = self._inflate.unconsumed_tail
