@@ -24,7 +24,7 @@ from typing import Any
 
 from distract.backends.digests import digest, digests
 from distract.backends.kept import recall
-from distract.errors import BackendError, UsageError
+from distract.errors import BackendError, UsageError, installed_by
 from distract.printable import line as one_line
 
 NAME = "smollm2-135m"
@@ -192,7 +192,7 @@ def _convert(source: Path, target: Path) -> None:
         import gguf
         import safetensors.numpy
     except ImportError as error:
-        raise UsageError(f'the embedded judge needs {error.name}: pip install "distract[local]"') from error
+        raise UsageError(f"the embedded judge needs {error.name}: {installed_by('local')}") from error
     reader = gguf.GGUFReader(source)
     fields = {name: field.contents() for name, field in reader.fields.items()}
     config = _config(fields)

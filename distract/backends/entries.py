@@ -16,7 +16,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-from distract.errors import DataError
+from distract.backends.addresses import normalised
+from distract.errors import DataError, UsageError
 from distract.price import DEAREST
 
 _NAME = re.compile(r"\w[\w.+-]*")
@@ -173,8 +174,11 @@ def _expected(field: str, value: object) -> str:
         return "a text of printable characters on one line"
     if field == "key" and not re.fullmatch(r"[A-Za-z_]\w*", value, re.ASCII):
         return "the name of the environment variable that holds the key, such as OPENAI_API_KEY, not the key"
-    if field == "base_url" and not re.fullmatch(r"https?://[^\s/@?#]+(/[^\s@?#]*)?", value):
-        return "an address such as https://HOST/v1, without a name, password or query in it"
+    if field == "base_url":
+        try:
+            normalised(value)
+        except UsageError:
+            return "an address such as https://HOST/v1, without a name, password or query in it"
     return ""
 
 

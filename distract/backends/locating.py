@@ -22,7 +22,7 @@ from distract.backends import embedded
 from distract.backends.architecture import unfit
 from distract.backends.chat import Chat
 from distract.backends.digests import folder_digest
-from distract.errors import BackendError, DataError, DistractError, UsageError
+from distract.errors import BackendError, DataError, DistractError, UsageError, installed_by
 from distract.records import Request
 
 _DAMAGE = re.compile("corrupted|conversion of the weights")
@@ -163,7 +163,7 @@ class Located:
                 import torch
                 import transformers
         except ImportError as error:
-            raise UsageError(f'{self.name} needs {error.name}: pip install "distract[{self._extra}]"') from error
+            raise UsageError(f"{self.name} needs {error.name}: {installed_by(self._extra)}") from error
         return torch, transformers
 
     @contextlib.contextmanager

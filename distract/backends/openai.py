@@ -8,25 +8,25 @@ in ``openai_session``.
 from __future__ import annotations
 
 import ipaddress
+import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
-from urllib.parse import SplitResult, urlsplit
 
 from distract.backends import Batch, Stream, reply_through
+from distract.backends.addresses import normalised
 from distract.backends.openai_faults import scrubber
 from distract.backends.openai_manners import PROBES, Manners
 from distract.backends.openai_pacing import Gate
 from distract.backends.openai_server import NO_KEY, Learnt, Server
 from distract.backends.openai_session import Session
 from distract.backends.openai_stream import ThreadedStream
-from distract.errors import UsageError
+from distract.errors import UsageError, installed_by
 from distract.records import Reply, Request
 
 OFFICIAL = "https://api.openai.com/v1"
 _MOST = 1000
-_PORTS = {"http": 80, "https": 443}
 
 
 class OpenAI:
@@ -62,16 +62,17 @@ class OpenAI:
         backoff: float = 0.5,
         name: str | None = None,
     ) -> None:
-        if not model.strip():
-            raise UsageError("name the model that the server is to be asked for")
+        if not model.strip() or not model.isprintable():
+            raise UsageError("name the model that the server is to be asked for, in printable characters")
         if not 1 <= concurrency <= _MOST:
             raise UsageError(f"expected 1 to {_MOST} requests at once, not {concurrency}")
-        if not timeout > 0:
+        if not 0 < timeout < math.inf:
             raise UsageError(f"expected a timeout above 0 seconds, not {timeout:g}")
-        if attempts < 1 or not backoff >= 0:
+        if attempts < 1 or not 0 <= backoff < math.inf:
             raise UsageError("expected at least 1 attempt, and waits of 0 seconds or more between them")
-        self._server, self._address = _normalised(base_url)
-        self._names = tuple(key_names)
+        self._address = normalised(base_url)
+        self._server = self._address.geturl()
+        self._names = tuple(key_names) or ("OPENAI_API_KEY",)
         self._concurrency, self._timeout, self._attempts, self._backoff = concurrency, timeout, attempts, backoff
         self._learnt = Learnt()
         self.name = name or model
@@ -93,11 +94,11 @@ class OpenAI:
         Raises:
             UsageError: the key is missing, or the ``openai`` package.
         """
-        key = self._key()
+        key, said = self._key()
         try:
             from openai import AsyncOpenAI, DefaultAsyncHttpxClient
         except ImportError as error:
-            raise UsageError('a server as a judge needs openai: pip install "distract[openai]"') from error
+            raise UsageError(f"a server as a judge needs openai: {installed_by('openai')}") from error
         client = AsyncOpenAI(
             api_key=key,
             base_url=self._server,
@@ -115,6 +116,7 @@ class OpenAI:
             self._learnt,
             timeout=self._timeout,
             scrub=scrubber([os.environ.get(name, "").strip() for name in self._names]),
+            key=said,
         )
         session = Session(server, Gate(self._concurrency), attempts=self._attempts, base=self._backoff)
         # Several times as many as are asked at once: a connection that is done finds the next one waiting.
@@ -124,26 +126,31 @@ class OpenAI:
         """Answer what is wanted, each as the server can."""
         return reply_through(self.open(), requests, wanted)
 
+    @property
+    def reported(self) -> list[str]:
+        """Names of the models that the server says have answered so far."""
+        return list(self._learnt.reported)
+
     def learn(self, reply: Reply) -> Mapping[str, Any]:
         """Ask as a probe found out; returns its finding."""
         self._learnt.manners = Manners.read(reply.text)
         return self._learnt.manners.document()
 
-    def _key(self) -> str:
-        """The key to send, or the dummy where there is none or where it would travel in the open."""
+    def _key(self) -> tuple[str, str]:
+        """The key to send, or the dummy where there is none or where it would travel in the open; and which it is."""
+        names = " or ".join(self._names)
         if self._address.scheme == "http" and not self._is_near():
-            return NO_KEY
+            return NO_KEY, f"no key was sent, since {names} would travel in the open; use https"
         for name in self._names:
             key = os.environ.get(name, "").strip()
             if not key:
                 continue
             if not (key.isascii() and key.isprintable()) or " " in key:
                 raise UsageError(f"{name} holds characters that no key has; set it to the key alone")
-            return key
-        if self._address.hostname == urlsplit(OFFICIAL).hostname:
-            names = " or ".join(self._names) or "OPENAI_API_KEY"
+            return key, f"the key in {name} was sent"
+        if self._address.hostname == normalised(OFFICIAL).hostname:
             raise UsageError(f"the server {self._server} needs a key: set {names} in the environment")
-        return NO_KEY
+        return NO_KEY, f"no key was sent; set {names} in the environment"
 
     def _is_near(self) -> bool:
         host = self._address.hostname or ""
@@ -151,29 +158,3 @@ class OpenAI:
             return ipaddress.ip_address(host).is_loopback
         except ValueError:
             return host == "localhost"
-
-
-def _normalised(base_url: str) -> tuple[str, SplitResult]:
-    """The address in the one form under which replies are stored, and its parts.
-
-    Raises:
-        UsageError: it is no http(s) address, or holds what must not be in one.
-    """
-    try:
-        parts = urlsplit(base_url.strip())
-        port = parts.port
-    except ValueError:
-        # Not shown: what does not parse may well hold a password.
-        raise UsageError("the server's address cannot be read; expected one such as http://127.0.0.1:8000/v1") from None
-    if parts.username is not None or parts.password is not None or parts.query or parts.fragment:
-        raise UsageError(
-            "the server's address must not hold a user, a password or a query: keys come from the environment only"
-        )
-    if parts.scheme not in _PORTS or not parts.hostname:
-        raise UsageError(
-            f"expected a server's address such as http://127.0.0.1:8000/v1, with http or https, not {base_url!r}"
-        )
-    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
-    where = host if port in (None, _PORTS[parts.scheme]) else f"{host}:{port}"
-    clean = parts._replace(netloc=where, path=parts.path.rstrip("/"), query="", fragment="")
-    return clean.geturl(), clean

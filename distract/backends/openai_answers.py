@@ -15,6 +15,9 @@ from distract.backends.openai_faults import REFUSED, Transient, one_line
 from distract.reading import BRACKETS
 from distract.records import NO_REPLY, Reply, Request
 
+_LOWEST = -1e6
+"""A logarithm below which nothing is left of a probability."""
+
 
 @dataclass(frozen=True, slots=True)
 class Token:
@@ -210,8 +213,9 @@ def _tokens(logprobs: object) -> tuple[Token, ...]:
 
 def _pair(item: object) -> tuple[str, float] | None:
     match item:
-        case {"token": str(text), "logprob": int() | float() as logprob} if logprob <= 1e-3:
-            return text, min(0.0, float(logprob))
+        case {"token": str(text), "logprob": int() | float() as logprob} if logprob <= 1e-3 and logprob is not False:
+            # A whole number may be too long for a float; no probability is so small.
+            return text, min(0.0, float(max(logprob, _LOWEST)))
         case _:
             return None
 

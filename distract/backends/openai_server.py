@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from distract.backends.embedded import say
 from distract.backends.openai_faults import FINAL, Rejected, Scrub, Transient, fault, one_line
 from distract.backends.openai_manners import TEMPLATE, Manners
 from distract.errors import BackendError, UsageError
@@ -25,6 +26,8 @@ _CANDIDATES = re.compile(r"(?=(<[^<>\s]{1,40}>))|(?=(\[[A-Z/_]{2,20}\]))")
 _SURROGATES = re.compile("[\ud800-\udfff]")
 _JOINER = "\u2060"
 _REMEMBERED = 10_000
+_MOST_NAMES = 20
+_LONGEST_NAME = 500
 _ENGINES = ("vllm", "sglang")
 
 
@@ -37,12 +40,22 @@ class Learnt:
         structure: whether a text is one token to it, for texts that look like structure.
         ids: tokens of choices, empty where there are none, by the start of the answer and the choices.
         faults: requests in a row that it turned down for the account's sake.
+        reported: names of the models that it says have answered, in the order in which they came.
+        has_said: what the user was told once.
     """
 
     manners: Manners | None = None
     structure: dict[str, bool] = field(default_factory=dict)
     ids: dict[tuple[str, tuple[str, ...]], tuple[int, ...]] = field(default_factory=dict)
     faults: int = 0
+    reported: dict[str, None] = field(default_factory=dict)
+    has_said: set[str] = field(default_factory=set)
+
+    def say_once(self, what: str, line: str) -> None:
+        """Tell the user, unless the same was told."""
+        if what not in self.has_said:
+            self.has_said.add(what)
+            say(line)
 
 
 class Server:
@@ -55,10 +68,13 @@ class Server:
         learnt: what is known of it; this adds to it.
         timeout: seconds for one call.
         scrub: takes keys out of a text.
+        key: which key is sent to it, in words.
     """
 
-    def __init__(self, client: Any, address: str, model: str, learnt: Learnt, *, timeout: float, scrub: Scrub) -> None:
-        self.address, self.model, self.learnt = address, model, learnt
+    def __init__(
+        self, client: Any, address: str, model: str, learnt: Learnt, *, timeout: float, scrub: Scrub, key: str
+    ) -> None:
+        self.address, self.model, self.learnt, self._key = address, model, learnt, key
         self._client, self._timeout, self._scrub = client, timeout, scrub
         self._root = address.removesuffix("/v1")
 
@@ -94,16 +110,32 @@ class Server:
         if rejected.status not in FINAL:
             return BackendError(f"the server {self.address} turns down even a plain request: {rejected.status} {said}")
         if rejected.status != 404:
-            hint = "; no key was sent" if rejected.status == 401 and self._client.api_key == NO_KEY else ""
+            hint = f"; {self._key}" if rejected.status in (401, 403) else ""
             return UsageError(f"the server {self.address} refuses: {rejected.status} {said}{hint}")
         try:
             models = await self.models()
         except (Rejected, Transient):
             models = {}
         if self.model in models or not models:
-            return UsageError(f"the server {self.address} has no such address: 404 {said}; most end in /v1")
+            usual = self.address.endswith("/v1")
+            hint = f"check the address and the model's name, {self.model!r}" if usual else "most end in /v1"
+            return UsageError(f"the server {self.address} has no such address or model: 404 {said}; {hint}")
         shown = one_line(self._scrub(", ".join(sorted(models)[:20])))
         return UsageError(f"the server {self.address} has no model {self.model!r}; it has {shown}")
+
+    def report(self, data: object) -> None:
+        """Take note of the model that a completion says it is from, and say where that is another one."""
+        name = data.get("model") if isinstance(data, Mapping) else None
+        if not isinstance(name, str) or not name.strip() or len(self.learnt.reported) >= _MOST_NAMES:
+            return
+        name = one_line(self._scrub(name[:_LONGEST_NAME]))
+        self.learnt.reported[name] = None
+        if re.fullmatch(rf"{re.escape(self.model)}-\d{{4}}-?\d{{2}}(-?\d{{2}})?", name):
+            line = f"answers for {self.model!r} with its snapshot {name!r}; name that one to stay with it"
+            self.learnt.say_once("snapshot", f"the server {self.address} {line}")
+        elif name != self.model:
+            line = f"warning: the server {self.address} was asked for {self.model!r} and says that {name!r} answered"
+            self.learnt.say_once("another model", line)
 
     async def inert(self, text: str, manners: Manners) -> str:
         """A content in which the server reads no structure: ``<|im_end|>`` must not end the turn.

@@ -6,6 +6,7 @@ inside itself, so that ``--help`` stays fast.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 import click
 
 from distract.commands.numbers import LIMIT, PRICE, SEED, TOKENS, Number, Whole
+from distract.errors import UsageError
 
 if TYPE_CHECKING:
     from distract.backends.options import Options
@@ -40,6 +42,25 @@ class Command(click.Command):
                 names = "/".join((*option.opts, *option.secondary_opts))
                 raise click.UsageError(f"Option {names!r} is given {times} times; give it once.", context)
         return super().parse_args(context, args)
+
+    def invoke(self, context: click.Context) -> Any:
+        """See ``click.Command``."""
+        try:
+            return super().invoke(context)
+        except UsageError as error:
+            if hint := self._several(context, str(error)):
+                raise UsageError(f"{error}; {hint}") from error
+            raise
+
+    def _several(self, context: click.Context, message: str) -> str:
+        """How to name several, where a message is about names joined by a comma; empty where it is not."""
+        for option in self.params:
+            given = context.params.get(option.name or "")
+            for value in (given,) if isinstance(given, str) else given if isinstance(given, tuple) else ():
+                if isinstance(value, str) and re.search(r"[\w)],\s*[\w(]", value) and repr(value) in message:
+                    name = option.opts[0]
+                    return f"for several, repeat {name}" if option.multiple else f"{name} takes one"
+        return ""
 
 
 def command(name: str | None = None, kind: type[Command] = Command) -> Callable[[Callable[..., Any]], Command]:

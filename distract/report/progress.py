@@ -71,7 +71,8 @@ def cost_lines(prices: Mapping[Role, Price], estimate: Estimate) -> Iterator[str
 def stored_lines(stored: int) -> Iterator[str]:
     """What need not be paid for again."""
     if stored:
-        yield f"the store holds {count(stored, 'reply', 'replies')} of this judge; they are not asked for again"
+        held = count(stored, "reply", "replies")
+        yield f"the store holds {held} of this judge; those that this run needs are not asked for again"
 
 
 def manner_lines(manner: Manner) -> Iterator[str]:
