@@ -42,7 +42,7 @@ def normalised(address: str) -> SplitResult:
             "the server's address must not hold a user, a password or a query: keys come from the environment only"
         )
     if parts.scheme not in PORTS:
-        raise UsageError(f"the server's address must begin with http:// or https://; {_SUCH}")
+        raise UsageError(f"the server's address begins with something else than http or https; {_SUCH}")
     # Brackets may hold more than an address of version 6, which nobody resolves.
     if not _is_host(host) or port == 0 or ("[" in parts.netloc) != (":" in host):
         raise UsageError(f"the server's address names no host that can be; {_SUCH}")

@@ -72,7 +72,7 @@ class OpenAI:
             raise UsageError("expected at least 1 attempt, and waits of 0 seconds or more between them")
         self._address = normalised(base_url)
         self._server = self._address.geturl()
-        self._names = tuple(key_names) or ("OPENAI_API_KEY",)
+        self._names = tuple(key_names)
         self._concurrency, self._timeout, self._attempts, self._backoff = concurrency, timeout, attempts, backoff
         self._learnt = Learnt()
         self.name = name or model
@@ -94,7 +94,7 @@ class OpenAI:
         Raises:
             UsageError: the key is missing, or the ``openai`` package.
         """
-        key, said = self._key()
+        key = self._key()
         try:
             from openai import AsyncOpenAI, DefaultAsyncHttpxClient
         except ImportError as error:
@@ -116,7 +116,7 @@ class OpenAI:
             self._learnt,
             timeout=self._timeout,
             scrub=scrubber([os.environ.get(name, "").strip() for name in self._names]),
-            key=said,
+            key=self._key_words(),
         )
         session = Session(server, Gate(self._concurrency), attempts=self._attempts, base=self._backoff)
         # Several times as many as are asked at once: a connection that is done finds the next one waiting.
@@ -136,21 +136,38 @@ class OpenAI:
         self._learnt.manners = Manners.read(reply.text)
         return self._learnt.manners.document()
 
-    def _key(self) -> tuple[str, str]:
-        """The key to send, or the dummy where there is none or where it would travel in the open; and which it is."""
-        names = " or ".join(self._names)
-        if self._address.scheme == "http" and not self._is_near():
-            return NO_KEY, f"no key was sent, since {names} would travel in the open; use https"
-        for name in self._names:
-            key = os.environ.get(name, "").strip()
-            if not key:
-                continue
-            if not (key.isascii() and key.isprintable()) or " " in key:
-                raise UsageError(f"{name} holds characters that no key has; set it to the key alone")
-            return key, f"the key in {name} was sent"
-        if self._address.hostname == normalised(OFFICIAL).hostname:
+    def _key(self) -> str:
+        """The key to send, or the dummy where there is none or where it would travel in the open."""
+        if not (name := self._key_name()):
+            return NO_KEY
+        key = os.environ[name].strip()
+        if not (key.isascii() and key.isprintable()) or " " in key:
+            raise UsageError(f"{name} holds characters that no key has; set it to the key alone")
+        return key
+
+    def _key_name(self) -> str:
+        """The environment variable whose key is sent; empty where none is."""
+        if self._is_open:
+            return ""
+        name = next((name for name in self._names if os.environ.get(name, "").strip()), "")
+        if not name and self._address.hostname == normalised(OFFICIAL).hostname:
+            names = " or ".join(self._names) or "OPENAI_API_KEY"
             raise UsageError(f"the server {self._server} needs a key: set {names} in the environment")
-        return NO_KEY, f"no key was sent; set {names} in the environment"
+        return name
+
+    def _key_words(self) -> str:
+        """Which key is sent, for a message about one that is refused."""
+        if name := self._key_name():
+            return f"the key in {name} was sent"
+        names = " or ".join(self._names)
+        if self._is_open and names:
+            return f"no key was sent: that in {names} would travel in the open; use https"
+        return f"no key was sent; set {names} in the environment" if names else "no key was sent"
+
+    @property
+    def _is_open(self) -> bool:
+        """Whether everybody on the way reads what is sent."""
+        return self._address.scheme == "http" and not self._is_near()
 
     def _is_near(self) -> bool:
         host = self._address.hostname or ""
