@@ -81,7 +81,8 @@ def encode(
     first, second = _column(index, a), _column(index, b)
     if not len(first):
         raise UsageError(
-            "no match: nothing can be rated" + (f" ({invalid} comparisons are invalid)" if invalid else "")
+            "no match: nothing can be rated"
+            + (f" ({count(invalid, 'comparison is', 'comparisons are')} invalid)" if invalid else "")
         )
     try:
         outcome = np.fromiter(map(OUTCOMES.__getitem__, outcomes), np.int8)

@@ -57,7 +57,7 @@ class Command(click.Command):
         for option in self.params:
             given = context.params.get(option.name or "")
             for value in (given,) if isinstance(given, str) else given if isinstance(given, tuple) else ():
-                if isinstance(value, str) and re.search(r"[\w)],\s*[\w(]", value) and repr(value) in message:
+                if isinstance(value, str) and re.search(r"[\w)],\s*[\w(]", value) and value in message:
                     name = option.opts[0]
                     return f"for several, repeat {name}" if option.multiple else f"{name} takes one"
         return ""
