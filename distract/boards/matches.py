@@ -82,7 +82,7 @@ def encode(
     if not len(first):
         raise UsageError(
             "no match: nothing can be rated"
-            + (f" ({count(invalid, 'comparison is', 'comparisons are')} invalid)" if invalid else "")
+            + (f" ({printable.count(invalid, 'comparison is', 'comparisons are')} invalid)" if invalid else "")
         )
     try:
         outcome = np.fromiter(map(OUTCOMES.__getitem__, outcomes), np.int8)

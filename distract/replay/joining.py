@@ -79,9 +79,8 @@ def joined(published: Published, cases: Mapping[str, Sequence[Case]]) -> Publish
     if missed["none"] and cases:
         notes += (f"{count(missed['none'], 'row is', 'rows are')} in none of the data sets",)
     if missed["several"]:
-        notes += (
-            f"{count(missed['several'], 'row is', 'rows are')} in the data sets with several labels (the first one counts)",
-        )
+        rows_are = count(missed["several"], "row is", "rows are")
+        notes += (f"{rows_are} in the data sets with several labels (the first one counts)",)
     return replace(published, rows=rules, cases=known, notes=notes)
 
 
