@@ -14,6 +14,7 @@ from itertools import count
 import numpy as np
 from numpy.typing import NDArray
 
+from distract import printable
 from distract.errors import UsageError
 
 A, B, TIE = 0, 1, 2
