@@ -123,7 +123,7 @@ def carry_out(
     """
     smallest: list[Smallest] = []
     sums = job.sums()
-    begin = time.time()
+    begin, clock = time.time(), time.monotonic()
     with Recorder(job.out, job.parameters, job.source) as recorder:
         rows, rewrites = written(job.out)
         for plans in _stages(job, rows, rewrites):
@@ -133,12 +133,15 @@ def carry_out(
                 with part("analysis"):
                     sums.add(done.rows, done.rewrites)
                 smallest.extend(done.smallest)
-        times = {"began": round(begin, 3), "seconds": round(time.time() - begin, 3)}
+        times = {"began": round(begin, 3), "seconds": round(time.monotonic() - clock, 3)}
         spent = cost(job.prices, tally.tokens)
         epoch = models["judge"][1].epoch
         numbers = {"replies": tally.document(), "epoch": epoch, "times": times}
         if spent is not None:
             numbers["dollars"] = spent
+        # As far as this execution knows: stored replies do not say who answered.
+        if reported := {role: names for role, (backend, _) in models.items() if (names := _reported(backend))}:
+            numbers["reported"] = reported
         if tally.canary is not None:
             numbers["canary"] = asdict(tally.canary)
         with part("analysis"):
@@ -147,6 +150,11 @@ def carry_out(
         text = recorder.finish(summary, numbers)
     minimal = tuple(smallest) if job.explain is not None else None
     return Loaded(job.out, job.parameters, rows, rewrites, None, text, minimal, job.source, tally.unanswered > 0)
+
+
+def _reported(backend: Backend) -> list[str]:
+    """Names of the models that a server says have answered."""
+    return list(getattr(backend, "reported", ()))
 
 
 def _stages(job: Job, rows: Sequence[Row], rewrites: Sequence[Rewrite]) -> Iterator[Iterable[Plan[Audited]]]:

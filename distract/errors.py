@@ -49,15 +49,25 @@ class UnknownName(UsageError):
         name: the name given.
         known: the names that exist.
         hint: anything else the reader can do.
+        instead: what to write instead, where that is known.
     """
 
-    def __init__(self, kind: str, name: str, known: Iterable[str], hint: str = "") -> None:
+    def __init__(self, kind: str, name: str, known: Iterable[str], hint: str = "", instead: str = "") -> None:
         names = sorted(known)
         near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
-        suggestion = f"; did you mean {near[0]!r}?" if near else ""
+        # Where it is known what was meant, another name helps only if it begins alike.
+        is_near = near and (not instead or near[0][:3] == name[:3])
+        suggestion = f"; did you mean {near[0]!r}?" if is_near else ""
+        suggestion += f"; {instead}" if instead else ""
+        self.instead = instead
         tail = f" {hint}" if hint else ""
         listed = ", ".join(names) if len(names) <= MANY else f"{len(names)} names, see `distract list`"
         super().__init__(f"unknown {kind} {name!r}{suggestion} (known: {listed or 'none'}){tail}")
+
+
+def installed_by(extra: str) -> str:
+    """The command that installs what an extra brings, as the README has it."""
+    return f'pip install ".[{extra}]" in the source folder of distract'
 
 
 def unwritable(error: OSError, path: object, remedy: str) -> Exception:

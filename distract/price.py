@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from distract.records import Role
+if TYPE_CHECKING:
+    from distract.records import Role
+
+DEAREST = 1_000_000
+"""US dollars per million tokens: a dollar for each is more than any costs."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -417,7 +417,7 @@ def test_parquet_names_the_row(tmp_path: Path) -> None:
 def test_without_its_library_parquet_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     as_parquet(tmp_path / "v.parquet", [vote()])
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
-    with pytest.raises(UsageError, match=r'needs pyarrow, which is not installed: pip install "distract\[parquet\]"'):
+    with pytest.raises(UsageError, match=r'needs pyarrow, which is not installed: pip install "\.\[parquet\]"'):
         read(str(tmp_path / "v.parquet"))
 
 

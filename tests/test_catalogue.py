@@ -114,7 +114,7 @@ def test_a_missing_library_names_the_line_that_brings_it(
     judge: str, library: str, extra: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(catalogue, "find_spec", lambda name: None if name == library else object())
-    with pytest.raises(UsageError, match=re.escape(f'pip install "distract[{extra}]"')):
+    with pytest.raises(UsageError, match=re.escape(f'pip install ".[{extra}]"')):
         open_judge(judge)
 
 

@@ -99,7 +99,7 @@ def test_the_plan_and_the_replies_are_told_on_stderr(run: Any) -> None:
     first, second = run(*arguments, "--out", "a"), run(*arguments, "--out", "b")
     assert "plan: about" in first.err
     assert "replies: 0 were stored" in first.err
-    assert "of this judge; they are not asked for again" in second.err
+    assert "of this judge; those that this run needs are not asked for again" in second.err
     assert ", 0 made" in second.err
     assert "run folder: b" in second.out
 
@@ -174,7 +174,7 @@ def test_a_damaged_run_never_passes_the_gate(run: Any, name: str, damage: str) -
         (("attack", "--generator", "smolm2-135m"), "unknown generator 'smolm2-135m'; did you mean 'smollm2-135m'"),
         (("attack", "--verifier", "planted:bold"), "cannot be a verifier; name a model"),
         (("attack", "--verifier", "rules"), "unknown verifier 'rules'"),
-        (("attack", "--retries", "-1"), "retries -1: expected a number from 0"),
+        (("attack", "--retries", "-1"), "'--retries': '-1': expected a whole number from 0"),
         (("attack", "--best-of", "2", "--temperature", "0"), "best_of above 1 needs a temperature above 0"),
         (("attack", "--top-p", "0"), "top_p 0.0: expected a number above 0 up to 1"),
         (("rewrite",), "Missing option '--out'"),

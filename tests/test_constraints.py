@@ -358,7 +358,7 @@ def test_joined_parts_are_paragraphs_and_bullets(parts: list[str]) -> None:
 
 def test_a_missing_library_is_said_with_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(ConstraintError, match=re.escape('pip install "distract[language]"')) as caught:
+    with pytest.raises(ConstraintError, match=re.escape('pip install ".[language]"')) as caught:
         parse(language("de"))
     assert caught.value.field == "language"
     assert describe(Constraint("language:response_language", (("language", "de"),))).endswith("in German.")

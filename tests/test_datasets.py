@@ -380,7 +380,7 @@ def test_what_was_loaded_before_needs_no_hub(hub: dict[str, Any]) -> None:
 def test_without_the_library_the_hub_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     for found in (None, ModuleSpec("datasets", None)):
         monkeypatch.setattr(importlib.util, "find_spec", lambda name, found=found: found)
-        with pytest.raises(UsageError, match=r'not installed: pip install "distract\[hub\]"'):
+        with pytest.raises(UsageError, match=r'not installed: pip install "\.\[hub\]"'):
             load("hub:org/name")
     broken = ModuleType("datasets")
     broken.__spec__ = ModuleSpec("datasets", None, origin="here")
@@ -394,7 +394,7 @@ def test_without_the_library_the_hub_says_what_to_install(monkeypatch: pytest.Mo
 @pytest.mark.filterwarnings("default")
 def test_the_library_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if importlib.util.find_spec("datasets") is None:
-        pytest.skip('needs the library datasets: pip install "distract[hub]"')
+        pytest.skip('needs the library datasets: pip install ".[hub]"')
     library, client = importlib.import_module("datasets"), importlib.import_module("huggingface_hub")
     monkeypatch.setattr(library.config, "HF_DATASETS_CACHE", tmp_path / "cache")
     folder = tmp_path / "org" / "name"

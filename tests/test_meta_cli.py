@@ -258,7 +258,7 @@ def test_results_of_reife_are_joined_with_its_data(run: Any) -> None:
     ran = run("meta", "--judge", f"replay:{path}", "--data", "reife:labels.json", "--json")
     assert ran.code == 0
     (judge,) = ran.document["judges"]
-    assert any("1 rows are in none of the data sets" in note for note in judge["notes"])
+    assert any("1 row is in none of the data sets" in note for note in judge["notes"])
     # Item by item, in both orders: right twice; "Yes." is preferred in one order, "No." is what people say; no label.
     accuracy = ran.figure("accuracy", rule="stored", data="labels.json")
     assert (accuracy["n"], accuracy["k"]) == (4, 3)

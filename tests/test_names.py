@@ -81,7 +81,7 @@ def test_openais_address_may_come_from_the_environment(monkeypatch: pytest.Monke
     [
         ((), True, "transformers", "no GPU here"),
         ((Gpu("H200", 1, 1),), True, "vllm", "vLLM, since it is installed and there is a GPU (H200)"),
-        ((Gpu("H200", 1, 1),), False, "transformers", 'on the GPU (H200); for vLLM, pip install "distract[vllm]"'),
+        ((Gpu("H200", 1, 1),), False, "transformers", 'on the GPU (H200); for vLLM, pip install ".[vllm]"'),
     ],
 )
 def test_the_engine_fits_the_machine(

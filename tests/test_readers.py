@@ -358,7 +358,7 @@ def test_every_file_of_a_folder_counts(bench: Path) -> None:
         ("model_answer/small", {"question_id": 102, "choices": []}, "choices", "is an empty list"),
         ("model_answer/small", {"question_id": 102}, "choices", "missing; expected a list"),
         ("model_answer/small", {"question_id": 102, "choices": [{"turns": ["x"]}]}, "choices[0].turns",
-         "has 1 turns, the question has 2"),
+         "has 1 turn, the question has 2"),
         ("model_answer/small", {"question_id": 102, "choices": [{"turns": ["x", 1]}]}, "choices[0].turns[1]",
          "expected text, found a whole number"),
     ],

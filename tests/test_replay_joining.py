@@ -78,7 +78,7 @@ def test_where_texts_are_known_an_id_does_not_do(theirs: Case) -> None:
     before = published(row("item-0001"), cases=(COLOURS,))
     found = joined(before, {"set": [theirs]})
     # Its name is of its texts, as it is without any data set; only the note is of these.
-    assert found == replace(joined(before, {}), notes=("a note", "1 rows are in none of the data sets"))
+    assert found == replace(joined(before, {}), notes=("a note", "1 row is in none of the data sets"))
     named = replace(row(NAMED), a=Side("text-2"), b=Side("text-1"), cluster="item-0001")
     assert found.rows == {"stored": (named,)}
     assert found.cases == {NAMED: COLOURS}
@@ -104,7 +104,7 @@ def test_an_id_in_several_data_sets_is_told_apart_by_the_name_only() -> None:
     assert (only(found).label, only(found).data) == ("a", "d")
     found = joined(published(row("item-0001")), {"e": [other], "f": [theirs]})
     assert (only(found).label, only(found).data) == (None, "d")
-    assert found.notes[1:] == ("1 rows are in none of the data sets",)
+    assert found.notes[1:] == ("1 row is in none of the data sets",)
 
 
 def test_a_label_is_kept() -> None:
@@ -125,7 +125,7 @@ def test_labels_that_differ_are_noted() -> None:
     assert (only(found).label, found.notes) == ("a", ("a note",))
     found = joined(published(row("item-0001"), cases=(COLOURS,)), {"set": theirs})
     assert only(found).label == "a"
-    assert found.notes[1:] == ("1 rows are in the data sets with several labels (the first one counts)",)
+    assert found.notes[1:] == ("1 row is in the data sets with several labels (the first one counts)",)
 
 
 def test_equal_texts_are_told_apart_by_their_authors() -> None:
@@ -146,7 +146,7 @@ def test_reife_gets_the_labels_of_a_data_set() -> None:
     for rule in run.rules:
         assert [one.label for one in found.rows[rule]] == ["a", "b", None]
         assert [one.judgments for one in found.rows[rule]] == [one.judgments for one in run.rows[rule]]
-    assert found.notes == ("1 rows are in none of the data sets",)
+    assert found.notes == ("1 row is in none of the data sets",)
 
 
 def test_what_is_unknown_keeps_its_name() -> None:

@@ -224,7 +224,7 @@ def test_a_model_that_is_not_there_is_one_line(tmp_path: Path) -> None:
 
 def test_missing_libraries_say_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setitem(sys.modules, "transformers", None)
-    with pytest.raises(UsageError, match=r'pip install "distract\[local\]"'):
+    with pytest.raises(UsageError, match=r'pip install "\.\[local\]"'):
         ask(Transformers(str(tmp_path)), ROUND[:1])
 
 

@@ -124,7 +124,7 @@ def test_wrong_arguments_are_refused(wrong: dict[str, Any], says: str) -> None:
 
 def test_what_the_machine_lacks_is_said_before_anything_starts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
-    with pytest.raises(UsageError, match=r'needs vllm: pip install "distract\[vllm\]"'):
+    with pytest.raises(UsageError, match=r'needs vllm: pip install "\.\[vllm\]"'):
         ask(judge(), ROUND)
     monkeypatch.setattr(importlib.util, "find_spec", lambda _: object())
     monkeypatch.setattr(vllm, "gpus", lambda: (Gpu("A", 1, 1),))

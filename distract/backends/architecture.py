@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import re
+import reprlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -19,6 +20,13 @@ Layer = tuple[str, Window]
 
 _OTHERS = ("attention_layers", "window_size", "index_topk", "index_topk_blocks")
 """How models say that a token sees others than those of a plain window, by rules of their own."""
+
+_MOST: Mapping[str, int] = {
+    **dict.fromkeys(("num_hidden_layers", "n_layer"), 10_000),
+    **dict.fromkeys(("hidden_size", "intermediate_size", "head_dim", "n_embd", "vocab_size"), 10**12),
+    **dict.fromkeys(("num_attention_heads", "num_key_value_heads", "n_head", "max_position_embeddings"), 10**12),
+}
+"""Sizes that a configuration names, each with more than any model has: building that many layers would never end."""
 
 _HEADS = re.compile(r"For(?!CausalLM|ConditionalGeneration)[A-Z]|Reward")
 _HEADLESS = re.compile(r"(?<!LMHead)Model$")
@@ -41,6 +49,47 @@ def unfit(config: Mapping[str, Any]) -> str | None:
     if config.get("is_encoder_decoder") is True and not any("ForCausalLM" in name for name in names):
         return next(iter(names), f"{config.get('model_type')} model with an encoder")
     return None
+
+
+def odd_size(config: Mapping[str, Any]) -> str | None:
+    """The first size in a configuration that no model has, for a message; None where there is none.
+
+    Args:
+        config: the content of a model's ``config.json``.
+    """
+    for part in _parts(config):
+        for name, most in _MOST.items():
+            size = part.get(name)
+            if size is None or isinstance(size, list):  # a list has one for each layer
+                continue
+            if isinstance(size, bool) or not isinstance(size, int):
+                return f"{name} is {reprlib.repr(size)}, not a whole number"
+            if size < 0:
+                return f"{name} is below 0"
+            if size > most:
+                return f"{name} is far too large: no model has more than {most:,}"
+    return None
+
+
+def least_parameters(config: Mapping[str, Any]) -> int:
+    """Parameters that a model has at least, by the sizes of its embeddings and of one matrix of each layer."""
+
+    def size(part: Mapping[str, Any], *names: str) -> int:
+        found = [part.get(name) for name in names]
+        return next((one for one in found if isinstance(one, int) and one > 0), 0)
+
+    found = 0
+    for part in _parts(config):
+        hidden = size(part, "hidden_size", "n_embd")
+        wide = size(part, "num_hidden_layers", "n_layer") * size(part, "intermediate_size", "hidden_size", "n_embd")
+        found = max(found, hidden * (size(part, "vocab_size") + wide))
+    return found
+
+
+def _parts(config: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """A configuration, and that of the text where a model takes more than text."""
+    text = config.get("text_config")
+    return [config, text] if isinstance(text, dict) else [config]
 
 
 def layers(config: Any) -> list[Layer] | None:

@@ -16,7 +16,7 @@ from distract.backends.models import Model, catalogue, find
 from distract.backends.names import EMBEDDED, FORMS, Target, resolve
 from distract.backends.options import Options, check
 from distract.backends.room import make_room
-from distract.errors import UnknownName, UsageError
+from distract.errors import UnknownName, UsageError, installed_by
 from distract.price import Price
 from distract.records import Role
 
@@ -84,7 +84,7 @@ def open_models(
         try:
             targets[role] = same or resolve(name, _for(role, options), listed)
         except UnknownName as error:
-            raise UnknownName(role, name, _possible(role, listed, no_models)) from error
+            raise UnknownName(role, name, _possible(role, listed, no_models), instead=error.instead) from error
     check(options, {named[role]: target.engine for role, target in targets.items()}, named.get("judge"))
     opened: dict[Role, Backend] = {}
     for role, target in targets.items():
@@ -124,7 +124,7 @@ def open_target(target: Target, name: str, options: Options, listed: Mapping[str
         options = replace(options, tensor_parallel=make_room(target, name, options, listed))
     library, extra = EXTRAS[target.engine]
     if find_spec(library) is None:
-        raise UsageError(f'{name} needs {library}, which is not installed: pip install "distract[{extra}]"')
+        raise UsageError(f"{name} needs {library}, which is not installed: {installed_by(extra)}")
     if target.engine == "openai":
         from distract.backends.openai import OpenAI
 

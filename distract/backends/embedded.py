@@ -14,6 +14,7 @@ import contextlib
 import importlib.util
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -24,7 +25,7 @@ from typing import Any
 
 from distract.backends.digests import digest, digests
 from distract.backends.kept import recall
-from distract.errors import BackendError, UsageError
+from distract.errors import BackendError, UsageError, installed_by
 from distract.printable import line as one_line
 
 NAME = "smollm2-135m"
@@ -75,12 +76,16 @@ def ensure(convert: Callable[[Path, Path], None] | None = None) -> Path:
     """
     target = folder()
     try:
-        if _reason(target):
+        if _reason(target) or _left(target):
             target.parent.mkdir(parents=True, exist_ok=True)
-            with _lock(target.with_name(f".{target.name}.lock")):
+            with _lock(target.with_name(f".{target.name}.lock")) as is_held:
+                for scratch in _left(target) if is_held else ():
+                    shutil.rmtree(scratch, ignore_errors=True)
                 if reason := _reason(target):
                     _make(target, convert or _convert, reason)
     except OSError as error:
+        if not _reason(target):  # a cache that others look after may not be written by us
+            return target
         raise BackendError(
             f"cannot keep the embedded judge in {target.parent}: {error.strerror or error}; "
             "set DISTRACT_CACHE to a folder with 700 MB free"
@@ -97,6 +102,11 @@ def _reason(target: Path) -> str:
     actual, _ = digests(there, cache())
     damaged = next((name for name, value in expected.items() if actual.get(target / name) != value), "")
     return damaged and f"again, since {damaged} is missing or damaged"
+
+
+def _left(target: Path) -> list[Path]:
+    """Folders in which the model is being made, or was when a process was killed: who holds the lock knows which."""
+    return [path for path in target.parent.glob(f".{target.name}.*") if path.is_dir()]
 
 
 def _make(target: Path, convert: Callable[[Path, Path], None], reason: str) -> None:
@@ -126,12 +136,12 @@ def _make(target: Path, convert: Callable[[Path, Path], None], reason: str) -> N
 
 
 @contextlib.contextmanager
-def _lock(path: Path) -> Iterator[None]:
-    """Hold an advisory lock on a file, where the system has such locks."""
+def _lock(path: Path) -> Iterator[bool]:
+    """Hold an advisory lock on a file, where the system has such locks; whether it has."""
     try:
         import fcntl
     except ImportError:
-        yield
+        yield False
         return
     with path.open("w") as handle:
         try:
@@ -140,7 +150,7 @@ def _lock(path: Path) -> Iterator[None]:
             say(f"another process is preparing {NAME}; waiting for it")
             fcntl.flock(handle, fcntl.LOCK_EX)
         # Some network file systems refuse locks (an OSError); ensure() then says which folder it was.
-        yield
+        yield True
 
 
 def _installed() -> Path | None:
@@ -192,7 +202,7 @@ def _convert(source: Path, target: Path) -> None:
         import gguf
         import safetensors.numpy
     except ImportError as error:
-        raise UsageError(f'the embedded judge needs {error.name}: pip install "distract[local]"') from error
+        raise UsageError(f"the embedded judge needs {error.name}: {installed_by('local')}") from error
     reader = gguf.GGUFReader(source)
     fields = {name: field.contents() for name, field in reader.fields.items()}
     config = _config(fields)

@@ -16,11 +16,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-from distract.errors import DataError
+from distract.backends.addresses import normalised
+from distract.errors import DataError, UsageError
+from distract.price import DEAREST
 
 _NAME = re.compile(r"\w[\w.+-]*")
 _LARGEST = 100_000
 """Billions of parameters or of bytes that nothing has: more is a number in other units."""
+_LONGEST = 10**9
+"""Tokens of a context that nothing has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,9 +162,9 @@ def _expected(field: str, value: object) -> str:
         unit = "GB" if field == "weights_gb" else "billions of parameters"
         return "" if 0 < _number(value) < _LARGEST else f"a number of {unit} above 0, such as 70.6"
     if field in _PRICES:
-        return "" if 0 <= _number(value) < math.inf else "US dollars per million tokens, 0 or more"
+        return "" if 0 <= _number(value) <= DEAREST else f"US dollars per million tokens, from 0 to {DEAREST}"
     if field == "context":
-        whole = isinstance(value, int) and 0 < _number(value) < math.inf
+        whole = isinstance(value, int) and 0 < _number(value) <= _LONGEST
         return "" if whole else "a whole number of tokens above 0"
     if field == "aliases":
         return "" if isinstance(value, list) else "a list of names"
@@ -170,8 +174,11 @@ def _expected(field: str, value: object) -> str:
         return "a text of printable characters on one line"
     if field == "key" and not re.fullmatch(r"[A-Za-z_]\w*", value, re.ASCII):
         return "the name of the environment variable that holds the key, such as OPENAI_API_KEY, not the key"
-    if field == "base_url" and not re.fullmatch(r"https?://[^\s/@?#]+(/[^\s@?#]*)?", value):
-        return "an address such as https://HOST/v1, without a name, password or query in it"
+    if field == "base_url":
+        try:
+            normalised(value)
+        except UsageError:
+            return "an address such as https://HOST/v1, without a name, password or query in it"
     return ""
 
 

@@ -19,14 +19,18 @@ from typing import Any
 
 from distract import timing
 from distract.backends import embedded
-from distract.backends.architecture import unfit
+from distract.backends.architecture import odd_size, unfit
 from distract.backends.chat import Chat
 from distract.backends.digests import folder_digest
-from distract.errors import BackendError, DataError, DistractError, UsageError
+from distract.errors import BackendError, DataError, DistractError, UsageError, installed_by
 from distract.records import Request
 
 _DAMAGE = re.compile("corrupted|conversion of the weights")
 """In messages of RuntimeErrors and the like that are about files, not about memory or devices."""
+
+
+_PICKLED = re.compile("weights_only|weights only", re.IGNORECASE)
+"""In messages of torch about pickles that it refuses; they advise to load them all the same."""
 
 
 class Located:
@@ -73,8 +77,8 @@ class Located:
     def _chat(self) -> Chat:
         transformers = self._libraries()[1]
         with self._failing("load"), quiet():
-            tokenizer = transformers.AutoTokenizer.from_pretrained(self._place, **self._origin)
-        return Chat(tokenizer, self.name)
+            # A damaged file may show as late as at the first text.
+            return Chat(transformers.AutoTokenizer.from_pretrained(self._place, **self._origin), self.name)
 
     @cached_property
     def _place(self) -> str:
@@ -130,7 +134,7 @@ class Located:
         """See that the configuration does not name another kind of model.
 
         Raises:
-            UsageError: it does, or is no JSON.
+            UsageError: it does, is no JSON object, or names a size that no model has.
         """
         try:
             content = self._config.read_bytes()
@@ -140,7 +144,11 @@ class Located:
             config = json.loads(content)
         except (ValueError, RecursionError) as error:
             raise DataError("is not JSON; fetch or save the model again", path=self._config) from error
-        if isinstance(config, dict) and (kind := unfit(config)):
+        if not isinstance(config, dict):
+            raise DataError("is not a JSON object; fetch or save the model again", path=self._config)
+        if odd := odd_size(config):
+            raise DataError(f"{odd}; fetch or save the model again", path=self._config)
+        if kind := unfit(config):
             raise UsageError(
                 f"{self.name} is a {kind[:80]}, not a causal language model: reward models, classifiers and encoders "
                 "write no verdicts; name a model whose config.json says an architecture such as LlamaForCausalLM"
@@ -163,7 +171,7 @@ class Located:
                 import torch
                 import transformers
         except ImportError as error:
-            raise UsageError(f'{self.name} needs {error.name}: pip install "distract[{self._extra}]"') from error
+            raise UsageError(f"{self.name} needs {error.name}: {installed_by(self._extra)}") from error
         return torch, transformers
 
     @contextlib.contextmanager
@@ -179,12 +187,20 @@ class Located:
             raise
         except broken as error:
             problem = str(error) or type(error).__name__
-            of_machine = isinstance(error, (RuntimeError, MemoryError)) and not _DAMAGE.search(problem)
+            if isinstance(error, LookupError):  # which says no more than the key
+                problem = f"{type(error).__name__}: {error}"
+            if _PICKLED.search(problem):
+                problem = "its weights are pickled with more than weights, which may run code; have them in safetensors"
+            of_machine = isinstance(error, (RuntimeError, MemoryError)) and not (
+                isinstance(error, RecursionError) or _DAMAGE.search(problem)  # brackets in brackets
+            )
             raise self._failure(doing, problem, is_loading and self._is_folder and not of_machine) from error
 
     def _failure(self, doing: str, problem: str, is_input: bool = False) -> DistractError:
         """What to raise; ``is_input`` if the model's files are wrong, so that no second try helps."""
-        reason = next((line.strip() for line in problem.splitlines() if line.strip()), "").rstrip(".")
+        lines = [line.strip() for line in problem.splitlines() if line.strip()]
+        # A line that ends in a colon says what is wrong in the next.
+        reason = " ".join(lines[: 2 if lines and lines[0].endswith(":") else 1]).rstrip(".")
         kind = UsageError if is_input else BackendError
         return kind(f"cannot {doing} the model {self.name}: {reason}; {self._hint(doing, problem.lower())}")
 

@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
-from urllib.parse import urlsplit
 
 from distract.backends import hardware, scripted
+from distract.backends.addresses import NO_SECRETS, normalised
 from distract.backends.models import Model, catalogue, find
 from distract.backends.options import Options
-from distract.errors import UnknownName, UsageError
+from distract.errors import UnknownName, UsageError, installed_by
 
 EMBEDDED = "smollm2-135m"
 OPENAI = "https://api.openai.com/v1"
@@ -27,7 +27,6 @@ OWN_KEY = "DISTRACT_API_KEY"
 ALLOWED = "DISTRACT_ALLOW_KEYS"
 """Variable with the names, separated by commas, of others whose values a catalogue may send to its servers."""
 
-NO_SECRETS = "the server's address must not hold a user, a password or a query: keys come from the environment only"
 ENGINES = ("vllm", "transformers")
 FORMS: Mapping[str, str] = {
     "transformers:MODEL": "a chat model of the hub (ORG/MODEL, @REVISION), or a local folder, through transformers",
@@ -37,6 +36,20 @@ FORMS: Mapping[str, str] = {
     "FOLDER, ORG/MODEL": "a local folder or a model of the hub, on the engine that fits the machine (or --engine)",
 }
 _HUB = re.compile(r"[\w.-]+/[\w.-]+(@[\w./-]+)?")
+_SERVERS: Mapping[str, str] = {
+    "ollama": "http://127.0.0.1:11434/v1",
+    "lmstudio": "http://127.0.0.1:1234/v1",
+    "llamacpp": "http://127.0.0.1:8080/v1",
+    "anthropic": "https://api.anthropic.com/v1",
+    "gemini": "https://generativelanguage.googleapis.com/v1beta/openai",
+    "groq": "https://api.groq.com/openai/v1",
+    "mistral": "https://api.mistral.ai/v1",
+    "openrouter": "https://openrouter.ai/api/v1",
+}
+"""Where models are that other tools name ``ollama:MODEL``, ``groq/MODEL`` ..."""
+_MAKERS: Mapping[str, str] = {"gpt": "openai", "chatgpt": "openai", "claude": "anthropic", "gemini": "gemini"}
+"""What names of models begin with that only their maker's server has, and where that is."""
+_OF_MAKER = re.compile(r"(?:(?:openai|anthropic|google)/)?((chatgpt|gpt(?=-[3-9])|claude|gemini)-.+)")
 
 Engine = Literal["planted", "transformers", "vllm", "openai"]
 
@@ -100,12 +113,29 @@ def resolve(name: str, options: Options, known: Mapping[str, Model]) -> Target:
         return _of_entry(entry, options)
     if options.base_url:
         return _on_server(entry.model if entry else name, options)
+    if entry is None and not Path(name).exists() and (instead := elsewhere(name)):
+        raise UnknownName("judge", name, known, instead=instead)
     if entry or _HUB.fullmatch(name) or name.startswith((".", "/", "~")) or Path(name).is_dir():
         engine, reason = choose(options.engine)
         return _local(engine, entry.model if entry else name, options, known, reason, entry)
     if re.search(":.*@", name):
         raise UsageError("unknown judge; it is not shown here, since what stands before its @ may be a password")
     raise UnknownName("judge", name, known)
+
+
+def elsewhere(name: str) -> str:
+    """How we name what other tools name so: a model of a server or of the hub; empty where no other tool does."""
+    if parts := re.fullmatch(r"([\w.-]+)[:/](.+)", name):
+        prefix, model = re.sub(r"[^a-z]", "", parts[1].lower()), parts[2]
+        if prefix in ("hf", "huggingface"):
+            return f"write {model}, or transformers:{model}, for a model of the hub"
+        if prefix in _SERVERS and (prefix != "anthropic" or ":" in name or "claude" in model):
+            return f"write openai:{model} --base-url {_SERVERS[prefix]} for a model of that server"
+    if not (parts := _OF_MAKER.fullmatch(name)):
+        return ""
+    maker = _MAKERS[parts[2]]
+    server = "" if maker == "openai" else f" --base-url {_SERVERS[maker]}"
+    return f"write openai:{parts[1]}{server} for a model of its maker's server"
 
 
 def choose(asked: str | None) -> tuple[Literal["vllm", "transformers"], str]:
@@ -117,7 +147,7 @@ def choose(asked: str | None) -> tuple[Literal["vllm", "transformers"], str]:
         return "transformers", "transformers on the CPU, since there is no GPU here"
     if find_spec("vllm"):
         return "vllm", f"vLLM, since it is installed and there is a GPU ({gpus[0].name})"
-    return "transformers", f'transformers on the GPU ({gpus[0].name}); for vLLM, pip install "distract[vllm]"'
+    return "transformers", f"transformers on the GPU ({gpus[0].name}); for vLLM, {installed_by('vllm')}"
 
 
 def _local(
@@ -145,9 +175,9 @@ def _local(
 
 
 def _on_server(model: str, options: Options) -> Target:
-    server = options.base_url or os.environ.get("OPENAI_BASE_URL") or OPENAI
+    server = normalised(options.base_url or os.environ.get("OPENAI_BASE_URL") or OPENAI).geturl()
     keys = (OPENAI_KEY,) if server == OPENAI else (OWN_KEY, OPENAI_KEY)
-    return Target("openai", model, server=server.rstrip("/"), keys=keys)
+    return Target("openai", model, server=server, keys=keys)
 
 
 def _of_entry(entry: Model, options: Options) -> Target:
@@ -155,7 +185,7 @@ def _of_entry(entry: Model, options: Options) -> Target:
         target = _on_server(entry.model, options)
         return Target("openai", target.model, server=target.server, keys=target.keys, entry=entry)
     keys = (_permitted(entry) or OWN_KEY,)
-    return Target("openai", entry.model, server=entry.base_url.rstrip("/"), keys=keys, entry=entry)
+    return Target("openai", entry.model, server=normalised(entry.base_url).geturl(), keys=keys, entry=entry)
 
 
 def _permitted(entry: Model) -> str:
@@ -167,11 +197,11 @@ def _permitted(entry: Model) -> str:
     if entry.key in (name.strip() for name in os.environ.get(ALLOWED, "").split(",")):
         return entry.key
     problem = ""
-    servers = {urlsplit(one.base_url).hostname for one in catalogue().values() if one.key == entry.key and one.base_url}
-    home = {urlsplit(OPENAI).hostname} if entry.key == OPENAI_KEY else servers
+    servers = {one.base_url for one in catalogue().values() if one.key == entry.key and one.base_url}
+    home = {normalised(url).hostname for url in ({OPENAI} if entry.key == OPENAI_KEY else servers)}
     if entry.key and not entry.key.endswith("_API_KEY"):
         problem = "of the variables that a catalogue names, only those that end in _API_KEY are sent"
-    elif entry.key and home and urlsplit(entry.base_url).hostname not in home:
+    elif entry.key and home and normalised(entry.base_url).hostname not in home:
         problem = f"that is the key of {' or '.join(map(str, home))}"
     if problem:
         raise UsageError(
@@ -183,11 +213,11 @@ def _permitted(entry: Model) -> str:
 
 def _at_url(name: str, options: Options) -> Target:
     address, _, model = name.partition("#")
-    if "@" in address or "?" in address:
-        raise UsageError(NO_SECRETS)
-    if options.base_url and options.base_url.rstrip("/") != address.rstrip("/"):
-        raise UsageError(f"{name} names its server; leave out --base-url")
-    if not model or not urlsplit(address).hostname:
-        raise UsageError(f"{name}: name the server's address and, after #, the model, as in http://HOST:8000/v1#MODEL")
+    if not model or not address.partition("//")[2]:
+        # The name is not shown: it may hold a password.
+        raise UsageError("name the server's address and, after #, the model, as in http://HOST:8000/v1#MODEL")
+    server = normalised(address).geturl()
+    if options.base_url and normalised(options.base_url).geturl() != server:
+        raise UsageError("the judge's name names its server; leave out --base-url")
     # OpenAI's key is for OpenAI, and for a server that the user put in its place.
-    return Target("openai", model, server=address.rstrip("/"), keys=(OWN_KEY,))
+    return Target("openai", model, server=server, keys=(OWN_KEY,))

@@ -8,14 +8,14 @@ in ``openai_session``.
 from __future__ import annotations
 
 import ipaddress
+import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
-from urllib.parse import SplitResult, urlsplit
 
 from distract.backends import Batch, Stream, reply_through
-from distract.backends.names import NO_SECRETS
+from distract.backends.addresses import normalised
 from distract.backends.openai_http import Client
 from distract.backends.openai_manners import PROBES, Manners
 from distract.backends.openai_pacing import Gate
@@ -23,12 +23,11 @@ from distract.backends.openai_server import Learnt, Server
 from distract.backends.openai_session import Session
 from distract.backends.openai_stream import ThreadedStream
 from distract.backends.secrets import NO_KEY, scrubber
-from distract.errors import UsageError
+from distract.errors import UsageError, installed_by
 from distract.records import Reply, Request
 
 OFFICIAL = "https://api.openai.com/v1"
 _MOST = 1000
-_PORTS = {"http": 80, "https": 443}
 _HEADERS = {"Content-Type": "application/json", "Accept-Encoding": "gzip", "User-Agent": "distract"}
 _ACCOUNT = {"OpenAI-Organization": "OPENAI_ORG_ID", "OpenAI-Project": "OPENAI_PROJECT_ID"}
 _SENT: set[str] = set()
@@ -68,15 +67,16 @@ class OpenAI:
         backoff: float = 0.5,
         name: str | None = None,
     ) -> None:
-        if not model.strip():
-            raise UsageError("name the model that the server is to be asked for")
+        if not model.strip() or not model.isprintable():
+            raise UsageError("name the model that the server is to be asked for, in printable characters")
         if not 1 <= concurrency <= _MOST:
             raise UsageError(f"expected 1 to {_MOST} requests at once, not {concurrency}")
-        if not timeout > 0:
+        if not 0 < timeout < math.inf:
             raise UsageError(f"expected a timeout above 0 seconds, not {timeout:g}")
-        if attempts < 1 or not backoff >= 0:
+        if attempts < 1 or not 0 <= backoff < math.inf:
             raise UsageError("expected at least 1 attempt, and waits of 0 seconds or more between them")
-        self._server, self._address = _normalised(base_url)
+        self._address = normalised(base_url)
+        self._server = self._address.geturl()
         self._names = tuple(key_names)
         _SENT.update(key_names)
         self._concurrency, self._timeout, self._attempts, self._backoff = concurrency, timeout, attempts, backoff
@@ -104,7 +104,7 @@ class OpenAI:
         try:
             from openai import DefaultAsyncHttpxClient
         except ImportError as error:
-            raise UsageError('a server as a judge needs openai: pip install "distract[openai]"') from error
+            raise UsageError(f"a server as a judge needs openai: {installed_by('openai')}") from error
         headers = {**_HEADERS, "Authorization": f"Bearer {key}", **self._account()}
         try:
             http = DefaultAsyncHttpxClient(
@@ -123,7 +123,7 @@ class OpenAI:
             ) from error
         scrub = scrubber({held for name in _SENT if _is_key(held := os.environ.get(name, "").strip())})
         client = Client(http, self._server, timeout=self._timeout, scrub=scrub)
-        server = Server(client, self._server, self.identity["model"], self._learnt, has_key=key != NO_KEY)
+        server = Server(client, self._server, self.identity["model"], self._learnt, key=self._key_words())
         session = Session(server, Gate(self._concurrency), attempts=self._attempts, base=self._backoff)
         # Several times as many as are asked at once: a connection that is done finds the next one waiting.
         return ThreadedStream(session, capacity=4 * self._concurrency)
@@ -132,6 +132,11 @@ class OpenAI:
         """Answer what is wanted, each as the server can."""
         return reply_through(self.open(), requests, wanted)
 
+    @property
+    def reported(self) -> list[str]:
+        """Names of the models that the server says have answered so far."""
+        return list(self._learnt.reported)
+
     def learn(self, reply: Reply) -> Mapping[str, Any]:
         """Ask as a probe found out; returns its finding."""
         self._learnt.manners = Manners.read(reply.text)
@@ -139,23 +144,40 @@ class OpenAI:
 
     def _key(self) -> str:
         """The key to send, or the dummy where there is none or where it would travel in the open."""
-        if self._address.scheme == "http" and not self._is_near():
+        if not (name := self._key_name()):
             return NO_KEY
-        for name in self._names:
-            key = os.environ.get(name, "").strip()
-            if not key:
-                continue
-            if not _is_key(key):
-                raise UsageError(f"{name} holds characters that no key has; set it to the key alone")
-            return key
-        if self._address.hostname == urlsplit(OFFICIAL).hostname:
+        key = os.environ[name].strip()
+        if not _is_key(key):
+            raise UsageError(f"{name} holds characters that no key has; set it to the key alone")
+        return key
+
+    def _key_name(self) -> str:
+        """The environment variable whose key is sent; empty where none is."""
+        if self._is_open:
+            return ""
+        name = next((name for name in self._names if os.environ.get(name, "").strip()), "")
+        if not name and self._address.hostname == normalised(OFFICIAL).hostname:
             names = " or ".join(self._names) or "OPENAI_API_KEY"
             raise UsageError(f"the server {self._server} needs a key: set {names} in the environment")
-        return NO_KEY
+        return name
+
+    def _key_words(self) -> str:
+        """Which key is sent, for a message about one that is refused."""
+        if name := self._key_name():
+            return f"the key in {name} was sent"
+        names = " or ".join(self._names)
+        if self._is_open and names:
+            return f"no key was sent: that in {names} would travel in the open; use https"
+        return f"no key was sent; set {names} in the environment" if names else "no key was sent"
+
+    @property
+    def _is_open(self) -> bool:
+        """Whether everybody on the way reads what is sent."""
+        return self._address.scheme == "http" and not self._is_near()
 
     def _account(self) -> dict[str, str]:
         """Which of the key's accounts is to pay: told to OpenAI, and to nobody else."""
-        if (self._address.scheme, self._address.hostname) != ("https", urlsplit(OFFICIAL).hostname):
+        if (self._address.scheme, self._address.hostname) != ("https", normalised(OFFICIAL).hostname):
             return {}
         account = {header: os.environ.get(name, "").strip() for header, name in _ACCOUNT.items()}
         for header, value in account.items():
@@ -169,30 +191,6 @@ class OpenAI:
             return ipaddress.ip_address(host).is_loopback
         except ValueError:
             return host == "localhost"
-
-
-def _normalised(base_url: str) -> tuple[str, SplitResult]:
-    """The address in the one form under which replies are stored, and its parts.
-
-    Raises:
-        UsageError: it is no http(s) address, or holds what must not be in one.
-    """
-    try:
-        parts = urlsplit(base_url.strip())
-        port = parts.port
-    except ValueError:
-        # Not shown: what does not parse may well hold a password.
-        raise UsageError("the server's address cannot be read; expected one such as http://127.0.0.1:8000/v1") from None
-    if "@" in base_url or parts.query or parts.fragment:
-        raise UsageError(NO_SECRETS)
-    if parts.scheme not in _PORTS or not parts.hostname:
-        raise UsageError(
-            f"expected a server's address such as http://127.0.0.1:8000/v1, with http or https, not {base_url!r}"
-        )
-    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
-    where = host if port in (None, _PORTS[parts.scheme]) else f"{host}:{port}"
-    clean = parts._replace(netloc=where, path=parts.path.rstrip("/"), query="", fragment="")
-    return clean.geturl(), clean
 
 
 def _is_key(text: str) -> bool:

@@ -21,6 +21,9 @@ from distract.records import NO_REPLY, Reply, Request
 _LONGEST = 1000
 """Characters that no token has."""
 
+_LOWEST = -1e6
+"""A logarithm below which nothing is left of a probability."""
+
 
 @dataclass(frozen=True, slots=True)
 class Token:
@@ -46,6 +49,7 @@ class Completion:
         tokens: of the text; empty where the server does not tell.
         tokens_in: tokens of the prompt.
         tokens_out: tokens generated.
+        model: the one that the server says has answered; None where it does not say.
     """
 
     text: str | None
@@ -54,6 +58,7 @@ class Completion:
     tokens: tuple[Token, ...]
     tokens_in: int
     tokens_out: int
+    model: str | None = None
 
 
 def completion(data: object, scrub: Scrub) -> Completion:
@@ -74,7 +79,7 @@ def completion(data: object, scrub: Scrub) -> Completion:
         case _:
             raise Transient("the reply is not a chat completion")
     content, refusal = message.get("content"), message.get("refusal")
-    found = rest.get("usage")
+    found, model = rest.get("usage"), rest.get("model")
     usage: Mapping[Any, Any] = found if isinstance(found, Mapping) else {}
     return Completion(
         text=text if (text := _text(content)) is None else scrub(text),
@@ -83,6 +88,7 @@ def completion(data: object, scrub: Scrub) -> Completion:
         tokens=_tokens(choice.get("logprobs")),
         tokens_in=_count(usage.get("prompt_tokens")),
         tokens_out=_count(usage.get("completion_tokens")),
+        model=model if isinstance(model, str) else None,
     )
 
 
@@ -221,8 +227,9 @@ def _tokens(logprobs: object) -> tuple[Token, ...]:
 
 def _pair(item: object) -> tuple[str, float] | None:
     match item:
-        case {"token": str(text), "logprob": int() | float() as logprob} if logprob <= 1e-3:
-            return text, min(0.0, float(logprob))
+        case {"token": str(text), "logprob": int() | float() as logprob} if logprob <= 1e-3 and logprob is not False:
+            # A whole number may be too long for a float; no probability is so small.
+            return text, min(0.0, float(max(logprob, _LOWEST)))
         case _:
             return None
 

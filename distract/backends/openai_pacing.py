@@ -90,9 +90,9 @@ def retry_after(headers: Mapping[str, str], now: float) -> float | None:
         except ValueError:
             try:
                 date = parsedate_to_datetime(value)
-            except ValueError:
+                seconds = (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp() - now
+            except Exception:  # zones, years and days that no calendar has raise what they like
                 continue
-            seconds = (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp() - now
         if math.isfinite(seconds):
             return min(max(seconds, 0.0), LONGEST_PAUSE)
     return None

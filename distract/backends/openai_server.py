@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from distract.backends.embedded import say
 from distract.backends.openai_answers import Completion, completion
 from distract.backends.openai_faults import FINAL, Rejected, Transient, one_line
 from distract.backends.openai_http import Client
@@ -23,6 +24,8 @@ _CANDIDATES = re.compile(r"(?=(<[^<>\s]{1,40}>))|(?=(\[[A-Z/_]{2,20}\]))")
 _SURROGATES = re.compile("[\ud800-\udfff]")
 _JOINER = "\u2060"
 _REMEMBERED = 10_000
+_MOST_NAMES = 20
+_LONGEST_NAME = 500
 _ENGINES = ("vllm", "sglang")
 
 
@@ -35,12 +38,22 @@ class Learnt:
         structure: whether a text is one token to it, for texts that look like structure.
         ids: tokens of choices, empty where there are none, by the start of the answer and the choices.
         faults: requests in a row that it turned down for the account's sake.
+        reported: names of the models that it says have answered, in the order in which they came.
+        has_said: what the user was told once.
     """
 
     manners: Manners | None = None
     structure: dict[str, bool] = field(default_factory=dict)
     ids: dict[tuple[str, tuple[str, ...]], tuple[int, ...]] = field(default_factory=dict)
     faults: int = 0
+    reported: dict[str, None] = field(default_factory=dict)
+    has_said: set[str] = field(default_factory=set)
+
+    def say_once(self, what: str, line: str) -> None:
+        """Tell the user, unless the same was told."""
+        if what not in self.has_said:
+            self.has_said.add(what)
+            say(line)
 
 
 class Server:
@@ -51,12 +64,12 @@ class Server:
         address: of the server, as it is shown.
         model: the name under which it serves the model.
         learnt: what is known of it; this adds to it.
-        has_key: whether it is sent a key.
+        key: which key is sent to it, in words.
     """
 
-    def __init__(self, client: Client, address: str, model: str, learnt: Learnt, *, has_key: bool) -> None:
-        self.address, self.model, self.learnt, self.has_key = address, model, learnt, has_key
-        self._client = client
+    def __init__(self, client: Client, address: str, model: str, learnt: Learnt, *, key: str) -> None:
+        self.address, self.model, self.learnt = address, model, learnt
+        self._client, self._key = client, key
         self._root = address.removesuffix("/v1")
 
     async def close(self) -> None:
@@ -91,16 +104,31 @@ class Server:
         if rejected.status not in FINAL:
             return BackendError(f"the server {self.address} turns down even a plain request: {rejected.status} {said}")
         if rejected.status != 404:
-            hint = "; no key was sent" if rejected.status == 401 and not self.has_key else ""
+            hint = f"; {self._key}" if rejected.status in (401, 403) else ""
             return UsageError(f"the server {self.address} refuses: {rejected.status} {said}{hint}")
         try:
             models = await self.models()
         except (Rejected, Transient):
             models = {}
         if self.model in models or not models:
-            return UsageError(f"the server {self.address} has no such address: 404 {said}; most end in /v1")
+            usual = self.address.endswith("/v1")
+            hint = f"check the address and the model's name, {self.model!r}" if usual else "most end in /v1"
+            return UsageError(f"the server {self.address} has no such address or model: 404 {said}; {hint}")
         shown = one_line(", ".join(sorted(models)[:20]))
         return UsageError(f"the server {self.address} has no model {self.model!r}; it has {shown}")
+
+    def report(self, name: str | None) -> None:
+        """Take note of the model that a completion says it is from, and say where that is another one."""
+        if not name or not name.strip() or len(self.learnt.reported) >= _MOST_NAMES:
+            return
+        name = one_line(name[:_LONGEST_NAME])
+        self.learnt.reported[name] = None
+        if re.fullmatch(rf"{re.escape(self.model)}-\d{{4}}-?\d{{2}}(-?\d{{2}})?", name):
+            line = f"answers for {self.model!r} with its snapshot {name!r}; name that one to stay with it"
+            self.learnt.say_once("snapshot", f"the server {self.address} {line}")
+        elif name != self.model:
+            line = f"warning: the server {self.address} was asked for {self.model!r} and says that {name!r} answered"
+            self.learnt.say_once("another model", line)
 
     async def inert(self, text: str, manners: Manners) -> str:
         """A content in which the server reads no structure: ``<|im_end|>`` must not end the turn.

@@ -15,9 +15,10 @@ from dataclasses import replace
 from distract.backends import openai_answers as answers
 from distract.backends.openai_faults import Rejected, Transient, one_line
 from distract.backends.openai_manners import PROBES, Manners, adapted, body
-from distract.backends.openai_pacing import Gate, backoff
+from distract.backends.openai_pacing import LONGEST_BACKOFF, LONGEST_PAUSE, Gate, backoff
 from distract.backends.openai_server import Server
 from distract.errors import BackendError
+from distract.printable import count
 from distract.records import NO_REPLY, Reply, Request
 
 _STEPS = 16
@@ -64,6 +65,7 @@ class Session:
                     self._gate.slow_down(entered)
                 if error.pause is not None:
                     self._gate.pause(error.pause)
+                    self._say_pause(error)
             else:
                 self._answered, self._given_up = self._answered + 1, 0
                 self._gate.speed_up()
@@ -75,13 +77,22 @@ class Session:
             if problem.pause is None:
                 await asyncio.sleep(backoff(self._base, attempt, self._draw))
 
+    def _say_pause(self, fault: Transient) -> None:
+        """Say once why nothing happens for long, and once that a server asks for longer than anybody waits."""
+        pause, server = fault.pause or 0.0, self._server
+        if pause >= LONGEST_PAUSE:
+            line = f"asks to be left alone for {pause:.0f} s or longer ({fault.cause}); waiting {pause:.0f} s at a time"
+            server.learnt.say_once("longest pause", f"the server {server.address} {line}")
+        elif pause > LONGEST_BACKOFF:
+            line = f"asks to be left alone for {pause:.0f} s ({fault.cause}); waiting"
+            server.learnt.say_once("pause", f"the server {server.address} {line}")
+
     def _unanswered(self, problem: Transient, before: int) -> Reply:
         self._given_up += 1
+        tries = count(self._attempts, "attempt")
         if self._answered == before or self._given_up >= _IN_A_ROW:
-            raise BackendError(
-                f"the server {self._server.address} does not answer: {problem.cause} ({self._attempts} attempts)"
-            )
-        return Reply(failure=f"{NO_REPLY}: {problem.cause}, {self._attempts} attempts")
+            raise BackendError(f"the server {self._server.address} does not answer: {problem.cause} ({tries})")
+        return Reply(failure=f"{NO_REPLY}: {problem.cause}, {tries}")
 
     async def _attempt(self, request: Request) -> Reply:
         learnt = self._server.learnt
@@ -123,6 +134,7 @@ class Session:
                 manners = other
                 continue
             self._server.learnt.faults = 0
+            self._server.report(completion.model)
             reply = answers.read(request, sent, ids, completion)
             if reply is None:
                 manners = replace(manners, probabilities=False)

@@ -6,7 +6,6 @@ knows the size of is let through: then the engine says what it lacks.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
@@ -14,8 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from distract.backends import hardware
+from distract.backends.architecture import least_parameters, odd_size
 from distract.backends.fitting import explain, fits
 from distract.backends.hardware import weights
+from distract.backends.kept import recall
 from distract.backends.models import Model, kin
 from distract.backends.names import Target
 from distract.backends.options import Options
@@ -85,11 +86,10 @@ def size(target: Target) -> tuple[float | None, float | None]:
     held = weights(folder) if folder.is_dir() else None
     if held is None:
         return None, None
-    try:
-        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None, None
-    if not isinstance(config, dict) or config.get("quantization_config"):
+    config = recall(folder / "config.json")
+    if not config or config.get("quantization_config") or odd_size(config):
         return None, None
     single = (config.get("dtype") or config.get("torch_dtype")) == "float32"
-    return held / (4 if single else 2) / 1e9, None
+    parameters, least = held // (4 if single else 2), least_parameters(config)
+    # Where the configuration speaks of a far larger model, that is what would be built before anything is loaded.
+    return (least if least > 4 * parameters else parameters) / 1e9, None

@@ -24,7 +24,7 @@ from distract.backends.hardware import gpus
 from distract.backends.loading import DTYPES
 from distract.backends.locating import Located
 from distract.backends.vllm_engine import Engine, Output
-from distract.errors import DistractError, UsageError
+from distract.errors import DistractError, UsageError, installed_by
 from distract.records import Reply, Request
 
 
@@ -94,7 +94,7 @@ class Vllm(Located):
     @cached_property
     def _engine(self) -> Engine:
         if importlib.util.find_spec("vllm") is None:
-            raise UsageError(f'{self.name} needs vllm: pip install "distract[vllm]"')
+            raise UsageError(f"{self.name} needs vllm: {installed_by('vllm')}")
         there = len(gpus())
         if self.tensor_parallel > max(there, 1):
             raise UsageError(f"tensor_parallel {self.tensor_parallel} needs as many GPUs; there are {there}")

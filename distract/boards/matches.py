@@ -14,6 +14,7 @@ from itertools import count
 import numpy as np
 from numpy.typing import NDArray
 
+from distract import printable
 from distract.errors import UsageError
 
 A, B, TIE = 0, 1, 2
@@ -81,7 +82,8 @@ def encode(
     first, second = _column(index, a), _column(index, b)
     if not len(first):
         raise UsageError(
-            "no match: nothing can be rated" + (f" ({invalid} comparisons are invalid)" if invalid else "")
+            "no match: nothing can be rated"
+            + (f" ({printable.count(invalid, 'comparison is', 'comparisons are')} invalid)" if invalid else "")
         )
     try:
         outcome = np.fromiter(map(OUTCOMES.__getitem__, outcomes), np.int8)

@@ -6,6 +6,7 @@ inside itself, so that ``--help`` stays fast.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -13,6 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
+
+from distract.commands.numbers import LIMIT, PRICE, SEED, TOKENS, Number, Whole
+from distract.errors import UsageError
 
 if TYPE_CHECKING:
     from distract.backends.options import Options
@@ -39,28 +43,29 @@ class Command(click.Command):
                 raise click.UsageError(f"Option {names!r} is given {times} times; give it once.", context)
         return super().parse_args(context, args)
 
+    def invoke(self, context: click.Context) -> Any:
+        """See ``click.Command``."""
+        try:
+            return super().invoke(context)
+        except UsageError as error:
+            if hint := self._several(context, str(error)):
+                raise UsageError(f"{error}; {hint}") from error
+            raise
+
+    def _several(self, context: click.Context, message: str) -> str:
+        """How to name several, where a message is about names joined by a comma; empty where it is not."""
+        for option in self.params:
+            given = context.params.get(option.name or "")
+            for value in (given,) if isinstance(given, str) else given if isinstance(given, tuple) else ():
+                if isinstance(value, str) and re.search(r"[\w)],\s*[\w(]", value) and value in message:
+                    name = option.opts[0]
+                    return f"for several, repeat {name}" if option.multiple else f"{name} takes one"
+        return ""
+
 
 def command(name: str | None = None, kind: type[Command] = Command) -> Callable[[Callable[..., Any]], Command]:
     """Make a function a command, as ``click.command`` does."""
     return click.command(name, cls=kind, epilog=EPILOG)
-
-
-class Limit(click.ParamType[int]):
-    """A number of cases from 1, or ``all``."""
-
-    name = "N|all"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """``all`` is 0, which no user can ask for otherwise."""
-        if value == "all":
-            return 0
-        try:
-            number = int(value)
-        except ValueError:
-            number = 0
-        if number < 1:
-            self.fail(f"{value!r}: expected a number of cases from 1, or 'all'", param, ctx)
-        return number
 
 
 def options(*found: Callable[[Decorated], Decorated]) -> Callable[[Decorated], Decorated]:
@@ -83,9 +88,9 @@ manner_options = options(
         help="In which orders responses are shown (both: every rotation of three or four).",
     ),
     click.option(
-        "--samples", type=click.IntRange(1), default=1, show_default=True, help="Passes of each order; majority wins."
+        "--samples", type=Whole(1, 10_000), default=1, show_default=True, help="Passes of each order; majority wins."
     ),
-    click.option("--answer-tokens", type=click.IntRange(1), help="Most tokens of a judge's answer in words."),
+    click.option("--answer-tokens", type=TOKENS, help="Most tokens of a judge's answer in words."),
 )
 control_option = click.option(
     "--control", is_flag=True, help="Measure the noise too: the null attack, and a second sample of what is sampled."
@@ -100,17 +105,21 @@ data_options = options(
     ),
 )
 draw_options = options(
-    click.option("--limit", type=Limit(), default="8", show_default=True, help="Number of cases, drawn by --seed."),
-    click.option("--seed", type=int, default=0, show_default=True, help="Of the draw, the rewrites and sampling."),
+    click.option("--limit", type=LIMIT, default="8", show_default=True, help="Number of cases, drawn by --seed."),
+    click.option("--seed", type=SEED, default=0, show_default=True, help="Of the draw, the rewrites and sampling."),
 )
 best_of_option = click.option(
-    "--best-of", type=int, default=1, show_default=True, help="Texts per attempt; the best is kept."
+    "--best-of", type=Whole(1, 1000), default=1, show_default=True, help="Texts per attempt; the best is kept."
 )
 asking_options = options(
-    click.option("--retries", type=int, default=1, show_default=True, help="More attempts after a rejected text."),
-    click.option("--temperature", type=float, default=0.7, show_default=True, help="Of the generator; 0 is greedy."),
-    click.option("--top-p", type=float, default=1.0, show_default=True, help="Of the generator."),
-    click.option("--max-tokens", type=int, default=2048, show_default=True, help="The most a generated text takes."),
+    click.option(
+        "--retries", type=Whole(0, 1000), default=1, show_default=True, help="More attempts after a rejected text."
+    ),
+    click.option(
+        "--temperature", type=Number(0, 10), default=0.7, show_default=True, help="Of the generator; 0 is greedy."
+    ),
+    click.option("--top-p", type=Number(0, 1, "least"), default=1.0, show_default=True, help="Of the generator."),
+    click.option("--max-tokens", type=TOKENS, default=2048, show_default=True, help="The most a generated text takes."),
 )
 store_option = click.option(
     "--store", type=click.Path(path_type=Path), help="Reply store. Default: .distract/replies.sqlite."
@@ -125,27 +134,19 @@ model_options = options(
     click.option("--quantization", help="Of weights: bnb-8bit, bnb-4bit; with vLLM any that it knows."),
     click.option("--trust-remote-code", is_flag=True, help="Run code that comes with a model. Off unless asked."),
     click.option("--device-map", help="transformers: cpu, cuda, auto …"),
-    click.option(
-        "--batch-tokens", type=click.IntRange(min=64), help="transformers: of a forward. Default: by free memory."
-    ),
-    click.option("--tensor-parallel", type=click.IntRange(min=1), help="vLLM: GPUs for one model."),
-    click.option("--max-length", type=click.IntRange(min=16), help="vLLM: most tokens of prompt and answer."),
-    click.option("--gpu-memory", type=click.FloatRange(0, 1, min_open=True), help="vLLM: share of a GPU's memory."),
+    click.option("--batch-tokens", type=Whole(64), help="transformers: of a forward. Default: by free memory."),
+    click.option("--tensor-parallel", type=Whole(1, 1024), help="vLLM: GPUs for one model."),
+    click.option("--max-length", type=Whole(16), help="vLLM: most tokens of prompt and answer."),
+    click.option("--gpu-memory", type=Number(0, 1, "least"), help="vLLM: share of a GPU's memory."),
     click.option("--base-url", help="Server with OpenAI's interface, for openai:MODEL. Keys: environment only."),
-    click.option(
-        "--concurrency", type=click.IntRange(min=1), default=16, show_default=True, help="Server: requests at once."
-    ),
-    click.option(
-        "--timeout", type=click.FloatRange(0, min_open=True), default=120.0, show_default=True, help="Server: seconds."
-    ),
-    click.option(
-        "--attempts", type=click.IntRange(min=1), default=6, show_default=True, help="Server: tries of a request."
-    ),
+    click.option("--concurrency", type=Whole(1, 1000), default=16, show_default=True, help="Server: requests at once."),
+    click.option("--timeout", type=Number(0.001, 86_400), default=120.0, show_default=True, help="Server: seconds."),
+    click.option("--attempts", type=Whole(1, 1000), default=6, show_default=True, help="Server: tries of a request."),
 )
 judge_options = options(
     click.option("--revision", help="Of the judge: a commit, branch or tag of the hub (others: NAME@REVISION)."),
-    click.option("--price-in", type=click.FloatRange(0), help="Price per million prompt tokens of the judge (USD)."),
-    click.option("--price-out", type=click.FloatRange(0), help="Price per million output tokens of the judge (USD)."),
+    click.option("--price-in", type=PRICE, help="Price per million prompt tokens of the judge (USD)."),
+    click.option("--price-out", type=PRICE, help="Price per million output tokens of the judge (USD)."),
     click.option("--judge-version", help="Version of the judge, to tell it from another model of the same name."),
     click.option("--fresh", is_flag=True, help="Ask the judge everything again, and use no older reply from now on."),
 )

@@ -19,6 +19,7 @@ from distract.commands import (
     store_option,
 )
 from distract.commands.auditing import audit_options, chosen
+from distract.commands.numbers import Whole
 from distract.commands.running import carried_out, inconclusive, profiled, renew
 from distract.commands.showing import shown
 
@@ -34,7 +35,7 @@ from distract.commands.showing import shown
 @draw_options
 @click.option(
     "--minimal",
-    type=click.IntRange(0),
+    type=Whole(0),
     default=0,
     show_default=True,
     metavar="N",

@@ -23,6 +23,7 @@ from distract.commands import (
     sort_out,
     store_option,
 )
+from distract.commands.numbers import COUNT
 from distract.commands.running import carried_out, inconclusive, renew
 from distract.commands.showing import shown
 
@@ -41,7 +42,7 @@ PROTOCOLS = ("pairwise", "rank")
 )
 @click.option(
     "--sets",
-    type=click.IntRange(1),
+    type=COUNT,
     default=4,
     show_default=True,
     help="Most triples, and most quadruples, of responses to a prompt, drawn by --seed.",

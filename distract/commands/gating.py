@@ -13,7 +13,6 @@ from click.core import ParameterSource
 
 from distract.commands import (
     Conclusion,
-    Limit,
     command,
     echo_json,
     json_option,
@@ -25,6 +24,7 @@ from distract.commands import (
     store_option,
 )
 from distract.commands.auditing import audit_options, chosen
+from distract.commands.numbers import CONFIDENCE, COUNT, INNER_SHARE, LIMIT, SEED, SHARE, Whole
 from distract.commands.outputs import Closing, Outputs, output_options, undecided
 from distract.commands.running import carried_out, renew
 from distract.commands.showing import unread
@@ -35,25 +35,19 @@ if TYPE_CHECKING:
     from distract.gate.records import Verdict
     from distract.runfolder import Loaded
 
-SHARE = click.FloatRange(0, 1, min_open=True, max_open=True)
-
 sure_options = options(
-    click.option("--max-rise", type=SHARE, help="Largest rise since the baseline to accept. Default: 0.05."),
-    click.option(
-        "--max-invalid-rate", type=click.FloatRange(0, 1), help="Largest share of unreadable verdicts. Default: 0.2."
-    ),
+    click.option("--max-rise", type=INNER_SHARE, help="Largest rise since the baseline to accept. Default: 0.05."),
+    click.option("--max-invalid-rate", type=SHARE, help="Largest share of unreadable verdicts. Default: 0.2."),
     click.option(
         "--min-eligible",
-        type=click.FloatRange(0, 1),
+        type=SHARE,
         help="Smallest share of comparisons that must be eligible to pass. Default: 0.2.",
     ),
-    click.option("--min-n", type=click.IntRange(1), help="Fewest verdicts that may pass. Default: 1."),
-    click.option(
-        "--confidence", type=click.FloatRange(0.5, 1, max_open=True), help="Of one-sided bounds. Default: 0.95."
-    ),
+    click.option("--min-n", type=COUNT, help="Fewest verdicts that may pass. Default: 1."),
+    click.option("--confidence", type=CONFIDENCE, help="Of one-sided bounds. Default: 0.95."),
 )
 limit_options = options(
-    click.option("--max-flip-rate", type=SHARE, help="Largest flip rate to accept, such as 0.10."),
+    click.option("--max-flip-rate", type=INNER_SHARE, help="Largest flip rate to accept, such as 0.10."),
     sure_options,
     click.option("--certify/--no-certify", default=None, help="Inconclusive counts as a failure (exit 1)."),
     click.option("--config", type=click.Path(path_type=Path), help="pyproject.toml with [tool.distract.gate]."),
@@ -77,12 +71,12 @@ WITH_A_RUN = (*LIMITS, "run", "config", "baseline", "control", "junit", "github"
 @click.option(
     "--control", is_flag=True, help="Count only flips beyond the judge's own noise (null attack, resampling)."
 )
-@click.option("--limit", type=Limit(), default="all", show_default=True, help="Number of cases, drawn by --seed.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Of order, draw, rewrites and sampling.")
-@click.option("--budget", type=click.IntRange(1), help="Most calls of models, those answered from the store included.")
+@click.option("--limit", type=LIMIT, default="all", show_default=True, help="Number of cases, drawn by --seed.")
+@click.option("--seed", type=SEED, default=0, show_default=True, help="Of order, draw, rewrites and sampling.")
+@click.option("--budget", type=COUNT, help="Most calls of models, those answered from the store included.")
 @click.option(
     "--ahead",
-    type=click.IntRange(1),
+    type=COUNT,
     default=1,
     show_default=True,
     help="Prompts to judge at once though fewer might do, without a --budget: faster with a server.",
@@ -150,11 +144,11 @@ def compare(before: Path, now: Path, as_json: bool, **given: Any) -> None:
 
 
 @command("plan-gate")
-@click.option("--max-flip-rate", "threshold", type=SHARE, required=True, help="Threshold of the gate.")
-@click.option("--power", type=float, default=0.8, show_default=True, help="Chance of the right decision.")
-@click.option("--true-rate", type=float, required=True, help="Flip rate that the judge is taken to have.")
-@click.option("--confidence", type=float, default=0.95, show_default=True, help="Of one-sided bounds.")
-@click.option("--checks", type=click.IntRange(1), default=1, show_default=True, help="Protocols x attacks.")
+@click.option("--max-flip-rate", "threshold", type=INNER_SHARE, required=True, help="Threshold of the gate.")
+@click.option("--power", type=CONFIDENCE, default=0.8, show_default=True, help="Chance of the right decision.")
+@click.option("--true-rate", type=SHARE, required=True, help="Flip rate that the judge is taken to have.")
+@click.option("--confidence", type=CONFIDENCE, default=0.95, show_default=True, help="Of one-sided bounds.")
+@click.option("--checks", type=Whole(1, 10_000), default=1, show_default=True, help="Protocols x attacks.")
 @json_option
 def plan_gate(threshold: float, power: float, true_rate: float, confidence: float, checks: int, as_json: bool) -> None:
     """Say how many eligible cases a gate needs."""

@@ -27,6 +27,7 @@ from distract.commands import (
     sort_out,
     store_option,
 )
+from distract.commands.numbers import COUNT, Whole
 from distract.commands.running import asked, carried_out, inconclusive, renew
 from distract.commands.showing import shown
 from distract.errors import UsageError
@@ -64,13 +65,13 @@ WITHOUT_A_JUDGE = ("matches", "against", "systems", "anchor", "draws", "seed", "
 )
 @click.option("--anchor", help="Model whose rating is fixed (bradley-terry, style-control).")
 @click.option("--attack", "attacks", multiple=True, help="Distractor for the lowest models; repeatable.")
-@click.option("--lowest", type=click.IntRange(1), help="How many of them, by each protocol's own board. Default: 3.")
+@click.option("--lowest", type=COUNT, help="How many of them, by each protocol's own board. Default: 3.")
 @click.option("--target", "targets", multiple=True, help="Model to attack instead of the lowest; repeatable.")
-@click.option("--pairs", type=click.IntRange(1), help="Most matches of a protocol, in a balanced design. Default: all.")
+@click.option("--pairs", type=COUNT, help="Most matches of a protocol, in a balanced design. Default: all.")
 @click.option("--plan", "only_plan", is_flag=True, help="Say what it takes, and stop.")
 @click.option(
     "--draws",
-    type=click.IntRange(2, 100_000),
+    type=Whole(2, 100_000),
     help="Of prompts, for intervals. Default: 1000, fewer where they would take long.",
 )
 @click.option("--reference-model", help="Model, named like a judge, that protocols with a reference ask for it.")

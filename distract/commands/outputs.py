@@ -44,6 +44,8 @@ class Outputs:
         github: whether GitHub Actions reads the log.
         summary: a file, if one is wanted.
         on_stderr: whether annotations leave stdout to a document.
+        began: when, by the clock on the wall.
+        clock: the same by one that nobody sets.
     """
 
     junit: Path | None
@@ -51,6 +53,7 @@ class Outputs:
     summary: Path | None
     on_stderr: bool
     began: float = field(default_factory=time.time)
+    clock: float = field(default_factory=time.monotonic)
 
     def begin(self, read: Iterable[Path]) -> None:
         """Say in the JUnit file that nothing is decided, until something is.
@@ -125,7 +128,7 @@ class Outputs:
 
         if self.junit is not None:
             began = datetime.fromtimestamp(self.began, UTC)
-            text = junit(verdict, flips, judge=judge, began=began, seconds=time.time() - self.began)
+            text = junit(verdict, flips, judge=judge, began=began, seconds=time.monotonic() - self.clock)
             _write(self.junit, text, "--junit")
 
 

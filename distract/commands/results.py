@@ -107,9 +107,12 @@ def list_(what: str | None, catalogue: Path | None) -> None:
             "MODEL": "any judge above that is a model: it is asked to rewrite, told why and tries again",
         },
     }
-    if what and what not in sections:
-        raise UnknownName("section", what, sections)
-    for title, entries in sections.items() if not what else [(what, sections[what])]:
+    wanted = (what or "").casefold().replace("-", " ").replace("_", " ")
+    # A section, or those of which a word begins so: `data` are the sets and the formats, `judge` the judges.
+    titles = [wanted] if wanted in sections else [one for one in sections if f" {wanted}" in f" {one}"]
+    if not titles:
+        raise UnknownName("section", str(what), sections)
+    for title, entries in ((one, sections[one]) for one in titles):
         click.echo(f"{title}:")
         width = max(map(len, entries), default=0)
         for name, line in entries.items():

@@ -26,6 +26,7 @@ from distract.commands import (
     store_option,
 )
 from distract.errors import UsageError
+from distract.printable import count
 
 if TYPE_CHECKING:
     from distract.backends.options import Options
@@ -91,7 +92,9 @@ def rewrite(
         raise UsageError("nothing is to be written: controls are written by rule in every run; name another --attack")
     recording.check(out, store or DEFAULT)
     expected = recording.count(selected) * (asking.best_of if "generator" in who.models else 0)
-    click.echo(f"data {safe(selected.data.name)}, {len(selected.cases)} cases; rewrites: {safe(generator)}", err=True)
+    click.echo(
+        f"data {safe(selected.data.name)}, {count(len(selected.cases), 'case')}; rewrites: {safe(generator)}", err=True
+    )
     tally = Tally()
     with (
         said(tally, who.prices),
@@ -163,7 +166,7 @@ def _make(
     who = open_models(names, loading)
     say(who.notes)
     check(out, store or DEFAULT)
-    click.echo(f"data {safe(job.name)}, {len(job.plans)} prompts; generator {safe(job.generator)}", err=True)
+    click.echo(f"data {safe(job.name)}, {count(len(job.plans), 'prompt')}; generator {safe(job.generator)}", err=True)
     tally = Tally()
     with (
         said(tally, who.prices),

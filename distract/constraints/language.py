@@ -11,6 +11,7 @@ from functools import cache
 from typing import Any
 
 from distract.constraints.kind import Argument, Unavailable
+from distract.errors import installed_by
 
 _NAMES = (
     "af=Afrikaans am=Amharic ar=Arabic as=Assamese az=Azerbaijani be=Belarusian bg=Bulgarian bn=Bengali "
@@ -31,7 +32,7 @@ def _fits(value: Any) -> bool:
     if not isinstance(value, str) or value not in NAMES:
         return False
     if importlib.util.find_spec("py3langid") is None:
-        raise Unavailable("language", 'needs py3langid, which is not installed: pip install "distract[language]"')
+        raise Unavailable("language", f"needs py3langid, which is not installed: {installed_by('language')}")
     return True
 
 

@@ -108,8 +108,10 @@ def _source(raw: bytes, where: str, name: str, form: str | None, expected: str) 
         raise DataError(f"is empty; expected {expected}", path=where)
     form = form or told(text)
     if form is None:
-        known = "; ".join(f"{key}: {reader.summary}" for key, reader in READERS.items())
-        raise DataError(f"in no format that distract knows ({known})", path=where)
+        raise DataError(
+            f"in no format that distract knows ({', '.join(READERS)}); `distract list data` says what each holds",
+            path=where,
+        )
     return Source(text, hashlib.sha256(raw).hexdigest(), where, name, form)
 
 

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from distract.errors import DataError, UsageError
+from distract.errors import DataError, UsageError, installed_by
 
 FORM = "hub:ORG/NAME[:CONFIG[:SPLIT]]"
 _NAME = re.compile(r"[\w-][\w.-]*(/[\w-][\w.-]*)?")
@@ -67,7 +67,7 @@ def _library(where: str) -> tuple[Any, Any]:
     """The client of the hub and the library that reads what it holds."""
     found = importlib.util.find_spec("datasets")
     if found is None or found.origin is None:  # a folder of that name is no library
-        raise UsageError(f'{where}: needs the library datasets, which is not installed: pip install "distract[hub]"')
+        raise UsageError(f"{where}: needs the library datasets, which is not installed: {installed_by('hub')}")
     try:
         api, library = importlib.import_module("huggingface_hub"), importlib.import_module("datasets")
         library.disable_progress_bars()

@@ -15,6 +15,7 @@ from distract.datasets.answers import LeftOut
 from distract.datasets.fields import Item
 from distract.datasets.rows import names, number, rows
 from distract.errors import DataError
+from distract.printable import count
 from distract.records import Case, Response
 
 SUMMARY = "a folder of question.jsonl, model_answer/*.jsonl and reference_answer/*.jsonl"
@@ -109,7 +110,7 @@ def _answers(text: str, path: str, questions: Mapping[str, Item]) -> Iterator[tu
         turns = choices[0].turns("turns", empty=True)
         wanted = len(questions[key].turns("turns")) if key in questions else len(turns)
         if len(turns) != wanted and not reference:
-            choices[0].fail(f"has {len(turns)} turns, the question has {wanted}", "turns")
+            choices[0].fail(f"has {count(len(turns), 'turn')}, the question has {wanted}", "turns")
         yield key, turns
 
 

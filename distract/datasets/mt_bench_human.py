@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from distract.datasets.answers import LeftOut
 from distract.datasets.fields import Item
 from distract.datasets.rows import DISAGREE, label, names, number, plurality, rows
+from distract.printable import count
 from distract.records import Case, Response
 
 SUMMARY = "rows of {question_id, model_a, model_b, winner, conversation_a, conversation_b, turn}"
@@ -77,7 +78,7 @@ def _case(item: Item, models: dict[str, str]) -> Case:
     for side in "ab":
         asked[side], said[side] = _conversation(item, f"conversation_{side}")
         if len(said[side]) < turn:
-            item.fail(f"has {len(said[side])} turns, the vote is about turn {turn}", f"conversation_{side}")
+            item.fail(f"has {count(len(said[side]), 'turn')}, the vote is about turn {turn}", f"conversation_{side}")
     if asked["a"] != asked["b"]:
         item.fail("the user's turns differ from those of conversation_a", "conversation_b")
     order = sorted("ab", key=lambda side: models[side])

@@ -18,6 +18,7 @@ from distract.constraints import ConstraintError, parse
 from distract.datasets import lineages
 from distract.datasets.fields import Item, lines
 from distract.errors import UnknownName
+from distract.printable import count
 from distract.records import Case, Constraint, Response
 
 SUMMARY = "JSON Lines of {id, prompt, responses: [{author, text}], preferred?}"
@@ -102,7 +103,7 @@ def _case(item: Item) -> Case:
     constraints = tuple(map(constraint, item.items("constraints"))) if item.has("constraints") else ()
     reference = item.turns("reference") if item.has("reference") else ()
     if reference and len(reference) != len(prompt):
-        item.fail(f"has {len(reference)} turns, the prompt has {len(prompt)}", "reference")
+        item.fail(f"has {count(len(reference), 'turn')}, the prompt has {len(prompt)}", "reference")
     return Case(
         name,
         prompt,
@@ -126,7 +127,7 @@ def _response(item: Item, turns: int) -> Response:
     if author == "tie":
         item.fail("'tie' is what a label says; name the author otherwise", "author")
     if len(text) != turns:
-        item.fail(f"has {len(text)} turns, the prompt has {turns}", "text")
+        item.fail(f"has {count(len(text), 'turn')}, the prompt has {turns}", "text")
     severity = item.value.get("severity")
     if severity is not None and (type(severity) is not int or not 1 <= severity <= 3):
         item.fail(f"expected 1, 2 or 3, found {json.dumps(severity)}", "severity")

@@ -126,9 +126,9 @@ def _open(
     lower, upper = (0.0 if ends[0] is None else ends[0]), (1.0 if ends[1] is None else ends[1])
     least, about = least_n(limit, limits.confidence), ""
     if more is not None:
-        about = f"; at this rate about {more:,} verdicts would"
+        about = f"; at this rate about {count(more, 'verdict')} would"
     elif monitor.limits is None and monitor.tested < least:
-        about = f"; without any flip it takes about {least:,} prompts"
+        about = f"; without any flip it takes about {count(least, 'prompt')}"
     settle = f"whether the rise is above 0 or below {limit:g}" if measure == "flip_rate_rise" else f"{limit:g}"
     if monitor.reason == "settled":
         return f"{_flips(monitor, measure)} do not settle {settle}, {_others(monitor)}{about}"
@@ -144,8 +144,8 @@ def _of(monitor: Monitor, measure: Measure) -> str:
 
 def _flips(monitor: Monitor, measure: Measure) -> str:
     if measure == "flip_rate":
-        return f"{monitor.k} flips in {monitor.n} verdicts"
-    return f"{monitor.only_here} flips only here and {monitor.only_there} only there, of {monitor.n},"
+        return f"{count(monitor.k, 'flip')} in {count(monitor.n, 'verdict')}"
+    return f"{count(monitor.only_here, 'flip')} only here and {monitor.only_there} only there, of {monitor.n},"
 
 
 def _others(monitor: Monitor) -> str:

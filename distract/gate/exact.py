@@ -236,7 +236,7 @@ def open_reason(lower: float, upper: float, threshold: float, n: int, least: int
     """
     if n < least:
         return f"{count(n, 'verdict')}: too few, no n below {least} can pass at {threshold:g}"
-    about = f"; at this rate about {more:,} verdicts would" if more is not None else ""
+    about = f"; at this rate about {count(more, 'verdict')} would" if more is not None else ""
     return f"the bounds {lower:.3f} to {upper:.3f} do not settle {threshold:g}{about}"
 
 

@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 from distract.errors import UsageError
+from distract.printable import as_share
 
 MOST = 1_000_000
 """The most comparisons that a gate asks for; beyond that it gives no number."""
@@ -69,14 +70,16 @@ class Limits:
         }
         for name, rate in rates.items():
             if rate is not None and not 1e-6 <= rate < 1:
-                raise UsageError(f"{name} {rate:g}: expected a share between 0.000001 and 1, such as 0.10")
+                wanted = f"expected a share between 0.000001 and 1, such as 0.10{as_share(rate)}"
+                raise UsageError(f"{name} {rate:g}: {wanted}")
         for name, rate in {"--max-invalid-rate": self.max_invalid_rate, "--min-eligible": self.min_eligible}.items():
             if not 0 <= rate <= 1:
-                raise UsageError(f"{name} {rate:g}: expected a share from 0 to 1, such as 0.2")
+                raise UsageError(f"{name} {rate:g}: expected a share from 0 to 1, such as 0.2{as_share(rate)}")
         if self.min_n < 1:
             raise UsageError(f"--min-n {self.min_n}: expected a number of comparisons from 1")
         if not 0.5 <= self.confidence < 1:
-            raise UsageError(f"--confidence {self.confidence:g}: expected a share from 0.5 to below 1, such as 0.95")
+            wanted = f"expected a share from 0.5 to below 1, such as 0.95{as_share(self.confidence)}"
+            raise UsageError(f"--confidence {self.confidence:g}: {wanted}")
 
     @property
     def has_threshold(self) -> bool:

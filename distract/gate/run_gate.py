@@ -16,7 +16,7 @@ from distract.gate.planning import cures, too_few
 from distract.gate.records import Check, Verdict
 from distract.gate.together import together
 from distract.gate.worse import Rise
-from distract.printable import line
+from distract.printable import count, line
 from distract.runfolder import Loaded
 
 FEW = 30
@@ -52,7 +52,7 @@ def decide(run: Loaded, limits: Limits, baseline: Loaded | None = None) -> Verdi
 
 def _few(tests: Sequence[Rate | Rise]) -> list[str]:
     fewest = min((test.prompts for test in tests if test.prompts is not None), default=FEW)
-    return [f"{fewest} prompts only: bounds are rough"] if fewest < FEW else []
+    return [f"{count(fewest, 'prompt')} only: bounds are rough"] if fewest < FEW else []
 
 
 def _too_few(run: Loaded, checks: Sequence[Check], limits: Limits) -> list[str]:

@@ -124,8 +124,8 @@ def _checked(path: Path, at: tuple[str, ...], field: str, value: object) -> Any:
     try:
         Limits(**{field: limit})
     except UsageError as error:
-        expected = str(error).rpartition(": expected ")[2]
-        raise wrong(path, at, f"expected {expected}, found {told(value)}") from None
+        expected, semicolon, instead = str(error).rpartition(": expected ")[2].partition(";")
+        raise wrong(path, at, f"expected {expected}, found {told(value)}{semicolon}{instead}") from None
     return limit
 
 

@@ -146,7 +146,7 @@ class Rise:
             bound = f"upper bound of the rise {beside(100 * upper, 100 * most)} points is below {100 * most:g}"
             return "pass", f"the flip rate rose {rates}, but the {bound}" if lower > 0 else bound, None
         if lower > 0 and adjusted <= limits.alpha:
-            differ = f"{self._only_here} flips only now, {self._only_there} only before, p {p_value(adjusted)}"
+            differ = f"{count(self._only_here, 'flip')} only now, {self._only_there} only before, p {p_value(adjusted)}"
             return "fail", f"the flip rate rose {rates} ({differ})", None
         more = self._needed(checks)
         if short:
@@ -154,7 +154,7 @@ class Rise:
         bounds = f"a rise of {percent(lower)} to {percent(upper)} points may be more than {100 * most:g}"
         if lower > 0:
             bounds += f", and may be chance among {count(checks, 'check')}"
-        about = "" if more is None else f"; at these rates about {more:,} comparisons would tell"
+        about = "" if more is None else f"; at these rates about {count(more, 'comparison')} would tell"
         return "inconclusive", bounds + about, more
 
     @property

@@ -17,6 +17,7 @@ from distract.judge import Judge
 from distract.judging import usable
 from distract.manner import adjusted
 from distract.plan import Plan, Protocol, gather
+from distract.printable import count
 from distract.records import Case, Request, Response
 
 Pair = tuple[Response, Response]
@@ -125,7 +126,7 @@ def deterministic(
 def _side_by_side(protocol: Protocol) -> str | None:
     if protocol.orders == "none":
         return "scores each response alone, so that there is no order"
-    return None if protocol.shows in (None, 2) else f"shows {protocol.shows} responses, not two"
+    return None if protocol.shows in (None, 2) else f"shows {count(protocol.shows, 'response')}, not two"
 
 
 def _with_ties(protocol: Protocol) -> str | None:

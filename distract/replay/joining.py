@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 
 from distract import judging
+from distract.printable import count
 from distract.records import Case, Outcome, Response, Row, Side
 from distract.replay.published import Published
 
@@ -76,9 +77,10 @@ def joined(published: Published, cases: Mapping[str, Sequence[Case]]) -> Publish
         rules[rule] = tuple(found)
     notes = published.notes
     if missed["none"] and cases:
-        notes += (f"{missed['none']} rows are in none of the data sets",)
+        notes += (f"{count(missed['none'], 'row is', 'rows are')} in none of the data sets",)
     if missed["several"]:
-        notes += (f"{missed['several']} rows are in the data sets with several labels (the first one counts)",)
+        rows_are = count(missed["several"], "row is", "rows are")
+        notes += (f"{rows_are} in the data sets with several labels (the first one counts)",)
     return replace(published, rows=rules, cases=known, notes=notes)
 
 

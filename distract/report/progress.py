@@ -71,21 +71,22 @@ def cost_lines(prices: Mapping[Role, Price], estimate: Estimate) -> Iterator[str
 def stored_lines(stored: int) -> Iterator[str]:
     """What need not be paid for again."""
     if stored:
-        yield f"the store holds {count(stored, 'reply', 'replies')} of this judge; they are not asked for again"
+        held = count(stored, "reply", "replies")
+        yield f"the store holds {held} of this judge; those that this run needs are not asked for again"
 
 
 def manner_lines(manner: Manner) -> Iterator[str]:
     """How judges are asked, where it is not the usual way."""
     parts = [f"in the {manner.orders} order only"] if manner.orders != "both" else []
     parts += [f"{manner.samples} passes of each order, the majority decides"] if manner.samples > 1 else []
-    parts += [f"answers in words take at most {manner.answer_tokens} tokens"] if manner.answer_tokens else []
+    parts += [f"answers in words take at most {count(manner.answer_tokens, 'token')}"] if manner.answer_tokens else []
     if parts:
         yield f"how: {'; '.join(parts)}"
 
 
 def end_lines(tally: Tally, prices: Mapping[Role, Price]) -> Iterator[str]:
     """What was used, and what is missing."""
-    used = f" ({tally.tokens_in:,} tokens in, {tally.tokens_out:,} out)" if tally.made or tally.canary else ""
+    used = f" ({count(tally.tokens_in, 'token')} in, {tally.tokens_out:,} out)" if tally.made or tally.canary else ""
     spent = cost(prices, tally.tokens)
     yield f"replies: {tally.stored} were stored, {tally.made} made{used}" + (f", {dollars(spent)}" if spent else "")
     if canary := tally.canary:

@@ -258,7 +258,7 @@ def _notes(figures: Sequence[Figure], rows: Sequence[Row], rewrites: Sequence[Re
         yield "invalid: " + "; ".join(f"{line(reason)} ({n})" for reason, n in failures.most_common(5))
     shown = [f for measure in ("flip_rate", "tie_rate", "severity_accuracy") for f in _wanted(figures, measure)]
     if any(f.effective_n is not None and f.effective_n < f.n for f in shown):
-        rough = f"; {len(prompts)} prompts only: intervals are rough" if len(prompts) < FEW else ""
+        rough = f"; {count(len(prompts), 'prompt')} only: intervals are rough" if len(prompts) < FEW else ""
         yield f"some prompts give several comparisons: intervals allow for their dependence{rough}"
 
 

@@ -75,7 +75,7 @@ def _told(name: str, counts: Sequence[int], findings: Sequence[dict[str, Any]]) 
     if unanswered:
         calls += f", {unanswered:,} without an answer"
     if tokens_in or tokens_out:
-        calls += f"; {tokens_in:,} tokens in, {tokens_out:,} out"
+        calls += f"; {count(tokens_in, 'token')} in, {tokens_out:,} out"
     rows = sorted(_added(findings), key=_order)
     # Several tests may have come to the same.
     cells = Counter(map(_row, rows))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from distract.printable import count as count
 from distract.printable import line
 
 
@@ -28,11 +29,6 @@ def digits(pairs: Iterable[tuple[float, float]]) -> int:
     """How many decimals show that the numbers of each pair differ: from 2, and at most 6."""
     found = [pair for pair in pairs if pair[0] != pair[1]]
     return next((few for few in range(2, 6) if all(f"{a:.{few}f}" != f"{b:.{few}f}" for a, b in found)), 6)
-
-
-def count(number: int, noun: str, plural: str = "") -> str:
-    """A number with its noun: ``1 case``, ``2 cases``."""
-    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
 def set_aside(what: str, counts: Mapping[str, int]) -> str:

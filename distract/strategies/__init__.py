@@ -20,12 +20,12 @@ one edit. It needs hypothesis, which distract itself does not.
 
 from __future__ import annotations
 
+from distract.errors import installed_by
+
 try:
     import hypothesis  # noqa: F401
 except ImportError as error:
-    raise ImportError(
-        'distract.strategies needs hypothesis: pip install "distract[pytest]"', name="hypothesis"
-    ) from error
+    raise ImportError(f"distract.strategies needs hypothesis: {installed_by('pytest')}", name="hypothesis") from error
 
 from distract.strategies.drawn import cases, pairs, triples
 from distract.strategies.patience import unhurried

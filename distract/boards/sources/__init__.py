@@ -111,8 +111,8 @@ def _told(path: Path) -> str:
     if found in (None, "native") and fields & {*arena.MODELS, arena.WINNER}:
         return ARENA
     if found is None:
-        known = "; ".join(f"{name}: {summary}" for name, summary in FORMATS.items())
-        raise DataError(f"in no format that distract knows ({known})", path=path)
+        known = f"{', '.join(FORMATS)}); `distract list data` and `distract list matches` say what each holds"
+        raise DataError(f"in no format that distract knows ({known}", path=path)
     return found
 
 

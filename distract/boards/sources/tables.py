@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from distract.boards.sources import streaming
-from distract.errors import DataError, UsageError
+from distract.errors import DataError, UsageError, installed_by
 from distract.replay.files import head
 
 MISSING: Final = object()
@@ -123,7 +123,7 @@ def _parquet(path: Path) -> Table:
     try:
         library = importlib.import_module("pyarrow.parquet")
     except ImportError as error:
-        raise UsageError(f'{path}: needs pyarrow, which is not installed: pip install "distract[parquet]"') from error
+        raise UsageError(f"{path}: needs pyarrow, which is not installed: {installed_by('parquet')}") from error
 
     def rows(wanted: Sequence[str], batch: int = _BATCH) -> Iterator[Row]:
         number = 0

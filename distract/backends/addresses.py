@@ -1,0 +1,59 @@
+"""Addresses of servers: the one form under which replies are stored, or one line on what is wrong.
+
+An address comes from the command line, from a judge's name or from a catalogue, and goes into libraries that raise
+what they like where it is odd. We take only what all of them take: printable ASCII, a host of labels or an IP address.
+It asks no server.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from urllib.parse import SplitResult, urlsplit
+
+from distract.errors import UsageError
+
+NO_SECRETS = "the server's address must not hold a user, a password or a query: keys come from the environment only"
+PORTS = {"http": 80, "https": 443}
+_LONGEST, _LONGEST_HOST = 2000, 253
+_LABEL = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?")
+_SUCH = "expected one such as http://127.0.0.1:8000/v1"
+
+
+def normalised(address: str) -> SplitResult:
+    """The parts of a server's address, without what says nothing: blanks around it, a usual port, a slash at its end.
+
+    Raises:
+        UsageError: it is no http(s) address, or holds what must not be in one. The address is not shown: what does not
+            parse may well hold a password.
+    """
+    address = address.strip()
+    if not re.fullmatch(r"[!-~]*", address) or len(address) > _LONGEST:
+        raise UsageError(
+            "the server's address cannot be read: it is too long, or holds blanks or characters outside ASCII "
+            f"(write a host such as bücher.example as xn--bcher-kva.example); {_SUCH}"
+        )
+    try:
+        parts = urlsplit(address)
+        host, port = parts.hostname or "", parts.port
+    except ValueError:
+        raise UsageError(f"the server's address cannot be read; {_SUCH}") from None
+    if parts.username is not None or parts.password is not None or parts.query or parts.fragment:
+        raise UsageError(NO_SECRETS)
+    if parts.scheme not in PORTS:
+        raise UsageError(f"the server's address begins with something else than http or https; {_SUCH}")
+    # Brackets may hold more than an address of version 6, which nobody resolves.
+    if not _is_host(host) or port == 0 or ("[" in parts.netloc) != (":" in host):
+        raise UsageError(f"the server's address names no host that can be; {_SUCH}")
+    shown = f"[{host}]" if ":" in host else host
+    where = shown if port in (None, PORTS[parts.scheme]) else f"{shown}:{port}"
+    return parts._replace(netloc=where, path=parts.path.rstrip("/"), query="", fragment="")
+
+
+def _is_host(host: str) -> bool:
+    try:
+        return not getattr(ipaddress.ip_address(host), "scope_id", None)
+    except ValueError:
+        labels = host.removesuffix(".").split(".")
+        # What ends in a number would have to be an address of version 4.
+        return len(host) <= _LONGEST_HOST and all(map(_LABEL.fullmatch, labels)) and not labels[-1].isdigit()
