@@ -198,7 +198,7 @@ def test_a_refused_key_is_named(keys: dict[str, str], said: str, monkeypatch: py
         monkeypatch.setenv(name, key)
     said = f"refuses: 401 who are you\\?; {said}$"
     with (
-        FakeServer(completion, probed=lambda asked: refused(401, "who are you?")) as server,
+        FakeServer(lambda asked: completion("hi"), probed=lambda asked: refused(401, "who are you?")) as server,
         pytest.raises(UsageError, match=said),
     ):
         ask(OpenAI("m", base_url=server.url, key_names=("FIRST", "SECOND")), words())
@@ -214,7 +214,7 @@ def test_a_key_that_would_travel_in_the_open_is_named(monkeypatch: pytest.Monkey
     ("path", "said"), [("", "check the address and the model's name, 'm'$"), ("x", "most end in /v1$")]
 )
 def test_an_address_that_is_not_there(path: str, said: str) -> None:
-    with FakeServer(completion, probed=lambda asked: refused(404, "Not found")) as server:
+    with FakeServer(lambda asked: completion("hi"), probed=lambda asked: refused(404, "Not found")) as server:
         server.probed = lambda asked: refused(404, "Not found")
         with pytest.raises(UsageError, match=said) as error:
             ask(OpenAI("m", base_url=server.url + path), words())
@@ -222,7 +222,7 @@ def test_an_address_that_is_not_there(path: str, said: str) -> None:
 
 
 def test_one_attempt_is_one() -> None:
-    with FakeServer(completion) as server:
+    with FakeServer(lambda asked: completion("hi")) as server:
         server.die()
         with pytest.raises(BackendError, match=r"\(1 attempt\)$"):
             ask(OpenAI("m", base_url=server.url, attempts=1), words())
