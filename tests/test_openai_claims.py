@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import time
 from pathlib import Path
 from typing import Any
@@ -238,3 +239,9 @@ def test_durations_do_not_depend_on_the_clock_on_the_wall(run: Any, monkeypatch:
     assert 0.0 <= times["seconds"] < 600.0
     run("gate", "r", "--max-flip-rate", "0.5", "--junit", "j.xml")
     assert 'time="-' not in Path("j.xml").read_text(encoding="utf-8")
+
+
+def test_no_duration_is_measured_by_the_clock_on_the_wall() -> None:
+    for path in (Path(__file__).parents[1] / "distract").rglob("*.py"):
+        text = path.read_text(encoding="utf-8")
+        assert not re.search(r"time\.time\(\)\s*-|-\s*(?:time\.time\(\)|self\.began)", text), path
