@@ -105,7 +105,7 @@ X = {"author": "x", "text": "t"}
         ("{" + '"a":{' * 100_000, 1, "c.jsonl:1: "),
         ('[1, "output_1"]', None, "in no format that distract knows"),
         ('[{"input": "q", "output_1": "a", "output_2": "b", "label": 1}, 1]', 1, "item 2: expected an object"),
-        ("[" + with_() + "]", None, "in no format that distract knows (native: JSON Lines"),
+        ("[" + with_() + "]", None, "in no format that distract knows (native, llmbar"),
         ("[]", None, "in no format that distract knows"),
         ('[{"input": "q", "output_1": "a", "output_2": "b", "label": 1}', 1, "truncated"),
         ('[\n{"input": "q", "output_1": "a", "output_2": "b", "label": 1},\n{"inp', 3, "item 2: not valid JSON"),

@@ -12,9 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from distract.backends.models import catalogue
 from distract.cli import cli
 from distract.commands.numbers import INNER_SHARE, LIMIT, PRICE, SEED, Number, Whole
-from distract.errors import UsageError
+from distract.errors import DataError, UsageError
 from distract.gate.limits import Limits
 from distract.gate.settings import load
 
@@ -101,6 +102,23 @@ def test_what_to_write_instead(run: Any, arguments: tuple[str, ...], said: str) 
     assert ran.code == 2
     assert said in ran.err
     assert len(ran.err.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        *(("price_in", value) for value in ("nan", "inf", "-inf", "1e304", "-1", "-1e-9", "1e400", "true", '"1"')),
+        *(("price_out", value) for value in ("1000000.1", "9" * 400)),
+        *(("context", value) for value in ("0", "-1", "1.5", "9" * 400, "nan")),
+        *(("parameters", value) for value in ("0", "-1", "nan", "inf", "1e304", "9" * 400)),
+    ],
+)
+def test_numbers_of_a_catalogue_are_bounded_too(field: str, value: str, tmp_path: Path) -> None:
+    file = tmp_path / "own.toml"
+    file.write_text(f'[a]\nmodel = "x"\nengine = "openai"\n{field} = {value}\n', encoding="utf-8")
+    with pytest.raises(DataError, match=f"field '{field}': expected") as error:
+        catalogue(file)
+    assert len(str(error.value)) < 400
 
 
 def test_a_share_in_percent_of_a_file(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import time
 from pathlib import Path
 from typing import Any
@@ -198,7 +199,7 @@ def test_a_refused_key_is_named(keys: dict[str, str], said: str, monkeypatch: py
         monkeypatch.setenv(name, key)
     said = f"refuses: 401 who are you\\?; {said}$"
     with (
-        FakeServer(completion, probed=lambda asked: refused(401, "who are you?")) as server,
+        FakeServer(lambda asked: completion("hi"), probed=lambda asked: refused(401, "who are you?")) as server,
         pytest.raises(UsageError, match=said),
     ):
         ask(OpenAI("m", base_url=server.url, key_names=("FIRST", "SECOND")), words())
@@ -214,7 +215,7 @@ def test_a_key_that_would_travel_in_the_open_is_named(monkeypatch: pytest.Monkey
     ("path", "said"), [("", "check the address and the model's name, 'm'$"), ("x", "most end in /v1$")]
 )
 def test_an_address_that_is_not_there(path: str, said: str) -> None:
-    with FakeServer(completion, probed=lambda asked: refused(404, "Not found")) as server:
+    with FakeServer(lambda asked: completion("hi"), probed=lambda asked: refused(404, "Not found")) as server:
         server.probed = lambda asked: refused(404, "Not found")
         with pytest.raises(UsageError, match=said) as error:
             ask(OpenAI("m", base_url=server.url + path), words())
@@ -222,7 +223,7 @@ def test_an_address_that_is_not_there(path: str, said: str) -> None:
 
 
 def test_one_attempt_is_one() -> None:
-    with FakeServer(completion) as server:
+    with FakeServer(lambda asked: completion("hi")) as server:
         server.die()
         with pytest.raises(BackendError, match=r"\(1 attempt\)$"):
             ask(OpenAI("m", base_url=server.url, attempts=1), words())
@@ -238,3 +239,9 @@ def test_durations_do_not_depend_on_the_clock_on_the_wall(run: Any, monkeypatch:
     assert 0.0 <= times["seconds"] < 600.0
     run("gate", "r", "--max-flip-rate", "0.5", "--junit", "j.xml")
     assert 'time="-' not in Path("j.xml").read_text(encoding="utf-8")
+
+
+def test_no_duration_is_measured_by_the_clock_on_the_wall() -> None:
+    for path in (Path(__file__).parents[1] / "distract").rglob("*.py"):
+        text = path.read_text(encoding="utf-8")
+        assert not re.search(r"time\.time\(\)\s*-|-\s*(?:time\.time\(\)|self\.began)", text), path

@@ -63,7 +63,9 @@ def _value(system: RatingSystem, key: str, text: str) -> Any:
                 raise UsageError(f"{system.name}: parameter {key!r}: expected {1 / LARGEST:g} to {LARGEST:g} in size")
             return value
         if re.search(r"\bint\b", kind):
-            return int(text)
+            if abs(whole := int(text)) > LARGEST:
+                raise UsageError(f"{system.name}: parameter {key!r}: expected {LARGEST:g} at most in size")
+            return whole
     except ValueError:
         pass
     if sort := re.search(r"\b(int|float)\b", kind):

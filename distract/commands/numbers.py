@@ -89,7 +89,8 @@ class Number(click.ParamType[float]):
     @property
     def _range(self) -> str:
         low = f"{'above' if self._above else 'from'} {self.least:g}"
-        return f"a number {low} {'and below' if self._below else 'to'} {self.most:g}"
+        high = "and below" if self._below else "up to" if self._above else "to"
+        return f"a number {low} {high} {self.most:g}"
 
     def _percent(self, text: str) -> str:
         """What to write for a share that is given in percent."""

@@ -193,6 +193,8 @@ def flaw(error: Exception) -> str:
     """What is wrong with a JSON text, in words; the line is said elsewhere."""
     if isinstance(error, json.JSONDecodeError):
         return f"{error.msg} at column {error.colno}"
+    if str(error).startswith("Exceeds the limit"):  # and then advice to programmers
+        return "a number has too many digits"
     return "nested too deeply" if isinstance(error, RecursionError) else str(error)
 
 
