@@ -14,6 +14,7 @@ import stat
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from io import BufferedReader
 from pathlib import Path
 from typing import IO
 
@@ -81,7 +82,7 @@ def append(path: Path, text: str, option: str) -> None:
         _pour(path, text, os.O_APPEND | os.O_CREAT)
 
 
-def read(path: Path) -> IO[bytes]:
+def read(path: Path) -> BufferedReader:
     """Open a file of our own to read it.
 
     Raises:

@@ -14,7 +14,7 @@ from distract import files
 from distract.errors import BackendError, DataError
 from distract.minimal.edits import applied
 from distract.minimal.records import Edit, Smallest
-from distract.records import Case, Judgment, Response, Rewrite, Row, Side
+from distract.records import Case, Judgment, Response, Rewrite, Row, Side, token_count
 
 R = TypeVar("R")
 
@@ -123,7 +123,7 @@ def row(value: dict[str, Any]) -> Row:
     value["shown"] = tuple(value.get("shown", ()))
     value["beside"] = tuple(Side(**one) for one in value.get("beside", ()))
     value["lengths"] = tuple(value.get("lengths", ()))
-    value["tokens"] = tuple((int(prompt), int(answer)) for prompt, answer in value["tokens"])
+    value["tokens"] = tuple((token_count(int(prompt)), token_count(int(answer))) for prompt, answer in value["tokens"])
     return Row(**value)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from distract.backends.openai_faults import REFUSED, Transient, one_line
 from distract.reading import BRACKETS
-from distract.records import NO_REPLY, Reply, Request
+from distract.records import NO_REPLY, Reply, Request, token_count
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +71,8 @@ def completion(data: object) -> Completion:
         finish=str(choice.get("finish_reason") or "stop"),
         refusal=refusal if isinstance(refusal, str) and refusal else None,
         tokens=_tokens(choice.get("logprobs")),
-        tokens_in=_count(usage.get("prompt_tokens")),
-        tokens_out=_count(usage.get("completion_tokens")),
+        tokens_in=token_count(usage.get("prompt_tokens")),
+        tokens_out=token_count(usage.get("completion_tokens")),
     )
 
 
@@ -214,10 +214,6 @@ def _pair(item: object) -> tuple[str, float] | None:
             return text, min(0.0, float(logprob))
         case _:
             return None
-
-
-def _count(value: object) -> int:
-    return value if isinstance(value, int) and value >= 0 else 0
 
 
 def _any(choices: Sequence[str]) -> str:

@@ -1,0 +1,185 @@
+"""The SQLite file of a store of replies: opened with care, and watched while it is open.
+
+SQLite goes on with a file that was deleted, replaced or cut short as if nothing had happened. Here that is noticed, what
+can be read is brought to a file that lasts, and the run ends. It knows no reply.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from distract import files
+from distract.errors import BackendError, UsageError
+
+TIMEOUT = 60.0
+"""Seconds to wait for another process that writes."""
+
+_SCHEMA = """
+create table if not exists replies (key blob primary key, judge blob not null, reply text not null) without rowid;
+create table if not exists epochs (judge blob primary key, epoch integer not null) without rowid;
+"""
+
+_PARTS = ("", "-wal", "-shm")
+"""What a file that is open consists of, by how the names end."""
+
+_ABSENT = (0, 0, 0)
+
+
+class ReplyFile:
+    """A file of replies.
+
+    Args:
+        path: where it is; made with its folder when absent. A link must lead to one that is there.
+
+    Attributes:
+        db: the connection; to another file once ``look`` had to bring replies there.
+
+    Raises:
+        sqlite3.Error: it is no file of replies.
+        OSError: it cannot be opened.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        # It may have come with a repository, to have a file made wherever it leads.
+        if path.is_symlink() and not (path.exists() and path.stat().st_size):
+            raise OSError("it is a link that leads to no store")
+        self._use([path if path.name == ":memory:" else Path(os.path.realpath(path))])
+
+    @contextmanager
+    def used(self) -> Iterator[sqlite3.Connection]:
+        """The connection, with one line for what fails and for what has become of the file.
+
+        Raises:
+            BackendError: SQLite failed (a full disk, a damaged page), or ``look`` found something.
+        """
+        with suppress(OSError):
+            # SQLite has this part mapped: where it ends too early, the system kills the process.
+            if (shared := Path(f"{self._place}{_PARTS[2]}")).stat().st_size < self._seen[2][2]:
+                os.truncate(shared, self._seen[2][2])
+        try:
+            yield self.db
+        except sqlite3.Error as error:
+            self.look()
+            raise BackendError(f"{self._path}: the store of replies failed: {error}") from error
+        self.look()
+
+    def forget(self) -> None:
+        """Read from the file again what SQLite remembers."""
+        with self.used() as db:
+            db.execute("pragma shrink_memory")
+
+    def look(self) -> None:
+        """See that the file is still there and whole.
+
+        Raises:
+            BackendError: it is not; what can be read of it is kept, and used from then on.
+        """
+        now = self._look()
+        is_there = [
+            before in (_ABSENT, one) or one[:2] == before[:2] for one, before in zip(now, self._seen, strict=True)
+        ]
+        is_cut = all(is_there) and any(one[2] < before[2] for one, before in zip(now, self._seen, strict=True))
+        if all(is_there) and not is_cut:
+            self._seen = now
+            return
+        what = "was cut short" if is_cut else "was deleted, moved or replaced, as a whole or in part,"
+        try:
+            kept = self._rescue(is_there, is_cut)
+        except (sqlite3.Error, OSError, UsageError) as error:
+            kept = f"its replies cannot be kept ({error})"
+        raise BackendError(f"{self._path}: the store of replies {what} during the run; {kept}")
+
+    def close(self) -> None:
+        """Close the connection."""
+        self.db.close()
+
+    def _use(self, places: Sequence[Path]) -> None:
+        """Go on with the first of these that can be a file of replies."""
+        for place in places:
+            try:
+                self.db = _open(place)
+            except (sqlite3.Error, OSError):
+                if place == places[-1]:
+                    raise
+            else:
+                self._place, self._seen = place, [_ABSENT] * len(_PARTS)
+                self._seen = self._look()
+                return
+
+    def _rescue(self, is_there: Sequence[bool], is_cut: bool) -> str:
+        """Bring what can be read to a file that lasts, and go on with that one; says which it is."""
+        places, old = [self._place.with_stem(f"{self._place.stem}.kept-{os.getpid()}")], self.db
+        if not is_cut:
+            with suppress(sqlite3.Error):  # into the file itself, wherever that is now
+                is_busy, *_ = old.execute("pragma wal_checkpoint(truncate)").fetchone()
+                if is_there[0] and not is_busy:
+                    self._seen = self._look()
+                    return "its replies are kept"
+        if not is_there[0]:
+            places.insert(0, self._place)
+            for end, is_left in zip(_PARTS[1:], is_there[1:], strict=True):
+                if is_left:  # SQLite would take it for a part of the new file
+                    files.remove(Path(f"{self._place}{end}"))
+        self._use(places)
+        with self.db as db:
+            db.execute("begin immediate")
+            db.executemany("insert or ignore into replies values (?, ?, ?)", _readable(old, "replies"))
+            newest = "on conflict (judge) do update set epoch = max(epoch, excluded.epoch)"
+            db.executemany(f"insert into epochs values (?, ?) {newest}", _readable(old, "epochs"))
+        old.close()
+        return f"{'what can be read' if is_cut else 'all'} of it is kept in {self._place}"
+
+    def _look(self) -> list[tuple[int, int, int]]:
+        """Which files it consists of, and their sizes."""
+        parts = []
+        for end in _PARTS:
+            try:
+                there = Path(f"{self._place}{end}").stat()
+                parts.append((there.st_dev, there.st_ino, there.st_size))
+            except OSError:
+                parts.append(_ABSENT)
+        return parts
+
+
+def _open(path: Path) -> sqlite3.Connection:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.exists() and not path.is_file():
+        raise OSError("it is no regular file")
+    db = sqlite3.connect(path, timeout=TIMEOUT, isolation_level=None)
+    try:
+        tables = {name for (name,) in _patiently(db, "select name from sqlite_master where type = 'table'")}
+        if tables and "replies" not in tables:
+            raise sqlite3.DatabaseError("it is the database of another program")
+        _patiently(db, "pragma journal_mode = wal")
+        db.execute("pragma synchronous = normal")
+        db.executescript(_SCHEMA)
+        db.execute("select key, judge, reply from replies limit 1").fetchone()
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+def _patiently(db: sqlite3.Connection, statement: str) -> list[Any]:
+    """Execute a statement; SQLite's own timeout does not wait where two processes begin a file at once."""
+    deadline = time.monotonic() + TIMEOUT
+    while True:
+        try:
+            return db.execute(statement).fetchall()
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > deadline:
+                raise
+            time.sleep(0.02)
+
+
+def _readable(db: sqlite3.Connection, table: str) -> Iterator[Any]:
+    """The rows of a table, up to where it is damaged."""
+    with suppress(sqlite3.Error):
+        yield from db.execute(f"select * from {table}")
