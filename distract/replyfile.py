@@ -1,7 +1,7 @@
 """The SQLite file of a store of replies: opened with care, and watched while it is open.
 
-SQLite goes on with a file that was deleted, replaced or cut short as if nothing had happened. Here that is noticed, what
-can be read is brought to a file that lasts, and the run ends. It knows no reply.
+SQLite goes on with a file that was deleted, replaced or cut short as if nothing had happened. Here that is noticed,
+what can be read is brought to a file that lasts, and the run ends. It knows no reply.
 """
 
 from __future__ import annotations
@@ -20,6 +20,9 @@ from distract.errors import BackendError, UsageError
 TIMEOUT = 60.0
 """Seconds to wait for another process that writes."""
 
+FAULTS = (sqlite3.Error, ValueError, MemoryError)
+"""What SQLite raises of a damaged file, whose names may be no text and whose sizes may be beyond all memory."""
+
 _SCHEMA = """
 create table if not exists replies (key blob primary key, judge blob not null, reply text not null) without rowid;
 create table if not exists epochs (judge blob primary key, epoch integer not null) without rowid;
@@ -29,6 +32,12 @@ _PARTS = ("", "-wal", "-shm")
 """What a file that is open consists of, by how the names end."""
 
 _ABSENT = (0, 0, 0)
+
+_COPIED = {
+    "epochs": "values (?, ?) on conflict (judge) do update set epoch = max(epoch, excluded.epoch)",
+    "replies": "values (?, ?, ?) on conflict (key) do nothing",
+}
+"""How the rows of each table join those of another file."""
 
 
 class ReplyFile:
@@ -41,16 +50,18 @@ class ReplyFile:
         db: the connection; to another file once ``look`` had to bring replies there.
 
     Raises:
-        sqlite3.Error: it is no file of replies.
+        FAULTS: it is no file of replies.
         OSError: it cannot be opened.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._seen = list[tuple[int, int, int]]()
         # It may have come with a repository, to have a file made wherever it leads.
         if path.is_symlink() and not (path.exists() and path.stat().st_size):
             raise OSError("it is a link that leads to no store")
-        self._use([path if path.name == ":memory:" else Path(os.path.realpath(path))])
+        place = path if path.name == ":memory:" else Path(os.path.realpath(path))
+        self._use(_open(place), place)
 
     @contextmanager
     def used(self) -> Iterator[sqlite3.Connection]:
@@ -65,7 +76,7 @@ class ReplyFile:
                 os.truncate(shared, self._seen[2][2])
         try:
             yield self.db
-        except sqlite3.Error as error:
+        except FAULTS as error:
             self.look()
             raise BackendError(f"{self._path}: the store of replies failed: {error}") from error
         self.look()
@@ -82,17 +93,21 @@ class ReplyFile:
             BackendError: it is not; what can be read of it is kept, and used from then on.
         """
         now = self._look()
-        is_there = [
-            before in (_ABSENT, one) or one[:2] == before[:2] for one, before in zip(now, self._seen, strict=True)
-        ]
-        is_cut = all(is_there) and any(one[2] < before[2] for one, before in zip(now, self._seen, strict=True))
+        pairs = list(zip(now, self._seen, strict=True))
+        is_there = [one[:2] == before[:2] for one, before in pairs]
+        is_cut = all(is_there) and any(one[2] < before[2] for one, before in pairs)
         if all(is_there) and not is_cut:
             self._seen = now
             return
-        what = "was cut short" if is_cut else "was deleted, moved or replaced, as a whole or in part,"
+        if is_cut:
+            what = "was cut short"
+        elif is_there[0]:
+            what = "lost its -wal or -shm file"
+        else:
+            what = "was deleted, moved or replaced"
         try:
             kept = self._rescue(is_there, is_cut)
-        except (sqlite3.Error, OSError, UsageError) as error:
+        except (*FAULTS, OSError, UsageError) as error:
             kept = f"its replies cannot be kept ({error})"
         raise BackendError(f"{self._path}: the store of replies {what} during the run; {kept}")
 
@@ -100,41 +115,35 @@ class ReplyFile:
         """Close the connection."""
         self.db.close()
 
-    def _use(self, places: Sequence[Path]) -> None:
-        """Go on with the first of these that can be a file of replies."""
-        for place in places:
-            try:
-                self.db = _open(place)
-            except (sqlite3.Error, OSError):
-                if place == places[-1]:
-                    raise
-            else:
-                self._place, self._seen = place, [_ABSENT] * len(_PARTS)
-                self._seen = self._look()
-                return
+    def _use(self, db: sqlite3.Connection, place: Path) -> None:
+        self.db, self._place = db, place
+        self._seen = self._look()
 
     def _rescue(self, is_there: Sequence[bool], is_cut: bool) -> str:
         """Bring what can be read to a file that lasts, and go on with that one; says which it is."""
-        places, old = [self._place.with_stem(f"{self._place.stem}.kept-{os.getpid()}")], self.db
+        old, home = self.db, self._place
+        places = [home.with_stem(f"{home.stem}.kept-{os.getpid()}")]
         if not is_cut:
-            with suppress(sqlite3.Error):  # into the file itself, wherever that is now
+            with suppress(*FAULTS):  # into the file itself, wherever that is now
                 is_busy, *_ = old.execute("pragma wal_checkpoint(truncate)").fetchone()
                 if is_there[0] and not is_busy:
                     self._seen = self._look()
-                    return "its replies are kept"
+                    return "its replies are kept there"
         if not is_there[0]:
-            places.insert(0, self._place)
-            for end, is_left in zip(_PARTS[1:], is_there[1:], strict=True):
-                if is_left:  # SQLite would take it for a part of the new file
-                    files.remove(Path(f"{self._place}{end}"))
-        self._use(places)
-        with self.db as db:
+            places.insert(0, home)
+            for end, is_left, before in zip(_PARTS[1:], is_there[1:], self._seen[1:], strict=True):
+                if is_left and before != _ABSENT:  # SQLite would take it for a part of the new file
+                    files.remove(Path(f"{home}{end}"))
+        db, place = _open_first(places)
+        with db:
             db.execute("begin immediate")
-            db.executemany("insert or ignore into replies values (?, ?, ?)", _readable(old, "replies"))
-            newest = "on conflict (judge) do update set epoch = max(epoch, excluded.epoch)"
-            db.executemany(f"insert into epochs values (?, ?) {newest}", _readable(old, "epochs"))
+            for table, rule in _COPIED.items():
+                db.executemany(f"insert into {table} {rule}", _readable(old, table))
+        count = db.total_changes
+        self._use(db, place)
         old.close()
-        return f"{'what can be read' if is_cut else 'all'} of it is kept in {self._place}"
+        where = "there" if place == home else f"in {place}"
+        return f"{f'what can be read ({count:,} of its replies) is' if is_cut else 'its replies are'} kept {where}"
 
     def _look(self) -> list[tuple[int, int, int]]:
         """Which files it consists of, and their sizes."""
@@ -146,6 +155,14 @@ class ReplyFile:
             except OSError:
                 parts.append(_ABSENT)
         return parts
+
+
+def _open_first(places: Sequence[Path]) -> tuple[sqlite3.Connection, Path]:
+    """The first of these that can be a file of replies."""
+    for place in places[:-1]:
+        with suppress(*FAULTS, OSError):
+            return _open(place), place
+    return _open(places[-1]), places[-1]
 
 
 def _open(path: Path) -> sqlite3.Connection:
@@ -181,5 +198,5 @@ def _patiently(db: sqlite3.Connection, statement: str) -> list[Any]:
 
 def _readable(db: sqlite3.Connection, table: str) -> Iterator[Any]:
     """The rows of a table, up to where it is damaged."""
-    with suppress(sqlite3.Error):
+    with suppress(*FAULTS):
         yield from db.execute(f"select * from {table}")

@@ -22,7 +22,7 @@ from typing import Any
 
 from distract.errors import BackendError, DistractError, UsageError
 from distract.records import Reply, Request, flat, token_count
-from distract.replyfile import ReplyFile
+from distract.replyfile import FAULTS, ReplyFile
 
 DEFAULT = Path(".distract/replies.sqlite")
 
@@ -57,7 +57,7 @@ class Store:
             except BaseException:
                 self._file.close()
                 raise
-        except (sqlite3.Error, OSError) as error:
+        except (*FAULTS, OSError) as error:
             raise UsageError(
                 f"{path}: not usable as a store of replies ({error}); name another file with --store"
             ) from error
