@@ -82,6 +82,25 @@ def append(path: Path, text: str, option: str) -> None:
         _pour(path, text, os.O_APPEND | os.O_CREAT)
 
 
+def expect_ours(path: Path, most_names: int = 1) -> None:
+    """See that a file is ours, or that there is none; what has a second name is another file as well.
+
+    Args:
+        path: of the file.
+        most_names: how many hard links it may have.
+
+    Raises:
+        UsageError: it is not ours.
+    """
+    try:
+        there = path.lstat()
+    except FileNotFoundError:
+        return
+    kind = _KINDS.get(stat.S_IFMT(there.st_mode), "a second name of another file" * (there.st_nlink > most_names))
+    if kind:
+        raise UsageError(f"{path}: is {kind} where distract keeps a file of its own; remove it, or name another place")
+
+
 def read(path: Path) -> BufferedReader:
     """Open a file of our own to read it.
 
@@ -89,7 +108,7 @@ def read(path: Path) -> BufferedReader:
         UsageError: what is there is not ours.
         OSError: it cannot be read.
     """
-    _expect_ours(path, most_names=sys.maxsize)
+    expect_ours(path, most_names=sys.maxsize)
     return os.fdopen(os.open(path, os.O_RDONLY | _CAREFULLY), "rb")
 
 
@@ -111,7 +130,7 @@ def replace(path: Path, text: str) -> None:
         UsageError: what is there is not ours.
         OSError: it cannot be written.
     """
-    _expect_ours(path)
+    expect_ours(path)
     part = _beside(path)
     with create(part) as file:
         file.write(text)
@@ -125,7 +144,7 @@ def remove(path: Path) -> None:
         UsageError: what is there is not ours.
         OSError: it cannot be removed.
     """
-    _expect_ours(path)
+    expect_ours(path)
     path.unlink(missing_ok=True)
 
 
@@ -137,19 +156,8 @@ def lock_file(path: Path) -> IO[bytes]:
         OSError: it cannot be made.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    _expect_ours(path)
+    expect_ours(path)
     return os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | _CAREFULLY, 0o666), "r+b")
-
-
-def _expect_ours(path: Path, most_names: int = 1) -> None:
-    """See that a file is ours, or that there is none; what has a second name is another file as well."""
-    try:
-        there = path.lstat()
-    except FileNotFoundError:
-        return
-    kind = _KINDS.get(stat.S_IFMT(there.st_mode), "a second name of another file" * (there.st_nlink > most_names))
-    if kind:
-        raise UsageError(f"{path}: is {kind} where distract keeps a file of its own; remove it, or name another place")
 
 
 @contextmanager
@@ -169,8 +177,9 @@ def _put(path: Path, text: str | None) -> bool:
     # Not ``Path.resolve``, which raises an error of its own where links go in a circle.
     place = Path(os.path.realpath(path))
     there = place.stat() if place.exists() else None
-    if place.is_dir():
-        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    for code, is_so in ((errno.EISDIR, place.is_dir()), (errno.ELOOP, place.is_symlink())):
+        if is_so:
+            raise OSError(code, os.strerror(code), str(path))
     if there is not None:
         _see_writable(place)
     place.parent.mkdir(parents=True, exist_ok=True)

@@ -19,7 +19,7 @@ from typing import IO, TYPE_CHECKING, Any
 from distract import files
 from distract.errors import BackendError, UsageError, unwritable
 from distract.records import Rewrite, Row, Unread
-from distract.runfolder import checksum, covered, json_object
+from distract.runfolder import TEXTS, checksum, covered, json_object
 
 if TYPE_CHECKING:
     from distract.minimal import Smallest
@@ -60,6 +60,9 @@ class Recorder:
         check(path, parameters)
         try:
             path.mkdir(parents=True, exist_ok=True)
+            # All of them before the first is written: a refusal leaves them as they are.
+            for name in (*self._covered, TEXTS, "manifest.json"):
+                files.expect_ours(path / name)
             for left in (*path.glob("*.json.*.part"), path / "manifest.json", path / "summary.json"):
                 files.remove(left)
             told = {"parameters": parameters, "versions": _versions(), **({} if source is None else {"source": source})}
@@ -68,6 +71,7 @@ class Recorder:
                 self._files[name] = files.create(path / f"{name}{_GROWS}")
                 self._digests[f"{name}{_GROWS}"] = hashlib.sha256()
         except OSError as error:
+            self.__exit__(None, None, None)
             raise unwritable(error, error.filename or path, "name a folder with --out") from error
 
     def __enter__(self) -> Recorder:
