@@ -31,6 +31,9 @@ create table if not exists epochs (judge blob primary key, epoch integer not nul
 _PARTS = ("", "-wal", "-shm")
 """What a file that is open consists of, by how the names end."""
 
+Seen = list[tuple[int, int, int]]
+"""Device, number and size of each of the parts."""
+
 _ABSENT = (0, 0, 0)
 
 _COPIED = {
@@ -56,7 +59,7 @@ class ReplyFile:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._seen = list[tuple[int, int, int]]()
+        self._seen: Seen = []
         # It may have come with a repository, to have a file made wherever it leads.
         if path.is_symlink() and not (path.exists() and path.stat().st_size):
             raise OSError("it is a link that leads to no store")
@@ -70,33 +73,37 @@ class ReplyFile:
         Raises:
             BackendError: SQLite failed (a full disk, a damaged page), or ``look`` found something.
         """
-        with suppress(OSError):
-            # SQLite has this part mapped: where it ends too early, the system kills the process.
-            if (shared := Path(f"{self._place}{_PARTS[2]}")).stat().st_size < self._seen[2][2]:
-                os.truncate(shared, self._seen[2][2])
+        self._stretch()
+        before = self._look()  # what is to be stored is stored first, wherever that is
         try:
             yield self.db
         except FAULTS as error:
-            self.look()
+            self.look(before)
             raise BackendError(f"{self._path}: the store of replies failed: {error}") from error
-        self.look()
+        self.look(before)
 
     def forget(self) -> None:
         """Read from the file again what SQLite remembers."""
         with self.used() as db:
             db.execute("pragma shrink_memory")
 
-    def look(self) -> None:
+    def look(self, *earlier: Seen) -> None:
         """See that the file is still there and whole.
+
+        Args:
+            earlier: how it was found since the last time.
 
         Raises:
             BackendError: it is not; what can be read of it is kept, and used from then on.
         """
-        now = self._look()
-        pairs = list(zip(now, self._seen, strict=True))
-        is_there = [one[:2] == before[:2] for one, before in pairs]
-        is_cut = all(is_there) and any(one[2] < before[2] for one, before in pairs)
-        if all(is_there) and not is_cut:
+        self._stretch()
+        for now in (*earlier, self._look()):
+            pairs = list(zip(now, self._seen, strict=True))
+            is_there = [one[:2] == before[:2] for one, before in pairs]
+            is_cut = all(is_there) and any(one[2] < before[2] for one, before in pairs)
+            if is_cut or not all(is_there):
+                break
+        else:
             self._seen = now
             return
         if is_cut:
@@ -145,7 +152,13 @@ class ReplyFile:
         where = "there" if place == home else f"in {place}"
         return f"{f'what can be read ({count:,} of its replies) is' if is_cut else 'its replies are'} kept {where}"
 
-    def _look(self) -> list[tuple[int, int, int]]:
+    def _stretch(self) -> None:
+        """Give the part that SQLite has mapped its size back: where it ends too early, the system kills the process."""
+        with suppress(OSError):
+            if (shared := Path(f"{self._place}{_PARTS[2]}")).stat().st_size < self._seen[2][2]:
+                os.truncate(shared, self._seen[2][2])
+
+    def _look(self) -> Seen:
         """Which files it consists of, and their sizes."""
         parts = []
         for end in _PARTS:
