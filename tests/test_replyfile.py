@@ -39,6 +39,11 @@ def taken(path: Path, make: Callable[[Path], object]) -> None:
     make(path)
 
 
+def deleted(path: Path, *ends: str) -> None:
+    for end in ends:
+        Path(f"{path}{end}").unlink()
+
+
 def cut(path: Path, *ends: str) -> None:
     for end in ends:
         os.truncate(f"{path}{end}", Path(f"{path}{end}").stat().st_size // 2)
@@ -46,12 +51,12 @@ def cut(path: Path, *ends: str) -> None:
 
 GONE: dict[str, Callable[[Path], object]] = {
     "deleted": Path.unlink,
-    "deleted with its parts": lambda path: [Path(f"{path}{end}").unlink() for end in ENDS],
+    "deleted with its parts": lambda path: deleted(path, *ENDS),
     "folder deleted": lambda path: shutil.rmtree(path.parent),
     "folder moved": lambda path: path.parent.rename(path.parent.with_name("away")),
     "moved": lambda path: path.rename(path.with_name("away")),
-    "-wal deleted": lambda path: Path(f"{path}-wal").unlink(),
-    "-shm deleted": lambda path: Path(f"{path}-shm").unlink(),
+    "-wal deleted": lambda path: deleted(path, "-wal"),
+    "-shm deleted": lambda path: deleted(path, "-shm"),
     "replaced by a store": overtaken,
 }
 """What happens to a file whose replies are all there afterwards."""
