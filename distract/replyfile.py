@@ -124,6 +124,7 @@ class ReplyFile:
 
     def _use(self, db: sqlite3.Connection, place: Path) -> None:
         self.db, self._place = db, place
+        self._paths = [Path(f"{place}{end}") for end in _PARTS]
         self._seen = self._look()
 
     def _rescue(self, is_there: Sequence[bool], is_cut: bool) -> str:
@@ -138,9 +139,9 @@ class ReplyFile:
                     return "its replies are kept there"
         if not is_there[0]:
             places.insert(0, home)
-            for end, is_left, before in zip(_PARTS[1:], is_there[1:], self._seen[1:], strict=True):
+            for path, is_left, before in list(zip(self._paths, is_there, self._seen, strict=True))[1:]:
                 if is_left and before != _ABSENT:  # SQLite would take it for a part of the new file
-                    files.remove(Path(f"{home}{end}"))
+                    files.remove(path)
         db, place = _open_first(places)
         with db:
             db.execute("begin immediate")
@@ -155,15 +156,15 @@ class ReplyFile:
     def _stretch(self) -> None:
         """Give the part that SQLite has mapped its size back: where it ends too early, the system kills the process."""
         with suppress(OSError):
-            if (shared := Path(f"{self._place}{_PARTS[2]}")).stat().st_size < self._seen[2][2]:
-                os.truncate(shared, self._seen[2][2])
+            if self._paths[2].stat().st_size < self._seen[2][2]:
+                os.truncate(self._paths[2], self._seen[2][2])
 
     def _look(self) -> Seen:
         """Which files it consists of, and their sizes."""
         parts = []
-        for end in _PARTS:
+        for path in self._paths:
             try:
-                there = Path(f"{self._place}{end}").stat()
+                there = path.stat()
                 parts.append((there.st_dev, there.st_ino, there.st_size))
             except OSError:
                 parts.append(_ABSENT)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import sqlite3
 import time
 import zlib
@@ -182,12 +181,12 @@ def _reply(key: bytes, text: str) -> Reply:
     words, probabilities, mass, finish, failure, tokens_in, tokens_out, *sums = json.loads(text)
     if sums and sums != [_checksum(key, text.rpartition(", ")[0])]:
         raise ValueError("its checksum is another one")
-    texts = (words, finish, *([] if failure is None else [failure]))
     shares = (*(probabilities or ()), *([] if mass is None else [mass]))
     if not (
-        all(isinstance(one, str) for one in texts)
+        type(words) is type(finish) is str
+        and isinstance(failure, str | None)
         and isinstance(probabilities, list | None)
-        and all(type(one) in (int, float) and math.isfinite(one) for one in shares)
+        and all(type(one) in (int, float) and -0.01 < one < 1.01 for one in shares)
         and type(tokens_in) is type(tokens_out) is int
     ):
         raise TypeError("a value is of another type")

@@ -314,8 +314,8 @@ def test_a_reply_of_before_has_no_checksum(tmp_path: Path) -> None:
     ("place", "value"),
     [
         *((0, value) for value in (None, 3)),
-        *((1, value) for value in ("a", ["a"], [float("nan")], {"a": 1}, 0)),
-        *((2, value) for value in (True, float("inf"))),
+        *((1, value) for value in ("a", ["a"], [float("nan")], {"a": 1}, 0, [10**400], [2.0])),
+        *((2, value) for value in (True, False, "", float("inf"))),
         *((3, None), (4, 5), (5, "3"), (5, True), (6, 1.5), (6, None)),
     ],
 )
