@@ -7,6 +7,7 @@ processes may ask the same at the same time.
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -14,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
+from distract import files
 from distract.errors import BackendError, unwritable
 
 try:
@@ -56,12 +58,11 @@ class Claims:
     """
 
     def __init__(self, store: Path) -> None:
-        self.path = store.with_name(f"{store.name}.lock").resolve()
+        self.path = Path(f"{os.path.realpath(store)}.lock")
         with _OPENING:
             if self.path not in _OPEN:
                 try:
-                    self.path.parent.mkdir(parents=True, exist_ok=True)
-                    _OPEN[self.path] = _Locks(self.path.open("ab"))
+                    _OPEN[self.path] = _Locks(files.lock_file(self.path))
                 except OSError as error:
                     raise unwritable(error, self.path, "name another store") from error
             self._locks = _OPEN[self.path]

@@ -95,12 +95,20 @@ def stores(models: Mapping[Role, Backend], path: Path) -> Iterator[dict[Role, Mo
 
     Raises:
         UsageError: the file cannot be opened or is no store.
+        BackendError: at the end, it has lost a reply.
     """
     with ExitStack() as stack:
-        yield {
+        opened = {
             role: (backend, stack.enter_context(Store(path, backend.identity, backend.reads_slots)))
             for role, backend in models.items()
         }
+        yield opened
+        _check(opened)
+
+
+def _check(models: Mapping[Role, Model]) -> None:
+    for _, store in models.values():
+        store.check()
 
 
 def carry_out(
@@ -147,6 +155,7 @@ def carry_out(
         with part("analysis"):
             explained = job.explain(smallest) if job.explain is not None else {}
             summary = {**sums.document(), **explained}
+        _check(models)
         text = recorder.finish(summary, numbers)
     minimal = tuple(smallest) if job.explain is not None else None
     return Loaded(job.out, job.parameters, rows, rewrites, None, text, minimal, job.source, tally.unanswered > 0)

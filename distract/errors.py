@@ -71,14 +71,14 @@ def installed_by(extra: str) -> str:
 
 
 def unwritable(error: OSError, path: object, remedy: str) -> Exception:
-    """What to raise where a file cannot be written: wrong input, unless it is the disk that failed.
+    """What to raise where a file cannot be written: wrong input, unless the disk failed or a reader went away.
 
     Args:
         error: what the system said.
         path: the file or folder.
         remedy: what to do, as part of the line.
     """
-    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO):
+    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EPIPE):
         return OSError(error.errno, error.strerror, str(path))
     return UsageError(f"{path}: cannot be written ({error.strerror}); {remedy}")
 

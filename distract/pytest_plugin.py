@@ -42,6 +42,7 @@ class _Session:
         # Not the judges themselves: a fixture may make one for each test, and each keeps files open.
         self.judges: list[tuple[weakref.ref[Judge], _Numbers]] = []
         self.documents: list[dict[str, Any]] = []
+        self.faults: list[str] = []
         self.left_out = 0
         self.lost = 0
 
@@ -142,12 +143,18 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         from distract.report.testing import document
 
         seen.documents += [document(*numbers) for _, numbers in seen.judges]
+        from distract.errors import BackendError
+
         for held, _ in seen.judges:
             if (one := held()) is not None:
-                one.close()
+                try:
+                    one.close()
+                except BackendError as error:  # its store was deleted
+                    seen.faults.append(str(error))
+                    session.exitstatus = session.exitstatus or pytest.ExitCode.INTERNAL_ERROR
     output: dict[str, Any] | None = getattr(session.config, "workeroutput", None)
     if output is not None:
-        output["distract"] = {"documents": seen.documents, "left_out": seen.left_out}
+        output["distract"] = {"documents": seen.documents, "left_out": seen.left_out, "faults": seen.faults}
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -159,6 +166,7 @@ def pytest_testnodedown(node: Any) -> None:
         seen.lost += 1
     else:
         seen.documents += told["documents"]
+        seen.faults += told["faults"]
         seen.left_out = max(seen.left_out, told["left_out"])
 
 
@@ -172,6 +180,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
             terminalreporter.section("distract")
             for line in lines:
                 terminalreporter.write_line(line)
+    for fault in seen.faults:
+        terminalreporter.write_line(f"distract: {fault}")
     if seen.left_out:
         one = seen.left_out == 1
         tests = "1 test that calls a judge was" if one else f"{seen.left_out} tests that call a judge were"

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import platform
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
@@ -17,9 +16,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any
 
-from distract.errors import UsageError, unwritable
+from distract import files
+from distract.errors import BackendError, UsageError, unwritable
 from distract.records import Rewrite, Row, Unread
-from distract.runfolder import checksum, covered, json_object
+from distract.runfolder import TEXTS, checksum, covered, json_object
 
 if TYPE_CHECKING:
     from distract.minimal import Smallest
@@ -54,21 +54,25 @@ class Recorder:
         self.path = path
         self._covered = covered(parameters)
         self._files: dict[str, IO[str]] = {}
+        self._digests = dict[str, Any]()
         self._unread = set[str]()
         self._counts = {name.removesuffix(_GROWS): 0 for name in self._covered if name.endswith(_GROWS)}
         check(path, parameters)
         try:
             path.mkdir(parents=True, exist_ok=True)
-            for left in path.glob("*.part"):
-                left.unlink()
-            (path / "manifest.json").unlink(missing_ok=True)
-            (path / "summary.json").unlink(missing_ok=True)
+            # All of them before the first is written: a refusal leaves them as they are.
+            for name in (*self._covered, TEXTS, "manifest.json"):
+                files.expect_ours(path / name)
+            for left in (*path.glob("*.json.*.part"), path / "manifest.json", path / "summary.json"):
+                files.remove(left)
             told = {"parameters": parameters, "versions": _versions(), **({} if source is None else {"source": source})}
-            _write(path / "run.json", told)
+            self._digests["run.json"] = hashlib.sha256(_write(path / "run.json", told).encode())
             for name in (*self._counts, "texts"):
-                self._files[name] = (path / f"{name}{_GROWS}").open("w", encoding="utf-8", newline="\n")
+                self._files[name] = files.create(path / f"{name}{_GROWS}")
+                self._digests[f"{name}{_GROWS}"] = hashlib.sha256()
         except OSError as error:
-            raise unwritable(error, path, "name a folder with --out") from error
+            self.__exit__(None, None, None)
+            raise unwritable(error, error.filename or path, "name a folder with --out") from error
 
     def __enter__(self) -> Recorder:
         return self
@@ -85,12 +89,12 @@ class Recorder:
         records = {"rows": rows, "rewrites": rewrites, "minimal": smallest}
         for name in self._counts:
             for record in records[name]:
-                self._files[name].write((_line(record) if isinstance(record, Row) else dump(record)) + "\n")
+                self._write(name, _line(record) if isinstance(record, Row) else dump(record))
                 self._counts[name] += 1
         for row in rows:
             for text in _texts(row):
                 if text["key"] not in self._unread:  # a comparison may have several rows
-                    self._files["texts"].write(_ascii(text) + "\n")
+                    self._write("texts", _ascii(text))
                     self._unread.add(text["key"])
         for file in self._files.values():
             file.flush()
@@ -105,16 +109,29 @@ class Recorder:
 
         Returns:
             The text of ``summary.json``.
+
+        Raises:
+            BackendError: a file of the run is not what was written.
         """
         self.__exit__(None, None, None)
+        for name, digest in self._digests.items():
+            place = self.path / name
+            if not place.exists() or checksum(place) != digest.hexdigest():
+                raise BackendError(f"{place}: was changed or removed during the run; its replies are stored")
         text = _write(self.path / "summary.json", summary)
-        checksums = {name: checksum(self.path / name) for name in self._covered}
+        self._digests["summary.json"] = hashlib.sha256(text.encode())
+        checksums = {name: self._digests[name].hexdigest() for name in self._covered}
         is_complete = not numbers.get("replies", {}).get("unanswered")
         _write(
             self.path / "manifest.json",
             {"complete": is_complete, "counts": self._counts, "checksums": checksums, **numbers},
         )
         return text
+
+    def _write(self, name: str, line: str) -> None:
+        text = f"{line}\n"
+        self._files[name].write(text)
+        self._digests[f"{name}{_GROWS}"].update(text.encode())
 
 
 def check(path: Path, parameters: Mapping[str, Any]) -> None:
@@ -204,9 +221,7 @@ def _write(path: Path, value: Any) -> str:
     """Write JSON so that a reader sees the old file or the new one, never half of it."""
     # In ASCII, since it goes to terminals too and names in it are hostile text.
     text = json.dumps(value, sort_keys=True, allow_nan=False, indent=1) + "\n"
-    beside = path.with_name(f"{path.name}.{os.getpid()}.part")
-    beside.write_text(text, encoding="utf-8", newline="\n")
-    beside.replace(path)
+    files.replace(path, text)
     return text
 
 

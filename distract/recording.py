@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from distract import audit
+from distract import audit, files
 from distract.datasets import native
-from distract.errors import UsageError, unwritable
+from distract.errors import UsageError
 from distract.plan import Attack, Plan, gather
 from distract.records import Case, Lineage, Response, Rewrite, Role
 from distract.report.document import flat
@@ -116,14 +115,12 @@ def run(
 
 
 def save(cases: Sequence[Case], path: Path) -> None:
-    """Write cases as a file of the native format; a reader sees the old file or the new one, never half of it.
+    """Write cases as a file of the native format; ``files.write`` says how.
 
     Raises:
         UsageError: the file cannot be written.
     """
-    with _written(path) as beside:
-        beside.write_text("".join(f"{native.line(case)}\n" for case in cases), encoding="utf-8", newline="\n")
-        beside.replace(path)
+    files.write(path, "".join(f"{native.line(case)}\n" for case in cases), "--out")
 
 
 def check(path: Path, store: Path) -> None:
@@ -132,24 +129,9 @@ def check(path: Path, store: Path) -> None:
     Raises:
         UsageError: it cannot, or it is the store of replies.
     """
-    if path.resolve() == store.resolve():
+    if os.path.realpath(path) == os.path.realpath(store):
         raise UsageError(f"{path}: is the store of replies; name another file with --out")
-    with _written(path) as beside:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        beside.touch()
-
-
-@contextmanager
-def _written(path: Path) -> Iterator[Path]:
-    """A name beside the file, and one line for what prevents writing it."""
-    beside = path.with_name(f"{path.name}.{os.getpid()}.part")
-    try:
-        yield beside
-    except OSError as error:
-        raise unwritable(error, path, "name another file with --out") from error
-    finally:
-        with suppress(OSError):
-            beside.unlink(missing_ok=True)
+    files.check(path, "--out")
 
 
 def document(selected: Selected, recorded: Recording) -> dict[str, Any]:

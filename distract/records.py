@@ -248,6 +248,15 @@ NO_REPLY = "no reply"
 """What the failure of a reply begins with where the model never answered, through no doing of its own."""
 
 
+MOST_TOKENS = 10**9
+"""The most that is believed of one request; a number of thousands of digits is no JSON once it is added up."""
+
+
+def token_count(value: object) -> int:
+    """How many tokens a server says that it used, within what is possible; 0 where it says no number."""
+    return min(max(value, 0), MOST_TOKENS) if type(value) is int else 0
+
+
 @dataclass(frozen=True, slots=True)
 class Reply:
     """What a model returned.

@@ -19,6 +19,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from distract import files
 from distract.errors import DataError, UsageError
 from distract.minimal.records import Smallest
 from distract.printable import line
@@ -179,7 +180,7 @@ def load(path: Path) -> Loaded:
         rows=rows,
         rewrites=rewrites,
         flaw=flaw,
-        summary=None if flaw else (path / "summary.json").read_text(encoding="utf-8"),
+        summary=None if flaw else _text(path / "summary.json"),
         minimal=looked,
         source=source if isinstance(source, dict) else None,
         unanswered=flaw is None and _unanswered(path / "manifest.json"),
@@ -194,7 +195,7 @@ def written(path: Path) -> tuple[Records[Row], Records[Rewrite]]:
 def unread(path: Path) -> Iterator[Mapping[str, Any]]:
     """What a judge said where its verdict could not be read, as far as that is on file and whole."""
     try:
-        with (path / TEXTS).open(encoding="utf-8", errors="replace") as file:
+        with files.read(path / TEXTS) as file:
             for text in file:
                 with suppress(ValueError, RecursionError):
                     value = json.loads(text)
@@ -211,14 +212,14 @@ def _unanswered(manifest: Path) -> bool:
     return isinstance(replies, dict) and bool(replies.get("unanswered"))
 
 
-def _flaw(path: Path, files: tuple[str, ...], cut: bool) -> str | None:
+def _flaw(path: Path, names: tuple[str, ...], cut: bool) -> str | None:
     if not (path / "manifest.json").exists():
         return "the run is unfinished; the command that began it resumes it"
     try:
         checksums = json_object(path / "manifest.json").get("checksums")
     except DataError as error:
         return f"{error}; run it again"
-    for name in files:
+    for name in names:
         recorded = checksums.get(name) if isinstance(checksums, dict) else None
         if not (path / name).exists() or recorded != checksum(path / name):
             return f"{name} is not what the run wrote; run it again"
@@ -257,7 +258,7 @@ def json_object(path: Path) -> dict[str, Any]:
         DataError: it cannot be read, or is no object.
     """
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
+        value = json.loads(_text(path))
     except (ValueError, OSError) as error:
         raise DataError(f"cannot be read as JSON ({error})", path=path) from error
     if not isinstance(value, dict):
@@ -265,7 +266,12 @@ def json_object(path: Path) -> dict[str, Any]:
     return value
 
 
+def _text(path: Path) -> str:
+    with files.read(path) as file:
+        return file.read().decode()
+
+
 def checksum(path: Path) -> str:
-    """SHA-256 (hex) of a file."""
-    with path.open("rb") as file:
+    """SHA-256 (hex) of a file of a run."""
+    with files.read(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -10,10 +10,11 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any, TypeVar, overload
 
-from distract.errors import DataError
+from distract import files
+from distract.errors import BackendError, DataError
 from distract.minimal.edits import applied
 from distract.minimal.records import Edit, Smallest
-from distract.records import Case, Judgment, Response, Rewrite, Row, Side
+from distract.records import Case, Judgment, Response, Rewrite, Row, Side, token_count
 
 R = TypeVar("R")
 
@@ -27,6 +28,7 @@ class Records(Sequence[R]):
 
     Raises:
         DataError: on reading, where a line is no record.
+        BackendError: on reading, where the file was cut short since.
     """
 
     def __init__(self, path: Path, read: Callable[[Any], R]) -> None:
@@ -37,7 +39,7 @@ class Records(Sequence[R]):
     def __iter__(self) -> Iterator[R]:
         if not self._there():
             return
-        with self._path.open("rb") as file:
+        with files.read(self._path) as file:
             for number, line in enumerate(file, 1):
                 if line.endswith(b"\n"):  # else it is cut off
                     yield self._record(line, number)
@@ -74,18 +76,18 @@ class Records(Sequence[R]):
         """Whether there is a file.
 
         Raises:
-            DataError: it has lost what it once held.
+            BackendError: it has lost what it once held.
         """
         there = self._path.exists()
         if self._ends and not (there and self._path.stat().st_size >= self._ends[-1]):
-            raise DataError("was changed while it was read; run it again", path=self._path)
+            raise BackendError(f"{self._path}: was changed while it was read; run it again")
         return there
 
     def _look(self) -> int:
         """Note where the records end that have come since; returns where the last one does."""
         end = self._ends[-1] if self._ends else 0
         if self._there() and self._path.stat().st_size > end:
-            with self._path.open("rb") as file:
+            with files.read(self._path) as file:
                 file.seek(end)
                 for line in file:
                     if line.endswith(b"\n"):
@@ -95,7 +97,7 @@ class Records(Sequence[R]):
 
     def _at(self, places: Sequence[int]) -> list[R]:
         found = []
-        with self._path.open("rb") if places else nullcontext(BytesIO()) as file:
+        with files.read(self._path) if places else nullcontext(BytesIO()) as file:
             for place in places:
                 file.seek(self._ends[place - 1] if place else 0)
                 found.append(self._record(file.readline(), place + 1))
@@ -121,7 +123,7 @@ def row(value: dict[str, Any]) -> Row:
     value["shown"] = tuple(value.get("shown", ()))
     value["beside"] = tuple(Side(**one) for one in value.get("beside", ()))
     value["lengths"] = tuple(value.get("lengths", ()))
-    value["tokens"] = tuple((int(prompt), int(answer)) for prompt, answer in value["tokens"])
+    value["tokens"] = tuple((token_count(int(prompt)), token_count(int(answer))) for prompt, answer in value["tokens"])
     return Row(**value)
 
 

@@ -12,25 +12,18 @@ import hashlib
 import json
 import sqlite3
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from distract.errors import BackendError, UsageError
-from distract.records import Reply, Request, flat
+from distract.errors import BackendError, DistractError, UsageError
+from distract.records import Reply, Request, flat, token_count
+from distract.replyfile import FAULTS, ReplyFile
 
 DEFAULT = Path(".distract/replies.sqlite")
-
-TIMEOUT = 60.0
-"""Seconds to wait for another process that writes."""
-
-_SCHEMA = """
-create table if not exists replies (key blob primary key, judge blob not null, reply text not null) without rowid;
-create table if not exists epochs (judge blob primary key, epoch integer not null) without rowid;
-"""
 
 
 class Store:
@@ -46,23 +39,24 @@ class Store:
             is another one in another file too; 0 where none was begun.
 
     Raises:
-        UsageError: the file cannot be opened or is no store.
+        UsageError: the file cannot be opened or is no store; a link must lead to one.
     """
 
     def __init__(self, path: Path, identity: Mapping[str, str], reads_slots: bool = False) -> None:
         self.path = path
         self._who: list[Any] = sorted(identity.items())
         self._reads_slots = reads_slots
+        self._made = set[bytes]()
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            self._db = sqlite3.connect(path, timeout=TIMEOUT, isolation_level=None)
-            _set_wal(self._db)
-            self._db.execute("pragma synchronous = normal")
-            self._db.executescript(_SCHEMA)
-            self._db.execute("select key, judge, reply from replies limit 1").fetchone()
-            newest = self._db.execute("select epoch from epochs where judge = ?", (_digest(self._who),)).fetchone()
-            self._enter(newest[0] if newest else 0)
-        except (sqlite3.Error, OSError) as error:
+            self._file = ReplyFile(path)
+            try:
+                query = "select epoch from epochs where judge = ?"
+                newest = self._file.db.execute(query, (_digest(self._who),)).fetchone()
+                self._enter(newest[0] if newest else 0)
+            except BaseException:
+                self._file.close()
+                raise
+        except (*FAULTS, OSError) as error:
             raise UsageError(
                 f"{path}: not usable as a store of replies ({error}); name another file with --store"
             ) from error
@@ -73,20 +67,41 @@ class Store:
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._db.close()
+        try:
+            self._file.look()
+        except DistractError:
+            if kind is None:  # else there is another error to be seen
+                raise
+        finally:
+            self._file.close()
+
+    def check(self) -> None:
+        """See that every reply that was put is on file.
+
+        Raises:
+            BackendError: the file was deleted, replaced or damaged since.
+        """
+        if not self._made:
+            return
+        self._file.forget()
+        if missing := len(self._made) - len(self.get(list(self._made))):
+            raise BackendError(f"{self.path}: the store of replies has lost {missing:,} replies during the run")
+        self._made.clear()
 
     def renew(self) -> None:
         """Begin a new epoch of the judge: no reply stored before is used again, by this process or a later one."""
-        with self._one_line():
-            ((epoch,),) = self._db.execute(
+        with self._file.used() as db:
+            ((epoch,),) = db.execute(
                 "insert into epochs values (?, ?) "
                 "on conflict (judge) do update set epoch = max(excluded.epoch, epoch + 1) returning epoch",
                 (_digest(self._who), round(time.time() * 1000)),
             ).fetchall()
-        self._enter(epoch)
+            self._enter(epoch)
 
     def _enter(self, epoch: int) -> None:
         """Use the replies of an epoch."""
+        if not isinstance(epoch, int):
+            raise sqlite3.DatabaseError("the epoch of a judge is damaged")
         self.epoch = epoch
         self._judge = _digest([*self._who, epoch] if epoch else self._who)
         self._begun = hashlib.sha256(self._judge)
@@ -105,15 +120,14 @@ class Store:
     def get(self, keys: Sequence[bytes]) -> dict[bytes, Reply]:
         """The stored replies among ``keys``."""
         found: dict[bytes, Reply] = {}
-        with self._one_line():
+        with self._file.used() as db:
             for start in range(0, len(keys), 500):
                 part = keys[start : start + 500]
                 marks = ",".join("?" * len(part))
                 query = f"select key, reply from replies where key in ({marks})"
-                stored = dict(self._db.execute(query, part).fetchall())
+                stored = dict(db.execute(query, part).fetchall())
                 try:
-                    replies = [_reply(values) for values in json.loads(f"[{','.join(stored.values())}]")]
-                    found.update(zip(stored, replies, strict=True))
+                    found.update((key, _reply(key, text)) for key, text in stored.items())
                 except (ValueError, TypeError, RecursionError) as error:
                     why = "a stored reply is damaged; name another file with --store"
                     raise UsageError(f"{self.path}: {why}") from error
@@ -121,37 +135,17 @@ class Store:
 
     def put(self, replies: Iterable[tuple[bytes, Reply]]) -> None:
         """Store a batch in one transaction; a reply already there stays, and what was not answered is left out."""
-        rows = [(key, self._judge, _encode(reply)) for key, reply in replies if reply.answered]
-        with self._one_line():
-            self._db.execute("begin immediate")
-            self._db.executemany("insert or ignore into replies values (?, ?, ?)", rows)
-            self._db.execute("commit")
+        rows = [(key, self._judge, _encode(key, reply)) for key, reply in replies if reply.answered]
+        with self._file.used() as db, db:  # which rolls back
+            db.execute("begin immediate")
+            db.executemany("insert or ignore into replies values (?, ?, ?)", rows)
+        self._made.update(key for key, _, _ in rows)
 
     def __len__(self) -> int:
         """How many replies of this judge and epoch are stored."""
-        (count,) = self._db.execute("select count(*) from replies where judge = ?", (self._judge,)).fetchone()
+        with self._file.used() as db:
+            (count,) = db.execute("select count(*) from replies where judge = ?", (self._judge,)).fetchone()
         return int(count)
-
-    @contextmanager
-    def _one_line(self) -> Iterator[None]:
-        """What SQLite cannot do in the middle of a run (a full disk, a damaged file), as an error of ours."""
-        try:
-            yield
-        except sqlite3.Error as error:
-            raise BackendError(f"{self.path}: the store of replies failed: {error}") from error
-
-
-def _set_wal(db: sqlite3.Connection) -> None:
-    """Switch to write-ahead logging; SQLite's own timeout does not wait for this when two processes begin at once."""
-    deadline = time.monotonic() + TIMEOUT
-    while True:
-        try:
-            db.execute("pragma journal_mode = wal")
-            return
-        except sqlite3.OperationalError as error:
-            if "locked" not in str(error) or time.monotonic() > deadline:
-                raise
-            time.sleep(0.02)
 
 
 def _digest(who: Sequence[Any]) -> bytes:
@@ -161,8 +155,9 @@ def _digest(who: Sequence[Any]) -> bytes:
 _text = lru_cache(maxsize=256)(json.dumps)
 
 
-def _encode(reply: Reply) -> str:
-    return flat(
+def _encode(key: bytes, reply: Reply) -> str:
+    """A reply as JSON, with a checksum at its end: a letter that has changed on the disk is no other verdict."""
+    values = flat(
         [
             reply.text,
             reply.probabilities,
@@ -173,8 +168,31 @@ def _encode(reply: Reply) -> str:
             reply.tokens_out,
         ]
     )
+    return f"{values[:-1]}, {_checksum(key, values[:-1])}]"
 
 
-def _reply(values: list[Any]) -> Reply:
-    words, probabilities, *rest = values
-    return Reply(words, None if probabilities is None else tuple(probabilities), *rest)
+def _reply(key: bytes, text: str) -> Reply:
+    """What ``_encode`` encoded; earlier versions wrote no checksum.
+
+    Raises:
+        ValueError: it is damaged, like the next.
+        TypeError: likewise.
+    """
+    words, probabilities, mass, finish, failure, tokens_in, tokens_out, *sums = json.loads(text)
+    if sums and sums != [_checksum(key, text.rpartition(", ")[0])]:
+        raise ValueError("its checksum is another one")
+    shares = (*(probabilities or ()), *([] if mass is None else [mass]))
+    if not (
+        type(words) is type(finish) is str
+        and isinstance(failure, str | None)
+        and isinstance(probabilities, list | None)
+        and all(type(one) in (int, float) and -0.01 < one < 1.01 for one in shares)
+        and type(tokens_in) is type(tokens_out) is int
+    ):
+        raise TypeError("a value is of another type")
+    shown = None if probabilities is None else tuple(probabilities)
+    return Reply(words, shown, mass, finish, failure, token_count(tokens_in), token_count(tokens_out))
+
+
+def _checksum(key: bytes, text: str) -> int:
+    return zlib.crc32(text.encode(), zlib.crc32(key))

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from email.utils import formatdate
 from typing import Any
 
 import pytest
+from commanding import Ran
 from loopback import Answer, Asked, FakeServer, FaultProxy, completion, refused, token
 
 from distract import verdicts
@@ -638,3 +640,16 @@ def test_waits_grow_up_to_a_limit() -> None:
         waits = [backoff(0.5, attempt, draw) for _ in range(500)]
         assert 0.0 <= min(waits) <= max(waits) <= most
         assert max(waits) > most / 2
+
+
+@pytest.mark.parametrize("digits", [1, 4299, 4300, 5000])
+def test_a_count_of_thousands_of_digits_crashes_no_command(run: Callable[..., Ran], digits: int) -> None:
+    """The count of a reply that is stored, and the sum of many."""
+    text = json.dumps(completion("[[A]]")).replace('"prompt_tokens": 11', f'"prompt_tokens": {"9" * digits}')
+    attack = ("attack", "--attack", "sycophancy", "--protocol", "pairwise", "--limit", 4, "--attempts", 1, "--judge")
+    with FakeServer(lambda asked: Answer(text.encode())) as server:
+        ran = [run(*attack, f"{server.url}#m", "--out", f"r{n}", "--json") for n in range(2)]
+        assert [(one.code, "Traceback" in one.err) for one in ran] == [(0 if digits <= 4300 else 4, False)] * 2
+    if digits <= 4300:
+        (_, again) = ran
+        assert "0 made" in again.err

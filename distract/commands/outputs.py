@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from distract import files
 from distract.commands import Command, options
-from distract.errors import UsageError, unwritable
+from distract.errors import UsageError
 
 if TYPE_CHECKING:
     from distract.gate.records import Verdict
@@ -64,17 +65,19 @@ class Outputs:
         Raises:
             UsageError: a file cannot be written, or would be written over another one that is needed.
         """
-        needed = {path.resolve() for path in read}
+        needed = {_place(path) for path in read}
         # First, so that whatever else is wrong finds no older one.
         if self.junit is not None:
             _free(self.junit, needed, "--junit")
-            self._write_junit(undecided("the gate did not end"), {}, "")
-            needed.add(self.junit.resolve())
+            if not files.is_stream(self.junit):  # which holds no older one
+                self._write_junit(undecided("the gate did not end"), {}, "")
+            needed.add(_place(self.junit))
         if self.summary is not None:
             _free(self.summary, needed, "--summary")
-            _write(self.summary, "", "--summary")
+            if not files.is_stream(self.summary):
+                files.write(self.summary, "", "--summary")
         if self._job_summary is not None:
-            _write(self._job_summary, "", "GITHUB_STEP_SUMMARY", append=True)
+            files.check(self._job_summary, "GITHUB_STEP_SUMMARY")
 
     @property
     def _job_summary(self) -> Path | None:
@@ -112,9 +115,9 @@ class Outputs:
         flips = {(c.protocol, c.attack): clearest(rows, rewrites, c.protocol, c.rule, c.attack) for c in failed}
         text = github.summary(verdict, flips, judge=judge)
         if self.summary is not None:
-            _write(self.summary, text, "--summary")
+            files.write(self.summary, text, "--summary")
         if self._job_summary is not None:
-            _write(self._job_summary, text, "GITHUB_STEP_SUMMARY", append=True)
+            files.append(self._job_summary, text, "GITHUB_STEP_SUMMARY")
         if self.github:
             for annotation in github.annotations(verdict, flips):
                 click.echo(annotation, err=self.on_stderr)
@@ -129,7 +132,7 @@ class Outputs:
         if self.junit is not None:
             began = datetime.fromtimestamp(self.began, UTC)
             text = junit(verdict, flips, judge=judge, began=began, seconds=time.monotonic() - self.clock)
-            _write(self.junit, text, "--junit")
+            files.write(self.junit, text, "--junit")
 
 
 class Closing(Command):
@@ -158,6 +161,8 @@ def undecided(reason: str) -> Verdict:
 
 def _ours(path: Path) -> bool:
     """Whether a file is the result of an earlier gate."""
+    if files.is_stream(path):  # a pipe may have nothing to read
+        return False
     try:
         with path.open("rb") as file:
             return b'<testsuite package="distract"' in file.read(500)
@@ -167,14 +172,12 @@ def _ours(path: Path) -> bool:
 
 def _free(path: Path, needed: Collection[Path], option: str) -> None:
     """See that a file may be written over; ``needed`` are files and folders by their real places."""
-    place = path.resolve()
+    place = _place(path)
     if any(one in needed for one in (place, *place.parents)):
         raise UsageError(f"{path}: is something that the gate reads or keeps; name another file with {option}")
+    files.check(path, option)
 
 
-def _write(path: Path, text: str, option: str, append: bool = False) -> None:
-    try:
-        with path.open("a" if append else "w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-    except OSError as error:
-        raise unwritable(error, path, f"name another file with {option}") from error
+def _place(path: Path) -> Path:
+    """Where a name leads; unlike ``Path.resolve``, it bears links that go in a circle."""
+    return Path(os.path.realpath(path))

@@ -1,0 +1,240 @@
+"""Every file that is written: what a user names, and what we keep for ourselves.
+
+A file that a user names is written where its name leads: links are followed, a device or a pipe is written to, and
+anything else is replaced in one step and keeps its mode. A file of our own, in a run folder or a cache, is a regular
+file with one name. It is never opened through a link, which may come with a repository that somebody else wrote; the
+folders above it may be links.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from io import BufferedReader
+from pathlib import Path
+from typing import IO
+
+from distract.errors import UsageError, unwritable
+
+_AT_ONCE = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+"""Opening a pipe that nobody reads fails instead of waiting; systems differ in the flags that they have."""
+
+_CAREFULLY = _AT_ONCE | getattr(os, "O_NOFOLLOW", 0)
+"""How a file of our own is opened: it may have become a link or a pipe since it was looked at."""
+
+_IN_PLACE = (errno.EACCES, errno.EPERM, errno.EBUSY)
+"""Why a file that may be written may not be replaced: its folder is read-only, or it is a mount point."""
+
+_KINDS = {
+    stat.S_IFLNK: "a link",
+    stat.S_IFDIR: "a folder",
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
+
+
+def is_stream(path: Path) -> bool:
+    """Whether a user's name leads to what takes text as it comes and cannot be replaced: a device, a pipe, stdout."""
+    try:
+        mode = path.stat().st_mode
+    except OSError:
+        return False
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)) or _standard(path) is not None
+
+
+def check(path: Path, option: str) -> None:
+    """See that a user's file can be written, before anything is paid for; its folder is made, and no pipe is opened.
+
+    Args:
+        path: as the user named it.
+        option: that names it.
+
+    Raises:
+        UsageError: it cannot be written.
+        OSError: its disk is full or broken.
+    """
+    with _one_line(path, option):
+        if is_stream(path):
+            _see_writable(path)
+        else:
+            _put(path, None)
+
+
+def write(path: Path, text: str, option: str) -> None:
+    """Write a user's file; a reader of a regular one sees the old text or the new one, never half of it.
+
+    Arguments and errors are those of ``check``.
+    """
+    with _one_line(path, option):
+        if is_stream(path) or not _put(path, text):
+            _pour(path, text, os.O_TRUNC)
+
+
+def append(path: Path, text: str, option: str) -> None:
+    """Write at the end of a user's file, which may be new; arguments and errors are those of ``check``."""
+    with _one_line(path, option):
+        _pour(path, text, os.O_APPEND | os.O_CREAT)
+
+
+def expect_ours(path: Path, most_names: int = 1) -> None:
+    """See that a file is ours, or that there is none; what has a second name is another file as well.
+
+    Args:
+        path: of the file.
+        most_names: how many hard links it may have.
+
+    Raises:
+        UsageError: it is not ours.
+    """
+    try:
+        there = path.lstat()
+    except FileNotFoundError:
+        return
+    kind = _KINDS.get(stat.S_IFMT(there.st_mode), "a second name of another file" * (there.st_nlink > most_names))
+    if kind:
+        raise UsageError(f"{path}: is {kind} where distract keeps a file of its own; remove it, or name another place")
+
+
+def read(path: Path) -> BufferedReader:
+    """Open a file of our own to read it.
+
+    Raises:
+        UsageError: what is there is not ours.
+        OSError: it cannot be read.
+    """
+    expect_ours(path, most_names=sys.maxsize)
+    return os.fdopen(os.open(path, os.O_RDONLY | _CAREFULLY), "rb")
+
+
+def create(path: Path) -> IO[str]:
+    """Begin a file of our own in the place of the one that is there.
+
+    Raises:
+        UsageError: what is there is not ours.
+        OSError: it cannot be written.
+    """
+    remove(path)
+    return path.open("x", encoding="utf-8", newline="\n")
+
+
+def replace(path: Path, text: str) -> None:
+    """Replace a file of our own in one step: a reader sees the old text or the new one, never half of it.
+
+    Raises:
+        UsageError: what is there is not ours.
+        OSError: it cannot be written.
+    """
+    expect_ours(path)
+    part = _beside(path)
+    with create(part) as file:
+        file.write(text)
+    part.replace(path)
+
+
+def remove(path: Path) -> None:
+    """Remove a file of our own, if it is there.
+
+    Raises:
+        UsageError: what is there is not ours.
+        OSError: it cannot be removed.
+    """
+    expect_ours(path)
+    path.unlink(missing_ok=True)
+
+
+def lock_file(path: Path) -> IO[bytes]:
+    """Open a file of our own whose bytes are locked and never written; it is made with its folder.
+
+    Raises:
+        UsageError: what is there is not ours.
+        OSError: it cannot be made.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    expect_ours(path)
+    return os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | _CAREFULLY, 0o666), "r+b")
+
+
+@contextmanager
+def _one_line(path: Path, option: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise unwritable(error, path, f"name another file with {option}") from error
+
+
+def _put(path: Path, text: str | None) -> bool:
+    """Replace the file that a user's name leads to; without a text, see whether that goes.
+
+    Returns:
+        False where the file can be written, but only in place.
+    """
+    # Not ``Path.resolve``, which raises an error of its own where links go in a circle.
+    place = Path(os.path.realpath(path))
+    there = place.stat() if place.exists() else None
+    for code, is_so in ((errno.EISDIR, place.is_dir()), (errno.ELOOP, place.is_symlink())):
+        if is_so:
+            raise OSError(code, os.strerror(code), str(path))
+    if there is not None:
+        _see_writable(place)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    part = _beside(place)
+    try:
+        with create(part) as file:
+            file.write(text or "")
+        if there is not None:
+            with suppress(OSError, AttributeError):  # only root gives files away, and Windows has no owners
+                os.chown(part, there.st_uid, there.st_gid)
+            part.chmod(stat.S_IMODE(there.st_mode))
+        if text is not None:
+            part.replace(place)
+    except OSError as error:
+        if there is None or error.errno not in _IN_PLACE:
+            raise
+        return False
+    finally:
+        with suppress(OSError):
+            part.unlink(missing_ok=True)
+    return True
+
+
+def _pour(path: Path, text: str, how: int) -> None:
+    """Write into what is there. A pipe that nobody reads is an error: a reader may never come."""
+    if (number := _standard(path)) is not None:
+        (sys.stdout if number == 1 else sys.stderr).flush()
+        opened = os.dup(number)
+    else:
+        try:
+            opened = os.open(path, os.O_WRONLY | _AT_ONCE | how, 0o666)
+        except OSError as error:
+            if error.errno == errno.ENXIO:
+                raise OSError(errno.ENXIO, "nobody reads it", str(path)) from error
+            raise
+    if hasattr(os, "O_NONBLOCK"):
+        os.set_blocking(opened, True)
+    with os.fdopen(opened, "w", encoding="utf-8", newline="\n") as file:
+        file.write(text)
+
+
+def _standard(path: Path) -> int | None:
+    """The number of the standard stream that a name leads to; what is printed elsewhere must not be cut off by it."""
+    for number in (1, 2):
+        with suppress(OSError):
+            if os.path.samestat(path.stat(), os.fstat(number)):
+                return number
+    return None
+
+
+def _see_writable(path: Path) -> None:
+    if not os.access(path, os.W_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+
+
+def _beside(path: Path) -> Path:
+    """The name of a part of a file, in the same folder and a process's own."""
+    return path.with_name(f"{path.name}.{os.getpid()}.part")

@@ -1,0 +1,216 @@
+"""The SQLite file of a store of replies: opened with care, and watched while it is open.
+
+SQLite goes on with a file that was deleted, replaced or cut short as if nothing had happened. Here that is noticed,
+what can be read is brought to a file that lasts, and the run ends. It knows no reply.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from distract import files
+from distract.errors import BackendError, UsageError
+
+TIMEOUT = 60.0
+"""Seconds to wait for another process that writes."""
+
+FAULTS = (sqlite3.Error, ValueError, MemoryError)
+"""What SQLite raises of a damaged file, whose names may be no text and whose sizes may be beyond all memory."""
+
+_SCHEMA = """
+create table if not exists replies (key blob primary key, judge blob not null, reply text not null) without rowid;
+create table if not exists epochs (judge blob primary key, epoch integer not null) without rowid;
+"""
+
+_PARTS = ("", "-wal", "-shm")
+"""What a file that is open consists of, by how the names end."""
+
+Seen = list[tuple[int, int, int]]
+"""Device, number and size of each of the parts."""
+
+_ABSENT = (0, 0, 0)
+
+_COPIED = {
+    "epochs": "values (?, ?) on conflict (judge) do update set epoch = max(epoch, excluded.epoch)",
+    "replies": "values (?, ?, ?) on conflict (key) do nothing",
+}
+"""How the rows of each table join those of another file."""
+
+
+class ReplyFile:
+    """A file of replies.
+
+    Args:
+        path: where it is; made with its folder when absent. A link must lead to one that is there.
+
+    Attributes:
+        db: the connection; to another file once ``look`` had to bring replies there.
+
+    Raises:
+        FAULTS: it is no file of replies.
+        OSError: it cannot be opened.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._seen: Seen = []
+        # It may have come with a repository, to have a file made wherever it leads.
+        if path.is_symlink() and not (path.exists() and path.stat().st_size):
+            raise OSError("it is a link that leads to no store")
+        place = path if path.name == ":memory:" else Path(os.path.realpath(path))
+        self._use(_open(place), place)
+
+    @contextmanager
+    def used(self) -> Iterator[sqlite3.Connection]:
+        """The connection, with one line for what fails and for what has become of the file.
+
+        Raises:
+            BackendError: SQLite failed (a full disk, a damaged page), or ``look`` found something.
+        """
+        self._stretch()
+        before = self._look()  # what is to be stored is stored first, wherever that is
+        try:
+            yield self.db
+        except FAULTS as error:
+            self.look(before)
+            raise BackendError(f"{self._path}: the store of replies failed: {error}") from error
+        self.look(before)
+
+    def forget(self) -> None:
+        """Read from the file again what SQLite remembers."""
+        with self.used() as db:
+            db.execute("pragma shrink_memory")
+
+    def look(self, *earlier: Seen) -> None:
+        """See that the file is still there and whole.
+
+        Args:
+            earlier: how it was found since the last time.
+
+        Raises:
+            BackendError: it is not; what can be read of it is kept, and used from then on.
+        """
+        self._stretch()
+        for now in (*earlier, self._look()):
+            pairs = list(zip(now, self._seen, strict=True))
+            is_there = [one[:2] == before[:2] for one, before in pairs]
+            is_cut = all(is_there) and any(one[2] < before[2] for one, before in pairs)
+            if is_cut or not all(is_there):
+                break
+        else:
+            self._seen = now
+            return
+        if is_cut:
+            what = "was cut short"
+        elif is_there[0]:
+            what = "lost its -wal or -shm file"
+        else:
+            what = "was deleted, moved or replaced"
+        try:
+            kept = self._rescue(is_there, is_cut)
+        except (*FAULTS, OSError, UsageError) as error:
+            kept = f"its replies cannot be kept ({error})"
+        raise BackendError(f"{self._path}: the store of replies {what} during the run; {kept}")
+
+    def close(self) -> None:
+        """Close the connection."""
+        self.db.close()
+
+    def _use(self, db: sqlite3.Connection, place: Path) -> None:
+        self.db, self._place = db, place
+        self._paths = [Path(f"{place}{end}") for end in _PARTS]
+        self._seen = self._look()
+
+    def _rescue(self, is_there: Sequence[bool], is_cut: bool) -> str:
+        """Bring what can be read to a file that lasts, and go on with that one; says which it is."""
+        old, home = self.db, self._place
+        places = [home.with_stem(f"{home.stem}.kept-{os.getpid()}")]
+        if not is_cut:
+            with suppress(*FAULTS):  # into the file itself, wherever that is now
+                is_busy, *_ = old.execute("pragma wal_checkpoint(truncate)").fetchone()
+                if is_there[0] and not is_busy:
+                    self._seen = self._look()
+                    return "its replies are kept there"
+        if not is_there[0]:
+            places.insert(0, home)
+            for path, is_left, before in list(zip(self._paths, is_there, self._seen, strict=True))[1:]:
+                if is_left and before != _ABSENT:  # SQLite would take it for a part of the new file
+                    files.remove(path)
+        db, place = _open_first(places)
+        with db:
+            db.execute("begin immediate")
+            for table, rule in _COPIED.items():
+                db.executemany(f"insert into {table} {rule}", _readable(old, table))
+        count = db.total_changes
+        self._use(db, place)
+        old.close()
+        where = "there" if place == home else f"in {place}"
+        return f"{f'what can be read ({count:,} of its replies) is' if is_cut else 'its replies are'} kept {where}"
+
+    def _stretch(self) -> None:
+        """Give the part that SQLite has mapped its size back: where it ends too early, the system kills the process."""
+        with suppress(OSError):
+            if self._paths[2].stat().st_size < self._seen[2][2]:
+                os.truncate(self._paths[2], self._seen[2][2])
+
+    def _look(self) -> Seen:
+        """Which files it consists of, and their sizes."""
+        parts = []
+        for path in self._paths:
+            try:
+                there = path.stat()
+                parts.append((there.st_dev, there.st_ino, there.st_size))
+            except OSError:
+                parts.append(_ABSENT)
+        return parts
+
+
+def _open_first(places: Sequence[Path]) -> tuple[sqlite3.Connection, Path]:
+    """The first of these that can be a file of replies."""
+    for place in places[:-1]:
+        with suppress(*FAULTS, OSError):
+            return _open(place), place
+    return _open(places[-1]), places[-1]
+
+
+def _open(path: Path) -> sqlite3.Connection:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.exists() and not path.is_file():
+        raise OSError("it is no regular file")
+    db = sqlite3.connect(path, timeout=TIMEOUT, isolation_level=None)
+    try:
+        tables = {name for (name,) in _patiently(db, "select name from sqlite_master where type = 'table'")}
+        if tables and "replies" not in tables:
+            raise sqlite3.DatabaseError("it is the database of another program")
+        _patiently(db, "pragma journal_mode = wal")
+        db.execute("pragma synchronous = normal")
+        db.executescript(_SCHEMA)
+        db.execute("select key, judge, reply from replies limit 1").fetchone()
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+def _patiently(db: sqlite3.Connection, statement: str) -> list[Any]:
+    """Execute a statement; SQLite's own timeout does not wait where two processes begin a file at once."""
+    deadline = time.monotonic() + TIMEOUT
+    while True:
+        try:
+            return db.execute(statement).fetchall()
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > deadline:
+                raise
+            time.sleep(0.02)
+
+
+def _readable(db: sqlite3.Connection, table: str) -> Iterator[Any]:
+    """The rows of a table, up to where it is damaged."""
+    with suppress(*FAULTS):
+        yield from db.execute(f"select * from {table}")
