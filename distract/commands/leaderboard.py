@@ -17,6 +17,7 @@ from distract.commands import (
     command,
     data_options,
     draw_options,
+    echo,
     echo_json,
     json_option,
     judge_options,
@@ -59,7 +60,7 @@ WITHOUT_A_JUDGE = ("matches", "against", "systems", "anchor", "draws", "seed", "
     "--system",
     "systems",
     multiple=True,
-    help="Rating system, as NAME or NAME:PARAMETER=VALUE,…; repeatable. The first says who is lowest. "
+    help="Rating system, as NAME or NAME:PARAMETER=VALUE,...; repeatable. The first says who is lowest. "
     "Default: bradley-terry.",
 )
 @click.option("--anchor", help="Model whose rating is fixed (bradley-terry, style-control).")
@@ -129,7 +130,7 @@ def leaderboard(
     if only_plan:
         expected = estimate(prepared)
         lines = list(report.plan_lines(prepared, expected, 0))
-        echo_json(report.plan_document(prepared, expected)) if as_json else click.echo("\n".join(map(safe, lines)))
+        echo_json(report.plan_document(prepared, expected)) if as_json else echo("\n".join(map(safe, lines)))
         return
     if fresh:
         renew([prepared.job.models["judge"]], store)
@@ -138,13 +139,13 @@ def leaderboard(
     )
     compared = _compared(loaded, other, chosen, draws, seed)
     if as_json and not compared:
-        click.echo(loaded.summary, nl=False)
+        echo_json(loaded.summary)
     elif as_json:
         echo_json(report.with_comparison(str(loaded.summary), compared))
     else:
         show(shown(loaded)[1]())
         show(report.compared_parts(compared))
-        click.echo(f"\nrun folder: {safe(str(prepared.job.out))}")
+        echo(f"\nrun folder: {safe(str(prepared.job.out))}")
     inconclusive(loaded.rows)
 
 
