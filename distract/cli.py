@@ -25,7 +25,7 @@ from distract.commands.meta import meta
 from distract.commands.process import Stopped, kept_streams, lost_output, raised_signals
 from distract.commands.results import check, list_, report
 from distract.commands.writing import make_pairs, make_tweakset, rewrite
-from distract.errors import DistractError
+from distract.errors import DistractError, reason
 
 RESUMES = "; the same command resumes"
 
@@ -97,8 +97,10 @@ def _run() -> tuple[int, str]:
         named = error.errno in (errno.ENAMETOOLONG, errno.ENOTDIR, errno.EACCES, errno.EROFS, errno.EINVAL)
         return (2, str(error)) if named else (4, f"{error}{RESUMES}")
     except Exception as error:
+        if isinstance(error, UnicodeEncodeError) and error.encoding != "utf-8":
+            return 2, f"a path has characters that this locale lacks ({error}); set PYTHONUTF8=1"
         traceback.print_exc()
-        return 4, f"this is a bug of distract: {type(error).__name__}: {error}"
+        return 4, f"this is a bug of distract: {reason(error)}"
     except BaseException as error:
         *_, last = traceback.extract_tb(error.__traceback__)
         return 4, f"{last.filename}:{last.lineno} raised {type(error).__name__}, so nothing is decided"

@@ -28,6 +28,9 @@ _SECOND = 1_000_000
 _FIGURES: Mapping[str, int] = {"probabilities": 3, "scores": 2, "ratings": 2}
 """How many numbers a judgment has of each kind."""
 
+ROUNDS = 1000
+"""The most that a plan may ask for one judgment: all that is known ends within ten."""
+
 TEMPERATURE = 0.7
 """Of repeated samples (ReIFE, section 5.1)."""
 
@@ -74,7 +77,7 @@ def judged(protocol: Protocol, comparison: Comparison, manner: Manner = DEFAULT)
     Returns:
         A judgment for each order, all in terms of the comparison's ``first`` = a and ``second`` = b.
     """
-    ask = partial(_asked, protocol)
+    ask = partial(consult, protocol)
     if manner.samples > 1:
         ask = partial(consistent, protocol, manner.samples)
     plan: Plan[tuple[Judgment, ...]]
@@ -109,7 +112,7 @@ def consistent(protocol: Protocol, samples: int, comparison: Comparison) -> Plan
 
     What is read from probabilities is exact and is asked once: all samples share it through the store.
     """
-    passes = [sampled(_asked(protocol, comparison), index, samples) for index in range(samples)]
+    passes = [sampled(consult(protocol, comparison), index, samples) for index in range(samples)]
     return (yield from vote(passes, protocol.ties))
 
 
@@ -190,15 +193,17 @@ def majority(votes: Sequence[Judgment], ties: bool = True) -> Judgment:
     return Judgment(winner, probabilities=shares, read=read)
 
 
-def _asked(protocol: Protocol, comparison: Comparison) -> Plan[Judgment]:
-    """A protocol's judgment, checked where it is made: the protocol is somebody else's code."""
+def consult(protocol: Protocol, comparison: Comparison) -> Plan[Judgment]:
+    """A protocol's judgment, with what it yields and returns checked where that is made: it is somebody else's code."""
     plan, last = protocol.ask(comparison), None
     try:
-        requests = next(plan)
-        while True:
+        requests = _checked(next(plan))
+        for _ in range(ROUNDS):
             replies = yield requests
             last = next((reply for reply in reversed(replies) if reply is not PENDING), last)
-            requests = plan.send(replies)
+            requests = _checked(plan.send(replies))
+        why = f"asked {ROUNDS:,} times and gave no judgment, so it may never end"
+        raise PluginError(f"protocol {protocol.name!r} on case {comparison.case.id!r}: {why}")
     except StopIteration as done:
         judgment: Judgment = done.value
     if why := _wrong(protocol, judgment):
@@ -209,18 +214,40 @@ def _asked(protocol: Protocol, comparison: Comparison) -> Plan[Judgment]:
     return judgment
 
 
+def _checked(requests: object) -> Sequence[Request]:
+    """What a plan yields, if it is requests that can be sent and stored."""
+    if not isinstance(requests, list | tuple):
+        raise TypeError(f"yielded {reprlib.repr(requests)}, expected a list of requests")
+    for one in requests:
+        if type(one) is not Request:
+            raise TypeError(f"yielded {reprlib.repr(one)} among its requests")
+        texts = (*(message.content for message in one.messages), one.prefill, *one.choices, *one.stop)
+        if not all(type(text) is str for text in texts):
+            raise TypeError("yielded a request with something else than text in it")
+        for text in texts:
+            text.encode()
+        numbers = one.max_tokens, one.seed, one.sample
+        if not all(type(number) is int for number in numbers) or one.max_tokens < 1:
+            raise ValueError(f"yielded a request with max_tokens, seed, sample = {reprlib.repr(numbers)}")
+        if not (0 <= one.temperature < math.inf and 0 < one.top_p <= 1):
+            raise ValueError(f"yielded a request with temperature {one.temperature!r}, top_p {one.top_p!r}")
+    return requests
+
+
 def _wrong(protocol: Protocol, judgment: object) -> str | None:
     """What is wrong with a judgment, whatever it is."""
-    if not isinstance(judgment, Judgment):
+    if type(judgment) is not Judgment:
         return f"returned {reprlib.repr(judgment)}, expected a Judgment"
     preferred: object = judgment.preferred  # a plug-in keeps to no type
     failure: object = judgment.failure
     p = judgment.probabilities
     if (preferred is None) == (failure is None):
         return "a judgment has either a preference or a failure"
-    if failure is not None and not isinstance(failure, str):
+    if failure is not None and type(failure) not in (str, Unread):
         return f"the failure is {reprlib.repr(failure)}, expected a text"
-    if failure is None and preferred not in get_args(Outcome):
+    if isinstance(failure, str):
+        failure.encode()
+    if failure is None and (type(preferred) is not str or preferred not in get_args(Outcome)):
         return f"prefers {reprlib.repr(preferred)}, expected a, b or tie"
     needed = () if failure is not None else _needed(protocol)
     for name, size in _FIGURES.items():

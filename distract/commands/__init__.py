@@ -64,6 +64,21 @@ class Limit(click.ParamType[int]):
         return number
 
 
+class Name(click.ParamType[str]):
+    """A name that stands in the data: what the command line holds, read as UTF-8 like the data, whatever the locale."""
+
+    name = "text"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Bytes that are no UTF-8 stay as the locale read them."""
+        import os
+
+        try:
+            return os.fsencode(value).decode("utf-8")
+        except UnicodeError:
+            return str(value)
+
+
 def options(*found: Callable[[Decorated], Decorated]) -> Callable[[Decorated], Decorated]:
     """Several options as one decorator, in the order in which they are to be shown."""
 

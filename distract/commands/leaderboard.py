@@ -12,6 +12,7 @@ import click
 from click.core import ParameterSource
 
 from distract.commands import (
+    Name,
     asking_options,
     best_of_option,
     command,
@@ -52,7 +53,9 @@ WITHOUT_A_JUDGE = ("matches", "against", "systems", "anchor", "draws", "seed", "
 @click.option("--matches", help="Instead of asking a judge: a file of matches or votes, or a run; PATH or FORMAT:PATH.")
 @click.option("--against", help="Matches or a run, as for --matches, whose boards are compared with these.")
 @data_options
-@click.option("--models", multiple=True, help="Who plays, by name, joined by commas; repeatable. Default: everybody.")
+@click.option(
+    "--models", type=Name(), multiple=True, help="Who plays, by name, joined by commas; repeatable. Default: everybody."
+)
 @click.option(
     "--protocol", "protocols", multiple=True, help=f"Way of asking; repeatable. Default: {' and '.join(PROTOCOLS)}."
 )
@@ -63,7 +66,7 @@ WITHOUT_A_JUDGE = ("matches", "against", "systems", "anchor", "draws", "seed", "
     help="Rating system, as NAME or NAME:PARAMETER=VALUE,...; repeatable. The first says who is lowest. "
     "Default: bradley-terry.",
 )
-@click.option("--anchor", help="Model whose rating is fixed (bradley-terry, style-control).")
+@click.option("--anchor", type=Name(), help="Model whose rating is fixed (bradley-terry, style-control).")
 @click.option("--attack", "attacks", multiple=True, help="Distractor for the lowest models; repeatable.")
 @click.option("--lowest", type=click.IntRange(1), help="How many of them, by each protocol's own board. Default: 3.")
 @click.option("--target", "targets", multiple=True, help="Model to attack instead of the lowest; repeatable.")

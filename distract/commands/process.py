@@ -21,6 +21,9 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any
 
+from distract.errors import reason
+from distract.printable import line
+
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -108,12 +111,11 @@ class _Text(io.TextIOWrapper):
 
     def write(self, text: str) -> int:
         """Write a text, its commands broken up."""
-        line = self._line + text
-        known = len(self._line)
-        places = [place for match in _COMMAND.finditer(line) if (place := match.end()) >= known]
-        parts = [line[a:b] for a, b in zip([known, *places], [*places, len(line)], strict=True)]
+        whole, known = self._line + text, len(self._line)
+        places = [place for match in _COMMAND.finditer(whole) if (place := match.end()) >= known]
+        parts = [whole[a:b] for a, b in zip([known, *places], [*places, len(whole)], strict=True)]
         # Leading blanks change nothing, and what is long enough begins no command any more.
-        self._line = line[max(line.rfind("\n"), line.rfind("\r")) + 1 :].lstrip()
+        self._line = whole[max(whole.rfind("\n"), whole.rfind("\r")) + 1 :].lstrip()
         if len(self._line) > _LONGEST:
             self._line = f"-{self._line[-_LONGEST:]}"
         super().write(_APART.join(parts))
@@ -161,6 +163,8 @@ def kept_streams() -> Iterator[None]:
             write_through=getattr(stream, "write_through", False),
         )
         setattr(sys, name, wrapper)
+    if sys.unraisablehook is sys.__unraisablehook__:
+        sys.unraisablehook = _say_unheard
     try:
         yield
     finally:
@@ -168,6 +172,14 @@ def kept_streams() -> Iterator[None]:
             with suppress(Exception):
                 getattr(sys, name).flush()
             setattr(sys, name, stream)
+
+
+def _say_unheard(unraisable: sys.UnraisableHookArgs) -> None:
+    """Say in one line what was raised where nobody could catch it, such as while a plug-in's plan was thrown away."""
+    with suppress(Exception):
+        where = getattr(unraisable.object, "__qualname__", None) or type(unraisable.object).__name__
+        why = reason(unraisable.exc_value) if unraisable.exc_value else unraisable.exc_type.__name__
+        print(f"distract: warning: {line(f'{where}: {why}')}", file=sys.stderr, flush=True)
 
 
 def lost_output() -> str:

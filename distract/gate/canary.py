@@ -13,6 +13,7 @@ from functools import partial
 from distract.audit import audit
 from distract.errors import BackendError, DistractError
 from distract.judging import Audited, noted
+from distract.manner import consult
 from distract.plan import PENDING, Comparison, Open, Plan, Protocol
 from distract.probes import settle
 from distract.records import Judgment, Reply, Request, Role
@@ -62,7 +63,7 @@ class _Asking:
 
     def plan(self) -> Plan[tuple[Judgment, ...]]:
         """Ask, and take down what is asked, what comes back and what is read from it."""
-        plan = self.protocol.ask(self.comparison)
+        plan = consult(self.protocol, self.comparison)
         try:
             requests = next(plan)
             while True:
