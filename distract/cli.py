@@ -25,7 +25,7 @@ from distract.commands.meta import meta
 from distract.commands.process import Stopped, kept_streams, lost_output, raised_signals
 from distract.commands.results import check, list_, report
 from distract.commands.writing import make_pairs, make_tweakset, rewrite
-from distract.errors import DistractError, reason
+from distract.errors import DistractError, reason, unimportable
 
 RESUMES = "; the same command resumes"
 
@@ -99,6 +99,8 @@ def _run() -> tuple[int, str]:
     except Exception as error:
         if isinstance(error, UnicodeEncodeError) and error.encoding != "utf-8":
             return 2, f"a path has characters that this locale lacks ({error}); set PYTHONUTF8=1"
+        if isinstance(error, ImportError) and not (error.name or "").startswith("distract"):
+            return 4, unimportable(error)
         traceback.print_exc()
         return 4, f"this is a bug of distract: {reason(error)}"
     except BaseException as error:

@@ -124,6 +124,11 @@ def reason(error: BaseException) -> str:
     return text if len(text) <= MOST else f"{text[:MOST]} […]"
 
 
+def unimportable(error: BaseException) -> str:
+    """What to say where a library that distract needs cannot be imported: it is missing, or too old."""
+    return line(f"a library is missing or too old ({reason(error)}): pip install --upgrade distract brings them all")
+
+
 @contextmanager
 def foreign(where: str) -> Iterator[None]:
     """Turn whatever a plug-in's code raises inside into one line that names it; it keeps no stream that it replaced.

@@ -73,10 +73,13 @@ class _Stream(io.FileIO):
             self.fault = error
             return len(data)
 
+
+class _Buffer(io.BufferedWriter):
+    """The buffer of such a stream, which stays open too."""
+
     def close(self) -> None:
-        """Close what was opened here, and no stream of the process."""
-        if self.closefd:
-            super().close()
+        """Write what is held back."""
+        self.flush()
 
 
 _COMMAND = re.compile(r"(?:\A|[\r\n])(?:[^\S\r\n]|\x1b\[[\d;]*m)*:(?=:)|##\w*(?=\[)")
@@ -149,7 +152,7 @@ def kept_streams() -> Iterator[None]:
             continue
         if stream is getattr(sys, f"__{name}__"):
             raw = _Stream(os.devnull, "w") if stream is None else _Stream(number, "w", closefd=False)
-            buffer: Any = io.BufferedWriter(raw)
+            buffer: Any = _Buffer(raw)
         elif (buffer := getattr(stream, "buffer", None)) is None or stream.closed:
             continue  # no stream of bytes: it takes any text
         else:
