@@ -1,7 +1,7 @@
 """The lower bounds that pyproject.toml states: all of them installed together, and distract run with them.
 
-It installs from an index of packages, so it is skipped where none can be reached. torch is not tried at its lower bound:
-any version but the CPU build that constraints.txt names can pull gigabytes of CUDA libraries.
+It installs from an index of packages, so it is skipped where none can be reached. torch is not tried at its lower
+bound: any version but the CPU build that constraints.txt names can pull gigabytes of CUDA libraries.
 """
 
 from __future__ import annotations
@@ -109,7 +109,8 @@ def test_rating_systems_and_tables(lowest: Path, tmp_path: Path) -> None:
     write = (
         "import pyarrow, pyarrow.parquet as parquet\n"
         "pairs = [('x', 'y', 'model_a'), ('y', 'z', 'model_a'), ('z', 'x', 'model_b'), ('x', 'z', 'tie')] * 5\n"
-        "rows = [{'model_a': a, 'model_b': b, 'winner': w, 'question_id': i % 5} for i, (a, b, w) in enumerate(pairs)]\n"
+        "names = 'model_a', 'model_b', 'winner', 'question_id'\n"
+        "rows = [dict(zip(names, (*pair, i % 5))) for i, pair in enumerate(pairs)]\n"
         "parquet.write_table(pyarrow.Table.from_pylist(rows), 'v.parquet')\n"
     )
     ran(lowest, tmp_path, "python", "-c", write)
