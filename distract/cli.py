@@ -67,8 +67,8 @@ def main() -> None:
         except BaseException as error:  # what was raised could not even be said
             code, message = 4, f"{type(error).__name__}, so nothing is decided"
         with suppress(Exception):  # of streams that a plug-in has put there
-            if reason := lost_output():
-                _say(f"the output is not complete: {reason}")
+            if lost := lost_output():
+                _say(f"the output is not complete: {lost}")
             if message:
                 _say(message)
     if code:

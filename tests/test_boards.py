@@ -433,7 +433,7 @@ def test_groups_are_who_reaches_whom(played: list[tuple[str, str, str]]) -> None
         lambda played: replace(rate(played), covariance=np.zeros(2)),
         lambda played: replace(rate(played), sigma=np.array([np.inf, 0.0])),
         lambda played: replace(rate(played), extra={"length": np.nan}),
-        lambda played: replace(rate(played), notes=(3,)),
+        lambda played: replace(rate(played), notes=(3,)),  # type: ignore[arg-type]
     ],
 )
 def test_what_a_rating_system_of_somebody_else_does_wrong_is_said(rated: Any) -> None:

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from distract.audit import audit
+from distract.consulting import consult
 from distract.errors import BackendError, DistractError
 from distract.judging import Audited, noted
-from distract.manner import consult
 from distract.plan import PENDING, Comparison, Open, Plan, Protocol
 from distract.probes import settle
 from distract.records import Judgment, Reply, Request, Role

@@ -50,9 +50,9 @@ def lowest(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("lowest")
     subprocess.run([sys.executable, "-m", "venv", folder / "venv"], check=True)
     programs = folder / "venv" / "bin"
-    pip = [programs / "python", "-m", "pip"]
+    pip = [str(programs / "python"), "-m", "pip"]
     first = pins()[0]
-    probe = [*pip, "download", "-q", "--no-deps", "--no-cache-dir", "--retries", "0", "-d", folder / "probe", first]
+    probe = [*pip, "download", "-q", "--no-deps", "--no-cache-dir", "--retries", "0", "-d", "probe", first]
     found = subprocess.run(probe, cwd=folder, capture_output=True, text=True, check=False)
     if found.returncode:
         pytest.skip(f"{first} cannot be downloaded, so no index of packages can be reached: {found.stderr[-300:]}")
