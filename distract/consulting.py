@@ -45,7 +45,7 @@ def consult(protocol: Protocol, comparison: Comparison) -> Plan[Judgment]:
 
 
 def _checked(requests: object) -> Sequence[Request]:
-    """What a plan yields, if it is requests that can be sent and stored."""
+    """What a plan yields, if it is requests; their texts may quote a judge, and be no Unicode."""
     if not isinstance(requests, list | tuple):
         raise TypeError(f"yielded {reprlib.repr(requests)}, expected a list of requests")
     for one in requests:
@@ -54,8 +54,6 @@ def _checked(requests: object) -> Sequence[Request]:
         texts = (*(message.content for message in one.messages), one.prefill, *one.choices, *one.stop)
         if not all(type(text) is str for text in texts):
             raise TypeError("yielded a request with something else than text in it")
-        for text in texts:
-            text.encode()
         numbers = one.max_tokens, one.seed, one.sample
         if not all(type(number) is int for number in numbers) or one.max_tokens < 1:
             raise ValueError(f"yielded a request with max_tokens, seed, sample = {reprlib.repr(numbers)}")
