@@ -1,6 +1,21 @@
-"""``python -m distract`` is the command line."""
+"""The command line as a process: ``distract`` and ``python -m distract``."""
 
-from distract.cli import main
+from __future__ import annotations
+
+import sys
+
+from distract.errors import unimportable
+
+
+def main() -> None:
+    """Run the command line; where it cannot even be imported, end with 4: Python's own 1 is a gate's verdict."""
+    try:
+        from distract import cli
+    except Exception as error:
+        sys.stderr.write(f"distract: {unimportable(error)}\n")
+        raise SystemExit(4) from None
+    cli.main()
+
 
 if __name__ == "__main__":
     main()

@@ -15,17 +15,17 @@ from contextlib import suppress
 
 import click
 
-from distract.commands import EPILOG, Conclusion, safe
+from distract.commands import EPILOG, Conclusion, echo, safe
 from distract.commands.attack import attack
 from distract.commands.consistency import consistency
 from distract.commands.explain import explain
 from distract.commands.gating import compare, gate, plan_gate
 from distract.commands.leaderboard import leaderboard
 from distract.commands.meta import meta
-from distract.commands.process import Stopped, keep_streams, lost_output, raised_signals
+from distract.commands.process import Stopped, kept_streams, lost_output, raised_signals
 from distract.commands.results import check, list_, report
 from distract.commands.writing import make_pairs, make_tweakset, rewrite
-from distract.errors import DistractError
+from distract.errors import DistractError, reason, unimportable
 from distract.printable import without_user
 
 RESUMES = "; the same command resumes"
@@ -41,7 +41,7 @@ RESUMES = "; the same command resumes"
 def cli(context: click.Context) -> None:
     """Measure how easily an LLM judge is distracted by style."""
     if context.invoked_subcommand is None:
-        click.echo(context.get_help())
+        echo(context.get_help())
 
 
 for command in (
@@ -61,16 +61,19 @@ def collect_rarely() -> None:
 
 def main() -> None:
     """Run the command line; end the process by an exit code of ours, whatever happens."""
-    keep_streams()
-    collect_rarely()
-    code, message = _run()
-    with suppress(Exception):  # of streams that a plug-in has put there
-        if reason := lost_output():
-            _say(f"the output is not complete: {reason}")
-        if message:
-            _say(message)
+    with kept_streams():
+        collect_rarely()
+        try:
+            code, message = _run()
+        except BaseException as error:  # what was raised could not even be said
+            code, message = 4, f"{type(error).__name__}, so nothing is decided"
+        with suppress(Exception):  # of streams that a plug-in has put there
+            if lost := lost_output():
+                _say(f"the output is not complete: {lost}")
+            if message:
+                _say(message)
     if code:
-        sys.exit(code)
+        raise SystemExit(code)  # a plug-in may have replaced sys.exit
 
 
 def _run() -> tuple[int, str]:
@@ -95,16 +98,19 @@ def _run() -> tuple[int, str]:
         named = error.errno in (errno.ENAMETOOLONG, errno.ENOTDIR, errno.EACCES, errno.EROFS, errno.EINVAL)
         return (2, str(error)) if named else (4, f"{error}{RESUMES}")
     except Exception as error:
+        if isinstance(error, UnicodeEncodeError) and error.encoding != "utf-8":
+            return 2, f"a path has characters that this locale lacks ({error}); set PYTHONUTF8=1"
+        if isinstance(error, ImportError) and not (error.name or "").startswith("distract"):
+            return 4, unimportable(error)
         traceback.print_exc()
-        return 4, f"this is a bug of distract: {type(error).__name__}: {error}"
+        return 4, f"this is a bug of distract: {reason(error)}"
     except BaseException as error:
         *_, last = traceback.extract_tb(error.__traceback__)
         return 4, f"{last.filename}:{last.lineno} raised {type(error).__name__}, so nothing is decided"
 
 
 def _say(message: str) -> None:
-    # GitHub Actions takes what follows `##[` for a command, wherever it stands in a line.
-    click.echo(f"distract: {without_user(safe(message))}".replace("##[", "##\u2060["), err=True)
+    echo(f"distract: {without_user(safe(message))}", err=True)
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import difflib
 import errno
+import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
@@ -119,9 +120,28 @@ FOREIGN = (Exception, SystemExit, GeneratorExit)
 """What a plug-in may raise. Not KeyboardInterrupt: a Ctrl-C may come while its code runs."""
 
 
+MOST = 1000
+"""Characters of somebody else's message that are shown."""
+
+
+def reason(error: BaseException) -> str:
+    """An error's type and message; the message may be code of a plug-in, and as long as it likes."""
+    name = type(error).__name__
+    try:
+        text = f"{name}: {error}".removesuffix(": ")
+    except FOREIGN:
+        return name
+    return text if len(text) <= MOST else f"{text[:MOST]} […]"
+
+
+def unimportable(error: BaseException) -> str:
+    """What to say where a library that distract needs cannot be imported: it is missing, or too old."""
+    return line(f"a library is missing or too old ({reason(error)}): pip install --upgrade distract brings them all")
+
+
 @contextmanager
 def foreign(where: str) -> Iterator[None]:
-    """Turn whatever a plug-in's code raises inside into one line that names it.
+    """Turn whatever a plug-in's code raises inside into one line that names it; it keeps no stream that it replaced.
 
     Args:
         where: which plug-in failed, on which case.
@@ -129,9 +149,12 @@ def foreign(where: str) -> Iterator[None]:
     Raises:
         PluginError: the code raised something that does not already say whose fault it is.
     """
+    streams = sys.stdout, sys.stderr
     try:
         yield
     except (UsageError, PluginError, BackendError):
         raise
     except FOREIGN as error:
-        raise PluginError(f"{where}: {type(error).__name__}: {error}".removesuffix(": ")) from error
+        raise PluginError(f"{where}: {reason(error)}") from error
+    finally:
+        sys.stdout, sys.stderr = streams

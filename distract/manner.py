@@ -8,25 +8,21 @@ from __future__ import annotations
 
 import hashlib
 import math
-import reprlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal, get_args
 
-from distract.errors import PluginError, UsageError
-from distract.plan import PENDING, Comparison, Open, Plan, Protocol, T, gather
-from distract.records import Judgment, Outcome, Request, Unread
-from distract.verdicts import largest
+from distract.consulting import consult
+from distract.errors import UsageError
+from distract.plan import Comparison, Open, Plan, Protocol, T, gather
+from distract.records import Judgment, Outcome, Request
 
 Orders = Literal["both", "given", "swapped"]
 
 _SECOND = 1_000_000
 """Added to the index of samples that are drawn anew: more than any protocol takes."""
-
-_FIGURES: Mapping[str, int] = {"probabilities": 3, "scores": 2, "ratings": 2}
-"""How many numbers a judgment has of each kind."""
 
 TEMPERATURE = 0.7
 """Of repeated samples (ReIFE, section 5.1)."""
@@ -74,7 +70,7 @@ def judged(protocol: Protocol, comparison: Comparison, manner: Manner = DEFAULT)
     Returns:
         A judgment for each order, all in terms of the comparison's ``first`` = a and ``second`` = b.
     """
-    ask = partial(_asked, protocol)
+    ask = partial(consult, protocol)
     if manner.samples > 1:
         ask = partial(consistent, protocol, manner.samples)
     plan: Plan[tuple[Judgment, ...]]
@@ -109,7 +105,7 @@ def consistent(protocol: Protocol, samples: int, comparison: Comparison) -> Plan
 
     What is read from probabilities is exact and is asked once: all samples share it through the store.
     """
-    passes = [sampled(_asked(protocol, comparison), index, samples) for index in range(samples)]
+    passes = [sampled(consult(protocol, comparison), index, samples) for index in range(samples)]
     return (yield from vote(passes, protocol.ties))
 
 
@@ -188,69 +184,6 @@ def majority(votes: Sequence[Judgment], ties: bool = True) -> Judgment:
         return Judgment(winner, scores=(a, b), ratings=ratings.most_common(1)[0][0], read=read)
     shares = (counts["a"] / len(valid), counts["b"] / len(valid), counts["tie"] / len(valid))
     return Judgment(winner, probabilities=shares, read=read)
-
-
-def _asked(protocol: Protocol, comparison: Comparison) -> Plan[Judgment]:
-    """A protocol's judgment, checked where it is made: the protocol is somebody else's code."""
-    plan, last = protocol.ask(comparison), None
-    try:
-        requests = next(plan)
-        while True:
-            replies = yield requests
-            last = next((reply for reply in reversed(replies) if reply is not PENDING), last)
-            requests = plan.send(replies)
-    except StopIteration as done:
-        judgment: Judgment = done.value
-    if why := _wrong(protocol, judgment):
-        raise PluginError(f"protocol {protocol.name!r} on case {comparison.case.id!r}: {why}")
-    # One that reads its verdicts itself does not say in which reply it found none: mostly it was the last.
-    if judgment.failure is not None and not isinstance(judgment.failure, Unread) and last is not None:
-        return replace(judgment, failure=Unread(judgment.failure, last))
-    return judgment
-
-
-def _wrong(protocol: Protocol, judgment: object) -> str | None:
-    """What is wrong with a judgment, whatever it is."""
-    if not isinstance(judgment, Judgment):
-        return f"returned {reprlib.repr(judgment)}, expected a Judgment"
-    preferred: object = judgment.preferred  # a plug-in keeps to no type
-    failure: object = judgment.failure
-    p = judgment.probabilities
-    if (preferred is None) == (failure is None):
-        return "a judgment has either a preference or a failure"
-    if failure is not None and not isinstance(failure, str):
-        return f"the failure is {reprlib.repr(failure)}, expected a text"
-    if failure is None and preferred not in get_args(Outcome):
-        return f"prefers {reprlib.repr(preferred)}, expected a, b or tie"
-    needed = () if failure is not None else _needed(protocol)
-    for name, size in _FIGURES.items():
-        figures = getattr(judgment, name)
-        if (name in needed) if figures is None else not _finite(figures, size):
-            return f"{name} are {reprlib.repr(figures)}, expected {size} finite numbers"
-    if judgment.mass is not None and not (_finite((judgment.mass,), 1) and 0 <= judgment.mass <= 1 + 1e-3):
-        return f"mass is {reprlib.repr(judgment.mass)}, expected a share from 0 to 1 or none"
-    if judgment.read not in ("choices", "text"):
-        return f"read is {reprlib.repr(judgment.read)}, expected 'choices' or 'text'"
-    if p is not None and (min(p) < 0 or abs(math.fsum(p) - 1) > 1e-3):
-        return f"probabilities are {p!r}, expected shares that sum to 1"
-    if "probabilities" in needed and p is not None and largest(p) != preferred:
-        return f"prefers {preferred!r} against its own probabilities {p!r} of a, b and tie"
-    return None
-
-
-def _needed(protocol: Protocol) -> Sequence[str]:
-    """The figures that measures are made of."""
-    if not protocol.rules:
-        return ("probabilities",)
-    return ("scores", "ratings") if "rating" in protocol.rules else ("scores",)
-
-
-def _finite(figures: object, size: int) -> bool:
-    return (
-        isinstance(figures, tuple | list)
-        and len(figures) == size
-        and all(isinstance(one, int | float) and math.isfinite(one) for one in figures)
-    )
 
 
 def _within(manner: Manner, request: Request) -> Request:

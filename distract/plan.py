@@ -9,12 +9,13 @@ It does not know where replies come from, nor how a prompt is worded.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Generator, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from itertools import chain
+from types import NoneType
 from typing import Any, Literal, TypeVar
 
+from distract.defining import define
 from distract.prompts import Prompt
 from distract.records import Case, Constraint, Judgment, Reply, Request, Response
 
@@ -72,6 +73,10 @@ class Calls:
     aspects: int = 0
     conflict: int = 0
 
+    def __post_init__(self) -> None:
+        if not all(type(number) is int and number >= 0 for number in astuple(self)):
+            raise ValueError(f"{self!r}: expected whole numbers from 0")
+
     def __str__(self) -> str:
         parts = {
             "": self.order,
@@ -122,9 +127,8 @@ class Protocol:
     default: bool = False
 
     def __post_init__(self) -> None:
-        # The values come from plug-ins, which no type checker need have seen.
-        if not re.fullmatch(r"[a-z0-9][a-z0-9._-]*", self.name):
-            raise ValueError(f"protocol {self.name!r}: expected a name of small letters, digits and hyphens")
+        define("protocol", self, summary=str, ask=Callable, calls=Calls, paper=str, ties=bool, rules=tuple)
+        define("protocol", self, shows=int | None, prompts=tuple, default=bool)
         for field_, known in (
             ("reads", ("choices", "text")),
             ("orders", ("none", "swap", "rotate")),
@@ -138,7 +142,7 @@ class Protocol:
             raise ValueError(f"protocol {self.name}: shows={self.shows}; two responses are the fewest")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # what it calls may be anything, so it need not be hashable
 class Attack:
     """A way of rewriting a response that should not change its quality.
 
@@ -164,6 +168,12 @@ class Attack:
     severity: int | None = None
     max_new_content: float | None = None
     prompt: Prompt | None = None
+
+    def __post_init__(self) -> None:
+        define("attack", self, summary=str, rewrite=Callable, marker=(Callable, NoneType), default=bool)
+        define("attack", self, severity=int | None, prompt=Prompt | None)
+        if self.max_new_content is not None and not 0 <= self.max_new_content <= 1:
+            raise ValueError(f"attack {self.name}: max_new_content={self.max_new_content!r}; expected a share or None")
 
     @property
     def control(self) -> bool:

@@ -19,7 +19,7 @@ from types import MappingProxyType, ModuleType
 from typing import TypeVar
 
 from distract.boards.system import RatingSystem
-from distract.errors import FOREIGN, UnknownName, UsageError
+from distract.errors import DistractError, UnknownName, UsageError, foreign
 from distract.plan import Attack, Degradation, Protocol
 from distract.records import BASELINE
 
@@ -125,18 +125,22 @@ def _named(kind: str, name: str, known: Mapping[str, P]) -> P:
 @cache
 def _found(group: str, kind: type[P]) -> tuple[Mapping[str, P], tuple[str, ...], Mapping[str, str]]:
     package = importlib.import_module(group)
-    modules = [importlib.import_module(f"{group}.{info.name}") for info in pkgutil.iter_modules(package.__path__)]
+    modules = []
+    for info in pkgutil.iter_modules(package.__path__):
+        with foreign(f"plug-in {group}.{info.name} does not load"):
+            modules.append(importlib.import_module(f"{group}.{info.name}"))
     found = {plugin.name: plugin for module in modules for plugin in _inside(module, kind)}
     sources = dict.fromkeys(found, _checksum(modules))
     wrong = []
     for entry in entry_points(group=group):
         where = f"plug-in {entry.name!r} ({entry.value})"
         try:
-            loaded = entry.load()
-        except FOREIGN as error:  # somebody else's code must not stop the rest
-            wrong.append(f"{where} does not load: {type(error).__name__}: {error}")
+            with foreign(f"{where} does not load"):
+                loaded = entry.load()
+                plugins = [loaded] if isinstance(loaded, kind) else _inside(loaded, kind)
+        except DistractError as error:  # somebody else's code must not stop the rest
+            wrong.append(str(error))
             continue
-        plugins = [loaded] if isinstance(loaded, kind) else _inside(loaded, kind)
         if not plugins:
             wrong.append(f"{where} holds no {kind.__name__}")
         for plugin in plugins:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -14,7 +15,7 @@ from commanding import Ran
 from hypothesis import settings
 from serving import NAME, vllm_server
 
-from distract import cli
+from distract import cli, registry
 from distract.backends import Backend, embedded
 from distract.backends.transformers import Transformers, embedded_judge
 from distract.backends.vllm import Vllm
@@ -59,6 +60,23 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
         return Ran(code, streams.out, streams.err)
 
     return call
+
+
+@pytest.fixture
+def plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
+    """Installs a module of plug-ins of somebody else."""
+    entries = [importlib.metadata.EntryPoint("theirs", "theirs", f"distract.{one}") for one in ("attacks", "judges")]
+    found = importlib.metadata.EntryPoints(entries)
+    monkeypatch.setattr(registry, "entry_points", lambda group: found.select(group=group))
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def install(code: str) -> None:
+        (tmp_path / "theirs.py").write_text(code, encoding="utf-8")
+
+    registry._found.cache_clear()
+    yield install
+    sys.modules.pop("theirs", None)
+    registry._found.cache_clear()
 
 
 @pytest.fixture(scope="session")

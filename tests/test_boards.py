@@ -429,6 +429,11 @@ def test_groups_are_who_reaches_whom(played: list[tuple[str, str, str]]) -> None
         lambda played: None,
         lambda played: replace(rate(played), rating=np.full(len(played.models), np.nan)),
         lambda played: replace(rate(played), rating=np.zeros(len(played.models) + 1)),
+        lambda played: replace(rate(played), covariance=np.full((2, 2), np.nan)),
+        lambda played: replace(rate(played), covariance=np.zeros(2)),
+        lambda played: replace(rate(played), sigma=np.array([np.inf, 0.0])),
+        lambda played: replace(rate(played), extra={"length": np.nan}),
+        lambda played: replace(rate(played), notes=(3,)),  # type: ignore[arg-type]
     ],
 )
 def test_what_a_rating_system_of_somebody_else_does_wrong_is_said(rated: Any) -> None:
@@ -437,7 +442,13 @@ def test_what_a_rating_system_of_somebody_else_does_wrong_is_said(rated: Any) ->
         board(matches([("x", "y", "a", "p")]), theirs)
 
 
-@pytest.mark.parametrize("redrawn", [lambda *_: 1 / 0, lambda *_: sys.exit(0), lambda *_: None, lambda *_: np.ones(7)])
+@pytest.mark.parametrize(
+    "redrawn",
+    [
+        *(lambda *_: 1 / 0, lambda *_: sys.exit(0), lambda *_: None, lambda *_: np.ones(7)),
+        *(lambda *_: np.ones(2), lambda *_: 1.0, lambda matches, draws: np.full((draws.count, 2), np.inf)),
+    ],
+)
 def test_what_it_does_wrong_with_draws_is_said_too(redrawn: Any) -> None:
     theirs = RatingSystem("theirs", "", rate, redrawn)
     with pytest.raises(PluginError, match="rating system 'theirs' failed: "):

@@ -7,13 +7,13 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+import tomllib
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from commanding import Ran
 
-from distract import registry
 from distract.commands import process
 
 Run = Callable[..., Ran]
@@ -63,23 +63,6 @@ ERRORS = (
     *('SystemExit(0)', 'SystemExit("x")', "KeyboardInterrupt()", "GeneratorExit()", "MemoryError()"),
     *("RecursionError()", "BrokenPipeError(32, 'x')", "click.exceptions.Exit(0)", "click.Abort()"),
 )  # fmt: skip
-
-
-@pytest.fixture
-def plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
-    """Installs a module of plug-ins of somebody else."""
-    entries = [importlib.metadata.EntryPoint("theirs", "theirs", f"distract.{one}") for one in ("attacks", "judges")]
-    found = importlib.metadata.EntryPoints(entries)
-    monkeypatch.setattr(registry, "entry_points", lambda group: found.select(group=group))
-    monkeypatch.syspath_prepend(tmp_path)
-
-    def install(code: str) -> None:
-        (tmp_path / "theirs.py").write_text(code, encoding="utf-8")
-
-    registry._found.cache_clear()
-    yield install
-    sys.modules.pop("theirs", None)
-    registry._found.cache_clear()
 
 
 @pytest.mark.parametrize("error", ERRORS)
@@ -192,3 +175,21 @@ def test_a_full_disk_under_a_file_of_results_is_no_wrong_input(passing: Path) ->
     command = [sys.executable, "-m", "distract", "gate", "r", "--max-flip-rate", "0.3", "--junit", "/dev/full"]
     ended = subprocess.run(command, cwd=passing, check=False, capture_output=True, text=True)
     assert (ended.returncode, "No space left on device: '/dev/full'" in ended.stderr) == (4, True)
+
+
+@pytest.mark.parametrize("missing", ["click", "rich", "numpy"])
+def test_a_command_line_that_cannot_be_imported_is_no_verdict(missing: str, tmp_path: Path) -> None:
+    (tmp_path / f"{missing}.py").write_text("raise ImportError('too old: \u6c34\\n::error::x')", encoding="utf-8")
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    command = [sys.executable, "-m", "distract", "gate", "r", "--max-flip-rate", "0.3"]
+    ended = subprocess.run(command, cwd=tmp_path, env=environment, check=False, capture_output=True, text=True)
+    assert (ended.returncode, len(ended.stderr.splitlines())) == (4, 1)
+    assert ended.stderr.startswith("distract: ")
+    assert "too old" in ended.stderr
+
+
+def test_the_command_that_is_installed_is_the_one_that_ends_with_4() -> None:
+    (script,) = importlib.metadata.entry_points(group="console_scripts", name="distract")
+    project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert project["scripts"] == {"distract": "distract.__main__:main"}
+    assert callable(script.load())

@@ -123,6 +123,8 @@ def rated(matches: Matches, system: RatingSystem, parameters: Mapping[str, Any],
     if table is not None and (matches.outcome != TIE).any():
         with foreign(f"rating system {system.name!r} failed"):
             redrawn = system.redraw(matches, draws, **parameters)
+            if np.shape(redrawn) != table.shape or np.isinf(redrawn).any():
+                raise ValueError(f"redraw: expected ratings of shape {table.shape}, none of them infinite")
             # A model that a draw leaves out keeps its rating there, if the system has none for it.
             table = np.where(np.isnan(redrawn), table, redrawn)
     return Rated(matches, system, ratings, table, prompts.astype(np.int64))

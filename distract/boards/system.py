@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from distract.defining import define
 from distract.errors import foreign
 
 if TYPE_CHECKING:
@@ -78,8 +79,13 @@ class RatingSystem:
     parameters: Mapping[str, Any] = field(init=False)
 
     def __post_init__(self) -> None:
+        define("rating system", self, summary=str, rate=Callable, redraw=Callable, default=bool, lengths=bool)
+        define("rating system", self, unit=str, former=str | None)
         found = inspect.signature(self.rate).parameters.values()
         named = {one.name: one.default for one in found if one.kind is inspect.Parameter.KEYWORD_ONLY}
+        for name, value in named.items():
+            if not isinstance(value, str | int | float | None):
+                raise ValueError(f"rating system {self.name}: the default of {name} is no text, number or None")
         object.__setattr__(self, "parameters", MappingProxyType(named))
 
     def rated(self, matches: Matches, parameters: Mapping[str, Any]) -> Ratings:
@@ -93,6 +99,15 @@ class RatingSystem:
 
         with foreign(f"rating system {self.name!r} failed"):
             ratings = self.rate(matches, **parameters)
-            if np.shape(ratings.rating) != (len(matches.models),) or not np.isfinite(ratings.rating).all():
-                raise ValueError(f"expected {len(matches.models)} finite ratings, found {ratings.rating}")
+            size = len(matches.models)
+            if np.shape(ratings.rating) != (size,) or not np.isfinite(ratings.rating).all():
+                raise ValueError(f"expected {size} finite ratings, found {ratings.rating}")
+            for name, shape in (("covariance", (size, size)), ("sigma", (size,))):
+                values = getattr(ratings, name)
+                if values is not None and (np.shape(values) != shape or not np.isfinite(values).all()):
+                    raise ValueError(f"{name}: expected finite numbers of shape {shape}, or None")
+            if not all(type(name) is str and np.isfinite(value) for name, value in ratings.extra.items()):
+                raise ValueError("extra: expected finite numbers by name")
+            if not all(type(note) is str for note in ratings.notes):
+                raise ValueError("notes: expected texts")
         return ratings

@@ -7,6 +7,7 @@ inside itself, so that ``--help`` stays fast.
 from __future__ import annotations
 
 import re
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -66,6 +67,21 @@ class Command(click.Command):
 def command(name: str | None = None, kind: type[Command] = Command) -> Callable[[Callable[..., Any]], Command]:
     """Make a function a command, as ``click.command`` does."""
     return click.command(name, cls=kind, epilog=EPILOG)
+
+
+class Name(click.ParamType[str]):
+    """A name that stands in the data: what the command line holds, read as UTF-8 like the data, whatever the locale."""
+
+    name = "text"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Bytes that are no UTF-8 stay as the locale read them."""
+        import os
+
+        try:
+            return os.fsencode(value).decode("utf-8")
+        except UnicodeError:
+            return str(value)
 
 
 def options(*found: Callable[[Decorated], Decorated]) -> Callable[[Decorated], Decorated]:
@@ -133,7 +149,7 @@ model_options = options(
     click.option("--dtype", default="auto", show_default=True, help="Of weights: float32, bfloat16, float16."),
     click.option("--quantization", help="Of weights: bnb-8bit, bnb-4bit; with vLLM any that it knows."),
     click.option("--trust-remote-code", is_flag=True, help="Run code that comes with a model. Off unless asked."),
-    click.option("--device-map", help="transformers: cpu, cuda, auto …"),
+    click.option("--device-map", help="transformers: cpu, cuda, auto and so on"),
     click.option("--batch-tokens", type=Whole(64), help="transformers: of a forward. Default: by free memory."),
     click.option("--tensor-parallel", type=Whole(1, 1024), help="vLLM: GPUs for one model."),
     click.option("--max-length", type=Whole(16), help="vLLM: most tokens of prompt and answer."),
@@ -168,10 +184,15 @@ def sort_out(more: Mapping[str, Any]) -> tuple[Asking, Options, dict[str, Any]]:
     )
 
 
+def echo(text: str = "", err: bool = False) -> None:
+    """Print text, on stderr if ``err``; ``click.echo`` would write UTF-8 to a stream that asks for ASCII."""
+    print(text, file=sys.stderr if err else sys.stdout, flush=True)
+
+
 def say(lines: Iterable[str]) -> None:
     """Lines for the user, on stderr."""
     for line in lines:
-        click.echo(safe(line), err=True)
+        echo(safe(line), err=True)
 
 
 @contextmanager
@@ -188,14 +209,17 @@ def said(tally: Tally, prices: Mapping[Role, Price]) -> Iterator[None]:
 def warn(loaded: Loaded) -> None:
     """Say what is wrong with a run, on stderr."""
     if loaded.flaw:
-        click.echo(f"warning: {loaded.flaw}", err=True)
+        say([f"warning: {loaded.flaw}"])
 
 
 def echo_json(document: object) -> None:
-    """One document, in ASCII: it goes to terminals too, and names in it are hostile text."""
+    """Print one document, or the text of one, in ASCII: it goes to terminals too, and names in it are hostile text."""
     import json
+    import re
 
-    click.echo(json.dumps(document, sort_keys=True, indent=1))
+    text = document if isinstance(document, str) else json.dumps(document, sort_keys=True, indent=1)
+    # The same document, in which no runner of CI sees a command; the streams could not keep it the same.
+    echo(re.sub(r"##(?=\w*\[)", r"#\\u0023", text.rstrip("\n")))
 
 
 def safe(text: str) -> str:

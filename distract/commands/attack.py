@@ -12,6 +12,8 @@ from distract.commands import (
     command,
     control_option,
     draw_options,
+    echo,
+    echo_json,
     json_option,
     judge_options,
     model_options,
@@ -76,10 +78,10 @@ def attack(
             session.job(prepared), store, lambda: estimate(prepared), lambda *known: plan_lines(prepared, *known)
         )
     if as_json:
-        click.echo(loaded.summary, nl=False)
+        echo_json(loaded.summary)
     else:
         show(shown(loaded)[1]())
-        click.echo(f"\nrun folder: {safe(str(prepared.out))}")
+        echo(f"\nrun folder: {safe(str(prepared.out))}")
     results = json.loads(loaded.summary)["results"] if loaded.summary else []
     wanted = MEASURES | {*measures}
     inconclusive(loaded.rows, any(one["n"] for one in results if one["measure"] in wanted))

@@ -14,6 +14,8 @@ from distract.commands import (
     command,
     data_options,
     draw_options,
+    echo,
+    echo_json,
     json_option,
     judge_options,
     manner_options,
@@ -97,8 +99,8 @@ def consistency(
         renew([job.models["judge"]], store)
     loaded = carried_out(job, store, lambda: preparing.estimate(prepared), lambda *known: plan_lines(*about, *known))
     if as_json:
-        click.echo(loaded.summary, nl=False)
+        echo_json(loaded.summary)
     else:
         show(shown(loaded)[1]())
-        click.echo(f"\nrun folder: {safe(str(job.out))}")
+        echo(f"\nrun folder: {safe(str(job.out))}")
     inconclusive(loaded.rows)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from distract.commands import (
+    Name,
     command,
     echo_json,
     json_option,
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 
 @command()
 @click.argument("run", type=click.Path(path_type=Path))
-@click.argument("case")
+@click.argument("case", type=Name())
 @click.option("--protocol", "protocols", multiple=True, help="Only flips by this way of asking; repeatable.")
 @click.option("--attack", "attacks", multiple=True, help="Only flips under this attack; repeatable.")
 @click.option("--data", help="The data of the run, where they lie elsewhere by now; as for `distract attack`.")

@@ -14,6 +14,7 @@ from click.core import ParameterSource
 from distract.commands import (
     Conclusion,
     command,
+    echo,
     echo_json,
     json_option,
     judge_options,
@@ -106,12 +107,12 @@ def gate(run: Path | None, as_json: bool, junit: Path | None, github: bool, summ
                 show(gate_report(verdict))
                 show(unread(loaded) if loaded else ())
             elif run is None and loaded:  # what the run folder holds, which knows no other run
-                click.echo(loaded.summary, nl=False)
+                echo_json(loaded.summary)
                 say(verdict.notes)
             else:
                 echo_json(verdict.document())
             if run is None and loaded:
-                click.echo(f"run folder: {safe(str(loaded.path))}", err=as_json)
+                echo(f"run folder: {safe(str(loaded.path))}", err=as_json)
     except DistractError as error:
         outputs.end(undecided(f"the gate did not end: {error}"), judge, (), ())
         raise

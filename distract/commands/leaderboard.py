@@ -12,11 +12,13 @@ import click
 from click.core import ParameterSource
 
 from distract.commands import (
+    Name,
     asking_options,
     best_of_option,
     command,
     data_options,
     draw_options,
+    echo,
     echo_json,
     json_option,
     judge_options,
@@ -52,7 +54,9 @@ WITHOUT_A_JUDGE = ("matches", "against", "systems", "anchor", "draws", "seed", "
 @click.option("--matches", help="Instead of asking a judge: a file of matches or votes, or a run; PATH or FORMAT:PATH.")
 @click.option("--against", help="Matches or a run, as for --matches, whose boards are compared with these.")
 @data_options
-@click.option("--models", multiple=True, help="Who plays, by name, joined by commas; repeatable. Default: everybody.")
+@click.option(
+    "--models", type=Name(), multiple=True, help="Who plays, by name, joined by commas; repeatable. Default: everybody."
+)
 @click.option(
     "--protocol", "protocols", multiple=True, help=f"Way of asking; repeatable. Default: {' and '.join(PROTOCOLS)}."
 )
@@ -60,10 +64,10 @@ WITHOUT_A_JUDGE = ("matches", "against", "systems", "anchor", "draws", "seed", "
     "--system",
     "systems",
     multiple=True,
-    help="Rating system, as NAME or NAME:PARAMETER=VALUE,…; repeatable. The first says who is lowest. "
+    help="Rating system, as NAME or NAME:PARAMETER=VALUE,...; repeatable. The first says who is lowest. "
     "Default: bradley-terry.",
 )
-@click.option("--anchor", help="Model whose rating is fixed (bradley-terry, style-control).")
+@click.option("--anchor", type=Name(), help="Model whose rating is fixed (bradley-terry, style-control).")
 @click.option("--attack", "attacks", multiple=True, help="Distractor for the lowest models; repeatable.")
 @click.option("--lowest", type=COUNT, help="How many of them, by each protocol's own board. Default: 3.")
 @click.option("--target", "targets", multiple=True, help="Model to attack instead of the lowest; repeatable.")
@@ -130,7 +134,7 @@ def leaderboard(
     if only_plan:
         expected = estimate(prepared)
         lines = list(report.plan_lines(prepared, expected, 0))
-        echo_json(report.plan_document(prepared, expected)) if as_json else click.echo("\n".join(map(safe, lines)))
+        echo_json(report.plan_document(prepared, expected)) if as_json else echo("\n".join(map(safe, lines)))
         return
     if fresh:
         renew([prepared.job.models["judge"]], store)
@@ -139,13 +143,13 @@ def leaderboard(
     )
     compared = _compared(loaded, other, chosen, draws, seed)
     if as_json and not compared:
-        click.echo(loaded.summary, nl=False)
+        echo_json(loaded.summary)
     elif as_json:
         echo_json(report.with_comparison(str(loaded.summary), compared))
     else:
         show(shown(loaded)[1]())
         show(report.compared_parts(compared))
-        click.echo(f"\nrun folder: {safe(str(prepared.job.out))}")
+        echo(f"\nrun folder: {safe(str(prepared.job.out))}")
     inconclusive(loaded.rows)
 
 

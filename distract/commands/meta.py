@@ -12,6 +12,7 @@ from distract.commands import (
     command,
     control_option,
     draw_options,
+    echo,
     echo_json,
     json_option,
     judge_options,
@@ -179,7 +180,7 @@ def _carried_out(prepared: Prepared, store: Path | None) -> Source:
     loaded = carried_out(
         session.job(prepared), store, lambda: session.estimate(prepared), lambda *known: plan_lines(prepared, *known)
     )
-    click.echo(f"run folder: {safe(str(prepared.out))}", err=True)
+    echo(f"run folder: {safe(str(prepared.out))}", err=True)
     say(unread_lines(loaded.path))
     return from_run(loaded.parameters, loaded.rows)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import sys
 import time
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
@@ -92,11 +93,17 @@ class Outputs:
             yield
             return
         word = secrets.token_hex(16)
-        click.echo(f"::stop-commands::{word}", err=self.on_stderr)
+        self._tell(f"::stop-commands::{word}")
         try:
             yield
         finally:
-            click.echo(f"::{word}::", err=self.on_stderr)
+            self._tell(f"::{word}::")
+
+    def _tell(self, command: str) -> None:
+        """Print a command for the runner; a stream that nobody has made safe takes it like any text."""
+        stream = sys.stderr if self.on_stderr else sys.stdout
+        getattr(stream, "write_command", stream.write)(f"{command}\n")
+        stream.flush()
 
     def end(self, verdict: Verdict, judge: str, rows: Iterable[Row], rewrites: Iterable[Rewrite]) -> None:
         """Say what was decided.
@@ -120,7 +127,7 @@ class Outputs:
             files.append(self._job_summary, text, "GITHUB_STEP_SUMMARY")
         if self.github:
             for annotation in github.annotations(verdict, flips):
-                click.echo(annotation, err=self.on_stderr)
+                self._tell(annotation)
         # Last, so that what goes wrong before leaves an error there.
         self._write_junit(verdict, flips, judge)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from distract.commands import catalogue_option, command, echo_json, json_option, safe, warn
+from distract.commands import catalogue_option, command, echo, echo_json, json_option, safe, warn
 from distract.errors import UnknownName
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def report(run: Path, as_json: bool) -> None:
     warn(loaded)
     document, parts = shown(loaded)
     if as_json and loaded.summary and not loaded.flaw:
-        click.echo(loaded.summary, nl=False)
+        echo_json(loaded.summary)
     elif as_json:
         echo_json(document())
     else:
@@ -113,12 +113,12 @@ def list_(what: str | None, catalogue: Path | None) -> None:
     if not titles:
         raise UnknownName("section", str(what), sections)
     for title, entries in ((one, sections[one]) for one in titles):
-        click.echo(f"{title}:")
+        echo(f"{title}:")
         width = max(map(len, entries), default=0)
         for name, line in entries.items():
-            click.echo(f"  {safe(name):<{width}}  {' '.join(plain(line).splitlines())}")
+            echo(f"  {safe(name):<{width}}  {' '.join(plain(line).splitlines())}")
     for problem in (*registry.problems(), *problems()):
-        click.echo(f"warning: {safe(problem)}", err=True)
+        echo(f"warning: {safe(problem)}", err=True)
 
 
 def _with_parameters(system: RatingSystem) -> str:

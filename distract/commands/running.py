@@ -12,9 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
-
-from distract.commands import safe, said, say, stop
+from distract.commands import echo, safe, said, say, stop
 from distract.errors import DataError
 
 if TYPE_CHECKING:
@@ -134,7 +132,7 @@ def profiled(wanted: bool) -> Iterator[dict[Role, Backend]]:
                 with suppress(Exception):
                     rate = getattr(models["judge"], "matrix_rate", None)
             for line in profile_lines(clock, seconds, rate):  # ours, and aligned: nothing to make safe
-                click.echo(line, err=True)
+                echo(line, err=True)
 
 
 def _finished(job: Job, epoch: int) -> Loaded | None:
@@ -149,7 +147,7 @@ def _finished(job: Job, epoch: int) -> Loaded | None:
         return None  # damaged: it is begun anew, from the stored replies
     if loaded.flaw or loaded.parameters != job.parameters or loaded.unanswered or loaded.epoch < epoch:
         return None
-    click.echo(f"this run is complete in {safe(str(job.out))}: no call is made", err=True)
+    echo(f"this run is complete in {safe(str(job.out))}: no call is made", err=True)
     return loaded
 
 

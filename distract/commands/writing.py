@@ -14,6 +14,7 @@ from distract.commands import (
     command,
     data_options,
     draw_options,
+    echo,
     echo_json,
     json_option,
     model_options,
@@ -92,9 +93,8 @@ def rewrite(
         raise UsageError("nothing is to be written: controls are written by rule in every run; name another --attack")
     recording.check(out, store or DEFAULT)
     expected = recording.count(selected) * (asking.best_of if "generator" in who.models else 0)
-    click.echo(
-        f"data {safe(selected.data.name)}, {count(len(selected.cases), 'case')}; rewrites: {safe(generator)}", err=True
-    )
+    shown = count(len(selected.cases), "case")
+    echo(f"data {safe(selected.data.name)}, {shown}; rewrites: {safe(generator)}", err=True)
     tally = Tally()
     with (
         said(tally, who.prices),
@@ -107,7 +107,7 @@ def rewrite(
     echo_json(document) if as_json else show(recording_report(document, recorded.rewrites))
     if not any(made.accepted for made in recorded.rewrites):
         # The file says so as well: a writer that fails is a result, and the same one as in a run.
-        click.echo("warning: no rewrite was accepted, so that a judge cannot be attacked with this file", err=True)
+        echo("warning: no rewrite was accepted, so that a judge cannot be attacked with this file", err=True)
 
 
 @command("make-pairs")
@@ -166,7 +166,7 @@ def _make(
     who = open_models(names, loading)
     say(who.notes)
     check(out, store or DEFAULT)
-    click.echo(f"data {safe(job.name)}, {count(len(job.plans), 'prompt')}; generator {safe(job.generator)}", err=True)
+    echo(f"data {safe(job.name)}, {count(len(job.plans), 'prompt')}; generator {safe(job.generator)}", err=True)
     tally = Tally()
     with (
         said(tally, who.prices),

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from distract.audit import audit
+from distract.consulting import consult
 from distract.errors import BackendError, DistractError
 from distract.judging import Audited, noted
 from distract.plan import PENDING, Comparison, Open, Plan, Protocol
@@ -62,7 +63,7 @@ class _Asking:
 
     def plan(self) -> Plan[tuple[Judgment, ...]]:
         """Ask, and take down what is asked, what comes back and what is read from it."""
-        plan = self.protocol.ask(self.comparison)
+        plan = consult(self.protocol, self.comparison)
         try:
             requests = next(plan)
             while True:

@@ -12,10 +12,11 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from functools import lru_cache
-from inspect import getsourcefile
+from functools import lru_cache, partial
+from inspect import getsourcefile, isroutine
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 from distract import amounts, constraints, facts, fidelity, meaning, speech
 from distract.errors import UnknownName, foreign
@@ -27,6 +28,9 @@ LASTING = ("no text", "truncated", "verifier")
 
 REMEMBERED = 4096
 """Rewrites by rule and inspections to remember: an estimate makes them for each protocol, and then the run again."""
+
+MOST = 1_000_000
+"""Characters of a rewrite by rule, beyond ten times those of its original."""
 
 DRAWN = "drawn"
 """The generator of what ``distract.strategies`` draws: a part of a rewrite by rule, not to be inspected as a whole."""
@@ -220,8 +224,11 @@ def written(attack: Attack, case: Case, text: str, number: int) -> str:
     """
     with theirs(attack, f"case {case.id!r}"):
         new = attack.rewrite(text, case.constraints, number)
-        if not isinstance(new, str):
+        if type(new) is not str:
             raise TypeError(f"rewrite returned {type(new).__name__}, expected str")
+        if len(new) > MOST + 10 * len(text):
+            raise ValueError(f"rewrite returned {len(new):,} characters for {len(text):,}")
+        new.encode()  # what is no Unicode text can be neither sent nor stored
     return new
 
 
@@ -275,6 +282,14 @@ def writer(name: str) -> Writer:
     return WRITERS[name]
 
 
+def _source(code: Any) -> str | None:
+    """The file of a function or class; None where it has none."""
+    try:
+        return getsourcefile(code)
+    except TypeError:  # it is built in
+        return None
+
+
 def checksum(attacks: Sequence[Attack]) -> str:
     """SHA-256 (hex) of the code that decides what is rewritten how and what is accepted.
 
@@ -284,9 +299,11 @@ def checksum(attacks: Sequence[Attack]) -> str:
     files.update(Path(str(constraints.__file__)).parent.glob("*.py"))
     files.update(Path(__file__).parent.glob("*.py"))
     for attack in attacks:
-        own = Path(getsourcefile(attack.rewrite) or __file__)
+        code: Any = attack.rewrite.func if isinstance(attack.rewrite, partial) else attack.rewrite
+        code = code if isroutine(code) else type(code)
+        own = Path(_source(code) or __file__)
         # The shared helpers of the folder count too where it is ours.
-        files.update(own.parent.glob("*.py") if attack.rewrite.__module__.startswith("distract.") else [own])
+        files.update(own.parent.glob("*.py") if str(code.__module__).startswith("distract.") else [own])
     digest = hashlib.sha256()
     for file in sorted(files, key=lambda path: (path.name, path.parent.name)):
         digest.update(file.read_bytes())

@@ -1,0 +1,108 @@
+"""A protocol asked for one judgment: it is somebody else's code, so what it yields and returns is checked here.
+
+It knows no protocol by name, and not how often or in which orders one is asked.
+"""
+
+from __future__ import annotations
+
+import math
+import reprlib
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import get_args
+
+from distract.errors import PluginError
+from distract.plan import PENDING, Comparison, Plan, Protocol
+from distract.records import Judgment, Outcome, Request, Unread
+from distract.verdicts import largest
+
+ROUNDS = 1000
+"""The most that a plan may ask for one judgment: all that is known ends within ten."""
+
+_FIGURES: Mapping[str, int] = {"probabilities": 3, "scores": 2, "ratings": 2}
+"""How many numbers a judgment has of each kind."""
+
+
+def consult(protocol: Protocol, comparison: Comparison) -> Plan[Judgment]:
+    """A protocol's judgment, with what it yields and returns checked where that is made: it is somebody else's code."""
+    plan, last = protocol.ask(comparison), None
+    try:
+        requests = _checked(next(plan))
+        for _ in range(ROUNDS):
+            replies = yield requests
+            last = next((reply for reply in reversed(replies) if reply is not PENDING), last)
+            requests = _checked(plan.send(replies))
+        endless = f"asked {ROUNDS:,} times and gave no judgment, so it may never end"
+        raise PluginError(f"protocol {protocol.name!r} on case {comparison.case.id!r}: {endless}")
+    except StopIteration as done:
+        judgment: Judgment = done.value
+    if why := _wrong(protocol, judgment):
+        raise PluginError(f"protocol {protocol.name!r} on case {comparison.case.id!r}: {why}")
+    # One that reads its verdicts itself does not say in which reply it found none: mostly it was the last.
+    if judgment.failure is not None and not isinstance(judgment.failure, Unread) and last is not None:
+        return replace(judgment, failure=Unread(judgment.failure, last))
+    return judgment
+
+
+def _checked(requests: object) -> Sequence[Request]:
+    """What a plan yields, if it is requests; their texts may quote a judge, and be no Unicode."""
+    if not isinstance(requests, list | tuple):
+        raise TypeError(f"yielded {reprlib.repr(requests)}, expected a list of requests")
+    for one in requests:
+        if type(one) is not Request:
+            raise TypeError(f"yielded {reprlib.repr(one)} among its requests")
+        texts = (*(message.content for message in one.messages), one.prefill, *one.choices, *one.stop)
+        if not all(type(text) is str for text in texts):
+            raise TypeError("yielded a request with something else than text in it")
+        numbers = one.max_tokens, one.seed, one.sample
+        if not all(type(number) is int for number in numbers) or one.max_tokens < 1:
+            raise ValueError(f"yielded a request with max_tokens, seed, sample = {reprlib.repr(numbers)}")
+        if not (0 <= one.temperature < math.inf and 0 < one.top_p <= 1):
+            raise ValueError(f"yielded a request with temperature {one.temperature!r}, top_p {one.top_p!r}")
+    return requests
+
+
+def _wrong(protocol: Protocol, judgment: object) -> str | None:
+    """What is wrong with a judgment, whatever it is."""
+    if type(judgment) is not Judgment:
+        return f"returned {reprlib.repr(judgment)}, expected a Judgment"
+    preferred: object = judgment.preferred  # a plug-in keeps to no type
+    failure: object = judgment.failure
+    p = judgment.probabilities
+    if (preferred is None) == (failure is None):
+        return "a judgment has either a preference or a failure"
+    if failure is not None and type(failure) not in (str, Unread):
+        return f"the failure is {reprlib.repr(failure)}, expected a text"
+    if isinstance(failure, str):
+        failure.encode()
+    if failure is None and (type(preferred) is not str or preferred not in get_args(Outcome)):
+        return f"prefers {reprlib.repr(preferred)}, expected a, b or tie"
+    needed = () if failure is not None else _needed(protocol)
+    for name, size in _FIGURES.items():
+        figures = getattr(judgment, name)
+        if (name in needed) if figures is None else not _finite(figures, size):
+            return f"{name} are {reprlib.repr(figures)}, expected {size} finite numbers"
+    if judgment.mass is not None and not (_finite((judgment.mass,), 1) and 0 <= judgment.mass <= 1 + 1e-3):
+        return f"mass is {reprlib.repr(judgment.mass)}, expected a share from 0 to 1 or none"
+    if judgment.read not in ("choices", "text"):
+        return f"read is {reprlib.repr(judgment.read)}, expected 'choices' or 'text'"
+    if p is not None and (min(p) < 0 or abs(math.fsum(p) - 1) > 1e-3):
+        return f"probabilities are {p!r}, expected shares that sum to 1"
+    if "probabilities" in needed and p is not None and largest(p) != preferred:
+        return f"prefers {preferred!r} against its own probabilities {p!r} of a, b and tie"
+    return None
+
+
+def _needed(protocol: Protocol) -> Sequence[str]:
+    """The figures that measures are made of."""
+    if not protocol.rules:
+        return ("probabilities",)
+    return ("scores", "ratings") if "rating" in protocol.rules else ("scores",)
+
+
+def _finite(figures: object, size: int) -> bool:
+    return (
+        isinstance(figures, tuple | list)
+        and len(figures) == size
+        and all(isinstance(one, int | float) and math.isfinite(one) for one in figures)
+    )

@@ -1,0 +1,31 @@
+"""What a plug-in says of itself, checked where it says so: no type checker need have seen somebody else's code."""
+
+from __future__ import annotations
+
+import re
+import reprlib
+from typing import Any
+
+NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
+
+
+def define(kind: str, plugin: object, **fields: Any) -> None:
+    """See that a plug-in has a name and fields of the right types.
+
+    Args:
+        kind: what it is, as a reader would say it.
+        plugin: with an attribute ``name``, and one for each of the fields.
+        fields: what ``isinstance`` takes.
+
+    Raises:
+        ValueError: naming the plug-in and the field.
+    """
+    name = getattr(plugin, "name", None)
+    if type(name) is not str or not NAME.fullmatch(name):
+        rule = "expected a name of small letters, digits and hyphens, 64 at most"
+        raise ValueError(f"{kind} {reprlib.repr(name)}: {rule}")
+    for field, expected in fields.items():
+        value = getattr(plugin, field)
+        if not isinstance(value, expected):
+            wanted = getattr(expected, "__name__", str(expected))
+            raise ValueError(f"{kind} {name}: {field}={reprlib.repr(value)}; expected {wanted}")
