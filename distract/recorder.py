@@ -10,6 +10,7 @@ import json
 import os
 import platform
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from operator import attrgetter
@@ -18,6 +19,7 @@ from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any
 
 from distract.errors import UsageError, unwritable
+from distract.occupying import NAME, occupied
 from distract.records import Rewrite, Row, Unread
 from distract.runfolder import checksum, covered, json_object
 
@@ -29,7 +31,7 @@ _RECORDED = ("distract", "numpy", "scipy", "torch", "transformers", "tokenizers"
 _GROWS = ".jsonl"
 """How the names of the files end that records are appended to."""
 
-_OURS = (".part", ".sqlite", ".sqlite-wal", ".sqlite-shm")
+_OURS = (".part", NAME, ".sqlite", ".sqlite-wal", ".sqlite-shm")
 """What may lie in a folder that a run begins in: what a killed one left, and a store."""
 
 
@@ -47,6 +49,7 @@ class Recorder:
         source: where the data lie, as the user said; None where nobody reads them again.
 
     Raises:
+        InUse: another process is writing the folder.
         UsageError: the folder belongs to a different run, or cannot be written.
     """
 
@@ -57,8 +60,16 @@ class Recorder:
         self._unread = set[str]()
         self._counts = {name.removesuffix(_GROWS): 0 for name in self._covered if name.endswith(_GROWS)}
         check(path, parameters)
+        with ExitStack() as stack:
+            self._begin(parameters, source, stack)
+            self._end = stack.pop_all()
+
+    def _begin(self, parameters: Mapping[str, Any], source: Mapping[str, Any] | None, stack: ExitStack) -> None:
+        path = self.path
         try:
             path.mkdir(parents=True, exist_ok=True)
+            stack.enter_context(occupied(path))
+            check(path, parameters)  # another run may have begun here meanwhile
             for left in path.glob("*.part"):
                 left.unlink()
             (path / "manifest.json").unlink(missing_ok=True)
@@ -66,7 +77,8 @@ class Recorder:
             told = {"parameters": parameters, "versions": _versions(), **({} if source is None else {"source": source})}
             _write(path / "run.json", told)
             for name in (*self._counts, "texts"):
-                self._files[name] = (path / f"{name}{_GROWS}").open("w", encoding="utf-8", newline="\n")
+                file = (path / f"{name}{_GROWS}").open("w", encoding="utf-8", newline="\n")
+                self._files[name] = stack.enter_context(file)
         except OSError as error:
             raise unwritable(error, path, "name a folder with --out") from error
 
@@ -76,8 +88,7 @@ class Recorder:
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for file in self._files.values():
-            file.close()
+        self._end.close()
 
     def add(self, rows: Iterable[Row], rewrites: Iterable[Rewrite], smallest: Iterable[Smallest] = ()) -> None:
         """Append what came of one case; the smallest flips only where the parameters ask for them."""
@@ -106,7 +117,8 @@ class Recorder:
         Returns:
             The text of ``summary.json``.
         """
-        self.__exit__(None, None, None)
+        for file in self._files.values():
+            file.close()
         text = _write(self.path / "summary.json", summary)
         checksums = {name: checksum(self.path / name) for name in self._covered}
         is_complete = not numbers.get("replies", {}).get("unanswered")

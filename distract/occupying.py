@@ -1,0 +1,89 @@
+"""The right to write a run folder, which one process has at a time: a locked file in it that names the process.
+
+The system gives the lock back when a process dies, so that a file that is left behind stops nobody.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import platform
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from distract.errors import InUse
+
+try:
+    import fcntl
+except ImportError:
+    fcntl = None  # type: ignore[assignment]
+
+NAME = "run.lock"
+_NO_LINKS = getattr(os, "O_NOFOLLOW", 0)
+
+_held = set[Path]()
+_alone = threading.Lock()
+
+
+@contextmanager
+def occupied(folder: Path) -> Iterator[None]:
+    """Keep other processes and threads from writing a folder; where there are no locks (Windows), only threads.
+
+    Raises:
+        InUse: another one is writing it.
+        OSError: the file cannot be made.
+    """
+    path = folder.resolve() / NAME
+    with _alone:
+        # The system's locks are a process's: to its own threads they are always free.
+        if path in _held:
+            raise InUse(folder, f"process {os.getpid()}")
+        _held.add(path)
+    try:
+        file = _locked(path, folder)
+        try:
+            yield
+        finally:
+            with suppress(OSError):
+                path.unlink()
+            os.close(file)
+    finally:
+        _held.discard(path)
+
+
+def _locked(path: Path, folder: Path) -> int:
+    while True:
+        file = os.open(path, os.O_RDWR | os.O_CREAT | _NO_LINKS, 0o666)
+        try:
+            _lock(file, folder)
+            # Whoever had the lock before may have removed the file that is locked now.
+            if os.path.samestat(os.fstat(file), os.lstat(path)):
+                os.ftruncate(file, 0)
+                os.write(file, f"{os.getpid()} {platform.node()}\n".encode())
+                return file
+        except FileNotFoundError:
+            pass
+        except BaseException:
+            os.close(file)
+            raise
+        os.close(file)
+
+
+def _lock(file: int, folder: Path) -> None:
+    try:
+        if fcntl is not None:
+            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno in (errno.EACCES, errno.EAGAIN):
+            raise InUse(folder, _holder(os.read(file, 500))) from None
+        # A file system without locks: a folder on it can be written as it always could.
+
+
+def _holder(text: bytes) -> str:
+    """The process that a lock's file names; anybody may have written it."""
+    pid, _, host = text.decode(errors="replace").partition(" ")
+    if not (pid.isascii() and pid.isdecimal()):
+        return "another process"
+    return f"process {pid}" + (f" on {host.strip()}" if host.strip() != platform.node() else "")
