@@ -19,6 +19,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from distract.claims import Claims
 from distract.errors import BackendError, UsageError
 from distract.records import Reply, Request, flat
 
@@ -126,6 +127,10 @@ class Store:
             self._db.execute("begin immediate")
             self._db.executemany("insert or ignore into replies values (?, ?, ?)", rows)
             self._db.execute("commit")
+
+    def claims(self) -> Claims:
+        """Claims on requests whose replies are to be stored here; one for each run loop."""
+        return Claims(None if str(self.path) == ":memory:" else self.path)
 
     def __len__(self) -> int:
         """How many replies of this judge and epoch are stored."""

@@ -188,8 +188,9 @@ def _answers(requests: Sequence[Request], model: Model, tally: Tally) -> list[Re
     Raises:
         BackendError: it left a request without an answer.
     """
-    settle("judge", model, tally)
-    backend, _ = model
+    backend, store = model
+    with store.claims() as claims:
+        settle("judge", model, tally, claims)
     batches = backend.reply(requests, frozenset(range(len(requests))))
     replies = dict(pair for batch in batches for pair in batch)
     tally.spend("judge", list(replies.values()))
