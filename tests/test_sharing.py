@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import threading
 from collections import Counter
 from pathlib import Path
@@ -14,6 +15,7 @@ from test_flow import Shuffled
 from test_run import Recording
 
 from distract.plan import Plan
+from distract.report.progress import end_lines
 from distract.run import execute
 from distract.store import Store
 from distract.tally import Tally
@@ -197,3 +199,26 @@ def test_threads_on_one_store_ask_once_in_total(tmp_path: Path, kind: str) -> No
     asked = Counter(text for one in backends for text in (one.asked if kind == "stream" else one.answered))
     assert (len(asked), set(asked.values())) == (39, {1})
     assert sum(tally.made for tally in tallies) == 39
+
+
+@pytest.mark.parametrize("backend", [Shuffled(), Recording()], ids=["stream", "rounds"])
+def test_a_store_that_cannot_be_locked_is_used_all_the_same_and_that_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, backend: Any
+) -> None:
+    def lockf(*_: object) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    def plan() -> Plan[str]:
+        (reply,) = yield [request("x")]
+        return reply.text
+
+    monkeypatch.setattr("distract.claims.fcntl.lockf", lockf)
+    said = list[list[str]]()
+    for _ in range(2):
+        tally = Tally()
+        with Store(tmp_path / "s", {"model": "one"}) as store:
+            assert len(list(execute([plan(), plan()], {"judge": (backend, store)}, tally=tally))) == 2
+        said.append([line for line in end_lines(tally, {}) if "cannot be locked" in line])
+    # Where all is stored, nobody has to wait for anybody.
+    assert [len(lines) for lines in said] == [1, 0]
+    assert said[0][0].startswith(f"warning: the store cannot be locked ({tmp_path / 's.lock'}: No locks available)")
