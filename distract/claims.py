@@ -1,22 +1,23 @@
-"""Who is asking what: processes that share a store of replies wait for each other instead of asking twice.
+"""Who is asking what: runs that share a store of replies wait for each other instead of asking twice.
 
 A claim on a request is a lock on one byte of a file beside the store, so that the system itself gives it back when a
-process dies. It knows nothing of replies. Where the system has no such locks (Windows) nothing is claimed, and two
-processes may ask the same at the same time.
+process dies. Claims know nothing of replies. Where the system has no such locks (Windows, some network drives), only
+the threads of one process wait for each other.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import threading
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+import time
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import TracebackType
 from typing import IO
 
 from distract import files
-from distract.errors import BackendError, unwritable
 
 try:
     import fcntl
@@ -26,8 +27,10 @@ except ImportError:
 PLACES = 2**30
 """Bytes to lock, none of which is ever written: two requests that meet in one only wait for each other."""
 
-MANY = 500
-"""Locks above which all places are locked as one: the system looks through a process's locks for each new one."""
+PAUSE = 0.1
+"""Seconds between two looks at what others ask."""
+
+_TAKEN = (errno.EACCES, errno.EAGAIN)
 
 
 @dataclass(slots=True)
@@ -35,12 +38,50 @@ class _Locks:
     """The file of a store, for a whole process: the system's locks are a process's, and keep no threads apart.
 
     All claims share it, since closing one of several files on the same path would give back the locks of all.
+    ``holders`` has the claims that hold a place, ``askers`` those that hold any by their thread.
     """
 
-    file: IO[bytes]
+    path: Path
+    file: IO[bytes] | None = None
     users: int = 0
-    held: bool = False
-    alone: threading.RLock = field(default_factory=threading.RLock)
+    fault: str = ""
+    holders: dict[int, Claims] = field(default_factory=dict)
+    askers: dict[int, Claims] = field(default_factory=dict)
+    alone: threading.Lock = field(default_factory=threading.Lock)
+
+    def open(self) -> None:
+        if fcntl is not None:
+            try:
+                self.file = files.lock_file(self.path)
+            except OSError as error:
+                self._give_up(error)
+
+    def lock(self, place: int) -> bool:
+        """Lock a place unless another process has; what cannot be locked counts as locked."""
+        return fcntl is None or self._set(fcntl.LOCK_EX | fcntl.LOCK_NB, place)
+
+    def unlock(self, place: int) -> None:
+        if fcntl is not None:
+            self._set(fcntl.LOCK_UN, place)
+
+    def close(self) -> None:
+        if self.file is not None:
+            self.file.close()
+            self.file = None
+
+    def _set(self, how: int, place: int) -> bool:
+        if self.file is not None:
+            try:
+                fcntl.lockf(self.file, how, 1, place)
+            except OSError as error:
+                if error.errno in _TAKEN:
+                    return False
+                self._give_up(error)
+        return True
+
+    def _give_up(self, error: OSError) -> None:
+        self.close()
+        self.fault = f"{self.path}: {error.strerror}"
 
 
 _OPEN: dict[Path, _Locks] = {}
@@ -48,61 +89,97 @@ _OPENING = threading.Lock()
 
 
 class Claims:
-    """The claims of one process on the requests of a store.
+    """The claims of one run loop on requests of a store; a context manager, which gives all of them back.
+
+    Nobody waits while it holds claims of its own. A model that asks another judge of the same store while it answers
+    holds those of the question that it answers, so it claims nothing and waits for nobody.
 
     Args:
-        store: the store's file; the locks are on a file beside it.
-
-    Raises:
-        UsageError: the file cannot be made.
+        store: the store's file; the locks are on a file beside it. None where nobody else has the store.
     """
 
-    def __init__(self, store: Path) -> None:
-        self.path = Path(f"{os.path.realpath(store)}.lock")
-        with _OPENING:
-            if self.path not in _OPEN:
-                try:
-                    _OPEN[self.path] = _Locks(files.lock_file(self.path))
-                except OSError as error:
-                    raise unwritable(error, self.path, "name another store") from error
-            self._locks = _OPEN[self.path]
-            self._locks.users += 1
+    def __init__(self, store: Path | None) -> None:
+        self._thread = threading.get_ident()
+        self._held = set[int]()
+        self._locks: _Locks | None = None
+        if store:
+            path = Path(f"{os.path.realpath(store)}.lock")
+            with _OPENING:
+                if path not in _OPEN:
+                    _OPEN[path] = _Locks(path)
+                    _OPEN[path].open()
+                self._locks = _OPEN[path]
+                self._locks.users += 1
 
-    @contextmanager
-    def held(self, keys: Iterable[bytes]) -> Iterator[None]:
-        """Hold the claims on these keys; waits for other processes and threads that hold any of them.
+    @property
+    def fault(self) -> str:
+        """Why processes cannot wait for each other here; empty where they do."""
+        return self._locks.fault if self._locks else ""
 
-        Claims are taken in one order, and never while others are held, so that nobody waits in a circle: a model that
-        asks another judge of the same store while it answers claims nothing more.
-
-        Raises:
-            BackendError: the file system has no locks.
-        """
-        places = sorted({int.from_bytes(key[:8], "big") % PLACES for key in keys})
+    def take(self, keys: Iterable[bytes]) -> set[bytes]:
+        """Claim keys without waiting; returns those that nobody else asks for."""
+        if not self._locks:
+            return set(keys)
         with self._locks.alone:
-            if fcntl is None or self._locks.held or not places:
-                yield
-                return
-            parts = [(place, 1) for place in places] if len(places) <= MANY else [(0, PLACES)]
-            self._locks.held = True
-            try:
-                for place, length in parts:
-                    self._lock(fcntl.LOCK_EX, place, length)
-                yield
-            finally:
-                self._locks.held = False
-                for place, length in parts:
-                    self._lock(fcntl.LOCK_UN, place, length)
+            if self._locks.askers.setdefault(self._thread, self) is not self:
+                return set(keys)
+            taken = set[bytes]()
+            # The system looks through all locks of a file for each one; this order is the fastest.
+            for place, key in sorted(((_place(key), key) for key in keys), reverse=True):
+                if place not in self._locks.holders and self._locks.lock(place):
+                    self._locks.holders[place] = self
+                    self._held.add(place)
+                    taken.add(key)
+            self._rest()
+            return taken
 
-    def close(self) -> None:
-        """Give up the file."""
-        with _OPENING:
-            self._locks.users -= 1
-            if not self._locks.users:
-                _OPEN.pop(self.path).file.close()
+    def give_back(self, keys: Iterable[bytes]) -> None:
+        """Give claims back; those that are not held are left as they are."""
+        self._give_back(map(_place, keys))
 
-    def _lock(self, how: int, place: int, length: int) -> None:
-        try:
-            fcntl.lockf(self._locks.file, how, length, place)
-        except OSError as error:
-            raise BackendError(f"{self.path}: cannot be locked ({error.strerror}); name another store") from error
+    def shares(self, keys: Collection[bytes]) -> Iterator[set[bytes]]:
+        """All of the keys in parts, each held until the next one is asked for; waits where others hold them.
+
+        Whoever is handed a part looks into the store first: another process may have stored replies and given the keys
+        back.
+        """
+        left = set(keys)
+        while left:
+            if part := self.take(left):
+                yield part
+                self.give_back(part)
+                left -= part
+            else:
+                time.sleep(PAUSE)
+
+    def __enter__(self) -> Claims:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._give_back(self._held.copy())
+        if self._locks:
+            with _OPENING:
+                self._locks.users -= 1
+                if not self._locks.users:
+                    _OPEN.pop(self._locks.path).close()
+
+    def _give_back(self, places: Iterable[int]) -> None:
+        if self._locks:
+            with self._locks.alone:
+                for place in sorted(self._held.intersection(places)):
+                    self._held.remove(place)
+                    del self._locks.holders[place]
+                    self._locks.unlock(place)
+                self._rest()
+
+    def _rest(self) -> None:
+        """Let other claims of this thread be taken where these hold nothing."""
+        assert self._locks is not None
+        if not self._held and self._locks.askers.get(self._thread) is self:
+            del self._locks.askers[self._thread]
+
+
+def _place(key: bytes) -> int:
+    return int.from_bytes(key[:8], "big") % PLACES

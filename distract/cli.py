@@ -22,11 +22,12 @@ from distract.commands.explain import explain
 from distract.commands.gating import compare, gate, plan_gate
 from distract.commands.leaderboard import leaderboard
 from distract.commands.meta import meta
-from distract.commands.process import Stopped, kept_streams, lost_output, raised_signals
+from distract.commands.process import kept_streams, lost_output
 from distract.commands.results import check, list_, report
 from distract.commands.writing import make_pairs, make_tweakset, rewrite
 from distract.errors import DistractError, reason, unimportable
 from distract.printable import without_user
+from distract.signals import GRACE, Stopped, raised_signals
 
 RESUMES = "; the same command resumes"
 
@@ -80,7 +81,7 @@ def _run() -> tuple[int, str]:
     """The exit code of a command line, and a line for stderr."""
     try:
         # Not through click's own ``main``, which ends with 1 where a pipe broke.
-        with raised_signals(), cli.make_context("distract", sys.argv[1:]) as context:
+        with raised_signals(_say_wait), cli.make_context("distract", sys.argv[1:]) as context:
             cli.invoke(context)
         return 0, ""
     except Conclusion as conclusion:
@@ -107,6 +108,11 @@ def _run() -> tuple[int, str]:
     except BaseException as error:
         *_, last = traceback.extract_tb(error.__traceback__)
         return 4, f"{last.filename}:{last.lineno} raised {type(error).__name__}, so nothing is decided"
+
+
+def _say_wait() -> None:
+    with suppress(Exception):  # the signal may have come while something was being printed
+        _say(f"stopping: waiting up to {GRACE:.0f} s for what is under way; a second signal stops at once")
 
 
 def _say(message: str) -> None:

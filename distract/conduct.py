@@ -127,6 +127,7 @@ def carry_out(
 
     Raises:
         BackendError: a model failed; the run can be resumed.
+        InUse: another process is carrying it out.
         UsageError: the folder belongs to a different run.
     """
     smallest: list[Smallest] = []

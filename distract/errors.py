@@ -9,6 +9,7 @@ with ``exit_code``.
     │   └── DataError         2  an input file is wrong: file, line, field, what was expected
     ├── PromptError           2  a prompt file is wrong (a bug of the plug-in that ships it)
     ├── PluginError           4  an attack or protocol of yours failed: which, on which case
+    ├── InUse                 4  another process is writing the same run folder
     └── BackendError          4  a model or server failed; what was paid for is stored
 
 What a *judge* does wrong (no verdict, a refusal, a truncated answer) is never an exception: it is a
@@ -108,6 +109,20 @@ class PluginError(DistractError):
     """A plug-in raised, or returned what it must not."""
 
     exit_code = 4
+
+
+class InUse(DistractError):
+    """Another process is writing the same run folder.
+
+    Args:
+        folder: the folder.
+        who: which process.
+    """
+
+    exit_code = 4
+
+    def __init__(self, folder: object, who: str) -> None:
+        super().__init__(f"{folder}: {who} is writing this run; wait until it ends, or name another folder with --out")
 
 
 class BackendError(DistractError):

@@ -1,57 +1,88 @@
 """The run loop for backends that answer each request as it can: no plan waits for another.
 
 Plans are started as long as fewer requests are under way than the backends bear, and each goes on as soon as its own
-replies are there; results come in the order of the plans all the same. It knows nothing of protocols, attacks or
-measures, nor how a backend does it.
+replies are there; results come in the order of the plans all the same. What another run on the same store asks is put
+aside until its reply is stored, or the other run has given it up. Flow knows nothing of protocols, attacks or measures,
+nor how a backend does it.
 """
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from distract.backends import Batch, Stream, Streaming
+from distract.claims import PAUSE, Claims
 from distract.plan import PENDING, Open, Plan, T
 from distract.probes import settle
 from distract.records import Reply, Request, Role
+from distract.signals import check, held_back, is_asked
 from distract.store import Store
 from distract.tally import Model, Tally
 
-PATIENCE = 0.5
-"""Seconds to wait for a reply before looking around; a Ctrl-C does not wait for it."""
+PATIENCE = 0.1
+"""Seconds to wait for a reply before looking around: whether the process is to end, and what other runs have stored."""
 
 
 @dataclass(slots=True)
 class _Line:
     """A stream with what waits for it and what is under way.
 
-    ``settle`` is called before the first request is sent; ``under_way`` has the request of each ticket and its key.
-    Models of several roles may share a line.
+    ``settle`` is called before the first request is sent; ``under_way`` has the request of each ticket and its key,
+    and ``aside`` what other runs asked when last ``looked`` at. Models of several roles may share a line.
     """
 
     stream: Stream
     store: Store
+    claims: Claims
     settle: Callable[[], None]
     is_settled: bool = False
     waiting: deque[tuple[bytes, Request]] = field(default_factory=deque)
     under_way: dict[int, tuple[bytes, Request]] = field(default_factory=dict)
+    aside: list[tuple[bytes, Request]] = field(default_factory=list)
+    looked: float = 0.0
     tickets: int = 0
 
-    def fill(self) -> None:
-        if self.waiting and not self.is_settled:
-            self.settle()
-            self.is_settled = True
-        while self.waiting and len(self.under_way) < self.stream.capacity:
-            self.tickets += 1
-            self.under_way[self.tickets] = self.waiting.popleft()
-            self.stream.submit(self.tickets, self.under_way[self.tickets][1])
+    def fill(self) -> dict[bytes, Reply]:
+        """Submit what waits and nobody else asks, as far as there is room; returns what others have stored."""
+        if self.aside and time.monotonic() >= self.looked + PAUSE:
+            self.waiting.extendleft(reversed(self.aside))
+            self.aside.clear()
+            self.looked = time.monotonic()
+        stored: dict[bytes, Reply] = {}
+        while self.waiting and len(self.under_way) < self.stream.capacity and not is_asked():
+            if not self.is_settled:
+                self.settle()
+                self.is_settled = True
+            room = min(len(self.waiting), self.stream.capacity - len(self.under_way))
+            due = [self.waiting.popleft() for _ in range(room)]
+            mine = self.claims.take(key for key, _ in due)
+            here = self.store.get([key for key, _ in due if key in mine])
+            self.claims.give_back(here)
+            stored.update(here)
+            for key, request in due:
+                if key not in mine:
+                    self.aside.append((key, request))
+                elif key not in here:
+                    self.tickets += 1
+                    self.under_way[self.tickets] = key, request
+                    self.stream.submit(self.tickets, request)
+        return stored
+
+    def halt(self) -> None:
+        """Send nothing more."""
+        for ticket in self.stream.halt():
+            self.under_way.pop(ticket, None)
 
     @property
     def load(self) -> int:
-        return len(self.waiting) + len(self.under_way)
+        return len(self.waiting) + len(self.under_way) + len(self.aside)
 
 
 @dataclass(slots=True, eq=False)
@@ -88,9 +119,9 @@ def flow(
     run = _Flow(models, tally, progress)
     left, started, results, due = iter(plans), 0, dict[int, T](), 0
     exhausted = False
-    try:
+    with run, held_back(run.is_busy):
         while True:
-            while not exhausted and run.hungry():
+            while not exhausted and run.hungry() and not is_asked():
                 try:
                     going = _Going(started, next(left))
                 except StopIteration:
@@ -103,9 +134,9 @@ def flow(
                 due += 1
             if exhausted and due == started:
                 return
+            if is_asked():
+                run.drain()
             results.update(run.collect())
-    finally:
-        run.close()
 
 
 class _Flow:
@@ -114,18 +145,36 @@ class _Flow:
     def __init__(self, models: Mapping[Role, Model], tally: Tally, progress: Callable[[Tally], None] | None) -> None:
         self._tally, self._progress = tally, progress
         self._lines: dict[Role, _Line] = {}
+        self._distinct: list[_Line] = []
         self._owners: dict[bytes, list[_Going]] = {}
         self._unanswered: dict[bytes, Reply] = {}
-        try:
+        claims: dict[Path, Claims] = {}
+        with ExitStack() as stack:
             for role, (backend, store) in models.items():
                 shared = [other for other in self._lines if models[other][0] is backend]
                 assert isinstance(backend, Streaming)
-                begin = partial(settle, role, (backend, store), tally)
-                self._lines[role] = self._lines[shared[0]] if shared else _Line(backend.open(), store, begin)
-        except BaseException:
-            self.close()
-            raise
-        self._distinct = list({id(line): line for line in self._lines.values()}.values())
+                if shared:
+                    self._lines[role] = self._lines[shared[0]]
+                    continue
+                if store.path not in claims:
+                    claims[store.path] = stack.enter_context(store.claims())
+                mine = claims[store.path]
+                begin = partial(settle, role, (backend, store), tally, mine)
+                line = self._lines[role] = _Line(backend.open(), store, mine, begin)
+                self._distinct.append(line)
+                stack.callback(self._close, line)
+            self._end = stack.pop_all()
+
+    def __enter__(self) -> _Flow:
+        return self
+
+    def __exit__(self, *problem: Any) -> None:
+        """Stop all that is under way and keep what has come."""
+        self._end.__exit__(*problem)
+
+    def is_busy(self) -> bool:
+        """Whether requests are under way that are paid for."""
+        return any(line.under_way for line in self._distinct)
 
     def hungry(self) -> bool:
         """Whether another plan should be started: every plan may come to ask any of the models."""
@@ -141,41 +190,71 @@ class _Flow:
 
     def collect(self) -> dict[int, Any]:
         """Wait for replies and go on with the plans that they are for; returns the results of those that are done."""
-        busy = [line for line in self._distinct if line.load]
         results: dict[int, Any] = {}
-        for line in busy:
-            line.fill()
+        for line in self._distinct:
+            self._fill(line, results)
+        busy = [line for line in self._distinct if line.under_way]
+        if not busy and not results:
+            time.sleep(PAUSE)  # everything is asked by other runs
         for line in busy:
             # With several, none may be kept waiting while another has nothing to say.
-            batch = line.stream.collect(PATIENCE / 10 if len(busy) > 1 else PATIENCE)
-            moved: dict[int, _Going] = {}
-            for key, reply in self._receive(line, batch):
-                for going in self._owners.pop(key):
-                    going.heard[key] = reply
-                    moved[going.index] = going
-            for going in moved.values():
-                results.update(self._advance(going))
-            line.fill()
+            batch = line.stream.collect(PATIENCE / 2 if len(busy) > 1 else PATIENCE)
+            self._go_on(self._receive(line, batch), results)
+            self._fill(line, results)
         return results
 
-    def close(self) -> None:
-        """Stop all that is under way and keep what has come."""
-        for line in {id(line): line for line in self._lines.values()}.values():
-            self._receive(line, line.stream.close())
+    def drain(self) -> None:
+        """Send nothing more, and keep what is under way as it comes, until all has come or the process is stopped."""
+        for line in self._distinct:
+            line.halt()
+        while self.is_busy():
+            for line in self._distinct:
+                if line.under_way:
+                    self._receive(line, line.stream.collect(PATIENCE / 2))
+        check()
 
-    def _receive(self, line: _Line, batch: Batch) -> list[tuple[bytes, Reply]]:
+    def _close(self, line: _Line) -> None:
+        self._receive(line, line.stream.close())
+        self._tally.unshared = self._tally.unshared or line.claims.fault
+
+    def _fill(self, line: _Line, results: dict[int, Any]) -> None:
+        """Keep a line busy, and go on with the plans whose replies other runs have stored."""
+        while stored := line.fill():
+            self._note_stored(len(stored))
+            self._go_on(stored, results)
+
+    def _go_on(self, replies: Mapping[bytes, Reply], results: dict[int, Any]) -> None:
+        """Hand replies to the plans that wait for them; ``results`` gains those of plans that are done."""
+        moved: dict[int, _Going] = {}
+        for key, reply in replies.items():
+            for going in self._owners.pop(key):
+                going.heard[key] = reply
+                moved[going.index] = going
+        for going in moved.values():
+            results.update(self._advance(going))
+
+    def _receive(self, line: _Line, batch: Batch) -> dict[bytes, Reply]:
         """Store a batch and count it; returns the replies by key."""
         if not batch:
-            return []
-        received = [(*line.under_way.pop(ticket), reply) for ticket, reply in batch]
-        line.store.put((key, reply) for key, _, reply in received)
+            return {}
+        received = [(*line.under_way[ticket], reply) for ticket, reply in batch]
+        replies = {key: reply for key, _, reply in received}
+        line.store.put(replies.items())
+        line.claims.give_back(replies)
+        for ticket, _ in batch:
+            del line.under_way[ticket]
         for key, request, reply in received:
             self._tally.receive(request.to, [reply])
             if not reply.answered:
                 self._unanswered[key] = reply
         if self._progress:
             self._progress(self._tally)
-        return [(key, reply) for key, _, reply in received]
+        return replies
+
+    def _note_stored(self, number: int) -> None:
+        self._tally.stored += number
+        if number and self._progress:
+            self._progress(self._tally)
 
     def _advance(self, going: _Going) -> dict[int, Any]:
         """Send a plan what is there, until it is done or waits."""
@@ -209,10 +288,8 @@ class _Flow:
             mine = [key for key, request in fresh.items() if self._lines[request.to] is line]
             found = line.store.get(mine) if mine else {}
             going.heard.update(found)
-            self._tally.stored += len(found)
             for key in mine:
                 if key not in found:
                     self._owners[key] = [going]
                     line.waiting.append((key, fresh[key]))
-            if found and self._progress:
-                self._progress(self._tally)
+            self._note_stored(len(found))

@@ -1,7 +1,7 @@
 """A judge that is asked from code: by tests, and by whatever follows from one verdict to the next.
 
-It drives plans as a run does, on one store that several processes may share: what one of them is asking, the others
-wait for. It knows no protocol by name, and nothing of tests.
+It drives plans as a run does, on one store that several processes may share. It knows
+no protocol by name, and nothing of tests.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 from distract import registry
 from distract import store as stores
 from distract.backends import Backend
-from distract.claims import Claims
 from distract.conduct import stores as opened
 from distract.errors import BackendError, UsageError
 from distract.manner import DEFAULT, Manner
@@ -66,13 +65,10 @@ class Judge:
         self.tally = Tally()
         self.findings: list[Finding] = []
         self.violated = set[tuple[str, ...]]()
-        path = store or stores.DEFAULT
         models: dict[Role, Backend] = {"judge": backend, **({"reference": reference} if reference else {})}
         with ExitStack() as stack:
-            self._models = stack.enter_context(opened(models, path))
+            self._models = stack.enter_context(opened(models, store or stores.DEFAULT))
             self._models.setdefault("reference", self._models["judge"])
-            self._claims = Claims(path)
-            stack.callback(self._claims.close)
             # One that nobody holds any more closes its files too: a test may make one for each of its cases.
             self._end = weakref.finalize(self, stack.pop_all().close)
 
@@ -152,14 +148,7 @@ class Judge:
 
     def _answer(self, requests: Sequence[Request], known: dict[bytes, Reply]) -> list[Reply]:
         """The replies to one round; ``known`` holds those of earlier rounds and gains this one's."""
-        keys = {self._models[one.to][1].key(one): one.to for one in requests}
-        missing = set[bytes]()
-        for role, (_, store) in self._models.items():
-            mine = [key for key, to in keys.items() if to == role and key not in known]
-            missing |= set(mine) - store.get(mine).keys()
-        # What another process has asked meanwhile is found in the store once its claim is given back.
-        with self._claims.held(missing):
-            replies = answer(requests, self._models, known, self.tally)
+        replies = answer(requests, self._models, known, self.tally)
         # A run counts these, tells how many there are and asks again when it is resumed. A test must not take a server
         # that is away for a judge without a verdict.
         if silent := [reply for reply in replies if not reply.answered]:

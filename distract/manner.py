@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal, get_args
 
-from distract.consulting import consult
+from distract.consultation import consult
 from distract.errors import UsageError
 from distract.plan import Comparison, Open, Plan, Protocol, T, gather
 from distract.records import Judgment, Outcome, Request

@@ -15,7 +15,7 @@ from itertools import chain
 from types import NoneType
 from typing import Any, Literal, TypeVar
 
-from distract.defining import define
+from distract.definitions import define
 from distract.prompts import Prompt
 from distract.records import Case, Constraint, Judgment, Reply, Request, Response
 

@@ -8,17 +8,20 @@ from __future__ import annotations
 from dataclasses import replace
 
 from distract.backends import Probing
+from distract.claims import Claims
+from distract.exchange import ask
 from distract.records import Role
 from distract.tally import Model, Tally
 
 
-def settle(role: Role, model: Model, tally: Tally) -> None:
+def settle(role: Role, model: Model, tally: Tally, claims: Claims) -> None:
     """Let a model's backend learn from its probes; those that are not stored are asked.
 
     Args:
         role: of the model, for the tally.
         model: a backend, which need not have probes, and its store.
         tally: counts what is asked, and notes the finding.
+        claims: on the store; a probe is asked once, however many runs begin together.
 
     Raises:
         BackendError: the model failed, or does not answer a probe.
@@ -30,10 +33,9 @@ def settle(role: Role, model: Model, tally: Tally) -> None:
     for probe in backend.probes:
         request = replace(probe, to=role)
         key = store.key(request)
-        if key not in (stored := store.get([key])):
+        replies = store.get([key])
+        if not replies:
             tally.ask([request])
-            for batch in backend.reply([request], frozenset({0})):
-                store.put((key, reply) for _, reply in batch)
-                tally.receive(role, [reply for _, reply in batch])
-            stored = store.get([key])  # another process may have been first
-        tally.manners[role] = backend.learn(stored[key])
+            for received in ask({key: request}, [key], model, tally, claims):
+                replies.update(received)
+        tally.manners[role] = backend.learn(replies[key])

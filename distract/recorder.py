@@ -9,6 +9,7 @@ import hashlib
 import json
 import platform
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from operator import attrgetter
@@ -18,6 +19,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from distract import files
 from distract.errors import BackendError, UsageError, unwritable
+from distract.occupancy import NAME, occupied
 from distract.records import Rewrite, Row, Unread
 from distract.runfolder import TEXTS, checksum, covered, json_object
 
@@ -29,7 +31,7 @@ _RECORDED = ("distract", "numpy", "scipy", "torch", "transformers", "tokenizers"
 _GROWS = ".jsonl"
 """How the names of the files end that records are appended to."""
 
-_OURS = (".part", ".sqlite", ".sqlite-wal", ".sqlite-shm")
+_OURS = (".part", NAME, ".sqlite", ".sqlite-wal", ".sqlite-shm")
 """What may lie in a folder that a run begins in: what a killed one left, and a store."""
 
 
@@ -47,6 +49,7 @@ class Recorder:
         source: where the data lie, as the user said; None where nobody reads them again.
 
     Raises:
+        InUse: another process is writing the folder.
         UsageError: the folder belongs to a different run, or cannot be written.
     """
 
@@ -58,8 +61,16 @@ class Recorder:
         self._unread = set[str]()
         self._counts = {name.removesuffix(_GROWS): 0 for name in self._covered if name.endswith(_GROWS)}
         check(path, parameters)
+        with ExitStack() as stack:
+            self._begin(parameters, source, stack)
+            self._end = stack.pop_all()
+
+    def _begin(self, parameters: Mapping[str, Any], source: Mapping[str, Any] | None, stack: ExitStack) -> None:
+        path = self.path
         try:
             path.mkdir(parents=True, exist_ok=True)
+            stack.enter_context(occupied(path))
+            check(path, parameters)  # another run may have begun here meanwhile
             # All of them before the first is written: a refusal leaves them as they are.
             for name in (*self._covered, TEXTS, "manifest.json"):
                 files.expect_ours(path / name)
@@ -68,10 +79,9 @@ class Recorder:
             told = {"parameters": parameters, "versions": _versions(), **({} if source is None else {"source": source})}
             self._digests["run.json"] = hashlib.sha256(_write(path / "run.json", told).encode())
             for name in (*self._counts, "texts"):
-                self._files[name] = files.create(path / f"{name}{_GROWS}")
+                self._files[name] = stack.enter_context(files.create(path / f"{name}{_GROWS}"))
                 self._digests[f"{name}{_GROWS}"] = hashlib.sha256()
         except OSError as error:
-            self.__exit__(None, None, None)
             raise unwritable(error, error.filename or path, "name a folder with --out") from error
 
     def __enter__(self) -> Recorder:
@@ -80,8 +90,7 @@ class Recorder:
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for file in self._files.values():
-            file.close()
+        self._end.close()
 
     def add(self, rows: Iterable[Row], rewrites: Iterable[Rewrite], smallest: Iterable[Smallest] = ()) -> None:
         """Append what came of one case; the smallest flips only where the parameters ask for them."""
@@ -113,7 +122,8 @@ class Recorder:
         Raises:
             BackendError: a file of the run is not what was written.
         """
-        self.__exit__(None, None, None)
+        for file in self._files.values():
+            file.close()
         for name, digest in self._digests.items():
             place = self.path / name
             if not place.exists() or checksum(place) != digest.hexdigest():

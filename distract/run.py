@@ -13,6 +13,7 @@ from itertools import islice
 
 from distract.backends import Streaming
 from distract.errors import BackendError
+from distract.exchange import ask
 from distract.flow import flow
 from distract.plan import Plan, T, gather
 from distract.probes import settle
@@ -105,19 +106,18 @@ def _ask(
     tally.ask(unique.values())
     if progress and found:
         progress(tally)
-    wanted = frozenset(index for index, key in enumerate(order) if key not in known)
-    if wanted:
-        role = next(iter(unique.values())).to
-        settle(role, model, tally)
-        for batch in backend.reply(list(unique.values()), wanted):
-            received = [(order[index], reply) for index, reply in batch]
-            with part("store"):
-                store.put(received)
-            known.update(received)
-            tally.receive(role, [reply for _, reply in received])
-            if reading := getattr(backend, "used", None):
+    missing = [key for key in order if key not in known]
+    if not missing:
+        return
+    role = next(iter(unique.values())).to
+    with store.claims() as claims:
+        settle(role, model, tally, claims)
+        made = tally.made
+        for replies in ask(unique, missing, model, tally, claims):
+            known.update(replies)
+            if tally.made > made and (reading := getattr(backend, "used", None)):
                 tally.readings[role] = reading
             if progress:
                 progress(tally)
-    if missing := sum(key not in known for key in order):
-        raise BackendError(f"the backend left {missing} of {len(wanted)} requests without a reply")
+    if left := sum(key not in known for key in order):
+        raise BackendError(f"the backend left {left} of {len(missing)} requests without a reply")

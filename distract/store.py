@@ -19,6 +19,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from distract.claims import Claims
 from distract.errors import BackendError, DistractError, UsageError
 from distract.records import Reply, Request, flat, token_count
 from distract.replyfile import FAULTS, ReplyFile
@@ -140,6 +141,10 @@ class Store:
             db.execute("begin immediate")
             db.executemany("insert or ignore into replies values (?, ?, ?)", rows)
         self._made.update(key for key, _, _ in rows)
+
+    def claims(self) -> Claims:
+        """Claims on requests whose replies are to be stored here; one for each run loop."""
+        return Claims(None if str(self.path) == ":memory:" else self.path)
 
     def __len__(self) -> int:
         """How many replies of this judge and epoch are stored."""

@@ -47,6 +47,7 @@ class Tally:
         canary: what came of asking the judge again; None where it was not. Its tokens are among the others, its replies
             are not.
         manners: how a model on a server was asked, by its role.
+        unshared: why processes cannot wait for each other's replies; empty where they can.
     """
 
     stored: int = 0
@@ -58,6 +59,7 @@ class Tally:
     readings: dict[Role, str] = field(default_factory=dict)
     canary: Canary | None = None
     manners: dict[Role, Mapping[str, Any]] = field(default_factory=dict)
+    unshared: str = ""
 
     @property
     def tokens_in(self) -> int:

@@ -2,155 +2,212 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import subprocess
 import sys
 import threading
-import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from distract.claims import Claims
-from distract.errors import UsageError
+from distract import claims as module
+from distract.claims import PAUSE, PLACES, Claims
 
 pytest.importorskip("fcntl")
 
 KEYS = [bytes([number]) * 32 for number in range(20)]
 
 HOLD = """
-import sys, time
+import sys
 from pathlib import Path
 from distract.claims import Claims
 
-with Claims(Path(sys.argv[1])).held([bytes([int(n)]) * 32 for n in sys.argv[2:]]):
-    print("held", flush=True)
-    time.sleep(600)
+with Claims(Path(sys.argv[1])) as claims:
+    print(len(claims.take([bytes([int(n)]) * 32 for n in sys.argv[2:]])), flush=True)
+    sys.stdin.read()
 """
 
 TAKE_TURNS = """
-import random, sys, time
+import random, sys
 from pathlib import Path
 from distract.claims import Claims
 
-draw, claims, folder = random.Random(int(sys.argv[2])), Claims(Path(sys.argv[1])), Path(sys.argv[1]).parent
-for _ in range(150):
-    mine = draw.sample(range(6), 3)
-    with claims.held(bytes([n]) * 32 for n in mine):
-        for n in mine:
-            (folder / f"held-{n}").touch(exist_ok=False)
-        time.sleep(0.0005)
-        for n in mine:
-            (folder / f"held-{n}").unlink()
+draw, folder = random.Random(int(sys.argv[2])), Path(sys.argv[1]).parent
+for _ in range(10):
+    with Claims(Path(sys.argv[1])) as claims:
+        for mine in claims.shares([bytes([n]) * 32 for n in draw.sample(range(6), 3)]):
+            held = [folder / f"held-{key[0]}" for key in mine]
+            for one in held:
+                one.touch(exist_ok=False)
+            for one in held:
+                one.unlink()
 """
 
 
-def started(script: str, *arguments: object) -> subprocess.Popen[str]:
-    command = [sys.executable, "-c", script, *map(str, arguments)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+@pytest.fixture
+def started() -> Iterator[Callable[..., subprocess.Popen[str]]]:
+    """Starts a script in a process of its own, which ends with the test."""
+    with ExitStack() as stack:
+
+        def start(script: str, *arguments: object) -> subprocess.Popen[str]:
+            command = [sys.executable, "-c", script, *map(str, arguments)]
+            pipe = subprocess.PIPE
+            process = stack.enter_context(subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True))
+            stack.callback(process.kill)
+            return process
+
+        yield start
 
 
-class Waiter:
-    """A thread that wants claims, and gives them back as soon as it has got them."""
-
-    def __init__(self, claims: Claims, keys: list[bytes]) -> None:
-        self._thread = threading.Thread(target=self._run, args=(claims, keys), daemon=True)
-        self._thread.start()
-
-    def got_them(self, within: float) -> bool:
-        self._thread.join(within)
-        return not self._thread.is_alive()
-
-    def _run(self, claims: Claims, keys: list[bytes]) -> None:
-        with claims.held(keys):
-            pass
+Start = Callable[..., "subprocess.Popen[str]"]
 
 
-def test_a_claim_waits_for_another_process_and_is_free_when_that_dies(tmp_path: Path) -> None:
-    store = tmp_path / "deep" / "replies.sqlite"
-    with started(HOLD, store, 1, 2) as other:
-        assert other.stdout is not None
-        assert other.stdout.readline() == "held\n"
-        claims = Claims(store)
-        with claims.held([KEYS[3], KEYS[4]]):
-            pass  # what nobody has claimed is there at once
-        waiter = Waiter(claims, [KEYS[4], KEYS[2]])
-        assert not waiter.got_them(0.1)
-        other.kill()
-        assert waiter.got_them(10)
-        claims.close()
+def says(process: subprocess.Popen[str]) -> str:
+    """The next line that a process prints."""
+    assert process.stdout is not None
+    return process.stdout.readline().strip()
 
 
-def test_overlapping_claims_in_any_order_neither_meet_nor_wait_in_a_circle(tmp_path: Path) -> None:
+def in_a_thread(work: Callable[[], object]) -> threading.Thread:
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    return thread
+
+
+def test_what_another_process_holds_is_not_taken_and_is_free_when_that_dies(
+    tmp_path: Path, started: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = tmp_path / "replies.sqlite"
+    other = started(HOLD, store, 1, 2)
+    assert says(other) == "2"
+    with Claims(store) as claims:
+        assert claims.take(KEYS[2:5]) == {KEYS[3], KEYS[4]}
+        claims.give_back([KEYS[3]])
+        assert says(started(HOLD, store, 1, 3, 4)) == "1"
+        pauses = list[float]()
+
+        def pause(seconds: float) -> None:
+            pauses.append(seconds)
+            other.kill()
+            other.wait()
+
+        monkeypatch.setattr("distract.claims.time.sleep", pause)
+        assert list(claims.shares([KEYS[2], KEYS[5]])) == [{KEYS[5]}, {KEYS[2]}]
+        assert pauses == [PAUSE]
+
+
+def test_a_link_to_a_store_has_the_claims_of_the_store(tmp_path: Path, started: Start) -> None:
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "deep" / "s")
+    with Claims(tmp_path / "link") as claims:
+        assert claims.take([KEYS[1]]) == {KEYS[1]}
+        assert says(started(HOLD, tmp_path / "deep" / "s", 1)) == "0"
+
+
+def test_overlapping_claims_in_any_order_neither_meet_nor_wait_in_a_circle(tmp_path: Path, started: Start) -> None:
     running = [started(TAKE_TURNS, tmp_path / "s", seed) for seed in range(3)]
     for one in running:
         _, err = one.communicate(timeout=60)
         assert (one.returncode, err) == (0, "")
 
 
-def test_threads_wait_for_each_other_whichever_of_the_claims_they_use(tmp_path: Path) -> None:
-    one, two = Claims(tmp_path / "s"), Claims(tmp_path / "." / "s")
-    with one.held([KEYS[1]]):
-        waiter = Waiter(two, [KEYS[1]])
-        assert not waiter.got_them(0.05)
-    assert waiter.got_them(10)
-    one.close()
-    two.close()
+def test_threads_are_told_apart_and_a_closed_one_gives_back_nothing_of_another(tmp_path: Path, started: Start) -> None:
+    def other() -> None:
+        with Claims(tmp_path / "." / "s") as claims:
+            taken.append(claims.take(KEYS[1:3]))
+
+    taken = list[set[bytes]]()
+    with Claims(tmp_path / "s") as mine:
+        assert mine.take([KEYS[1]]) == {KEYS[1]}
+        in_a_thread(other).join(10)
+        assert taken == [{KEYS[2]}]
+        # Closing a file gives back all locks that a process has on it.
+        assert says(started(HOLD, tmp_path / "s", 1, 2)) == "1"
+    in_a_thread(other).join(10)
+    assert taken[1] == {KEYS[1]}
 
 
-def test_closing_one_of_two_gives_back_nothing_of_the_other(tmp_path: Path) -> None:
-    one, two = Claims(tmp_path / "s"), Claims(tmp_path / "s")
-    with one.held([KEYS[1]]):
-        two.close()
-        with started(HOLD, tmp_path / "s", 1) as other:
-            time.sleep(0.5)
-            assert other.poll() is None
-            other.kill()
-            assert other.communicate()[0] == ""
-    one.close()
+def test_who_asks_while_its_thread_holds_claims_claims_nothing_and_waits_for_nobody(
+    tmp_path: Path, started: Start
+) -> None:
+    assert says(started(HOLD, tmp_path / "s", 7)) == "1"
+    with Claims(tmp_path / "s") as outer, Claims(tmp_path / "s") as inner:
+        assert outer.take(KEYS[5:8]) == {KEYS[5], KEYS[6]}
+        assert list(inner.shares([KEYS[1], KEYS[5], KEYS[7]])) == [{KEYS[1], KEYS[5], KEYS[7]}]
+        assert says(started(HOLD, tmp_path / "s", 1, 5, 6)) == "1"
+        outer.give_back(KEYS)
+        assert inner.take([KEYS[5], KEYS[7]]) == {KEYS[5]}
 
 
-def test_claims_within_claims_claim_nothing_more(tmp_path: Path) -> None:
-    claims = Claims(tmp_path / "s")
-    with claims.held([KEYS[5]]), claims.held([KEYS[1]]), started(HOLD, tmp_path / "s", 1) as other:
-        assert other.stdout is not None
-        assert other.stdout.readline() == "held\n"
-        other.kill()
-    claims.close()
+def test_a_process_may_hold_two_keys_in_one_place_one_after_the_other(tmp_path: Path) -> None:
+    twins = [number.to_bytes(8, "big") * 4 for number in (3, 3 + PLACES)]
+    with Claims(tmp_path / "s") as claims:
+        parts = list(claims.shares(twins))
+    assert sorted(key for part in parts for key in part) == twins
+    assert [len(part) for part in parts] == [1, 1]
 
 
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(st.lists(st.sampled_from(KEYS)))
 def test_what_was_held_is_free_again_after_an_error(
     tmp_path_factory: pytest.TempPathFactory, keys: list[bytes]
 ) -> None:
-    claims = Claims(tmp_path_factory.mktemp("claims") / "s")
-    with pytest.raises(ZeroDivisionError), claims.held(keys):
-        raise ZeroDivisionError
-    waiter = Waiter(claims, keys)
-    assert waiter.got_them(10)
-    claims.close()
+    store = tmp_path_factory.mktemp("claims") / "s"
+
+    def fail() -> None:
+        with Claims(store) as claims:
+            assert claims.take(keys) == set(keys)
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    assert not module._OPEN
+    with Claims(store) as claims:
+        assert claims.take(keys) == set(keys)
 
 
-def test_a_folder_that_cannot_be_made_is_one_line(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    with pytest.raises(UsageError, match=r"s\.lock: cannot be written \(.*\); name another store"):
-        Claims(tmp_path / "file" / "s")
+def unlockable(monkeypatch: pytest.MonkeyPatch, path: Path) -> None:
+    def lockf(*_: object) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr("distract.claims.fcntl.lockf", lockf)
 
 
-def test_very_many_keys_are_claimed_at_once_and_keep_others_out(tmp_path: Path) -> None:
-    many = [number.to_bytes(8, "big") * 4 for number in range(20_000)]
-    holder = started(HOLD, tmp_path / "s", 1)
-    try:
-        assert holder.stdout is not None
-        assert holder.stdout.readline() == "held\n"
-        waiter = Waiter(claims := Claims(tmp_path / "s"), many)
-        waiter._thread.join(0.2)
-        assert waiter._thread.is_alive()
-    finally:
-        holder.kill()
-        holder.communicate()
-    waiter._thread.join(10)
-    assert not waiter._thread.is_alive()
-    claims.close()
+def unmakable(monkeypatch: pytest.MonkeyPatch, path: Path) -> None:
+    path.with_name("s.lock").mkdir()
+
+
+@pytest.mark.parametrize(("spoil", "why"), [(unlockable, "No locks available"), (unmakable, "Is a directory")])
+def test_where_nothing_can_be_locked_all_is_taken_and_the_reason_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spoil: Callable[..., None], why: str
+) -> None:
+    def other() -> None:
+        with Claims(tmp_path / "s") as claims:
+            taken.append(claims.take([KEYS[1]]))
+
+    taken = list[set[bytes]]()
+    spoil(monkeypatch, tmp_path / "s")
+    with Claims(tmp_path / "s") as claims:
+        assert claims.take(KEYS) == set(KEYS)
+        assert claims.fault == f"{tmp_path / 's.lock'}: {why}"
+        in_a_thread(other).join(10)
+    assert taken == [set()]  # one process still knows what its threads ask
+
+
+def test_a_store_in_memory_has_no_file_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with Claims(None) as claims:
+        assert claims.take(KEYS) == set(KEYS)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_thousands_are_held_at_once(tmp_path: Path, started: Start) -> None:
+    many = [number.to_bytes(8, "big") * 4 for number in range(0, 4000 * 7, 7)]
+    with Claims(tmp_path / "s") as claims:
+        assert claims.take([*many, KEYS[1]]) == {*many, KEYS[1]}
+        assert says(started(HOLD, tmp_path / "s", 1, 2)) == "1"

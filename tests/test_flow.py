@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import signal
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -15,10 +16,11 @@ from distract.backends import Batch, reply_through
 from distract.backends.scripted import Scripted
 from distract.errors import BackendError
 from distract.plan import PENDING, Open, Plan, gather
-from distract.records import Reply, Request
+from distract.records import Reply, Request, Role
 from distract.run import execute
+from distract.signals import Stopped, is_asked, raised_signals
 from distract.store import Store
-from distract.tally import Tally
+from distract.tally import Model, Tally
 
 
 class Shuffled:
@@ -29,6 +31,7 @@ class Shuffled:
     def __init__(self, seed: int = 0, capacity: int = 5, breaks: BaseException | None = None, after: int = 0) -> None:
         self.identity = {"model": "shuffled"}
         self.capacity, self.most, self.opened, self.closed = capacity, 0, 0, 0
+        self.halted = self.given_up = 0
         self.asked: list[str] = []
         self._random, self._under_way = random.Random(seed), dict[int, Request]()
         self._breaks, self._after = breaks, after
@@ -47,6 +50,15 @@ class Shuffled:
             raise self._breaks
         count = self._random.randint(0, min(3, len(self._under_way)))
         return self._taken(self._random.sample(sorted(self._under_way), count))
+
+    def halt(self) -> list[int]:
+        """Half of what is under way would only have waited."""
+        self.halted = len(self.asked)
+        given_up = sorted(self._under_way)[1::2]
+        for ticket in given_up:
+            del self._under_way[ticket]
+        self.given_up += len(given_up)
+        return given_up
 
     def close(self) -> Batch:
         """One more reply came while the backend was being closed."""
@@ -209,3 +221,25 @@ def test_draining_hands_out_what_came_before_it_breaks(cause: BaseException) -> 
         got.extend(index for batch in batches for index, _ in batch)
     assert len(got) >= 5
     assert len(set(got)) == len(got)
+
+
+class Signalled(Shuffled):
+    """One during whose sixth request a signal comes."""
+
+    def collect(self, timeout: float) -> Batch:
+        if len(self.asked) >= 6 and not self.halted and not is_asked():
+            signal.raise_signal(signal.SIGINT)
+        return super().collect(timeout)
+
+
+@pytest.mark.parametrize("beside", [False, True], ids=["alone", "beside a backend of rounds"])
+def test_a_signal_waits_for_what_is_under_way_and_nothing_more_is_sent(tmp_path: Path, beside: bool) -> None:
+    backend, writer = Signalled(capacity=5), Scripted(answer)
+    plans = [steps(f"p{i}", [2, 1]) for i in range(8)]
+    with Store(tmp_path / "s", backend.identity) as store:
+        models: dict[Role, Model] = {"judge": (backend, store), **({"generator": (writer, store)} if beside else {})}
+        with raised_signals(), pytest.raises(Stopped):
+            list(execute(plans, models))
+        assert len(store) == len(backend.asked) - backend.given_up
+    assert 6 <= len(backend.asked) == backend.halted < 16
+    assert not backend._under_way

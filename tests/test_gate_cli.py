@@ -18,11 +18,11 @@ from commanding import Ran, fits
 from distract.backends import Batch, catalogue, scripted
 from distract.backends.names import Target
 from distract.backends.scripted import Scripted
-from distract.commands.process import Stopped
 from distract.errors import BackendError
 from distract.gate.deciding import Gate
 from distract.records import Reply, Request
 from distract.runfolder import checksum, load
+from distract.signals import Stopped
 
 Run = Callable[..., Ran]
 RULES = ("--generator", "rules", "--attack", "prolixity")

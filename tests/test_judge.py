@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -12,6 +12,7 @@ from builders import case, request
 from distract import datasets, registry
 from distract.backends import Batch, Stream, reply_through
 from distract.backends.scripted import Scripted, planted
+from distract.claims import Claims
 from distract.errors import BackendError, UnknownName, UsageError
 from distract.judge import Judge
 from distract.manner import Manner, judged
@@ -92,13 +93,14 @@ def test_what_another_process_has_asked_meanwhile_is_not_asked_again(
 ) -> None:
     backend = Counting()
     with Judge("mine", backend, store=store) as judge, Store(store, backend.identity) as others:
-        held = judge._claims.held
+        take = Claims.take
 
-        def waited(keys: set[bytes]) -> object:
+        def late(claims: Claims, keys: Iterable[bytes]) -> set[bytes]:
+            keys = list(keys)
             others.put((key, CERTAIN) for key in keys)
-            return held(keys)
+            return take(claims, keys)
 
-        monkeypatch.setattr(judge._claims, "held", waited)
+        monkeypatch.setattr(Claims, "take", late)
         assert judge.run(asking("one")) == [CERTAIN]
         assert (backend.rounds, judge.tally.made, judge.tally.stored) == ([], 0, 1)
 
@@ -139,6 +141,9 @@ def test_a_server_that_answers_as_it_can_is_asked_too(store: Path) -> None:
 
         def collect(self, timeout: float) -> Batch:
             return [(self.under_way.pop(), CERTAIN)]
+
+        def halt(self) -> list[int]:
+            return []
 
         def close(self) -> Batch:
             return []

@@ -290,19 +290,19 @@ def test_a_damaged_probe_is_one_clear_line(text: str, tmp_path: Path) -> None:
     with FakeServer(judge()) as server:
         model = backend(server.url)
         assert isinstance(model, Probing)
-        with Store(tmp_path / "s", model.identity) as store:
+        with Store(tmp_path / "s", model.identity) as store, store.claims() as claims:
             store.put([(store.key(PROBES[0]), Reply(text=text))])
             with pytest.raises(BackendError, match="a stored probe of a server is damaged"):
-                settle("judge", (model, store), Tally())
+                settle("judge", (model, store), Tally(), claims)
         assert not server.asked
 
 
 def test_probes_are_counted_for_the_model_that_they_are_sent_to(tmp_path: Path) -> None:
     with FakeServer(judge()) as server:
         model, tally = backend(server.url), Tally()
-        with Store(tmp_path / "s", model.identity) as store:
-            settle("verifier", (model, store), tally)
-            settle("verifier", (model, store), tally)
+        with Store(tmp_path / "s", model.identity) as store, store.claims() as claims:
+            settle("verifier", (model, store), tally, claims)
+            settle("verifier", (model, store), tally, claims)
             assert len(store) == 2
     assert (tally.made, tally.tokens, tally.stored) == (2, {"verifier": (22, 4)}, 0)
     assert tally.document()["asked"] == {"verifier": {"choices": 1, "text": 1}}

@@ -20,6 +20,9 @@ class Slow:
     async def answer(self, request: Request) -> Reply:
         return Reply(text="x")
 
+    def halt(self) -> list[object]:
+        return []
+
     async def close(self) -> None:
         await asyncio.sleep(1.2)
         self.gone.set()

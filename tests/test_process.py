@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from commanding import Ran
 
+from distract import signals
 from distract.commands import process
 
 Run = Callable[..., Ran]
@@ -142,18 +143,18 @@ def test_lost_output_is_told_where_it_can_be(passing: Path) -> None:
 
 
 def test_a_signal_that_is_ignored_stays_so_and_handlers_are_given_back() -> None:
-    before = [signal.getsignal(one) for one in process.SIGNALS]
+    before = [signal.getsignal(one) for one in signals.SIGNALS]
     try:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        with process.raised_signals():
+        with signals.raised_signals():
             signal.raise_signal(signal.SIGTERM)
-            with pytest.raises(process.Stopped) as stopped:
+            with pytest.raises(signals.Stopped) as stopped:
                 signal.raise_signal(signal.SIGINT)
         assert stopped.value.exit_code == 130
         assert signal.getsignal(signal.SIGTERM) is signal.SIG_IGN
     finally:
         signal.signal(signal.SIGTERM, before[1])
-    assert [signal.getsignal(one) for one in process.SIGNALS] == before
+    assert [signal.getsignal(one) for one in signals.SIGNALS] == before
 
 
 def test_a_slow_reader_gets_everything(tmp_path: Path) -> None:

@@ -112,7 +112,7 @@ def test_a_server_that_dies_costs_nothing_that_was_paid_for(
         assert json.loads(done.stdout)["results"] == quiet[0]
 
 
-def test_ctrl_c_ends_at_once_keeps_what_came_and_says_how_to_go_on(
+def test_ctrl_c_ends_soon_keeps_what_came_and_says_how_to_go_on(
     server: str, quiet: tuple[Any, int], tmp_path: Path
 ) -> None:
     stalled, asked = True, list[str]()
@@ -130,7 +130,7 @@ def test_ctrl_c_ends_at_once_keeps_what_came_and_says_how_to_go_on(
         ):
             time.sleep(0.05)
         process.send_signal(signal.SIGINT)
-        # At once: the calls that are under way would take two minutes.
+        # After a few seconds: the calls that are under way would take two minutes.
         _, said = process.communicate(timeout=30)
         assert process.returncode == 130, said
         assert said.splitlines()[-1] == "distract: stopped; the same command resumes"

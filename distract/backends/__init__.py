@@ -7,11 +7,12 @@ so by ``remote = True``. It knows no plan, no store and no protocol.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 from distract.errors import DistractError
 from distract.records import Reply, Request
+from distract.signals import is_asked
 
 Batch = Sequence[tuple[int, Reply]]
 """Replies that became available together, each with the index of its request."""
@@ -82,6 +83,10 @@ class Stream(Protocol):
         """
         ...
 
+    def halt(self) -> Collection[int]:
+        """Send nothing more; returns the tickets of requests that are given up. The others are still collected."""
+        ...
+
     def close(self) -> Batch:
         """Abandon what is under way, within a second or so; returns what came and was not collected."""
         ...
@@ -123,10 +128,12 @@ def reply_through(stream: Stream, requests: Sequence[Request], wanted: frozenset
     left, under_way = sorted(wanted, reverse=True), 0
     try:
         while left or under_way:
+            if is_asked():
+                left, under_way = [], under_way - len(stream.halt())
             while left and under_way < stream.capacity:
                 stream.submit(left[-1], requests[left.pop()])
                 under_way += 1
-            if batch := stream.collect(1.0):
+            if under_way and (batch := stream.collect(0.1)):
                 under_way -= len(batch)
                 yield batch
     except (DistractError, KeyboardInterrupt):

@@ -11,6 +11,7 @@ import asyncio
 import random
 import re
 from dataclasses import replace
+from typing import Any
 
 from distract.backends import openai_answers as answers
 from distract.backends.openai_faults import Rejected, Transient, one_line
@@ -42,10 +43,17 @@ class Session:
         self._draw = random.Random()
         self._settling = asyncio.Lock()
         self._answered = self._given_up = 0
+        self._sent = set[asyncio.Task[Any] | None]()
+        self._is_halted = False
 
     async def close(self) -> None:
         """Let go of the connections."""
         await self._server.close()
+
+    def halt(self) -> set[asyncio.Task[Any] | None]:
+        """Send nothing more, and no request again; returns the tasks whose requests are at the server."""
+        self._is_halted = True
+        return self._sent.copy()
 
     async def answer(self, request: Request) -> Reply:
         """The reply to a request; one that begins with ``NO_REPLY`` where only this one was never answered.
@@ -57,6 +65,7 @@ class Session:
         while True:
             attempt += 1
             entered = await self._gate.enter()
+            self._sent.add(asyncio.current_task())
             try:
                 reply = await self._attempt(request)
             except Transient as error:
@@ -71,7 +80,10 @@ class Session:
                 self._gate.speed_up()
                 return reply
             finally:
+                self._sent.discard(asyncio.current_task())
                 self._gate.leave()
+            if self._is_halted:
+                return Reply(failure=f"{NO_REPLY}: {problem.cause}")
             if attempt >= self._attempts:
                 return self._unanswered(problem, before)
             if problem.pause is None:

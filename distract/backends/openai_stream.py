@@ -9,6 +9,8 @@ import asyncio
 import contextlib
 import queue
 import threading
+from collections.abc import Collection
+from concurrent.futures import Future
 from typing import Protocol
 
 from distract.backends import Batch
@@ -29,6 +31,10 @@ class Answering(Protocol):
         """The reply to one request."""
         ...
 
+    def halt(self) -> Collection[object]:
+        """Send nothing more; returns the tasks whose requests are being answered."""
+        ...
+
     async def close(self) -> None:
         """Let go of what is held."""
         ...
@@ -47,7 +53,7 @@ class ThreadedStream:
         self._session = session
         self._loop = asyncio.new_event_loop()
         self._done = asyncio.Event()
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: dict[asyncio.Task[None], int] = {}
         self._came: queue.SimpleQueue[tuple[int, Reply] | Exception] = queue.SimpleQueue()
         self._failure: Exception | None = None
         self._closed = False
@@ -82,6 +88,12 @@ class ThreadedStream:
             raise self._failure
         return batch
 
+    def halt(self) -> Collection[int]:
+        """See ``Stream.halt``; what waits for its turn, or to be sent again, is given up."""
+        given_up: Future[list[int]] = Future()
+        self._loop.call_soon_threadsafe(lambda: given_up.set_result(self._halt()))
+        return given_up.result()
+
     def close(self) -> Batch:
         """Abandon what is under way; returns what came and was not collected."""
         if not self._closed:
@@ -113,8 +125,16 @@ class ThreadedStream:
     def _begin(self, ticket: int, request: Request) -> None:
         task = self._loop.create_task(self._one(ticket, request))
         # The loop itself holds tasks only weakly.
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._tasks[task] = ticket
+        task.add_done_callback(self._tasks.pop)
+
+    def _halt(self) -> list[int]:
+        sent = self._session.halt()
+        # One that is done has put its reply where it is collected.
+        waiting = {task: ticket for task, ticket in self._tasks.items() if task not in sent and not task.done()}
+        for task in waiting:
+            task.cancel()
+        return list(waiting.values())
 
     async def _one(self, ticket: int, request: Request) -> None:
         try:

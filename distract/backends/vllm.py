@@ -205,6 +205,10 @@ class Answering:
                 raise
         return self._come()
 
+    def halt(self) -> tuple[int, ...]:
+        """See ``Stream.halt``; the engine has begun with all of them."""
+        return ()
+
     def close(self) -> Batch:
         """See ``Stream.close``."""
         engine: Engine | None = vars(self._backend).get("_engine")

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from distract.defining import define
+from distract.definitions import define
 from distract.errors import foreign
 
 if TYPE_CHECKING:

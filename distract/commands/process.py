@@ -1,8 +1,7 @@
-"""The process around a command: standard streams that cannot break, and signals that unwind what runs.
+"""The standard streams of a command, which cannot break and so change no exit code: only a verdict does.
 
-Neither may change an exit code: only a verdict does. Whatever is printed passes these streams, so this is where text
-that somebody else wrote is kept from giving commands to a runner of CI, and where an encoding that lacks a character
-gets another one.
+Whatever is printed passes these streams, so this is where text that somebody else wrote is kept from giving commands to
+a runner of CI, and where an encoding that lacks a character gets another one.
 """
 
 from __future__ import annotations
@@ -13,49 +12,13 @@ import io
 import os
 import re
 import select
-import signal
 import sys
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from types import FrameType
 from typing import Any
 
 from distract.errors import reason
 from distract.printable import line
-
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
-
-
-class Stopped(KeyboardInterrupt):
-    """A signal asked the process to end, which tells it from a KeyboardInterrupt that some code raised.
-
-    Args:
-        number: of the signal.
-    """
-
-    def __init__(self, number: int) -> None:
-        super().__init__()
-        self.exit_code = 128 + number
-
-
-@contextmanager
-def raised_signals() -> Iterator[None]:
-    """Raise ``Stopped`` for Ctrl-C and SIGTERM inside; a signal that is ignored stays so."""
-    before: dict[signal.Signals, Any] = {}
-    if threading.current_thread() is threading.main_thread():
-        before = {one: handler for one in SIGNALS if (handler := signal.getsignal(one)) not in (signal.SIG_IGN, None)}
-    try:
-        for one in before:
-            signal.signal(one, _stop)
-        yield
-    finally:
-        for one, handler in before.items():
-            signal.signal(one, handler)
-
-
-def _stop(number: int, frame: FrameType | None) -> None:
-    raise Stopped(number)
 
 
 class _Stream(io.FileIO):

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from distract.audit import audit
-from distract.consulting import consult
+from distract.consultation import consult
 from distract.errors import BackendError, DistractError
 from distract.judging import Audited, noted
 from distract.plan import PENDING, Comparison, Open, Plan, Protocol
@@ -189,8 +189,9 @@ def _answers(requests: Sequence[Request], model: Model, tally: Tally) -> list[Re
     Raises:
         BackendError: it left a request without an answer.
     """
-    settle("judge", model, tally)
-    backend, _ = model
+    backend, store = model
+    with store.claims() as claims:
+        settle("judge", model, tally, claims)
     batches = backend.reply(requests, frozenset(range(len(requests))))
     replies = dict(pair for batch in batches for pair in batch)
     tally.spend("judge", list(replies.values()))

@@ -100,6 +100,11 @@ def end_lines(tally: Tally, prices: Mapping[Role, Price]) -> Iterator[str]:
             f"warning: {count(tally.unanswered, 'request')} got no answer ({line(tally.cause)}); the same command asks "
             "again"
         )
+    if tally.unshared:
+        yield (
+            f"warning: the store cannot be locked ({line(tally.unshared)}): other commands on it at the same time may "
+            "ask for the same replies"
+        )
 
 
 class Progress:

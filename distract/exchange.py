@@ -1,0 +1,53 @@
+"""Ask a model for replies that are not stored: each is asked for by whoever claims it first, and stored as it comes."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+
+from distract.backends import Streaming
+from distract.claims import Claims
+from distract.records import Reply, Request
+from distract.signals import check, held_back
+from distract.tally import Model, Tally
+from distract.timing import part
+
+
+def ask(
+    requests: Mapping[bytes, Request], missing: Collection[bytes], model: Model, tally: Tally, claims: Claims
+) -> Iterator[dict[bytes, Reply]]:
+    """Ask a model, and wait for what others ask it; a model that packs requests is offered all of them each time.
+
+    Args:
+        requests: one round for one model, by their keys in the store.
+        missing: those of them that are not stored.
+        model: a backend and its store.
+        tally: counts replies that were made, and those that somebody else has stored meanwhile.
+        claims: on that store.
+
+    Yields:
+        Replies by key, as they come; they are stored by then.
+
+    Raises:
+        BackendError: the model failed; all replies received before are stored.
+    """
+    backend, store = model
+    keys, offered = list(requests), list(requests.values())
+    for mine in claims.shares(missing):
+        with part("store"):
+            stored = store.get(list(mine))
+        if stored:
+            tally.stored += len(stored)
+            yield stored
+        wanted = frozenset(index for index, key in enumerate(keys) if key in mine and key not in stored)
+        if not wanted:
+            continue
+        with held_back():
+            for batch in backend.reply(offered, wanted):
+                received = {keys[index]: reply for index, reply in batch}
+                with part("store"):
+                    store.put(received.items())
+                tally.receive(offered[0].to, list(received.values()))
+                yield received
+                if not isinstance(backend, Streaming):  # one that streams goes on until nothing is under way
+                    check()
+    tally.unshared = tally.unshared or claims.fault

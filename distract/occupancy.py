@@ -1,0 +1,91 @@
+"""The right to write a run folder, which one process has at a time: a locked file in it that names the process.
+
+The system gives the lock back when a process dies, so that a file that is left behind stops nobody.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import platform
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO
+
+from distract import files
+from distract.errors import InUse, UsageError
+
+try:
+    import fcntl
+except ImportError:
+    fcntl = None  # type: ignore[assignment]
+
+NAME = "run.lock"
+
+_held = set[Path]()
+_alone = threading.Lock()
+
+
+@contextmanager
+def occupied(folder: Path) -> Iterator[None]:
+    """Keep other processes and threads from writing a folder; where there are no locks (Windows), only threads.
+
+    Raises:
+        InUse: another one is writing it.
+        OSError: the file cannot be made.
+    """
+    path = folder.resolve() / NAME
+    with _alone:
+        # The system's locks are a process's: to its own threads they are always free.
+        if path in _held:
+            raise InUse(folder, f"process {os.getpid()}")
+        _held.add(path)
+    try:
+        file = _locked(path, folder)
+        try:
+            yield
+        finally:
+            with suppress(OSError, UsageError):
+                files.remove(path)
+            file.close()
+    finally:
+        _held.discard(path)
+
+
+def _locked(path: Path, folder: Path) -> IO[bytes]:
+    while True:
+        file = files.lock_file(path)
+        try:
+            _lock(file, folder)
+            # Whoever had the lock before may have removed the file that is locked now.
+            if os.path.samestat(os.fstat(file.fileno()), path.lstat()):
+                file.truncate(0)
+                file.write(f"{os.getpid()} {platform.node()}\n".encode())
+                file.flush()
+                return file
+        except FileNotFoundError:
+            pass
+        except BaseException:
+            file.close()
+            raise
+        file.close()
+
+
+def _lock(file: IO[bytes], folder: Path) -> None:
+    try:
+        if fcntl is not None:
+            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno in (errno.EACCES, errno.EAGAIN):
+            raise InUse(folder, _holder(file.read(500))) from None
+        # A file system without locks: a folder on it can be written as it always could.
+
+
+def _holder(text: bytes) -> str:
+    """The process that a lock's file names; anybody may have written it."""
+    pid, _, host = text.decode(errors="replace").partition(" ")
+    if not (pid.isascii() and pid.isdecimal()):
+        return "another process"
+    return f"process {pid}" + (f" on {host.strip()}" if host.strip() != platform.node() else "")

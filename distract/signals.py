@@ -1,0 +1,101 @@
+"""Signals that end the process: they unwind what runs, at once or when what is under way has come.
+
+What is under way is paid for. A loop that waits for it holds the first signal back, begins nothing more, and raises
+the signal once everything is stored. It waits ``GRACE`` seconds at most; a second signal ends the wait at once.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+GRACE = 5.0
+"""Seconds that a signal waits for what is under way."""
+
+_CLOCK = getattr(signal, "SIGALRM", None)
+"""The signal at the end of the wait. Where the system has none (Windows), no signal is held back."""
+
+
+class Stopped(KeyboardInterrupt):
+    """A signal asked the process to end, which tells it from a KeyboardInterrupt that some code raised.
+
+    Args:
+        number: of the signal.
+    """
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.exit_code = 128 + number
+
+
+_loops: list[Callable[[], bool]] = []
+_held: list[Stopped] = []
+
+
+@contextmanager
+def raised_signals(notice: Callable[[], None] = lambda: None) -> Iterator[None]:
+    """Raise ``Stopped`` for Ctrl-C and SIGTERM inside; a signal that is ignored stays so.
+
+    Args:
+        notice: called where a signal is held back.
+    """
+    before: dict[signal.Signals, Any] = {}
+    if threading.current_thread() is threading.main_thread():
+        before = {one: handler for one in SIGNALS if (handler := signal.getsignal(one)) not in (signal.SIG_IGN, None)}
+
+    def receive(number: int, frame: FrameType | None) -> None:
+        if _CLOCK is None or _held or not any(is_busy() for is_busy in _loops):
+            raise Stopped(number)
+        _held.append(Stopped(number))
+        before[_CLOCK] = signal.signal(_CLOCK, stop) or signal.SIG_DFL
+        signal.setitimer(signal.ITIMER_REAL, GRACE)
+        notice()
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        check()
+
+    try:
+        for one in before:
+            signal.signal(one, receive)
+        yield
+    finally:
+        if _held:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            _held.clear()
+        for one, handler in list(before.items()):
+            signal.signal(one, handler)
+
+
+@contextmanager
+def held_back(is_busy: Callable[[], bool] = lambda: True) -> Iterator[None]:
+    """Hold the first signal back inside for as long as ``is_busy``; who waits there looks at ``is_asked``.
+
+    Raises:
+        Stopped: at the end, where a signal was held back.
+    """
+    _loops.append(is_busy)
+    try:
+        yield
+    except Exception:
+        check()  # what goes wrong while a run is being stopped is no longer what ends it
+        raise
+    finally:
+        _loops.remove(is_busy)
+    check()
+
+
+def is_asked() -> bool:
+    """Whether a signal is held back, so that nothing more is to begin."""
+    return bool(_held)
+
+
+def check() -> None:
+    """Raise the signal that is held back, if one is."""
+    if _held:
+        raise _held[0]

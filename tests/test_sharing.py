@@ -1,0 +1,224 @@
+"""Two commands at once on one store: nothing is asked twice, and one takes over from another that dies."""
+
+from __future__ import annotations
+
+import errno
+import threading
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from builders import request
+from running import HeldServer, Running
+from test_flow import Shuffled
+from test_run import Recording
+
+from distract.plan import Plan
+from distract.report.progress import end_lines
+from distract.run import execute
+from distract.store import Store
+from distract.tally import Tally
+
+pytest.importorskip("fcntl")
+pytest.importorskip("openai")
+
+ATTACK = ("attack", "--limit", 8, "--protocol", "pairwise", "--attack", "assertiveness", "--generator", "rules")
+
+LOCAL = """
+import pathlib, time
+from distract.backends import scripted
+planted = scripted.planted
+longer = planted("longer")
+def slow(request):
+    with open("asked", "a") as file:
+        file.write(request.key + "\\n")
+    print("asked", flush=True)
+    while not pathlib.Path("go").exists():
+        time.sleep(0.01)
+    return longer._one(request)
+scripted.BATCH = 5
+scripted.planted = lambda spec: scripted.Scripted(slow, name=spec) if spec == "longer" else planted(spec)
+"""
+
+
+def rows(folder: Path, run: str) -> bytes:
+    return (folder / run / "rows.jsonl").read_bytes()
+
+
+def at_server(server: HeldServer, folder: Path, out: str, store: str = "s") -> Running:
+    where = ("--judge", "openai:m", "--base-url", server.url, "--concurrency", 4, "--timeout", 100)
+    return Running(*ATTACK, *where, "--out", out, "--store", store, folder=folder)
+
+
+def local(folder: Path, out: str, store: str = "s") -> Running:
+    return Running(*ATTACK, "--judge", "planted:longer", "--out", out, "--store", store, folder=folder, before=LOCAL)
+
+
+@pytest.fixture(scope="module")
+def lone(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int, int]:
+    """A folder with the run of each judge alone, and how much each asked."""
+    folder = tmp_path_factory.mktemp("lone")
+    with HeldServer() as server, at_server(server, folder, "server") as one:
+        server.free()
+        assert one.ended().code == 0
+        asked = len(server.chats)
+    (folder / "go").touch()
+    with local(folder, "local", "t") as one:
+        assert one.ended().code == 0
+    return folder, asked, len((folder / "asked").read_text().split())
+
+
+def test_two_commands_that_ask_a_server_at_once_ask_once(lone: tuple[Path, int, int], tmp_path: Path) -> None:
+    with HeldServer() as server, at_server(server, tmp_path, "a") as one, at_server(server, tmp_path, "b") as two:
+        for command in (one, two):
+            command.says("plan:")
+        server.saw(4)
+        server.free()
+        ended = [one.ended(), two.ended()]
+        assert [ran.code for ran in ended] == [0, 0], ended
+        assert len(server.probes) == 2
+        assert (len(server.contents), set(Counter(server.contents).values())) == (lone[1], {1})
+    assert rows(tmp_path, "a") == rows(tmp_path, "b") == rows(lone[0], "server")
+
+
+def test_two_commands_that_ask_a_model_here_at_once_ask_once(lone: tuple[Path, int, int], tmp_path: Path) -> None:
+    with local(tmp_path, "a") as one, local(tmp_path, "b") as two:
+        for command in (one, two):
+            command.says("plan:")
+        (tmp_path / "go").touch()
+        ended = [one.ended(), two.ended()]
+        assert [ran.code for ran in ended] == [0, 0], ended
+    asked = (tmp_path / "asked").read_text().split()
+    assert (len(asked), len(set(asked))) == (lone[2], lone[2])
+    assert rows(tmp_path, "a") == rows(tmp_path, "b") == rows(lone[0], "local")
+
+
+def test_where_one_that_asks_a_server_is_killed_the_other_asks_for_what_was_under_way(
+    lone: tuple[Path, int, int], tmp_path: Path
+) -> None:
+    with HeldServer() as server, at_server(server, tmp_path, "a") as one:
+        server.saw(4)
+        with at_server(server, tmp_path, "b") as two:
+            two.says("plan:")
+            one.process.kill()
+            server.saw(4)
+            server.free()
+            assert two.ended().code == 0
+        assert sorted(Counter(server.contents).values()) == [1] * (lone[1] - 4) + [2] * 4
+    assert rows(tmp_path, "b") == rows(lone[0], "server")
+
+
+def test_where_one_that_asks_a_model_here_is_killed_the_other_asks_for_what_was_under_way(
+    lone: tuple[Path, int, int], tmp_path: Path
+) -> None:
+    with local(tmp_path, "a") as one:
+        one.says("asked", "out")
+        with local(tmp_path, "b") as two:
+            two.says("plan:")
+            one.process.kill()
+            (tmp_path / "go").touch()
+            assert two.ended().code == 0
+    asked = Counter((tmp_path / "asked").read_text().split())
+    assert sorted(asked.values()) == [1] * (lone[2] - 1) + [2]
+    assert rows(tmp_path, "b") == rows(lone[0], "local")
+
+
+def test_the_second_command_on_a_run_folder_ends_and_names_the_first(
+    lone: tuple[Path, int, int], tmp_path: Path
+) -> None:
+    with HeldServer() as server, at_server(server, tmp_path, "a") as one:
+        server.saw(4)
+        with at_server(server, tmp_path, "a", "another") as two:
+            ran = two.ended()
+        who = f"a: process {one.process.pid} is writing this run; wait until it ends, or name another folder"
+        assert (ran.code, who in ran.err, ran.out) == (4, True, "")
+        server.free()
+        assert one.ended().code == 0
+        assert len(server.chats) == lone[1]
+    assert rows(tmp_path, "a") == rows(lone[0], "server")
+    assert {path.name for path in (tmp_path / "a").iterdir()} == {path.name for path in (lone[0] / "server").iterdir()}
+    assert "run.lock" not in {path.name for path in (tmp_path / "a").iterdir()}
+
+
+def test_a_run_folder_of_a_killed_command_is_free_at_once(lone: tuple[Path, int, int], tmp_path: Path) -> None:
+    with HeldServer() as server:
+        with at_server(server, tmp_path, "a") as one:
+            server.saw(4)
+        assert (tmp_path / "a" / "run.lock").read_text().startswith(f"{one.process.pid} ")
+        server.free()
+        for words in ("replies: 0 were stored", "this run is complete"):
+            with at_server(server, tmp_path, "a") as two:
+                ran = two.ended()
+                assert (ran.code, words in ran.err) == (0, True), ran.err
+    assert rows(tmp_path, "a") == rows(lone[0], "server")
+
+
+class Together(Shuffled):
+    """A stream that is not asked for more before all threads have opened theirs."""
+
+    def __init__(self, barrier: threading.Barrier, **more: Any) -> None:
+        super().__init__(**more)
+        self._barrier = barrier
+
+    def open(self) -> Shuffled:
+        self._barrier.wait(60)
+        return super().open()
+
+
+@pytest.mark.parametrize("kind", ["stream", "rounds"])
+def test_threads_on_one_store_ask_once_in_total(tmp_path: Path, kind: str) -> None:
+    barrier = threading.Barrier(3)
+    streams = [Together(barrier, seed=seed, capacity=3) for seed in range(3)]
+    backends: list[Any] = streams if kind == "stream" else [Recording() for _ in range(3)]
+    results: dict[int, list[list[str]]] = {}
+    tallies = [Tally() for _ in backends]
+
+    def plan(index: int) -> Plan[list[str]]:
+        heard = []
+        for step in range(3):
+            replies = yield [request(f"{index} {step}"), request(f"common {step}")]
+            heard += [reply.text for reply in replies]
+        return heard
+
+    def work(number: int) -> None:
+        backend = backends[number]
+        with Store(tmp_path / "s", {"model": "one"}) as store:
+            if kind == "rounds":
+                barrier.wait(60)
+            plans = (plan(index) for index in range(12))
+            results[number] = list(execute(plans, {"judge": (backend, store)}, chunk=4, tally=tallies[number]))
+
+    threads = [threading.Thread(target=work, args=(number,), daemon=True) for number in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert len(results) == 3
+    assert results[0] == results[1] == results[2]
+    asked = Counter(text for one in backends for text in (one.asked if kind == "stream" else one.answered))
+    assert (len(asked), set(asked.values())) == (39, {1})
+    assert sum(tally.made for tally in tallies) == 39
+
+
+@pytest.mark.parametrize("backend", [Shuffled(), Recording()], ids=["stream", "rounds"])
+def test_a_store_that_cannot_be_locked_is_used_all_the_same_and_that_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, backend: Any
+) -> None:
+    def lockf(*_: object) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    def plan() -> Plan[str]:
+        (reply,) = yield [request("x")]
+        return reply.text
+
+    monkeypatch.setattr("distract.claims.fcntl.lockf", lockf)
+    said = list[list[str]]()
+    for _ in range(2):
+        tally = Tally()
+        with Store(tmp_path / "s", {"model": "one"}) as store:
+            assert len(list(execute([plan(), plan()], {"judge": (backend, store)}, tally=tally))) == 2
+        said.append([line for line in end_lines(tally, {}) if "cannot be locked" in line])
+    # Where all is stored, nobody has to wait for anybody.
+    assert [len(lines) for lines in said] == [1, 0]
+    assert said[0][0].startswith(f"warning: the store cannot be locked ({tmp_path / 's.lock'}: No locks available)")

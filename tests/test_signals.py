@@ -1,0 +1,160 @@
+"""Ctrl-C and SIGTERM: what is under way is waited for and stored, for a few seconds and unless they come again."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+
+import pytest
+from loopback import Answer, Asked, FakeServer, refused
+from running import HeldServer, Running, stored
+
+from distract import signals
+
+pytest.importorskip("openai")
+
+ATTACK = ("attack", "--limit", 8, "--protocol", "pairwise", "--attack", "assertiveness", "--generator", "rules")
+SIGNALS = pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+LAST = "distract: stopped; the same command resumes"
+FOR_EVER = "from distract import signals\nstopping.GRACE = 10000.0"
+"""A wait that a test does not see the end of: what ends before has not waited."""
+
+HALTED = """
+from distract.backends import openai_stream
+halt = openai_stream.ThreadedStream.halt
+def told(stream):
+    given_up = halt(stream)
+    print("halted", flush=True)
+    return given_up
+openai_stream.ThreadedStream.halt = told
+"""
+"""Says when nothing more is sent to a server."""
+
+TOLD = """
+from distract.backends import openai_pacing
+pause = openai_pacing.Gate.pause
+def told(gate, seconds):
+    pause(gate, seconds)
+    print("paused", flush=True)
+openai_pacing.Gate.pause = told
+"""
+"""Says when a server has asked to be left alone."""
+
+LOCAL = f"""
+{FOR_EVER}
+import pathlib, time
+from distract.backends import scripted
+planted = scripted.planted
+longer = planted("longer")
+def slow(request):
+    print("asked", flush=True)
+    while not pathlib.Path("go").exists():
+        time.sleep(0.01)
+    return longer._one(request)
+scripted.BATCH = 5
+scripted.planted = lambda spec: scripted.Scripted(slow, name=spec) if spec == "longer" else planted(spec)
+"""
+
+
+def at_server(server: FakeServer, folder: Path, before: str = FOR_EVER, concurrency: int = 4) -> Running:
+    where = ("--judge", "openai:m", "--base-url", server.url, "--concurrency", concurrency, "--timeout", 100)
+    return Running(*ATTACK, *where, "--out", "r", "--store", "s", folder=folder, before=before)
+
+
+@SIGNALS
+def test_what_a_server_is_asked_is_waited_for_and_nothing_more_is_sent(tmp_path: Path, number: int, code: int) -> None:
+    with HeldServer() as server:
+        with at_server(server, tmp_path, FOR_EVER + HALTED) as command:
+            server.saw(4)
+            command.process.send_signal(number)
+            command.says("stopping: waiting up to")
+            command.says("halted", "out")
+            server.free()
+            ran = command.ended()
+        assert (ran.code, ran.err.splitlines()[-1], ran.out) == (code, LAST, "halted\n")
+        assert "Traceback" not in ran.err
+        assert "replies: 0 were stored, 6 made" in ran.err
+        assert stored(tmp_path / "s") == 2 + 4
+        assert len(server.chats) == 4
+        with at_server(server, tmp_path) as again:
+            assert again.ended().code == 0
+        assert len(server.chats) == len({asked.raw for asked in server.chats})
+
+
+@SIGNALS
+def test_a_second_signal_ends_at_once(tmp_path: Path, number: int, code: int) -> None:
+    with HeldServer() as server:
+        with at_server(server, tmp_path) as command:
+            server.saw(4)
+            command.process.send_signal(number)
+            command.says("stopping: waiting up to")
+            command.process.send_signal(number)
+            ran = command.ended()
+        assert (ran.code, ran.err.splitlines()[-1]) == (code, LAST)
+        assert "Traceback" not in ran.err
+        assert stored(tmp_path / "s") == 2
+
+
+def test_the_wait_has_an_end(tmp_path: Path) -> None:
+    with HeldServer() as server:
+        with at_server(server, tmp_path, FOR_EVER.replace("10000.0", "0.1")) as command:
+            server.saw(4)
+            command.process.send_signal(signal.SIGTERM)
+            ran = command.ended()
+        assert (ran.code, ran.err.splitlines()[-1]) == (143, LAST)
+        assert "Traceback" not in ran.err
+
+
+def test_nobody_waits_for_what_would_only_be_sent_again(tmp_path: Path) -> None:
+    def busy(asked: Asked) -> Answer:
+        answer = refused(429, "slow down")
+        return Answer(answer.body, 429, {"retry-after": "250"})
+
+    with FakeServer(busy) as server, at_server(server, tmp_path, FOR_EVER + TOLD, 1) as command:
+        command.says("paused", "out")
+        command.process.send_signal(signal.SIGINT)
+        ran = command.ended()
+        assert (ran.code, ran.err.splitlines()[-1]) == (130, LAST)
+        assert "got no answer" not in ran.err
+        assert len(server.chats) == 1
+
+
+@SIGNALS
+def test_a_batch_of_a_model_here_is_waited_for_and_no_other_begins(tmp_path: Path, number: int, code: int) -> None:
+    command = (*ATTACK, "--judge", "planted:longer", "--out", "r", "--store", "s")
+    with Running(*command, folder=tmp_path, before=LOCAL) as running:
+        running.says("asked", "out")
+        running.process.send_signal(number)
+        running.says("stopping: waiting up to")
+        (tmp_path / "go").touch()
+        ran = running.ended()
+    assert (ran.code, ran.err.splitlines()[-1]) == (code, LAST)
+    assert "Traceback" not in ran.err
+    assert (stored(tmp_path / "s"), ran.out.count("asked")) == (5, 5)
+
+
+def test_a_signal_is_held_back_once_and_only_where_something_is_under_way() -> None:
+    notices = list[str]()
+    is_busy = False
+    with signals.raised_signals(lambda: notices.append("wait")):
+        with signals.held_back(lambda: is_busy), pytest.raises(signals.Stopped):
+            signal.raise_signal(signal.SIGINT)
+        assert (signals.is_asked(), notices) == (False, [])
+        is_busy = True
+        with pytest.raises(signals.Stopped) as stopped, signals.held_back(lambda: is_busy):
+            signal.raise_signal(signal.SIGTERM)
+        assert (stopped.value.exit_code, signals.is_asked(), notices) == (143, True, ["wait"])
+        with pytest.raises(signals.Stopped), signals.held_back():
+            signal.raise_signal(signal.SIGTERM)
+    assert not signals.is_asked()
+    assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
+
+
+def test_what_goes_wrong_while_a_run_is_being_stopped_is_not_what_ends_it() -> None:
+    def fail() -> None:
+        with signals.held_back():
+            signal.raise_signal(signal.SIGINT)
+            raise ValueError
+
+    with signals.raised_signals(), pytest.raises(signals.Stopped):
+        fail()
