@@ -152,6 +152,7 @@ class _Sentences:
     def __init__(self, text: str) -> None:
         self._text = text
         self._lines = [0, *(end.end() for end in re.finditer("\n", text))]
+        self._bars = [bar.start() for bar in re.finditer(r"\|", text)]
         self._starts, self._ends = [0], []
         self._disowned: dict[int, bool] = {}
         for gap in _SENTENCE.finditer(text):
@@ -178,13 +179,12 @@ class _Sentences:
         first = max(0, one.start - LONG - 1)
         after = text[one.end : min(self.end(one), one.end + _NEAR)]
         if text[line] == "|":
-            if line < first:
-                return "", text[first : one.start], after
-            *cells, own = text[line : one.start].split("|")
+            *cells, own = text[max(line, first) : one.start].split("|")
             left = [cell for cell in cells if re.search(r"[^\W\d_]", cell) and "]]" not in cell]
             # In a table the conclusion may be a part of what is judged.
+            column = bisect_left(self._bars, one.start) - bisect_left(self._bars, line)
             parts = ["part of"] if has(" ".join(left), r"conclu\w+|fazit") else []
-            return self._head(line, len(cells)), " ".join([*parts, *left, own]), after.split("|")[0]
+            return self._head(line, column), " ".join([*parts, *left, own]), after.split("|")[0]
         start = max(start, first)
         start = max([start, *(gap.end() for gap in _CLOSED.finditer(text, start, one.start))])
         before = text[start : one.start]
