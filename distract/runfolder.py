@@ -258,7 +258,7 @@ def json_object(path: Path) -> dict[str, Any]:
     """
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, OSError) as error:
+    except (ValueError, RecursionError, OSError) as error:
         raise DataError(f"cannot be read as JSON ({error})", path=path) from error
     if not isinstance(value, dict):
         raise DataError("expected a JSON object", path=path)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 MOST = 1 << 29
-"""Words of one text times words of the other, between their common start and end, up to which common ones are sought."""
+"""Pairs of words of two texts, their common start and end left out, up to which common words are sought."""
 
 Spans = Sequence[tuple[int, int]]
 """Where words stand in a text, between an empty one at its start and an empty one at its end."""

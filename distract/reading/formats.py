@@ -87,7 +87,8 @@ def _known(label: str, labels: Labels) -> str | None:
     return next((one for one in labels if one.lower() == label.lower()), None)
 
 
-_ITEM = r"[*_\"'`]{0,2}(?:(?:response|assistant|rating|score)[:\s]\s*)?(?:[^\W\d_]|[-+−]?(?:\d++(?:[.,]\d++)?|[.,]\d++))[*_\"'`]{0,2}"
+_NUMBER = r"[-+−]?(?:\d++(?:[.,]\d++)?|[.,]\d++)"
+_ITEM = rf"[*_\"'`]{{0,2}}(?:(?:response|assistant|rating|score)[:\s]\s*)?(?:[^\W\d_]|{_NUMBER})[*_\"'`]{{0,2}}"
 _BRACKETS = re.compile(
     rf"(?i)(?:(?<![A-Za-z0-9_)\]$])|(?<=\]\])|(?<=rating)|(?<=score)|(?<=verdict)|(?<=\bis)|(?<=answer)|(?<=choice))"
     rf"\[\[\s*({_ITEM}(?:\s*(?:[><=]{{1,2}}|[/|,&–-]|to|or|and|out of)\s*{_ITEM}){{0,20}}|tie|draw|none|neither|both|"
