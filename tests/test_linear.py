@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 
@@ -32,7 +33,7 @@ def style(text: str) -> object:
 
 SLOW: dict[str, Callable[[], object]] = {
     **{
-        f"{name}: leading {what}": lambda name=name, blank=blank: RULES[name].rewrite(blank * N + SAID, (), 0)
+        f"{name}: leading {what}": partial(RULES[name].rewrite, blank * N + SAID, (), 0)
         for name in ("assertiveness", "prolixity", "sycophancy")
         for what, blank in (("blanks", " "), ("tabs", "\t"))
     },

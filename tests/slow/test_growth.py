@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from random import Random
@@ -28,13 +29,14 @@ from distract.facts import differences
 from distract.fidelity import inspect
 from distract.invariants import rewriting, telling
 from distract.making import pairs
-from distract.records import Response
+from distract.plan import Attack
+from distract.records import Constraint, Response
 from distract.report import checks, github, junit, unread
 from distract.report.minimal import marked
 
 __all__ = ["seconds"]
 
-SMALL, LARGE = 10_000, 100_000
+SMALL, MIDDLE, LARGE = 10_000, 20_000, 100_000
 TOLERANCE = 4.0
 """Times more than the tenfold that ten times the characters may take: what is quadratic takes ten times more."""
 LEAST = 0.5
@@ -82,13 +84,13 @@ def _targets(folder: Path) -> Iterator[tuple[str, Callable[[str], object]]]:
     few = tuple(parse({"kind": kind}) for kind in ("detectable_format:title", "punctuation:no_comma"))
     every = [parse(raw) for raw in HOSTILE if "language" not in raw["kind"]]
     for name, attack in registry.attacks().items():
-        yield f"{name}", lambda text, attack=attack: attack.rewrite(text, (), 0)
-        yield f"{name}, with a format", lambda text, attack=attack: attack.rewrite(text, few, 1)
+        yield name, partial(_rewritten, attack, ())
+        yield f"{name}, with a format", partial(_rewritten, attack, few)
         if attack.marker:
             yield f"marker of {name}", attack.marker
     for constraint in every:
-        yield f"check {constraint}", lambda text, c=constraint: check(c, text)
-        yield f"break {constraint}", lambda text, c=constraint: list(islice(breaks(c, text), 6))
+        yield f"check {constraint}", partial(check, constraint)
+        yield f"break {constraint}", partial(_broken, constraint)
     marker = registry.attack("assertiveness").marker
     yield "inspect one that grew", lambda text: inspect(("Why?",), (text,), (f"really {text}.",), few, marker)
     yield "inspect one that shrank", lambda text: inspect(("Why?",), (f"{text} So.",), (text,), (), marker)
@@ -96,22 +98,8 @@ def _targets(folder: Path) -> Iterator[tuple[str, Callable[[str], object]]]:
     yield "inspect as an original", lambda text: inspect(("Why?",), (text,), (TEXT,), (), marker)
     yield "facts", lambda text: differences(TEXT, text, text)
     for form in (reading.BRACKETS, reading.GRADED, reading.JSON, reading.LETTER, reading.OUTPUT, reading.RANKING):
-        labels = ("a", "b") if form is reading.OUTPUT else ("A", "B", "C") if form is reading.RANKING else ("A", "B")
-        said = form.say("B>A=C" if form is reading.RANKING else labels[0])
-        read = form.read
-        yield f"read {form.name}", lambda text, read=read, labels=labels: read(text, labels)
-        yield (
-            f"read {form.name} at the end",
-            lambda text, read=read, labels=labels, said=said: read(f"{text}\n{said}", labels, (text, TEXT)),
-        )
-        yield (
-            f"read {form.name} at the beginning",
-            lambda text, read=read, labels=labels, said=said: read(f"I choose {said}{text}", labels, (text,), True),
-        )
-        yield (
-            f"read {form.name} in quotation marks",
-            lambda text, read=read, labels=labels, said=said: read(f'"{text}{said}" {said}', labels, (text + said,)),
-        )
+        for name in ("alone", "before it", "behind it", "in quotation marks"):
+            yield f"read {form.name}: {name}", partial(_read, form, name)
     yield "restyle", lambda text: rewriting.restyled(case(), Response("x", (text,)))
     yield (
         "restyle, with a format",
@@ -139,6 +127,26 @@ def _targets(folder: Path) -> Iterator[tuple[str, Callable[[str], object]]]:
     yield "rows", lambda text: _cases(json.dumps([{"input": text, "output_1": text, "output_2": TEXT, "label": 1}]))
     yield "votes", lambda text: _votes(folder / "votes", text)
     yield "checked files", lambda text: _checked(folder, text)
+
+
+def _rewritten(attack: Attack, constraints: tuple[Constraint, ...], text: str) -> str:
+    return attack.rewrite(text, constraints, 0)
+
+
+def _broken(constraint: Constraint, text: str) -> list[str]:
+    return list(islice(breaks(constraint, text), 6))
+
+
+def _read(form: reading.Format, where: str, text: str) -> None:
+    labels = {"output": "ab", "ranking": "ABC"}.get(form.name, "AB")
+    verdict = form.say("B>A=C" if form.name == "ranking" else labels[0])
+    answers = {
+        "alone": text,
+        "before it": f"{text}\n{verdict}",
+        "behind it": f"I choose {verdict}{text}",
+        "in quotation marks": f'"{text}{verdict}" {verdict}',
+    }
+    form.read(answers[where], list(labels), (text, TEXT, text + verdict), where == "behind it")
 
 
 def _cases(text: str) -> None:
@@ -183,6 +191,9 @@ def cost(target: Callable[[str], object], text: str) -> float:
 
 def grows(target: Callable[[str], object], piece: str, place: str) -> str | None:
     """How a target takes more than linear time, if it does."""
+    # Most cases are over here: what is quadratic takes 25 times longer for the large one.
+    if cost(target, grown(piece, MIDDLE, place)) < LEAST / 30:
+        return None
     large = cost(target, grown(piece, LARGE, place))
     if large < LEAST:
         return None
