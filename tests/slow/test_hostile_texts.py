@@ -363,9 +363,8 @@ def test_lines_of_a_megabyte(shop: Shop) -> None:
     long = ["a" * 1_000_000, "very " * 200_000, " " * 1_000_000 + PLAIN[0]]
     write(shop.path("cases.jsonl"), [record(f"c{i}", text, PLAIN[1], prompt=f"{text}?") for i, text in enumerate(long)])
     judged = ("--judge", "planted:longer", "--data", "cases.jsonl", "--generator", "rules", "--protocol", "pairwise")
-    twice(shop, "attack", *judged, "--attack", "sycophancy")
+    shop("attack", *judged, "--attack", "sycophancy", *STORE, "--out", "one", writes=("here/one",))
     shop("report", "one")
-    shop("explain", "one", "c0", *STORE)
 
 
 def test_texts_that_look_alike_are_different() -> None:
