@@ -33,7 +33,7 @@ _FIXED = re.compile(
     r"|[$€£¥]?\d[\d.,:/]*\w*%?"
 )
 _LINE = re.compile(
-    r"^[ \t]*(?:#{1,6} .*|.*\|.*|[-*_=]{3,}[ \t]*|>.*|(?:import|from|def|class|return|const|let|var|#include)\b.*"
+    r"^[ \t]*+(?:#{1,6} .*|.*\|.*|[-*_=]{3,}[ \t]*|>.*|(?:import|from|def|class|return|const|let|var|#include)\b.*"
     r"|(?:for|if|while|else|try|elif)\b[^\n]*:[ \t]*|.*[;{}][ \t]*|[\w.]+\([^\n]*\)[ \t]*"
     r"|[\w.\[\]]+ ?[+*-]?= ?[^\n]*"
     r"|(?:SECTION|Section|PARAGRAPH|Dear|Sincerely)\b[^\n]{0,40})$",

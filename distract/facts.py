@@ -31,7 +31,7 @@ Span = tuple[int, int]
 Facts = Mapping[str, AbstractSet[str]]
 URL = re.compile(r"(?:https?://|www\.)[^\s<>\"”)\]]+|(?<![\w.+-])[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63})+")
 _CODE = re.compile(
-    r"(?m)^ {0,3}(`{3,}|~{3,})[^`\n]*$(?:\n.*)*?(?:\n[^`~\n]*\1[`~]*[ \t]*$|\Z)"
+    r"(?m)^ {0,3}(`{3,}+|~{3,}+)[^`\n]*$(?:\n.*)*?(?:\n[^`~\n]*\1[`~]*[ \t]*$|\Z)"
     r"|(?<!`)`[^`\n]{1,500}`(?!`)|(?<!`)``(?:[^`\n]|`(?!`)){1,500}``(?!`)"
 )
 _QUOTE = re.compile(r'(?<!\w)"[^"\n]{1,600}"(?!\w)|“[^“”\n]{1,600}”|«[^«»\n]{1,600}»|「[^「」\n]{1,600}」')
@@ -40,7 +40,8 @@ _MARKER = re.compile(r"^[ \t]*(?:[*#>-]+[ \t]*)?\d{1,3}[.)](?=[ \t*]+\S)", re.M)
 _CAPITAL = re.compile(r"(?<=[\w,;)] )([A-Z][\w’'&-]*[^\W_])(?!\w)")
 _LETTERS = re.compile(r"[^\W_]+")
 _TITLE = re.compile(r"<<[^\n]{0,300}>>|^[ \t]*#.*$", re.M)
-_RUN_OF_NAMES = re.compile(r"[A-Z]\w+(?: [A-Z]\w+){1,5}")
+# From the first capital of a word: where that one begins no run, none of those behind it does.
+_RUN_OF_NAMES = re.compile(r"(?<!\w)[^\WA-Z]*+([A-Z]\w++(?: [A-Z]\w++){1,5})")
 _TITLES = (
     "i'm i'll i've i'd mr mrs ms dr prof sir madam dear ok pm am no yes step part section figure table chapter "
     "earth sun moon internet web celsius fahrenheit"

@@ -259,7 +259,7 @@ def json_object(path: Path) -> dict[str, Any]:
     """
     try:
         value = json.loads(_text(path))
-    except (ValueError, OSError) as error:
+    except (ValueError, RecursionError, OSError) as error:
         raise DataError(f"cannot be read as JSON ({error})", path=path) from error
     if not isinstance(value, dict):
         raise DataError("expected a JSON object", path=path)

@@ -90,9 +90,11 @@ def _case(item: Item) -> Case:
     if not originals:
         item.fail("expected at least one response without an attack", "responses")
     identities = [(r.author, r.severity, r.attack) for r in responses]
+    seen = set[tuple[str, int | None, str | None]]()
     for index, response in enumerate(responses):
-        if identities[index] in identities[:index]:
+        if identities[index] in seen:
             item.fail(f"two responses by {response.author!r} with the same attack and severity", "responses")
+        seen.add(identities[index])
         if (response.author, response.severity) not in originals:
             item.fail(f"responses[{index}] rewrites a response of {response.author!r} that is not there", "responses")
     preferred = item.optional_name("preferred")

@@ -9,6 +9,7 @@ twice. It checks no text.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
@@ -20,7 +21,7 @@ _SPEAKS: Mapping[str, str] = {
     "change_case:capital_word_frequency": r"capital|upper",
     "change_case:english_capital": r"capital|upper",
     "change_case:english_lowercase": r"lower|capital",
-    "combination:two_responses": r"\b(?:two|different)\b.*\bresponses\b|\*{4,}",
+    "combination:two_responses": r"\A(?>.*?\b(?:two|different)\b).*\bresponses\b|\*{4,}",
     "detectable_content:number_placeholders": r"placeholder",
     "detectable_content:postscript": r"postscript|post script|P\.\s?S",
     "detectable_format:constrained_response": r"my answer is|one of the following|choose (?:one|from)",
@@ -88,7 +89,7 @@ _ABOUT_FORMAT = (
     "report outline plan rubric slogan pitch dialogue"
 )
 _KNOWN = content_words(_ABOUT_FORMAT) | content_words(" ".join(NAMES.values()))
-_SHOWN = re.compile(r"<<[^>\n]*>>|\*[^*\n]+\*|\[[^\]\n]*\]")
+_SHOWN = re.compile(r"<<[^>\n]{0,300}>>|\*[^*\n]+\*|\[[^\]\n]{0,300}\]")
 _EXAMPLE = re.compile(r"\b(?:such as|like|example|i\.?e|e\.?g)\b.*$", re.IGNORECASE | re.DOTALL)
 _ABOUT_WORDS = re.compile(
     r"\b(?:words?|keywords?|letters?|characters?|phrase|includ\w+|us(?:e|es|ing)|avoid|contain\w*|mention\w*|appear\w*|end\w*|"
@@ -105,13 +106,15 @@ def split(prompt: str, constraints: Sequence[Constraint]) -> str | None:
     """The question of a prompt without its format requirements, or None where it cannot be told apart."""
     pieces = _pieces(prompt)
     stated, kept, taken = set[int](), list[str](), ""
+    marks = Counter[str]()
     for start, end in pieces:
         piece = prompt[start:end]
-        quoted = prompt.count('"', 0, start) % 2 or prompt.count("“", 0, start) > prompt.count("”", 0, start)
+        quoted = marks['"'] % 2 or marks["“"] > marks["”"]
+        marks.update({mark: piece.count(mark) for mark in '"“”'})
         if not quoted and (found := _spoken(piece, constraints)):
             stated |= found
-            taken = piece
-        elif taken and (_REST.match(piece) or (taken.rstrip().endswith(":") and piece.startswith(("*", "-", "[")))):
+            taken = piece.rstrip()
+        elif taken and (_REST.match(piece) or (taken.endswith(":") and piece.startswith(("*", "-", "[")))):
             continue  # the example or the afterthought of the requirement before it
         else:
             kept.append(piece)

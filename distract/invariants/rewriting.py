@@ -8,7 +8,7 @@ broken as it was. It knows no attack by name and asks no judge.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
@@ -24,9 +24,10 @@ from distract.writers import DRAWN, WRITERS, recorded, rewrite, written
 UNCHANGED = "nothing to change in the response"
 REJECTED = "rewrite rejected"
 
-Change = tuple[re.Pattern[str], str]
+Change = tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]]
 
 _EMPHASIS = r"(?<!\S){mark}(?=[^\W_])([^*\n$]{{1,200}}?)(?<=[^\s*,])(?<!\\){mark}(?=[.,;:!?]*(?:\s|\Z))"
+_SENTENCE = re.compile(r"(?<=[.!?]) (?=[^\W\d_])")
 _BULLET = r"(?m)^( {{0,3}}){mark}(?=[ \t]+\S)(?![ \t]*[*_-][ \t*_-]*$)"
 
 PLAINER: Sequence[Change] = (
@@ -41,7 +42,8 @@ RICHER: Sequence[Change] = (
     (re.compile(r"(?:\A|(?<=\n\n))([^\W\d_]+)(?=[ ,])"), r"**\1**"),
     (re.compile(_BULLET.format(mark="-")), r"\1*"),
     (re.compile(r"(?m)^(#{1,5})(?=[ \t]+\S.*\n\n)"), r"\1#"),
-    (re.compile(r"(?m)(?<=[.!?]) (?=[^\W\d_][^|\t\n]*$)"), "  "),
+    # The end of a line behind its last bar or tab is looked at once, not from each of its sentences.
+    (re.compile(r"(?m)(?:^|(?<=[|\t]))[^|\t\n]++$"), lambda found: _SENTENCE.sub("  ", found[0])),
     (re.compile(r"(?<=\S)\n\n(?=\S)"), "\n\n\n"),
 )
 """More of it: each paragraph's first word in bold, asterisks as bullets, deeper headings, wider spaces."""

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+MOST = 1 << 29
+"""Pairs of words of two texts, their common start and end left out, up to which common words are sought."""
+
 Spans = Sequence[tuple[int, int]]
 """Where words stand in a text, between an empty one at its start and an empty one at its end."""
 
@@ -17,12 +20,15 @@ def common(old: Sequence[str], new: Sequence[str]) -> Matches:
     """The longest sequence of words that both texts have in common.
 
     Bit-parallel (Hyyrö 2004, "Bit-parallel LCS-length computation revisited"): one sum of long integers for each old
-    word, however often words come again.
+    word, however often words come again. All sums are kept, a bit for each pair of words: beyond ``MOST`` pairs only
+    the common start and the common end count.
     """
     shorter = min(len(old), len(new))
     head = next((k for k in range(shorter) if old[k] != new[k]), shorter)
     tail = next((k for k in range(shorter - head) if old[-1 - k] != new[-1 - k]), shorter - head)
     middle = new[head : len(new) - tail]
+    if len(middle) * (len(old) - head - tail) > MOST:
+        middle = []
     places: dict[str, int] = {}
     for column, word in enumerate(middle):
         places[word] = places.get(word, 0) | 1 << column

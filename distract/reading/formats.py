@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -86,7 +87,8 @@ def _known(label: str, labels: Labels) -> str | None:
     return next((one for one in labels if one.lower() == label.lower()), None)
 
 
-_ITEM = r"[*_\"'`]{0,2}(?:(?:response|assistant|rating|score)[:\s]\s*)?(?:[^\W\d_]|[-+−]?\d*[.,]?\d+)[*_\"'`]{0,2}"
+_NUMBER = r"[-+−]?(?:\d++(?:[.,]\d++)?|[.,]\d++)"
+_ITEM = rf"[*_\"'`]{{0,2}}(?:(?:response|assistant|rating|score)[:\s]\s*)?(?:[^\W\d_]|{_NUMBER})[*_\"'`]{{0,2}}"
 _BRACKETS = re.compile(
     rf"(?i)(?:(?<![A-Za-z0-9_)\]$])|(?<=\]\])|(?<=rating)|(?<=score)|(?<=verdict)|(?<=\bis)|(?<=answer)|(?<=choice))"
     rf"\[\[\s*({_ITEM}(?:\s*(?:[><=]{{1,2}}|[/|,&–-]|to|or|and|out of)\s*{_ITEM}){{0,20}}|tie|draw|none|neither|both|"
@@ -125,7 +127,8 @@ _LINE = re.compile(
     rf"(?im)^{_MARK}output\s*\(\s*([ab])\s*\){_MARK}[.!]?{_MARK}"
     r"(?: ?\((?!\W*[ab]\W*\)|.*\b(?:output|wrong|incorrect|wors\w+)\b).*\)[.!]?)?$"
 )
-_ASKED = re.compile(r"(?i)\btherefore\b[^.!?\n]*\Z")
+_ASKED = re.compile(r"(?i)\btherefore\b")
+_STOP = re.compile(r"[.!?\n]")
 _BEGUN = re.compile(rf"(?i)\btherefore,?\s+{_MARK}output\s*\(\s*([ab])\s*\){_MARK}\Z")
 
 
@@ -137,13 +140,20 @@ def _outputs(text: str, labels: Labels, material: Sequence[str], cut: bool) -> t
     is_alone = len({one[1].lower() for one in lines}) == 1
     statements = [Statement(_known(one[1], labels), one.start(), one.end(1) + 1) for one in ends[:is_alone]]
     begun = _BEGUN.search(own[-60:]) if cut else None
+    alone = {one.label for one in statements}
+    stops, asked = (
+        [-1, *(found.start() for found in _STOP.finditer(own))],
+        [-1, *(found.end() for found in _ASKED.finditer(own))],
+    )
     for one in _OUTPUT.finditer(own):
         if not re.search(r"\b(?:better|best|winner)\b", own[max(0, one.start() - 60) : one.end(1) + 100]):
             continue
         # Of a cut answer the asked-for sentence counts; or another, where that one had begun and names the same, or
         # that speaks against one that stands alone.
-        is_asked = _ASKED.search(own, 0, one.start()) and re.match(r"[^.!?\n]*[.!]", own[one.end() :])
-        is_against = any(alone.label != _known(one[1], labels) for alone in statements if not alone.named)
+        is_begun = asked[bisect_right(asked, one.start()) - 1] > stops[bisect_left(stops, one.start()) - 1]
+        following = bisect_left(stops, one.end())
+        is_asked = is_begun and following < len(stops) and own[stops[following]] in ".!"
+        is_against = bool(alone - {_known(one[1], labels)})
         if not cut or is_asked or is_against or (begun and begun[1].lower() == one[1].lower()):
             end = one.start("said") if one["said"] else one.end()
             statements.append(Statement(_known(one[1], labels), one.start(), end, named=True))
@@ -168,19 +178,39 @@ def ranking(text: str, labels: Labels) -> str | None:
 
 def _objects(text: str) -> Iterator[tuple[int, int, list[tuple[str, Any]]]]:
     """The outermost JSON objects in a text: where each begins and ends, and its pairs."""
-    # Not strict: models write long texts with bare line ends.
-    decoder = json.JSONDecoder(object_pairs_hook=list, strict=False)
     at = text.find("{")
     while at >= 0:
-        try:
-            value, end = decoder.raw_decode(text, at)
-        except (ValueError, RecursionError):
-            end = at + 1
-        else:
+        value, end = _object(text, at)
+        if value is not None:
             yield at, end, value
         at = text.find("{", end)
 
 
+def _object(text: str, at: int) -> tuple[list[tuple[str, Any]] | None, int]:
+    """The JSON object that begins at a place, None where there is none, and where to look on.
+
+    An error counts the lines before it, so that no more of the text is shown to the decoder than it has use for.
+    """
+    size = 500
+    while True:
+        part = text[at : at + size]
+        try:
+            value, end = _DECODER.raw_decode(part)
+            return value, at + end
+        except json.JSONDecodeError as error:
+            is_cut = error.msg.startswith("Unterminated") or error.pos > len(part) - _NEAR
+            if not is_cut or at + size >= len(text):
+                return None, at + 1
+        except (ValueError, RecursionError):
+            return None, at + 1
+        size *= 8
+
+
+# Not strict: models write long texts with bare line ends.
+_DECODER = json.JSONDecoder(object_pairs_hook=list, strict=False)
+_NEAR = 12
+"""Characters before the end of a part in which an error may only mean that the rest is missing."""
+_GOES_ON = re.compile(r"[\w\"'”’»]")
 _TEMPLATE = re.compile(r"(?i)\bor\b|[/|<…]|\.\.")
 
 
@@ -201,7 +231,7 @@ def _json(text: str, labels: Labels, material: Sequence[str], _: bool) -> tuple[
 def _closes(text: str, start: int, end: int) -> bool:
     """Whether a part of an answer ends it, in lines of its own or announced as the verdict."""
     line = text[text.rfind("\n", 0, start) + 1 : start]
-    return not re.search(r"[\w\"'”’»]", text[end:]) and (not re.search(r"\w", line) or announces(line))
+    return not _GOES_ON.search(text, end) and (not re.search(r"\w", line) or announces(line))
 
 
 def _letter(labels: Labels) -> str:

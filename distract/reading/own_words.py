@@ -17,7 +17,7 @@ MASK = "\x00"
 COPIED = 3
 """So many more words of a response around a verdict make it a copy, quotation marks or not."""
 
-_FENCE = re.compile(r"(?ms)^(`{3,}|~{3,})[^\n`]*\n(.*?)^\1")
+_FENCE = re.compile(r"(?ms)^(`{3,}+|~{3,}+)[^\n`]*\n(.*?)^\1")
 _WHOLE = re.compile(r"(?s)\A(?:(?:```|~~~)[^\n`]*\n(.*)\n(?:```|~~~)|[\"“]([^\"“”]*)[\"”])\Z")
 _LINES = re.compile(r"(?m)^(?:[-*+] |\d+[.)] )?>([^\n]*(?:\n(?:[-*+] |\d+[.)] )?>[^\n]*)*)")
 # Each alternative stops at the next mark of its own, so that marks which do not pair up cost no time and hide nothing.
@@ -30,6 +30,7 @@ _MARKS = re.compile(
 _ENDED = re.compile(r"(?:\A|[.!?。…]|\]\])\W*\Z")
 _SENTENCE = re.compile(r"[^.!?\n]*\Z")
 _WORD = re.compile(r"[^\W_]+")
+_GOES_ON = re.compile(r"(?:[^\w\n]|_)*+[^\W_]")
 _LOOSE = re.compile(r"[\s*_`>]+")
 
 
@@ -115,8 +116,10 @@ def _own(text: str, start: int, inside: str, verdict: re.Pattern[str], material:
     sentence = _SENTENCE.search(before)
     if sentence and announces(sentence[0]) and not _WORD.search(lead):
         return True
-    line = text[text.rfind("\n", 0, start) + 1 : start] + text[start + len(inside) :].partition("\n")[0]
-    return not _WORD.search(line) and _ENDED.search(before) is not None and not material.has(inside)
+    is_alone = not _WORD.search(text, text.rfind("\n", 0, start) + 1, start) and not _GOES_ON.match(
+        text, start + len(inside)
+    )
+    return is_alone and _ENDED.search(before) is not None and not material.has(inside)
 
 
 def _lead(inside: str, verdict: re.Pattern[str]) -> str | None:

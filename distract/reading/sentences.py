@@ -28,7 +28,7 @@ _CLAUSE = re.compile(
     r"[,;:—–()，、；。]|\s-\s|(?<=\w) (?=I\b)|所以|因此|但|\b(?:and|but|because|since|although|though|while|"
     r"whereas|und|aber|et|mais|y|pero|ma|mas|и|а|но)\b"
 )
-_PAUSED = re.compile(r"(?:[-,;—–.)]|\b(?:and|but|so))\W*\Z")
+_PAUSED = re.compile(r"(?<!\W)(?:(?<=\band)|(?<=\bbut)|(?<=\bso)|(?=\W*?[-,;—–.)]))\W*+\Z")
 _REASONED = re.compile(
     r"(?i)[\W_]*(?:therefore|thus|hence|so(?! far)|based|considering|given|since|because|after|having|comparing|"
     r"weighing|while|although|though|despite|overall|by|taken|in (?:conclusion|summary|this case|the end)|however|"
@@ -49,6 +49,8 @@ _BETTER = re.compile(
 )
 _QUESTION = re.compile(r"[^\"“]*\?[\s*_]*\Z")
 _ASPECT = re.compile(r"(?i).*\bbetter(?: than [^,.;]{1,30}|,? but|\W*\()\W*(?:only |just )?(?:in|on|for|when)\b")
+LONG = 1200
+"""No sentence that goes on for longer comes to a verdict."""
 _EQUATED = re.compile(r"[=←/]|<(?!/).*\w")
 
 
@@ -62,7 +64,7 @@ def standing(above: str, before: str, after: str, label: str | None, named: bool
         label: which verdict it is.
         named: whether it only names a response, so that a verdict has to be said of it.
     """
-    if not _closes(after) or (named and "better" not in words(_said(after) or before)):
+    if len(before) > LONG or not _closes(after) or (named and "better" not in words(_said(after) or before)):
         return False
     is_below = not words(before) and not named
     if is_below and after.startswith(":"):

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from distract.reading.sentences import standing
+from distract.reading.sentences import LONG, standing
 from distract.reading.vocabulary import DENIED, LOST, SUPPOSED, TOLD, has, is_plain, speaks_against, words
 
 
@@ -134,7 +134,7 @@ def _given(text: str, statements: Sequence[Statement]) -> list[Statement]:
         one
         for one in statements
         if one.start not in listed
-        and not _DISOWNED.match(text, sentences.end(one))
+        and not sentences.is_disowned(one)
         and standing(*sentences.around(one), one.label, one.named)
     ]
 
@@ -151,7 +151,10 @@ class _Sentences:
 
     def __init__(self, text: str) -> None:
         self._text = text
+        self._lines = [0, *(end.end() for end in re.finditer("\n", text))]
+        self._bars = [bar.start() for bar in re.finditer(r"\|", text)]
         self._starts, self._ends = [0], []
+        self._disowned: dict[int, bool] = {}
         for gap in _SENTENCE.finditer(text):
             self._starts.append(gap.end())
             self._ends.append(gap.start())
@@ -161,18 +164,28 @@ class _Sentences:
         """The end of the sentence that holds a verdict."""
         return one.end if self._text[one.end - 1] in ".!" else self._ends[bisect_left(self._ends, one.end)]
 
+    def is_disowned(self, one: Statement) -> bool:
+        """Whether what follows the sentence of a verdict says that it is none of the judge's."""
+        end = self.end(one)
+        if end not in self._disowned:  # many verdicts may stand in one sentence
+            self._disowned[end] = _DISOWNED.match(self._text, end) is not None
+        return self._disowned[end]
+
     def around(self, one: Statement) -> tuple[str, str, str]:
         """What leads to the sentence of a verdict; what stands before and after it in its sentence."""
         text = self._text
         start = self._starts[bisect_right(self._starts, one.start) - 1]
-        line = text.rfind("\n", 0, one.start) + 1
+        line = self._lines[bisect_right(self._lines, one.start) - 1]
+        first = max(0, one.start - LONG - 1)
         after = text[one.end : min(self.end(one), one.end + _NEAR)]
         if text[line] == "|":
-            *cells, own = text[line : one.start].split("|")
+            *cells, own = text[max(line, first) : one.start].split("|")
             left = [cell for cell in cells if re.search(r"[^\W\d_]", cell) and "]]" not in cell]
             # In a table the conclusion may be a part of what is judged.
+            column = bisect_left(self._bars, one.start) - bisect_left(self._bars, line)
             parts = ["part of"] if has(" ".join(left), r"conclu\w+|fazit") else []
-            return self._head(line, len(cells)), " ".join([*parts, *left, own]), after.split("|")[0]
+            return self._head(line, column), " ".join([*parts, *left, own]), after.split("|")[0]
+        start = max(start, first)
         start = max([start, *(gap.end() for gap in _CLOSED.finditer(text, start, one.start))])
         before = text[start : one.start]
         return self._above(start, one.label or "", not words(before)), before, after

@@ -14,9 +14,9 @@ _ESCAPED = re.compile(r"\\(?=[\[\]<>=])")
 _UNSEEN = re.compile(r"[\u200b-\u200d\u2060\ufeff\x00]")
 _SPACE = re.compile(r"[^\S\n]+")
 _TURN = re.compile(
-    r"(?im)<\|(?:im_end|im_start|eot_id|end|endoftext|user|start_header_id)\b|</s>|^[^\w\n]*(?:<(?:user|human)>|"
-    r"\[/?(?:INST|user|system|question|instruction|the start of)\b|(?:human|user)\W*:|\[?#+ ?(?:instructions?|input|"
-    r"response|question|user|human|assistant|system)\W*$)"
+    r"(?im)<\|(?:im_end|im_start|eot_id|end|endoftext|user|start_header_id)\b|</s>|^[^\w\n]*+(?:(?<=<)(?:user|human)>|"
+    r"(?:(?<=\[)|(?<=\[/))(?:INST|user|system|question|instruction|the start of)\b|(?:human|user)\W*:|"
+    r"(?:(?<=#)|(?<=# ))(?:instructions?|input|response|question|user|human|assistant|system)\W*$)"
 )
 """Ends an answer, or begins what somebody else says."""
 _LINES = re.compile(r" ?\n\s*")
@@ -29,15 +29,17 @@ def thoughtless(text: str) -> str:
         text = text.partition("assistantfinal")[2]
     tags = list(_TAG.finditer(text))
     last = {tag[2].lower(): tag.start() for tag in tags if tag[1]}
-    kept, start, thinking, begun = [], 0, "", False
+    kept, start, thinking, begun, before = [], 0, "", False, 0
     for tag in tags:
         name, end = tag[2].lower(), tag.end()
+        # A tag before it on its line is no white space, so that what stands before that one need not be looked at.
+        line, before = text.rfind("\n", before, tag.start()) + 1 or before, tag.start()
         if thinking:
             if tag[1] and name == thinking:
                 thinking, start = "", end
         elif not tag[1]:
-            fresh = not text[text.rfind("\n", 0, tag.start()) + 1 : tag.start()].strip()
-            if not _quoted(text, tag) and (fresh or last.get(name, -1) > end):
+            is_fresh = not text[line : tag.start()].strip()
+            if not _quoted(text, tag) and (is_fresh or last.get(name, -1) > end):
                 kept.append(text[start : tag.start()])
                 thinking, begun = name, True
         elif not begun and not _quoted(text, tag) and not _MENTIONED_AFTER.match(text, end):

@@ -1,0 +1,223 @@
+"""A long hostile text takes every rewriter and every reader linear time: 100,000 characters against 10,000.
+
+Only the time of the processor counts, and only the ratio of two sizes decides: a busy machine changes neither.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from random import Random
+
+from bounds import Late, guarded, seconds
+from builders import case
+from test_constraints_break import HOSTILE
+
+from distract import checking, flips, minimal, printable, reading, registry
+from distract.boards.sources import streaming, tables
+from distract.constraints import breaks, check, parse
+from distract.datasets import native, readers, splitting
+from distract.errors import DistractError
+from distract.facts import differences
+from distract.fidelity import inspect
+from distract.invariants import rewriting, telling
+from distract.making import pairs
+from distract.plan import Attack
+from distract.records import Constraint, Response
+from distract.report import checks, github, junit, unread
+from distract.report.minimal import marked
+
+__all__ = ["seconds"]
+
+SMALL, MIDDLE, LARGE = 10_000, 20_000, 100_000
+TOLERANCE = 4.0
+"""Times more than the tenfold that ten times the characters may take: what is quadratic takes ten times more."""
+LEAST = 0.5
+"""Seconds of the processor below which growth is a matter of rounding."""
+MOST = 30.0
+"""Seconds of the processor that no text of 100,000 characters may take."""
+
+TEXT = (
+    "The train leaves at 9:30. You can buy a ticket, perhaps for 4 euros, at the station.\n\n"
+    "- First, do not wait.\n- It may be late (5 min)."
+)
+PIECES = (
+    " ", "\t", "\n", " \n", "\r\n", "\u00a0", "\u2028", "a", "A", "7", "_", ".", ",", ":", "-", "=", "'", '"', "“",
+    "\\", "$", "a. ", "- ", "1. ", "* ", "> ", "\n> ", "# ", "#", "|", "**", "*a* ", "```", "```\n", "~~~", "~~~\n",
+    "<b>", "![](", "(", "[", "[[", "[[A", "[[A]]", "[[A]] ", "[[A>B]] ", "[[7", "{", '{"', '{"a":',
+    '{"choice": "A"} ', "output (a) ", "Output (b) is better ", "therefore, ", "<think>", "</think>",
+    "<think></think>", "<|im_end|>", "http://", "www.", "a@", "a.", "a-", "a_", "1,000", "A ", "is ", "not ", "if ",
+    "and ", "two ", "<<", "user: ", "in all the ", "hundred ", "it's ", "I think that ", "The cat may sit. ",
+    "The cat may sit on it\n", "# user\n", "漢字", "😀", "👩\u200d", "e\u0301", "\u0301", "\u202e", "\ud800", "\x00",
+    "İ",
+)  # fmt: skip
+PLACES = ("alone", "beginning", "middle", "end")
+
+
+def grown(piece: str, size: int, place: str) -> str:
+    """A text with so many characters of a piece; of a mix of pieces where none is named."""
+    if piece:
+        run = (piece * (size // len(piece) + 1))[:size]
+    else:
+        draw = Random(place)
+        parts = (draw.choice(PIECES) * draw.choice((1, 1, 2, 9)) for _ in range(size))
+        run = "".join(parts)[:size]
+    middle = TEXT.index("You")
+    texts = {
+        "alone": run,
+        "beginning": run + TEXT,
+        "middle": TEXT[:middle] + run + TEXT[middle:],
+        "end": TEXT + run,
+    }
+    return texts[place]
+
+
+def _targets(folder: Path) -> Iterator[tuple[str, Callable[[str], object]]]:
+    """Everything that takes an arbitrary text, by name."""
+    few = tuple(parse({"kind": kind}) for kind in ("detectable_format:title", "punctuation:no_comma"))
+    every = [parse(raw) for raw in HOSTILE if "language" not in raw["kind"]]
+    for name, attack in registry.attacks().items():
+        yield name, partial(_rewritten, attack, ())
+        yield f"{name}, with a format", partial(_rewritten, attack, few)
+        if attack.marker:
+            yield f"marker of {name}", attack.marker
+    for constraint in every:
+        yield f"check {constraint}", partial(check, constraint)
+        yield f"break {constraint}", partial(_broken, constraint)
+    marker = registry.attack("assertiveness").marker
+    yield "inspect one that grew", lambda text: inspect(("Why?",), (text,), (f"really {text}.",), few, marker)
+    yield "inspect one that shrank", lambda text: inspect(("Why?",), (f"{text} So.",), (text,), (), marker)
+    yield "inspect as a rewrite", lambda text: inspect(("Why?",), (TEXT,), (text,), (), marker, max_new_content=0.5)
+    yield "inspect as an original", lambda text: inspect(("Why?",), (text,), (TEXT,), (), marker)
+    yield "facts", lambda text: differences(TEXT, text, text)
+    for form in (reading.BRACKETS, reading.GRADED, reading.JSON, reading.LETTER, reading.OUTPUT, reading.RANKING):
+        for name in ("alone", "before it", "behind it", "in quotation marks"):
+            yield f"read {form.name}: {name}", partial(_read, form, name)
+    yield "restyle", lambda text: rewriting.restyled(case(), Response("x", (text,)))
+    yield (
+        "restyle, with a format",
+        lambda text: rewriting.restyled(replace(case(), constraints=few), Response("x", (text,))),
+    )
+    yield "edits", lambda text: minimal.said(minimal.edits((text,), (f"so {text.upper()}",)))
+    yield "edits of a plain text", lambda text: minimal.said(minimal.edits((TEXT,), (text,)))
+    yield "marked edits", lambda text: list(marked((text,), minimal.edits((text,), (f"so {text}.",)), False))
+    yield "difference of two", lambda text: checks.difference(text, f"so {text}.", False)
+    yield "first difference", lambda text: flips.difference(text, f"{text}.", 80)
+    yield (
+        "printed",
+        lambda text: (printable.plain(text), printable.line(text), telling.shown(text), unread._shown(text)),
+    )
+    yield "for GitHub and JUnit", lambda text: (github._code(text), github._inert(text), junit._plain(text))
+    yield "answers of a pair", lambda text: list(pairs._wrong(case(), Response("x", (TEXT,)), (text, TEXT)))
+    yield "separator of a pair", lambda text: pairs._SEPARATOR.split(text)
+    yield "question", lambda text: splitting.split(f"Add two different responses. Use no commas. {text}", every[5:8])
+    yield (
+        "cases",
+        lambda text: _cases(json.dumps({"id": "c", "prompt": text, "responses": [{"author": "x", "text": text}]})),
+    )
+    yield "cases, as they are", _cases
+    yield "cases that break off", lambda text: _cases(f'{{"id": "{text}')
+    yield "rows", lambda text: _cases(json.dumps([{"input": text, "output_1": text, "output_2": TEXT, "label": 1}]))
+    yield "votes", lambda text: _votes(folder / "votes", text)
+    yield "checked files", lambda text: _checked(folder, text)
+
+
+def _rewritten(attack: Attack, constraints: tuple[Constraint, ...], text: str) -> str:
+    return attack.rewrite(text, constraints, 0)
+
+
+def _broken(constraint: Constraint, text: str) -> list[str]:
+    return list(islice(breaks(constraint, text), 6))
+
+
+def _read(form: reading.Format, where: str, text: str) -> None:
+    labels = {"output": "ab", "ranking": "ABC"}.get(form.name, "AB")
+    verdict = form.say("B>A=C" if form.name == "ranking" else labels[0])
+    answers = {
+        "alone": text,
+        "before it": f"{text}\n{verdict}",
+        "behind it": f"I choose {verdict}{text}",
+        "in quotation marks": f'"{text}{verdict}" {verdict}',
+    }
+    form.read(answers[where], list(labels), (text, TEXT, text + verdict), where == "behind it")
+
+
+def _cases(text: str) -> None:
+    readers.told(text)
+    for reader in readers.READERS.values():
+        for read in (reader.read, reader.prompts):
+            with suppress(DistractError):
+                for one in read(text, "cases.jsonl") if read else ():
+                    if not hasattr(one, "why") and reader.read is native.read:
+                        native.line(one)  # type: ignore[arg-type]
+
+
+def _votes(path: Path, text: str) -> None:
+    for suffix, content in ((".csv", f"model_a,model_b,winner\n{text}"), (".json", f"[{text}"), (".jsonl", text)):
+        file = path.with_suffix(suffix)
+        file.write_text(content, encoding="utf-8", errors="replace")
+        with suppress(DistractError):
+            table = tables.opened(file)
+            list(table.rows(table.fields))
+        for read in (streaming.lines, streaming.array):
+            with suppress(DistractError):
+                list(read(file))
+
+
+def _checked(folder: Path, text: str) -> None:
+    original, rewrite = folder / "original", folder / "rewrite"
+    original.write_text(text, encoding="utf-8", errors="replace")
+    rewrite.write_text(f"{text} So.", encoding="utf-8", errors="replace")
+    checking.pair_document(checking.check_files(original, rewrite))
+
+
+def cost(target: Callable[[str], object], text: str) -> float:
+    """Seconds of the processor; infinite where it takes too many."""
+    begun = time.process_time()
+    try:
+        with guarded(MOST):
+            target(text)
+    except Late:
+        return math.inf
+    return time.process_time() - begun
+
+
+def grows(target: Callable[[str], object], piece: str, place: str) -> str | None:
+    """How a target takes more than linear time, if it does."""
+    # Most cases are over here: what is quadratic takes 25 times longer for the large one.
+    if cost(target, grown(piece, MIDDLE, place)) < LEAST / 30:
+        return None
+    large = cost(target, grown(piece, LARGE, place))
+    if large < LEAST:
+        return None
+    # What was read once is remembered: the second look is at another text.
+    small = max(cost(target, grown(piece, SMALL, place)), cost(target, f"{grown(piece, SMALL, place)}x"))
+    if large > TOLERANCE * LARGE / SMALL * small:
+        large = min(large, cost(target, f"{grown(piece, LARGE, place)}x"))
+    is_worse = large > TOLERANCE * LARGE / SMALL * max(small, LEAST / 100) or large > MOST
+    return f"{SMALL} characters {small:.3f} s, {LARGE} characters {large:.3f} s" if is_worse else None
+
+
+def test_long_texts_take_linear_time(tmp_path: Path, seconds: float) -> None:
+    targets = dict(_targets(tmp_path))
+    cases = [(name, piece, place) for name in targets for piece in (*PIECES, "") for place in PLACES]
+    Random(0).shuffle(cases)
+    # What the issue names comes first.
+    cases.sort(key=lambda one: one[1:] != (" ", "beginning"))
+    end, found, done = time.monotonic() + seconds, list[str](), 0
+    for name, piece, place in cases:
+        if time.monotonic() > end:
+            break
+        if growth := grows(targets[name], piece, place):
+            found.append(f"{name}, {piece!r} {place}: {growth}")
+            print(found[-1])
+        done += 1
+    print(f"{done} of {len(cases)} cases")
+    assert not found, "\n".join(found)
