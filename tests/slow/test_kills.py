@@ -57,7 +57,7 @@ def answered(asked: Asked) -> dict[str, Any]:
     if asked.body["model"] == "g":
         text = asked.content.partition("# Response to rewrite\n")[2].partition("\n\n# Format")[0]
         return completion(f"What a great question! {text}" if digest[0] % 3 else "No.")
-    names = sorted("ABCD", key=lambda name: digest[ord(name)])
+    names = sorted("ABCD", key=lambda name: digest[ord(name) % 32])
     likely = dict(zip(names, SHARES, strict=True))
     return completion(names[0], logprobs=[token(names[0], likely)], finish="length")
 
@@ -69,13 +69,15 @@ class Run:
     Attributes:
         key: by which the server knows it.
         signals: that kill it.
-        moment: requests after which they come, 0 for none.
-        waits: for them to come: until the request is answered, and how long then.
+        concurrency: how many requests it has under way at once.
+        moment: the request with which they come; 0 where they come after a time.
+        is_late: they come after its answer.
         asked: what it asked, as far as it is paid for.
         killed: when the first signal was sent.
     """
 
     key: str
+    concurrency: int = 4
     signals: tuple[int, ...] = ()
     moment: int = 0
     is_late: bool = False
@@ -92,9 +94,13 @@ class Run:
 
     @property
     def spares(self) -> int:
-        """Requests that may be lost with it, for each model and request at once."""
-        is_drained = len(self.signals) == 1 and self.signals[0] != signal.SIGKILL
-        return 0 if is_drained and self.killed is not None and self.ended - self.killed < WAITED else 4
+        """Replies that may be lost with it: none to a command that was asked once to stop, and had the time."""
+        if self.killed is None:
+            return 0
+        if len(self.signals) == 1 and self.signals[0] != signal.SIGKILL and self.ended - self.killed < WAITED:
+            return 0
+        # Four times as many as are asked at once are handed to a server's stream, and each model has one.
+        return 4 * self.concurrency * 2
 
 
 class Watched(FakeServer):
@@ -208,8 +214,7 @@ def finish(house: House, command: str, folder: Path, draw: Random) -> list[Run]:
     runs: list[Run] = []
     reference = house.reference(command)
     for left in reversed(range(6)):
-        concurrency = draw.choice((1, 2, 4))
-        run = house.begin()
+        run = house.begin(concurrency=draw.choice((1, 2, 4)))
         after = None
         if left:
             number = draw.choice((signal.SIGKILL, signal.SIGKILL, signal.SIGTERM, signal.SIGINT))
@@ -221,7 +226,7 @@ def finish(house: House, command: str, folder: Path, draw: Random) -> list[Run]:
             else:
                 after = draw.uniform(0.0, 0.4)
         key = run.key.removeprefix("Bearer ")
-        arguments = (*house.arguments(command, "../replies.sqlite"), "--concurrency", str(concurrency))
+        arguments = (*house.arguments(command, "../replies.sqlite"), "--concurrency", str(run.concurrency))
         run.process = house.forks.start(folder, arguments, {"OPENAI_API_KEY": key})
         if after is not None:
             timer = threading.Timer(after, run.kill)
@@ -282,8 +287,7 @@ def _nothing_twice(runs: list[Run], wanted: Counter[bytes]) -> None:
         earlier.append((one, run))
     assert askers.keys() == wanted.keys()
     for run in runs:
-        # Four times as many as are asked at once are handed to a server's stream, and each model has one.
-        assert lost[run.key] <= run.spares * 4 * 2, f"{lost[run.key]} replies lost to {run.signals}"
+        assert lost[run.key] <= run.spares, f"{lost[run.key]} replies lost to {run.signals}"
 
 
 def test_a_command_that_is_killed_again_and_again_loses_and_pays_nothing(
