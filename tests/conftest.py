@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from commanding import Ran
-from fuzzing import NIGHTLY, SECONDS, Fuzz
+from fuzzing import Fuzz, add_options
 from hypothesis import settings
 from serving import NAME, vllm_server
 
@@ -34,15 +34,8 @@ settings.load_profile("untimed")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Bounds of the fuzzers in tests/slow, which run by ``pytest tests/slow`` only."""
-    group = parser.getgroup("slow", "fuzzers (tests/slow)")
-    group.addoption(
-        "--slow-seconds",
-        type=float,
-        help=f"bound of each fuzzer (default: {SECONDS:g}; with --hypothesis-profile=nightly {NIGHTLY:g})",
-    )
-    group.addoption("--slow-seed", type=int, default=0, help="seed of all their cases (default: 0)")
-    group.addoption("--slow-case", type=int, help="the one case to run, as a failure names it")
+    """The bounds of the fuzzers, which run by ``pytest tests/slow`` only."""
+    add_options(parser)
 
 
 def pytest_configure() -> None:
@@ -60,10 +53,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture
 def fuzz(request: pytest.FixtureRequest) -> Iterator[Fuzz]:
     """The bounds of a fuzzer, as the options say; how many cases it checked is shown at the end."""
-    options = request.config.option
-    longest = NIGHTLY if options.hypothesis_profile == "nightly" else SECONDS
-    seconds = longest if options.slow_seconds is None else options.slow_seconds
-    fuzz = Fuzz(seconds, options.slow_seed, options.slow_case)
+    fuzz = Fuzz.of(request.config)
     yield fuzz
     request.node.user_properties.append(("fuzzed", f"{fuzz.spent} cases from seed {fuzz.seed}"))
 

@@ -39,7 +39,7 @@ COMMANDS = {
     "attack": "attack --judge openai:j --generator rules --attack sycophancy --protocol pairwise --limit all",
     "attack with a generator": "attack --judge planted:bold --generator openai:g --attack sycophancy --limit all",
     "attack with both": "attack --judge openai:j --generator openai:g --attack assertiveness --protocol pairwise",
-    "gate": "gate --judge openai:j --generator rules --attack sycophancy --protocol pairwise --max-flip-rate 0.5",
+    "gate": "gate --judge openai:j --generator rules --attack sycophancy --protocol pairwise --max-flip-rate 0.5 --trust-store",
     "rewrite": "rewrite --generator openai:g --attack sycophancy --limit all",
     "meta": "meta --judge openai:j --protocol pairwise --control --limit all",
     "consistency": "consistency --judge openai:j --protocol pairwise --limit 1",
