@@ -1,4 +1,4 @@
-"""How long the fuzzers of ``tests/slow`` go on, and from which seed: each case has its own, so that it runs alone too."""
+"""How long the fuzzers of ``tests/slow`` go on, and from which seed; each case has its own and runs alone too."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ import json
 import socket
 import struct
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from loopback import CHAT, Answer, Asked, FakeServer, Script, refused

@@ -35,15 +35,17 @@ from loopback import CHAT, Answer, Asked, FakeServer, completion, token
 KILLS = 100
 """Of each of the two tests."""
 
+_PAIRWISE = "--protocol pairwise --attack sycophancy"
 COMMANDS = {
-    "attack": "attack --judge openai:j --generator rules --attack sycophancy --protocol pairwise --limit all",
+    "attack": f"attack --judge openai:j --generator rules {_PAIRWISE} --limit all",
     "attack with a generator": "attack --judge planted:bold --generator openai:g --attack sycophancy --limit all",
     "attack with both": "attack --judge openai:j --generator openai:g --attack assertiveness --protocol pairwise",
-    "gate": "gate --judge openai:j --generator rules --attack sycophancy --protocol pairwise --max-flip-rate 0.5 --trust-store",
+    # A gate that is not told to trust what is stored asks some of it again: is that still the same judge?
+    "gate": f"gate --judge openai:j --generator rules {_PAIRWISE} --max-flip-rate 0.5 --trust-store",
     "rewrite": "rewrite --generator openai:g --attack sycophancy --limit all",
     "meta": "meta --judge openai:j --protocol pairwise --control --limit all",
     "consistency": "consistency --judge openai:j --protocol pairwise --limit 1",
-    "leaderboard": "leaderboard --judge openai:j --generator rules --protocol pairwise --lowest 1 --draws 10 --limit 2",
+    "leaderboard": f"leaderboard --judge openai:j --generator rules {_PAIRWISE} --lowest 1 --draws 10 --limit 2",
 }
 SHARES = (0.6, 0.25, 0.1, 0.05)
 STOPPED = {signal.SIGKILL: {-9}, signal.SIGTERM: {-15, 143}, signal.SIGINT: {-2, 130}}

@@ -19,7 +19,7 @@ from loopback import Asked, FakeServer, completion, token
 COMMON = "--judge openai:m --generator rules --attack sycophancy --protocol pairwise --limit all --out run --store s"
 COMMANDS = {
     "attack": f"attack {COMMON}",
-    # A gate that resumes asks some stored replies again, to see whether the judge is still the same, if it is not told to trust.
+    # A gate that is not told to trust what is stored asks some of it again: is that still the same judge?
     "gate": f"gate --trust-store --max-flip-rate 0.5 --max-invalid-rate 0.5 {COMMON}",
 }
 CONCURRENCY = 2
