@@ -70,6 +70,7 @@ class Run:
 
     Attributes:
         key: by which the server knows it.
+        command: of ``COMMANDS``.
         signals: that kill it.
         concurrency: how many requests it has under way at once.
         moment: the request with which they come; 0 where they come after a time.
@@ -79,6 +80,7 @@ class Run:
     """
 
     key: str
+    command: str
     concurrency: int = 4
     signals: tuple[int, ...] = ()
     moment: int = 0
@@ -153,8 +155,8 @@ class House:
         more = ("--data", str(data), "--base-url", self.server.url, "--out", out, "--store", store)
         return (*COMMANDS[command].split(), *more)
 
-    def begin(self, **more: Any) -> Run:
-        run = Run(f"Bearer sk-run-{next(self.numbers):08}", **more)
+    def begin(self, command: str, concurrency: int = 4) -> Run:
+        run = Run(f"Bearer sk-run-{next(self.numbers):08}", command, concurrency)
         self.server.runs[run.key] = run
         return run
 
@@ -196,7 +198,7 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
 
     @cache
     def reference(command: str) -> Reference:
-        run, place = house.begin(), folder / "left in peace" / command
+        run, place = house.begin(command), folder / "left in peace" / command
         place.mkdir(parents=True)
         settings = os.environ | {"OPENAI_API_KEY": run.key.removeprefix("Bearer "), "COLUMNS": "80"}
         arguments = [sys.executable, "-m", "distract", *house.arguments(command, "replies.sqlite")]
@@ -216,7 +218,7 @@ def finish(house: House, command: str, folder: Path, draw: Random) -> list[Run]:
     runs: list[Run] = []
     reference = house.reference(command)
     for left in reversed(range(6)):
-        run = house.begin(concurrency=draw.choice((1, 2, 4)))
+        run = house.begin(command, draw.choice((1, 2, 4)))
         after = None
         if left:
             number = draw.choice((signal.SIGKILL, signal.SIGKILL, signal.SIGTERM, signal.SIGINT))
@@ -289,7 +291,9 @@ def _nothing_twice(runs: list[Run], wanted: Counter[bytes]) -> None:
         earlier.append((one, run))
     assert askers.keys() == wanted.keys()
     for run in runs:
-        assert lost[run.key] <= run.spares, f"{lost[run.key]} replies lost to {run.signals}"
+        assert lost[run.key] <= run.spares, (
+            f"{lost[run.key]} replies lost to {run.signals} at request {run.moment} of {run.command}"
+        )
 
 
 def test_a_command_that_is_killed_again_and_again_loses_and_pays_nothing(
