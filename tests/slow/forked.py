@@ -141,10 +141,15 @@ def _warm() -> None:
         importlib.import_module(name)
     for plug_ins in (registry.protocols, registry.attacks, registry.systems):
         plug_ins()
-    with contextlib.suppress(Exception):  # nobody listens there
-        asyncio.run(openai.AsyncOpenAI(api_key="x", base_url="http://127.0.0.1:1", max_retries=0).models.list())
+    asyncio.run(_ask_nobody())
     assert threading.active_count() == 1
     assert "torch" not in sys.modules
+
+
+async def _ask_nobody() -> None:
+    with contextlib.suppress(Exception):  # nobody listens there
+        async with openai.DefaultAsyncHttpxClient() as client:
+            await client.get("http://127.0.0.1:1")
 
 
 def _serve() -> None:

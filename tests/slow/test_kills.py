@@ -18,11 +18,11 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field
-from functools import cache
+from itertools import count
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -146,8 +146,8 @@ class House:
     server: Watched
     forks: Forks
     folder: Path
-    numbers: Iterator[int]
-    reference: Callable[[str], Reference]
+    numbers: Iterator[int] = field(default_factory=count)
+    references: dict[str, Reference] = field(default_factory=dict)
 
     def arguments(self, command: str, store: str) -> tuple[str, ...]:
         data = self.folder / ("many.jsonl" if command in ("consistency", "leaderboard") else "pairs.jsonl")
@@ -159,6 +159,20 @@ class House:
         run = Run(f"Bearer sk-run-{next(self.numbers):08}", command, concurrency)
         self.server.runs[run.key] = run
         return run
+
+    def reference(self, command: str) -> Reference:
+        if command not in self.references:
+            run, place = self.begin(command), self.folder / "left in peace" / command
+            place.mkdir(parents=True)
+            settings = os.environ | {"OPENAI_API_KEY": run.key.removeprefix("Bearer "), "COLUMNS": "80"}
+            arguments = [sys.executable, "-m", "distract", *self.arguments(command, "replies.sqlite")]
+            ended = subprocess.run(arguments, cwd=place, env=settings, capture_output=True, text=True, check=False)
+            assert ended.returncode in (0, 1, 3), ended.stderr
+            asked = Counter(one.raw for one in run.asked)
+            assert len(asked) > 5
+            replies = stored(place / "replies.sqlite")
+            self.references[command] = Reference(ended.returncode, asked, written(place), replies)
+        return self.references[command]
 
 
 def cases(number: int, authors: str) -> str:
@@ -196,21 +210,8 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
     (folder / "pairs.jsonl").write_text(cases(6, "xy"), encoding="utf-8")
     (folder / "many.jsonl").write_text(cases(3, "wxyz"), encoding="utf-8")
 
-    @cache
-    def reference(command: str) -> Reference:
-        run, place = house.begin(command), folder / "left in peace" / command
-        place.mkdir(parents=True)
-        settings = os.environ | {"OPENAI_API_KEY": run.key.removeprefix("Bearer "), "COLUMNS": "80"}
-        arguments = [sys.executable, "-m", "distract", *house.arguments(command, "replies.sqlite")]
-        ended = subprocess.run(arguments, cwd=place, env=settings, capture_output=True, text=True, check=False)
-        assert ended.returncode in (0, 1, 3), ended.stderr
-        asked = Counter(one.raw for one in run.asked)
-        assert len(asked) > 5
-        return Reference(ended.returncode, asked, written(place), stored(place / "replies.sqlite"))
-
     with Watched() as server, Forks() as forks:
-        house = House(server, forks, folder, iter(range(10**8)), reference)
-        yield house
+        yield House(server, forks, folder)
 
 
 def finish(house: House, command: str, folder: Path, draw: Random) -> list[Run]:
@@ -299,12 +300,12 @@ def _nothing_twice(runs: list[Run], wanted: Counter[bytes]) -> None:
 def test_a_command_that_is_killed_again_and_again_loses_and_pays_nothing(
     house: House, fuzz: Fuzz, tmp_path: Path
 ) -> None:
-    folders = (tmp_path / str(number) for number in range(10**8))
+    folders = (tmp_path / str(number) for number in count())
     fuzz.each(KILLS, lambda draw: check(house, next(folders), [draw.choice([*COMMANDS])], draw))
 
 
 def test_two_commands_on_one_store_lose_and_pay_nothing_either(house: House, fuzz: Fuzz, tmp_path: Path) -> None:
-    folders = (tmp_path / str(number) for number in range(10**8))
+    folders = (tmp_path / str(number) for number in count())
 
     def both(draw: Random) -> int:
         one, other = draw.choice([*COMMANDS]), draw.choice([*COMMANDS])

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -49,12 +48,20 @@ class House:
     elsewhere: FakeServer
     forks: Forks
     data: Path
-    reference: Callable[[str], Reference]
+    references: dict[str, Reference] = field(default_factory=dict)
 
     def run(self, command: str, folder: Path, timeout: float = 30.0) -> Process:
         more = ("--data", str(self.data), "--base-url", self.server.url, "--concurrency", str(CONCURRENCY))
         limits = ("--attempts", "2", "--timeout", str(timeout))
         return self.forks.start(folder, (*COMMANDS[command].split(), *more, *limits), {"OPENAI_API_KEY": KEY})
+
+    def reference(self, command: str) -> Reference:
+        if command not in self.references:
+            self.server.begin(None, lambda number: False)
+            process = self.run(command, self.data.parent / command)
+            assert process.wait() == 0, process.err
+            self.references[command] = Reference(0, written(process.folder))
+        return self.references[command]
 
     def fault(self, name: str) -> Fault:
         if name in REDIRECTS:
@@ -78,16 +85,8 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
     data = folder / "data.jsonl"
     data.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
 
-    @cache
-    def reference(command: str) -> Reference:
-        server.begin(None, lambda number: False)
-        process = house.run(command, folder / command)
-        assert process.wait() == 0, process.err
-        return Reference(0, written(folder / command))
-
     with Faulty(fair) as server, FakeServer(fair) as other, Forks() as forks:
-        house = House(server, other, forks, data, reference)
-        yield house
+        yield House(server, other, forks, data)
 
 
 def written(folder: Path) -> dict[str, bytes]:
