@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from commanding import Ran
+from fuzzing import Fuzz, add_options
 from hypothesis import settings
 from serving import NAME, vllm_server
 
@@ -28,7 +29,14 @@ pytest_plugins = ["pytester"]
 settings.register_profile("ci", settings.get_profile("ci"), max_examples=25)
 # No test is timed: on a busy machine an example takes longer than the 200 ms that it is given otherwise.
 settings.register_profile("untimed", settings(), deadline=None)
+# A night has time for more; the fuzzers of tests/slow take an hour each.
+settings.register_profile("nightly", settings(), deadline=None, max_examples=1000)
 settings.load_profile("untimed")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """The bounds of the fuzzers, which run by ``pytest tests/slow`` only."""
+    add_options(parser)
 
 
 def pytest_configure() -> None:
@@ -41,6 +49,22 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Run the files that need the real model first: where one of these is the last, other processes wait for it."""
     real = {item.path for item in items if "smollm2" in getattr(item, "fixturenames", ())}
     items.sort(key=lambda item: item.path not in real)
+
+
+@pytest.fixture
+def fuzz(request: pytest.FixtureRequest) -> Iterator[Fuzz]:
+    """The bounds of a fuzzer, as the options say; how many cases it checked is shown at the end."""
+    fuzz = Fuzz.of(request.config)
+    yield fuzz
+    request.node.user_properties.append(("fuzzed", f"{fuzz.spent} cases from seed {fuzz.seed}"))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say how far each fuzzer came."""
+    for report in terminalreporter.getreports("") + terminalreporter.getreports("failed"):
+        for name, value in report.user_properties:
+            if name == "fuzzed" and report.when == "teardown":
+                terminalreporter.line(f"{report.nodeid}: {value}")
 
 
 @pytest.fixture

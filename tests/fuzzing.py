@@ -1,0 +1,80 @@
+"""How long the fuzzers of ``tests/slow`` go on, and from which seed; each case has its own and runs alone too."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from random import Random
+
+import pytest
+
+SECONDS = 150.0
+"""For one fuzzer: CI gives it three minutes, and the last case may take a while on a busy machine."""
+
+NIGHTLY = 3600.0
+
+
+def add_options(parser: pytest.Parser) -> None:
+    """The bounds, for whoever calls pytest."""
+    group = parser.getgroup("slow", "fuzzers (tests/slow)")
+    group.addoption(
+        "--slow-seconds",
+        type=float,
+        help=f"bound of each fuzzer (default: {SECONDS:g}; with --hypothesis-profile=nightly {NIGHTLY:g})",
+    )
+    group.addoption("--slow-seed", type=int, default=0, help="seed of all their cases (default: 0)")
+    group.addoption("--slow-case", type=int, help="the one case to run, as a failure names it")
+
+
+@dataclass
+class Fuzz:
+    """The bounds of one fuzzer.
+
+    Attributes:
+        is_nightly: it goes on until the time is up, whatever the number of cases.
+        seconds: after which no further case begins.
+        seed: of all cases.
+        only: the one case to run; None for all.
+        spent: cases done so far.
+    """
+
+    is_nightly: bool
+    seconds: float
+    seed: int
+    only: int | None
+    begun: float = field(default_factory=time.monotonic)
+    spent: int = 0
+
+    @classmethod
+    def of(cls, config: pytest.Config) -> Fuzz:
+        """The bounds that the options set, from now on."""
+        options = config.option
+        is_nightly = options.hypothesis_profile == "nightly"
+        longest = NIGHTLY if is_nightly else SECONDS
+        seconds = longest if options.slow_seconds is None else options.slow_seconds
+        return cls(is_nightly, seconds, options.slow_seed, options.slow_case)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the time is up; never before the first case."""
+        return self.spent > 0 and time.monotonic() - self.begun > self.seconds
+
+    def each(self, number: int, check: Callable[[Random], int]) -> None:
+        """Check cases until there were as many as wanted or the time is up.
+
+        Args:
+            number: of cases wanted.
+            check: draws a case, checks it and returns for how many it counts; 0 where nothing came of it.
+        """
+        case = self.only or 0
+        while True:
+            try:
+                self.spent += check(Random(f"{self.seed}:{case}"))
+            except BaseException as error:
+                error.add_note(f"this case alone: --slow-seed {self.seed} --slow-case {case}")
+                raise
+            case += 1
+            is_enough = self.spent >= number and not self.is_nightly
+            if self.only is not None or is_enough or self.is_over:
+                break

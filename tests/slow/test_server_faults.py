@@ -1,0 +1,167 @@
+"""Commands that ask a server which does whatever a server may do: they end well, and lose and betray nothing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from faulty import FAULTS, KEY, Fault, Faulty, elsewhere
+from forked import Forks, Process
+from fuzzing import Fuzz
+from loopback import Asked, FakeServer, completion, token
+
+COMMON = "--judge openai:m --generator rules --attack sycophancy --protocol pairwise --limit all --out run --store s"
+COMMANDS = {
+    "attack": f"attack {COMMON}",
+    # A gate that is not told to trust what is stored asks some of it again: is that still the same judge?
+    "gate": f"gate --trust-store --max-flip-rate 0.5 --max-invalid-rate 0.5 {COMMON}",
+}
+CONCURRENCY = 2
+REDIRECTS = {f"a redirect to another host, {status}": status for status in (301, 302, 307, 308)}
+
+
+def fair(asked: Asked) -> dict[str, Any]:
+    """A judge that no style distracts, so that a gate can pass."""
+    places = {author: asked.content.find(f"what {author} would") for author in "xy"}
+    winner = "C" if min(places.values()) < 0 else "AB"[places["x"] > places["y"]]
+    return completion(winner, logprobs=[token(winner, {winner: 0.9, "A": 0.04, "B": 0.03} | {winner: 0.9})])
+
+
+@dataclass(frozen=True)
+class Reference:
+    """How a command ends, and what it writes, where nothing is wrong."""
+
+    code: int
+    files: dict[str, bytes]
+
+
+@dataclass
+class House:
+    """Where commands run."""
+
+    server: Faulty
+    elsewhere: FakeServer
+    forks: Forks
+    data: Path
+    references: dict[str, Reference] = field(default_factory=dict)
+
+    def run(self, command: str, folder: Path, timeout: float = 30.0) -> Process:
+        more = ("--data", str(self.data), "--base-url", self.server.url, "--concurrency", str(CONCURRENCY))
+        limits = ("--attempts", "2", "--timeout", str(timeout))
+        return self.forks.start(folder, (*COMMANDS[command].split(), *more, *limits), {"OPENAI_API_KEY": KEY})
+
+    def reference(self, command: str) -> Reference:
+        if command not in self.references:
+            self.server.begin(None, lambda number: False)
+            process = self.run(command, self.data.parent / command)
+            assert process.wait() == 0, process.err
+            self.references[command] = Reference(0, written(process.folder))
+        return self.references[command]
+
+    def fault(self, name: str) -> Fault:
+        if name in REDIRECTS:
+            return elsewhere(self.elsewhere.url, REDIRECTS[name])
+        return FAULTS[name]
+
+
+@pytest.fixture(scope="module")
+def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+    folder = tmp_path_factory.mktemp("faults")
+    text = "I think that number {} might be what {} would perhaps take, since it seems to be one of them."
+    lines = [
+        {
+            "id": f"c{index}",
+            "prompt": f"Which number, and why? This is question {index}.",
+            "responses": [{"author": one, "text": text.format(index, one)} for one in "xy"],
+            "preferred": "x",
+        }
+        for index in range(8)
+    ]
+    data = folder / "data.jsonl"
+    data.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+
+    with Faulty(fair) as server, FakeServer(fair) as other, Forks() as forks:
+        yield House(server, other, forks, data)
+
+
+def written(folder: Path) -> dict[str, bytes]:
+    """The files of a run that are always the same."""
+    files = [file for file in (folder / "run").glob("*") if file.name not in ("manifest.json", "run.json")]
+    return {file.name: file.read_bytes() for file in files}
+
+
+def struck(draw: Random) -> tuple[str, Callable[[int], bool]]:
+    """When a fault happens: always, once, from some request on, for a while, or at random."""
+    first, seed = draw.randint(1, 14), draw.random()
+    return draw.choice(
+        [
+            ("always", lambda number: True),
+            (f"with request {first}", lambda number: number == first),
+            (f"from request {first} on", lambda number: number >= first),
+            (f"with 6 from request {first} on", lambda number: first <= number < first + 6),
+            ("at random", lambda number: Random(f"{seed}:{number}").random() < 0.3),
+        ]
+    )
+
+
+def valid(folder: Path) -> int:
+    """Verdicts in a run."""
+    lines = (folder / "run" / "rows.jsonl").read_text(encoding="utf-8").splitlines()
+    return sum(judgment["failure"] is None for line in lines for judgment in json.loads(line)["judgments"])
+
+
+def ended_well(process: Process, command: str) -> int:
+    """Its exit code, one of ours, which says nothing that is not so and betrays nothing."""
+    code = process.wait()
+    assert "Traceback" not in process.err, process.err
+    assert code in (0, 1, 2, 3, 4), process.err
+    if command == "gate" and code == 0:
+        assert valid(process.folder) >= 5, "green though hardly anything was judged"
+    for file in process.folder.rglob("*"):
+        held = file.read_bytes() if file.is_file() else b""
+        assert KEY.encode() not in held, f"the key is in {file.name}"
+    return code
+
+
+def check(house: House, name: str, folder: Path, draw: Random) -> None:
+    """Run a command against a server with a fault, and against the same server without it."""
+    command = draw.choice([*COMMANDS])
+    fault, reference = house.fault(name), house.reference(command)
+    when, strikes = struck(draw)
+    house.server.begin(fault, strikes)
+    house.elsewhere.asked.clear()
+    code = ended_well(house.run(command, folder, fault.timeout), command)
+    told = f"{name}, {when}: {command} ended with {code}: {(folder / 'err').read_text(encoding='utf-8')[-600:]}"
+    assert all(KEY not in str(asked.headers) + str(asked.raw) for asked in house.elsewhere.asked), told
+    answered = set(house.server.answered)
+    if fault.answers:
+        assert (code, written(folder)) == (reference.code, reference.files), told
+
+    house.server.begin(None, lambda number: False)
+    again = ended_well(house.run(command, folder), command)
+    lost = answered & set(house.server.answered)
+    # What is under way when a command gives up a server is given up too.
+    assert len(lost) <= (4 * CONCURRENCY if code == 4 else 0), f"{len(lost)} answers lost to {told}"
+    if not fault.changes:
+        assert again == reference.code, told
+        assert written(folder) == reference.files, told
+
+
+@pytest.fixture(scope="module")
+def bound(request: pytest.FixtureRequest) -> Fuzz:
+    """The bounds of all faults together."""
+    return Fuzz.of(request.config)
+
+
+@pytest.mark.parametrize("name", [*FAULTS, *REDIRECTS])
+def test_a_server_at_fault_costs_no_reply_and_gets_no_key(house: House, bound: Fuzz, name: str, tmp_path: Path) -> None:
+    if bound.is_over:
+        pytest.skip("the time of all faults is up; see --slow-seconds")
+    for round in range(10 if bound.is_nightly else 1):
+        check(house, name, tmp_path / str(round), Random(f"{bound.seed}:{name}:{round}"))
+        bound.spent += 1
