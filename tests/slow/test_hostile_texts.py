@@ -8,19 +8,17 @@ from __future__ import annotations
 
 import json
 import re
-import time
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import count
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
-from bounds import seconds
 from commanding import Ran
+from fuzzing import Fuzz
 from loopback import Asked, FakeServer, completion
-
-__all__ = ["seconds"]
 
 Run = Callable[..., Ran]
 
@@ -215,19 +213,18 @@ def _runs(shop: Shop, some: Sequence[str], number: int) -> None:
     shop("check", "original", "rewrite", "--json")
 
 
-def test_texts_that_are_judged(shop: Shop, seconds: float) -> None:
-    end, seed, done = time.monotonic() + seconds / 2, 0, 0
-    while True:
+def test_texts_that_are_judged(shop: Shop, fuzz: Fuzz) -> None:
+    for seed in count(fuzz.seed):
         for number, some in enumerate(batches(seed)):
-            if done and time.monotonic() > end:
-                print(f"{done} texts")
+            if fuzz.is_over:
                 return
             _runs(shop, some, number)
-            done += len(some)
-        seed += 1
+            fuzz.spent += len(some)
+        if not fuzz.is_nightly:
+            return
 
 
-def test_texts_that_a_model_says(shop: Shop, seconds: float) -> None:
+def test_texts_that_a_model_says(shop: Shop) -> None:
     """As verdicts of a judge, as rewrites, and as answers of the model that makes pairs and tweaked sets."""
     said = texts(0)
 
@@ -255,16 +252,16 @@ def test_texts_that_a_model_says(shop: Shop, seconds: float) -> None:
         shop(*made, "--out", "t.jsonl", writes=("here/t.jsonl",))
 
 
-def test_texts_that_are_names(shop: Shop, seconds: float) -> None:
+def test_texts_that_are_names(shop: Shop, fuzz: Fuzz) -> None:
     """As ids and authors: taken, or said to be wrong in one line; alike by case or normal form, they stay apart."""
-    end = time.monotonic() + seconds / 4
     judged = ("attack", "--judge", "planted:longer", "--generator", "rules", "--protocol", "pairwise")
     taken = list[str]()
     names = texts(0)
     Random(1).shuffle(names)
     for text in names:
-        if time.monotonic() > end:
+        if fuzz.is_over:
             break
+        fuzz.spent += 1
         write(shop.path("cases.jsonl"), [record(text, *PLAIN, authors=("x", f"{text}y", "z"))])
         ran = shop("rewrite", "--data", "cases.jsonl", "--attack", "null", "--out", "r.jsonl", writes=("here/r.jsonl",))
         taken += [text] if ran.code == 0 else []
