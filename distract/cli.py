@@ -29,8 +29,6 @@ from distract.errors import DistractError, reason, unimportable
 from distract.printable import without_user
 from distract.signals import GRACE, Stopped, raised_signals
 
-RESUMES = "; the same command resumes"
-
 
 @click.group(
     invoke_without_command=True,
@@ -89,15 +87,18 @@ def _run() -> tuple[int, str]:
     except click.exceptions.Exit as end:  # of --help and --version
         return 4 if end.exit_code else 0, ""
     except Stopped as stopped:
-        return stopped.exit_code, f"stopped{RESUMES}"
+        why = f": {stopped.__context__}" if isinstance(stopped.__context__, DistractError) else ""
+        return stopped.exit_code, f"stopped{why}{_resumes()}"
     except click.ClickException as error:
         return 2, error.format_message()
     except DistractError as error:
-        return (2, str(error)) if error.exit_code == 2 else (4, f"{error}{RESUMES}")
+        return error.exit_code, f"{error}{_resumes() if error.resumes else ''}"
     except OSError as error:
         # A path that cannot be is wrong input; a full disk is not.
         named = error.errno in (errno.ENAMETOOLONG, errno.ENOTDIR, errno.EACCES, errno.EROFS, errno.EINVAL)
-        return (2, str(error)) if named else (4, f"{error}{RESUMES}")
+        return (2, str(error)) if named else (4, f"{error}{_resumes()}")
+    except MemoryError:
+        return 4, f"there is not enough memory for this{_resumes()}"
     except Exception as error:
         if isinstance(error, UnicodeEncodeError) and error.encoding != "utf-8":
             return 2, f"a path has characters that this locale lacks ({error}); set PYTHONUTF8=1"
@@ -108,6 +109,11 @@ def _run() -> tuple[int, str]:
     except BaseException as error:
         *_, last = traceback.extract_tb(error.__traceback__)
         return 4, f"{last.filename}:{last.lineno} raised {type(error).__name__}, so nothing is decided"
+
+
+def _resumes() -> str:
+    """How to go on; with ``--fresh`` again, everything would be asked once more."""
+    return f"; the same command{' without --fresh' if '--fresh' in sys.argv else ''} resumes"
 
 
 def _say_wait() -> None:

@@ -19,6 +19,9 @@ from distract.verdicts import largest
 ROUNDS = 1000
 """The most that a plan may ask for one judgment: all that is known ends within ten."""
 
+MOST = 10_000
+"""The most requests that a plan may ask at once."""
+
 _FIGURES: Mapping[str, int] = {"probabilities": 3, "scores": 2, "ratings": 2}
 """How many numbers a judgment has of each kind."""
 
@@ -48,6 +51,8 @@ def _checked(requests: object) -> Sequence[Request]:
     """What a plan yields, if it is requests; their texts may quote a judge, and be no Unicode."""
     if not isinstance(requests, list | tuple):
         raise TypeError(f"yielded {reprlib.repr(requests)}, expected a list of requests")
+    if len(requests) > MOST:
+        raise ValueError(f"yielded {len(requests):,} requests at once, expected {MOST:,} at most")
     for one in requests:
         if type(one) is not Request:
             raise TypeError(f"yielded {reprlib.repr(one)} among its requests")

@@ -1,7 +1,7 @@
 """Everything that distract raises on purpose, in one tree.
 
 It does not know how errors are shown: the command line prints ``str(error)`` on one line and exits
-with ``exit_code``.
+with ``exit_code``; where ``resumes`` is true, it adds that the same command goes on.
 
     DistractError
     ├── UsageError            2  the command asks for something that cannot be done
@@ -34,6 +34,7 @@ class DistractError(Exception):
     """Root of the tree; ``str()`` of it is one clear line without passwords, whatever names it tells."""
 
     exit_code = 2
+    resumes = False
 
     def __str__(self) -> str:
         return without_user(line(super().__str__()))
@@ -109,6 +110,7 @@ class PluginError(DistractError):
     """A plug-in raised, or returned what it must not."""
 
     exit_code = 4
+    resumes = True
 
 
 class InUse(DistractError):
@@ -129,6 +131,7 @@ class BackendError(DistractError):
     """A model or server failed for a reason that is not the judge's answer."""
 
     exit_code = 4
+    resumes = True
 
 
 FOREIGN = (Exception, SystemExit, GeneratorExit)

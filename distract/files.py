@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import stat
 import sys
 from collections.abc import Iterator
@@ -28,6 +29,9 @@ _CAREFULLY = _AT_ONCE | getattr(os, "O_NOFOLLOW", 0)
 
 _IN_PLACE = (errno.EACCES, errno.EPERM, errno.EBUSY)
 """Why a file that may be written may not be replaced: its folder is read-only, or it is a mount point."""
+
+_SQLITE = b"SQLite format 3\x00"
+_BESIDE_STORES = re.compile(r"(-wal|-shm|-journal|\.lock)\Z")
 
 _KINDS = {
     stat.S_IFLNK: "a link",
@@ -177,6 +181,7 @@ def _put(path: Path, text: str | None) -> bool:
     # Not ``Path.resolve``, which raises an error of its own where links go in a circle.
     place = Path(os.path.realpath(path))
     there = place.stat() if place.exists() else None
+    _expect_replaceable(place)
     for code, is_so in ((errno.EISDIR, place.is_dir()), (errno.ELOOP, place.is_symlink())):
         if is_so:
             raise OSError(code, os.strerror(code), str(path))
@@ -201,6 +206,18 @@ def _put(path: Path, text: str | None) -> bool:
         with suppress(OSError):
             part.unlink(missing_ok=True)
     return True
+
+
+def _expect_replaceable(place: Path) -> None:
+    """See that what a user's file would replace is nothing that distract keeps, whichever command keeps it."""
+    if not place.is_file():
+        return
+    for one in (place, place.with_name(_BESIDE_STORES.sub("", place.name))):
+        with suppress(OSError), one.open("rb") as file:
+            if file.read(len(_SQLITE)) == _SQLITE:
+                raise UsageError(f"{place}: belongs to a database, such as a store of replies; name another file")
+    if place.suffix in (".json", ".jsonl") and (place.parent / "run.json").is_file():
+        raise UsageError(f"{place}: lies in a run folder and is part of the run; name another file")
 
 
 def _pour(path: Path, text: str, how: int) -> None:

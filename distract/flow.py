@@ -8,10 +8,11 @@ nor how a backend does it.
 
 from __future__ import annotations
 
+import math
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -19,10 +20,11 @@ from typing import Any
 
 from distract.backends import Batch, Stream, Streaming
 from distract.claims import PAUSE, Claims
+from distract.errors import DistractError
 from distract.plan import PENDING, Open, Plan, T
 from distract.probes import settle
 from distract.records import Reply, Request, Role
-from distract.signals import check, held_back, is_asked
+from distract.signals import GRACE, check, held_back, is_asked
 from distract.store import Store
 from distract.tally import Model, Tally
 
@@ -169,8 +171,11 @@ class _Flow:
         return self
 
     def __exit__(self, *problem: Any) -> None:
-        """Stop all that is under way and keep what has come."""
-        self._end.__exit__(*problem)
+        """Stop all that is under way and keep what has come; where something failed, wait for the rest a little."""
+        with self._end:
+            # A signal may have come while something failed, and then ends the run in its place.
+            if any(isinstance(one, Exception) for one in (problem[1], getattr(problem[1], "__context__", None))):
+                self._drain(GRACE)
 
     def is_busy(self) -> bool:
         """Whether requests are under way that are paid for."""
@@ -204,14 +209,24 @@ class _Flow:
         return results
 
     def drain(self) -> None:
-        """Send nothing more, and keep what is under way as it comes, until all has come or the process is stopped."""
+        """Keep what is under way until all has come or the process is stopped, which is asked to end."""
+        self._drain(math.inf)
+        check()
+
+    def _drain(self, seconds: float) -> None:
+        """Send nothing more, and keep what is under way as it comes; one line that fails stops no other."""
         for line in self._distinct:
             line.halt()
-        while self.is_busy():
-            for line in self._distinct:
-                if line.under_way:
-                    self._receive(line, line.stream.collect(PATIENCE / 2))
-        check()
+        end, left = time.monotonic() + seconds, list(self._distinct)
+        while (left := [line for line in left if line.under_way]) and time.monotonic() < end:
+            for line in list(left):
+                try:
+                    batch = line.stream.collect(PATIENCE / 2)
+                except DistractError:
+                    left.remove(line)  # it failed for good
+                    continue
+                with suppress(DistractError):  # the store says where it keeps what it could not take
+                    self._receive(line, batch)
 
     def _close(self, line: _Line) -> None:
         self._receive(line, line.stream.close())
@@ -239,10 +254,13 @@ class _Flow:
             return {}
         received = [(*line.under_way[ticket], reply) for ticket, reply in batch]
         replies = {key: reply for key, _, reply in received}
-        line.store.put(replies.items())
+        try:
+            line.store.put(replies.items())
+        except DistractError:
+            self._forget(line, batch)
+            raise
         line.claims.give_back(replies)
-        for ticket, _ in batch:
-            del line.under_way[ticket]
+        self._forget(line, batch)
         for key, request, reply in received:
             self._tally.receive(request.to, [reply])
             if not reply.answered:
@@ -250,6 +268,11 @@ class _Flow:
         if self._progress:
             self._progress(self._tally)
         return replies
+
+    def _forget(self, line: _Line, batch: Batch) -> None:
+        """Take what has come for no longer under way: only now, since a signal may come while it is being stored."""
+        for ticket, _ in batch:
+            del line.under_way[ticket]
 
     def _note_stored(self, number: int) -> None:
         self._tally.stored += number

@@ -7,7 +7,6 @@ It asks no judge.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,7 +14,6 @@ from typing import Any
 
 from distract import audit, files
 from distract.datasets import native
-from distract.errors import UsageError
 from distract.plan import Attack, Plan, gather
 from distract.records import Case, Lineage, Response, Rewrite, Role
 from distract.report.document import flat
@@ -121,17 +119,6 @@ def save(cases: Sequence[Case], path: Path) -> None:
         UsageError: the file cannot be written.
     """
     files.write(path, "".join(f"{native.line(case)}\n" for case in cases), "--out")
-
-
-def check(path: Path, store: Path) -> None:
-    """See that a file can be written, before anything is paid for; its folder is made.
-
-    Raises:
-        UsageError: it cannot, or it is the store of replies.
-    """
-    if os.path.realpath(path) == os.path.realpath(store):
-        raise UsageError(f"{path}: is the store of replies; name another file with --out")
-    files.check(path, "--out")
 
 
 def document(selected: Selected, recorded: Recording) -> dict[str, Any]:

@@ -10,15 +10,19 @@ import os
 import sqlite3
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from distract import files
 from distract.errors import BackendError, UsageError
+from distract.signals import is_asked
 
 TIMEOUT = 60.0
 """Seconds to wait for another process that writes."""
+
+_STEP = 0.5
+"""Seconds that SQLite itself waits at a time: as long as it does, no signal is heard."""
 
 FAULTS = (sqlite3.Error, ValueError, MemoryError)
 """What SQLite raises of a damaged file, whose names may be no text and whose sizes may be beyond all memory."""
@@ -60,6 +64,7 @@ class ReplyFile:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._seen: Seen = []
+        self._is_given_up = False
         # It may have come with a repository, to have a file made wherever it leads.
         if path.is_symlink() and not (path.exists() and path.stat().st_size):
             raise OSError("it is a link that leads to no store")
@@ -81,6 +86,43 @@ class ReplyFile:
             self.look(before)
             raise BackendError(f"{self._path}: the store of replies failed: {error}") from error
         self.look(before)
+
+    def insert(self, rows: Sequence[Sequence[Any]]) -> None:
+        """Add replies in one transaction; those that are there stay. What cannot be written is kept in a file beside.
+
+        Raises:
+            BackendError: as ``used`` does.
+        """
+        try:
+            with self.used() as db, self.writing():
+                db.executemany(f"insert into replies {_COPIED['replies']}", rows)
+        except BackendError as error:
+            if not isinstance(error.__cause__, sqlite3.Error):
+                raise  # they were written, and brought to where the message says
+            self._is_given_up = True
+            place = self._spare
+            with suppress(*FAULTS, OSError, UsageError):
+                db = _open(place)
+                with closing(db), db:
+                    db.execute("begin immediate")
+                    db.executemany(f"insert into replies {_COPIED['replies']}", rows)
+                raise BackendError(f"{error}; what it could not take is kept in {place}, a store too") from error
+            raise
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """A transaction; waits for another program that writes, unless the process is to end."""
+        begun = time.monotonic()
+        while True:
+            try:
+                self.db.execute("begin immediate")
+                break
+            except sqlite3.OperationalError as error:
+                is_late = self._is_given_up or is_asked() or time.monotonic() > begun + TIMEOUT
+                if "locked" not in str(error) or is_late:
+                    raise
+        with self.db:  # which rolls back
+            yield
 
     def forget(self) -> None:
         """Read from the file again what SQLite remembers."""
@@ -130,7 +172,7 @@ class ReplyFile:
     def _rescue(self, is_there: Sequence[bool], is_cut: bool) -> str:
         """Bring what can be read to a file that lasts, and go on with that one; says which it is."""
         old, home = self.db, self._place
-        places = [home.with_stem(f"{home.stem}.kept-{os.getpid()}")]
+        places = [self._spare]
         if not is_cut:
             with suppress(*FAULTS):  # into the file itself, wherever that is now
                 is_busy, *_ = old.execute("pragma wal_checkpoint(truncate)").fetchone()
@@ -152,6 +194,11 @@ class ReplyFile:
         old.close()
         where = "there" if place == home else f"in {place}"
         return f"{f'what can be read ({count:,} of its replies) is' if is_cut else 'its replies are'} kept {where}"
+
+    @property
+    def _spare(self) -> Path:
+        """A file for what the store itself cannot take or give any more."""
+        return self._place.with_stem(f"{self._place.stem}.kept-{os.getpid()}")
 
     def _stretch(self) -> None:
         """Give the part that SQLite has mapped its size back: where it ends too early, the system kills the process."""
@@ -192,6 +239,7 @@ def _open(path: Path) -> sqlite3.Connection:
         db.execute("pragma synchronous = normal")
         db.executescript(_SCHEMA)
         db.execute("select key, judge, reply from replies limit 1").fetchone()
+        db.execute(f"pragma busy_timeout = {1000 * _STEP:.0f}")
     except BaseException:
         db.close()
         raise

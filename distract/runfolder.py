@@ -56,6 +56,9 @@ _READ: Mapping[str, Mapping[str, type]] = {
 }
 """What reports read of the parameters, by command; all of them read what is shared."""
 
+_LARGEST = 256 * 10**6
+"""Bytes that no file has of which a run has one: what it asked, its summary, its manifest."""
+
 _GATE = dict.fromkeys(("limits", "checks", "prompts", "baseline", "budget"))
 """What the record of a live gate has."""
 
@@ -99,6 +102,12 @@ class Loaded:
         if self.command not in commands:
             wanted = " or ".join(f"`distract {command}`" for command in commands)
             raise UsageError(f"{self.path}: is a run of `distract {self.command}`; name one of {wanted}")
+
+    @property
+    def gap(self) -> str:
+        """What is missing of a run that ended; empty where nothing is."""
+        gap = "some requests got no reply, so their verdicts are invalid; the command that made the run asks them again"
+        return gap if self.unanswered else ""
 
     @property
     def epoch(self) -> int:
@@ -268,7 +277,10 @@ def json_object(path: Path) -> dict[str, Any]:
 
 def _text(path: Path) -> str:
     with files.read(path) as file:
-        return file.read().decode()
+        text = file.read(_LARGEST + 1)
+    if len(text) > _LARGEST:
+        raise DataError(f"has more than {_LARGEST // 10**6} MB, which no run has; run it again", path=path)
+    return text.decode()
 
 
 def checksum(path: Path) -> str:

@@ -13,7 +13,8 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
+SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
+"""Those that ask the process to end; SIGHUP comes from a terminal that was closed."""
 
 GRACE = 5.0
 """Seconds that a signal waits for what is under way."""

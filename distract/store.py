@@ -91,7 +91,7 @@ class Store:
 
     def renew(self) -> None:
         """Begin a new epoch of the judge: no reply stored before is used again, by this process or a later one."""
-        with self._file.used() as db:
+        with self._file.used() as db, self._file.writing():
             ((epoch,),) = db.execute(
                 "insert into epochs values (?, ?) "
                 "on conflict (judge) do update set epoch = max(excluded.epoch, epoch + 1) returning epoch",
@@ -137,9 +137,7 @@ class Store:
     def put(self, replies: Iterable[tuple[bytes, Reply]]) -> None:
         """Store a batch in one transaction; a reply already there stays, and what was not answered is left out."""
         rows = [(key, self._judge, _encode(key, reply)) for key, reply in replies if reply.answered]
-        with self._file.used() as db, db:  # which rolls back
-            db.execute("begin immediate")
-            db.executemany("insert or ignore into replies values (?, ?, ?)", rows)
+        self._file.insert(rows)
         self._made.update(key for key, _, _ in rows)
 
     def claims(self) -> Claims:

@@ -179,10 +179,13 @@ def unlockable(monkeypatch: pytest.MonkeyPatch, path: Path) -> None:
 
 
 def unmakable(monkeypatch: pytest.MonkeyPatch, path: Path) -> None:
-    path.with_name("s.lock").mkdir()
+    def lock_file(*_: object) -> None:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+    monkeypatch.setattr("distract.files.lock_file", lock_file)
 
 
-@pytest.mark.parametrize(("spoil", "why"), [(unlockable, "No locks available"), (unmakable, "Is a directory")])
+@pytest.mark.parametrize(("spoil", "why"), [(unlockable, "No locks available"), (unmakable, "Permission denied")])
 def test_where_nothing_can_be_locked_all_is_taken_and_the_reason_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spoil: Callable[..., None], why: str
 ) -> None:

@@ -16,7 +16,7 @@ pytest.importorskip("openai")
 ATTACK = ("attack", "--limit", 8, "--protocol", "pairwise", "--attack", "assertiveness", "--generator", "rules")
 SIGNALS = pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 LAST = "distract: stopped; the same command resumes"
-FOR_EVER = "from distract import signals\nstopping.GRACE = 10000.0"
+FOR_EVER = "from distract import signals\nsignals.GRACE = 10000.0"
 """A wait that a test does not see the end of: what ends before has not waited."""
 
 HALTED = """

@@ -218,4 +218,5 @@ def test_what_cannot_be_drawn_is_said_in_one_line(call: Callable[[], object], me
 def test_without_hypothesis_one_line_says_so() -> None:
     code = "import sys; sys.modules['hypothesis'] = None; import distract.strategies"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert ran.stderr.splitlines()[-1] == 'ImportError: distract.strategies needs hypothesis: pip install ".[pytest]"'
+    hint = 'pip install ".[pytest]" in the source folder of distract'
+    assert ran.stderr.splitlines()[-1] == f"ImportError: distract.strategies needs hypothesis: {hint}"

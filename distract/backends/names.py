@@ -91,6 +91,8 @@ def resolve(name: str, options: Options, known: Mapping[str, Model]) -> Target:
     """
     if options.engine not in (None, *ENGINES):
         raise UsageError(f"unknown engine {options.engine!r} (known: {', '.join(ENGINES)})")
+    if options.base_url is not None and not options.base_url.strip():
+        raise UsageError("--base-url is empty; name the server, or leave the option out")
     kind, colon, rest = name.partition(":")
     if kind in ("http", "https") and colon:
         return _at_url(name, options)

@@ -23,8 +23,9 @@ PART = 12
 """Consecutive characters of a key that are taken out; fewer tell nothing."""
 
 _HEAD, _TAIL = 8, 4
-_GAP = r"(?:[\W_]|[xX]){1,1000}?"
-"""What servers write for the middle of a key: dots, an ellipsis, asterisks; as many as the key is long."""
+_GAP = r"[ ]?(?:…|\*|[.*•·_xX-]{2,1000}?)[ ]?"
+"""What servers write for the middle of a key: an ellipsis, dots, asterisks; as many as the key is long. A blank or a
+hyphen alone stands between words."""
 
 _DUMMIES = frozenset({NO_KEY, "EMPTY"})
 """No secrets: what users are told to set for servers without keys."""

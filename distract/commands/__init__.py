@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from distract.tally import Tally
     from distract.writers.asking import Asking
 
-EPILOG = "Exit codes: 0 fine, 1 too flippable, 2 wrong input, 3 inconclusive, 4 the run broke, 130 or 143 stopped."
+EPILOG = "Exit codes: 0 fine, 1 too flippable, 2 wrong input, 3 inconclusive, 4 the run broke, 129, 130 or 143 stopped."
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
@@ -208,8 +208,8 @@ def said(tally: Tally, prices: Mapping[Role, Price]) -> Iterator[None]:
 
 def warn(loaded: Loaded) -> None:
     """Say what is wrong with a run, on stderr."""
-    if loaded.flaw:
-        say([f"warning: {loaded.flaw}"])
+    if reservation := loaded.flaw or loaded.gap:
+        say([f"warning: {reservation}"])
 
 
 def echo_json(document: object) -> None:

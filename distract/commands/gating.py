@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -26,7 +25,7 @@ from distract.commands import (
 )
 from distract.commands.auditing import audit_options, chosen
 from distract.commands.numbers import CONFIDENCE, COUNT, INNER_SHARE, LIMIT, SEED, SHARE, Whole
-from distract.commands.outputs import Closing, Outputs, output_options, undecided
+from distract.commands.outputs import Closing, Outputs, output_options, places, undecided
 from distract.commands.running import carried_out, renew
 from distract.commands.showing import unread
 from distract.errors import DistractError, UsageError
@@ -95,14 +94,17 @@ def gate(run: Path | None, as_json: bool, junit: Path | None, github: bool, summ
 
     Thresholds come from the command line, else from [tool.distract.gate] of the nearest pyproject.toml. Fails closed.
     """
+    from distract.gate.settings import nearest
     from distract.report.gate import gate_report
     from distract.report.tables import show
 
     outputs, judge = Outputs(junit, github, summary, as_json), more["judge"] or ""
-    outputs.begin(_paths(run, more))
+    outputs.begin(places({"run": run, **more, "config": more["config"] or nearest()}))
     try:
         with outputs.no_commands():
             verdict, loaded = _decided(run, more)
+            if loaded and loaded.gap:
+                verdict = replace(verdict, notes=(*verdict.notes, loaded.gap))
             if not as_json:
                 show(gate_report(verdict))
                 show(unread(loaded) if loaded else ())
@@ -165,19 +167,6 @@ def plan_gate(threshold: float, power: float, true_rate: float, confidence: floa
         from distract.report.tables import show
 
         show(map(Text, plan_report(found)))
-
-
-def _paths(run: Path | None, more: dict[str, Any]) -> Iterator[Path]:
-    """Files and folders that the gate reads, or keeps something in."""
-    from distract.gate.settings import nearest
-
-    given = [run, *(more[name] for name in ("baseline", "store", "catalogue", "out", "data"))]
-    given.append(more["config"] or nearest())
-    for value in (*given, *more["responses"]):
-        if value is not None:
-            yield Path(value)
-            # A data set may be given as FORMAT:PATH.
-            yield Path(str(value).partition(":")[2] or value)
 
 
 def _decided(run: Path | None, more: dict[str, Any]) -> tuple[Verdict, Loaded | None]:

@@ -9,11 +9,11 @@ import os
 import secrets
 import sys
 import time
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -66,15 +66,15 @@ class Outputs:
         Raises:
             UsageError: a file cannot be written, or would be written over another one that is needed.
         """
-        needed = {_place(path) for path in read}
+        needed = set(map(_place, read))
         # First, so that whatever else is wrong finds no older one.
         if self.junit is not None:
-            _free(self.junit, needed, "--junit")
+            check_free(self.junit, needed, "--junit")
             if not files.is_stream(self.junit):  # which holds no older one
                 self._write_junit(undecided("the gate did not end"), {}, "")
             needed.add(_place(self.junit))
         if self.summary is not None:
-            _free(self.summary, needed, "--summary")
+            check_free(self.summary, needed, "--summary")
             if not files.is_stream(self.summary):
                 files.write(self.summary, "", "--summary")
         if self._job_summary is not None:
@@ -177,11 +177,33 @@ def _ours(path: Path) -> bool:
         return False
 
 
-def _free(path: Path, needed: Collection[Path], option: str) -> None:
-    """See that a file may be written over; ``needed`` are files and folders by their real places."""
-    place = _place(path)
-    if any(one in needed for one in (place, *place.parents)):
-        raise UsageError(f"{path}: is something that the gate reads or keeps; name another file with {option}")
+def places(params: Mapping[str, Any]) -> Iterator[Path]:
+    """The files and folders that a command reads, or keeps something in, from its parameters."""
+    from distract.store import DEFAULT
+
+    yield params.get("store") or DEFAULT
+    given = [params.get(name) for name in ("run", "baseline", "catalogue", "out", "data", "config")]
+    for value in (*given, *params.get("responses", ())):
+        if value is not None:
+            yield Path(value)
+            # A data set may be given as FORMAT:PATH.
+            yield Path(str(value).partition(":")[2] or value)
+
+
+def check_free(path: Path, needed: Iterable[Path], option: str) -> None:
+    """See that a user's file can be written, before anything is paid for, and over nothing that is needed.
+
+    Args:
+        path: as the user named it.
+        needed: files and folders, as ``places`` has them.
+        option: that names it.
+
+    Raises:
+        UsageError: it cannot.
+    """
+    place, kept = _place(path), set(map(_place, needed))
+    if any(one in kept for one in (place, *place.parents)):
+        raise UsageError(f"{path}: is something that the command reads or keeps; name another file with {option}")
     files.check(path, option)
 
 

@@ -45,6 +45,7 @@ class Asked:
 
 def asked(judge: str, generator: str | None, verifier: str | None, reference: str | None, loading: Options) -> Asked:
     """Open the models of a command by their names, and say on stderr what there is to say about them."""
+    from distract import registry
     from distract.backends.catalogue import open_models
     from distract.writers import WRITERS
 
@@ -55,7 +56,7 @@ def asked(judge: str, generator: str | None, verifier: str | None, reference: st
         "reference": reference,
     }
     opened = open_models(names, loading, WRITERS)
-    say(opened.notes)
+    say((*opened.notes, *(f"warning: {problem}" for problem in registry.problems())))
     models = dict(opened.models)
     backend, helper = models.pop("judge"), models.pop("reference", None)
     return Asked(backend, (reference, helper) if reference and helper else None, models, opened.prices)

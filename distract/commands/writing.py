@@ -91,7 +91,7 @@ def rewrite(
     selected = session.select(**writing, limit=limit or None, **chosen)
     if not recording.count(selected):
         raise UsageError("nothing is to be written: controls are written by rule in every run; name another --attack")
-    recording.check(out, store or DEFAULT)
+    _check_out(out)
     expected = recording.count(selected) * (asking.best_of if "generator" in who.models else 0)
     shown = count(len(selected.cases), "case")
     echo(f"data {safe(selected.data.name)}, {shown}; rewrites: {safe(generator)}", err=True)
@@ -150,13 +150,20 @@ def make_tweakset(data: str, generator: str, limit: int, seed: int, **more: Any)
     _make(found, {"generator": generator}, loading, **where)
 
 
+def _check_out(out: Path) -> None:
+    """See that the file can be written, and is none of those that the command is given."""
+    from distract.commands.outputs import check_free, places
+
+    check_free(out, places({**click.get_current_context().params, "out": None}), "--out")
+
+
 def _make(
     job: Job, names: Mapping[Any, str | None], loading: Options, *, out: Path, store: Path | None, as_json: bool
 ) -> None:
     from distract import conduct
     from distract.backends.catalogue import open_models
     from distract.making.job import run
-    from distract.recording import check, save
+    from distract.recording import save
     from distract.report.progress import Progress
     from distract.report.tables import show
     from distract.report.written import making_report
@@ -165,7 +172,7 @@ def _make(
 
     who = open_models(names, loading)
     say(who.notes)
-    check(out, store or DEFAULT)
+    _check_out(out)
     echo(f"data {safe(job.name)}, {count(len(job.plans), 'prompt')}; generator {safe(job.generator)}", err=True)
     tally = Tally()
     with (
