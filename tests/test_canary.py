@@ -294,7 +294,8 @@ def test_a_killed_fresh_run_goes_on_without_the_option(
     shop.endpoint.judge = biased
     with monkeypatch.context() as patch:
         kill(patch, after)
-        assert ask("--fresh").code == 4
+        stopped = ask("--fresh")
+        assert (stopped.code, "the same command without --fresh resumes" in stopped.err) == (4, True)
     shop.endpoint.new()
     resumed = ask()
     assert "this run is complete" not in resumed.err

@@ -182,6 +182,7 @@ def test_a_damaged_run_never_passes_the_gate(run: Any, name: str, damage: str) -
         (("rewrite", "--generator", "planted:bold", "--out", "f"), "cannot be a generator; name a model"),
         (("rewrite", "--out", "."), "is a directory"),
         (("rewrite", "--out", "f", "--store", "f"), "f: is something that the command reads or keeps"),
+        (("attack", "--judge", "openai:m", "--base-url", ""), "--base-url is empty"),
         (("rewrite", "--attack", "null", "--out", "f"), "nothing is to be written"),
         (("make-pairs", "--generator", "smollm2-135m", "--best-of", "2", "--out", "f"), "No such option"),
         (("rewrite", "--out", "/proc/no/f.jsonl", "--limit", "1"), "/proc/no/f.jsonl: cannot be written"),

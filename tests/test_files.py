@@ -22,6 +22,7 @@ from distract.errors import BackendError, UsageError
 from distract.recorder import Recorder
 from distract.recording import save
 from distract.runfolder import load
+from distract.store import Store
 
 ROOT = Path(__file__).parent.parent
 
@@ -124,6 +125,20 @@ def test_a_file_keeps_its_mode_and_is_replaced_in_one_step(
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
     assert holds in path.read_text()
     assert [one.name for one in tmp_path.iterdir()] == ["file"]
+
+
+@each
+@pytest.mark.parametrize("name", ["s.sqlite", "s.sqlite-wal", "s.sqlite.lock", "run/rows.jsonl", "run/run.json"])
+def test_what_distract_keeps_is_not_replaced(
+    tmp_path: Path, write: Callable[[Path], None], holds: str, name: str
+) -> None:
+    with Store(tmp_path / "s.sqlite", {"model": "m"}), Recorder(tmp_path / "run", {"judge": "j"}):
+        (tmp_path / "s.sqlite.lock").touch()
+        path = tmp_path / name
+        content = path.read_bytes()
+        with pytest.raises(UsageError, match=r"belongs to a database, such as|is part of the run; name"):
+            write(path)
+        assert path.read_bytes() == content
 
 
 @each
@@ -311,6 +326,19 @@ def test_a_file_that_changes_during_the_run_is_noticed(tmp_path: Path, name: str
         with pytest.raises(BackendError, match=f"{name}: was changed or removed during the run"):
             recorder.finish({}, {})
     assert not (tmp_path / "r" / "manifest.json").exists()
+
+
+@pytest.mark.parametrize("out", ["d.jsonl", "./d.jsonl", "link"])
+def test_rewrites_never_replace_the_data_that_they_are_made_of(
+    run: Callable[..., Ran], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, out: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    save([case(f"c{i}") for i in range(3)], Path("d.jsonl"))
+    Path("link").symlink_to("d.jsonl")
+    content = Path("d.jsonl").read_bytes()
+    ran = run("rewrite", "--data", "d.jsonl", "--limit", "1", "--attack", "sycophancy", "--out", out)
+    assert (ran.code, "is something that the command reads or keeps" in ran.err) == (2, True)
+    assert Path("d.jsonl").read_bytes() == content
 
 
 def test_only_parts_of_ours_are_swept_away(tmp_path: Path) -> None:

@@ -166,6 +166,19 @@ def test_what_came_is_kept_whatever_ends_the_run_and_the_next_one_asks_for_the_r
     assert (tally.stored, tally.made, len(resumed.asked)) == (kept, 24 - kept, 24 - kept)
 
 
+def test_what_is_under_way_is_kept_where_a_plan_fails(tmp_path: Path) -> None:
+    def failing() -> Plan[list[str]]:
+        yield [request("alone")]
+        raise ValueError("a plug-in")
+
+    backend = Shuffled(capacity=8)
+    with Store(tmp_path / "s", backend.identity) as store:
+        with pytest.raises(ValueError, match="a plug-in"):
+            list(execute([failing(), *(steps(f"p{i}", [1]) for i in range(20))], {"judge": (backend, store)}))
+        assert len(store) == len(backend.asked) - backend.given_up
+    assert len(backend.asked) == backend.halted
+
+
 def test_what_was_never_answered_is_told_to_all_who_asked_and_asked_for_again_by_the_next_run(tmp_path: Path) -> None:
     backend, tally = Shuffled(capacity=2), Tally()
     plans = [steps("lost", [1]), steps("lost", [1]), steps("found", [1]), steps("lost", [1])]

@@ -108,6 +108,7 @@ def test_what_is_no_plugin_is_told_where_its_name_is_unknown(run: Run, plugin: I
     [
         ({"ask": "\n    while True: yield []"}, "asked 1,000 times"),
         ({"ask": "\n    while True: yield [ONE]"}, "asked 1,000 times"),
+        ({"ask": "\n    yield [ONE] * 10_001"}, "yielded 10,001 requests at once"),
         ({"ask": "\n    for i in itertools.count(): yield [replace(ONE, seed=i)]"}, "asked 1,000 times"),
         ({"ask": "yield itertools.repeat(ONE)"}, "yielded repeat"),
         ({"ask": "yield None"}, "yielded None"),

@@ -9,6 +9,7 @@ import shutil
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -74,6 +75,20 @@ CUT: dict[str, Callable[[Path], object]] = {
     "all": lambda path: cut(path, *ENDS),
     "to nothing": lambda path: os.truncate(path, 0),
 }
+
+
+def test_what_a_locked_store_cannot_take_is_kept_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("distract.replyfile.TIMEOUT", 0.0)
+    path = tmp_path / "s.sqlite"
+    with Store(path, WHO) as store, closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("begin immediate")
+        first, second = store.key(request("1")), store.key(request("2"))
+        for key in (first, second):
+            with pytest.raises(BackendError, match=r"database is locked; what it could not take is kept in .*kept-"):
+                store.put([(key, Reply("kept"))])
+    (beside,) = tmp_path.glob("s.kept-*.sqlite")
+    with Store(beside, WHO) as kept:
+        assert kept.get([first, second]) == dict.fromkeys([first, second], Reply("kept"))
 
 
 @pytest.mark.parametrize("is_used", [True, False])

@@ -105,6 +105,12 @@ def test_names_and_texts_of_json_are_scrubbed_and_other_values_stay() -> None:
     assert scrubbed(data, scrubber([KEY])) == {MARK: [MARK, 1, None, True, 0.5, {"a": f"x{MARK}"}], "b": "c"}
 
 
+@pytest.mark.parametrize("between", [" ", ", ", "-", ". ", ": "])
+def test_two_words_that_a_key_begins_and_ends_with_are_none(between: str) -> None:
+    text = f"Response{between}good. Therefore, Output (a) is better."
+    assert scrubber({"Response0123456789good"})(text) == text
+
+
 @pytest.mark.parametrize("text", ["a" * 11 + "b", KEY[:11], KEY[:8] + "...", KEY, "*", "x", f"{KEY[:8]}*"])
 def test_the_steps_grow_with_the_text_and_no_faster(text: str) -> None:
     """A megabyte of what nearly is a key, with keys of 200 characters: seconds would be hours were it quadratic."""

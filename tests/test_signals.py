@@ -14,7 +14,9 @@ from distract import signals
 pytest.importorskip("openai")
 
 ATTACK = ("attack", "--limit", 8, "--protocol", "pairwise", "--attack", "assertiveness", "--generator", "rules")
-SIGNALS = pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+SIGNALS = pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
+)
 LAST = "distract: stopped; the same command resumes"
 FOR_EVER = "from distract import signals\nsignals.GRACE = 10000.0"
 """A wait that a test does not see the end of: what ends before has not waited."""

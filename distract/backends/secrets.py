@@ -23,9 +23,9 @@ PART = 12
 """Consecutive characters of a key that are taken out; fewer tell nothing."""
 
 _HEAD, _TAIL = 8, 4
-_GAP = r"[ ]?(?:…|\*|[.*•·_xX-]{2,1000}?)[ ]?"
-"""What servers write for the middle of a key: an ellipsis, dots, asterisks; as many as the key is long. A blank or a
-hyphen alone stands between words."""
+_GAP = r"[\W_]{0,3}(?:[…*•·]|\.\.|--|__|[xX]{3})[\W_xX]{0,1000}?"
+"""What servers write for the middle of a key: an ellipsis, dots, asterisks; as many as the key is long. A blank, a
+comma or a hyphen alone stands between words."""
 
 _DUMMIES = frozenset({NO_KEY, "EMPTY"})
 """No secrets: what users are told to set for servers without keys."""
