@@ -187,6 +187,9 @@ def test_a_run_with_gaps_is_not_complete_and_the_same_command_fills_them(
         assert "the same command asks again" in first.err
         assert is_complete(tmp_path) is False
         assert load(tmp_path / "r").unanswered
+        for command_line in (("gate", "r", "--max-flip-rate", "0.9"), ("report", "r")):
+            ran = run(*command_line)
+            assert "some requests got no reply" in ran.out + ran.err
         failures = {j.failure for row in load(tmp_path / "r").rows for j in row.judgments if j.failure}
         assert all(failure.startswith("no reply: ") for failure in failures)
         assert failures
