@@ -1,7 +1,4 @@
-"""A protocol asked for one judgment: it is somebody else's code, so what it yields and returns is checked here.
-
-It knows no protocol by name, and not how often or in which orders one is asked.
-"""
+"""A protocol asked for one judgment: it is somebody else's code, so what it yields and returns is checked here."""
 
 from __future__ import annotations
 

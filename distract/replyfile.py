@@ -1,7 +1,7 @@
 """The SQLite file of a store of replies: opened with care, and watched while it is open.
 
 SQLite goes on with a file that was deleted, replaced or cut short as if nothing had happened. Here that is noticed,
-what can be read is brought to a file that lasts, and the run ends. It knows no reply.
+what can be read is brought to a file that lasts, and the run ends.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Keys taken out of what a server sent: the one scrub, applied before anything else reads an answer.
 
-A text that holds no key comes back as it is. It knows no server and no environment.
+A text that holds no key comes back as it is.
 """
 
 from __future__ import annotations
