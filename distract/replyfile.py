@@ -98,7 +98,9 @@ class ReplyFile:
                 db.executemany(f"insert into replies {_COPIED['replies']}", rows)
         except BackendError as error:
             if not isinstance(error.__cause__, sqlite3.Error):
-                raise  # they were written, and brought to where the message says
+                with suppress(*FAULTS), self.writing():  # what was cut off before they were written
+                    self.db.executemany(f"insert into replies {_COPIED['replies']}", rows)
+                raise
             self._is_given_up = True
             place = self._spare
             with suppress(*FAULTS, OSError, UsageError):

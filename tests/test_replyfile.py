@@ -77,6 +77,19 @@ CUT: dict[str, Callable[[Path], object]] = {
 }
 
 
+def test_what_was_being_stored_when_a_store_was_cut_short_is_kept(tmp_path: Path) -> None:
+    path = tmp_path / "s.sqlite"
+    filled(path, range(300))
+    with Store(path, WHO) as store:
+        keys = [store.key(request(f"new {n}")) for n in range(20)]
+        cut(path, "")
+        with pytest.raises(BackendError, match="was cut short"):
+            store.put([(key, Reply("kept")) for key in keys])
+    (beside,) = tmp_path.glob("s.kept-*.sqlite")
+    with Store(beside, WHO) as kept:
+        assert kept.get(keys) == dict.fromkeys(keys, Reply("kept"))
+
+
 def test_what_a_locked_store_cannot_take_is_kept_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("distract.replyfile.TIMEOUT", 0.0)
     path = tmp_path / "s.sqlite"

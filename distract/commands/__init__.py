@@ -122,7 +122,9 @@ data_options = options(
 )
 draw_options = options(
     click.option("--limit", type=LIMIT, default="8", show_default=True, help="Number of cases, drawn by --seed."),
-    click.option("--seed", type=SEED, default=0, show_default=True, help="Of the draw, the rewrites and sampling."),
+    click.option(
+        "--seed", type=SEED, default=0, show_default=True, help="Seed of the draw, the rewrites and sampling."
+    ),
 )
 best_of_option = click.option(
     "--best-of", type=Whole(1, 1000), default=1, show_default=True, help="Texts per attempt; the best is kept."
@@ -132,9 +134,13 @@ asking_options = options(
         "--retries", type=Whole(0, 1000), default=1, show_default=True, help="More attempts after a rejected text."
     ),
     click.option(
-        "--temperature", type=Number(0, 10), default=0.7, show_default=True, help="Of the generator; 0 is greedy."
+        "--temperature",
+        type=Number(0, 10),
+        default=0.7,
+        show_default=True,
+        help="Temperature of the generator; 0 is greedy.",
     ),
-    click.option("--top-p", type=Number(0, 1, "least"), default=1.0, show_default=True, help="Of the generator."),
+    click.option("--top-p", type=Number(0, 1, "least"), default=1.0, show_default=True, help="Top-p of the generator."),
     click.option("--max-tokens", type=TOKENS, default=2048, show_default=True, help="The most a generated text takes."),
 )
 store_option = click.option(
