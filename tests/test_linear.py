@@ -1,7 +1,4 @@
-"""Texts that took quadratic time take linear time; tests/slow/test_growth.py looks for others.
-
-The bound is one of the processor, and twenty times what is needed: these texts took ten times the bound and more.
-"""
+"""Texts that took quadratic time take linear time; tests/slow/test_growth.py looks for others."""
 
 from __future__ import annotations
 
@@ -21,7 +18,6 @@ from distract.minimal import edits
 from distract.records import Case, Response
 
 N = 100_000
-BLANKS = " " * N
 SAID = "So it is. The cat sat there."
 RULES = registry.attacks()
 
@@ -31,41 +27,49 @@ def style(text: str) -> object:
     return restyled(Case("c", ("Why?",), (response,)), response)
 
 
-SLOW: dict[str, Callable[[], object]] = {
+def lead(name: str, blank: str, n: int) -> object:
+    return RULES[name].rewrite(blank * n + SAID, (), 0)
+
+
+SLOW: dict[str, Callable[[int], object]] = {
     **{
-        f"{name}: leading {what}": partial(RULES[name].rewrite, blank * N + SAID, (), 0)
+        f"{name}: leading {what}": partial(lead, name, blank)
         for name in ("assertiveness", "prolixity", "sycophancy")
         for what, blank in (("blanks", " "), ("tabs", "\t"))
     },
-    "fidelity: capitals": lambda: inspect(("Why?",), (f"so {'A' * N} it is",), ("so it is",)),
-    "fidelity: tildes before a backtick": lambda: inspect(("Why?",), (f"{'~' * N}`",), ("so it is",)),
-    "restyling: sentences in a line": lambda: style("a. " * (2 * N)),
-    "reading: hashes": lambda: reading.BRACKETS.read("#" * N, "AB"),
-    "reading: verdicts in a sentence": lambda: reading.BRACKETS.read("[[A]]" * (N // 5), "AB"),
-    "reading: verdicts in a row": lambda: reading.BRACKETS.read("|[[A]]" * (N // 6), "AB"),
-    "reading: a fence that never closes": lambda: reading.BRACKETS.read("~" * N, "AB"),
-    "reading: digits": lambda: reading.BRACKETS.read(f"[[{'7' * N}", "AB"),
-    "reading: dots before a verdict": lambda: reading.BRACKETS.read(f"{',' * N}[[A]]", "AB"),
-    "reading: outputs of a cut answer": lambda: reading.OUTPUT.read("output (a) better " * (N // 18), "ab", cut=True),
-    "reading: braces": lambda: reading.JSON.read("{" * (3 * N), "AB"),
-    "data: lines of a prompt": lambda: splitting.split("a\n" * (3 * N), [parse({"kind": "punctuation:no_comma"})]),
-    "data: two": lambda: splitting.split(f"Make sure {'two ' * N}", [parse({"kind": "combination:two_responses"})]),
+    "fidelity: capitals": lambda n: inspect(("Why?",), (f"so {'A' * n} it is",), ("so it is",)),
+    "fidelity: tildes before a backtick": lambda n: inspect(("Why?",), (f"{'~' * n}`",), ("so it is",)),
+    "restyling: sentences in a line": lambda n: style("a. " * (2 * n)),
+    "reading: hashes": lambda n: reading.BRACKETS.read("#" * n, "AB"),
+    "reading: verdicts in a sentence": lambda n: reading.BRACKETS.read("[[A]]" * (n // 5), "AB"),
+    "reading: verdicts in a row": lambda n: reading.BRACKETS.read("|[[A]]" * (n // 6), "AB"),
+    "reading: a fence that never closes": lambda n: reading.BRACKETS.read("~" * n, "AB"),
+    "reading: digits": lambda n: reading.BRACKETS.read(f"[[{'7' * n}", "AB"),
+    "reading: dots before a verdict": lambda n: reading.BRACKETS.read(f"{',' * n}[[A]]", "AB"),
+    "reading: outputs of a cut answer": lambda n: reading.OUTPUT.read("output (a) better " * (n // 18), "ab", cut=True),
+    "reading: braces": lambda n: reading.JSON.read("{" * (3 * n), "AB"),
+    "data: lines of a prompt": lambda n: splitting.split("a\n" * (3 * n), [parse({"kind": "punctuation:no_comma"})]),
+    "data: two": lambda n: splitting.split(f"Make sure {'two ' * n}", [parse({"kind": "combination:two_responses"})]),
+    "data: responses of a case": lambda n: native.read(many_responses(n // 5), "cases.jsonl"),
 }
+
+
+def many_responses(count: int) -> str:
+    responses = [{"author": f"x{i}", "text": "a"} for i in range(count)]
+    return json.dumps({"id": "c", "prompt": "Why?", "responses": responses})
+
+
+def cost(name: str, size: int) -> float:
+    """Seconds of the processor."""
+    begun = time.process_time()
+    SLOW[name](size)
+    return time.process_time() - begun
 
 
 @pytest.mark.parametrize("name", SLOW)
 def test_a_long_text_takes_linear_time(name: str) -> None:
-    begun = time.process_time()
-    SLOW[name]()
-    assert time.process_time() - begun < 8
-
-
-def test_many_responses_of_one_case_are_read() -> None:
-    responses = [{"author": f"x{i}", "text": "a"} for i in range(20_000)]
-    begun = time.process_time()
-    (case,) = native.read(json.dumps({"id": "c", "prompt": "Why?", "responses": responses}), "cases.jsonl")
-    assert time.process_time() - begun < 8
-    assert len(case.responses) == 20_000
+    # Both sizes on one machine in one moment: quadratic is 16 times as long, whatever the machine.
+    assert cost(name, N) < 9 * max(cost(name, N // 4), 0.1)
 
 
 def test_texts_of_too_many_words_are_compared_at_their_ends_only() -> None:

@@ -14,7 +14,7 @@ from typing import Any
 from distract.reading.own_words import Material, masked
 from distract.reading.statements import Statement, final
 from distract.reading.text import ended, even, thoughtless
-from distract.reading.vocabulary import LONGEST, announces, words
+from distract.reading.vocabulary import LONGEST, announces, is_wordless
 
 Labels = Sequence[str]
 
@@ -66,7 +66,7 @@ def _bare(text: str, pattern: str) -> str | None:
     if len(text) > LONGEST:
         return None
     bare = re.fullmatch(rf"(?i)([^\n\]]*?)(?<![-−.])(?<![^\W_]){pattern}(?:(?!\?)[\W_])*", text)
-    return bare[2] if bare and (not words(bare[1]) or announces(bare[1], bare[2])) else None
+    return bare[2] if bare and (is_wordless(bare[1]) or announces(bare[1], bare[2])) else None
 
 
 def _valued(text: str, pattern: str) -> str | None:

@@ -19,6 +19,7 @@ from distract.reading.vocabulary import (
     has,
     is_mine,
     is_plain,
+    is_wordless,
     names,
     speaks_against,
     words,
@@ -66,13 +67,13 @@ def standing(above: str, before: str, after: str, label: str | None, named: bool
     """
     if len(before) > LONG or not _closes(after) or (named and "better" not in words(_said(after) or before)):
         return False
-    is_below = not words(before) and not named
+    is_below = is_wordless(before) and not named
     if is_below and after.startswith(":"):
         return False
     if _OPENS.search(above) and not is_below and not _leads(above):
         return False
     lead = _CONCEDED.sub("although", (above if is_below else before).rstrip(" \n:*_\"'`“‘"))
-    return not words(lead) or announces(lead, label) or _concludes(lead, label, is_below)
+    return is_wordless(lead) or announces(lead, label) or _concludes(lead, label, is_below)
 
 
 def _leads(above: str) -> bool:
@@ -113,7 +114,7 @@ def _closes(after: str) -> bool:
     after = after.lstrip(" \n*_\"'`”’)]")
     if _QUESTION.match(after) or _ASPECT.match(after) or _EQUATED.match(after):
         return False
-    if not words(after) or _BECAUSE.match(after) or re.match(r"[,;] ?\w+ ?[:=]", after):
+    if is_wordless(after) or _BECAUSE.match(after) or re.match(r"[,;] ?\w+ ?[:=]", after):
         return True
     if not re.match(r"\w", after):
         return not speaks_against(after, LOST, TOLD, *([] if after[0] == "," else [DENIED, SUPPOSED]))

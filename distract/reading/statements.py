@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from distract.reading.sentences import LONG, standing
-from distract.reading.vocabulary import DENIED, LOST, SUPPOSED, TOLD, has, is_plain, speaks_against, words
+from distract.reading.vocabulary import DENIED, LOST, SUPPOSED, TOLD, has, is_plain, is_wordless, speaks_against, words
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,7 @@ def final(text: str, statements: Sequence[Statement]) -> str | None:
     if not others or _CORRECTED.search(text[others[-1].end : last.start]):
         return last.label
     lines = [text[text.rfind("\n", 0, one.start) + 1 : one.start] for one in (others[-1], last)]
-    is_first = not words(text[: others[0].start])
+    is_first = is_wordless(text[: others[0].start])
     return last.label if _FINAL.search(lines[1]) and not _FINAL.search(lines[0]) and not is_first else None
 
 
@@ -180,7 +180,7 @@ class _Sentences:
         after = text[one.end : min(self.end(one), one.end + _NEAR)]
         if text[line] == "|":
             *cells, own = text[max(line, first) : one.start].split("|")
-            left = [cell for cell in cells if re.search(r"[^\W\d_]", cell) and "]]" not in cell]
+            left = [cell for cell in cells if "]]" not in cell and re.search(r"[^\W\d_]", cell)]
             # In a table the conclusion may be a part of what is judged.
             column = bisect_left(self._bars, one.start) - bisect_left(self._bars, line)
             parts = ["part of"] if has(" ".join(left), r"conclu\w+|fazit") else []
@@ -188,17 +188,17 @@ class _Sentences:
         start = max(start, first)
         start = max([start, *(gap.end() for gap in _CLOSED.finditer(text, start, one.start))])
         before = text[start : one.start]
-        return self._above(start, one.label or "", not words(before)), before, after
+        return self._above(start, one.label or "", is_wordless(before)), before, after
 
     def _above(self, start: int, label: str, is_below: bool) -> str:
         """The line or sentence before a place, where it leads there: a heading, a question, the name of a loser."""
         lines = self._text[max(0, start - 3 * _NEAR) : start].split("\n")
-        lines = [line for line in lines if line.startswith("---") or (words(line) and not line.startswith("```"))]
+        lines = [line for line in lines if line.startswith("---") or not (is_wordless(line) or line.startswith("```"))]
         if _ITEM.match(self._text, start):
             while lines and _ITEM.match(lines[-1]):
                 lines.pop()
             lines = lines if is_below else []
-        if not lines or not words(lines[-1]):
+        if not lines or is_wordless(lines[-1]):
             return ""
         lead = re.split(r"(?<=[.!?]) ", lines[-1].strip())[-1]
         if not _ENDED.search(lead):

@@ -63,6 +63,11 @@ def words(text: str) -> list[str]:
     return [word.lower().replace("’", "'") for word in _WORD.findall(text)]
 
 
+def is_wordless(text: str) -> bool:
+    """Whether a text has no word."""
+    return _WORD.search(text) is None
+
+
 def has(text: str, *kinds: str) -> bool:
     """Whether any word of a text is of one of some kinds, such as ``LOST``."""
     return any(re.fullmatch("|".join(kinds), word) for word in words(text))
