@@ -50,13 +50,14 @@ SLOW: dict[str, Callable[[int], object]] = {
     "reading: braces": lambda n: reading.JSON.read("{" * (3 * n), "AB"),
     "data: lines of a prompt": lambda n: splitting.split("a\n" * (3 * n), [parse({"kind": "punctuation:no_comma"})]),
     "data: two": lambda n: splitting.split(f"Make sure {'two ' * n}", [parse({"kind": "combination:two_responses"})]),
-    "data: responses of a case": lambda n: native.read(many_responses(n // 5), "cases.jsonl"),
+    "data: responses of a case": lambda n: read_responses(n // 5),
 }
 
 
-def many_responses(count: int) -> str:
+def read_responses(count: int) -> None:
     responses = [{"author": f"x{i}", "text": "a"} for i in range(count)]
-    return json.dumps({"id": "c", "prompt": "Why?", "responses": responses})
+    (case,) = native.read(json.dumps({"id": "c", "prompt": "Why?", "responses": responses}), "cases.jsonl")
+    assert len(case.responses) == count
 
 
 def cost(name: str, size: int) -> float:
