@@ -24,7 +24,7 @@ from distract.errors import DistractError
 from distract.plan import PENDING, Open, Plan, T
 from distract.probes import settle
 from distract.records import Reply, Request, Role
-from distract.signals import GRACE, check, held_back, is_asked
+from distract.signals import GRACE, Stopped, check, held_back, is_asked
 from distract.store import Store
 from distract.tally import Model, Tally
 
@@ -171,10 +171,15 @@ class _Flow:
         return self
 
     def __exit__(self, *problem: Any) -> None:
-        """Stop all that is under way and keep what has come; where something failed, wait for the rest a little."""
+        """Stop all that is under way and keep what has come; where something failed, wait for the rest a little.
+
+        A signal may have come while something failed, and then ends the run in its place. One may also have come while
+        a model was asked its probes: that wait is over, the one for the other models is not.
+        """
         with self._end:
-            # A signal may have come while something failed, and then ends the run in its place.
-            if any(isinstance(one, Exception) for one in (problem[1], getattr(problem[1], "__context__", None))):
+            causes = (problem[1], getattr(problem[1], "__context__", None))
+            is_held = isinstance(problem[1], Stopped) and not problem[1].is_urgent
+            if is_held or any(isinstance(one, Exception) for one in causes):
                 self._drain(GRACE)
 
     def is_busy(self) -> bool:

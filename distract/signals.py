@@ -28,11 +28,15 @@ class Stopped(KeyboardInterrupt):
 
     Args:
         number: of the signal.
+
+    Attributes:
+        is_urgent: the wait is over, or nobody is to wait: a second signal came, or one that nothing held back.
     """
 
     def __init__(self, number: int) -> None:
         super().__init__()
         self.exit_code = 128 + number
+        self.is_urgent = True
 
 
 _loops: list[Callable[[], bool]] = []
@@ -54,11 +58,13 @@ def raised_signals(notice: Callable[[], None] = lambda: None) -> Iterator[None]:
         if _CLOCK is None or _held or not any(is_busy() for is_busy in _loops):
             raise Stopped(number)
         _held.append(Stopped(number))
+        _held[0].is_urgent = False
         before[_CLOCK] = signal.signal(_CLOCK, stop) or signal.SIG_DFL
         signal.setitimer(signal.ITIMER_REAL, GRACE)
         notice()
 
     def stop(number: int, frame: FrameType | None) -> None:
+        _held[0].is_urgent = True
         check()
 
     try:

@@ -256,3 +256,32 @@ def test_a_signal_waits_for_what_is_under_way_and_nothing_more_is_sent(tmp_path:
         assert len(store) == len(backend.asked) - backend.given_up
     assert 6 <= len(backend.asked) == backend.halted < 16
     assert not backend._under_way
+
+
+class Probed(Shuffled):
+    """One that has to be asked a probe first, during which a signal comes."""
+
+    probes = (request("probe"),)
+
+    def collect(self, timeout: float) -> Batch:
+        if not is_asked():
+            signal.raise_signal(signal.SIGTERM)
+        return super().collect(timeout)
+
+    def learn(self, reply: Reply) -> dict[str, str]:
+        raise AssertionError("a run that is being stopped learns nothing more")
+
+
+def test_a_signal_during_the_probe_of_one_model_waits_for_the_others(tmp_path: Path) -> None:
+    writer, judge = Shuffled(capacity=5), Probed()
+
+    def plan(number: int) -> Plan[None]:
+        yield [request(f"rewrite {number}", to="generator")]
+        yield [request(f"judge {number}")]
+
+    with Store(tmp_path / "a", judge.identity) as a, Store(tmp_path / "b", {"model": "writer"}) as b:
+        with raised_signals(), pytest.raises(Stopped):
+            list(execute((plan(i) for i in range(8)), {"judge": (judge, a), "generator": (writer, b)}))
+        assert len(b) == len(writer.asked) - writer.given_up
+    assert writer.most > 1
+    assert not writer._under_way

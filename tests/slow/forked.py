@@ -112,6 +112,8 @@ class Forks:
     def start(self, folder: Path, arguments: tuple[str, ...], settings: Mapping[str, str]) -> Process:
         """Start ``distract`` in a folder, with more environment."""
         folder.mkdir(parents=True, exist_ok=True)
+        for name in ("out", "err"):  # it may be killed before it opens them
+            (folder / name).write_bytes(b"")
         process = Process(folder)
         self._processes.append(process)
         job = {"job": len(self._processes) - 1, "folder": str(folder), "arguments": arguments, "settings": settings}
