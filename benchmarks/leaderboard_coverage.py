@@ -24,10 +24,10 @@ from numpy.typing import NDArray
 
 from distract import registry
 from distract.boards.board import drawn, quantile
-from distract.boards.matches import TIE, A, B, Matches
 from distract.boards.records import Board
 from distract.boards.shift import Shift, shift, union
-from distract.boards.system import RatingSystem
+from distract.ratings.matches import TIE, A, B, Matches
+from distract.ratings.system import RatingSystem
 
 PROMPTS = 113
 MANY = 40_000  # prompts that stand for all there are

@@ -13,11 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from distract.backends import Backend
-from distract.judging import Audited
 from distract.plan import Plan
 from distract.price import Price, cost
 from distract.recorder import Recorder
-from distract.records import Rewrite, Role, Row
+from distract.records import Audited, Rewrite, Role, Row
 from distract.run import execute
 from distract.runfolder import Loaded, written
 from distract.store import Store
@@ -25,7 +24,7 @@ from distract.tally import Model, Tally
 from distract.timing import part
 
 if TYPE_CHECKING:
-    from distract.minimal import Smallest
+    from distract.records import Smallest
 
 
 class Sums(Protocol):

@@ -12,9 +12,8 @@ from pathlib import Path
 from distract import audit
 from distract.backends import Backend, Batch
 from distract.backends.scripted import planted
-from distract.judging import Audited
 from distract.plan import Plan
-from distract.records import Reply, Request
+from distract.records import Audited, Reply, Request
 from distract.rubric import VERDICT_TOKENS
 from distract.run import execute
 from distract.session import Prepared

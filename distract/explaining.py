@@ -14,11 +14,9 @@ from distract import minimal, registry
 from distract.audit import Audit
 from distract.errors import UnknownName, UsageError
 from distract.flips import Flip
-from distract.judging import RESAMPLED, Audited
-from distract.minimal import Smallest
 from distract.plan import Plan, T
 from distract.printable import line
-from distract.records import Case, Rewrite, Row
+from distract.records import RESAMPLED, Audited, Case, Rewrite, Row, Smallest
 from distract.runfolder import Loaded
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any, TypeVar
 
 from distract import statistics
@@ -74,6 +74,9 @@ PLACE = ("measure", "protocol", "rule", "attack", "severity", "against", "agains
 """What tells the figures of one run apart."""
 
 
+_ONLY_DIFFERENCES = ("against", "against_rule", "against_attack", "p_value", "p_adjusted")
+
+
 def by_name(figure: Figure, names: Sequence[str]) -> tuple[str, ...]:
     """The values of these fields as text, nothing being empty."""
     values = (getattr(figure, name) for name in names)
@@ -86,6 +89,15 @@ F = TypeVar("F", bound=Figure)
 def rounded(values: Mapping[str, Any]) -> dict[str, Any]:
     """Values as documents show them: numbers that are no counts to four decimals."""
     return {name: round(value, 4) if isinstance(value, float) else value for name, value in values.items()}
+
+
+def flat(figure: Figure, *more: str) -> dict[str, Any]:
+    """One figure as JSON values, rounded; ``more`` names fields that only a difference has, beside the usual ones."""
+    values = rounded(asdict(figure))
+    if figure.against is None:
+        for name in (*_ONLY_DIFFERENCES, *more):
+            del values[name]
+    return values
 
 
 def adjusted(figures: Sequence[F]) -> list[F]:

@@ -28,7 +28,7 @@ from distract.tally import Tally
 
 if TYPE_CHECKING:
     from distract.backends.options import Options
-    from distract.invariants.records import Finding
+    from distract.findings import Finding
 
 
 class Judge:

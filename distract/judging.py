@@ -6,39 +6,17 @@ Shared by all designs. It knows no design, attack or measure, and no protocol by
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 from distract import manner as asking
 from distract.errors import foreign
 from distract.manner import Manner
 from distract.plan import Comparison, Plan, Protocol
-from distract.records import ORDINALS, Case, Judgment, Outcome, Reply, Request, Response, Rewrite, Row, Side, Unread
+from distract.records import ORDINALS, Case, Judgment, Outcome, Reply, Request, Response, Row, Side, Unread
 
 if TYPE_CHECKING:
-    from distract.minimal import Smallest
-
-UNCHANGED = "the control changes nothing in it"
-"""Why a comparison says nothing about the noise: it is the same one, and answered from the store."""
-
-RESAMPLED = "resample"
-"""The control of what is sampled: asked once more, with nothing changed. It stands where an attack's name would."""
-
-
-@dataclass(frozen=True)
-class Audited:
-    """What came of one case, or of one of its flips.
-
-    Attributes:
-        rows: one for each comparison.
-        rewrites: every one that was looked at.
-        smallest: of flips, where they were looked for.
-    """
-
-    rows: list[Row] = field(default_factory=list)
-    rewrites: list[Rewrite] = field(default_factory=list)
-    smallest: list[Smallest] = field(default_factory=list)
-
+    pass
 
 Unjudged = Callable[..., Row]
 """A row but for what judging adds to it, as keywords: judgments with keys, tokens and shown, or why it is excluded."""

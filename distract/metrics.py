@@ -17,8 +17,7 @@ from distract import statistics
 from distract.briefs import Brief, Briefs
 from distract.counting import COUNT, WANTED, Counted
 from distract.figure import CONFIDENCE, Condition, Figure, adjusted, rate
-from distract.judging import RESAMPLED
-from distract.records import BASELINE, Rewrite, Row
+from distract.records import BASELINE, RESAMPLED, Rewrite, Row
 from distract.rewrite_metrics import agreements, rejections
 
 GROUPS: Mapping[str, tuple[str, ...]] = {

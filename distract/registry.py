@@ -18,9 +18,9 @@ from pathlib import Path
 from types import MappingProxyType, ModuleType
 from typing import TypeVar
 
-from distract.boards.system import RatingSystem
 from distract.errors import DistractError, UnknownName, UsageError, foreign
 from distract.plan import Attack, Degradation, Protocol
+from distract.ratings.system import RatingSystem
 from distract.records import BASELINE
 
 P = TypeVar("P", Protocol, Attack, RatingSystem)

@@ -21,9 +21,8 @@ from typing import Any
 
 from distract import files
 from distract.errors import DataError, UsageError
-from distract.minimal.records import Smallest
 from distract.printable import line
-from distract.records import Rewrite, Row
+from distract.records import Rewrite, Row, Smallest
 from distract.runrecords import Records, rewrite, row, smallest
 
 TEXTS = "texts.jsonl"

@@ -13,8 +13,7 @@ from typing import Any, TypeVar, overload
 from distract import files
 from distract.errors import BackendError, DataError
 from distract.minimal.edits import applied
-from distract.minimal.records import Edit, Smallest
-from distract.records import Case, Judgment, Response, Rewrite, Row, Side, token_count
+from distract.records import Case, Edit, Judgment, Response, Rewrite, Row, Side, Smallest, token_count
 
 R = TypeVar("R")
 

@@ -28,13 +28,12 @@ from distract import (
 from distract.backends import Backend
 from distract.briefs import Briefs
 from distract.conduct import Job, carry_out
-from distract.judging import RESAMPLED, Audited
+from distract.document import document
 from distract.manner import DEFAULT, Manner
+from distract.minimal.document import minimal_document
 from distract.plan import Plan, Protocol
 from distract.price import Price
-from distract.records import Case, Rewrite, Role, Row
-from distract.report.document import document
-from distract.report.minimal import minimal_document
+from distract.records import RESAMPLED, Audited, Case, Rewrite, Role, Row
 from distract.rewrite_metrics import WithoutTexts
 from distract.tally import Model, Tally
 from distract.writers import Verifier, Writer, choosing

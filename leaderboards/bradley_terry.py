@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_array
 
-from distract.boards.draws import Draws
-from distract.boards.matches import TIE, A, B, Matches
-from distract.boards.system import Ratings, RatingSystem
+from distract.ratings.draws import Draws
+from distract.ratings.matches import TIE, A, B, Matches
+from distract.ratings.system import Ratings, RatingSystem
 
 from .logistic import BLOCK, MANY, Design, Floats, Game, again, chances, curved, design, newton, parts
 from .sandwich import clustered, sandwich

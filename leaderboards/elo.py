@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from distract.boards.draws import Draws
-from distract.boards.matches import TIE, A, B, Matches
-from distract.boards.system import Ratings, RatingSystem
+from distract.ratings.draws import Draws
+from distract.ratings.matches import TIE, A, B, Matches
+from distract.ratings.system import Ratings, RatingSystem
 
 from .orders import CHUNK, Orders, cells, common, need, replay, settled
 

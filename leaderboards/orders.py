@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from distract.boards.draws import Draws
-from distract.boards.matches import TIE, B, Matches
 from distract.errors import UsageError
+from distract.ratings.draws import Draws
+from distract.ratings.matches import TIE, B, Matches
 
 COMMON = 4
 """Orders that draws share, at most: what fewer of them add to the spread is taken off again (``settled``)."""

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from distract.boards.matches import Matches
 from distract.errors import UnknownName, UsageError
 from distract.printable import line
+from distract.ratings.matches import Matches
 
 from .logistic import MANY, Floats, parts
 

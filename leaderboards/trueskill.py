@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import erfcx, ndtri
 
-from distract.boards.draws import Draws
-from distract.boards.matches import TIE, B, Matches
-from distract.boards.system import Ratings, RatingSystem
+from distract.ratings.draws import Draws
+from distract.ratings.matches import TIE, B, Matches
+from distract.ratings.system import Ratings, RatingSystem
 
 from .orders import CHUNK, Orders, common, need, replay, settled
 

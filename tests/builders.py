@@ -4,9 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from distract.minimal import Smallest, edits
+from distract.minimal import edits
 from distract.plan import Plan, T
-from distract.records import Case, Judgment, Message, Outcome, Reply, Request, Response, Role, Row, Side, Slots
+from distract.records import (
+    Case,
+    Judgment,
+    Message,
+    Outcome,
+    Reply,
+    Request,
+    Response,
+    Role,
+    Row,
+    Side,
+    Slots,
+    Smallest,
+)
 
 
 def case(

@@ -20,12 +20,12 @@ from distract import registry
 from distract.boards import board as boards
 from distract.boards import groups
 from distract.boards.board import board, drawn
-from distract.boards.draws import Draws
-from distract.boards.matches import TIE, A, Matches, encode
 from distract.boards.ranks import ranks
 from distract.boards.specs import parse
-from distract.boards.system import Ratings, RatingSystem
 from distract.errors import PluginError, UnknownName, UsageError
+from distract.ratings.draws import Draws
+from distract.ratings.matches import TIE, A, Matches, encode
+from distract.ratings.system import Ratings, RatingSystem
 
 Row = tuple[str, str, str, str]
 """First model, second model, outcome, prompt."""

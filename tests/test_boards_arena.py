@@ -16,10 +16,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from distract.boards.matches import Matches, encode
 from distract.boards.sources import Source, read, streaming
 from distract.boards.sources.arena import WORDS
 from distract.errors import DataError, UsageError
+from distract.ratings.matches import Matches, encode
 
 HEADER = "model_a,model_b,winner\n"
 Rows = Sequence[Mapping[str, Any]]

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from distract.boards import draws
-from distract.boards.draws import draw
+from distract.ratings import draws
+from distract.ratings.draws import draw
 
 
 @settings(max_examples=30)

@@ -17,12 +17,12 @@ from hypothesis import strategies as st
 from test_runfolder import PARAMETERS
 
 from distract import replay
-from distract.boards.matches import Matches
 from distract.boards.sources import from_rows, read
 from distract.boards.sources.labelled import NO_LABEL, NOT_TWO
 from distract.datasets import load
 from distract.datasets.native import line
 from distract.errors import DataError
+from distract.ratings.matches import Matches
 from distract.recorder import Recorder
 from distract.records import Case, Judgment, Response, Row, Side
 from distract.verdicts import outcome

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from distract.boards.matches import OUTCOMES, encode
 from distract.errors import UsageError
+from distract.ratings.matches import OUTCOMES, encode
 
 NAMES = ("gpt-4", "a, b", 'say "hi"', "🦙", "<b>bold</b>", "tie")
 

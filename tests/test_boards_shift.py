@@ -17,11 +17,11 @@ from test_boards import CLOSED, HARD, POINTS, Row, matches, some
 from distract import registry
 from distract.boards import shift as shifts
 from distract.boards.board import DRAWS, board, drawn
-from distract.boards.matches import Matches
 from distract.boards.ranks import kendall
 from distract.boards.shift import Change, Shift, shift, union
-from distract.boards.system import RatingSystem
 from distract.errors import UsageError
+from distract.ratings.matches import Matches
+from distract.ratings.system import RatingSystem
 
 SYSTEMS = [POINTS, CLOSED, *registry.systems().values()]
 

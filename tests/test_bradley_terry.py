@@ -21,9 +21,9 @@ from hypothesis import strategies as st
 from scipy import optimize, special
 
 from distract import registry
-from distract.boards.draws import Draws, draw
-from distract.boards.matches import Matches, encode
 from distract.errors import UnknownName, UsageError
+from distract.ratings.draws import Draws, draw
+from distract.ratings.matches import Matches, encode
 
 Played = list[tuple[str, str, str, str]]
 """First model, second model, outcome, prompt."""

@@ -16,9 +16,8 @@ from distract import session
 from distract.backends.scripted import Scripted, planted
 from distract.conduct import Held, Job, carry_out, stores
 from distract.errors import BackendError
-from distract.judging import Audited
 from distract.plan import Plan
-from distract.records import Request, Rewrite, Row
+from distract.records import Audited, Request, Rewrite, Row
 from distract.runfolder import Loaded, load
 from distract.tally import Tally
 from distract.timing import measured

@@ -26,6 +26,7 @@ from distract.commands.consistency import PROTOCOLS, consistency
 from distract.conduct import carry_out, stores
 from distract.consistency import asking
 from distract.consistency.asking import Consistency
+from distract.consistency.document import document
 from distract.consistency.drawing import quadruples, triples
 from distract.consistency.measuring import Placed, changes, figures, not_applied
 from distract.consistency.preparing import Prepared, estimate, prepare
@@ -36,7 +37,7 @@ from distract.judging import usable
 from distract.manner import Manner
 from distract.records import ORDINALS, Case, Judgment, Outcome, Reply, Request, Response, Row, Side
 from distract.registry import protocols
-from distract.report.consistency import document, report_parts
+from distract.report.consistency import report_parts
 from distract.report.tables import show
 from distract.runfolder import Loaded, load
 from distract.store import Store

@@ -15,9 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from distract import registry
-from distract.boards.draws import Draws, draw
-from distract.boards.matches import Matches, encode
 from distract.errors import UsageError
+from distract.ratings.draws import Draws, draw
+from distract.ratings.matches import Matches, encode
 
 elo = importlib.import_module("distract.leaderboards.elo")
 NAMES = ("a, the first", 'b "quoted"', "c [bold]", "d 🦙")

@@ -20,8 +20,9 @@ from distract import explaining, reopening
 from distract.backends.names import resolve
 from distract.backends.options import Options
 from distract.errors import UsageError
-from distract.minimal import Edit, Smallest, edits
+from distract.minimal import edits
 from distract.printable import plain
+from distract.records import Edit, Smallest
 from distract.report.minimal import NEAR, enough, marked
 from distract.runfolder import Loaded, load
 

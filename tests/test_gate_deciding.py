@@ -23,8 +23,7 @@ from distract.gate.monitor import Test as Tried
 from distract.gate.observing import alone, flipped, in_excess, since
 from distract.gate.records import Check, Measure
 from distract.gate.records import Verdict as Said
-from distract.judging import RESAMPLED
-from distract.records import Judgment, Row
+from distract.records import RESAMPLED, Judgment, Row
 
 NULL = registry.controls()[0].name
 Asked = tuple[str, str]

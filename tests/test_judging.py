@@ -12,12 +12,11 @@ from builders import case, drive, request, verdict
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distract import judging
 from distract.errors import BackendError, PluginError
-from distract.judging import RESAMPLED, judged, label, noted, others, resampled, shown_first, side, unfit
+from distract.judging import judged, label, noted, others, resampled, shown_first, side, unfit
 from distract.manner import Manner
 from distract.plan import Calls, Comparison, Open, Plan, Protocol
-from distract.records import MIRROR, Judgment, Reply, Request, Response, Row, Side
+from distract.records import MIRROR, RESAMPLED, Audited, Judgment, Reply, Request, Response, Row, Side
 from distract.registry import protocols
 
 X, Y, Z = (Response(author, (f"By {author}.",)) for author in "xyz")
@@ -379,4 +378,4 @@ def test_a_row_keeps_what_it_was_told() -> None:
     unjudged = replace(row, judgments=(), keys=(), tokens=(), shown=())
     assert unjudged == of()()
     assert list(row.tokens) == [(7, 0), (7, 0)]
-    assert judging.Audited() == judging.Audited([], [])
+    assert Audited() == Audited([], [])

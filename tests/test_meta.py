@@ -20,7 +20,6 @@ from distract.backends.scripted import Scripted, planted
 from distract.conduct import carry_out, stores
 from distract.datasets.native import line as native
 from distract.errors import BackendError, DataError, UsageError
-from distract.judging import RESAMPLED, UNCHANGED
 from distract.manner import Manner
 from distract.meta.comparisons import Agreement
 from distract.meta.document import Source, document, from_run, result, shown
@@ -28,7 +27,7 @@ from distract.meta.plan import Meta, labelled, meta, one_sided
 from distract.meta.published import judged
 from distract.meta.session import Prepared, distinct, estimate, job, prepare, select
 from distract.plan import Attack
-from distract.records import Case, Reply, Request, Response, Row, Side
+from distract.records import RESAMPLED, UNCHANGED, Case, Reply, Request, Response, Row, Side
 from distract.registry import attacks, protocols
 from distract.replay import Published
 from distract.runfolder import Loaded, load

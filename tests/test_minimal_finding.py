@@ -15,12 +15,11 @@ from distract import datasets
 from distract.audit import Audit, audit, pairs
 from distract.backends.scripted import BOOSTERS, Scripted, planted
 from distract.judge import Judge
-from distract.judging import Audited
 from distract.manner import DEFAULT, Manner
 from distract.metrics import headline
-from distract.minimal import Smallest, applied, clearest_flips, edits, plan_for, smallest
+from distract.minimal import applied, clearest_flips, edits, plan_for, smallest
 from distract.plan import Comparison, Protocol
-from distract.records import Case, Reply, Request, Response, Rewrite, Row
+from distract.records import Audited, Case, Reply, Request, Response, Rewrite, Row, Smallest
 from distract.registry import attack, protocol
 from distract.verdicts import outcome
 from distract.writers import WRITERS

@@ -11,15 +11,15 @@ from builders import row, verdict
 from gate_builders import made
 from rich.console import Console
 
+from distract.document import _SHARED, document
 from distract.gate.limits import Limits
 from distract.gate.run_gate import decide
 from distract.metrics import figures
+from distract.printable import bar, count, interval, p_value, percent
 from distract.records import Row
-from distract.report.document import _SHARED, document
 from distract.report.gate import gate_report
 from distract.report.tables import show
 from distract.report.terminal import run_report
-from distract.report.text import bar, count, interval, p_value, percent
 
 A, B = verdict("a"), verdict("b")
 

@@ -21,9 +21,9 @@ from distract.backends.scripted import planted
 from distract.constraints import check
 from distract.errors import UnknownName, UsageError
 from distract.judge import Judge
-from distract.minimal import Edit, edits
+from distract.minimal import edits
 from distract.plan import Attack, Comparison
-from distract.records import Case, Request, Response
+from distract.records import Case, Edit, Request, Response
 from distract.strategies import rewriting
 
 T = TypeVar("T")

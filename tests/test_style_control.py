@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from scipy import optimize, stats
 
 from distract import registry
-from distract.boards.draws import draw
-from distract.boards.matches import Matches, encode
 from distract.errors import UsageError
+from distract.ratings.draws import draw
+from distract.ratings.matches import Matches, encode
 
 LOGIT = 400 / math.log(10)
 POINTS = np.array([1.0, 0.0, 0.5])

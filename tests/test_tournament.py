@@ -15,9 +15,8 @@ from hypothesis import strategies as st
 
 from distract import registry
 from distract.backends.scripted import planted
-from distract.judging import UNCHANGED
 from distract.plan import Attack, Plan
-from distract.records import BASELINE, Case, Reply, Request, Response, Row, Side
+from distract.records import BASELINE, UNCHANGED, Case, Reply, Request, Response, Row, Side
 from distract.tournament.asking import Tournament, attacked, baseline, no_match
 from distract.tournament.measuring import measured, targets
 from distract.tournament.pairing import balanced, round_robin

@@ -16,9 +16,9 @@ from scipy.integrate import quad
 from scipy.special import ndtr, ndtri
 
 from distract import registry
-from distract.boards.draws import Draws, draw
-from distract.boards.matches import Matches, encode
 from distract.errors import UsageError
+from distract.ratings.draws import Draws, draw
+from distract.ratings.matches import Matches, encode
 
 ours = importlib.import_module("distract.leaderboards.trueskill")
 NAMES = ("a, the first", 'b "quoted"', "c [bold]", "d 🦙")

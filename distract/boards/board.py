@@ -21,13 +21,13 @@ from scipy.sparse import coo_array
 from scipy.special import ndtri, stdtrit
 
 from distract.boards import groups
-from distract.boards.draws import MOST, Draws, draw
-from distract.boards.matches import TIE, A, B, Matches
 from distract.boards.ranks import TOLERANCE, Floats, Ints, ranks
 from distract.boards.records import Board, Standing
 from distract.boards.specs import checked
-from distract.boards.system import NOTHING, Ratings, RatingSystem
 from distract.errors import UsageError, foreign
+from distract.ratings.draws import MOST, Draws, draw
+from distract.ratings.matches import TIE, A, B, Matches
+from distract.ratings.system import NOTHING, Ratings, RatingSystem
 
 DRAWS = 1000
 """Draws where nobody asks for another number."""

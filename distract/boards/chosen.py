@@ -11,12 +11,12 @@ from typing import Any
 
 from distract import registry
 from distract.boards.board import board, drawn
-from distract.boards.draws import Draws
-from distract.boards.matches import Matches, encode
 from distract.boards.records import Board
 from distract.boards.specs import checked, parse
-from distract.boards.system import RatingSystem
 from distract.errors import UsageError
+from distract.ratings.draws import Draws
+from distract.ratings.matches import Matches, encode
+from distract.ratings.system import RatingSystem
 
 ANCHOR = "anchor"
 """The parameter of those systems that can fix the rating of one model."""

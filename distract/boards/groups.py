@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from distract.boards.matches import TIE, A, Matches
 from distract.printable import line
+from distract.ratings.matches import TIE, A, Matches
 
 WIDTH = 60
 """Characters of a name that a note shows."""

@@ -27,11 +27,11 @@ from distract.boards.board import (
     widened,
     without,
 )
-from distract.boards.draws import MOST, Draws, draw
-from distract.boards.matches import Matches
 from distract.boards.ranks import TOLERANCE, kendall, middle, ranks
 from distract.boards.records import Board
-from distract.boards.system import RatingSystem
+from distract.ratings.draws import MOST, Draws, draw
+from distract.ratings.matches import Matches
+from distract.ratings.system import RatingSystem
 
 
 @dataclass(frozen=True, slots=True)

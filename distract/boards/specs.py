@@ -8,8 +8,8 @@ import re
 from typing import Any
 
 from distract import registry
-from distract.boards.system import RatingSystem
 from distract.errors import UsageError
+from distract.ratings.system import RatingSystem
 
 LARGEST = 1e6
 """Of a parameter: beyond, and below its inverse, ratings are no longer exact."""

@@ -106,7 +106,7 @@ def leaderboard(
     **more: Any,
 ) -> None:
     """Rate models by a judge's verdicts, or by votes in a file, and measure what restyling the lowest ones changes."""
-    from distract.boards import comparing, sources
+    from distract.boards import comparing, document, sources
     from distract.boards.chosen import choose, renamed
     from distract.report import leaderboard as report
     from distract.report.tables import show
@@ -121,7 +121,7 @@ def leaderboard(
         rated = comparing.rated(found, chosen, draws, seed)
         compared = comparing.compared(found, other, chosen, draws, seed)
         if as_json:
-            echo_json(report.matches_document(rated, compared))
+            echo_json(document.matches_document(rated, compared))
         else:
             show(report.matches_parts(rated, compared))
         return
@@ -145,7 +145,7 @@ def leaderboard(
     if as_json and not compared:
         echo_json(loaded.summary)
     elif as_json:
-        echo_json(report.with_comparison(str(loaded.summary), compared))
+        echo_json(document.with_comparison(str(loaded.summary), compared))
     else:
         show(shown(loaded)[1]())
         show(report.compared_parts(compared))

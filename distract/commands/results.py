@@ -11,7 +11,7 @@ from distract.commands import catalogue_option, command, echo, echo_json, json_o
 from distract.errors import UnknownName
 
 if TYPE_CHECKING:
-    from distract.boards.system import RatingSystem
+    from distract.ratings.system import RatingSystem
 
 
 @command()

@@ -43,7 +43,7 @@ def unread(loaded: Loaded) -> Iterable[RenderableType]:
 def _attack(loaded: Loaded) -> Shown:
     from distract import metrics
     from distract.briefs import Briefs
-    from distract.report.document import document
+    from distract.document import document
     from distract.report.terminal import run_report
     from distract.rewrite_metrics import WithoutTexts
 
@@ -76,13 +76,15 @@ def _meta(loaded: Loaded) -> Shown:
 
 
 def _consistency(loaded: Loaded) -> Shown:
-    from distract.report.consistency import document, report_parts
+    from distract.consistency.document import document
+    from distract.report.consistency import report_parts
 
     return lambda: document(loaded.parameters, loaded.rows), lambda: report_parts(loaded.parameters, loaded.rows)
 
 
 def _leaderboard(loaded: Loaded) -> Shown:
-    from distract.report.leaderboard import document, report_parts
+    from distract.report.leaderboard import report_parts
+    from distract.tournament.document import document
     from distract.tournament.measuring import measured
 
     p, rows, rewrites = loaded.parameters, loaded.rows, loaded.rewrites

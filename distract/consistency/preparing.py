@@ -16,14 +16,14 @@ from distract import datasets, families, recorder, registry, scope
 from distract.backends import Backend
 from distract.conduct import Held, Job
 from distract.consistency.asking import NO_QUADRUPLE, Consistency, compared, consistency, no_sets, no_triples
+from distract.consistency.document import document
 from distract.errors import UsageError
 from distract.estimating import CHARACTERS_PER_TOKEN, Estimate, step
-from distract.judging import Audited, unfit, usable
+from distract.judging import unfit, usable
 from distract.manner import DEFAULT, Manner
 from distract.plan import Plan, Protocol
 from distract.price import Price
-from distract.records import Case, Rewrite, Role, Row
-from distract.report.consistency import document
+from distract.records import Audited, Case, Rewrite, Role, Row
 from distract.session import how
 
 TOO_FEW = "fewer than three responses by different authors"

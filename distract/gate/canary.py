@@ -13,11 +13,11 @@ from functools import partial
 from distract.audit import audit
 from distract.consultation import consult
 from distract.errors import BackendError, DistractError
-from distract.judging import Audited, noted
+from distract.judging import noted
 from distract.plan import PENDING, Comparison, Open, Plan, Protocol
+from distract.printable import count
 from distract.probes import settle
-from distract.records import Judgment, Reply, Request, Role
-from distract.report.text import count
+from distract.records import Audited, Judgment, Reply, Request, Role
 from distract.session import Prepared
 from distract.tally import Canary, Model, Tally
 

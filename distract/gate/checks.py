@@ -12,7 +12,7 @@ from distract.gate.exact import beside, ineligible, missing, needed, open_reason
 from distract.gate.limits import Limits, least_n, unreadable
 from distract.gate.monitor import Monitor
 from distract.gate.records import Check, Measure
-from distract.report.text import count, p_value
+from distract.printable import count, p_value
 
 _BOUNDED: Mapping[Measure, str] = {
     "flip_rate": "",

@@ -11,8 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from distract.errors import UsageError
-from distract.printable import line
-from distract.report.text import count
+from distract.printable import count, line
 from distract.runfolder import Loaded, json_object
 
 _SETTINGS = ("judge", "identity", "reference", "manner", "limit", "seed", "generator", "asking", "verifier")

@@ -23,8 +23,8 @@ from distract.gate.observing import alone, in_excess, since
 from distract.gate.records import Effort, Measure, Verdict
 from distract.gate.together import together
 from distract.metrics import headline
+from distract.printable import count
 from distract.records import Row
-from distract.report.text import count
 
 MOST = 1_000_000
 """Prompts of a gate, which keeps a number for each."""

@@ -13,7 +13,7 @@ from statistics import fmean
 from distract import statistics
 from distract.gate.bounds import evidence
 from distract.gate.limits import Limits, least_n
-from distract.report.text import count
+from distract.printable import count
 
 FEW_REPEATED = 1.2
 """Up to this mean number of comparisons that share a prompt, each with itself, repeated prompts decide nothing."""

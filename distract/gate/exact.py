@@ -19,7 +19,7 @@ from distract.gate.dependence import few_prompts, gathered, repeated, shrunk
 from distract.gate.limits import MOST, Limits, least_n, unreadable
 from distract.gate.records import Check, Decision
 from distract.metrics import headline
-from distract.report.text import count, percent
+from distract.printable import count, percent
 from distract.runfolder import Loaded
 
 MEASURE = "flip_rate"

@@ -22,10 +22,9 @@ from distract.gate.exact import threshold
 from distract.gate.limits import Limits
 from distract.gate.observing import flipped
 from distract.gate.records import Measure
-from distract.judging import Audited
 from distract.metrics import headline
 from distract.plan import Plan, Protocol, gather
-from distract.records import Case, Request, Rewrite, Role, Row, Slots
+from distract.records import Audited, Case, Request, Rewrite, Role, Row, Slots
 from distract.runfolder import Loaded
 from distract.session import Prepared, Selected
 

@@ -10,8 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from distract.counting import Counted, Unit, count_flips
 from distract.gate.monitor import Prompt
-from distract.judging import RESAMPLED
-from distract.records import Row
+from distract.records import RESAMPLED, Row
 
 Flips = Mapping[Unit, bool | None]
 """By eligible pair, whether it flipped; None without a valid verdict after the rewrite."""

@@ -26,7 +26,7 @@ from distract.gate.exact import (
 )
 from distract.gate.limits import MOST, Limits, least_n
 from distract.gate.records import Check, Decision
-from distract.report.text import count, p_value, percent
+from distract.printable import count, p_value, percent
 from distract.runfolder import Loaded
 
 

@@ -14,16 +14,16 @@ from typing import Any, TypeVar
 from distract import registry
 from distract.datasets import DataSet
 from distract.errors import BackendError, UsageError
+from distract.findings import Finding
 from distract.invariants import telling
 from distract.invariants.failures import Failed, Inconclusive, NoVerdict, Violation
-from distract.invariants.records import Finding
 from distract.invariants.seen import Asked, Flipped, Invariant
 from distract.invariants.settling import Course, Form, course
 from distract.judge import Judge
 from distract.metrics import headline
-from distract.minimal import Smallest, said, smallest
+from distract.minimal import said, smallest
 from distract.plan import Protocol
-from distract.records import Case, Response
+from distract.records import Case, Response, Smallest
 
 S = TypeVar("S")
 

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 
 from distract.audit import pairs
 from distract.errors import UsageError
+from distract.findings import Finding
 from distract.invariants.calling import Cases, decided, given, of_name
-from distract.invariants.records import Finding
 from distract.invariants.rewriting import carried, made_of, of_cases
 from distract.invariants.rewriting import of_name as attack_of
 from distract.invariants.seen import (

@@ -9,9 +9,9 @@ from dataclasses import replace
 
 from distract.audit import pairs
 from distract.constraints import check
+from distract.findings import Finding
 from distract.invariants.calling import Cases, decided, of_name
 from distract.invariants.distraction import WINNER, Pair, flipped
-from distract.invariants.records import Finding
 from distract.invariants.rewriting import UNCHANGED, restyled
 from distract.invariants.seen import Asked, Invariant, Seen, anew, lost, unusable
 from distract.invariants.settling import Form

@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from distract.audit import pairs
+from distract.findings import Finding
 from distract.invariants.calling import Cases, decided, of_name
-from distract.invariants.records import Finding
 from distract.invariants.seen import Asked, Invariant, Seen, compared, unusable
 from distract.invariants.settling import Form
 from distract.invariants.telling import difference

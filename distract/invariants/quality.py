@@ -17,8 +17,8 @@ from distract.consistency.asking import TURNS, no_sets, no_triples
 from distract.consistency.drawing import Quadruple, Triple, quadruples, triples
 from distract.consistency.measuring import chains, changes
 from distract.constraints import check, describe
+from distract.findings import Finding
 from distract.invariants.calling import Cases, decided, of_name
-from distract.invariants.records import Finding
 from distract.invariants.rewriting import made_of
 from distract.invariants.seen import Asked, Invariant, Seen, Verdict, compared, unusable
 from distract.invariants.settling import Form

@@ -16,8 +16,8 @@ from distract.flips import strengths
 from distract.judging import judged, side
 from distract.manner import Manner
 from distract.plan import Comparison, Plan, Protocol
+from distract.printable import digits
 from distract.records import BASELINE, Case, Judgment, Outcome, Response, Row
-from distract.report.text import digits
 from distract.verdicts import outcome
 
 S = TypeVar("S")

@@ -10,12 +10,12 @@ import re
 from collections.abc import Iterator, Sequence
 
 from distract import flips
-from distract.invariants.records import Finding
+from distract.findings import Finding
 from distract.invariants.seen import Flipped, Seen
 from distract.invariants.settling import Course
-from distract.minimal import Smallest, edits, said
-from distract.printable import line
-from distract.report.text import count
+from distract.minimal import edits, said
+from distract.printable import count, line
+from distract.records import Smallest
 
 WIDTH = 92
 """Characters of a text in a line, beside its label."""

@@ -18,13 +18,12 @@ from distract.conduct import Held, Job
 from distract.datasets import DataSet
 from distract.errors import DataError, UsageError
 from distract.estimating import CHARACTERS_PER_TOKEN, Estimate, step
-from distract.judging import RESAMPLED, Audited
 from distract.manner import DEFAULT, Manner
 from distract.meta import document
 from distract.meta.plan import Meta, labelled, meta, one_sided
 from distract.plan import Plan
 from distract.price import Price
-from distract.records import Case, Rewrite, Role, Row
+from distract.records import RESAMPLED, Audited, Case, Rewrite, Role, Row
 from distract.session import how
 
 SAMPLE = 12

@@ -11,10 +11,9 @@ from itertools import chain, zip_longest
 from distract.flips import Flip, clearest
 from distract.manner import Manner
 from distract.minimal.finding import smallest
-from distract.minimal.records import Smallest
 from distract.minimal.search import MOST
 from distract.plan import Plan, Protocol
-from distract.records import Case, Response, Rewrite, Row
+from distract.records import Case, Response, Rewrite, Row, Smallest
 
 
 def clearest_flips(

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from distract.minimal.edits import phrases
-from distract.minimal.records import Edit, Smallest
 from distract.printable import line
+from distract.records import Edit, Smallest
 
 WIDTH = 80
 """Characters of a phrase that are shown."""

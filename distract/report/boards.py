@@ -5,10 +5,7 @@ Names are plain ``Text``, so that one can hold markup and stay a name. It knows 
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict
-from typing import Any
+from collections.abc import Iterator
 
 from rich.console import RenderableType
 from rich.table import Table
@@ -16,42 +13,11 @@ from rich.text import Text
 
 from distract.boards.records import Board, Standing
 from distract.boards.shift import Shift
-from distract.figure import rounded
-from distract.printable import line
+from distract.printable import count, line, percent
 from distract.report.tables import grid
-from distract.report.text import count, percent
 
 ATTACKED = "▲"
 """Stands beside a model whose responses were rewritten."""
-
-
-def board_document(board: Board) -> dict[str, Any]:
-    """A board as JSON values, rounded."""
-    names = ("system", "unit", "matches", "prompts", "invalid", "draws", "interval")
-    return {
-        **{name: getattr(board, name) for name in names},
-        "parameters": _finite(board.parameters),
-        "extra": rounded(board.extra),
-        "notes": list(board.notes),
-        "rows": [rounded(asdict(one)) for one in board.standings],
-    }
-
-
-def shift_document(shift: Shift) -> dict[str, Any]:
-    """A shift as JSON values, rounded; its two boards are left out, but for what each change says of them."""
-    kept = {
-        name: getattr(shift, name)
-        for name in ("tau", "tau_low", "tau_high", "models", "prompts", "paired", "shared", "draws")
-    }
-    return {
-        **rounded(kept),
-        "system": shift.before.system,
-        "unit": shift.before.unit,
-        "parameters": _finite(shift.before.parameters),
-        "matches": [shift.before.matches, shift.after.matches],
-        "notes": list(shift.notes),
-        "rows": [rounded(asdict(one)) for one in shift.changes],
-    }
 
 
 def board_table(board: Board) -> Table:
@@ -168,11 +134,3 @@ def _tau(shift: Shift) -> str:
     low, high = shift.tau_low, shift.tau_high
     interval = "" if low is None or high is None else f" (95% range {low:.2f} to {high:.2f})"
     return f"Kendall's tau between the two boards: {shift.tau:.2f}{interval}"
-
-
-def _finite(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Parameters as JSON values: an infinite one as text."""
-    return {
-        name: str(value) if isinstance(value, float) and not math.isfinite(value) else value
-        for name, value in parameters.items()
-    }

@@ -15,10 +15,9 @@ from rich.text import Text
 
 from distract.checking import ERRORS, Checked, ErrorRate
 from distract.facts import opcodes
-from distract.printable import line, plain
+from distract.printable import interval, line, percent, plain
 from distract.records import Rewrite
 from distract.report.tables import grid
-from distract.report.text import interval, percent
 
 _TOKENS = re.compile(r"\s*\w+|\s*[^\w\s]|\s+")
 

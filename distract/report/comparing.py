@@ -11,10 +11,9 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from distract.gate.records import Check, Verdict
-from distract.printable import line
+from distract.printable import interval, line, p_value, percent
 from distract.report.gate import COLOURS
 from distract.report.tables import grid
-from distract.report.text import interval, p_value, percent
 
 
 def comparing_report(baseline_name: str, run_name: str, verdict: Verdict) -> Iterable[RenderableType]:

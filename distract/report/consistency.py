@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
 from typing import Any
 
 from rich.console import RenderableType
@@ -21,42 +20,13 @@ from distract.estimating import Estimate
 from distract.manner import Manner
 from distract.metrics import headline
 from distract.price import Price
-from distract.printable import line
+from distract.printable import count, interval, line, percent, set_aside
 from distract.records import Role, Row
-from distract.report.document import flat
 from distract.report.progress import cost_lines, manner_lines, stored_lines
 from distract.report.tables import grid
-from distract.report.text import count, interval, percent, set_aside
-
-_SHARED = ("judge", "data", "left_out", "limit", "seed", "sets", "protocols", "self_judging")
 
 FEW = 30
 """Below this many units a sentence says so."""
-
-
-def document(parameters: Mapping[str, Any], rows: Iterable[Row]) -> dict[str, Any]:
-    """What ``--json`` prints and ``summary.json`` holds.
-
-    Args:
-        parameters: of ``run.json``.
-        rows: of the run.
-    """
-    rows = list(rows)
-    rules: Mapping[str, Sequence[str]] = parameters["protocols"]
-    return {
-        **{name: parameters[name] for name in _SHARED},
-        "manner": parameters.get("manner"),
-        "results": [_flat(figure) for figure in figures(rows, rules)],
-        "does_not_apply": [asdict(one) for one in not_applied(rows, rules)],
-        "published": [asdict(one) for one in PUBLISHED],
-    }
-
-
-def _flat(figure: Placed) -> dict[str, Any]:
-    values = flat(figure)
-    # A figure's own ``place`` is its place among the others.
-    values["place"] = values.pop("third")
-    return values
 
 
 def plan_lines(

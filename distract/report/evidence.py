@@ -12,8 +12,7 @@ from typing import Literal
 
 from distract.flips import Flip, difference
 from distract.gate.records import Check, Decision, Effort, Measure, Verdict
-from distract.printable import line
-from distract.report.text import count, interval, p_value, percent
+from distract.printable import count, interval, line, p_value, percent
 
 State = Literal["pass", "fail", "inconclusive", "skipped"]
 Flips = Mapping[tuple[str, str], Sequence[Flip]]

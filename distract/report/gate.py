@@ -16,11 +16,10 @@ from distract.gate.exact import threshold
 from distract.gate.limits import Limits, least_n
 from distract.gate.planning import cures, too_few
 from distract.gate.records import Check, Measure, Verdict
-from distract.printable import line
+from distract.printable import count, interval, line, p_value, percent
 from distract.report.evidence import asked, limit, spent
 from distract.report.progress import plan_lines
 from distract.report.tables import grid
-from distract.report.text import count, interval, p_value, percent
 from distract.session import Prepared
 
 COLOURS = {"pass": "green", "fail": "red", "inconclusive": "yellow"}

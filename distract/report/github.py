@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 
 from distract.gate.records import Check, Verdict
-from distract.printable import line
+from distract.printable import interval, line, p_value, percent
 from distract.report.evidence import (
     Finding,
     Flips,
@@ -27,7 +27,6 @@ from distract.report.evidence import (
     turned,
     under,
 )
-from distract.report.text import interval, p_value, percent
 
 _LEVELS: dict[State, str] = {"pass": "notice", "skipped": "notice", "inconclusive": "warning", "fail": "error"}
 _HEAD = ("protocol", "attack", "flips", "rate, %", "bounds, %", "p (Holm)", "threshold, %", "decision")

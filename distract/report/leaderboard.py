@@ -5,7 +5,6 @@ It knows no rating system, protocol or attack by name, and computes no figure.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -14,134 +13,23 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from distract.boards.comparing import Compared, SourceBoard, way
-from distract.boards.sources import Source
 from distract.estimating import Estimate
-from distract.printable import line
+from distract.printable import count, line, set_aside
 from distract.records import BASELINE, Rewrite, Row
-from distract.report.boards import (
-    ATTACKED,
-    board_document,
-    board_table,
-    extra_lines,
-    heading,
-    shift_document,
-    shift_parts,
-)
+from distract.report.boards import ATTACKED, board_table, extra_lines, heading, shift_parts
 from distract.report.progress import cost_lines, manner_lines, stored_lines
-from distract.report.text import count, set_aside
 from distract.report.written import rewrite_notes
-from distract.rewrite_metrics import by_reason
-from distract.tournament.measuring import Measured, RunShift, measured
+from distract.tournament.document import excluded, remarks
+from distract.tournament.measuring import RunShift, measured
 
 if TYPE_CHECKING:
     from distract.tournament.preparing import Prepared
 
-_SHARED = (
-    "judge",
-    "data",
-    "models",
-    "left_out",
-    "limit",
-    "pairs",
-    "seed",
-    "attacks",
-    "lowest",
-    "targets",
-    "protocols",
-    "manner",
-    "reference",
-    "generator",
-    "asking",
-    "verifier",
-    "self_judging",
-)
 
 PUBLISHED = (
     "published (Distracted evaluation, section 5; Elo on MT-Bench, the three lowest models made assertive): ranks "
     "climb sharply under pairwise verdicts and little under absolute scores."
 )
-
-
-def document(
-    parameters: Mapping[str, Any], found: Measured, rows: Iterable[Row], rewrites: Iterable[Rewrite]
-) -> dict[str, Any]:
-    """What ``--json`` prints and ``summary.json`` holds.
-
-    Args:
-        parameters: of ``run.json``.
-        found: the boards and shifts of its rows.
-        rows: of the run.
-        rewrites: of the run; those that were rejected are counted by attack and reason.
-    """
-    rows = list(rows)
-    return {
-        **{name: parameters[name] for name in _SHARED},
-        "rejected": by_reason(rewrites),
-        "excluded": dict(sorted(_excluded(rows, again=False).items())),
-        "not_judged_again": dict(sorted(_excluded(rows, again=True).items())),
-        "boards": [
-            {
-                "protocol": one.protocol,
-                "rule": one.rule,
-                "condition": _condition(one.attack),
-                "attack": one.attack,
-                **board_document(one.board),
-            }
-            for one in found.boards
-        ],
-        "shift": [_shifted(one) for one in found.shifts],
-        "does_not_apply": list(found.absent),
-        "notes": list(_remarks(parameters, found)),
-        **({"unfinished": parameters["flaw"]} if "flaw" in parameters else {}),
-    }
-
-
-def _condition(attack: str) -> str:
-    return "baseline" if attack == BASELINE else "attacked"
-
-
-def _shifted(one: RunShift) -> dict[str, Any]:
-    return {
-        "protocol": one.protocol,
-        "rule": one.rule,
-        "attack": one.attack,
-        "attacked": list(one.targets),
-        "rewritten": one.rewritten,
-        "standing": one.standing,
-        "judged_again": one.again,
-        "lost": one.lost,
-        **shift_document(one.shift),
-    }
-
-
-def matches_document(rated: Sequence[SourceBoard], compared: Sequence[Compared]) -> dict[str, Any]:
-    """The boards of matches that are there, and what they are compared with."""
-    return {
-        "boards": [{**_source(one.source), "condition": "baseline", **board_document(one.board)} for one in rated],
-        **({"against": _against(compared)} if compared else {}),
-    }
-
-
-def with_comparison(summary: str, compared: Sequence[Compared]) -> dict[str, Any]:
-    """The document of a run and what its boards are compared with."""
-    whole: dict[str, Any] = json.loads(summary)
-    return {**whole, "against": _against(compared)}
-
-
-def _source(one: Source) -> dict[str, Any]:
-    return {
-        "source": one.name,
-        "format": one.format,
-        "protocol": one.protocol,
-        "rule": one.rule,
-        "attack": one.attack,
-        "left_out": dict(sorted(one.left_out.items())),
-        "source_notes": list(one.notes),
-    }
-
-
-def _against(compared: Sequence[Compared]) -> list[dict[str, Any]]:
-    return [{**_source(one.source), "against": _source(one.against), **shift_document(one.shift)} for one in compared]
 
 
 def plan_document(prepared: Prepared, expected: Estimate) -> dict[str, Any]:
@@ -202,7 +90,7 @@ def report_parts(
             yield board_table(board.board)
             yield from (Text(note, style="dim") for note in extra_lines(board.board))
     yield from (Text(f"\n{line(why)}", style="yellow") for why in found.absent)
-    yield from (Text(f"\n{note}") for note in _remarks(parameters, found))
+    yield from (Text(f"\n{note}") for note in remarks(parameters, found))
     if found.shifts:
         yield Text(f"\n{PUBLISHED}")
     yield from (Text(f"\n{note}", style="dim") for note in _notes(parameters, rows, rewrites))
@@ -232,15 +120,6 @@ def compared_parts(compared: Sequence[Compared]) -> Iterator[RenderableType]:
         yield from shift_parts(one.shift, ("against", "this"))
         notes = dict.fromkeys((*one.shift.before.notes, *one.shift.after.notes, *one.shift.notes))
         yield from (Text(line(note), style="dim") for note in notes)
-
-
-def _remarks(parameters: Mapping[str, Any], found: Measured) -> Iterator[str]:
-    """What holds for all shifts."""
-    if found.shifts and not parameters["targets"]:
-        yield (
-            "the attacked models were chosen as the lowest of the board before: some are low by chance, and part of "
-            "their rise is a return to the mean; --target names them beforehand"
-        )
 
 
 def _heading(parameters: Mapping[str, Any]) -> Iterator[str]:
@@ -277,15 +156,10 @@ def _said(one: RunShift) -> str:
     )
 
 
-def _excluded(rows: Iterable[Row], again: bool) -> Counter[str]:
-    """Why matches were not judged: at all, or again after an attack."""
-    return Counter(row.excluded for row in rows if row.excluded and (row.attack != BASELINE) == again)
-
-
 def _notes(parameters: Mapping[str, Any], rows: Sequence[Row], rewrites: Sequence[Rewrite]) -> Iterator[str]:
-    if excluded := _excluded(rows, again=False):
-        yield set_aside("not judged", excluded)
-    if stands := _excluded(rows, again=True):
+    if reasons := excluded(rows, again=False):
+        yield set_aside("not judged", reasons)
+    if stands := excluded(rows, again=True):
         yield set_aside("not judged again, so that the first verdict stands", stands)
     if failures := Counter(j.failure for row in rows for j in row.judgments if j.failure):
         yield "invalid: " + "; ".join(f"{line(reason)} ({n})" for reason, n in failures.most_common(5))

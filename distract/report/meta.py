@@ -17,11 +17,10 @@ from distract.estimating import Estimate
 from distract.meta.comparisons import Agreement
 from distract.meta.document import Result, Source
 from distract.meta.session import Prepared
-from distract.printable import line
+from distract.printable import count, interval, line, p_value, percent, set_aside
 from distract.report.panel import VERSUS, panel_parts
 from distract.report.progress import cost_lines, manner_lines, stored_lines
 from distract.report.tables import grid
-from distract.report.text import count, interval, p_value, percent, set_aside
 
 WIDE = 5
 """Columns of data sets that fit beside each other."""

@@ -15,10 +15,11 @@ from rich.text import Text
 
 from distract.explaining import Explained
 from distract.flips import Flip
-from distract.minimal import Edit, Smallest, counts, phrases, said
-from distract.printable import line, plain
+from distract.minimal import counts, phrases, said
+from distract.minimal.document import flat
+from distract.printable import count, digits, line, plain
+from distract.records import Edit, Smallest
 from distract.report.tables import grid
-from distract.report.text import count, digits
 
 TOP = 10
 """Words that are shown."""
@@ -32,33 +33,6 @@ NEAR = 160
 _SENTENCE = re.compile(r"[.!?…]['\")\]]*\s+|[。！？]|\n+")
 _SIGNS = str.maketrans({" ": "·", "\t": "→", "\n": "↵"})
 """White space where nothing else was changed."""
-
-
-def minimal_document(found: Sequence[Smallest]) -> dict[str, Any]:
-    """What the smallest flips add to the document of a run."""
-    return {"minimal": {"flips": [flat(one) for one in found], "words": _words(found)}}
-
-
-def flat(one: Smallest) -> dict[str, Any]:
-    """A smallest flip as JSON values."""
-    return {
-        "case": one.case.id,
-        "protocol": one.protocol,
-        "rule": one.rule,
-        "attack": one.attack,
-        "rewritten": one.rewritten,
-        "other": one.other,
-        "edits": [{"removed": edit.old, "added": edit.new} for edit in one.edits],
-        "of": one.of,
-        "comparisons": one.comparisons,
-        "requests": one.requests,
-        "invalid": one.invalid,
-        "minimal": one.minimal,
-    }
-
-
-def _words(found: Sequence[Smallest]) -> list[dict[str, Any]]:
-    return [{"word": word.text, "change": word.change, "flips": word.flips} for word in counts(found)]
 
 
 def minimal_parts(found: Sequence[Smallest]) -> Iterator[RenderableType]:

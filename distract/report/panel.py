@@ -12,9 +12,8 @@ from rich.text import Text
 
 from distract.meta.difficulty import Correlation
 from distract.meta.judges import Panel
-from distract.printable import line
+from distract.printable import bar, count, interval, line, p_value, percent
 from distract.report.tables import grid
-from distract.report.text import bar, count, interval, p_value, percent
 
 VERSUS = {"better": "better", "worse": "worse", "not distinguishable": "n.s."}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from distract.gate.planning import Plan
-from distract.report.text import count, percent
+from distract.printable import count, percent
 
 WHAT = "eligible comparison"
 

@@ -16,9 +16,8 @@ from rich.console import Console
 from distract.estimating import Estimate
 from distract.manner import Manner
 from distract.price import Price, cost, dollars
-from distract.printable import line
+from distract.printable import count, line, set_aside
 from distract.records import Role
-from distract.report.text import count, set_aside
 from distract.session import Prepared
 from distract.tally import Tally
 

@@ -15,10 +15,9 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from distract.printable import line
+from distract.printable import count, interval, line, p_value, percent
 from distract.ranking import BASE, Standing
 from distract.report.tables import grid
-from distract.report.text import count, interval, p_value, percent
 
 WIDTH, HEIGHT = 56, 12
 """Characters of the plot inside its axes."""

@@ -17,14 +17,12 @@ from rich.text import Text
 from distract.briefs import Briefs
 from distract.figure import Figure
 from distract.metrics import headline
-from distract.minimal import Smallest
-from distract.printable import line
+from distract.printable import bar, count, interval, line, p_value, percent, set_aside
 from distract.ranking import ranking
-from distract.records import BASELINE, Rewrite, Row
+from distract.records import BASELINE, Rewrite, Row, Smallest
 from distract.report.minimal import minimal_parts
 from distract.report.ranking import ranking_parts
 from distract.report.tables import grid
-from distract.report.text import bar, count, interval, p_value, percent, set_aside
 from distract.report.written import rewrite_notes
 
 MANY = 3

@@ -10,11 +10,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from distract.printable import line
-from distract.report.text import count, interval, percent
+from distract.printable import count, interval, line, percent
 
 if TYPE_CHECKING:
-    from distract.invariants.records import Finding
+    from distract.findings import Finding
     from distract.tally import Tally
 
 FLIPS = 10

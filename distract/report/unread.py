@@ -10,8 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from distract.printable import line
-from distract.report.text import count
+from distract.printable import count, line
 from distract.runfolder import TEXTS, unread
 
 MOST = 300

@@ -12,10 +12,9 @@ from typing import Any
 from rich.console import RenderableType
 from rich.text import Text
 
-from distract.printable import line
+from distract.printable import count, interval, line, percent, set_aside
 from distract.records import Rewrite
 from distract.report.tables import grid
-from distract.report.text import count, interval, percent, set_aside
 from distract.rewrite_metrics import by_reason, layer_verdicts
 
 

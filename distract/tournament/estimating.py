@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from distract.estimating import CHARACTERS_PER_TOKEN, Estimate, step
-from distract.judging import Audited
 from distract.plan import Plan
+from distract.records import Audited
 from distract.tournament.asking import attacked, baseline
 from distract.tournament.pairing import Pair
 from distract.tournament.preparing import Prepared

@@ -13,12 +13,12 @@ from typing import Any
 
 from distract.boards.chosen import ANCHOR, Chosen, recorded
 from distract.boards.comparing import way
-from distract.boards.matches import Matches
 from distract.boards.records import Board
 from distract.boards.shift import Shift, shift
 from distract.boards.sources import from_rows
 from distract.errors import DataError
 from distract.metrics import headline
+from distract.ratings.matches import Matches
 from distract.records import BASELINE, Row
 from distract.verdicts import outcome
 

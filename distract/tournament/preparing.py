@@ -18,14 +18,14 @@ from distract.boards.chosen import Chosen
 from distract.conduct import Held, Job
 from distract.datasets import DataSet
 from distract.errors import UnknownName, UsageError
-from distract.judging import Audited, usable
+from distract.judging import usable
 from distract.manner import DEFAULT, Manner
 from distract.plan import Attack, Plan
 from distract.price import Price
-from distract.records import BASELINE, Case, Rewrite, Role, Row
-from distract.report.leaderboard import document
+from distract.records import BASELINE, Audited, Case, Rewrite, Role, Row
 from distract.session import how
 from distract.tournament.asking import Tournament, attacked, baseline, no_match
+from distract.tournament.document import document
 from distract.tournament.measuring import measured, targets
 from distract.tournament.pairing import Pair, balanced, round_robin
 from distract.writers import choosing

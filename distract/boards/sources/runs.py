@@ -12,9 +12,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from distract import runfolder
-from distract.boards.matches import encode
 from distract.boards.sources.source import Source, no_match
 from distract.errors import DataError
+from distract.ratings.matches import encode
 from distract.records import BASELINE, Row, slug
 from distract.replay.files import checksum, named, opened
 from distract.verdicts import outcome

@@ -17,9 +17,9 @@ from typing import cast
 
 import numpy as np
 
-from distract.boards.matches import OUTCOMES, Matches, encode
 from distract.datasets.fields import Item
 from distract.errors import DataError
+from distract.ratings.matches import OUTCOMES, Matches, encode
 from distract.records import BASELINE, Outcome
 
 _OUTCOMES = tuple(OUTCOMES)

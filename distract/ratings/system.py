@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from distract.boards.matches import Matches
+    from distract.ratings.matches import Matches
 
 
 NOTHING: Mapping[str, Any] = MappingProxyType({})

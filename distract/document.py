@@ -7,15 +7,13 @@ store. It knows no measure by name.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
 from typing import Any
 
 from distract import ranking
 from distract.briefs import Briefs
-from distract.figure import Figure, rounded
-from distract.minimal import Smallest
-from distract.records import Rewrite, Row
-from distract.report.minimal import minimal_document
+from distract.figure import Figure, flat
+from distract.minimal.document import minimal_document
+from distract.records import Rewrite, Row, Smallest
 from distract.rewrite_metrics import by_reason
 
 _SHARED = (
@@ -35,7 +33,6 @@ _SHARED = (
     "verifier",
     "self_judging",
 )
-_ONLY_DIFFERENCES = ("against", "against_rule", "against_attack", "p_value", "p_adjusted")
 
 
 def document(
@@ -63,12 +60,3 @@ def document(
         "results": [flat(figure) for figure in figures],
         **(minimal_document(smallest) if smallest is not None else {}),
     }
-
-
-def flat(figure: Figure, *more: str) -> dict[str, Any]:
-    """One figure as JSON values, rounded; ``more`` names fields that only a difference has, beside the usual ones."""
-    values = rounded(asdict(figure))
-    if figure.against is None:
-        for name in (*_ONLY_DIFFERENCES, *more):
-            del values[name]
-    return values

@@ -1,0 +1,82 @@
+"""Boards and shifts as JSON values, rounded."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from distract.boards.comparing import Compared, SourceBoard
+from distract.boards.records import Board
+from distract.boards.shift import Shift
+from distract.boards.sources import Source
+from distract.figure import rounded
+
+
+def board_document(board: Board) -> dict[str, Any]:
+    """A board as JSON values, rounded."""
+    names = ("system", "unit", "matches", "prompts", "invalid", "draws", "interval")
+    return {
+        **{name: getattr(board, name) for name in names},
+        "parameters": _finite(board.parameters),
+        "extra": rounded(board.extra),
+        "notes": list(board.notes),
+        "rows": [rounded(asdict(one)) for one in board.standings],
+    }
+
+
+def shift_document(shift: Shift) -> dict[str, Any]:
+    """A shift as JSON values, rounded; its two boards are left out, but for what each change says of them."""
+    kept = {
+        name: getattr(shift, name)
+        for name in ("tau", "tau_low", "tau_high", "models", "prompts", "paired", "shared", "draws")
+    }
+    return {
+        **rounded(kept),
+        "system": shift.before.system,
+        "unit": shift.before.unit,
+        "parameters": _finite(shift.before.parameters),
+        "matches": [shift.before.matches, shift.after.matches],
+        "notes": list(shift.notes),
+        "rows": [rounded(asdict(one)) for one in shift.changes],
+    }
+
+
+def matches_document(rated: Sequence[SourceBoard], compared: Sequence[Compared]) -> dict[str, Any]:
+    """The boards of matches that are there, and what they are compared with."""
+    return {
+        "boards": [{**_source(one.source), "condition": "baseline", **board_document(one.board)} for one in rated],
+        **({"against": _against(compared)} if compared else {}),
+    }
+
+
+def with_comparison(summary: str, compared: Sequence[Compared]) -> dict[str, Any]:
+    """The document of a run and what its boards are compared with."""
+    whole: dict[str, Any] = json.loads(summary)
+    return {**whole, "against": _against(compared)}
+
+
+def _source(one: Source) -> dict[str, Any]:
+    return {
+        "source": one.name,
+        "format": one.format,
+        "protocol": one.protocol,
+        "rule": one.rule,
+        "attack": one.attack,
+        "left_out": dict(sorted(one.left_out.items())),
+        "source_notes": list(one.notes),
+    }
+
+
+def _against(compared: Sequence[Compared]) -> list[dict[str, Any]]:
+    return [{**_source(one.source), "against": _source(one.against), **shift_document(one.shift)} for one in compared]
+
+
+def _finite(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Parameters as JSON values: an infinite one as text."""
+    return {
+        name: str(value) if isinstance(value, float) and not math.isfinite(value) else value
+        for name, value in parameters.items()
+    }

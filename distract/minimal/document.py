@@ -1,0 +1,36 @@
+"""The smallest flips as JSON values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from distract.minimal import counts
+from distract.records import Smallest
+
+
+def minimal_document(found: Sequence[Smallest]) -> dict[str, Any]:
+    """What the smallest flips add to the document of a run."""
+    return {"minimal": {"flips": [flat(one) for one in found], "words": _words(found)}}
+
+
+def flat(one: Smallest) -> dict[str, Any]:
+    """A smallest flip as JSON values."""
+    return {
+        "case": one.case.id,
+        "protocol": one.protocol,
+        "rule": one.rule,
+        "attack": one.attack,
+        "rewritten": one.rewritten,
+        "other": one.other,
+        "edits": [{"removed": edit.old, "added": edit.new} for edit in one.edits],
+        "of": one.of,
+        "comparisons": one.comparisons,
+        "requests": one.requests,
+        "invalid": one.invalid,
+        "minimal": one.minimal,
+    }
+
+
+def _words(found: Sequence[Smallest]) -> list[dict[str, Any]]:
+    return [{"word": word.text, "change": word.change, "flips": word.flips} for word in counts(found)]
