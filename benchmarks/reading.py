@@ -30,7 +30,8 @@ from typing import Any
 from targets import HEADER, row
 
 from distract import registry, run, timing
-from distract.backends import Batch, precision
+from distract.backend import Batch
+from distract.backends import precision
 from distract.backends.chat import Encoded
 from distract.backends.transformers import Transformers, embedded_judge
 from distract.manner import judged

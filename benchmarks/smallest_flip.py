@@ -24,10 +24,10 @@ from distract import datasets
 from distract.audit import pairs
 from distract.backends.scripted import planted
 from distract.manner import DEFAULT, judged
-from distract.minimal import applied, edits, smallest
+from distract.minimal import edits, smallest
 from distract.minimal.search import Kept, search
 from distract.plan import Comparison, Plan, T
-from distract.records import Case, Reply, Request, Response, Smallest
+from distract.records import Case, Reply, Request, Response, Smallest, applied
 from distract.registry import attack, protocol
 from distract.verdicts import outcome
 from distract.writers import WRITERS, rewrite

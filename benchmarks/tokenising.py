@@ -22,7 +22,7 @@ from reading import DATA, requests_of
 from targets import HEADER, row
 
 from distract import conduct, session
-from distract.backends import Batch
+from distract.backend import Batch
 from distract.backends.chat import Chat
 from distract.backends.scripted import Scripted, planted
 from distract.backends.transformers import embedded_judge

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from distract.backends import Backend
+from distract.backend import Backend
 from distract.plan import Plan
 from distract.price import Price, cost
 from distract.recorder import Recorder

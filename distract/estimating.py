@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from distract import audit
-from distract.backends import Backend, Batch
+from distract.backend import Backend, Batch
 from distract.backends.scripted import planted
 from distract.plan import Plan
 from distract.records import Audited, Reply, Request

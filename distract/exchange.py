@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 
-from distract.backends import Streaming
+from distract.backend import Streaming
 from distract.claims import Claims
 from distract.records import Reply, Request
 from distract.signals import check, held_back

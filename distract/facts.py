@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import lru_cache
 
-from distract.amounts import DAY, MONTH, SCALES, SMALL, amounts, units_in
+from distract.amounts import DAY, MONTH, amounts, units_in
+from distract.lexicon import PARTS, content_words
 
 MOST_PAIRS = 200_000
 """Pairs of equal words in two texts up to which their difference is searched for."""
@@ -24,8 +25,6 @@ MOST_PAIRS = 200_000
 READ = 64
 """Texts whose reading is remembered: an original is compared with rewrite after rewrite."""
 
-PARTS = 2048
-"""Sentences and clauses whose reading is remembered: most of an original stands in its rewrites as well."""
 
 Span = tuple[int, int]
 Facts = Mapping[str, AbstractSet[str]]
@@ -47,14 +46,6 @@ _TITLES = (
     "earth sun moon internet web celsius fahrenheit"
 )
 _NO_NAMES = frozenset(_TITLES.split())
-_WORD = re.compile(r"[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff]|[^\W\d_]+")
-_COMMON = (
-    "the and for are was but not you all can had her his she has him its our who how why did may any too out off then "
-    "than that this these those there here your they them their whom whose which what when where were been being does "
-    "done have having will would shall should could might must with about into over from down also very"
-)
-_STOP = {*SMALL, *SCALES, *_COMMON.split()}
-_ENDINGS = ("ations", "ation", "ings", "ing", "edly", "ed", "ies", "es", "ly", "s", "e", "y")
 
 
 def code_spans(text: str) -> list[Span]:
@@ -82,21 +73,6 @@ def core(text: str) -> Span:
 def quote_spans(text: str) -> list[Span]:
     """Find quoted strings, with their marks; marks around the whole text are no quotation."""
     return [m.span() for m in _QUOTE.finditer(text, *core(text))]
-
-
-@lru_cache(PARTS)
-def content_words(text: str) -> frozenset[str]:
-    """Collect the words that carry meaning, roughly stemmed; single characters where words are not spaced."""
-    return frozenset(map(_stem, set(_WORD.findall(text.casefold())))) - {""}
-
-
-@lru_cache(8 * PARTS)
-def _stem(word: str) -> str:
-    """What is left of a word without its ending; nothing of one that carries no meaning."""
-    if word in _STOP or (len(word) < 3 and word.isascii()):
-        return ""
-    stem = word.removesuffix(next((e for e in _ENDINGS if word.endswith(e) and len(word) > len(e) + 2), ""))
-    return stem[:-1] if stem[-1] == stem[-2:-1] else stem
 
 
 def new_content_share(original: str, rewrite: str) -> float:

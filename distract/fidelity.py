@@ -16,7 +16,8 @@ from functools import lru_cache
 
 from distract import meaning, speech
 from distract.constraints import check
-from distract.facts import READ, content_words, differences, normal, scripts
+from distract.facts import READ, differences, normal, scripts
+from distract.lexicon import content_words
 from distract.records import Constraint, Evidence
 
 Turns = Sequence[str]

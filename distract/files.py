@@ -1,4 +1,4 @@
-"""Every file that is written: what a user names, and what we keep for ourselves.
+"""Files: every one that is written, what a user names or what we keep for ourselves; and texts read whole.
 
 A file that a user names is written where its name leads: links are followed, a device or a pipe is written to, and
 anything else is replaced in one step and keeps its mode. A file of our own, in a run folder or a cache, is a regular
@@ -19,7 +19,7 @@ from io import BufferedReader
 from pathlib import Path
 from typing import IO
 
-from distract.errors import UsageError, unwritable
+from distract.errors import DataError, UsageError, unwritable
 
 _AT_ONCE = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 """Opening a pipe that nobody reads fails instead of waiting; systems differ in the flags that they have."""
@@ -255,3 +255,43 @@ def _see_writable(path: Path) -> None:
 def _beside(path: Path) -> Path:
     """The name of a part of a file, in the same folder and a process's own."""
     return path.with_name(f"{path.name}.{os.getpid()}.part")
+
+
+def content(path: Path) -> bytes:
+    """The bytes of a file.
+
+    Raises:
+        DataError: it is missing or cannot be read.
+    """
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        raise DataError("no such file", path=path) from None
+    except IsADirectoryError:
+        raise DataError("is a directory; name a file in it", path=path) from None
+    except OSError as error:
+        raise DataError(f"cannot be read: {error.strerror}", path=path) from error
+    except ValueError as error:
+        raise DataError(f"cannot be read: {error}", path=path) from error
+
+
+def text(path: Path) -> str:
+    """The text of a file.
+
+    Raises:
+        DataError: it is missing or not UTF-8.
+    """
+    return decoded(content(path), str(path))
+
+
+def decoded(raw: bytes, where: str) -> str:
+    """Bytes as text.
+
+    Raises:
+        DataError: they are not UTF-8, naming the line.
+    """
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        raise DataError("not UTF-8; convert the file to UTF-8", path=where, line=line) from error

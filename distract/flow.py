@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from distract.backends import Batch, Stream, Streaming
+from distract.backend import Batch, Stream, Streaming
 from distract.claims import PAUSE, Claims
 from distract.errors import DistractError
 from distract.plan import PENDING, Open, Plan, T

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from distract import registry
 from distract import store as stores
-from distract.backends import Backend
+from distract.backend import Backend
 from distract.conduct import stores as opened
 from distract.errors import BackendError, UsageError
 from distract.manner import DEFAULT, Manner

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from distract.backends import Probing
+from distract.backend import Probing
 from distract.claims import Claims
 from distract.exchange import ask
 from distract.records import Role

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, Literal
 
@@ -518,3 +519,18 @@ class Audited:
     rows: list[Row] = field(default_factory=list)
     rewrites: list[Rewrite] = field(default_factory=list)
     smallest: list[Smallest] = field(default_factory=list)
+
+
+def applied(original: Sequence[str], kept: Iterable[Edit]) -> tuple[str, ...]:
+    """The original with some of its edits.
+
+    Args:
+        original: turns.
+        kept: of its ``edits``; those that insert at one place in the order in which ``edits`` has them.
+    """
+    parts: list[list[str]] = [[] for _ in original]
+    done = [0] * len(original)
+    for edit in sorted(kept, key=attrgetter("turn", "start", "end")):
+        parts[edit.turn] += [original[edit.turn][done[edit.turn] : edit.start], edit.new]
+        done[edit.turn] = edit.end
+    return tuple("".join([*part, text[at:]]) for part, text, at in zip(parts, original, done, strict=True))

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 
-from distract.backends import Streaming
+from distract.backend import Streaming
 from distract.errors import BackendError
 from distract.exchange import ask
 from distract.flow import flow

@@ -12,8 +12,7 @@ from typing import Any, TypeVar, overload
 
 from distract import files
 from distract.errors import BackendError, DataError
-from distract.minimal.edits import applied
-from distract.records import Case, Edit, Judgment, Response, Rewrite, Row, Side, Smallest, token_count
+from distract.records import Case, Edit, Judgment, Response, Rewrite, Row, Side, Smallest, applied, token_count
 
 R = TypeVar("R")
 

@@ -25,7 +25,7 @@ from distract import (
     scope,
     writers,
 )
-from distract.backends import Backend
+from distract.backend import Backend
 from distract.briefs import Briefs
 from distract.conduct import Job, carry_out
 from distract.document import document

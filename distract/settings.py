@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from distract.datasets import files
+from distract import files
 from distract.errors import DataError, UnknownName
 
 FILE = "pyproject.toml"

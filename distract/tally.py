@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from distract import timing
-from distract.backends import Backend
+from distract.backend import Backend
 from distract.records import Reply, Request, Role
 from distract.store import Store
 

@@ -17,7 +17,8 @@ from hypothesis import settings
 from serving import NAME, vllm_server
 
 from distract import cli, registry
-from distract.backends import Backend, embedded
+from distract.backend import Backend
+from distract.backends import embedded
 from distract.backends.transformers import Transformers, embedded_judge
 from distract.backends.vllm import Vllm
 from distract.errors import BackendError, UsageError

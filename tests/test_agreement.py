@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from distract import datasets, manner
-from distract.backends import Backend
+from distract.backend import Backend
 from distract.plan import Comparison, Plan, gather
 from distract.records import Case, Judgment, Reply, Request, Response
 from distract.registry import protocol

@@ -12,12 +12,11 @@ import pytest
 from commanding import Ran, fits
 
 from distract import session
-from distract.backends import Batch
+from distract.backend import Batch
 from distract.backends.scripted import Scripted, planted
 from distract.conduct import carry_out, stores
 from distract.errors import BackendError, DataError
-from distract.minimal import applied
-from distract.records import Reply, Request
+from distract.records import Reply, Request, applied
 from distract.runfolder import Loaded, load
 from distract.tally import Tally
 

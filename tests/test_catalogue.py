@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from distract.backends import Backend, catalogue, hardware
+from distract.backend import Backend
+from distract.backends import catalogue, hardware
 from distract.backends.catalogue import open_judge, open_models
 from distract.backends.options import Options
 from distract.backends.transformers import Transformers

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from distract import cli
-from distract.backends import Backend, Batch
+from distract.backend import Backend, Batch
 from distract.backends.scripted import Scripted, planted
 from distract.backends.transformers import Transformers
 from distract.commands.consistency import PROTOCOLS, consistency

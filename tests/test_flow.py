@@ -12,7 +12,7 @@ from builders import request
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distract.backends import Batch, reply_through
+from distract.backend import Batch, reply_through
 from distract.backends.scripted import Scripted
 from distract.errors import BackendError
 from distract.plan import PENDING, Open, Plan, gather

@@ -15,7 +15,8 @@ from xml.etree import ElementTree
 import pytest
 from commanding import Ran, fits
 
-from distract.backends import Batch, catalogue, scripted
+from distract.backend import Batch
+from distract.backends import catalogue, scripted
 from distract.backends.names import Target
 from distract.backends.scripted import Scripted
 from distract.errors import BackendError

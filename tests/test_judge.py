@@ -10,7 +10,7 @@ import pytest
 from builders import case, request
 
 from distract import datasets, registry
-from distract.backends import Batch, Stream, reply_through
+from distract.backend import Batch, Stream, reply_through
 from distract.backends.scripted import Scripted, planted
 from distract.claims import Claims
 from distract.errors import BackendError, UnknownName, UsageError

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from distract import datasets
-from distract.backends import Backend, Batch
+from distract.backend import Backend, Batch
 from distract.backends.scripted import Scripted, planted
 from distract.conduct import carry_out, stores
 from distract.datasets.native import line as native

@@ -17,9 +17,9 @@ from distract.backends.scripted import BOOSTERS, Scripted, planted
 from distract.judge import Judge
 from distract.manner import DEFAULT, Manner
 from distract.metrics import headline
-from distract.minimal import applied, clearest_flips, edits, plan_for, smallest
+from distract.minimal import clearest_flips, edits, plan_for, smallest
 from distract.plan import Comparison, Protocol
-from distract.records import Audited, Case, Reply, Request, Response, Rewrite, Row, Smallest
+from distract.records import Audited, Case, Reply, Request, Response, Rewrite, Row, Smallest, applied
 from distract.registry import attack, protocol
 from distract.verdicts import outcome
 from distract.writers import WRITERS

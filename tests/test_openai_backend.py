@@ -17,7 +17,7 @@ from commanding import Ran
 from loopback import Answer, Asked, FakeServer, FaultProxy, completion, refused, token
 
 from distract import verdicts
-from distract.backends import Streaming
+from distract.backend import Streaming
 from distract.backends.openai import OpenAI
 from distract.backends.openai_manners import Manners, seed
 from distract.backends.openai_pacing import LONGEST_BACKOFF, backoff, retry_after

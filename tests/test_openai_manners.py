@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from loopback import Answer, Asked, FakeServer, Script, completion, refused, token
 
 from distract import conduct, session
-from distract.backends import Probing
+from distract.backend import Probing
 from distract.backends.openai import OpenAI
 from distract.backends.openai_manners import PROBES, Manners
 from distract.errors import BackendError

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from distract import conduct, recording, session
-from distract.backends import Backend
+from distract.backend import Backend
 from distract.backends.transformers import Transformers
 from distract.making import job
 from distract.manner import DEFAULT, Manner

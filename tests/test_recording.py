@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from distract import conduct, datasets, recording, registry, session
 from distract.audit import pairs
-from distract.backends import Backend
+from distract.backend import Backend
 from distract.backends.scripted import Scripted, planted, share
 from distract.datasets import native
 from distract.errors import DataError

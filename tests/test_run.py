@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from builders import request
 
-from distract.backends import Batch
+from distract.backend import Batch
 from distract.backends.scripted import Scripted
 from distract.errors import BackendError
 from distract.plan import Plan

@@ -16,7 +16,7 @@ from hypothesis.errors import InvalidArgument
 from hypothesis.strategies import SearchStrategy
 
 from distract import datasets, registry, strategies
-from distract.backends import Batch
+from distract.backend import Batch
 from distract.backends.scripted import planted
 from distract.constraints import check
 from distract.errors import UnknownName, UsageError

@@ -19,7 +19,8 @@ from typing import Any
 
 import pytest
 
-from distract.backends import Streaming, embedded, vllm, vllm_engine
+from distract.backend import Streaming
+from distract.backends import embedded, vllm, vllm_engine
 from distract.backends.chat import Encoded
 from distract.backends.hardware import Gpu
 from distract.backends.transformers import Transformers

@@ -11,7 +11,8 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 
-from distract.backends import Backend, scripted
+from distract.backend import Backend
+from distract.backends import scripted
 from distract.backends.models import Model, catalogue, find
 from distract.backends.names import EMBEDDED, FORMS, Target, resolve
 from distract.backends.options import Options, check

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from distract.backends import Batch, Stream, reply_through
+from distract.backend import Batch, Stream, reply_through
 from distract.backends.addresses import normalised
 from distract.backends.openai_http import Client
 from distract.backends.openai_manners import PROBES, Manners

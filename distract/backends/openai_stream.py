@@ -13,7 +13,7 @@ from collections.abc import Collection
 from concurrent.futures import Future
 from typing import Protocol
 
-from distract.backends import Batch
+from distract.backend import Batch
 from distract.errors import BackendError
 from distract.records import Reply, Request
 

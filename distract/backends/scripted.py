@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from types import MappingProxyType
 
-from distract.backends import Batch
+from distract.backend import Batch
 from distract.errors import BackendError, UnknownName, UsageError
 from distract.records import ORDINALS, Reply, Request, Response
 

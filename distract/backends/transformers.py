@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 
 from distract import timing
-from distract.backends import Batch, budget, embedded
+from distract.backend import Batch
+from distract.backends import budget, embedded
 from distract.backends.architecture import layers, operations, reach
 from distract.backends.attention import dense_masks, parts_of, register
 from distract.backends.chat import Encoded

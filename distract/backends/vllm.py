@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any
 
-from distract.backends import Batch, reply_through
+from distract.backend import Batch, reply_through
 from distract.backends.chat import Encoded
 from distract.backends.choices import Tokens, longest, lookups, verdict
 from distract.backends.hardware import gpus

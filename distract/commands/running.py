@@ -16,7 +16,7 @@ from distract.commands import echo, safe, said, say, stop
 from distract.errors import DataError
 
 if TYPE_CHECKING:
-    from distract.backends import Backend
+    from distract.backend import Backend
     from distract.backends.options import Options
     from distract.conduct import Job
     from distract.estimating import Estimate

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any
 
 from distract import datasets, families, recorder, registry, scope
-from distract.backends import Backend
+from distract.backend import Backend
 from distract.conduct import Held, Job
 from distract.consistency.asking import NO_QUADRUPLE, Consistency, compared, consistency, no_sets, no_triples
 from distract.consistency.document import document

@@ -15,10 +15,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from distract.datasets.answers import LeftOut
-from distract.datasets.files import BUILT_IN, Source, content, decoded, located, text
+from distract.datasets.files import BUILT_IN, Source, located
 from distract.datasets.ifeval import Prompted
 from distract.datasets.readers import READERS, Reader
 from distract.errors import DataError, UsageError
+from distract.files import content, decoded, text
 from distract.records import Case, Response
 
 __all__ = ["BUILT_IN", "READERS", "DataSet", "PromptSet", "Reader", "load", "load_prompts", "text"]

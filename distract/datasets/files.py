@@ -15,6 +15,7 @@ from types import MappingProxyType
 from distract.datasets import hub
 from distract.datasets.readers import READERS, told
 from distract.errors import DataError, UnknownName, UsageError
+from distract.files import content, decoded
 
 BUILT_IN: Mapping[str, tuple[str, str]] = MappingProxyType(
     {"tweakset": ("tweakset.jsonl", "questions with three format constraints, good and broken answers, rewrites")}
@@ -120,43 +121,3 @@ def _exists(path: str) -> bool:
         return Path(path).exists()
     except (OSError, ValueError):  # too long for a name, or holds a character that none may hold
         return False
-
-
-def content(path: Path) -> bytes:
-    """The bytes of a file.
-
-    Raises:
-        DataError: it is missing or cannot be read.
-    """
-    try:
-        return path.read_bytes()
-    except FileNotFoundError:
-        raise DataError("no such file", path=path) from None
-    except IsADirectoryError:
-        raise DataError("is a directory; name a file in it", path=path) from None
-    except OSError as error:
-        raise DataError(f"cannot be read: {error.strerror}", path=path) from error
-    except ValueError as error:
-        raise DataError(f"cannot be read: {error}", path=path) from error
-
-
-def text(path: Path) -> str:
-    """The text of a file.
-
-    Raises:
-        DataError: it is missing or not UTF-8.
-    """
-    return decoded(content(path), str(path))
-
-
-def decoded(raw: bytes, where: str) -> str:
-    """Bytes as text.
-
-    Raises:
-        DataError: they are not UTF-8, naming the line.
-    """
-    try:
-        return raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = raw.count(b"\n", 0, error.start) + 1
-        raise DataError("not UTF-8; convert the file to UTF-8", path=where, line=line) from error

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 from distract.constraints.language import NAMES
-from distract.facts import content_words
+from distract.lexicon import content_words
 from distract.records import Constraint
 
 _SPEAKS: Mapping[str, str] = {

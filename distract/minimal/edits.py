@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
-from operator import attrgetter
 
 from distract.minimal.aligning import Spans, common, gap, settled
 from distract.records import Edit
@@ -58,21 +57,6 @@ def phrases(found: Iterable[Edit]) -> tuple[tuple[Edit, ...], ...]:
         else:
             grouped.append([edit])
     return tuple(map(tuple, grouped))
-
-
-def applied(original: Sequence[str], kept: Iterable[Edit]) -> tuple[str, ...]:
-    """The original with some of its edits.
-
-    Args:
-        original: turns.
-        kept: of its ``edits``; those that insert at one place in the order in which ``edits`` has them.
-    """
-    parts: list[list[str]] = [[] for _ in original]
-    done = [0] * len(original)
-    for edit in sorted(kept, key=attrgetter("turn", "start", "end")):
-        parts[edit.turn] += [original[edit.turn][done[edit.turn] : edit.start], edit.new]
-        done[edit.turn] = edit.end
-    return tuple("".join([*part, text[at:]]) for part, text, at in zip(parts, original, done, strict=True))
 
 
 def _between(turn: int, original: str, rewrite: str) -> Iterator[Edit]:

@@ -13,10 +13,10 @@ from functools import partial
 from distract.flips import strengths
 from distract.judging import judged, side
 from distract.manner import Manner
-from distract.minimal.edits import applied, edits, phrases
+from distract.minimal.edits import edits, phrases
 from distract.minimal.search import MOST, Found, search
 from distract.plan import Comparison, Plan, Protocol, gather
-from distract.records import MIRROR, Case, Edit, Outcome, Response, Row, Smallest
+from distract.records import MIRROR, Case, Edit, Outcome, Response, Row, Smallest, applied
 from distract.verdicts import outcome
 
 Turns = tuple[str, ...]

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from distract.datasets.fields import Item, lines
-from distract.datasets.files import content, decoded
 from distract.errors import DataError
+from distract.files import content, decoded
 
 
 @dataclass(frozen=True, slots=True)

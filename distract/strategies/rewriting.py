@@ -16,9 +16,9 @@ from hypothesis.strategies import DrawFn, SearchStrategy
 from distract import registry
 from distract.constraints import check
 from distract.errors import UsageError
-from distract.minimal import applied, edits, phrases
+from distract.minimal import edits, phrases
 from distract.plan import Attack
-from distract.records import BASELINE, Case, Edit, Lineage, Response
+from distract.records import BASELINE, Case, Edit, Lineage, Response, applied
 from distract.strategies import wording
 from distract.strategies.drawn import Data, chosen, pairs
 from distract.strategies.required import constrained

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any
 
 from distract import datasets, families, recorder, registry, scope, writers
-from distract.backends import Backend
+from distract.backend import Backend
 from distract.boards.chosen import Chosen
 from distract.conduct import Held, Job
 from distract.datasets import DataSet

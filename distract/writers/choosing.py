@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from distract import writers
-from distract.backends import Backend
+from distract.backend import Backend
 from distract.plan import Attack
 from distract.prompts import Prompt
 from distract.records import Role
