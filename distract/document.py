@@ -1,20 +1,20 @@
 """The JSON document of a run: what ``--json`` prints and ``summary.json`` holds.
 
 Figures are rounded to four decimals, and nothing in it differs between two runs of the same command from the same
-store. It knows no measure by name.
+store.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from distract import ranking
-from distract.briefs import Briefs
 from distract.figure import Figure, flat
-from distract.minimal.document import minimal_document
-from distract.records import Rewrite, Row, Smallest
-from distract.rewrite_metrics import by_reason
+from distract.records import Smallest
+from distract.rewrite_metrics import WithoutTexts, by_reason
 
 _SHARED = (
     "judge",
@@ -35,28 +35,40 @@ _SHARED = (
 )
 
 
-def document(
-    parameters: Mapping[str, Any],
-    figures: Sequence[Figure],
-    rows: Iterable[Row] | Briefs,
-    rewrites: Iterable[Rewrite],
-    smallest: Sequence[Smallest] | None = None,
-) -> dict[str, Any]:
-    """A run's summary.
+@dataclass(frozen=True)
+class Measured:
+    """What a run comes to.
 
-    Args:
-        parameters: of ``run.json``.
+    Attributes:
         figures: in a total order.
-        rows: of the run, or what is left of them; its protocols are ranked by them.
-        rewrites: of the run; those that were rejected are counted by attack and reason.
+        standings: of its protocols.
+        rewrites: without their texts.
         smallest: of its flips; None where they were not looked for.
+        prompts: how many there are.
+        excluded: how many comparisons were not made, by reason.
+        invalid: how many verdicts could not be read, by reason.
     """
-    shared = {name: parameters[name] for name in _SHARED}
-    standings = ranking.ranking(rows, parameters["protocols"], parameters["attacks"], parameters["controls"])
+
+    figures: Sequence[Figure]
+    standings: Sequence[ranking.Standing]
+    rewrites: WithoutTexts
+    smallest: Sequence[Smallest] | None
+    prompts: int
+    excluded: Counter[str]
+    invalid: Counter[str]
+
+
+def document(parameters: Mapping[str, Any], measured: Measured) -> dict[str, Any]:
+    """A run's summary, from the parameters of ``run.json`` and what the run comes to."""
+    explained = {}
+    if measured.smallest is not None:
+        from distract.minimal.document import minimal_document
+
+        explained = minimal_document(measured.smallest)
     return {
-        **shared,
-        "rejected": by_reason(rewrites),
-        "ranking": ranking.document(standings),
-        "results": [flat(figure) for figure in figures],
-        **(minimal_document(smallest) if smallest is not None else {}),
+        **{name: parameters[name] for name in _SHARED},
+        "rejected": by_reason(measured.rewrites),
+        "ranking": ranking.document(measured.standings),
+        "results": [flat(figure) for figure in measured.figures],
+        **explained,
     }

@@ -1,24 +1,21 @@
-"""About what a run takes, before it is paid for: the plans of a few cases are stepped with a fake judge.
-
-It knows no protocol and calls no model.
-"""
+"""About what a run takes, before it is paid for: the plans of a few cases are stepped with a fake judge."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
-from distract import audit
 from distract.backend import Backend, Batch
 from distract.backends.scripted import planted
+from distract.job import Job
 from distract.plan import Plan
 from distract.records import Audited, Reply, Request
 from distract.rubric import VERDICT_TOKENS
 from distract.run import execute
-from distract.session import Prepared
 from distract.store import Store
-from distract.writers import WRITERS
 
 CHARACTERS_PER_TOKEN = 4.2
 """Of English text in current tokenizers; only the estimate rests on it."""
@@ -37,45 +34,56 @@ class Estimate:
     tokens: int
     answers: int
 
+    @property
+    def document(self) -> dict[str, Any]:
+        """As JSON values."""
+        return {
+            "comparisons": self.comparisons,
+            "rewrites": self.rewrites,
+            "requests": dict(self.requests),
+            "prompt_tokens": self.tokens,
+            "answer_tokens": self.answers,
+        }
 
-def estimate(prepared: Prepared, sample: int = 12) -> Estimate:
-    """Count about what the run asks for.
+
+def estimate(job: Job[Any]) -> Estimate:
+    """Count about what a run asks for.
 
     The fake judge never ties two authors, so that every pair is attacked; a real one asks for a little less, or for a
     little more where its score and its rating name different losers. A generator model is taken to succeed at once
-    as often as the rules do.
+    as often as the rules do. Protocols are stepped one by one: what they share in a sample, others need not.
     """
-    part = prepared.cases[:sample]
-    scale = len(prepared.cases) / len(part)
-    comparisons = rewrites = controls = characters = answers = 0
+    total = defaultdict[str, float](float)
+    helped = job.parameters.get("reference") is not None
     requests: dict[str, int] = {}
-    helping: set[str] = set()
-    parameters = prepared.audit
-    if "generator" in prepared.models:
-        parameters = replace(parameters, writer=WRITERS["rules"])
-    for protocol in parameters.protocols:
-        # The same requests in two cases are paid for once, but a sample must not assume that.
-        alone = replace(parameters, protocols=(protocol,), verifier=None)
-        stepped = step((audit.audit(case, alone) for case in part), prepared.audit.helped)
-        comparisons += stepped.comparisons
-        if protocol is parameters.protocols[0]:
-            made = [one for done in stepped.done for one in done.rewrites]
-            rewrites += len(made)
-            controls += sum(one.response.attack in prepared.parameters["controls"] for one in made)
-        requests[protocol.name] = round(len(stepped.judge) * scale)
-        helping |= stepped.reference.keys()
-        characters += sum(length for length, _ in stepped.judge.values())
-        answers += sum(room for _, room in stepped.judge.values())
-    written, drafts = round(rewrites * scale), round((rewrites - controls) * scale)
-    asking = prepared.parameters["asking"] or {"best_of": 1}
-    if helping:
-        requests["reference model"] = round(len(helping) * scale)
-    if "generator" in prepared.models:
-        requests["generator"] = drafts * asking["best_of"]
-    if "verifier" in prepared.models:
-        requests["verifier"] = drafts * asking["best_of"] * 2
-    tokens = round(characters / CHARACTERS_PER_TOKEN * scale)
-    return Estimate(round(comparisons * scale), written, requests, tokens, round(answers * scale))
+    for protocol in job.protocols or (None,):
+        seen: set[str] = set()
+        asked = 0.0
+        for sample in job.samples(protocol):
+            stepped = step(sample.plans, helped)
+            new = {key: size for key, size in stepped.judge.items() if key not in seen}
+            seen |= new.keys()
+            asked += len(new) * sample.scale
+            total["reference"] += len(stepped.reference) * sample.scale
+            total["comparisons"] += stepped.comparisons * sample.scale
+            total["characters"] += sum(length for length, _ in new.values()) * sample.scale
+            total["answers"] += sum(room for _, room in new.values()) * sample.scale
+            if sample.rewrites:
+                rewrites = [one for done in stepped.done for one in done.rewrites]
+                total["rewrites"] += len(rewrites) * sample.scale
+                controls = sum(one.response.attack in job.parameters["controls"] for one in rewrites)
+                total["drafts"] += (len(rewrites) - controls) * sample.scale
+        if protocol is not None:
+            requests[protocol.name] = round(asked)
+    drafts = round(total["drafts"]) * (job.parameters.get("asking") or {"best_of": 1})["best_of"]
+    if total["reference"]:
+        requests["reference model"] = round(total["reference"])
+    if "generator" in job.models:
+        requests["generator"] = drafts
+    if "verifier" in job.models:
+        requests["verifier"] = drafts * 2
+    tokens = round(total["characters"] / CHARACTERS_PER_TOKEN)
+    return Estimate(round(total["comparisons"]), round(total["rewrites"]), requests, tokens, round(total["answers"]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +102,9 @@ class Stepped:
 
     @property
     def comparisons(self) -> int:
-        """How many were judged."""
-        return sum(bool(row.judgments) for done in self.done for row in done.rows)
+        """How many were judged; one that several rows tell counts once."""
+        rows = (row for done in self.done for row in done.rows if row.judgments)
+        return len({(row.case, row.protocol, row.design, row.keys) for row in rows})
 
 
 def step(plans: Iterable[Plan[Audited]], helped: bool) -> Stepped:

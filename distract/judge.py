@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 from distract import registry
 from distract import store as stores
 from distract.backend import Backend
-from distract.conduct import stores as opened
 from distract.errors import BackendError, UsageError
+from distract.job import stores as opened
 from distract.manner import DEFAULT, Manner
 from distract.manner import judged as asked
 from distract.plan import Comparison, Plan, Protocol, T, gather

@@ -21,7 +21,7 @@ from distract import files
 from distract.errors import BackendError, UsageError, unwritable
 from distract.occupancy import NAME, occupied
 from distract.records import Rewrite, Row, Unread
-from distract.runfolder import TEXTS, checksum, covered, json_object
+from distract.runfolder import TEXTS, checksum, covered, json_object, written
 
 if TYPE_CHECKING:
     from distract.records import Smallest
@@ -55,6 +55,7 @@ class Recorder:
 
     def __init__(self, path: Path, parameters: Mapping[str, Any], source: Mapping[str, Any] | None = None) -> None:
         self.path = path
+        self.rows, self.rewrites = written(path)
         self._covered = covered(parameters)
         self._files: dict[str, IO[str]] = {}
         self._digests = dict[str, Any]()

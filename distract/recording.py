@@ -2,33 +2,44 @@
 
 Judges that are attacked with the same file are compared on the same attack. Which of two responses a judge will
 dis-prefer is not known yet, so both are rewritten. A rejected rewrite is recorded with its reasons, so that it counts.
-It asks no judge.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
-from distract import audit, files
+from distract import audit, files, session
 from distract.datasets import native
-from distract.figure import flat
-from distract.plan import Attack, Plan, gather
-from distract.records import Case, Lineage, Response, Rewrite, Role
+from distract.errors import UsageError
+from distract.figure import Figure, flat
+from distract.job import Job, Plans, Sample
+from distract.plan import Attack, Plan, Protocol, gather
+from distract.price import Price
+from distract.recorder import dump
+from distract.records import Audited, Case, Lineage, Response, Rewrite, Role, Row, Smallest
 from distract.rewrite_metrics import agreements, by_reason, rejections
-from distract.run import execute
 from distract.session import Selected
-from distract.tally import Model, Tally
+from distract.setup import first_cases
+from distract.study import Held, Study
+from distract.writers import offline
 from distract.writers import verifier as verifying
 
+if TYPE_CHECKING:
+    from rich.console import RenderableType
 
-def record(case: Case, parameters: audit.Audit) -> Plan[list[Rewrite]]:
+NO_PRICES: Mapping[Role, Price] = MappingProxyType({})
+
+
+def record(case: Case, parameters: audit.Audit) -> Plan[Audited]:
     """Write everything that the parameters could ask of one case; controls are left to the rules of a run."""
     memory: audit.Memory = {}
     yield from gather([_one(case, *job, parameters, memory) for job in _jobs(case, parameters)])
-    return audit.in_order(case, memory)
+    return Audited(rewrites=audit.in_order(case, memory))
 
 
 def _jobs(case: Case, p: audit.Audit) -> Iterator[tuple[Response, Attack, Attack | None]]:
@@ -71,45 +82,81 @@ def _identity(response: Response) -> tuple[str, int | None, str | None]:
     return response.author, response.severity, response.attack
 
 
-def count(selected: Selected) -> int:
-    """How many rewrites of one draft each are to be written."""
-    parameters = _parameters(selected)
-    jobs = [job for case in selected.cases for job in _jobs(case, parameters)]
-    return len(jobs) + sum(then is not None for _, _, then in jobs)
+class DataFile:
+    """A data set with the rewrites that a job writes, kept when all are there.
+
+    Args:
+        cases: that are rewritten, in the order of the data.
+        selected: data, attacks and writer.
+        out: the file.
+    """
+
+    def __init__(self, selected: Selected, out: Path) -> None:
+        self.rows: Sequence[Row] = ()
+        self.rewrites: list[Rewrite] = []
+        self._selected, self._out = selected, out
+
+    def __enter__(self) -> DataFile:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Nothing is open."""
+
+    def add(self, rows: Sequence[Row], rewrites: Sequence[Rewrite], smallest: Sequence[Smallest]) -> None:
+        """Keep rewrites."""
+        self.rewrites += rewrites
+
+    def finish(self, summary: Mapping[str, Any], numbers: Mapping[str, Any]) -> str:
+        """Write the file; ``files.write`` says how.
+
+        Raises:
+            UsageError: the file cannot be written.
+        """
+        by: dict[str, list[Lineage]] = {}
+        for made in self.rewrites:
+            by.setdefault(made.case, []).append(_lineage(made, self._selected))
+        save([with_rewrites(case, by.get(case.id, [])) for case in self._selected.cases], self._out)
+        return dump(summary)
 
 
-@dataclass(frozen=True)
-class Recording:
-    """What came of it: the cases with their rewrites, and the rewrites by themselves."""
-
-    cases: tuple[Case, ...]
-    rewrites: tuple[Rewrite, ...]
-
-
-def run(
-    selected: Selected,
-    models: Mapping[Role, Model],
-    tally: Tally,
-    progress: Callable[[Tally], None] | None = None,
-) -> Recording:
-    """Write the rewrites of all drawn cases.
+def prepare(selected: Selected, out: Path, prices: Mapping[Role, Price] = NO_PRICES) -> Job[Written]:
+    """The job of ``distract rewrite``.
 
     Args:
         selected: data, attacks and writer.
-        models: generator and verifier with their stores, where they are models.
-        tally: counts what is used.
-        progress: called after every batch of replies.
+        out: the file to write.
+        prices: of models whose tokens cost money.
 
     Raises:
-        BackendError: a model failed; the same command resumes.
+        UsageError: there is nothing to write.
     """
-    parameters = _parameters(selected)
-    plans = (record(case, parameters) for case in selected.cases)
-    cases, rewrites = [], []
-    for case, made in zip(selected.cases, execute(plans, models, tally=tally, progress=progress), strict=True):
-        cases.append(with_rewrites(case, [_lineage(one, selected) for one in made]))
-        rewrites += made
-    return Recording(tuple(cases), tuple(rewrites))
+    design = _parameters(selected)
+    if not any(True for case in selected.cases for _ in _jobs(case, design)):
+        raise UsageError("nothing is to be written: controls are written by rule in every run; name another --attack")
+
+    def measure(_: Sequence[Row], rewrites: Sequence[Rewrite], flaw: str | None) -> Written:
+        return _measure(selected.parameters["attacks"], {case.id: case.cluster for case in selected.cases}, rewrites)
+
+    def stages(rows: Sequence[Row], rewrites: Sequence[Rewrite]) -> Iterator[Plans]:
+        yield (record(case, design) for case in selected.cases)
+
+    def samples(protocol: Protocol | None) -> Iterator[Sample]:
+        alone = replace(design, writer=offline(design.writer), verifier=None)
+        yield first_cases(selected.cases, partial(record, parameters=alone))
+
+    return Job(
+        study=Study("rewrite", {}, lambda _: Held(measure), document, _report),
+        models=selected.models,
+        protocols=(),
+        cases=selected.cases,
+        stages=stages,
+        samples=samples,
+        parameters=selected.parameters,
+        out=out,
+        prices=prices,
+        heading=tuple(session.heading(selected)),
+        record=lambda job: DataFile(selected, job.out),
+    )
 
 
 def save(cases: Sequence[Case], path: Path) -> None:
@@ -121,17 +168,33 @@ def save(cases: Sequence[Case], path: Path) -> None:
     files.write(path, "".join(f"{native.line(case)}\n" for case in cases), "--out")
 
 
-def document(selected: Selected, recorded: Recording) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Written:
+    """What became of the rewrites that were written; ``figures`` are in a total order."""
+
+    rewrites: Sequence[Rewrite]
+    figures: Sequence[Figure]
+
+
+def _measure(attacks: Sequence[str], clusters: Mapping[str, str], rewrites: Sequence[Rewrite]) -> Written:
+    figures = [*rejections(rewrites, attacks, clusters), *agreements(rewrites, clusters)]
+    return Written(rewrites, sorted(figures, key=lambda figure: figure.place))
+
+
+def document(parameters: Mapping[str, Any], written: Written) -> dict[str, Any]:
     """What was written and what became of it, as JSON values."""
-    p = selected.parameters
-    clusters = {case.id: case.cluster for case in recorded.cases}
-    figures = [*rejections(recorded.rewrites, p["attacks"], clusters), *agreements(recorded.rewrites, clusters)]
     names = ("data", "limit", "seed", "attacks", "degradations", "generator", "asking", "verifier", "left_out")
     return {
-        **{name: p[name] for name in names},
-        "rejected": by_reason(recorded.rewrites),
-        "results": [flat(figure) for figure in sorted(figures, key=lambda figure: figure.place)],
+        **{name: parameters[name] for name in names},
+        "rejected": by_reason(written.rewrites),
+        "results": [flat(figure) for figure in written.figures],
     }
+
+
+def _report(_: Mapping[str, Any], written: Written) -> Iterable[RenderableType]:
+    from distract.report.written import recording_report
+
+    return recording_report(written.figures, written.rewrites)
 
 
 def _made_by(attack: Attack, response: Response) -> bool:

@@ -16,12 +16,13 @@ from functools import cache
 from importlib.metadata import entry_points
 from pathlib import Path
 from types import MappingProxyType, ModuleType
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from distract.errors import DistractError, UnknownName, UsageError, foreign
 from distract.plan import Attack, Degradation, Protocol
 from distract.ratings.system import RatingSystem
 from distract.records import BASELINE
+from distract.study import Study
 
 P = TypeVar("P", Protocol, Attack, RatingSystem)
 
@@ -96,6 +97,20 @@ def system(name: str) -> RatingSystem:
         UnknownName: listing the known ones.
     """
     return _named("rating system", next((s.name for s in systems().values() if s.former == name), name), systems())
+
+
+def study(name: str) -> Study[Any]:
+    """The study that a command makes.
+
+    Raises:
+        UnknownName: listing the known ones.
+    """
+    package = importlib.import_module("distract.studies")
+    known = [info.name for info in pkgutil.iter_modules(package.__path__)]
+    if name not in known:
+        raise UnknownName("study", name, known)
+    found: Study[Any] = importlib.import_module(f"distract.studies.{name}").STUDY
+    return found
 
 
 def composed(name: str) -> Attack | Degradation:

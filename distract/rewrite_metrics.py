@@ -91,6 +91,9 @@ class WithoutTexts:
             self._cases.append(made.case)
             self._made.append(self._kinds.setdefault(kind, kind))
 
+    def __len__(self) -> int:
+        return len(self._made)
+
     def __iter__(self) -> Iterator[Rewrite]:
         """Each of them without its texts, in order."""
         for case, made in zip(self._cases, self._made, strict=True):

@@ -19,8 +19,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from distract import files
-from distract.errors import DataError, UsageError
+from distract import files, registry
+from distract.errors import DataError, UnknownName, UsageError
 from distract.printable import line
 from distract.records import Rewrite, Row, Smallest
 from distract.runrecords import Records, rewrite, row, smallest
@@ -28,38 +28,8 @@ from distract.runrecords import Records, rewrite, row, smallest
 TEXTS = "texts.jsonl"
 """What a judge said where its verdict could not be read: beside the records of a run, and covered by no checksum."""
 
-_SHARED: Mapping[str, type] = {
-    "judge": str,
-    "seed": int,
-    "left_out": dict,
-    "protocols": dict,
-    "ties": list,
-    "controls": list,
-    "self_judging": list,
-}
-_READ: Mapping[str, Mapping[str, type]] = {
-    "attack": {"data": dict, "limit": int, "attacks": list, "degradations": list, "generator": str},
-    "gate": {"data": dict, "limit": int, "attacks": list, "degradations": list, "generator": str, "gate": dict},
-    "meta": {"data": list},
-    "consistency": {"data": dict, "limit": int, "sets": int},
-    "leaderboard": {
-        "data": dict,
-        "limit": int,
-        "models": list,
-        "attacks": list,
-        "systems": list,
-        "targets": list,
-        "lowest": int,
-        "generator": str,
-    },
-}
-"""What reports read of the parameters, by command; all of them read what is shared."""
-
 _LARGEST = 256 * 10**6
 """Bytes that no file has of which a run has one: what it asked, its summary, its manifest."""
-
-_GATE = dict.fromkeys(("limits", "checks", "prompts", "baseline", "budget"))
-"""What the record of a live gate has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +144,7 @@ def load(path: Path) -> Loaded:
         raise DataError("is no run folder (it holds no run.json)", path=path)
     told = json_object(path / "run.json")
     parameters, source = told.get("parameters"), told.get("source")
-    if not isinstance(parameters, dict) or not _whole(parameters):
+    if not isinstance(parameters, dict) or not _is_whole(parameters):
         raise DataError("does not hold the parameters of a run; run the command again", path=path / "run.json")
     records = written(path)
     rows, rewrites = tuple(records[0]), tuple(records[1])
@@ -234,29 +204,13 @@ def _flaw(path: Path, names: tuple[str, ...], cut: bool) -> str | None:
     return "a row is cut off; run it again" if cut else None
 
 
-def _whole(parameters: Mapping[str, Any]) -> bool:
-    """Whether everything is there that reports and gates read."""
-    command = parameters.get("command", "attack")
-    if command not in _READ or not all(
-        isinstance(parameters.get(name), kind) for name, kind in {**_SHARED, **_READ[command]}.items()
-    ):
+def _is_whole(parameters: Mapping[str, Any]) -> bool:
+    """Whether everything is there that documents and tables read."""
+    try:
+        study = registry.study(str(parameters.get("command", "attack")))
+    except UnknownName:
         return False
-    sets = parameters["data"] if isinstance(parameters["data"], list) else [parameters["data"]]
-    lists = ("attacks", "controls", "degradations", "models", "self_judging", "targets", "ties")
-    return (
-        (command != "attack" or {"asking", "verifier"} <= parameters.keys())
-        and all(isinstance(one, dict) and {"name", "cases"} <= one.keys() for one in sets)
-        and all(isinstance(rules, list) for rules in parameters["protocols"].values())
-        and all(isinstance(name, str) for field in lists for name in parameters.get(field, ()))
-        and all(
-            isinstance(one, dict) and isinstance(one.get("name"), str) and isinstance(one.get("parameters"), dict)
-            for one in parameters.get("systems", ())
-        )
-        and (command != "leaderboard" or bool(parameters["systems"]))
-        and isinstance(parameters.get("draws"), int | None)
-        and isinstance(parameters.get("minimal", 0), int)
-        and _GATE.keys() <= parameters.get("gate", _GATE).keys()
-    )
+    return study.fits(parameters) and isinstance(parameters.get("minimal", 0), int)
 
 
 def json_object(path: Path) -> dict[str, Any]:

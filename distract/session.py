@@ -1,42 +1,21 @@
-"""One ``distract attack``: from what the user asked for to a run folder.
-
-It puts the parts together (data, writer, attacks, protocols, judge, stores, folder) and says what does not fit
-before anything is paid for. It knows no plug-in by name and prints nothing.
-"""
+"""One ``distract attack``: from what the user asked for to a job, or to one line on what does not fit."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from pathlib import Path
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
-from distract import (
-    audit,
-    datasets,
-    explaining,
-    families,
-    metrics,
-    recorder,
-    registry,
-    rubric,
-    runfolder,
-    scope,
-    writers,
-)
+from distract import audit, datasets, registry, scope
 from distract.backend import Backend
-from distract.briefs import Briefs
-from distract.conduct import Job, carry_out
-from distract.document import document
-from distract.manner import DEFAULT, Manner
-from distract.minimal.document import minimal_document
-from distract.plan import Plan, Protocol
-from distract.price import Price
-from distract.records import RESAMPLED, Audited, Case, Rewrite, Role, Row
-from distract.rewrite_metrics import WithoutTexts
-from distract.tally import Model, Tally
-from distract.writers import Verifier, Writer, choosing
+from distract.job import Job, Plans, Sample
+from distract.plan import Protocol
+from distract.printable import count, line
+from distract.records import RESAMPLED, Case, Rewrite, Role, Row
+from distract.setup import Setup, first_cases
+from distract.writers import Verifier, Writer, choosing, offline
 from distract.writers import verifier as verifying
 from distract.writers.asking import Asking
 
@@ -63,30 +42,6 @@ class Selected:
     parameters: Mapping[str, Any]
     models: Mapping[Role, Backend]
     source: Mapping[str, Any]
-
-
-@dataclass(frozen=True)
-class Prepared:
-    """A run that can start.
-
-    Attributes:
-        models: whom requests go to; always a judge.
-        cases: the drawn cases, in the order of the data.
-        parameters: everything that decides what is judged.
-        notes: what was left out of the defaults, and why; one line each.
-        source: where the data lie, as the user said; it decides nothing.
-        prices: of models whose tokens cost money; they decide nothing.
-    """
-
-    judge: str
-    models: Mapping[Role, Backend]
-    cases: tuple[Case, ...]
-    audit: audit.Audit
-    parameters: Mapping[str, Any]
-    out: Path
-    notes: tuple[str, ...]
-    source: Mapping[str, Any]
-    prices: Mapping[Role, Price] = field(default_factory=dict)
 
 
 def select(
@@ -134,12 +89,7 @@ def select(
     left_out += loaded.left_out
     resampled = [RESAMPLED] if control and "flip" in found.designs else []
     parameters = {
-        "data": {
-            "name": loaded.name,
-            "format": loaded.format,
-            "sha256": loaded.checksum,
-            "cases": loaded.size,
-        },
+        "data": loaded.record,
         "left_out": dict(sorted(left_out.items())),
         "limit": len(cases),
         "seed": seed,
@@ -155,138 +105,31 @@ def select(
     return Selected(loaded, found, cases, writer, verify, seed, parameters, models, source)
 
 
-def prepare(
-    selected: Selected,
-    *,
-    judge: str,
-    backend: Backend,
-    protocols: Sequence[str] = (),
-    manner: Manner = DEFAULT,
-    reference: tuple[str, Backend] | None = None,
-    out: Path | None = None,
-    prices: Mapping[Role, Price] = MappingProxyType({}),
-    more: Mapping[str, Any] = MappingProxyType({}),
-) -> Prepared:
-    """Check that protocols and the run folder are right.
-
-    Args:
-        selected: data, attacks and writer.
-        judge: its name, for the record.
-        backend: answers for it.
-        protocols: names; the default protocols when empty.
-        manner: in which orders and how often they are asked.
-        reference: name and backend of a model that answers or helps, for the protocols that ask one.
-        out: the run folder; None names one by the hash of the parameters.
-        prices: of models whose tokens cost money.
-        more: further parameters, of a command other than ``attack``.
+def design(selected: Selected, setup: Setup) -> audit.Audit:
+    """What is judged.
 
     Raises:
-        UsageError: a protocol does not exist or fits no case, or the folder belongs to another run.
+        UsageError: a protocol fits no case.
     """
-    asked = registry.asked(protocols)
-    found = selected.scope
-    scope.check(asked, found.designs, selected.cases, helped=reference is not None)
-    models: dict[Role, Backend] = {"judge": backend, **selected.models}
-    if any(protocol.reference for protocol in asked):
-        models["reference"] = reference[1] if reference else backend
-    parameters = {
-        **selected.parameters,
-        **how(asked, judge, backend, manner, reference),
-        "command": "attack",
-        "self_judging": _self_judging(judge, selected),
-        **more,
-    }
-    parameters["prompts"] = {**selected.parameters["prompts"], **parameters["prompts"]}
-    out = out or recorder.default_path(parameters)
-    recorder.check(out, parameters)
-    return Prepared(
-        judge=judge,
-        models=models,
-        cases=selected.cases,
-        audit=audit.Audit(
-            judge,
-            asked,
-            found.attacks,
-            selected.writer,
-            found.designs,
-            selected.seed,
-            found.degradations,
-            selected.verifier,
-            manner,
-            reference is not None,
-            RESAMPLED in selected.parameters["controls"],
-        ),
-        parameters=parameters,
-        out=out,
-        notes=found.notes,
-        source=selected.source,
-        prices=prices,
+    wanted = selected.scope
+    scope.check(setup.protocols, wanted.designs, selected.cases, helped=setup.helped)
+    return audit.Audit(
+        setup.judge,
+        setup.protocols,
+        wanted.attacks,
+        selected.writer,
+        wanted.designs,
+        selected.seed,
+        wanted.degradations,
+        selected.verifier,
+        setup.manner,
+        setup.helped,
+        RESAMPLED in selected.parameters["controls"],
     )
 
 
-def how(
-    asked: Sequence[Protocol], judge: str, backend: Backend, manner: Manner, reference: tuple[str, Backend] | None
-) -> dict[str, Any]:
-    """Who is asked and how, for the record: whatever changes a prompt or a verdict."""
-    prompts = {prompt.name: prompt.checksum for protocol in asked for prompt in protocol.prompts}
-    return {
-        "judge": judge,
-        "identity": dict(backend.identity),
-        "protocols": {protocol.name: list(protocol.rules) for protocol in asked},
-        "code": {protocol.name: registry.source(protocol.name) for protocol in asked},
-        "ties": [protocol.name for protocol in asked if protocol.ties],
-        "manner": asdict(manner),
-        "reference": {"name": reference[0], "model": dict(reference[1].identity)} if reference else None,
-        "prompts": {**prompts, "rubric": rubric.checksum()},
-    }
-
-
-def job(prepared: Prepared) -> Job:
-    """What is to be carried out."""
-    p = prepared.parameters
-
-    def plans() -> Iterator[Plan[Audited]]:
-        return (audit.audit(case, prepared.audit) for case in prepared.cases)
-
-    def searches(rows: Sequence[Row], rewrites: Sequence[Rewrite]) -> Iterator[Iterator[Plan[Audited]]]:
-        yield explaining.stage(p, prepared.audit, prepared.cases, rows, rewrites)
-
-    done = Job(prepared.models, plans, p, prepared.out, lambda: _Sums(p), prepared.prices, source=prepared.source)
-    return replace(done, then=searches, explain=minimal_document) if p.get("minimal") else done
-
-
-class _Sums:
-    """The summary of a run in the making, in brief."""
-
-    def __init__(self, parameters: Mapping[str, Any]) -> None:
-        self._parameters = parameters
-        self._briefs = Briefs((), parameters["protocols"])
-        self._rewrites = WithoutTexts()
-
-    def add(self, rows: Sequence[Row], rewrites: Sequence[Rewrite]) -> None:
-        self._briefs.extend(rows)
-        self._rewrites.extend(rewrites)
-
-    def document(self) -> dict[str, Any]:
-        p, briefs, rewrites = self._parameters, self._briefs, self._rewrites
-        found = metrics.figures(briefs, rewrites, p["protocols"], p["attacks"], p["ties"])
-        return document(p, found, briefs, rewrites)
-
-
-def run(
-    prepared: Prepared,
-    models: Mapping[Role, Model],
-    tally: Tally,
-    progress: Callable[[Tally], None] | None = None,
-) -> runfolder.Loaded:
-    """Judge everything and write the run folder; see ``conduct.carry_out``."""
-    return carry_out(job(prepared), models, tally, progress)
-
-
-def _self_judging(judge: str, selected: Selected) -> list[str]:
-    """Where the judge may see its own kin; rules and planted judges are nobody's."""
-    if judge.startswith("planted:"):
-        return []
+def parameters(selected: Selected, setup: Setup) -> dict[str, Any]:
+    """Everything that decides what is judged, but for how judges are asked."""
     authors, generators = set[str](), {selected.writer.name}
     attacks = {attack.name for attack in selected.scope.writing}
     for case in selected.cases:
@@ -296,4 +139,56 @@ def _self_judging(judge: str, selected: Selected) -> list[str]:
                 authors.add(lineage.generator)
             elif selected.writer.name == "recorded" and lineage.response.attack in attacks:
                 generators.add(lineage.generator)
-    return families.self_judging(judge, generators - writers.WRITERS.keys(), authors - writers.WRITERS.keys())
+    return {**selected.parameters, "self_judging": setup.kin(generators, authors)}
+
+
+def heading(selected: Selected) -> Iterator[str]:
+    """What is about to be done."""
+    p = selected.parameters
+    attacks = ", ".join([*p["attacks"], *p["degradations"]])
+    verified = f", verified by {line(selected.verifier.name)}" if selected.verifier else ""
+    yield f"attacks {line(attacks)}; rewrites: {line(selected.writer.name)}{verified}"
+    yield from map(line, selected.scope.notes)
+
+
+def samples(audited: audit.Audit, cases: Sequence[Case], protocol: Protocol) -> Iterator[Sample]:
+    """The plans by which the requests of one protocol are estimated."""
+    alone = replace(audited, protocols=(protocol,), writer=offline(audited.writer), verifier=None)
+    yield first_cases(cases, partial(audit.audit, parameters=alone), protocol is audited.protocols[0])
+
+
+def prepare(selected: Selected, setup: Setup, minimal: int = 0) -> Job[Any]:
+    """The job of ``distract attack``.
+
+    Args:
+        selected: data, attacks and writer.
+        setup: who judges and how.
+        minimal: of how many flips the smallest part is looked for.
+
+    Raises:
+        UsageError: a protocol fits no case, or the folder belongs to another run.
+    """
+    cases, audited = selected.cases, design(selected, setup)
+    # Said only where it is wanted, so that other runs stay what they are.
+    record = {**parameters(selected, setup), **({"minimal": minimal} if minimal else {})}
+
+    def stages(rows: Sequence[Row], rewrites: Sequence[Rewrite]) -> Iterator[Plans]:
+        yield (audit.audit(case, audited) for case in cases)
+        if minimal:
+            from distract import explaining
+
+            yield explaining.stage(job.parameters, audited, cases, rows, rewrites)
+
+    flips = count(minimal, "flip")
+    remark = f"afterwards, beyond the plan: the smallest part that still flips, searched for in {flips} at most"
+    job = setup.start(
+        registry.study("attack"),
+        record,
+        cases=cases,
+        stages=stages,
+        samples=partial(samples, audited, cases),
+        source=selected.source,
+        heading=tuple(heading(selected)),
+        remarks=(remark,) if minimal else (),
+    )
+    return job

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -12,18 +11,14 @@ from distract.commands import (
     command,
     control_option,
     draw_options,
-    echo,
-    echo_json,
     json_option,
     judge_options,
     model_options,
-    safe,
     store_option,
 )
-from distract.commands.auditing import audit_options, chosen
+from distract.commands.auditing import audit_options, selected
 from distract.commands.numbers import Whole
-from distract.commands.running import carried_out, inconclusive, profiled, renew
-from distract.commands.showing import shown
+from distract.commands.running import carried_out, conclude, inconclusive, profiled, renew
 
 
 @command()
@@ -50,38 +45,18 @@ from distract.commands.showing import shown
 @judge_options
 @json_option
 def attack(
-    judge: str,
-    minimal: int,
-    profile: bool,
-    out: Path | None,
-    store: Path | None,
-    fresh: bool,
-    as_json: bool,
-    **more: Any,
+    judge: str, minimal: int, profile: bool, store: Path | None, fresh: bool, as_json: bool, **more: Any
 ) -> None:
     """Rewrite responses with distractors and measure how often the judge's verdict changes."""
     from distract import session
-    from distract.estimating import estimate
     from distract.metrics import MEASURES
-    from distract.report.progress import plan_lines
-    from distract.report.tables import show
 
-    measures = more["measures"]
+    wanted = MEASURES | {*more["measures"]}
     with profiled(profile) as models:
-        selected, how = chosen(judge, more)
-        # Said only where it is wanted, so that other runs stay what they are.
-        prepared = session.prepare(selected, out=out, more={"minimal": minimal} if minimal else {}, **how)
-        models.update(prepared.models)
+        job = session.prepare(*selected(judge, more), minimal)
+        models.update(job.models)
         if fresh:
-            renew([prepared.models["judge"]], store)
-        loaded = carried_out(
-            session.job(prepared), store, lambda: estimate(prepared), lambda *known: plan_lines(prepared, *known)
-        )
-    if as_json:
-        echo_json(loaded.summary)
-    else:
-        show(shown(loaded)[1]())
-        echo(f"\nrun folder: {safe(str(prepared.out))}")
-    results = json.loads(loaded.summary)["results"] if loaded.summary else []
-    wanted = MEASURES | {*measures}
-    inconclusive(loaded.rows, any(one["n"] for one in results if one["measure"] in wanted))
+            renew([job.models["judge"]], store)
+        finished = carried_out(job, store)
+    conclude(finished, as_json)
+    inconclusive(finished.run.rows, any(one.n for one in finished.result.figures if one.measure in wanted))

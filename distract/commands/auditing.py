@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,12 +12,12 @@ from distract.commands import (
     data_options,
     manner_options,
     options,
-    sort_out,
 )
-from distract.commands.running import asked
+from distract.commands.running import set_up
 
 if TYPE_CHECKING:
     from distract.session import Selected
+    from distract.setup import Setup
 
 audit_options = options(
     data_options,
@@ -34,21 +33,15 @@ audit_options = options(
 )
 
 
-def chosen(judge: str, more: Mapping[str, Any]) -> tuple[Selected, dict[str, Any]]:
-    """What is to be judged, and how: what ``session.prepare`` takes beside the run folder.
+def selected(judge: str, more: dict[str, Any]) -> tuple[Selected, Setup]:
+    """What is to be judged, by whom and how.
 
     Args:
         judge: its name.
         more: the options of an audit, of models and of the draw, by name.
     """
     from distract import session
-    from distract.manner import Manner
 
-    asking, loading, rest = sort_out(more)
-    names = {name: rest.pop(name) for name in ("generator", "verifier")}
-    models = asked(judge, names["generator"], names["verifier"], rest.pop("reference_model"), loading)
-    manner = Manner(rest.pop("orders"), rest.pop("samples"), rest.pop("answer_tokens"), rest["seed"])
-    protocols, limit = rest.pop("protocols"), rest.pop("limit") or None
-    selected = session.select(**names, asking=asking, models=models.models, limit=limit, **rest)
-    how = {"judge": judge, "backend": models.judge, "protocols": protocols, "manner": manner}
-    return selected, {**how, "reference": models.reference, "prices": models.prices}
+    setup, asking = set_up(judge, more)
+    limit = more.pop("limit") or None
+    return session.select(asking=asking, models=setup.helpers, limit=limit, **more), setup

@@ -1,12 +1,9 @@
-"""``distract consistency``: do the verdicts on three and four responses to a prompt fit together?
-
-It knows options and their order, and nothing of triples or figures.
-"""
+"""``distract consistency``: do the verdicts on three and four responses to a prompt fit together?"""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -14,23 +11,14 @@ from distract.commands import (
     command,
     data_options,
     draw_options,
-    echo,
-    echo_json,
     json_option,
     judge_options,
     manner_options,
     model_options,
-    safe,
-    say,
-    sort_out,
     store_option,
 )
 from distract.commands.numbers import COUNT
-from distract.commands.running import carried_out, inconclusive, renew
-from distract.commands.showing import shown
-
-if TYPE_CHECKING:
-    from distract.manner import Orders
+from distract.commands.running import carried_out, conclude, inconclusive, renew, set_up
 
 PROTOCOLS = ("pairwise", "rank")
 """Asked where none is named, as in the paper: the one shows two responses, the other three as well."""
@@ -56,51 +44,17 @@ PROTOCOLS = ("pairwise", "rank")
 @model_options
 @judge_options
 @json_option
-def consistency(
-    judge: str,
-    protocols: tuple[str, ...],
-    orders: Orders,
-    samples: int,
-    answer_tokens: int | None,
-    limit: int,
-    seed: int,
-    store: Path | None,
-    fresh: bool,
-    as_json: bool,
-    **more: Any,
-) -> None:
+def consistency(judge: str, store: Path | None, fresh: bool, as_json: bool, **more: Any) -> None:
     """Measure whether the judge is transitive, and whether a third response changes its verdict on two others.
 
     It needs data with three or four responses to a prompt. Choice sets are shown in one order each, whatever --orders.
     """
-    from distract.backends.catalogue import open_models
     from distract.consistency import preparing
-    from distract.manner import Manner
-    from distract.report.consistency import plan_lines
-    from distract.report.tables import show
-    from distract.writers import WRITERS
 
-    _, loading, chosen = sort_out(more)
-    opened = open_models({"judge": judge}, loading, WRITERS)
-    say(opened.notes)
-    prepared = preparing.prepare(
-        judge=judge,
-        backend=opened.models["judge"],
-        protocols=protocols or PROTOCOLS,
-        limit=limit or None,
-        seed=seed,
-        manner=Manner(orders, samples, answer_tokens, seed),
-        prices=opened.prices,
-        **chosen,
-    )
-    job = prepared.job
-    about = job.parameters, prepared.asked.manner, job.prices
+    setup, _ = set_up(judge, more, PROTOCOLS)
+    job = preparing.prepare(setup, limit=more.pop("limit") or None, **more)
     if fresh:
         renew([job.models["judge"]], store)
-    loaded = carried_out(job, store, lambda: preparing.estimate(prepared), lambda *known: plan_lines(*about, *known))
-    if as_json:
-        echo_json(loaded.summary)
-    else:
-        show(shown(loaded)[1]())
-        echo(f"\nrun folder: {safe(str(job.out))}")
-    inconclusive(loaded.rows)
+    finished = carried_out(job, store)
+    conclude(finished, as_json)
+    inconclusive(finished.run.rows)

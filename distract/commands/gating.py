@@ -23,11 +23,10 @@ from distract.commands import (
     say,
     store_option,
 )
-from distract.commands.auditing import audit_options, chosen
+from distract.commands.auditing import audit_options, selected
 from distract.commands.numbers import CONFIDENCE, COUNT, INNER_SHARE, LIMIT, SEED, SHARE, Whole
 from distract.commands.outputs import Closing, Outputs, output_options, places, undecided
-from distract.commands.running import carried_out, renew
-from distract.commands.showing import unread
+from distract.commands.running import carried_out, renew, unread
 from distract.errors import DistractError, UsageError
 
 if TYPE_CHECKING:
@@ -237,12 +236,10 @@ def _finished(run: Path, limits: Limits, baseline: Loaded | None, control: bool)
 def _live(limits: Limits, baseline: Loaded | None, more: dict[str, Any]) -> tuple[Verdict, Loaded | None]:
     """Ask the judge, only as much as it needs."""
     from distract import registry, session
-    from distract.estimating import estimate
     from distract.gate import canary, live
     from distract.gate.comparable import changes
-    from distract.gate.deciding import replayed
     from distract.plan import Degradation
-    from distract.report.gate import gate_plan
+    from distract.report.gate import gate_lines
 
     judge, budget, ahead, store, out = (more.pop(name) for name in ("judge", "budget", "ahead", "store", "out"))
     fresh, trusts = more.pop("fresh"), more.pop("trust_store")
@@ -251,28 +248,21 @@ def _live(limits: Limits, baseline: Loaded | None, more: dict[str, Any]) -> tupl
     control = more["control"]
     if lower := [name for name in more["attacks"] if isinstance(registry.composed(name), Degradation)]:
         raise UsageError(f"{lower[0]} breaks constraints and has no flip rate; gate an attack without a severity")
-    selected, how = chosen(judge, {**more, "measures": ("flip_rate",)})
-    protocols = registry.asked(how["protocols"])
-    selected = live.within(selected, baseline)
-    named = (*more["attacks"], *(protocol.name for protocol in protocols if how["protocols"]))
+    audited, setup = selected(judge, {**more, "out": out, "measures": ("flip_rate",)})
+    audited = live.within(audited, baseline)
+    named = (*more["attacks"], *(protocol.name for protocol in setup.protocols if more["protocols"]))
     how_much = {"budget": budget, "ahead": ahead, "named": named}
-    own = live.record(selected, protocols, limits, control=control, baseline=baseline, **how_much)
-    prepared = session.prepare(selected, out=out, more={"command": "gate", "gate": own}, **how)
+    own = live.record(audited, setup.protocols, limits, control=control, baseline=baseline, **how_much)
+    job = live.prepare(audited, setup, own, gate_lines)
     if fresh:
-        renew([prepared.models["judge"]], store)
+        renew([job.models["judge"]], store)
     # Local models and planted ones are told apart by what they are.
-    is_doubted = getattr(prepared.models["judge"], "remote", False) and not trusts
+    is_doubted = getattr(job.models["judge"], "remote", False) and not trusts
+    check = partial(canary.check, judge, session.design(audited, setup), job.cases) if is_doubted else None
     try:
-        loaded = carried_out(
-            live.job(prepared),
-            store,
-            lambda: estimate(prepared),
-            lambda *known: gate_plan(prepared, *known),
-            partial(canary.check, prepared) if is_doubted else None,
-        )
+        finished = carried_out(job, store, check)
     except canary.Changed as changed:
         verdict = replace(undecided(str(changed)), threshold=limits.max_flip_rate, confidence=limits.confidence)
         return replace(verdict, certify=limits.certify), None
-    verdict = replayed(loaded.parameters, loaded.rows).verdict(loaded.flaw)
-    notes = tuple(changes(baseline, loaded)) if baseline else ()
-    return replace(verdict, certify=limits.certify, notes=notes), loaded
+    notes = tuple(changes(baseline, finished.run)) if baseline else ()
+    return replace(finished.result, certify=limits.certify, notes=notes), finished.run

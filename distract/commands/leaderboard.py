@@ -26,21 +26,18 @@ from distract.commands import (
     model_options,
     safe,
     say,
-    sort_out,
     store_option,
 )
 from distract.commands.numbers import COUNT, Whole
-from distract.commands.running import asked, carried_out, inconclusive, renew
-from distract.commands.showing import shown
+from distract.commands.running import carried_out, conclude, inconclusive, renew, set_up
 from distract.errors import UsageError
 
 if TYPE_CHECKING:
     from distract.boards.chosen import Chosen
     from distract.boards.comparing import Compared
     from distract.boards.sources import Source
-    from distract.manner import Orders
+    from distract.job import Job
     from distract.runfolder import Loaded
-    from distract.tournament.preparing import Prepared
 
 PROTOCOLS = ("absolute", "pairwise")
 """Asked where none is named: the paper's two, side by side."""
@@ -108,9 +105,10 @@ def leaderboard(
     """Rate models by a judge's verdicts, or by votes in a file, and measure what restyling the lowest ones changes."""
     from distract.boards import comparing, document, sources
     from distract.boards.chosen import choose, renamed
+    from distract.estimating import estimate
     from distract.report import leaderboard as report
+    from distract.report.progress import plan_lines
     from distract.report.tables import show
-    from distract.tournament.estimating import estimate
 
     chosen = choose(systems, anchor)
     say(renamed(systems))
@@ -125,32 +123,27 @@ def leaderboard(
         else:
             show(report.matches_parts(rated, compared))
         return
-    prepared = _prepared(chosen, draws, seed, more)
+    job = _job(chosen, draws, seed, more)
     if other:
-        ways = [
-            (name, rule) for name, rules in prepared.job.parameters["protocols"].items() for rule in rules or [None]
-        ]
-        comparing.comparable(ways, prepared.job.parameters["models"], other)
+        ways = [(name, rule) for name, rules in job.parameters["protocols"].items() for rule in rules or [None]]
+        comparing.comparable(ways, job.parameters["models"], other)
     if only_plan:
-        expected = estimate(prepared)
-        lines = list(report.plan_lines(prepared, expected, 0))
-        echo_json(report.plan_document(prepared, expected)) if as_json else echo("\n".join(map(safe, lines)))
+        estimated = estimate(job)
+        if as_json:
+            about = {"models": job.parameters["models"], "cases": len(job.cases)}
+            echo_json({"plan": {**about, **estimated.document}})
+        else:
+            echo("\n".join(map(safe, plan_lines(job, estimated, 0))))
         return
     if fresh:
-        renew([prepared.job.models["judge"]], store)
-    loaded = carried_out(
-        prepared.job, store, lambda: estimate(prepared), lambda *known: report.plan_lines(prepared, *known)
-    )
-    compared = _compared(loaded, other, chosen, draws, seed)
-    if as_json and not compared:
-        echo_json(loaded.summary)
-    elif as_json:
-        echo_json(document.with_comparison(str(loaded.summary), compared))
+        renew([job.models["judge"]], store)
+    finished = carried_out(job, store)
+    compared = _compared(finished.run, other, chosen, draws, seed)
+    if as_json and compared:
+        echo_json(document.with_comparison(str(finished.run.summary), compared))
     else:
-        show(shown(loaded)[1]())
-        show(report.compared_parts(compared))
-        echo(f"\nrun folder: {safe(str(prepared.job.out))}")
-    inconclusive(loaded.rows)
+        conclude(finished, as_json, report.compared_parts(compared))
+    inconclusive(finished.run.rows)
 
 
 def _compared(
@@ -175,28 +168,12 @@ def _alone() -> None:
             raise UsageError(f"{option.opts[0]} goes with a judge that is asked; --matches rates what is there")
 
 
-def _prepared(systems: tuple[Chosen, ...], draws: int | None, seed: int, more: dict[str, Any]) -> Prepared:
+def _job(systems: tuple[Chosen, ...], draws: int | None, seed: int, more: dict[str, Any]) -> Job[Any]:
     """The tournament, ready to start."""
-    from distract.manner import Manner
     from distract.tournament.preparing import Attacked, prepare
 
-    asking, loading, chosen = sort_out(more)
-    generator, verifier, helping = (chosen.pop(name) for name in ("generator", "verifier", "reference_model"))
-    models = asked(chosen["judge"], generator, verifier, helping, loading)
-    attacks, lowest, targets = (chosen.pop(name) for name in ("attacks", "lowest", "targets"))
-    orders: Orders = chosen.pop("orders")
-    manner = Manner(orders, chosen.pop("samples"), chosen.pop("answer_tokens"), seed)
-    protocols, limit = chosen.pop("protocols") or PROTOCOLS, chosen.pop("limit") or None
-    return prepare(
-        backend=models.judge,
-        protocols=protocols,
-        attack=Attacked(attacks, lowest, targets, generator, asking, verifier, models.models),
-        systems=systems,
-        draws=draws,
-        limit=limit,
-        seed=seed,
-        manner=manner,
-        reference=models.reference,
-        prices=models.prices,
-        **chosen,
-    )
+    more["seed"] = seed
+    setup, asking = set_up(more.pop("judge"), more, PROTOCOLS)
+    attacks, lowest, targets = (more.pop(name) for name in ("attacks", "lowest", "targets"))
+    attack = Attacked(attacks, lowest, targets, more.pop("generator"), asking, more.pop("verifier"))
+    return prepare(setup, attack=attack, systems=systems, draws=draws, limit=more.pop("limit") or None, **more)

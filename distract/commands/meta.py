@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,17 +22,15 @@ from distract.commands import (
     options,
     safe,
     say,
-    sort_out,
     store_option,
 )
-from distract.commands.running import carried_out, inconclusive, renew
+from distract.commands.running import carried_out, inconclusive, renew, set_up
 from distract.errors import UnknownName, UsageError
 
 if TYPE_CHECKING:
-    from distract.manner import Orders
-    from distract.meta.document import Source
-    from distract.meta.session import Prepared, Selected
-    from distract.records import Role
+    from distract.job import Job
+    from distract.meta.document import Result, Source
+    from distract.meta.session import Selected
 
 labelled_options = options(
     click.option(
@@ -134,55 +133,30 @@ def _judged(
     names: list[str], selected: Selected, out: Path | None, base: str | None, more: dict[str, Any]
 ) -> list[Source]:
     """Judges that are asked: all are looked at before the first one is."""
-    from distract.backends.catalogue import open_models
-    from distract.manner import Manner
-    from distract.meta import session
+    from distract.meta.session import prepare
 
-    _, loading, rest = sort_out(more)
-    orders: Orders = rest["orders"]
-    helper, manner = rest["reference_model"], Manner(orders, rest["samples"], rest["answer_tokens"], selected.seed)
-    prepared = []
+    store, fresh, control = (more.pop(name) for name in ("store", "fresh", "control"))
+    jobs = []
     for name in names:
-        wanted: dict[Role, str | None] = {"judge": name, "reference": helper}
-        opened = open_models(wanted, loading)
-        say(opened.notes)
-        models = dict(opened.models)
-        backend, reference = models.pop("judge"), models.pop("reference", None)
-        prepared.append(
-            session.prepare(
-                selected,
-                judge=name,
-                backend=backend,
-                protocols=rest["protocols"],
-                manner=manner,
-                reference=(helper, reference) if helper and reference else None,
-                control=rest["control"],
-                base=base,
-                out=out / _folder(name) if out and len(names) > 1 else out,
-                prices=opened.prices,
-            )
-        )
-    if rest["fresh"]:
-        renew([one.models["judge"] for one in prepared], rest["store"])
-    made = []
-    while prepared:
+        place = out / _folder(name) if out and len(names) > 1 else out
+        setup, _ = set_up(name, {**more, "seed": selected.seed, "out": place})
+        jobs.append(prepare(selected, setup, control=control, base=base))
+    if fresh:
+        renew([job.models["judge"] for job in jobs], store)
+    sources: list[Source] = []
+    while jobs:
         # Not kept: the next judge may need the room of this one.
-        made.append(_carried_out(prepared.pop(0), rest["store"]))
-    return made
+        sources += _carried_out(jobs.pop(0), store)
+    return sources
 
 
-def _carried_out(prepared: Prepared, store: Path | None) -> Source:
-    from distract.meta import session
-    from distract.meta.document import from_run
-    from distract.report.meta import plan_lines
+def _carried_out(job: Job[Result], store: Path | None) -> Iterable[Source]:
     from distract.report.unread import unread_lines
 
-    loaded = carried_out(
-        session.job(prepared), store, lambda: session.estimate(prepared), lambda *known: plan_lines(prepared, *known)
-    )
-    echo(f"run folder: {safe(str(prepared.out))}", err=True)
-    say(unread_lines(loaded.path))
-    return from_run(loaded.parameters, loaded.rows)
+    finished = carried_out(job, store)
+    echo(f"run folder: {safe(str(finished.run.path))}", err=True)
+    say(unread_lines(finished.run.path))
+    return finished.result.sources
 
 
 def _folder(name: str) -> str:

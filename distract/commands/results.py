@@ -19,20 +19,22 @@ if TYPE_CHECKING:
 @json_option
 def report(run: Path, as_json: bool) -> None:
     """Print the tables of a RUN again, without a model."""
-    from distract import runfolder
-    from distract.commands.showing import shown
+    from distract import registry, runfolder
+    from distract.commands.running import unread
+    from distract.job import summed_up
+    from distract.report.tables import show
 
     loaded = runfolder.load(run)
     warn(loaded)
-    document, parts = shown(loaded)
     if as_json and loaded.summary and not loaded.flaw:
         echo_json(loaded.summary)
-    elif as_json:
-        echo_json(document())
+        return
+    finished = summed_up(registry.study(loaded.command), loaded)
+    if as_json:
+        echo_json(finished.document)
     else:
-        from distract.report.tables import show
-
-        show(parts())
+        show(finished.report)
+        show(unread(loaded))
 
 
 @command()

@@ -1,100 +1,121 @@
-"""What commands that ask a judge share: a run from disk or before the user's eyes, and when it says nothing.
-
-It knows neither what is judged nor what is printed.
-"""
+"""What commands that ask a judge share: models opened, a run carried out before the user's eyes, its result printed."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from distract.commands import echo, safe, said, say, stop
+from distract.commands import echo, echo_json, safe, said, say, sort_out, stop
 from distract.errors import DataError
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+
     from distract.backend import Backend
-    from distract.backends.options import Options
-    from distract.conduct import Job
-    from distract.estimating import Estimate
-    from distract.price import Price
+    from distract.job import Finished, Job
     from distract.records import Role, Row
     from distract.runfolder import Loaded
+    from distract.setup import Setup
+    from distract.study import R
     from distract.tally import Model, Tally
+    from distract.writers.asking import Asking
 
 
-@dataclass(frozen=True)
-class Asked:
-    """The models of a command that rewrites and judges.
+def set_up(judge: str, more: dict[str, Any], protocols: Sequence[str] = ()) -> tuple[Setup, Asking]:
+    """Open the models of a command, and say on stderr what there is to say about them.
 
-    Attributes:
-        judge: answers for the judge.
-        reference: name and backend of the model that helps it, if there is one.
-        models: generator and verifier, where they are models.
-        prices: of models whose tokens cost money.
+    Args:
+        judge: its name.
+        more: options by name; those of models and of how they are asked are taken out.
+        protocols: asked where none is named; the default ones when empty.
+
+    Returns:
+        Who judges and how, and how a generator that is a model is asked.
     """
-
-    judge: Backend
-    reference: tuple[str, Backend] | None
-    models: Mapping[Role, Backend]
-    prices: Mapping[Role, Price]
-
-
-def asked(judge: str, generator: str | None, verifier: str | None, reference: str | None, loading: Options) -> Asked:
-    """Open the models of a command by their names, and say on stderr what there is to say about them."""
     from distract import registry
     from distract.backends.catalogue import open_models
+    from distract.manner import Manner
+    from distract.setup import Setup
     from distract.writers import WRITERS
 
+    asking, loading, rest = sort_out(more)
+    more.clear()
+    more.update(rest)
+    helper = more.pop("reference_model", None)
     names: dict[Role, str | None] = {
         "judge": judge,
-        "generator": generator,
-        "verifier": verifier,
-        "reference": reference,
+        "generator": more.get("generator"),
+        "verifier": more.get("verifier"),
+        "reference": helper,
     }
     opened = open_models(names, loading, WRITERS)
     say((*opened.notes, *(f"warning: {problem}" for problem in registry.problems())))
     models = dict(opened.models)
-    backend, helper = models.pop("judge"), models.pop("reference", None)
-    return Asked(backend, (reference, helper) if reference and helper else None, models, opened.prices)
+    backend, reference = models.pop("judge"), models.pop("reference", None)
+    manner = Manner(more.pop("orders"), more.pop("samples"), more.pop("answer_tokens"), more["seed"])
+    asked = registry.asked(more.pop("protocols") or protocols)
+    helped = (helper, reference) if helper and reference else None
+    return Setup(judge, backend, asked, manner, helped, models, opened.prices, more.pop("out", None)), asking
 
 
 def carried_out(
-    job: Job,
+    job: Job[R],
     store: Path | None,
-    expected: Callable[[], Estimate],
-    lines: Callable[[Estimate, int], Iterable[str]],
     check: Callable[[Mapping[Role, Model], Tally], None] | None = None,
-) -> Loaded:
+    doing: str = "judging",
+) -> Finished[R]:
     """A run, from disk where the same command has finished there already, else carried out before the user's eyes.
 
     Args:
         job: what to do.
         store: the reply store; None for the default one.
-        expected: about what it takes.
-        lines: what is said before it begins, from that and from how many replies of the judge are stored.
         check: sees to it that what is stored may be trusted. The run then rests on the store and not on its folder,
             whose replies nobody can check.
+        doing: what the requests are for.
     """
-    from distract import conduct
+    from distract import job as jobs
     from distract import store as stores
-    from distract.report.progress import Progress
+    from distract.estimating import estimate
+    from distract.report.progress import Progress, plan_lines
     from distract.tally import Tally
 
     tally = Tally()
-    with conduct.stores(job.models, store or stores.DEFAULT) as models:
-        if check is None and (loaded := _finished(job, models["judge"][1].epoch)) is not None:
-            return loaded
+    with jobs.stores(job.models, store or stores.DEFAULT) as models:
+        judge = models["judge"][1] if "judge" in models else None
+        if check is None and judge and (run := _finished(job, judge.epoch)) is not None:
+            return jobs.summed_up(job.study, run)
         with said(tally, job.prices):
             if check is not None:
                 check(models, tally)
-            estimate = expected()
-            say(lines(estimate, len(models["judge"][1])))
-            with Progress(total=sum(estimate.requests.values())) as progress:
-                return conduct.carry_out(job, models, tally, progress.update)
+            estimated = estimate(job)
+            say(plan_lines(job, estimated, len(judge) if judge else 0))
+            with Progress(sum(estimated.requests.values()), doing) as progress:
+                return jobs.carry_out(job, models, tally, progress.update)
+
+
+def conclude(finished: Finished[Any], as_json: bool, more: Iterable[RenderableType] = ()) -> None:
+    """Print what a run comes to: its document, or its tables, what is shown ``more``, and where it lies."""
+    from distract.report.tables import show
+
+    if as_json:
+        echo_json(finished.run.summary)
+        return
+    show(finished.report)
+    show(unread(finished.run))
+    show(more)
+    echo(f"\nrun folder: {safe(str(finished.run.path))}")
+
+
+def unread(run: Loaded) -> Iterable[RenderableType]:
+    """An answer of a run that could not be read, if there is one."""
+    from rich.text import Text
+
+    from distract.report.unread import unread_lines
+
+    return map(Text, unread_lines(run.path))
 
 
 def renew(judges: Iterable[Backend], store: Path | None) -> None:
@@ -136,7 +157,7 @@ def profiled(wanted: bool) -> Iterator[dict[Role, Backend]]:
                 echo(line, err=True)
 
 
-def _finished(job: Job, epoch: int) -> Loaded | None:
+def _finished(job: Job[Any], epoch: int) -> Loaded | None:
     """The run as it is on disk, when the same command has finished there already, in this epoch of the judge."""
     from distract import runfolder
 

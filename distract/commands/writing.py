@@ -26,6 +26,7 @@ from distract.commands import (
     stop,
     store_option,
 )
+from distract.commands.running import carried_out
 from distract.errors import UsageError
 from distract.printable import count
 
@@ -73,39 +74,23 @@ def rewrite(
 
     `distract attack --data FILE --generator recorded` then uses them. A rejected rewrite is recorded with its reasons.
     """
-    from distract import conduct, recording, session
+    from distract import recording, session
     from distract.backends.catalogue import open_models
-    from distract.report.progress import Progress
     from distract.report.tables import show
-    from distract.report.written import recording_report
-    from distract.store import DEFAULT
-    from distract.tally import Tally
     from distract.writers import WRITERS
 
     if generator == "recorded":
         raise UsageError("rewrite writes new rewrites; name rules or a model with --generator")
     asking, loading, chosen = sort_out(more)
-    who = open_models({"generator": generator, "verifier": verifier}, loading, WRITERS)
-    say(who.notes)
-    writing: dict[str, Any] = {"generator": generator, "verifier": verifier, "models": who.models, "asking": asking}
+    opened = open_models({"generator": generator, "verifier": verifier}, loading, WRITERS)
+    say(opened.notes)
+    writing: dict[str, Any] = {"generator": generator, "verifier": verifier, "models": opened.models, "asking": asking}
     selected = session.select(**writing, limit=limit or None, **chosen)
-    if not recording.count(selected):
-        raise UsageError("nothing is to be written: controls are written by rule in every run; name another --attack")
+    job = recording.prepare(selected, out, opened.prices)
     _check_out(out)
-    expected = recording.count(selected) * (asking.best_of if "generator" in who.models else 0)
-    shown = count(len(selected.cases), "case")
-    echo(f"data {safe(selected.data.name)}, {shown}; rewrites: {safe(generator)}", err=True)
-    tally = Tally()
-    with (
-        said(tally, who.prices),
-        conduct.stores(who.models, store or DEFAULT) as models,
-        Progress(expected, "writing") as progress,
-    ):
-        recorded = recording.run(selected, models, tally, progress.update)
-    recording.save(recorded.cases, out)
-    document = recording.document(selected, recorded)
-    echo_json(document) if as_json else show(recording_report(document, recorded.rewrites))
-    if not any(made.accepted for made in recorded.rewrites):
+    finished = carried_out(job, store, doing="writing")
+    echo_json(finished.document) if as_json else show(finished.report)
+    if not any(made.accepted for made in finished.result.rewrites):
         # The file says so as well: a writer that fails is a result, and the same one as in a run.
         echo("warning: no rewrite was accepted, so that a judge cannot be attacked with this file", err=True)
 
@@ -160,7 +145,7 @@ def _check_out(out: Path) -> None:
 def _make(
     job: Job, names: Mapping[Any, str | None], loading: Options, *, out: Path, store: Path | None, as_json: bool
 ) -> None:
-    from distract import conduct
+    from distract import job as jobs
     from distract.backends.catalogue import open_models
     from distract.making.job import run
     from distract.recording import save
@@ -177,7 +162,7 @@ def _make(
     tally = Tally()
     with (
         said(tally, who.prices),
-        conduct.stores(who.models, store or DEFAULT) as models,
+        jobs.stores(who.models, store or DEFAULT) as models,
         Progress(len(job.plans), "writing") as progress,
     ):
         cases, found = run(job, models, tally, progress.update)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any
 
-from distract.consistency.measuring import Placed, figures, not_applied
+from distract.consistency.asking import compared
+from distract.consistency.measuring import MEASURES, NotApplied, Placed, figures, not_applied
 from distract.consistency.published import PUBLISHED
 from distract.figure import flat
 from distract.records import Row
@@ -14,20 +16,48 @@ from distract.records import Row
 _SHARED = ("judge", "data", "left_out", "limit", "seed", "sets", "protocols", "self_judging")
 
 
-def document(parameters: Mapping[str, Any], rows: Iterable[Row]) -> dict[str, Any]:
-    """What ``--json`` prints and ``summary.json`` holds.
+@dataclass(frozen=True)
+class Measured:
+    """What a run comes to.
 
-    Args:
-        parameters: of ``run.json``.
-        rows: of the run.
+    Attributes:
+        figures: in a total order.
+        absent: measures that do not apply to a protocol, and why.
+        excluded: how many comparisons were not made, by reason.
+        invalid: how many verdicts could not be read, by reason.
     """
+
+    figures: Sequence[Placed]
+    absent: Sequence[NotApplied]
+    excluded: Counter[str]
+    invalid: Counter[str]
+
+
+def measured(parameters: Mapping[str, Any], rows: Iterable[Row]) -> Measured:
+    """What the rows of a run come to."""
     rows = list(rows)
     rules: Mapping[str, Sequence[str]] = parameters["protocols"]
+    absent = not_applied(rows, rules)
+    without = {(one.measure, one.protocol) for one in absent}
+    mine = [row for row in rows if row.design in MEASURES]
+    left = [row for row in mine if (MEASURES[row.design][0], row.protocol) not in without]
+    # What is judged once has a row in every triple that it is in.
+    once = {compared(row): row for row in mine}.values()
+    return Measured(
+        figures(rows, rules),
+        absent,
+        Counter(row.excluded for row in left if row.excluded),
+        Counter(judgment.failure for row in once for judgment in row.judgments if judgment.failure),
+    )
+
+
+def document(parameters: Mapping[str, Any], measured: Measured) -> dict[str, Any]:
+    """A run's summary, from the parameters of ``run.json`` and what the run comes to."""
     return {
         **{name: parameters[name] for name in _SHARED},
         "manner": parameters.get("manner"),
-        "results": [_flat(figure) for figure in figures(rows, rules)],
-        "does_not_apply": [asdict(one) for one in not_applied(rows, rules)],
+        "results": [_flat(figure) for figure in measured.figures],
+        "does_not_apply": [asdict(one) for one in measured.absent],
         "published": [asdict(one) for one in PUBLISHED],
     }
 

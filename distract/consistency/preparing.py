@@ -1,130 +1,72 @@
-"""From what the user asked for to a run that can start: cases drawn, protocols checked, requests counted.
-
-It says what does not fit before anything is paid for. It knows no plug-in by name and prints nothing.
-"""
+"""``distract consistency``: from what the user asked for to a job, or to one line on what does not fit."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
-from types import MappingProxyType
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
-from distract import datasets, families, recorder, registry, scope
-from distract.backend import Backend
-from distract.conduct import Held, Job
-from distract.consistency.asking import NO_QUADRUPLE, Consistency, compared, consistency, no_sets, no_triples
-from distract.consistency.document import document
+from distract import datasets, registry
+from distract.consistency.asking import NO_QUADRUPLE, Consistency, consistency, no_sets, no_triples
 from distract.errors import UsageError
-from distract.estimating import CHARACTERS_PER_TOKEN, Estimate, step
+from distract.job import Job, Plans, Sample
 from distract.judging import unfit, usable
-from distract.manner import DEFAULT, Manner
-from distract.plan import Plan, Protocol
-from distract.price import Price
-from distract.records import Audited, Case, Rewrite, Role, Row
-from distract.session import how
+from distract.plan import Protocol
+from distract.printable import count
+from distract.records import Case, Rewrite, Row
+from distract.setup import Setup, draw
 
 TOO_FEW = "fewer than three responses by different authors"
 
 
-@dataclass(frozen=True)
-class Prepared:
-    """A run that can start: the job, and what it is made of. ``cases`` are the drawn ones, in the order of the data."""
-
-    job: Job
-    cases: tuple[Case, ...]
-    asked: Consistency
-
-
 def prepare(
+    setup: Setup,
     *,
     data: str,
-    judge: str,
-    backend: Backend,
-    protocols: Sequence[str],
     responses: Sequence[str] = (),
     sets: int = 4,
     limit: int | None = None,
     seed: int = 0,
-    manner: Manner = DEFAULT,
-    out: Path | None = None,
-    prices: Mapping[Role, Price] = MappingProxyType({}),
-) -> Prepared:
+) -> Job[Any]:
     """Check that data, protocols and the run folder are right.
 
     Args:
+        setup: who judges and how; ``orders`` is for the pairs of triples only.
         data: as ``datasets.load`` takes it.
-        judge: its name, for the record.
-        backend: answers for it.
-        protocols: names, at least one.
         responses: files of responses, for formats that hold prompts only.
         sets: the most triples, and the most quadruples, of a case; at least 1.
         limit: number of cases to draw, None for all.
         seed: of the draws of cases, triples and quadruples.
-        manner: how the protocols are asked; ``orders`` is for the pairs of triples only.
-        out: the run folder; None names one by the hash of the parameters.
-        prices: of models whose tokens cost money.
 
     Raises:
-        UsageError: no case has three responses, a protocol does not exist or fits no case, or the folder belongs to
-            another run.
+        UsageError: no case has three responses, a protocol fits no case, or the folder belongs to another run.
     """
     if sets < 1:
         raise UsageError(f"--sets {sets}: expected a number of triples and quadruples from 1")
     loaded = datasets.load(data, responses, seed)
-    fitting = [case for case in loaded.cases if len(usable(case)) > 2]
-    if not fitting:
-        raise UsageError(f"{loaded.name}: no case can be judged ({TOO_FEW}); name data with three or four to a prompt")
-    cases = scope.sampled(fitting, limit, seed)
-    asked = tuple(map(registry.protocol, sorted(set(protocols))))
-    _check(asked, cases)
-    left_out = loaded.left_out + Counter({TOO_FEW: len(loaded.cases) - len(fitting)})
-    authors = [] if judge.startswith("planted:") else [r.author for case in cases for r in usable(case)]
-    parameters: dict[str, Any] = {
-        **how(asked, judge, backend, manner, None),
-        "command": "consistency",
-        "data": {"name": loaded.name, "format": loaded.format, "sha256": loaded.checksum, "cases": loaded.size},
-        "left_out": dict(sorted(left_out.items())),
-        "limit": len(cases),
-        "sets": sets,
-        "seed": seed,
-        "controls": [],
-        "self_judging": families.self_judging(judge, (), authors),
-    }
-    out = out or recorder.default_path(parameters)
-    recorder.check(out, parameters)
-    models: dict[Role, Backend] = {"judge": backend}
-    if any(protocol.reference for protocol in asked):
-        models["reference"] = backend
-    parts = Consistency(judge, asked, sets, seed, manner)
+    cure = "name data with three or four to a prompt"
+    drawn = draw(loaded, loaded.cases, lambda case: len(usable(case)) > 2, TOO_FEW, cure, limit, seed)
+    cases = drawn.cases
+    _check(setup.protocols, cases)
+    parts = Consistency(setup.judge, setup.protocols, sets, seed, setup.manner)
+    authors = [response.author for case in cases for response in usable(case)]
 
-    def plans() -> Iterator[Plan[Audited]]:
-        return (consistency(case, parts) for case in cases)
+    def stages(rows: Sequence[Row], rewrites: Sequence[Rewrite]) -> Iterator[Plans]:
+        yield (consistency(case, parts) for case in cases)
 
-    def summary(rows: Sequence[Row], rewrites: Sequence[Rewrite]) -> dict[str, Any]:
-        return document(parameters, rows)
+    def samples(protocol: Protocol) -> Iterator[Sample]:
+        # All of them: how many comparisons there are depends on the case.
+        yield Sample(map(partial(consistency, p=replace(parts, protocols=(protocol,))), cases), 1)
 
-    return Prepared(Job(models, plans, parameters, out, lambda: Held(summary), prices), cases, parts)
-
-
-def estimate(prepared: Prepared) -> Estimate:
-    """Count what the run asks for, by stepping its plans with a fake judge.
-
-    The comparisons are exact. So are the requests, except of protocols that ask more where verdicts disagree.
-    """
-    comparisons = characters = answers = 0
-    requests: dict[str, int] = {}
-    for protocol in prepared.asked.protocols:
-        alone = replace(prepared.asked, protocols=(protocol,))
-        stepped = step((consistency(case, alone) for case in prepared.cases), helped=False)
-        for done in stepped.done:
-            comparisons += len({compared(row) for row in done.rows if row.judgments})
-        requests[protocol.name] = len(stepped.judge)
-        characters += sum(length for length, _ in stepped.judge.values())
-        answers += sum(room for _, room in stepped.judge.values())
-    return Estimate(comparisons, 0, requests, round(characters / CHARACTERS_PER_TOKEN), answers)
+    return setup.start(
+        registry.study("consistency"),
+        {**drawn.record, "sets": sets, "controls": [], "self_judging": setup.kin((), authors)},
+        cases=cases,
+        stages=stages,
+        samples=samples,
+        heading=[f"at most {count(sets, 'triple')} and {count(sets, 'quadruple')} of responses to a prompt"],
+    )
 
 
 def _check(asked: Sequence[Protocol], cases: Sequence[Case]) -> None:

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from distract.datasets.answers import LeftOut
 from distract.datasets.files import BUILT_IN, Source, located
@@ -41,6 +42,11 @@ class DataSet:
     cases: tuple[Case, ...]
     left_out: Counter[str]
     size: int
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """Which data these are, for the record of a run."""
+        return {"name": self.name, "format": self.format, "sha256": self.checksum, "cases": self.size}
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,15 +10,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from distract.audit import audit
+from distract.audit import Audit, audit
 from distract.consultation import consult
 from distract.errors import BackendError, DistractError
 from distract.judging import noted
 from distract.plan import PENDING, Comparison, Open, Plan, Protocol
 from distract.printable import count
 from distract.probes import settle
-from distract.records import Audited, Judgment, Reply, Request, Role
-from distract.session import Prepared
+from distract.records import Audited, Case, Judgment, Reply, Request, Role
 from distract.tally import Canary, Model, Tally
 
 ASKED = 8
@@ -90,11 +89,13 @@ class _Asking:
         return False
 
 
-def check(prepared: Prepared, models: Mapping[Role, Model], tally: Tally) -> None:
+def check(judge: str, design: Audit, cases: Sequence[Case], models: Mapping[Role, Model], tally: Tally) -> None:
     """Ask a judge again for a few of the replies of a run that are stored; where none are, nothing is asked.
 
     Args:
-        prepared: the run; any of its cases may come to be judged.
+        judge: its name.
+        design: what is judged.
+        cases: any of which may come to be judged.
         models: its models with their stores.
         tally: gains what comes of it.
 
@@ -104,13 +105,13 @@ def check(prepared: Prepared, models: Mapping[Role, Model], tally: Tally) -> Non
     """
     if not len(models["judge"][1]):
         return
-    stored, verdicts = _stored(prepared, models)
+    stored, verdicts = _stored(design, cases, models)
     able = [one for one in stored if one.reply.probabilities or id(one.reply) in verdicts]
     chosen = _chosen([one for one in able if one.request.temperature == 0])
     if not chosen:
         if able:
             raise Changed(
-                f"nothing shows whether judge {prepared.judge} has changed since its verdicts were stored: all of them "
+                f"nothing shows whether judge {judge} has changed since its verdicts were stored: all of them "
                 "are sampled; --fresh asks everything again, --trust-store judges by what is stored"
             )
         return
@@ -129,13 +130,15 @@ def check(prepared: Prepared, models: Mapping[Role, Model], tally: Tally) -> Non
     if differing >= DIFFERING or (largest or 0.0) > MOVE:
         moved = "" if largest is None else f", with probabilities up to {largest:.2f} away"
         raise Changed(
-            f"the judge behind this name has changed: {prepared.judge} answers {differing} of "
+            f"the judge behind this name has changed: {judge} answers {differing} of "
             f"{count(len(chosen), 'request')} otherwise than stored{moved}; --fresh asks everything again, "
             "--judge-version TEXT tells the new judge from the old one, --trust-store judges by what is stored"
         )
 
 
-def _stored(prepared: Prepared, models: Mapping[Role, Model]) -> tuple[list[_Stored], dict[int, _Asking]]:
+def _stored(
+    design: Audit, cases: Sequence[Case], models: Mapping[Role, Model]
+) -> tuple[list[_Stored], dict[int, _Asking]]:
     """The stored replies of the judge to a run's requests, and what the last ones of a comparison are read as.
 
     Earlier ones are analyses that others are asked with: another text alone says nothing.
@@ -147,10 +150,10 @@ def _stored(prepared: Prepared, models: Mapping[Role, Model]) -> tuple[list[_Sto
         (judgment,) = yield from askings[-1].plan()
         return judgment
 
-    watched = tuple(replace(protocol, ask=partial(ask, protocol)) for protocol in prepared.audit.protocols)
-    parameters = replace(prepared.audit, protocols=watched)
+    watched = tuple(replace(protocol, ask=partial(ask, protocol)) for protocol in design.protocols)
+    parameters = replace(design, protocols=watched)
     known = dict[bytes, _Stored]()
-    for case in prepared.cases:
+    for case in cases:
         _step(audit(case, parameters), models, known)
     last = [(one.rounds[-1][1], one) for one in askings if one.judgment is not None and one.rounds]
     verdicts = {id(reply): one for replies, one in reversed(last) for reply in replies}

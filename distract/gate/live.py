@@ -1,32 +1,30 @@
-"""A live gate: an audit whose cases are judged in random order, and only until every check is decided.
-
-It puts the parts together (an audit, limits, a baseline, a budget) and says what does not fit before anything is paid
-for. It knows no plug-in by name and prints nothing.
-"""
+"""A live gate: an audit whose cases are judged in random order, and only until every check is decided."""
 
 from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
-from distract import audit
-from distract.conduct import Held, Job
+from distract import audit, registry, session
 from distract.errors import UsageError
 from distract.gate import deciding
 from distract.gate.comparable import common
-from distract.gate.deciding import Gate, Place, replayed
+from distract.gate.deciding import Gate, Place
 from distract.gate.exact import threshold
 from distract.gate.limits import Limits
 from distract.gate.observing import flipped
-from distract.gate.records import Measure
+from distract.gate.records import Measure, Verdict
+from distract.job import Job, Plans
 from distract.metrics import headline
 from distract.plan import Plan, Protocol, gather
 from distract.records import Audited, Case, Request, Rewrite, Role, Row, Slots
 from distract.runfolder import Loaded
-from distract.session import Prepared, Selected
+from distract.session import Selected
+from distract.setup import Setup
 
 
 @dataclass(slots=True)
@@ -137,36 +135,55 @@ def _stored(baseline: Loaded, protocol: str, attack: str) -> dict[str, Any]:
     return {"protocol": protocol, "attack": attack, "flips": valid}
 
 
-def job(prepared: Prepared) -> Job:
-    """What is to be carried out."""
-    p = prepared.parameters
-    own = p["gate"]
+def prepare(
+    selected: Selected, setup: Setup, own: Mapping[str, Any], remarks: Callable[[Mapping[str, Any]], Iterable[str]]
+) -> Job[Verdict]:
+    """The job of a live gate.
 
-    def stages(rows: Sequence[Row], _: Sequence[Rewrite]) -> Iterator[Iterable[Plan[Audited]]]:
-        structured = frozenset(role for role, backend in prepared.models.items() if backend.reads_slots)
-        return _stages(prepared, Gate(p), rows, Meter(own["budget"], structured), own["ahead"])
+    Args:
+        selected: the cases to judge, in order.
+        setup: who judges and how.
+        own: what it decides by, as of ``record``.
+        remarks: the parameters of the run to what is said before it.
 
-    def summary(rows: Sequence[Row], rewrites: Sequence[Rewrite]) -> dict[str, Any]:
-        return replayed(p, rows).verdict().document()
+    Raises:
+        UsageError: a protocol fits no case, or the folder belongs to another run.
+    """
+    design = session.design(selected, setup)
+    parameters = {**session.parameters(selected, setup), "gate": dict(own)}
+    structured = frozenset(role for role, backend in setup.models.items() if backend.reads_slots)
 
-    out, prices, source = prepared.out, prepared.prices, prepared.source
-    return Job(prepared.models, lambda: (), p, out, lambda: Held(summary), prices, stages, source=source)
+    def stages(rows: Sequence[Row], _: Sequence[Rewrite]) -> Iterator[Plans]:
+        meter = Meter(own["budget"], structured)
+        return _stages(selected.cases, design, Gate(job.parameters), rows, meter, own["ahead"])
+
+    job: Job[Verdict] = setup.start(
+        registry.study("gate"),
+        parameters,
+        cases=selected.cases,
+        stages=stages,
+        samples=partial(session.samples, design, selected.cases),
+        source=selected.source,
+        heading=tuple(session.heading(selected)),
+        remarks=tuple(remarks(parameters)),
+    )
+    return job
 
 
 def _stages(
-    prepared: Prepared, gate: Gate, rows: Sequence[Row], meter: Meter, ahead: int
-) -> Iterator[Iterable[Plan[Audited]]]:
+    cases: Iterable[Case], design: audit.Audit, gate: Gate, rows: Sequence[Row], meter: Meter, ahead: int
+) -> Iterator[Plans]:
     """The plans of as many prompts at once as cannot be too many, until every check is decided."""
     left: dict[str, list[Case]] = {}
-    for case in prepared.cases:
+    for case in cases:
         left.setdefault(case.cluster, []).append(case)
     taken = 0
     while left and gate.open and not meter.spent:
         # Under a budget one by one, or it would depend on the order of replies which one is cut off.
         at_once = max(gate.soonest(), ahead) if meter.budget is None else 1
         part = [left.pop(name) for name in list(left)[:at_once]]
-        parameters = _open(prepared.audit, gate.open)
-        yield [metered(_prompt(cases, parameters), meter) for cases in part]
+        parameters = _open(design, gate.open)
+        yield [metered(_prompt(prompt, parameters), meter) for prompt in part]
         gate.take(rows[taken:])
         taken = len(rows)
 

@@ -1,33 +1,22 @@
-"""One ``distract meta``: from what the user asked for to a run folder for each judge.
-
-It says what does not fit before anything is paid for. It knows no plug-in by name and prints nothing.
-"""
+"""``distract meta``: from what the user asked for to a job for each judge, or to one line on what does not fit."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
-from distract import datasets, families, recorder, registry, scope, writers
-from distract.backend import Backend
-from distract.conduct import Held, Job
+from distract import datasets, registry, scope, writers
 from distract.datasets import DataSet
 from distract.errors import DataError, UsageError
-from distract.estimating import CHARACTERS_PER_TOKEN, Estimate, step
-from distract.manner import DEFAULT, Manner
-from distract.meta import document
+from distract.job import Job, Plans, Sample
 from distract.meta.plan import Meta, labelled, meta, one_sided
-from distract.plan import Plan
-from distract.price import Price
-from distract.records import RESAMPLED, Audited, Case, Rewrite, Role, Row
-from distract.session import how
-
-SAMPLE = 12
-"""Cases of each data set by which the cost is estimated."""
+from distract.plan import Protocol
+from distract.printable import line
+from distract.records import RESAMPLED, Case, Rewrite, Row
+from distract.setup import SAMPLE, Setup
 
 
 @dataclass(frozen=True)
@@ -55,29 +44,9 @@ class Selected:
         """The data sets, for the record."""
         drawn = Counter(name for name, _ in self.cases)
         return [
-            {
-                "name": name,
-                "format": one.format,
-                "sha256": one.checksum,
-                "cases": one.size,
-                "drawn": drawn[name],
-                "shuffled": name in self.shuffled,
-            }
+            {**one.record, "name": name, "drawn": drawn[name], "shuffled": name in self.shuffled}
             for name, one in self.sets.items()
         ]
-
-
-@dataclass(frozen=True)
-class Prepared:
-    """A run of one judge that can start; ``prices`` are of models whose tokens cost money, and decide nothing."""
-
-    judge: str
-    meta: Meta
-    selected: Selected
-    models: Mapping[Role, Backend]
-    parameters: Mapping[str, Any]
-    out: Path
-    prices: Mapping[Role, Price]
 
 
 def select(specs: Sequence[str], responses: Sequence[str], limit: int | None, seed: int) -> Selected:
@@ -138,47 +107,31 @@ def _told_apart(spec: str, alike: Sequence[str]) -> str:
     return spec
 
 
-def prepare(
-    selected: Selected,
-    *,
-    judge: str,
-    backend: Backend,
-    protocols: Sequence[str] = (),
-    manner: Manner = DEFAULT,
-    reference: tuple[str, Backend] | None = None,
-    control: bool = False,
-    base: str | None = None,
-    out: Path | None = None,
-    prices: Mapping[Role, Price] = MappingProxyType({}),
-) -> Prepared:
-    """Check that protocols and the run folder are right.
+def prepare(selected: Selected, setup: Setup, *, control: bool = False, base: str | None = None) -> Job[Any]:
+    """The job of one judge.
 
     Args:
         selected: the data.
-        judge: its name, for the record.
-        backend: answers for it.
-        protocols: names; the default protocols when empty.
-        manner: in which orders and how often they are asked.
-        reference: name and backend of a model that answers or helps, for the protocols that ask one.
+        setup: who judges and how.
         control: whether the noise floor is measured too.
         base: the protocol that others are compared with; None takes a known one.
-        out: the run folder; None names one by the hash of the parameters.
-        prices: of models whose tokens cost money.
 
     Raises:
-        UsageError: a protocol does not exist or fits no case, or the folder belongs to another run.
+        UsageError: a protocol fits no case, or the folder belongs to another run.
     """
-    asked = registry.asked(protocols)
-    scope.check(asked, {"flip"}, [case for _, case in selected.cases], helped=reference is not None)
+    scope.check(setup.protocols, {"flip"}, [case for _, case in selected.cases], helped=setup.helped)
     controls = registry.controls() if control else ()
-    models: dict[Role, Backend] = {"judge": backend}
-    if any(protocol.reference for protocol in asked):
-        models["reference"] = reference[1] if reference else backend
-    authors = {one.author for _, case in selected.cases for one in case.originals}
-    planted = judge.startswith("planted:")
+    design = Meta(
+        setup.judge,
+        setup.protocols,
+        setup.manner,
+        setup.helped,
+        controls,
+        control,
+        selected.seed,
+        selected.shuffled,
+    )
     parameters = {
-        **how(asked, judge, backend, manner, reference),
-        "command": "meta",
         "data": selected.data,
         "left_out": dict(selected.left_out),
         "limit": selected.limit,
@@ -186,51 +139,25 @@ def prepare(
         "base": base,
         "controls": [attack.name for attack in controls] + ([RESAMPLED] if control else []),
         "writing": writers.checksum(controls),
-        "self_judging": [] if planted else families.self_judging(judge, (), authors),
+        "self_judging": setup.kin((), {one.author for _, case in selected.cases for one in case.originals}),
     }
-    out = out or recorder.default_path(parameters)
-    recorder.check(out, parameters)
-    found = Meta(judge, asked, manner, reference is not None, controls, control, selected.seed, selected.shuffled)
-    return Prepared(judge, found, selected, models, parameters, out, prices)
 
+    def stages(rows: Sequence[Row], rewrites: Sequence[Rewrite]) -> Iterator[Plans]:
+        yield (meta(name, case, design) for name, case in selected.cases)
 
-def job(prepared: Prepared) -> Job:
-    """What is to be carried out."""
+    def samples(protocol: Protocol) -> Iterator[Sample]:
+        alone = replace(design, protocols=(protocol,))
+        part = [one for name in selected.sets for one in [one for one in selected.cases if one[0] == name][:SAMPLE]]
+        plans = (meta(name, case, alone) for name, case in part)
+        yield Sample(plans, len(selected.cases) / len(part), protocol is setup.protocols[0])
 
-    def summary(rows: Sequence[Row], rewrites: Sequence[Rewrite]) -> dict[str, Any]:
-        return document.document([document.from_run(prepared.parameters, rows)])
-
-    return Job(
-        prepared.models,
-        lambda: _plans(prepared),
-        prepared.parameters,
-        prepared.out,
-        lambda: Held(summary),
-        prepared.prices,
+    sets = ", ".join(map(line, sorted(selected.shuffled)))
+    note = f"the better response is always listed at the same place in {sets}: there the order is drawn by seed"
+    return setup.start(
+        registry.study("meta"),
+        parameters,
+        cases=[case for _, case in selected.cases],
+        stages=stages,
+        samples=samples,
+        heading=[note] if sets else [],
     )
-
-
-def _plans(prepared: Prepared, sample: int | None = None) -> Iterator[Plan[Audited]]:
-    taken = Counter[str]()
-    for name, case in prepared.selected.cases:
-        taken[name] += 1
-        if sample is None or taken[name] <= sample:
-            yield meta(name, case, prepared.meta)
-
-
-def estimate(prepared: Prepared) -> Estimate:
-    """About what the run asks for, from a few cases of each data set."""
-    drawn = Counter(name for name, _ in prepared.selected.cases)
-    sampled = sum(min(SAMPLE, n) for n in drawn.values())
-    scale = len(prepared.selected.cases) / sampled
-    stepped = step(_plans(prepared, SAMPLE), prepared.meta.helped)
-    rows = [row for done in stepped.done for row in done.rows]
-    keys = {
-        p.name: {key for row in rows if row.protocol == p.name for key in row.keys} for p in prepared.meta.protocols
-    }
-    requests = {name: round(len(found) * scale) for name, found in keys.items()}
-    asked = [*stepped.judge.values(), *stepped.reference.values()]
-    tokens = round(sum(length for length, _ in asked) / CHARACTERS_PER_TOKEN * scale)
-    rewrites = round(sum(len(done.rewrites) for done in stepped.done) * scale)
-    answers = round(sum(room for _, room in asked) * scale)
-    return Estimate(round(stepped.comparisons * scale), rewrites, requests, tokens, answers)

@@ -1,63 +1,29 @@
-"""What ``distract consistency`` shows: the plan, one JSON document, and tables of intransitivity and of choice sets.
-
-It knows no protocol and computes no figure.
-"""
+"""What ``distract consistency`` shows: tables of intransitivity and of choice sets."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from distract.consistency.asking import compared
-from distract.consistency.measuring import MEASURES, Placed, figures, not_applied
+from distract.consistency.document import Measured
+from distract.consistency.measuring import MEASURES, Placed
 from distract.consistency.published import CRITERIA, PUBLISHED
-from distract.estimating import Estimate
-from distract.manner import Manner
 from distract.metrics import headline
-from distract.price import Price
 from distract.printable import count, interval, line, percent, set_aside
-from distract.records import Role, Row
-from distract.report.progress import cost_lines, manner_lines, stored_lines
 from distract.report.tables import grid
 
 FEW = 30
 """Below this many units a sentence says so."""
 
 
-def plan_lines(
-    parameters: Mapping[str, Any], manner: Manner, prices: Mapping[Role, Price], expected: Estimate, stored: int
-) -> Iterator[str]:
-    """What is about to be done, and what it takes.
-
-    Args:
-        parameters: of the run.
-        manner: how the pairs of triples are asked.
-        prices: of models whose tokens cost money.
-        expected: what the run asks for.
-        stored: replies of this judge that are there already.
-    """
-    yield from _heading(parameters)
-    yield from manner_lines(manner)
-    yield from (line(note) for note in parameters["self_judging"])
-    if left_out := parameters["left_out"]:
-        yield set_aside("left out before the draw", left_out)
-    requests = ", ".join(f"{line(name)} {number:,}" for name, number in expected.requests.items())
-    comparisons = count(expected.comparisons, "comparison")
-    yield f"plan: {comparisons}; requests: {requests}; about {expected.tokens:,} prompt tokens"
-    yield from cost_lines(prices, expected)
-    yield from stored_lines(stored)
-
-
-def report_parts(parameters: Mapping[str, Any], rows: Iterable[Row]) -> Iterator[RenderableType]:
-    """The tables and sentences of a run, top to bottom; arguments are those of ``document``."""
-    rows = list(rows)
+def report_parts(parameters: Mapping[str, Any], measured: Measured) -> Iterator[RenderableType]:
+    """The tables and sentences of a run, top to bottom."""
     rules: Mapping[str, Sequence[str]] = parameters["protocols"]
-    found = figures(rows, rules)
+    found = measured.figures
     yield Text("\n".join(_heading(parameters)), style="bold")
     if triples := _of(found, "intransitivity"):
         yield _title("Intransitive triples: a over b and b over c, yet not a over c (lower is better)")
@@ -73,7 +39,7 @@ def report_parts(parameters: Mapping[str, Any], rows: Iterable[Row]) -> Iterator
         yield Text("\n".join(_published("choice_set_sensitivity", place) for place in ("last", "first")))
     for protocol in rules:
         yield Text(f"\n{line(protocol)}: {'; '.join(_said(protocol, rules[protocol], found)) or 'nothing to sum up'}.")
-    yield from (Text(f"\n{note}", style="dim") for note in _notes(parameters, rows, found))
+    yield from (Text(f"\n{note}", style="dim") for note in _notes(parameters, measured))
     yield from (Text(f"\n{line(note)}", style="yellow") for note in parameters["self_judging"])
 
 
@@ -147,20 +113,16 @@ def _said(protocol: str, rules: Sequence[str], found: Sequence[Placed]) -> Itera
         yield "too few to be sure"
 
 
-def _notes(parameters: Mapping[str, Any], rows: Sequence[Row], found: Sequence[Placed]) -> Iterator[str]:
-    absent = {(one.measure, one.protocol): one.reason for one in not_applied(rows, parameters["protocols"])}
+def _notes(parameters: Mapping[str, Any], measured: Measured) -> Iterator[str]:
+    absent = {(one.measure, one.protocol): one.reason for one in measured.absent}
     for (measure, protocol), reason in absent.items():
         if measure in (first for first, _ in MEASURES.values()):
             yield f"{measure} does not apply to {line(protocol)}: {line(reason)}"
-    measured = [row for row in rows if row.design in MEASURES]
-    left = [row for row in measured if (MEASURES[row.design][0], row.protocol) not in absent]
-    if excluded := Counter(row.excluded for row in left if row.excluded):
-        yield set_aside("excluded", excluded)
-    # What is judged once has a row in every triple that it is in.
-    once = {compared(row): row for row in measured}.values()
-    if failures := Counter(j.failure for row in once for j in row.judgments if j.failure):
-        yield "invalid: " + "; ".join(f"{line(reason)} ({n})" for reason, n in failures.most_common(5))
+    if measured.excluded:
+        yield set_aside("excluded", measured.excluded)
+    if measured.invalid:
+        yield "invalid: " + "; ".join(f"{line(reason)} ({n})" for reason, n in measured.invalid.most_common(5))
     if left_out := parameters["left_out"]:
         yield set_aside("left out before the draw", left_out)
-    if any(figure.effective_n is not None and figure.effective_n < figure.n for figure in found):
+    if any(figure.effective_n is not None and figure.effective_n < figure.n for figure in measured.figures):
         yield "some prompts give several triples or quadruples: intervals allow for their dependence"

@@ -6,21 +6,19 @@ It decides nothing and knows no protocol or attack by name.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from distract.estimating import Estimate
 from distract.gate.exact import threshold
 from distract.gate.limits import Limits, least_n
 from distract.gate.planning import cures, too_few
 from distract.gate.records import Check, Measure, Verdict
 from distract.printable import count, interval, line, p_value, percent
 from distract.report.evidence import asked, limit, spent
-from distract.report.progress import plan_lines
 from distract.report.tables import grid
-from distract.session import Prepared
 
 COLOURS = {"pass": "green", "fail": "red", "inconclusive": "yellow"}
 
@@ -72,14 +70,13 @@ def _table(measure: Measure, checks: Sequence[Check]) -> Table:
     return table
 
 
-def gate_plan(prepared: Prepared, estimate: Estimate, stored: int) -> Iterator[str]:
-    """What is about to be done, what it takes at most, and when it stops."""
-    yield from plan_lines(prepared, estimate, stored)
-    own = prepared.parameters["gate"]
+def gate_lines(p: Mapping[str, Any]) -> Iterator[str]:
+    """When a live gate with these parameters stops, and what it cannot decide."""
+    own = p["gate"]
     limits = Limits(**own["limits"])
     bounded = [(measure, threshold(limits, *place)) for *place, measure in own["checks"] if measure != "flip_rate_rise"]
     rises = len(own["checks"]) - len(bounded)
-    yield from _undecidable(prepared, limits, [rate for _, rate in bounded])
+    yield from _undecidable(p, limits, [rate for _, rate in bounded])
     parts, least = [f"{count(rises, 'check')} against the baseline"] if rises else [], ""
     if bounded:
         lowest = min(rate for _, rate in bounded)
@@ -109,9 +106,9 @@ def _bound(verdict: Verdict) -> str:
     return ", ".join([*parts, f"one-sided {percent(verdict.confidence)}% bounds"])
 
 
-def _undecidable(prepared: Prepared, limits: Limits, thresholds: Sequence[float]) -> Iterator[str]:
+def _undecidable(p: Mapping[str, Any], limits: Limits, thresholds: Sequence[float]) -> Iterator[str]:
     """That the data cannot decide, and what would."""
-    own, p = prepared.parameters["gate"], prepared.parameters
+    own = p["gate"]
     n, unit = sum(own["prompts"].values()), "prompts" if max(map(int, own["prompts"]), default=1) > 1 else "cases"
     what, checks = cures(p["limit"], p["data"]["cases"], len(own["checks"])), len(thresholds)
     if thresholds and (why := too_few(n, unit, min(thresholds), checks, limits.confidence, what, live=True)):

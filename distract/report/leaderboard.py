@@ -1,29 +1,23 @@
-"""What ``distract leaderboard`` shows: the plan, one JSON document, boards, and shifts beside the paper's findings.
-
-It knows no rating system, protocol or attack by name, and computes no figure.
-"""
+"""What ``distract leaderboard`` shows: boards, and shifts beside the paper's findings."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rich.console import RenderableType
 from rich.text import Text
 
 from distract.boards.comparing import Compared, SourceBoard, way
-from distract.estimating import Estimate
 from distract.printable import count, line, set_aside
-from distract.records import BASELINE, Rewrite, Row
+from distract.records import BASELINE
 from distract.report.boards import ATTACKED, board_table, extra_lines, heading, shift_parts
-from distract.report.progress import cost_lines, manner_lines, stored_lines
 from distract.report.written import rewrite_notes
-from distract.tournament.document import excluded, remarks
-from distract.tournament.measuring import RunShift, measured
+from distract.tournament.document import Result, remarks
+from distract.tournament.measuring import RunShift
 
 if TYPE_CHECKING:
-    from distract.tournament.preparing import Prepared
+    pass
 
 
 PUBLISHED = (
@@ -32,50 +26,10 @@ PUBLISHED = (
 )
 
 
-def plan_document(prepared: Prepared, expected: Estimate) -> dict[str, Any]:
-    """What a tournament takes, as JSON values."""
-    return {
-        "plan": {
-            "models": prepared.job.parameters["models"],
-            "cases": len(prepared.cases),
-            "comparisons": expected.comparisons,
-            "rewrites": expected.rewrites,
-            "requests": dict(expected.requests),
-            "prompt_tokens": expected.tokens,
-            "answer_tokens": expected.answers,
-        }
-    }
-
-
-def plan_lines(prepared: Prepared, expected: Estimate, stored: int) -> Iterator[str]:
-    """What is about to be done, and what it takes at most."""
-    p, t = prepared.job.parameters, prepared.tournament
-    yield from _heading(p)
-    if t.attacks:
-        verified = f", verified by {line(t.verifier.name)}" if t.verifier else ""
-        yield f"rewrites: {line(t.writer.name)}{verified}"
-    yield from manner_lines(t.manner)
-    yield from (line(note) for note in p["self_judging"])
-    if left_out := p["left_out"]:
-        yield set_aside("left out before the draw", left_out)
-    of = sum(map(len, t.pairs.values()))
-    requests = ", ".join(f"{line(name)} {number:,}" for name, number in expected.requests.items())
-    rewrites = f" and {count(expected.rewrites, 'rewrite')}" if t.attacks else ""
-    yield (
-        f"plan: {count(of, 'match', 'matches')} a protocol; at most about {count(expected.comparisons, 'comparison')}"
-        f"{rewrites} in all; requests: {requests}; about {expected.tokens:,} prompt tokens"
-    )
-    yield from cost_lines(prepared.job.prices, expected)
-    yield from stored_lines(stored)
-
-
-def report_parts(
-    parameters: Mapping[str, Any], rows: Iterable[Row], rewrites: Iterable[Rewrite]
-) -> Iterator[RenderableType]:
-    """The tables and sentences of a run, top to bottom; arguments are those of ``document``."""
-    rows, rewrites = list(rows), list(rewrites)
-    found = measured(parameters, rows)
-    yield Text("\n".join(_heading(parameters)), style="bold")
+def report_parts(parameters: Mapping[str, Any], result: Result) -> Iterator[RenderableType]:
+    """The tables and sentences of a run, top to bottom."""
+    found = result.measured
+    yield Text("\n".join(_heading(parameters, result.flaw)), style="bold")
     for one in found.shifts:
         asked = _way(one.protocol, one.rule)
         yield _title(f"{asked} · {one.chosen.label}: before and after {line(one.attack)} of {ATTACKED}")
@@ -93,7 +47,7 @@ def report_parts(
     yield from (Text(f"\n{note}") for note in remarks(parameters, found))
     if found.shifts:
         yield Text(f"\n{PUBLISHED}")
-    yield from (Text(f"\n{note}", style="dim") for note in _notes(parameters, rows, rewrites))
+    yield from (Text(f"\n{note}", style="dim") for note in _notes(parameters, result))
     yield from (Text(f"\n{line(note)}", style="yellow") for note in parameters["self_judging"])
 
 
@@ -122,13 +76,12 @@ def compared_parts(compared: Sequence[Compared]) -> Iterator[RenderableType]:
         yield from (Text(line(note), style="dim") for note in notes)
 
 
-def _heading(parameters: Mapping[str, Any]) -> Iterator[str]:
-    p = parameters
+def _heading(p: Mapping[str, Any], flaw: str | None) -> Iterator[str]:
     data, of = p["data"], f" of {p['data']['cases']}" if p["data"]["cases"] != p["limit"] else ""
     yield f"judge {line(p['judge'])} · data {line(data['name'])}, {count(p['limit'], 'case')}{of}, seed {p['seed']}"
     sampled = f", {count(p['pairs'], 'match', 'matches')} of a protocol at most" if p["pairs"] else ""
     yield f"{count(len(p['models']), 'model')}{sampled}: {', '.join(map(line, p['models']))}"
-    if p["attacks"]:
+    if p["attacks"] and not flaw:
         who = ", ".join(map(line, p["targets"])) or f"the lowest {p['lowest']} of each protocol's own board"
         yield f"attack {', '.join(map(line, p['attacks']))} on {who}"
 
@@ -156,13 +109,13 @@ def _said(one: RunShift) -> str:
     )
 
 
-def _notes(parameters: Mapping[str, Any], rows: Sequence[Row], rewrites: Sequence[Rewrite]) -> Iterator[str]:
-    if reasons := excluded(rows, again=False):
-        yield set_aside("not judged", reasons)
-    if stands := excluded(rows, again=True):
-        yield set_aside("not judged again, so that the first verdict stands", stands)
-    if failures := Counter(j.failure for row in rows for j in row.judgments if j.failure):
-        yield "invalid: " + "; ".join(f"{line(reason)} ({n})" for reason, n in failures.most_common(5))
-    yield from rewrite_notes(rewrites)
+def _notes(parameters: Mapping[str, Any], result: Result) -> Iterator[str]:
+    if result.excluded:
+        yield set_aside("not judged", result.excluded)
+    if result.standing:
+        yield set_aside("not judged again, so that the first verdict stands", result.standing)
+    if result.invalid:
+        yield "invalid: " + "; ".join(f"{line(reason)} ({n})" for reason, n in result.invalid.most_common(5))
+    yield from rewrite_notes(result.rewrites)
     if left_out := parameters["left_out"]:
         yield set_aside("left out before the draw", left_out)

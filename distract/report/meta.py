@@ -13,13 +13,10 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from distract.estimating import Estimate
 from distract.meta.comparisons import Agreement
 from distract.meta.document import Result, Source
-from distract.meta.session import Prepared
-from distract.printable import count, interval, line, p_value, percent, set_aside
+from distract.printable import interval, line, p_value, percent, set_aside
 from distract.report.panel import VERSUS, panel_parts
-from distract.report.progress import cost_lines, manner_lines, stored_lines
 from distract.report.tables import grid
 
 WIDE = 5
@@ -54,29 +51,6 @@ NAMES = {
     "tokens": "tokens",
 }
 """The figures of one protocol, in the order in which they are shown."""
-
-
-def plan_lines(prepared: Prepared, estimate: Estimate, stored: int) -> Iterator[str]:
-    """What is about to be done, and what it takes at most."""
-    sets = ", ".join(
-        f"{line(one['name'])} ({one['drawn']}" + (f" of {one['cases']})" if one["drawn"] != one["cases"] else ")")
-        for one in prepared.selected.data
-    )
-    yield f"judge {line(prepared.judge)}, labelled cases: {sets} (seed {prepared.selected.seed})"
-    if prepared.meta.shuffled:
-        sets = ", ".join(map(line, sorted(prepared.meta.shuffled)))
-        yield f"the better response is always listed at the same place in {sets}: there the order is drawn by seed"
-    yield from manner_lines(prepared.meta.manner)
-    yield from (line(note) for note in prepared.parameters["self_judging"])
-    if left_out := prepared.parameters["left_out"]:
-        yield set_aside("left out before the draw", left_out)
-    requests = ", ".join(f"{line(name)} {number:,}" for name, number in estimate.requests.items())
-    yield (
-        f"plan: about {count(estimate.comparisons, 'comparison')}; requests: {requests}; about {estimate.tokens:,} "
-        "prompt tokens"
-    )
-    yield from cost_lines(prepared.prices, estimate)
-    yield from stored_lines(stored)
 
 
 def parts(found: Result) -> Iterable[RenderableType]:

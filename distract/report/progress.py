@@ -9,16 +9,17 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from types import TracebackType
+from typing import Any
 
 from rich import progress as rich_progress
 from rich.console import Console
 
 from distract.estimating import Estimate
+from distract.job import Job
 from distract.manner import Manner
 from distract.price import Price, cost, dollars
 from distract.printable import count, line, set_aside
 from distract.records import Role
-from distract.session import Prepared
 from distract.tally import Tally
 
 SECONDS_BETWEEN_LINES = 15.0
@@ -29,52 +30,48 @@ _READ = {
 }
 
 
-def plan_lines(prepared: Prepared, estimate: Estimate, stored: int) -> Iterator[str]:
-    """What is about to be done, and what it takes at most."""
-    data = prepared.parameters["data"]
-    drawn = count(len(prepared.cases), "case")
-    of = f" of {data['cases']}" if data["cases"] != len(prepared.cases) else ""
-    seed = prepared.audit.seed
-    attacks = ", ".join(prepared.parameters["attacks"] + prepared.parameters["degradations"])
-    yield f"judge {line(prepared.judge)}, data {line(data['name'])}: {drawn}{of} (seed {seed})"
-    verifier = prepared.audit.verifier
-    verified = f", verified by {line(verifier.name)}" if verifier else ""
-    yield f"attacks {line(attacks)}; rewrites: {line(prepared.audit.writer.name)}{verified}"
-    yield from manner_lines(prepared.audit.manner)
-    yield from (line(note) for note in (*prepared.notes, *prepared.parameters["self_judging"]))
-    if left_out := prepared.parameters["left_out"]:
-        yield set_aside("left out before the draw", left_out)
-    requests = ", ".join(f"{line(name)} {number:,}" for name, number in estimate.requests.items())
-    yield (
-        f"plan: about {count(estimate.comparisons, 'comparison')} and {count(estimate.rewrites, 'rewrite')}; "
-        f"requests: {requests}; about {estimate.tokens:,} prompt tokens"
+def plan_lines(job: Job[Any], estimate: Estimate, stored: int) -> Iterator[str]:
+    """What is about to be done, and about what it takes.
+
+    Args:
+        job: that is to be carried out.
+        estimate: of it.
+        stored: replies of its judge that are there already.
+    """
+    p = job.parameters
+    sets = p["data"] if isinstance(p["data"], list) else [{**p["data"], "drawn": p["limit"]}]
+    drawn = (
+        f"{line(one['name'])}, {count(one['drawn'], 'case')}"
+        + (f" of {one['cases']}" if one["drawn"] != one["cases"] else "")
+        for one in sets
     )
-    if most := prepared.parameters.get("minimal"):
-        flips = count(most, "flip")
-        yield f"afterwards, beyond the plan: the smallest part that still flips, searched for in {flips} at most"
-    yield from cost_lines(prepared.prices, estimate)
-    yield from stored_lines(stored)
-
-
-def cost_lines(prices: Mapping[Role, Price], estimate: Estimate) -> Iterator[str]:
-    """What the judge costs at most, where its tokens do."""
-    if "judge" in prices:
-        price = prices["judge"]
+    judge = f"judge {line(p['judge'])} · " if "judge" in p else ""
+    yield f"{judge}data {'; '.join(drawn)} · seed {p['seed']}"
+    yield from job.heading
+    yield from _manner(Manner(**p.get("manner", {})))
+    yield from map(line, p.get("self_judging", ()))
+    if left_out := p["left_out"]:
+        yield set_aside("left out before the draw", left_out)
+    sizes = {"comparison": estimate.comparisons, "rewrite": estimate.rewrites}
+    plan = [f"about {' and '.join(count(number, what) for what, number in sizes.items() if number)}"]
+    if estimate.requests:
+        plan.append("requests: " + ", ".join(f"{line(name)} {number:,}" for name, number in estimate.requests.items()))
+    if estimate.tokens:
+        plan.append(f"about {estimate.tokens:,} prompt tokens")
+    yield f"plan: {'; '.join(plan)}"
+    if price := job.prices.get("judge"):
         most = dollars(price.of(estimate.tokens, estimate.answers))
         yield (
             f"cost of the judge: at most about {most} ({dollars(price.prompts)} a million tokens of prompts, "
             f"{dollars(price.answers)} of answers)"
         )
-
-
-def stored_lines(stored: int) -> Iterator[str]:
-    """What need not be paid for again."""
     if stored:
         held = count(stored, "reply", "replies")
         yield f"the store holds {held} of this judge; those that this run needs are not asked for again"
+    yield from job.remarks
 
 
-def manner_lines(manner: Manner) -> Iterator[str]:
+def _manner(manner: Manner) -> Iterator[str]:
     """How judges are asked, where it is not the usual way."""
     parts = [f"in the {manner.orders} order only"] if manner.orders != "both" else []
     parts += [f"{manner.samples} passes of each order, the majority decides"] if manner.samples > 1 else []

@@ -5,7 +5,6 @@ Built on Rich with plain ``Text`` cells only, so that a name can hold markup and
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -14,13 +13,11 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from distract.briefs import Briefs
+from distract.document import Measured
 from distract.figure import Figure
 from distract.metrics import headline
 from distract.printable import bar, count, interval, line, p_value, percent, set_aside
-from distract.ranking import ranking
-from distract.records import BASELINE, Rewrite, Row, Smallest
-from distract.report.minimal import minimal_parts
+from distract.records import BASELINE
 from distract.report.ranking import ranking_parts
 from distract.report.tables import grid
 from distract.report.written import rewrite_notes
@@ -35,15 +32,9 @@ FEW = 30
 """Below this many verdicts, or prompts that give several, a sentence says that intervals are wide or rough."""
 
 
-def run_report(
-    parameters: Mapping[str, Any],
-    figures: Sequence[Figure],
-    rows: Sequence[Row],
-    rewrites: Sequence[Rewrite],
-    smallest: Sequence[Smallest] | None = None,
-    briefs: Briefs | None = None,
-) -> Iterable[RenderableType]:
-    """The tables and sentences of a run, top to bottom; ``briefs`` are its rows where they are at hand."""
+def run_report(parameters: Mapping[str, Any], measured: Measured) -> Iterable[RenderableType]:
+    """The tables and sentences of a run, top to bottom."""
+    figures = measured.figures
     data = parameters["data"]
     cases = count(parameters["limit"], "case")
     of = f" of {data['cases']}" if data["cases"] != parameters["limit"] else ""
@@ -70,17 +61,18 @@ def run_report(
     if differences:
         yield _title("Differences on the same cases, in points; exact McNemar test, p after Holm")
         yield _differences(differences)
-    standings = ranking(rows if briefs is None else briefs, rules, parameters["attacks"], parameters["controls"])
-    yield from ranking_parts(standings)
-    if smallest is not None:
-        yield from minimal_parts(smallest)
+    yield from ranking_parts(measured.standings)
+    if measured.smallest is not None:
+        from distract.report.minimal import minimal_parts
+
+        yield from minimal_parts(measured.smallest)
     yield _title("Reading the judge, in %: order inconsistency, mass on the choices, invalid")
     yield _reading(figures)
     for protocol in rules:
         yield Text("\n" + _sentence(protocol, figures, rules[protocol], parameters["controls"]))
     if left_out := parameters["left_out"]:
         yield Text(f"\n{set_aside('left out before the draw', left_out)}", style="dim")
-    yield from (Text(f"\n{note}", style="dim") for note in _notes(figures, rows, rewrites))
+    yield from (Text(f"\n{note}", style="dim") for note in _notes(measured))
     yield from (Text(f"\n{line(note)}", style="yellow") for note in parameters["self_judging"])
 
 
@@ -243,20 +235,16 @@ def _highest(flips: Sequence[Figure]) -> str:
     return f", at the highest rate under {names} ({at[0].k} of {at[0].n}, 95% interval {range_}%{wide})"
 
 
-def _notes(figures: Sequence[Figure], rows: Sequence[Row], rewrites: Sequence[Rewrite]) -> Iterable[str]:
-    excluded, failures, prompts = Counter[str](), Counter[str](), set[str]()
-    for row in rows:  # once: they may come from disk
-        prompts.add(row.cluster)
-        excluded.update([row.excluded] if row.excluded else [])
-        failures.update(j.failure for j in row.judgments if j.failure)
-    if excluded:
-        yield set_aside("excluded", excluded)
-    yield from rewrite_notes(rewrites)
-    if failures:
-        yield "invalid: " + "; ".join(f"{line(reason)} ({n})" for reason, n in failures.most_common(5))
+def _notes(measured: Measured) -> Iterable[str]:
+    figures = measured.figures
+    if measured.excluded:
+        yield set_aside("excluded", measured.excluded)
+    yield from rewrite_notes(measured.rewrites)
+    if measured.invalid:
+        yield "invalid: " + "; ".join(f"{line(reason)} ({n})" for reason, n in measured.invalid.most_common(5))
     shown = [f for measure in ("flip_rate", "tie_rate", "severity_accuracy") for f in _wanted(figures, measure)]
     if any(f.effective_n is not None and f.effective_n < f.n for f in shown):
-        rough = f"; {count(len(prompts), 'prompt')} only: intervals are rough" if len(prompts) < FEW else ""
+        rough = f"; {count(measured.prompts, 'prompt')} only: intervals are rough" if measured.prompts < FEW else ""
         yield f"some prompts give several comparisons: intervals allow for their dependence{rough}"
 
 

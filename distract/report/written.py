@@ -6,25 +6,26 @@ It computes no figure.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from rich.console import RenderableType
 from rich.text import Text
 
+from distract.figure import Figure
 from distract.printable import count, interval, line, percent, set_aside
 from distract.records import Rewrite
 from distract.report.tables import grid
-from distract.rewrite_metrics import by_reason, layer_verdicts
+from distract.rewrite_metrics import WithoutTexts, by_reason, layer_verdicts
 
 
-def recording_report(document: Mapping[str, Any], rewrites: Sequence[Rewrite]) -> Iterable[RenderableType]:
+def recording_report(figures: Iterable[Figure], rewrites: Collection[Rewrite]) -> Iterable[RenderableType]:
     """What became of the rewrites that were written."""
     table = grid("rejected", "%", "95% CI", "k/n")
-    for f in document["results"]:
-        if f["measure"] == "rejection_rate":
-            name = f["attack"] if f["severity"] is None else f"severity {f['severity']}"
-            table.add_row(Text(line(name)), percent(f["value"]), interval(f["low"], f["high"]), f"{f['k']}/{f['n']}")
+    for f in figures:
+        if f.measure == "rejection_rate":
+            name = f.attack if f.severity is None else f"severity {f.severity}"
+            table.add_row(Text(line(name)), percent(f.value), interval(f.low, f.high), f"{f.k}/{f.n}")
     yield table
     yield from (Text(f"\n{note}", style="dim") for note in rewrite_notes(rewrites))
 
@@ -45,7 +46,7 @@ def making_report(found: Mapping[str, Any]) -> Iterable[RenderableType]:
         yield Text(set_aside("left out before the draw", found["left_out"]), style="dim")
 
 
-def rewrite_notes(rewrites: Sequence[Rewrite]) -> Iterable[str]:
+def rewrite_notes(rewrites: Collection[Rewrite] | WithoutTexts) -> Iterable[str]:
     """Why rewrites were rejected, and whether the layers of fidelity agree."""
     # A rewrite counts once under each of its reasons, as in the document.
     reasons = sum((Counter(counts) for counts in by_reason(rewrites).values()), Counter[str]())

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from distract.boards.document import board_document, shift_document
 from distract.records import BASELINE, Rewrite, Row
-from distract.rewrite_metrics import by_reason
-from distract.tournament.measuring import Measured, RunShift
+from distract.rewrite_metrics import WithoutTexts, by_reason
+from distract.tournament.measuring import Measured, RunShift, measured
 
 _SHARED = (
     "judge",
@@ -32,23 +33,52 @@ _SHARED = (
 )
 
 
-def document(
-    parameters: Mapping[str, Any], found: Measured, rows: Iterable[Row], rewrites: Iterable[Rewrite]
-) -> dict[str, Any]:
-    """What ``--json`` prints and ``summary.json`` holds.
+@dataclass(frozen=True)
+class Result:
+    """What a run comes to.
 
-    Args:
-        parameters: of ``run.json``.
-        found: the boards and shifts of its rows.
-        rows: of the run.
-        rewrites: of the run; those that were rejected are counted by attack and reason.
+    Attributes:
+        measured: its boards and shifts.
+        excluded: how many matches were not judged, by reason.
+        standing: how many were not judged again after an attack, so that the first verdict stands, by reason.
+        invalid: how many verdicts could not be read, by reason.
+        rewrites: without their texts.
+        flaw: why the run must not be relied on; its shifts are left out then.
     """
-    rows = list(rows)
+
+    measured: Measured
+    excluded: Counter[str]
+    standing: Counter[str]
+    invalid: Counter[str]
+    rewrites: WithoutTexts
+    flaw: str | None
+
+
+def result(
+    parameters: Mapping[str, Any], rows: Sequence[Row], rewrites: Iterable[Rewrite], flaw: str | None = None
+) -> Result:
+    """Sum a run up."""
+    # What is missing would be taken for what did not change, and the lowest so far need not be the lowest.
+    known = {**parameters, "attacks": []} if flaw else parameters
+    return Result(
+        measured(known, rows),
+        Counter(row.excluded for row in rows if row.excluded and row.attack == BASELINE),
+        Counter(row.excluded for row in rows if row.excluded and row.attack != BASELINE),
+        Counter(judgment.failure for row in rows for judgment in row.judgments if judgment.failure),
+        WithoutTexts(rewrites),
+        flaw,
+    )
+
+
+def document(parameters: Mapping[str, Any], result: Result) -> dict[str, Any]:
+    """A run's summary, from the parameters of ``run.json`` and what the run comes to."""
+    found = result.measured
     return {
         **{name: parameters[name] for name in _SHARED},
-        "rejected": by_reason(rewrites),
-        "excluded": dict(sorted(excluded(rows, again=False).items())),
-        "not_judged_again": dict(sorted(excluded(rows, again=True).items())),
+        **({"attacks": [], "unfinished": result.flaw} if result.flaw else {}),
+        "rejected": by_reason(result.rewrites),
+        "excluded": dict(sorted(result.excluded.items())),
+        "not_judged_again": dict(sorted(result.standing.items())),
         "boards": [
             {
                 "protocol": one.protocol,
@@ -62,7 +92,6 @@ def document(
         "shift": [_shifted(one) for one in found.shifts],
         "does_not_apply": list(found.absent),
         "notes": list(remarks(parameters, found)),
-        **({"unfinished": parameters["flaw"]} if "flaw" in parameters else {}),
     }
 
 
@@ -91,8 +120,3 @@ def remarks(parameters: Mapping[str, Any], found: Measured) -> Iterator[str]:
             "the attacked models were chosen as the lowest of the board before: some are low by chance, and part of "
             "their rise is a return to the mean; --target names them beforehand"
         )
-
-
-def excluded(rows: Iterable[Row], again: bool) -> Counter[str]:
-    """Why matches were not judged: at all, or again after an attack."""
-    return Counter(row.excluded for row in rows if row.excluded and (row.attack != BASELINE) == again)

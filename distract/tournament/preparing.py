@@ -5,43 +5,30 @@ It says what does not fit before anything is paid for. It knows no plug-in by na
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
-from types import MappingProxyType
+from functools import partial
 from typing import Any
 
-from distract import datasets, families, recorder, registry, scope, writers
-from distract.backend import Backend
+from distract import datasets, registry, scope
 from distract.boards.chosen import Chosen
-from distract.conduct import Held, Job
 from distract.datasets import DataSet
 from distract.errors import UnknownName, UsageError
+from distract.job import Job, Plans
 from distract.judging import usable
-from distract.manner import DEFAULT, Manner
-from distract.plan import Attack, Plan
-from distract.price import Price
-from distract.records import BASELINE, Audited, Case, Rewrite, Role, Row
-from distract.session import how
+from distract.plan import Attack
+from distract.printable import count, line
+from distract.records import BASELINE, Case, Rewrite, Row
+from distract.setup import Setup, draw
 from distract.tournament.asking import Tournament, attacked, baseline, no_match
-from distract.tournament.document import document
-from distract.tournament.measuring import measured, targets
+from distract.tournament.estimating import samples
+from distract.tournament.measuring import targets
 from distract.tournament.pairing import Pair, balanced, round_robin
 from distract.writers import choosing
 from distract.writers import verifier as verifying
 from distract.writers.asking import Asking
 
 TOO_FEW = "fewer than two of the models have answered it"
-
-
-@dataclass(frozen=True)
-class Prepared:
-    """A tournament that can start: the job, and what it is made of. ``cases`` are the drawn ones that have a match."""
-
-    job: Job
-    cases: tuple[Case, ...]
-    tournament: Tournament
 
 
 @dataclass(frozen=True)
@@ -56,7 +43,6 @@ class Attacked:
         generator: name of a writer; None takes recorded rewrites where the data have them, else rules.
         asking: how a generator that is a model is asked.
         verifier: name of the model that verifies rewrites; None leaves them to the rules.
-        models: backends of the generator, where it is a model, and of the verifier.
     """
 
     names: Sequence[str] = ()
@@ -65,15 +51,12 @@ class Attacked:
     generator: str | None = None
     asking: Asking = field(default_factory=Asking)
     verifier: str | None = None
-    models: Mapping[Role, Backend] = field(default_factory=dict)
 
 
 def prepare(
+    setup: Setup,
     *,
     data: str,
-    judge: str,
-    backend: Backend,
-    protocols: Sequence[str],
     attack: Attacked,
     systems: Sequence[Chosen],
     models: Sequence[str] = (),
@@ -82,18 +65,12 @@ def prepare(
     draws: int | None = None,
     limit: int | None = None,
     seed: int = 0,
-    manner: Manner = DEFAULT,
-    reference: tuple[str, Backend] | None = None,
-    out: Path | None = None,
-    prices: Mapping[Role, Price] = MappingProxyType({}),
-) -> Prepared:
+) -> Job[Any]:
     """Check that data, models, attacks, protocols and the run folder are right.
 
     Args:
+        setup: who judges and how.
         data: as ``datasets.load`` takes it.
-        judge: its name, for the record.
-        backend: answers for it.
-        protocols: names, at least one.
         attack: who is attacked and how.
         systems: rating systems, at least one; the first says who is lowest.
         models: who plays; all authors of the data when empty.
@@ -102,10 +79,6 @@ def prepare(
         draws: how often prompts are drawn again for intervals; None for as often as is worth its time.
         limit: number of cases to draw, None for all.
         seed: of all draws.
-        manner: in which orders and how often protocols are asked.
-        reference: name and backend of a model that answers or helps, for the protocols that ask one.
-        out: the run folder; None names one by the hash of the parameters.
-        prices: of models whose tokens cost money.
 
     Raises:
         UsageError: something named does not exist or does not fit, or the folder belongs to another run.
@@ -114,19 +87,17 @@ def prepare(
         raise UsageError(f"--pairs {pairs}: expected a number of matches from 1")
     loaded = datasets.load(data, responses, seed)
     players = _players(models, loaded)
-    fitting = [case for one in loaded.cases if len(usable(case := _only(one, players))) > 1]
-    if not fitting:
-        raise UsageError(f"{loaded.name}: no case can be judged ({TOO_FEW}); name data with answers of several models")
-    cases = scope.sampled(fitting, limit, seed)
-    asked = registry.asked(protocols)
-    for protocol in asked:
+    only = (_only(case, players) for case in loaded.cases)
+    cure = "name data with answers of several models"
+    drawn = draw(loaded, only, lambda case: len(usable(case)) > 1, TOO_FEW, cure, limit, seed)
+    for protocol in setup.protocols:
         if why := no_match(protocol):
             raise UsageError(f"{protocol.name} {why}; name another protocol")
-    scope.check(asked, {"flip"}, cases, helped=reference is not None)
-    answered = [[response.author for response in usable(case)] for case in cases]
-    drawn = round_robin(answered) if pairs is None else balanced(answered, pairs, seed)
-    paired = {case.id: tuple(of) for case, of in zip(cases, drawn, strict=True) if of}
-    cases = tuple(case for case in cases if case.id in paired)
+    scope.check(setup.protocols, {"flip"}, drawn.cases, helped=setup.helped)
+    answered = [[response.author for response in usable(case)] for case in drawn.cases]
+    matches = round_robin(answered) if pairs is None else balanced(answered, pairs, seed)
+    paired = {case.id: tuple(of) for case, of in zip(drawn.cases, matches, strict=True) if of}
+    cases = tuple(case for case in drawn.cases if case.id in paired)
     playing = _playing(paired, players, pairs, bool(models))
     for one in systems:
         one.check(playing)
@@ -134,24 +105,12 @@ def prepare(
     named = _split("target", attack.targets, playing)
     lowest = _lowest(attack, wanted, playing)
     on_record = any(scope.is_recorded(one, cases) and not one.control for one in wanted)
-    writer = choosing.chosen(attack.generator, attack.asking, attack.models, on_record)
+    writer = choosing.chosen(attack.generator, attack.asking, setup.helpers, on_record)
     if absent := [a.name for a in wanted if writer.name == "recorded" and not scope.is_recorded(a, cases)]:
         raise UsageError(f"{absent[0]}: the data hold no recorded rewrites for it; write them with --generator rules")
-    found: dict[Role, Backend] = {"judge": backend, **attack.models}
-    if any(protocol.reference for protocol in asked):
-        found["reference"] = reference[1] if reference else backend
-    left_out = loaded.left_out + Counter({TOO_FEW: len(loaded.cases) - len(fitting)})
-    judging = how(asked, judge, backend, manner, reference)
-    writing = choosing.record(writer, attack.asking, attack.verifier, attack.models, wanted)
-    kin = families.self_judging(judge, {writer.name} - writers.WRITERS.keys(), playing)
     parameters: dict[str, Any] = {
-        **writing,
-        **judging,
-        "prompts": {**writing["prompts"], **judging["prompts"]},
-        "command": "leaderboard",
-        "data": {"name": loaded.name, "format": loaded.format, "sha256": loaded.checksum, "cases": loaded.size},
-        "left_out": dict(sorted(left_out.items())),
-        "limit": len(cases),
+        **replace(drawn, cases=cases).record,
+        **choosing.record(writer, attack.asking, attack.verifier, setup.helpers, wanted),
         "models": playing,
         "pairs": pairs,
         "attacks": [one.name for one in wanted],
@@ -159,27 +118,38 @@ def prepare(
         "targets": sorted(named),
         "systems": [one.record for one in systems],
         "draws": draws,
-        "seed": seed,
         "controls": [one.name for one in wanted if one.control],
-        "self_judging": [] if judge.startswith("planted:") else kin,
+        "self_judging": setup.kin({writer.name}, playing),
     }
-    out = out or recorder.default_path(parameters)
-    recorder.check(out, parameters)
     verify = verifying.verifier(attack.verifier) if attack.verifier else None
-    t = Tournament(judge, asked, wanted, writer, paired, seed, verify, manner, reference is not None)
+    judge, protocols = setup.judge, setup.protocols
+    t = Tournament(judge, protocols, wanted, writer, paired, seed, verify, setup.manner, setup.helped)
 
-    def plans() -> Iterator[Plan[Audited]]:
-        return (baseline(case, t) for case in cases)
+    def stages(rows: Sequence[Row], _: Sequence[Rewrite]) -> Iterator[Plans]:
+        yield (baseline(case, t) for case in cases)
+        if wanted:
+            chosen = targets(job.parameters, rows)
+            yield (attacked(case, t, chosen) for case in cases)
 
-    def then(rows: Sequence[Row], _: Sequence[Rewrite]) -> Iterator[Iterator[Plan[Audited]]]:
-        chosen = targets(parameters, rows)
-        yield (attacked(case, t, chosen) for case in cases)
+    job = setup.start(
+        registry.study("leaderboard"),
+        parameters,
+        cases=cases,
+        stages=stages,
+        samples=partial(samples, t, cases, named, lowest),
+        heading=tuple(_heading(t, parameters)),
+    )
+    return job
 
-    def summary(rows: Sequence[Row], rewrites: Sequence[Rewrite]) -> dict[str, Any]:
-        return document(parameters, measured(parameters, rows), rows, rewrites)
 
-    job = Job(found, plans, parameters, out, lambda: Held(summary), prices, then if wanted else None)
-    return Prepared(job, cases, t)
+def _heading(t: Tournament, p: Mapping[str, Any]) -> Iterator[str]:
+    """What is about to be done."""
+    matches = count(sum(map(len, t.pairs.values())), "match", "matches")
+    yield f"{count(len(p['models']), 'model')}, {matches} a protocol: {', '.join(map(line, p['models']))}"
+    if t.attacks:
+        who = ", ".join(map(line, p["targets"])) or f"the lowest {p['lowest']} of each protocol's own board"
+        verified = f", verified by {line(t.verifier.name)}" if t.verifier else ""
+        yield f"attack {', '.join(map(line, p['attacks']))} on {who}; rewrites: {line(t.writer.name)}{verified}"
 
 
 def _players(names: Sequence[str], loaded: DataSet) -> frozenset[str]:

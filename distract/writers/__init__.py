@@ -282,6 +282,11 @@ def writer(name: str) -> Writer:
     return WRITERS[name]
 
 
+def offline(writer: Writer) -> Writer:
+    """A writer that needs no model: itself, or the rules in the place of one that does."""
+    return writer if writer.name in WRITERS else WRITERS["rules"]
+
+
 def _source(code: Any) -> str | None:
     """The file of a function or class; None where it has none."""
     try:

@@ -1,0 +1,212 @@
+"""Carry out a run: plans through models to rows, rows to a folder, a summary last."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Generic, Protocol, Self
+
+from distract import plan
+from distract.backend import Backend
+from distract.plan import Plan
+from distract.price import Price, cost
+from distract.recorder import Recorder
+from distract.records import Audited, Case, Rewrite, Role, Row, Smallest
+from distract.run import execute
+from distract.runfolder import Loaded
+from distract.store import Store
+from distract.study import R, Study
+from distract.tally import Model, Tally
+from distract.timing import part
+
+
+class Record(Protocol):
+    """What keeps a run as it comes; a context manager."""
+
+    @property
+    def rows(self) -> Sequence[Row]:
+        """All so far; they grow."""
+        ...
+
+    @property
+    def rewrites(self) -> Sequence[Rewrite]:
+        """All so far; they grow."""
+        ...
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+    def add(self, rows: Sequence[Row], rewrites: Sequence[Rewrite], smallest: Sequence[Smallest]) -> None:
+        """Keep what came of a plan."""
+
+    def finish(self, summary: Mapping[str, Any], numbers: Mapping[str, Any]) -> str:
+        """Keep the document, and counts and times of this execution; returns the text of the document."""
+        ...
+
+
+Plans = Iterable[Plan[Audited]]
+Stages = Callable[[Sequence[Row], Sequence[Rewrite]], Iterator[Plans]]
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Plans by which a stage is estimated.
+
+    Attributes:
+        plans: some of those of one protocol, with rules in the place of a generator and without a verifier.
+        scale: how many times as much the whole stage takes.
+        rewrites: whether what they rewrite is not also rewritten for the protocols before.
+    """
+
+    plans: Plans
+    scale: float
+    rewrites: bool = True
+
+
+@dataclass(frozen=True)
+class Job(Generic[R]):
+    """A run that can start.
+
+    Attributes:
+        study: what sums it up.
+        models: whom requests go to.
+        protocols: ways of asking.
+        cases: the drawn ones, in the order of the data.
+        stages: plans, each stage from the rows and rewrites of all that came before, which it is given once and which
+            grow.
+        samples: the plans by which the requests of one protocol are estimated, a few for each stage; None is given
+            where nothing is judged.
+        parameters: everything that decides what is judged.
+        out: the run folder, or the file that is written.
+        prices: of models whose tokens cost money; they decide nothing.
+        source: where the data lie, as the user said; it identifies nothing. None where nobody reads them again.
+        heading: what is about to be done, one line each.
+        remarks: what is said after the plan, one line each.
+        record: what keeps the run.
+    """
+
+    study: Study[R]
+    models: Mapping[Role, Backend]
+    protocols: tuple[plan.Protocol, ...]
+    cases: tuple[Case, ...]
+    stages: Stages
+    samples: Callable[[Any], Iterable[Sample]]
+    parameters: Mapping[str, Any]
+    out: Path
+    prices: Mapping[Role, Price] = field(default_factory=dict)
+    source: Mapping[str, Any] | None = None
+    heading: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
+    record: Callable[[Job[Any]], Record] = lambda job: Recorder(job.out, job.parameters, job.source)
+
+
+@dataclass(frozen=True)
+class Finished(Generic[R]):
+    """A run that was carried out, or read back, and what it comes to."""
+
+    study: Study[R]
+    run: Loaded
+    result: R
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """What ``--json`` prints."""
+        return self.study.document(self.run.parameters, self.result)
+
+    @property
+    def report(self) -> Iterable[Any]:
+        """What a person sees: renderables of Rich."""
+        return self.study.report(self.run.parameters, self.result)
+
+
+@contextmanager
+def stores(models: Mapping[Role, Backend], path: Path) -> Iterator[dict[Role, Model]]:
+    """Open the store of replies for each model.
+
+    Raises:
+        UsageError: the file cannot be opened or is no store.
+        BackendError: at the end, it has lost a reply.
+    """
+    with ExitStack() as stack:
+        opened = {
+            role: (backend, stack.enter_context(Store(path, backend.identity, backend.reads_slots)))
+            for role, backend in models.items()
+        }
+        yield opened
+        _check(opened)
+
+
+def _check(models: Mapping[Role, Model]) -> None:
+    for _, store in models.values():
+        store.check()
+
+
+def carry_out(
+    job: Job[R], models: Mapping[Role, Model], tally: Tally, progress: Callable[[Tally], None] | None = None
+) -> Finished[R]:
+    """Judge everything and write the run folder.
+
+    Args:
+        job: what to do.
+        models: its models with their stores.
+        tally: counts what is used.
+        progress: called after every batch of replies.
+
+    Returns:
+        The finished run, as ``runfolder.load`` would read it back.
+
+    Raises:
+        BackendError: a model failed; the run can be resumed.
+        InUse: another process is carrying it out.
+        UsageError: the folder belongs to a different run.
+    """
+    smallest: list[Smallest] = []
+    sums = job.study.sums(job.parameters)
+    begin, clock = time.time(), time.monotonic()
+    with job.record(job) as record:
+        for plans in job.stages(record.rows, record.rewrites):
+            for done in execute(plans, models, tally=tally, progress=progress):
+                with part("store"):
+                    record.add(done.rows, done.rewrites, done.smallest)
+                with part("analysis"):
+                    sums.add(done.rows, done.rewrites, done.smallest)
+                smallest.extend(done.smallest)
+        times = {"began": round(begin, 3), "seconds": round(time.monotonic() - clock, 3)}
+        spent = cost(job.prices, tally.tokens)
+        epoch = {"epoch": models["judge"][1].epoch} if "judge" in models else {}
+        numbers = {"replies": tally.document(), **epoch, "times": times}
+        if spent is not None:
+            numbers["dollars"] = spent
+        # As far as this execution knows: stored replies do not say who answered.
+        if reported := {role: names for role, (backend, _) in models.items() if (names := _reported(backend))}:
+            numbers["reported"] = reported
+        if tally.canary is not None:
+            numbers["canary"] = asdict(tally.canary)
+        with part("analysis"):
+            result = sums.result()
+            summary = job.study.document(job.parameters, result)
+        _check(models)
+        text = record.finish(summary, numbers)
+    minimal = tuple(smallest) if job.parameters.get("minimal") else None
+    rows, rewrites = record.rows, record.rewrites
+    run = Loaded(job.out, job.parameters, rows, rewrites, None, text, minimal, job.source, tally.unanswered > 0)
+    return Finished(job.study, run, result)
+
+
+def summed_up(study: Study[R], run: Loaded) -> Finished[R]:
+    """A run that was read back, and what it comes to."""
+    sums = study.sums(run.parameters)
+    sums.add(run.rows, run.rewrites, run.minimal or ())
+    return Finished(study, run, sums.result(run.flaw))
+
+
+def _reported(backend: Backend) -> list[str]:
+    """Names of the models that a server says have answered."""
+    return list(getattr(backend, "reported", ()))

@@ -1,0 +1,176 @@
+"""Who judges a run and how, and the parts that every study puts together: cases drawn, a record, a job."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from distract import datasets, families, recorder, registry, rubric, scope, writers
+from distract.backend import Backend
+from distract.errors import UsageError
+from distract.job import Job, Sample, Stages
+from distract.manner import DEFAULT, Manner
+from distract.plan import Plan, Protocol
+from distract.price import Price
+from distract.records import Audited, Case, Role
+from distract.study import R, Study
+
+SAMPLE = 12
+"""Cases by which requests are estimated."""
+
+
+@dataclass(frozen=True)
+class Setup:
+    """Who judges and how, and where the run is kept.
+
+    Attributes:
+        judge: its name, for the record.
+        backend: answers for it.
+        protocols: ways of asking, by name.
+        manner: in which orders and how often they are asked.
+        reference: name and backend of a model that answers or helps, for the protocols that ask one.
+        helpers: backends of generator and verifier, where they are models.
+        prices: of models whose tokens cost money.
+        out: the run folder; None names one by the hash of the parameters.
+    """
+
+    judge: str
+    backend: Backend
+    protocols: tuple[Protocol, ...]
+    manner: Manner = DEFAULT
+    reference: tuple[str, Backend] | None = None
+    helpers: Mapping[Role, Backend] = field(default_factory=dict)
+    prices: Mapping[Role, Price] = field(default_factory=dict)
+    out: Path | None = None
+
+    @property
+    def helped(self) -> bool:
+        """Whether there is a reference model."""
+        return self.reference is not None
+
+    @property
+    def models(self) -> dict[Role, Backend]:
+        """Whom requests go to."""
+        models: dict[Role, Backend] = {"judge": self.backend, **self.helpers}
+        if any(protocol.reference for protocol in self.protocols):
+            models["reference"] = self.reference[1] if self.reference else self.backend
+        return models
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """Who is asked and how: whatever changes a prompt or a verdict."""
+        prompts = {prompt.name: prompt.checksum for protocol in self.protocols for prompt in protocol.prompts}
+        reference = self.reference
+        return {
+            "judge": self.judge,
+            "identity": dict(self.backend.identity),
+            "protocols": {protocol.name: list(protocol.rules) for protocol in self.protocols},
+            "code": {protocol.name: registry.source(protocol.name) for protocol in self.protocols},
+            "ties": [protocol.name for protocol in self.protocols if protocol.ties],
+            "manner": asdict(self.manner),
+            "reference": {"name": reference[0], "model": dict(reference[1].identity)} if reference else None,
+            "prompts": {**prompts, "rubric": rubric.checksum()},
+        }
+
+    def kin(self, generators: Iterable[str], authors: Iterable[str]) -> list[str]:
+        """Where the judge may see its own kin; rules and planted judges are nobody's."""
+        if self.judge.startswith("planted:"):
+            return []
+        rules = writers.WRITERS.keys()
+        return families.self_judging(self.judge, {*generators} - rules, {*authors} - rules)
+
+    def start(
+        self,
+        study: Study[R],
+        parameters: Mapping[str, Any],
+        *,
+        cases: Sequence[Case],
+        stages: Stages,
+        samples: Callable[[Protocol], Iterable[Sample]],
+        source: Mapping[str, Any] | None = None,
+        heading: Sequence[str] = (),
+        remarks: Sequence[str] = (),
+    ) -> Job[R]:
+        """The job of a study; arguments are attributes of ``Job``.
+
+        Raises:
+            UsageError: the folder belongs to another run.
+        """
+        record = self.record
+        prompts = {**parameters.get("prompts", {}), **record["prompts"]}
+        parameters = {**record, "command": study.name, **parameters, "prompts": prompts}
+        out = self.out or recorder.default_path(parameters)
+        recorder.check(out, parameters)
+        return Job(
+            study=study,
+            models=self.models,
+            protocols=self.protocols,
+            cases=tuple(cases),
+            stages=stages,
+            samples=samples,
+            parameters=parameters,
+            out=out,
+            prices=self.prices,
+            source=source,
+            heading=tuple(heading),
+            remarks=tuple(remarks),
+        )
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """The cases that a study draws from a data set; ``left_out`` counts those of no use, by reason."""
+
+    data: datasets.DataSet
+    cases: tuple[Case, ...]
+    left_out: Counter[str]
+    seed: int
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """What was drawn from where."""
+        return {
+            "data": self.data.record,
+            "left_out": dict(sorted(self.left_out.items())),
+            "limit": len(self.cases),
+            "seed": self.seed,
+        }
+
+
+def draw(
+    loaded: datasets.DataSet,
+    cases: Iterable[Case],
+    fits: Callable[[Case], bool],
+    why_not: str,
+    cure: str,
+    limit: int | None,
+    seed: int,
+) -> Drawn:
+    """Draw cases of a data set among those that fit.
+
+    Args:
+        loaded: the data set.
+        cases: of it, all or changed.
+        fits: whether a case is of use.
+        why_not: the reason where it is not.
+        cure: what to do where none is.
+        limit: number of cases to draw, None for all.
+        seed: of the draw.
+
+    Raises:
+        UsageError: no case fits, or the limit is no number of cases.
+    """
+    fitting = [case for case in cases if fits(case)]
+    if not fitting:
+        raise UsageError(f"{loaded.name}: no case can be judged ({why_not}); {cure}")
+    left_out = loaded.left_out + Counter({why_not: len(loaded.cases) - len(fitting)})
+    return Drawn(loaded, scope.sampled(fitting, limit, seed), left_out, seed)
+
+
+def first_cases(cases: Sequence[Case], plan: Callable[[Case], Plan[Audited]], rewrites: bool = True) -> Sample:
+    """A sample of a stage that has a plan for each case: those of the first."""
+    part = cases[:SAMPLE]
+    return Sample((plan(case) for case in part), len(cases) / max(1, len(part)), rewrites)

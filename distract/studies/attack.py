@@ -1,0 +1,73 @@
+"""``distract attack``: how often a rewrite that changes style alone changes the verdict."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from distract import metrics, ranking
+from distract.briefs import Briefs
+from distract.document import Measured, document
+from distract.records import Rewrite, Row, Smallest
+from distract.rewrite_metrics import WithoutTexts
+from distract.study import Study
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+
+class _Sums:
+    """The summary of a run in the making, in brief."""
+
+    def __init__(self, parameters: Mapping[str, Any]) -> None:
+        self._parameters = parameters
+        self._briefs = Briefs((), parameters["protocols"])
+        self._rewrites = WithoutTexts()
+        self._smallest: list[Smallest] = []
+        self._excluded, self._invalid = Counter[str](), Counter[str]()
+
+    def add(self, rows: Sequence[Row], rewrites: Sequence[Rewrite], smallest: Sequence[Smallest] = ()) -> None:
+        self._briefs.extend(rows)
+        for row in rows:
+            self._excluded.update([row.excluded] if row.excluded else [])
+            self._invalid.update(judgment.failure for judgment in row.judgments if judgment.failure)
+        self._rewrites.extend(rewrites)
+        self._smallest.extend(smallest)
+
+    def result(self, flaw: str | None = None) -> Measured:
+        p = self._parameters
+        # A search that has not begun has not found nothing.
+        is_searched = bool(p.get("minimal")) and not (flaw and not self._smallest)
+        return Measured(
+            metrics.figures(self._briefs, self._rewrites, p["protocols"], p["attacks"], p["ties"]),
+            ranking.ranking(self._briefs, p["protocols"], p["attacks"], p["controls"]),
+            self._rewrites,
+            self._smallest if is_searched else None,
+            len({*self._briefs.clusters.values()}),
+            self._excluded,
+            self._invalid,
+        )
+
+
+def _report(parameters: Mapping[str, Any], measured: Measured) -> Iterable[RenderableType]:
+    from distract.report.terminal import run_report
+
+    return run_report(parameters, measured)
+
+
+STUDY = Study(
+    name="attack",
+    schema={
+        "data": {"name": str, "cases": int},
+        "limit": int,
+        "attacks": [str],
+        "degradations": [str],
+        "generator": str,
+        "asking": dict | None,
+        "verifier": dict | None,
+    },
+    sums=_Sums,
+    document=document,
+    report=_report,
+)

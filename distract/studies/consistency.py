@@ -1,0 +1,35 @@
+"""``distract consistency``: whether the verdicts on three and four responses to a prompt fit together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from distract.consistency.document import Measured, document, measured
+from distract.records import Rewrite, Row
+from distract.study import Held, Study, Sums
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+
+def _sums(parameters: Mapping[str, Any]) -> Sums[Measured]:
+    def measure(rows: Sequence[Row], rewrites: Sequence[Rewrite], flaw: str | None) -> Measured:
+        return measured(parameters, rows)
+
+    return Held(measure)
+
+
+def _report(parameters: Mapping[str, Any], result: Measured) -> Iterable[RenderableType]:
+    from distract.report.consistency import report_parts
+
+    return report_parts(parameters, result)
+
+
+STUDY = Study(
+    name="consistency",
+    schema={"data": {"name": str, "cases": int}, "limit": int, "sets": int},
+    sums=_sums,
+    document=document,
+    report=_report,
+)

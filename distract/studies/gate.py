@@ -1,0 +1,45 @@
+"""``distract gate``: whether a judge flips too often, decided as soon as the evidence suffices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from distract.gate.deciding import replayed
+from distract.gate.records import Verdict
+from distract.records import Rewrite, Row
+from distract.studies import attack
+from distract.study import Held, Study, Sums
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+
+def _sums(parameters: Mapping[str, Any]) -> Sums[Verdict]:
+    def measure(rows: Sequence[Row], rewrites: Sequence[Rewrite], flaw: str | None) -> Verdict:
+        return replayed(parameters, rows).verdict(flaw)
+
+    return Held(measure)
+
+
+def _document(parameters: Mapping[str, Any], verdict: Verdict) -> dict[str, Any]:
+    return verdict.document()
+
+
+def _report(parameters: Mapping[str, Any], verdict: Verdict) -> Iterable[RenderableType]:
+    from distract.report.gate import gate_report
+
+    return gate_report(verdict)
+
+
+_RECORDED = ("limits", "checks", "prompts", "baseline", "budget")
+STUDY = Study(
+    name="gate",
+    schema={
+        **{name: attack.STUDY.schema[name] for name in ("data", "limit", "attacks", "degradations", "generator")},
+        "gate": dict.fromkeys(_RECORDED, object),
+    },
+    sums=_sums,
+    document=_document,
+    report=_report,
+)

@@ -1,0 +1,45 @@
+"""``distract leaderboard``: what rewriting the responses of some models does to their ratings and ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from distract.records import Rewrite, Row
+from distract.study import Held, Study, Sums
+from distract.tournament.document import Result, document, result
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+
+def _sums(parameters: Mapping[str, Any]) -> Sums[Result]:
+    def measure(rows: Sequence[Row], rewrites: Sequence[Rewrite], flaw: str | None) -> Result:
+        return result(parameters, rows, rewrites, flaw)
+
+    return Held(measure)
+
+
+def _report(parameters: Mapping[str, Any], found: Result) -> Iterable[RenderableType]:
+    from distract.report.leaderboard import report_parts
+
+    return report_parts(parameters, found)
+
+
+STUDY = Study(
+    name="leaderboard",
+    schema={
+        "data": {"name": str, "cases": int},
+        "limit": int,
+        "models": [str],
+        "attacks": [str],
+        "systems": [{"name": str, "parameters": dict}],
+        "targets": [str],
+        "lowest": int,
+        "draws": int | None,
+        "generator": str,
+    },
+    sums=_sums,
+    document=document,
+    report=_report,
+)
