@@ -22,13 +22,13 @@ from clustered_gates import DECISIONS, Ints, clustered, power, prompt
 from clustered_gates import single as singles
 from numpy.typing import NDArray
 
-from distract.gate.boundary import boundary
-from distract.gate.checks import check
-from distract.gate.course import course
-from distract.gate.limits import Limits
-from distract.gate.monitor import Monitor, Test
-from distract.gate.records import Decision
 from distract.statistics import holm
+from distract.studies.gate.boundary import boundary
+from distract.studies.gate.checks import check
+from distract.studies.gate.course import course
+from distract.studies.gate.limits import Limits
+from distract.studies.gate.monitor import Monitor, Test
+from distract.studies.gate.records import Decision
 
 THRESHOLD = 0.10
 ALPHA = 0.05

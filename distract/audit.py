@@ -16,7 +16,7 @@ from itertools import combinations
 from typing import Literal
 
 from distract.constraints import check
-from distract.judging import Unjudged, judged, label, resampled, side
+from distract.judging.compare import Unjudged, judged, label, resampled, side
 from distract.manner import DEFAULT, Manner
 from distract.plan import Attack, Comparison, Degradation, Plan, Protocol, gather
 from distract.records import BASELINE, MIRROR, RESAMPLED, UNCHANGED, Audited, Case, Response, Rewrite, Row, Side

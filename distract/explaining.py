@@ -20,7 +20,7 @@ from distract.records import RESAMPLED, Audited, Case, Rewrite, Row, Smallest
 from distract.runfolder import Loaded
 
 if TYPE_CHECKING:
-    from distract.judge import Judge
+    from distract.judging.judge import Judge
 
 FEW = 8
 """Cases that are named where another one was meant."""
@@ -68,7 +68,7 @@ def flips_of(run: Loaded, case: str, protocols: Sequence[str] = (), attacks: Seq
     """The flips of one case, the clearest first.
 
     Args:
-        run: of ``distract attack`` or ``distract gate``.
+        run: of ``distract attack`` or ``distract.studies.gate``.
         case: id.
         protocols: names; all of the run when empty.
         attacks: names, also of controls; all that distract when empty.

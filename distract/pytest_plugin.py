@@ -21,7 +21,7 @@ import pytest
 
 if TYPE_CHECKING:
     from distract.findings import Finding
-    from distract.judge import Judge
+    from distract.judging.judge import Judge
     from distract.settings import Project
     from distract.tally import Tally
 
@@ -98,7 +98,7 @@ def judge(pytestconfig: pytest.Config, distract_store: Path) -> Judge:
     name = pytestconfig.getoption("distract_judge") or _project(pytestconfig).judge
     if not name:
         pytest.fail(NO_JUDGE, pytrace=False)
-    from distract.judge import Judge
+    from distract.judging.judge import Judge
 
     return Judge.open(name, store=distract_store)
 
@@ -114,7 +114,7 @@ def pytest_fixture_setup(request: pytest.FixtureRequest) -> Generator[None, obje
             raise pytest.fail.Exception(str(error), pytrace=False) from None
         raise
     # Where the module was never imported there is no judge, and it is not imported to find that out.
-    module = sys.modules.get("distract.judge")
+    module = sys.modules.get("distract.judging.judge")
     if module is not None and isinstance(value, module.Judge):
         judges = request.config.stash[_SESSION].judges
         if not any(value is seen() for seen, _ in judges):

@@ -109,7 +109,7 @@ def study(name: str) -> Study[Any]:
     known = [info.name for info in pkgutil.iter_modules(package.__path__)]
     if name not in known:
         raise UnknownName("study", name, known)
-    found: Study[Any] = importlib.import_module(f"distract.studies.{name}").STUDY
+    found: Study[Any] = importlib.import_module(f"distract.studies.{name}.study").STUDY
     return found
 
 

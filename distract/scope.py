@@ -12,8 +12,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from distract import audit, judging, metrics, registry
+from distract import audit, metrics, registry
 from distract.errors import UnknownName, UsageError
+from distract.judging import compare as judging
 from distract.plan import Attack, Degradation, Protocol
 from distract.records import Case
 from distract.writers import recorded

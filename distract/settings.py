@@ -1,7 +1,7 @@
 """What a project's ``pyproject.toml`` says to distract: TOML to ``[tool.distract]``, or one line on what is wrong.
 
-It knows which names that table may have. What a gate may set is known to ``distract.gate.settings``, and what is done
-with any of it to others.
+It knows which names that table may have. What a gate may set is known to ``distract.studies.gate.settings``, and what
+is done with any of it to others.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 
 from distract import datasets, invariants, strategies
-from distract.judge import Judge
+from distract.judging.judge import Judge
 from distract.records import Case
 
 pytestmark = pytest.mark.distract  # these tests call a model: they are left out unless they are asked for

@@ -12,9 +12,9 @@ from builders import verdict as verdict_of
 from hypothesis import strategies as st
 
 from distract.flips import Flip
-from distract.gate.records import Check, Decision, Effort, Verdict
 from distract.records import Row
 from distract.runfolder import Loaded
+from distract.studies.gate.records import Check, Decision, Effort, Verdict
 
 GOLDEN = Path(__file__).parent / "golden"
 

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 from commanding import Ran, fits
+from distract.conduct import carry_out, stores
 
 from distract import session
 from distract.backend import Batch
 from distract.backends.scripted import Scripted, planted
-from distract.conduct import carry_out, stores
 from distract.errors import BackendError, DataError
 from distract.records import Reply, Request, applied
 from distract.runfolder import Loaded, load
@@ -103,7 +103,7 @@ def test_the_document_has_the_smallest_flips_and_their_words(finished: Loaded) -
 
 def test_each_smallest_flip_flips_and_none_with_an_edit_less_does(finished: Loaded) -> None:
     from distract import datasets
-    from distract.judge import Judge
+    from distract.judging.judge import Judge
     from distract.plan import Comparison
     from distract.records import Response
     from distract.verdicts import outcome

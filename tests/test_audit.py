@@ -13,7 +13,7 @@ from distract.audit import Audit, audit, good_response, pairs
 from distract.backends.scripted import Scripted, planted
 from distract.constraints import parse
 from distract.errors import PluginError
-from distract.judging import others, unfit
+from distract.judging.compare import others, unfit
 from distract.manner import Manner
 from distract.plan import Attack, Comparison, Degradation, Plan
 from distract.records import Audited, Case, Evidence, Reply, Request, Response, Side

@@ -24,10 +24,10 @@ from distract import conduct
 from distract.backends.catalogue import open_judge
 from distract.backends.options import Options
 from distract.errors import BackendError
-from distract.gate.canary import ASKED, NARROW, _chosen, _Stored
 from distract.records import Reply
 from distract.runfolder import load
 from distract.store import Store
+from distract.studies.gate.canary import ASKED, NARROW, _chosen, _Stored
 
 pytest.importorskip("openai")
 

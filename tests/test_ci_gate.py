@@ -19,8 +19,8 @@ import yaml
 from commanding import Ran
 
 from distract.datasets import load
-from distract.gate.settings import limits
-from distract.gate.settings import load as settings
+from distract.studies.gate.settings import limits
+from distract.studies.gate.settings import load as settings
 
 ROOT = Path(__file__).parents[1]
 EXAMPLE = ROOT / "examples" / "ci-gate"

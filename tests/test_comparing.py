@@ -10,9 +10,9 @@ from commanding import fits
 from gate_builders import check, verdict
 from rich.console import Console
 
-from distract.gate.records import Check, Decision
-from distract.report.comparing import comparing_report
 from distract.report.tables import show
+from distract.studies.gate.comparing import comparing_report
+from distract.studies.gate.records import Check, Decision
 
 CHECK = check(
     "fail",

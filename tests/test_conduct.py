@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 from builders import request, row, verdict
+from distract.conduct import Held, Job, carry_out, stores
 
 from distract import session
 from distract.backends.scripted import Scripted, planted
-from distract.conduct import Held, Job, carry_out, stores
 from distract.errors import BackendError
 from distract.plan import Plan
 from distract.records import Audited, Request, Rewrite, Row

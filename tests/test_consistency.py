@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from builders import case, drive, scored, verdict
+from distract.conduct import carry_out, stores
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
@@ -23,7 +24,6 @@ from distract.backend import Backend, Batch
 from distract.backends.scripted import Scripted, planted
 from distract.backends.transformers import Transformers
 from distract.commands.consistency import PROTOCOLS, consistency
-from distract.conduct import carry_out, stores
 from distract.consistency import asking
 from distract.consistency.asking import Consistency
 from distract.consistency.document import document
@@ -33,7 +33,7 @@ from distract.consistency.preparing import Prepared, estimate, prepare
 from distract.consistency.published import PUBLISHED
 from distract.datasets.native import line as native
 from distract.errors import BackendError, UsageError
-from distract.judging import usable
+from distract.judging.compare import usable
 from distract.manner import Manner
 from distract.records import ORDINALS, Case, Judgment, Outcome, Reply, Request, Response, Row, Side
 from distract.registry import protocols

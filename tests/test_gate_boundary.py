@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from distract.gate import boundary as module
-from distract.gate.boundary import LONGEST, Boundary, boundary, p_end
-from distract.gate.mixture import BETS, Side, rates
+from distract.studies.gate import boundary as module
+from distract.studies.gate.boundary import LONGEST, Boundary, boundary, p_end
+from distract.studies.gate.mixture import BETS, Side, rates
 
 SIDES: tuple[Side, ...] = ("above", "below")
 SMALL = [(threshold, alpha) for threshold in (0.02, 0.1, 0.3, 0.5, 0.85) for alpha in (0.004, 0.05, 0.2, 0.5)]

@@ -20,10 +20,10 @@ from distract.backends import catalogue, scripted
 from distract.backends.names import Target
 from distract.backends.scripted import Scripted
 from distract.errors import BackendError
-from distract.gate.deciding import Gate
 from distract.records import Reply, Request
 from distract.runfolder import checksum, load
 from distract.signals import Stopped
+from distract.studies.gate.deciding import Gate
 
 Run = Callable[..., Ran]
 RULES = ("--generator", "rules", "--attack", "prolixity")

@@ -15,15 +15,15 @@ from hypothesis import strategies as st
 
 from distract import registry
 from distract.errors import UsageError
-from distract.gate.checks import check
-from distract.gate.deciding import Gate, Place, record, replayed
-from distract.gate.limits import Limits
-from distract.gate.monitor import Monitor, Prompt
-from distract.gate.monitor import Test as Tried
-from distract.gate.observing import alone, flipped, in_excess, since
-from distract.gate.records import Check, Measure
-from distract.gate.records import Verdict as Said
 from distract.records import RESAMPLED, Judgment, Row
+from distract.studies.gate.checks import check
+from distract.studies.gate.deciding import Gate, Place, record, replayed
+from distract.studies.gate.limits import Limits
+from distract.studies.gate.monitor import Monitor, Prompt
+from distract.studies.gate.monitor import Test as Tried
+from distract.studies.gate.observing import alone, flipped, in_excess, since
+from distract.studies.gate.records import Check, Measure
+from distract.studies.gate.records import Verdict as Said
 
 NULL = registry.controls()[0].name
 Asked = tuple[str, str]

@@ -14,13 +14,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from distract.errors import UsageError
-from distract.gate.dependence import few_prompts, gathered, shrunk, uneven_prompts
-from distract.gate.exact import needed
-from distract.gate.limits import Limits, least_n
-from distract.gate.run_gate import decide
 from distract.records import Row
 from distract.runfolder import Loaded
 from distract.statistics import effective_n, lower_bound, p_above, upper_bound
+from distract.studies.gate.dependence import few_prompts, gathered, shrunk, uneven_prompts
+from distract.studies.gate.exact import needed
+from distract.studies.gate.limits import Limits, least_n
+from distract.studies.gate.run_gate import decide
 
 
 def rate(k: int, n: int, *, protocol: str = "pairwise", attack: str = "f", invalid: int = 0, **more: Any) -> list[Row]:

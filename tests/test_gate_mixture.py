@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from distract.gate.mixture import BETS, Bets, Side, counted, mean, rates
+from distract.studies.gate.mixture import BETS, Bets, Side, counted, mean, rates
 
 SIDES: tuple[Side, ...] = ("above", "below")
 THRESHOLDS = (1e-6, 1e-3, 0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99, 1 - 1e-6)

@@ -17,15 +17,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from distract.gate import bounds
-from distract.gate.boundary import Ints, boundary, p_end
-from distract.gate.checks import check
-from distract.gate.limits import Limits, least_n
-from distract.gate.mixture import Floats, Side, counted, mean, rates
-from distract.gate.monitor import AT_ONCE, Monitor, Prompt
-from distract.gate.monitor import Test as Tried
-from distract.gate.records import Decision
 from distract.statistics import holm
+from distract.studies.gate import bounds
+from distract.studies.gate.boundary import Ints, boundary, p_end
+from distract.studies.gate.checks import check
+from distract.studies.gate.limits import Limits, least_n
+from distract.studies.gate.mixture import Floats, Side, counted, mean, rates
+from distract.studies.gate.monitor import AT_ONCE, Monitor, Prompt
+from distract.studies.gate.monitor import Test as Tried
+from distract.studies.gate.records import Decision
 
 
 def came(pairs: int, hits: int = 0, misses: int = 0, unread: int = 0, lost: int = 0) -> Prompt:

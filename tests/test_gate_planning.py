@@ -13,13 +13,13 @@ from scipy.stats import binom
 
 from distract import statistics
 from distract.errors import UsageError
-from distract.gate import monitor as gate
-from distract.gate.boundary import LONGEST, boundary
-from distract.gate.course import course, decided
-from distract.gate.planning import plan
-from distract.gate.power import Tail, at_most
-from distract.gate.records import Decision
-from distract.report.planning import plan_report
+from distract.studies.gate import monitor as gate
+from distract.studies.gate.boundary import LONGEST, boundary
+from distract.studies.gate.course import course, decided
+from distract.studies.gate.plan_view import plan_report
+from distract.studies.gate.planning import plan
+from distract.studies.gate.power import Tail, at_most
+from distract.studies.gate.records import Decision
 
 ALPHA = 0.05
 PASSES, FAILS = Tail(0.1, ALPHA), Tail(1 - 0.1, ALPHA)

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from distract import printable, registry
 from distract.errors import DataError, UsageError
-from distract.gate.limits import Limits
-from distract.gate.settings import Settings, limits, load
 from distract.settings import FILE, Project, project
+from distract.studies.gate.limits import Limits
+from distract.studies.gate.settings import Settings, limits, load
 
 WHOLE = """
 [tool.distract.gate]

@@ -7,8 +7,8 @@ from itertools import product
 import pytest
 from gate_builders import check, skipped
 
-from distract.gate.records import Decision
-from distract.gate.together import together
+from distract.studies.gate.records import Decision
+from distract.studies.gate.together import together
 
 DECISIONS: tuple[Decision, ...] = ("pass", "fail", "inconclusive")
 

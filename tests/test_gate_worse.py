@@ -18,14 +18,14 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from distract.errors import UsageError
-from distract.gate import run_gate
-from distract.gate.comparable import comparable
-from distract.gate.limits import Limits
-from distract.gate.records import Check, Verdict
-from distract.gate.worse import rises
 from distract.records import Response, Rewrite
 from distract.runfolder import Loaded, load
 from distract.statistics import holm
+from distract.studies.gate import run_gate
+from distract.studies.gate.comparable import comparable
+from distract.studies.gate.limits import Limits
+from distract.studies.gate.records import Check, Verdict
+from distract.studies.gate.worse import rises
 
 Run = Callable[..., Ran]
 

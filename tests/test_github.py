@@ -15,9 +15,9 @@ from hypothesis import given, settings
 from markdown_it import MarkdownIt
 
 from distract.flips import Flip
-from distract.gate.records import Verdict
-from distract.report import github
-from distract.report.evidence import findings
+from distract.studies.gate import github
+from distract.studies.gate.evidence import findings
+from distract.studies.gate.records import Verdict
 
 MARKDOWN = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
 OURS = {"<code>", "</code>", "<details>", "</details>", "<summary>", "</summary>"}

@@ -22,7 +22,7 @@ from distract.backends.transformers import Transformers
 from distract.datasets import load
 from distract.errors import BackendError, UnknownName, UsageError
 from distract.invariants import Failed, Finding, Inconclusive, NoVerdict, Violation
-from distract.judge import Judge
+from distract.judging.judge import Judge
 from distract.manner import Manner
 from distract.records import Case, Constraint, Lineage, Reply, Request, Response
 from distract.writers import DRAWN

@@ -12,7 +12,7 @@ from builders import case
 from distract import datasets, invariants
 from distract.backends.scripted import PLANTED, planted
 from distract.invariants import Failed, Finding, Inconclusive, NoVerdict, Violation
-from distract.judge import Judge
+from distract.judging.judge import Judge
 from distract.records import Case, Response
 
 TWEAKS = datasets.load("tweakset").cases[:6]

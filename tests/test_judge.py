@@ -14,7 +14,7 @@ from distract.backend import Batch, Stream, reply_through
 from distract.backends.scripted import Scripted, planted
 from distract.claims import Claims
 from distract.errors import BackendError, UnknownName, UsageError
-from distract.judge import Judge
+from distract.judging.judge import Judge
 from distract.manner import Manner, judged
 from distract.plan import Comparison, Plan
 from distract.records import NO_REPLY, Judgment, Reply, Request

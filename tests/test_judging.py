@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from distract.errors import BackendError, PluginError
-from distract.judging import judged, label, noted, others, resampled, shown_first, side, unfit
+from distract.judging.compare import judged, label, noted, others, resampled, shown_first, side, unfit
 from distract.manner import Manner
 from distract.plan import Calls, Comparison, Open, Plan, Protocol
 from distract.records import MIRROR, RESAMPLED, Audited, Judgment, Reply, Request, Response, Row, Side

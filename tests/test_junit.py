@@ -15,9 +15,9 @@ from gate_builders import FLIPS, MIXED, check, golden, hostile, skipped, verdict
 from hypothesis import given, settings
 
 from distract.flips import Flip
-from distract.gate.records import Verdict
-from distract.report.evidence import findings
-from distract.report.junit import junit
+from distract.studies.gate.evidence import findings
+from distract.studies.gate.junit import junit
+from distract.studies.gate.records import Verdict
 
 junitparser = pytest.importorskip("junitparser")
 SCHEMA = pytest.importorskip("xmlschema").XMLSchema(Path(__file__).parent / "data" / "junit.xsd")

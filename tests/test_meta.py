@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 from builders import case, drive
+from distract.conduct import carry_out, stores
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from distract import datasets
 from distract.backend import Backend, Batch
 from distract.backends.scripted import Scripted, planted
-from distract.conduct import carry_out, stores
 from distract.datasets.native import line as native
 from distract.errors import BackendError, DataError, UsageError
 from distract.manner import Manner

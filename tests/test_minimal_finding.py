@@ -14,7 +14,7 @@ from builders import drive
 from distract import datasets
 from distract.audit import Audit, audit, pairs
 from distract.backends.scripted import BOOSTERS, Scripted, planted
-from distract.judge import Judge
+from distract.judging.judge import Judge
 from distract.manner import DEFAULT, Manner
 from distract.metrics import headline
 from distract.minimal import clearest_flips, edits, plan_for, smallest

@@ -16,8 +16,8 @@ from distract.backends.models import catalogue
 from distract.cli import cli
 from distract.commands.numbers import INNER_SHARE, LIMIT, PRICE, SEED, Number, Whole
 from distract.errors import DataError, UsageError
-from distract.gate.limits import Limits
-from distract.gate.settings import load
+from distract.studies.gate.limits import Limits
+from distract.studies.gate.settings import load
 
 HOSTILE = (
     *("nan", "NaN", "inf", "-inf", "infinity", "1e304", "1e999", "-1e304", "1_000", "99999999999999999999", "9" * 5000),

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from builders import case, drive
 
-from distract.judging import others
+from distract.judging.compare import others
 from distract.manner import judged
 from distract.plan import Comparison, Protocol
 from distract.records import Case, Constraint, Reply, Request, Response

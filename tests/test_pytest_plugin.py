@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 # Imported here, since an inner run forgets what is first imported in it, and numpy cannot be imported twice.
-from distract import invariants, judge, registry
+from distract import invariants, registry
 from distract.backends import catalogue
+from distract.judging import judge
 from distract.report import testing
 
 IMPORTED = (invariants, judge, registry, catalogue, testing)
@@ -45,7 +46,7 @@ OWN_JUDGE = """
 import time
 from pathlib import Path
 import pytest
-from distract.judge import Judge
+from distract.judging.judge import Judge
 from distract.records import Reply
 
 LOG = Path(__file__).with_name("asked")
@@ -307,7 +308,7 @@ def test_a_judge_for_each_test_keeps_no_files_open(pytester: pytest.Pytester) ->
     pytester.makeconftest("""
 import os
 import pytest
-from distract.judge import Judge
+from distract.judging.judge import Judge
 
 @pytest.fixture
 def judge(distract_store):
@@ -331,7 +332,7 @@ def test_it(judge, number):
 def test_a_judge_that_a_conftest_cannot_make_is_one_line(pytester: pytest.Pytester) -> None:
     pytester.makeconftest("""
 import pytest
-from distract.judge import Judge
+from distract.judging.judge import Judge
 
 @pytest.fixture
 def judge():

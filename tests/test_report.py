@@ -12,14 +12,14 @@ from gate_builders import made
 from rich.console import Console
 
 from distract.document import _SHARED, document
-from distract.gate.limits import Limits
-from distract.gate.run_gate import decide
 from distract.metrics import figures
 from distract.printable import bar, count, interval, p_value, percent
 from distract.records import Row
-from distract.report.gate import gate_report
 from distract.report.tables import show
 from distract.report.terminal import run_report
+from distract.studies.gate.limits import Limits
+from distract.studies.gate.run_gate import decide
+from distract.studies.gate.view import gate_report
 
 A, B = verdict("a"), verdict("b")
 

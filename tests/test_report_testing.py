@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from distract.findings import Decision, Finding
-from distract.judge import Judge
+from distract.judging.judge import Judge
 from distract.report.testing import FLIPS, document, summary
 
 

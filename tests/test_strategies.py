@@ -18,7 +18,7 @@ from distract import datasets, strategies
 from distract.audit import pairs as judged
 from distract.constraints import check, describe, known, parse
 from distract.errors import UnknownName, UsageError
-from distract.judging import usable
+from distract.judging.compare import usable
 from distract.records import Case, Response
 from distract.strategies import KINDS, required, wording
 

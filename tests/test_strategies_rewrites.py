@@ -20,7 +20,7 @@ from distract.backend import Batch
 from distract.backends.scripted import planted
 from distract.constraints import check
 from distract.errors import UnknownName, UsageError
-from distract.judge import Judge
+from distract.judging.judge import Judge
 from distract.minimal import edits
 from distract.plan import Attack, Comparison
 from distract.records import Case, Edit, Request, Response

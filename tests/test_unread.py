@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from distract import conduct, session
 from distract.backends.scripted import Scripted
 from distract.errors import BackendError
-from distract.judging import judged
+from distract.judging.compare import judged
 from distract.manner import Manner, majority
 from distract.plan import Calls, Comparison, Plan, Protocol
 from distract.printable import plain

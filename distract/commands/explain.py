@@ -31,7 +31,7 @@ from distract.commands.running import renew
 if TYPE_CHECKING:
     from distract.explaining import Explained
     from distract.flips import Flip
-    from distract.judge import Judge
+    from distract.judging.judge import Judge
     from distract.records import Role
     from distract.runfolder import Loaded
 
@@ -103,7 +103,7 @@ def _judge(run: Loaded, flips: Sequence[Flip], stack: ExitStack, more: dict[str,
     """The judge of a run, opened until the stack ends; what it used is said then."""
     from distract import registry, reopening
     from distract.backends.catalogue import open_models
-    from distract.judge import Judge
+    from distract.judging.judge import Judge
 
     _, loading, rest = sort_out(more)
     name, manner = run.parameters["judge"], reopening.manner_of(run)

@@ -30,9 +30,9 @@ from distract.commands.running import carried_out, renew, unread
 from distract.errors import DistractError, UsageError
 
 if TYPE_CHECKING:
-    from distract.gate.limits import Limits
-    from distract.gate.records import Verdict
     from distract.runfolder import Loaded
+    from distract.studies.gate.limits import Limits
+    from distract.studies.gate.records import Verdict
 
 sure_options = options(
     click.option("--max-rise", type=INNER_SHARE, help="Largest rise since the baseline to accept. Default: 0.05."),
@@ -93,9 +93,9 @@ def gate(run: Path | None, as_json: bool, junit: Path | None, github: bool, summ
 
     Thresholds come from the command line, else from [tool.distract.gate] of the nearest pyproject.toml. Fails closed.
     """
-    from distract.gate.settings import nearest
-    from distract.report.gate import gate_report
     from distract.report.tables import show
+    from distract.studies.gate.settings import nearest
+    from distract.studies.gate.view import gate_report
 
     outputs, judge = Outputs(junit, github, summary, as_json), more["judge"] or ""
     outputs.begin(places({"run": run, **more, "config": more["config"] or nearest()}))
@@ -132,10 +132,10 @@ def gate(run: Path | None, as_json: bool, junit: Path | None, github: bool, summ
 def compare(before: Path, now: Path, as_json: bool, **given: Any) -> None:
     """Compare the flip rates of two RUNs of `attack` on the same cases, the earlier one first. Ends with 0."""
     from distract import runfolder
-    from distract.gate import run_gate
-    from distract.gate.limits import Limits
-    from distract.report.comparing import comparing_report
     from distract.report.tables import show
+    from distract.studies.gate import run_gate
+    from distract.studies.gate.comparing import comparing_report
+    from distract.studies.gate.limits import Limits
 
     limits = Limits(**{name: value for name, value in given.items() if value is not None})
     verdict = run_gate.decide(runfolder.load(now), limits, runfolder.load(before))
@@ -154,8 +154,8 @@ def compare(before: Path, now: Path, as_json: bool, **given: Any) -> None:
 @json_option
 def plan_gate(threshold: float, power: float, true_rate: float, confidence: float, checks: int, as_json: bool) -> None:
     """Say how many eligible cases a gate needs."""
-    from distract.gate.planning import plan
-    from distract.report.planning import plan_report
+    from distract.studies.gate.plan_view import plan_report
+    from distract.studies.gate.planning import plan
 
     found = plan(threshold, true_rate, power, confidence, checks)
     if as_json:
@@ -186,7 +186,7 @@ def _decided(run: Path | None, more: dict[str, Any]) -> tuple[Verdict, Loaded | 
 
 def _limits(more: dict[str, Any]) -> Limits:
     """What is accepted: the options that were given over the file. They are taken out of ``more``."""
-    from distract.gate import settings
+    from distract.studies.gate import settings
 
     given = {name: value for name in LIMITS if (value := more.pop(name)) is not None}
     return settings.limits(settings.load(more.pop("config")), given)
@@ -199,7 +199,7 @@ def _baseline(path: Path | None) -> Loaded | None:
         UsageError: it is no fair measure.
     """
     from distract import runfolder
-    from distract.gate.comparable import unusable
+    from distract.studies.gate.comparable import unusable
 
     if path is None:
         return None
@@ -223,7 +223,7 @@ def _finished_only() -> None:
 def _finished(run: Path, limits: Limits, baseline: Loaded | None, control: bool) -> tuple[Verdict, Loaded]:
     """Decide by a run of ``attack``, or say again what a live gate decided."""
     from distract import runfolder
-    from distract.gate import excess, run_gate
+    from distract.studies.gate import excess, run_gate
 
     loaded = runfolder.load(run)
     if loaded.command == "gate":
@@ -236,10 +236,10 @@ def _finished(run: Path, limits: Limits, baseline: Loaded | None, control: bool)
 def _live(limits: Limits, baseline: Loaded | None, more: dict[str, Any]) -> tuple[Verdict, Loaded | None]:
     """Ask the judge, only as much as it needs."""
     from distract import registry, session
-    from distract.gate import canary, live
-    from distract.gate.comparable import changes
     from distract.plan import Degradation
-    from distract.report.gate import gate_lines
+    from distract.studies.gate import canary, live
+    from distract.studies.gate.comparable import changes
+    from distract.studies.gate.view import gate_lines
 
     judge, budget, ahead, store, out = (more.pop(name) for name in ("judge", "budget", "ahead", "store", "out"))
     fresh, trusts = more.pop("fresh"), more.pop("trust_store")

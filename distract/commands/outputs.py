@@ -22,9 +22,9 @@ from distract.commands import Command, options
 from distract.errors import UsageError
 
 if TYPE_CHECKING:
-    from distract.gate.records import Verdict
     from distract.records import Rewrite, Row
-    from distract.report.evidence import Flips
+    from distract.studies.gate.evidence import Flips
+    from distract.studies.gate.records import Verdict
 
 output_options = options(
     click.option("--junit", type=click.Path(path_type=Path), help="JUnit XML to write, a test case for each check."),
@@ -115,7 +115,7 @@ class Outputs:
             rewrites: of the run.
         """
         from distract.flips import clearest
-        from distract.report import github
+        from distract.studies.gate import github
 
         failed = [check for check in verdict.checks if check.decision == "fail"]
         rows, rewrites = list(rows), list(rewrites)
@@ -134,7 +134,7 @@ class Outputs:
     def _write_junit(self, verdict: Verdict, flips: Flips, judge: str) -> None:
         from datetime import UTC, datetime
 
-        from distract.report.junit import junit
+        from distract.studies.gate.junit import junit
 
         if self.junit is not None:
             began = datetime.fromtimestamp(self.began, UTC)
@@ -161,7 +161,7 @@ class Closing(Command):
 
 def undecided(reason: str) -> Verdict:
     """The verdict of a gate that came to none."""
-    from distract.gate.records import Verdict
+    from distract.studies.gate.records import Verdict
 
     return Verdict("inconclusive", reason, None, 0.0, False, ())
 

@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Literal
 
 from distract.consistency.drawing import Triple, quadruples, triples
-from distract.judging import judged, side, usable
+from distract.judging.compare import judged, side, usable
 from distract.manner import DEFAULT, Manner
 from distract.plan import Comparison, Plan, Protocol, gather
 from distract.records import BASELINE, Audited, Case, Response, Row

@@ -9,7 +9,7 @@ import random
 from itertools import permutations
 from math import comb
 
-from distract.judging import usable
+from distract.judging.compare import usable
 from distract.records import Case, Response
 
 Triple = tuple[Response, Response, Response]

@@ -11,7 +11,7 @@ from distract import datasets, registry
 from distract.consistency.asking import NO_QUADRUPLE, Consistency, consistency, no_sets, no_triples
 from distract.errors import UsageError
 from distract.job import Job, Plans, Sample
-from distract.judging import unfit, usable
+from distract.judging.compare import unfit, usable
 from distract.plan import Protocol
 from distract.printable import count
 from distract.records import Case, Rewrite, Row

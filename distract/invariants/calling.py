@@ -19,7 +19,7 @@ from distract.invariants import telling
 from distract.invariants.failures import Failed, Inconclusive, NoVerdict, Violation
 from distract.invariants.seen import Asked, Flipped, Invariant
 from distract.invariants.settling import Course, Form, course
-from distract.judge import Judge
+from distract.judging.judge import Judge
 from distract.metrics import headline
 from distract.minimal import said, smallest
 from distract.plan import Protocol

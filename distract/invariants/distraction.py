@@ -27,8 +27,8 @@ from distract.invariants.seen import (
     unusable,
 )
 from distract.invariants.settling import Form
-from distract.judge import Judge
-from distract.judging import usable
+from distract.judging.compare import usable
+from distract.judging.judge import Judge
 from distract.plan import Attack, Plan, Protocol
 from distract.records import Case, Response
 

@@ -16,7 +16,7 @@ from distract.invariants.rewriting import UNCHANGED, restyled
 from distract.invariants.seen import Asked, Invariant, Seen, anew, lost, unusable
 from distract.invariants.settling import Form
 from distract.invariants.telling import difference, shown
-from distract.judge import Judge
+from distract.judging.judge import Judge
 from distract.plan import Plan, gather
 from distract.records import Case, Response
 

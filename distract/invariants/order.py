@@ -13,8 +13,8 @@ from distract.invariants.calling import Cases, decided, of_name
 from distract.invariants.seen import Asked, Invariant, Seen, compared, unusable
 from distract.invariants.settling import Form
 from distract.invariants.telling import difference
-from distract.judge import Judge
-from distract.judging import usable
+from distract.judging.compare import usable
+from distract.judging.judge import Judge
 from distract.manner import adjusted
 from distract.plan import Plan, Protocol, gather
 from distract.printable import count

@@ -23,8 +23,8 @@ from distract.invariants.rewriting import made_of
 from distract.invariants.seen import Asked, Invariant, Seen, Verdict, compared, unusable
 from distract.invariants.settling import Form
 from distract.invariants.telling import difference
-from distract.judge import Judge
-from distract.judging import judged, side
+from distract.judging.compare import judged, side
+from distract.judging.judge import Judge
 from distract.plan import Comparison, Plan, Protocol, gather
 from distract.records import BASELINE, Case, Response, Row
 

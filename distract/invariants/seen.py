@@ -13,7 +13,7 @@ from functools import partial
 from typing import Generic, TypeVar
 
 from distract.flips import strengths
-from distract.judging import judged, side
+from distract.judging.compare import judged, side
 from distract.manner import Manner
 from distract.plan import Comparison, Plan, Protocol
 from distract.printable import digits

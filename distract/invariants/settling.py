@@ -15,14 +15,14 @@ from typing import TypeVar
 
 from distract.errors import UsageError
 from distract.findings import Decision
-from distract.gate import checks
-from distract.gate.limits import Limits, least_n
-from distract.gate.monitor import AT_ONCE, Monitor, Prompt, Test
-from distract.gate.records import Check
 from distract.invariants.seen import Asked, Invariant, Seen
-from distract.judge import Judge
+from distract.judging.judge import Judge
 from distract.printable import count
 from distract.records import Case
+from distract.studies.gate import checks
+from distract.studies.gate.limits import Limits, least_n
+from distract.studies.gate.monitor import AT_ONCE, Monitor, Prompt, Test
+from distract.studies.gate.records import Check
 
 S = TypeVar("S")
 

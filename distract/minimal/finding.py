@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from distract.flips import strengths
-from distract.judging import judged, side
+from distract.judging.compare import judged, side
 from distract.manner import Manner
 from distract.minimal.edits import edits, phrases
 from distract.minimal.search import MOST, Found, search

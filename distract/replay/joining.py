@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
-from distract import judging
+from distract.judging import compare as judging
 from distract.printable import count
 from distract.records import Case, Outcome, Response, Row, Side
 from distract.replay.published import Published

@@ -12,8 +12,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
 
-from distract import judging, verdicts
+from distract import verdicts
 from distract.errors import DataError
+from distract.judging import compare as judging
 from distract.reading import Format
 from distract.records import BASELINE, MIRROR, Case, Judgment, Outcome, Reply, Row, Side
 

@@ -15,7 +15,7 @@ from hypothesis.strategies import SearchStrategy
 from distract.audit import pairs as judged
 from distract.datasets import DataSet
 from distract.errors import UsageError
-from distract.judging import usable
+from distract.judging.compare import usable
 from distract.records import Case, Response
 from distract.strategies.text import checked, prompts, texts
 

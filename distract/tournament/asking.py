@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from distract.audit import Memory, in_order, rewritten
-from distract.judging import judged, side, usable
+from distract.judging.compare import judged, side, usable
 from distract.manner import DEFAULT, Manner
 from distract.plan import Attack, Comparison, Plan, Protocol, gather
 from distract.records import BASELINE, UNCHANGED, Audited, Case, Response, Row

@@ -15,7 +15,7 @@ from distract.boards.chosen import Chosen
 from distract.datasets import DataSet
 from distract.errors import UnknownName, UsageError
 from distract.job import Job, Plans
-from distract.judging import usable
+from distract.judging.compare import usable
 from distract.plan import Attack
 from distract.printable import count, line
 from distract.records import BASELINE, Case, Rewrite, Row

@@ -32,8 +32,13 @@ _MODULES = (
     *("distract.backends.catalogue", "distract.backends.models", "distract.backends.openai", "distract.backends.room"),
     *("distract.backends.scripted", "distract.boards", "distract.meta.session", "distract.tournament.measuring"),
     *("distract.consistency.preparing", "distract.report.terminal", "distract.report.meta", "distract.report.written"),
-    *("distract.report.leaderboard", "distract.report.consistency", "distract.report.progress", "distract.gate.live"),
-    *("numpy", "scipy.stats", "distract.report.ranking", "distract.report.unread"),
+    *(
+        "distract.report.leaderboard",
+        "distract.report.consistency",
+        "distract.report.progress",
+        "distract.studies.gate.live",
+    ),
+    *("distract.studies.gate.live", "numpy", "scipy.stats", "distract.report.ranking", "distract.report.unread"),
 )
 
 

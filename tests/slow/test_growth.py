@@ -32,8 +32,9 @@ from distract.invariants import rewriting, telling
 from distract.making import pairs
 from distract.plan import Attack
 from distract.records import Constraint, Response
-from distract.report import checks, github, junit, unread
+from distract.report import checks, unread
 from distract.report.minimal import marked
+from distract.studies.gate import github, junit
 
 SMALL, MIDDLE, LARGE = 10_000, 20_000, 100_000
 TOLERANCE = 4.0

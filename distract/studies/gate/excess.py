@@ -10,10 +10,10 @@ from collections import Counter
 from dataclasses import replace
 
 from distract.errors import UsageError
-from distract.gate.deciding import Place, record, replayed
-from distract.gate.limits import Limits
-from distract.gate.records import Verdict
 from distract.runfolder import Loaded
+from distract.studies.gate.deciding import Place, record, replayed
+from distract.studies.gate.limits import Limits
+from distract.studies.gate.records import Verdict
 
 
 def decide(run: Loaded, limits: Limits) -> Verdict:

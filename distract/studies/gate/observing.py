@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from distract.counting import Counted, Unit, count_flips
-from distract.gate.monitor import Prompt
 from distract.records import RESAMPLED, Row
+from distract.studies.gate.monitor import Prompt
 
 Flips = Mapping[Unit, bool | None]
 """By eligible pair, whether it flipped; None without a valid verdict after the rewrite."""

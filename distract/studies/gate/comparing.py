@@ -10,10 +10,10 @@ from collections.abc import Iterable
 from rich.console import RenderableType
 from rich.text import Text
 
-from distract.gate.records import Check, Verdict
 from distract.printable import interval, line, p_value, percent
-from distract.report.gate import COLOURS
 from distract.report.tables import grid
+from distract.studies.gate.records import Check, Verdict
+from distract.studies.gate.view import COLOURS
 
 
 def comparing_report(baseline_name: str, run_name: str, verdict: Verdict) -> Iterable[RenderableType]:

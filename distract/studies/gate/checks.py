@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from distract.gate import bounds
-from distract.gate.exact import beside, ineligible, missing, needed, open_reason, threshold
-from distract.gate.limits import Limits, least_n, unreadable
-from distract.gate.monitor import Monitor
-from distract.gate.records import Check, Measure
 from distract.printable import count, p_value
+from distract.studies.gate import bounds
+from distract.studies.gate.exact import beside, ineligible, missing, needed, open_reason, threshold
+from distract.studies.gate.limits import Limits, least_n, unreadable
+from distract.studies.gate.monitor import Monitor
+from distract.studies.gate.records import Check, Measure
 
 _BOUNDED: Mapping[Measure, str] = {
     "flip_rate": "",

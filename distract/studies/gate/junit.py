@@ -12,9 +12,8 @@ from collections import Counter
 from datetime import UTC, datetime
 from xml.etree import ElementTree as ET
 
-from distract.gate.records import Verdict
 from distract.printable import line
-from distract.report.evidence import (
+from distract.studies.gate.evidence import (
     WHOLE,
     Finding,
     Flips,
@@ -27,6 +26,7 @@ from distract.report.evidence import (
     turned,
     under,
 )
+from distract.studies.gate.records import Verdict
 
 _FAULTS = {"failure": "failures", "error": "errors", "skipped": "skipped"}
 """The suite's attribute that counts each element."""

@@ -15,16 +15,16 @@ from typing import Any, get_args
 from distract import registry, statistics
 from distract.counting import Unit
 from distract.errors import UsageError
-from distract.gate.checks import check
-from distract.gate.exact import threshold
-from distract.gate.limits import Limits
-from distract.gate.monitor import Monitor, Prompt, Test
-from distract.gate.observing import alone, in_excess, since
-from distract.gate.records import Effort, Measure, Verdict
-from distract.gate.together import together
 from distract.metrics import headline
 from distract.printable import count
 from distract.records import Row
+from distract.studies.gate.checks import check
+from distract.studies.gate.exact import threshold
+from distract.studies.gate.limits import Limits
+from distract.studies.gate.monitor import Monitor, Prompt, Test
+from distract.studies.gate.observing import alone, in_excess, since
+from distract.studies.gate.records import Effort, Measure, Verdict
+from distract.studies.gate.together import together
 
 MOST = 1_000_000
 """Prompts of a gate, which keeps a number for each."""

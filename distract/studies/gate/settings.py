@@ -13,9 +13,9 @@ from typing import Any
 
 from distract import registry
 from distract.errors import DataError, UsageError
-from distract.gate.limits import Limits
 from distract.settings import FILE, LARGEST, check, project, told, wrong
 from distract.settings import TABLE as ABOVE
+from distract.studies.gate.limits import Limits
 
 TABLE = (*ABOVE, "gate")
 RATES = "max-flip-rates"

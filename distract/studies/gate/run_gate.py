@@ -8,16 +8,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from distract import statistics
-from distract.gate import exact, worse
-from distract.gate.comparable import comparable
-from distract.gate.exact import Rate
-from distract.gate.limits import Limits
-from distract.gate.planning import cures, too_few
-from distract.gate.records import Check, Verdict
-from distract.gate.together import together
-from distract.gate.worse import Rise
 from distract.printable import count, line
 from distract.runfolder import Loaded
+from distract.studies.gate import exact, worse
+from distract.studies.gate.comparable import comparable
+from distract.studies.gate.exact import Rate
+from distract.studies.gate.limits import Limits
+from distract.studies.gate.planning import cures, too_few
+from distract.studies.gate.records import Check, Verdict
+from distract.studies.gate.together import together
+from distract.studies.gate.worse import Rise
 
 FEW = 30
 """Below this many prompts a bound that allows for their dependence is rough."""

@@ -13,7 +13,7 @@ from functools import partial
 from distract.audit import Audit, audit
 from distract.consultation import consult
 from distract.errors import BackendError, DistractError
-from distract.judging import noted
+from distract.judging.compare import noted
 from distract.plan import PENDING, Comparison, Open, Plan, Protocol
 from distract.printable import count
 from distract.probes import settle

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from distract.gate.deciding import replayed
-from distract.gate.records import Verdict
 from distract.records import Rewrite, Row
-from distract.studies import attack
+from distract.studies.attack import study as attack
+from distract.studies.gate.deciding import replayed
+from distract.studies.gate.records import Verdict
 from distract.study import Held, Study, Sums
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def _document(parameters: Mapping[str, Any], verdict: Verdict) -> dict[str, Any]
 
 
 def _report(parameters: Mapping[str, Any], verdict: Verdict) -> Iterable[RenderableType]:
-    from distract.report.gate import gate_report
+    from distract.studies.gate.view import gate_report
 
     return gate_report(verdict)
 

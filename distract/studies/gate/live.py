@@ -11,13 +11,6 @@ from typing import Any
 
 from distract import audit, registry, session
 from distract.errors import UsageError
-from distract.gate import deciding
-from distract.gate.comparable import common
-from distract.gate.deciding import Gate, Place
-from distract.gate.exact import threshold
-from distract.gate.limits import Limits
-from distract.gate.observing import flipped
-from distract.gate.records import Measure, Verdict
 from distract.job import Job, Plans
 from distract.metrics import headline
 from distract.plan import Plan, Protocol, gather
@@ -25,6 +18,13 @@ from distract.records import Audited, Case, Request, Rewrite, Role, Row, Slots
 from distract.runfolder import Loaded
 from distract.session import Selected
 from distract.setup import Setup
+from distract.studies.gate import deciding
+from distract.studies.gate.comparable import common
+from distract.studies.gate.deciding import Gate, Place
+from distract.studies.gate.exact import threshold
+from distract.studies.gate.limits import Limits
+from distract.studies.gate.observing import flipped
+from distract.studies.gate.records import Measure, Verdict
 
 
 @dataclass(slots=True)

@@ -12,13 +12,13 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from distract.gate.exact import threshold
-from distract.gate.limits import Limits, least_n
-from distract.gate.planning import cures, too_few
-from distract.gate.records import Check, Measure, Verdict
 from distract.printable import count, interval, line, p_value, percent
-from distract.report.evidence import asked, limit, spent
 from distract.report.tables import grid
+from distract.studies.gate.evidence import asked, limit, spent
+from distract.studies.gate.exact import threshold
+from distract.studies.gate.limits import Limits, least_n
+from distract.studies.gate.planning import cures, too_few
+from distract.studies.gate.records import Check, Measure, Verdict
 
 COLOURS = {"pass": "green", "fail": "red", "inconclusive": "yellow"}
 

@@ -14,10 +14,10 @@ import numpy as np
 
 from distract.errors import UsageError
 from distract.figure import rounded
-from distract.gate.boundary import LONGEST, boundary
-from distract.gate.course import Course, course, decided
-from distract.gate.limits import Limits
-from distract.gate.power import CHUNK, Tail
+from distract.studies.gate.boundary import LONGEST, boundary
+from distract.studies.gate.course import Course, course, decided
+from distract.studies.gate.limits import Limits
+from distract.studies.gate.power import CHUNK, Tail
 
 LARGEST = 1_000_000
 """Eligible comparisons beyond which nothing is planned."""

@@ -16,7 +16,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from distract.gate.mixture import Floats, Side, counted, mean
+from distract.studies.gate.mixture import Floats, Side, counted, mean
 
 Ints = NDArray[np.int64]
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from distract.gate.records import Check, Decision
 from distract.printable import line
+from distract.studies.gate.records import Check, Decision
 
 
 def together(checks: Sequence[Check], flaw: str | None) -> tuple[Decision, str]:

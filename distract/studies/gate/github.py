@@ -10,9 +10,8 @@ breaks a table. It decides nothing, writes nothing and reads no environment.
 import re
 from collections.abc import Iterator
 
-from distract.gate.records import Check, Verdict
 from distract.printable import interval, line, p_value, percent
-from distract.report.evidence import (
+from distract.studies.gate.evidence import (
     Finding,
     Flips,
     State,
@@ -27,6 +26,7 @@ from distract.report.evidence import (
     turned,
     under,
 )
+from distract.studies.gate.records import Check, Verdict
 
 _LEVELS: dict[State, str] = {"pass": "notice", "skipped": "notice", "inconclusive": "warning", "fail": "error"}
 _HEAD = ("protocol", "attack", "flips", "rate, %", "bounds, %", "p (Holm)", "threshold, %", "decision")

@@ -15,12 +15,12 @@ from distract import statistics
 from distract.briefs import Briefs
 from distract.counting import Counted, count_flips
 from distract.errors import UsageError
-from distract.gate.dependence import few_prompts, gathered, repeated, shrunk
-from distract.gate.limits import MOST, Limits, least_n, unreadable
-from distract.gate.records import Check, Decision
 from distract.metrics import headline
 from distract.printable import count, percent
 from distract.runfolder import Loaded
+from distract.studies.gate.dependence import few_prompts, gathered, repeated, shrunk
+from distract.studies.gate.limits import MOST, Limits, least_n, unreadable
+from distract.studies.gate.records import Check, Decision
 
 MEASURE = "flip_rate"
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from distract.gate.planning import Plan
 from distract.printable import count, percent
+from distract.studies.gate.planning import Plan
 
 WHAT = "eligible comparison"
 

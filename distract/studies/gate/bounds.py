@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from distract.gate.boundary import p_end
-from distract.gate.mixture import Bets, Side, mean
-from distract.gate.monitor import Monitor
+from distract.studies.gate.boundary import p_end
+from distract.studies.gate.mixture import Bets, Side, mean
+from distract.studies.gate.monitor import Monitor
 
 STEPS = 24
 """Halvings: thresholds may be as small as a millionth."""

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from distract.flips import Flip, difference
-from distract.gate.records import Check, Decision, Effort, Measure, Verdict
 from distract.printable import count, interval, line, p_value, percent
+from distract.studies.gate.records import Check, Decision, Effort, Measure, Verdict
 
 State = Literal["pass", "fail", "inconclusive", "skipped"]
 Flips = Mapping[tuple[str, str], Sequence[Flip]]

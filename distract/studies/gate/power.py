@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betainc, ndtri, rel_entr
 
-from distract.gate.boundary import Ints
-from distract.gate.mixture import Floats
+from distract.studies.gate.boundary import Ints
+from distract.studies.gate.mixture import Floats
 
 CHUNK = 256
 """Numbers of trials that are looked at together."""

@@ -13,21 +13,13 @@ from dataclasses import dataclass
 
 from distract import statistics
 from distract.counting import Counted
-from distract.gate.comparable import common
-from distract.gate.dependence import few_prompts, repeated, uneven_prompts
-from distract.gate.exact import (
-    MEASURE,
-    Flips,
-    beside,
-    first,
-    flips,
-    ineligible,
-    missing,
-)
-from distract.gate.limits import MOST, Limits, least_n
-from distract.gate.records import Check, Decision
 from distract.printable import count, p_value, percent
 from distract.runfolder import Loaded
+from distract.studies.gate.comparable import common
+from distract.studies.gate.dependence import few_prompts, repeated, uneven_prompts
+from distract.studies.gate.exact import MEASURE, Flips, beside, first, flips, ineligible, missing
+from distract.studies.gate.limits import MOST, Limits, least_n
+from distract.studies.gate.records import Check, Decision
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from distract.gate.boundary import Boundary, Ints, longer
-from distract.gate.mixture import Floats
+from distract.studies.gate.boundary import Boundary, Ints, longer
+from distract.studies.gate.mixture import Floats
 
 
 @dataclass(frozen=True, slots=True)

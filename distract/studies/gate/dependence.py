@@ -11,9 +11,9 @@ from collections.abc import Hashable, Sequence
 from statistics import fmean
 
 from distract import statistics
-from distract.gate.bounds import evidence
-from distract.gate.limits import Limits, least_n
 from distract.printable import count
+from distract.studies.gate.bounds import evidence
+from distract.studies.gate.limits import Limits, least_n
 
 FEW_REPEATED = 1.2
 """Up to this mean number of comparisons that share a prompt, each with itself, repeated prompts decide nothing."""

@@ -14,10 +14,10 @@ from statistics import fmean
 
 import numpy as np
 
-from distract.gate.boundary import Boundary, boundary, p_end
-from distract.gate.limits import unreadable
-from distract.gate.mixture import Bets, mean
-from distract.gate.records import Decision
+from distract.studies.gate.boundary import Boundary, boundary, p_end
+from distract.studies.gate.limits import unreadable
+from distract.studies.gate.mixture import Bets, mean
+from distract.studies.gate.records import Decision
 
 
 @dataclass(frozen=True, slots=True)

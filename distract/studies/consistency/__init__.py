@@ -1,0 +1,1 @@
+"""The question of ``distract consistency``: do verdicts on several responses fit together?"""

@@ -1,0 +1,1 @@
+"""The question of ``distract meta``: does a judge agree with people, and with itself?"""
