@@ -24,8 +24,8 @@ FLOORS = (
 
 ROOMS: Mapping[str, str] = {
     "core": """
-        __init__ backend backends.options claims definitions errors exchange files flow job occupancy plan price
-        printable probes prompts ratings recorder records registry replyfile run runfolder runrecords settings signals
+        __init__ backend backends.options bounds claims definitions errors exchange files flow job listener occupancy plan
+        price printable probes prompts ratings recorder records registry replyfile run runfolder runrecords settings signals
         store study tally timing
     """,
     "data": "amounts constraints datasets lexicon",
@@ -35,8 +35,8 @@ ROOMS: Mapping[str, str] = {
     "rewriting": "facts fidelity meaning speech writers",
     "report": "report",
     "studies": """
-        audit boards briefs checking consistency counting document estimating explaining flips making meta metrics
-        minimal ranking recording reopening rewrite_metrics scope session setup studies tournament report.boards
+        audit boards briefs checking consistency counting document estimating execution explaining flips making meta
+        metrics minimal ranking recording reopening rewrite_metrics scope session setup studies tournament report.boards
         report.checks report.consistency report.leaderboard report.meta report.minimal report.panel report.ranking
         report.terminal report.written
     """,
