@@ -24,9 +24,9 @@ FLOORS = (
 
 ROOMS: Mapping[str, str] = {
     "core": """
-        __init__ backend backends.options bounds claims definitions errors exchange files flow job listener occupancy plan
-        price printable probes prompts ratings recorder records registry replyfile run runfolder runrecords settings signals
-        store study tally timing
+        __init__ backend backends.options bounds claims definitions errors exchange files flow job listener occupancy
+        plan price printable probes prompts ratings recorder records registry replyfile run runfolder runrecords
+        settings signals store study tally timing
     """,
     "data": "amounts constraints datasets lexicon",
     "models": "backends families",
@@ -41,7 +41,7 @@ ROOMS: Mapping[str, str] = {
         report.terminal report.written
     """,
     "testing": "invariants pytest_plugin strategies report.testing",
-    "cli": "__main__ cli commands",
+    "cli": "__main__ api cli commands frames",
     "plugins": "judges attacks leaderboards",
 }
 """Which room each module or folder of ``distract`` belongs to; the longest name counts."""
