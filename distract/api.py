@@ -8,6 +8,7 @@ message names options as the command line writes them.
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack, get_type_hints
 from distract import datasets, execution, registry, runfolder
 from distract.backend import Backend
 from distract.bounds import BOUNDS
-from distract.errors import UnknownName, UsageError
+from distract.errors import UsageError
 from distract.job import Finished, summed_up
 from distract.listener import Listener
 from distract.records import Case, Rewrite, Row
@@ -35,10 +36,7 @@ Data = str | os.PathLike[str] | Sequence[Case]
 class AuditOptions(TypedDict, total=False):
     """The options that ``attack`` and ``gate`` share; ``distract attack --help`` describes each."""
 
-    data: Data
     responses: Names
-    attacks: Names
-    protocols: Names
     reference_model: str | None
     orders: str
     samples: int
@@ -51,7 +49,6 @@ class AuditOptions(TypedDict, total=False):
     best_of: int
     verifier: str | None
     control: bool
-    limit: int | str | None
     seed: int
     out: Paths | None
     store: Paths | None
@@ -76,6 +73,15 @@ class AuditOptions(TypedDict, total=False):
     fresh: bool
 
 
+class Drawn(TypedDict, total=False):
+    """What is judged, and how."""
+
+    data: Data
+    attacks: Names
+    protocols: Names
+    limit: int | str | None
+
+
 class AttackOptions(AuditOptions, total=False):
     """The options of ``attack``."""
 
@@ -83,7 +89,7 @@ class AttackOptions(AuditOptions, total=False):
     minimal: int
 
 
-class GateOptions(AuditOptions, total=False):
+class GateOptions(AuditOptions, Drawn, total=False):
     """The options of ``gate``."""
 
     max_flip_rate: float | None
@@ -228,7 +234,7 @@ def attack(
         BackendError: a model failed; the same call again goes on, and pays for no reply twice.
     """
     given: dict[str, Any] = {"data": data, "attacks": attacks, "protocols": protocols, "limit": limit, **more}
-    options, listener = _options(given, AttackOptions), Listener()
+    options, listener = _options(given, AttackOptions, Drawn), Listener()
     store = options.pop("store", None)
     job = execution.attack_job(_judge(judge), options, store, listener)
     return Run(execution.carry_out(job, store, listener), listener.notes)
@@ -289,17 +295,19 @@ def _judge(judge: object) -> Any:
     raise UsageError(f"judge: expected a name or a backend, found {judge!r}; `distract list judges` shows names")
 
 
-def _options(given: dict[str, Any], kind: type) -> dict[str, Any]:
+def _options(given: dict[str, Any], *kinds: type) -> dict[str, Any]:
     """Options as the commands have them after click has read them.
 
     Raises:
         UsageError: there is no such option, or it is no such value.
     """
-    hints = get_type_hints(kind)
+    hints = {name: hint for kind in kinds for name, hint in get_type_hints(kind).items()}
     options: dict[str, Any] = {}
     for name, value in given.items():
         if name not in hints:
-            raise UnknownName("argument", name, hints)
+            near = difflib.get_close_matches(name, hints, 1)
+            meant = f"; did you mean {near[0]!r}?" if near else ""
+            raise UsageError(f"no argument {name!r}{meant}; they are the options of the command, with underscores")
         if name in BOUNDS:
             options[name] = _number(name, value, hints[name])
         elif hints[name] == Names:
@@ -327,7 +335,8 @@ def _number(name: str, value: object, hint: Any) -> int | float | None:
     if value is None and isinstance(None, hint):
         return None
     try:
-        return BOUNDS[name].read(value)
+        number: int | float = BOUNDS[name].read(value)
+        return number
     except ValueError as error:
         raise UsageError(f"{name} {error}") from None
 

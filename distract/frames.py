@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from distract.errors import UsageError
+from distract.errors import UsageError, installed_by
 from distract.records import Judgment, Row
 from distract.verdicts import outcome
 
@@ -28,7 +28,7 @@ def frame(rows: Iterable[Row], protocols: Mapping[str, Sequence[str]]) -> pandas
     try:
         import pandas
     except ImportError as error:
-        raise UsageError(f"to_frame needs pandas ({error}): pip install pandas; `rows` needs nothing") from error
+        raise UsageError(f"to_frame needs pandas, which is not installed: {installed_by('pandas')}") from error
     return pandas.DataFrame([record(row, protocols[row.protocol]) for row in rows])
 
 

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from distract.definitions import define
 from distract.errors import foreign
+from distract.printable import line
 
 if TYPE_CHECKING:
     import numpy as np
@@ -110,4 +111,4 @@ class RatingSystem:
                 raise ValueError("extra: expected finite numbers by name")
             if not all(type(note) is str for note in ratings.notes):
                 raise ValueError("notes: expected texts")
-        return ratings
+            return replace(ratings, notes=tuple(map(line, ratings.notes)))
