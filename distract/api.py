@@ -331,12 +331,11 @@ def _path(name: str, value: object) -> Path:
     return Path(value)
 
 
-def _number(name: str, value: object, hint: Any) -> int | float | None:
-    if value is None and isinstance(None, hint):
+def _number(name: str, value: object, hint: Any) -> object:
+    if value is None and isinstance(value, hint):
         return None
     try:
-        number: int | float = BOUNDS[name].read(value)
-        return number
+        return BOUNDS[name].read(value)
     except ValueError as error:
         raise UsageError(f"{name} {error}") from None
 
