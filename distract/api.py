@@ -169,7 +169,8 @@ class Run:
         """The figures, a flat dict each, as ``--json`` shows them; of a gate its checks.
 
         Shares are 0 to 1, rounded to four decimals, with ``k`` of ``n`` and the bounds of a 95% interval; None where
-        ``n`` is 0. Measures are those of Distracted evaluation, section 3.1; the README defines each.
+        ``n`` is 0. Differences have ``against`` and no ``k``. Measures are those of Distracted evaluation, section 3.1;
+        the README defines each.
         """
         results: list[dict[str, Any]] = self.summary["results" if "results" in self.summary else "checks"]
         return results
@@ -178,7 +179,8 @@ class Run:
         """The comparisons whose verdict flipped: the response that had lost wins after its rewrite.
 
         Controls do not count. Each flip has case, protocol, attack, the strengths before and after, and the texts of
-        the response before and after. The clearest of each protocol come first, the protocols taking turns.
+        the response before and after. The clearest of each protocol come first, the protocols taking turns; of one that
+        scores, those by score, as its flip rate is summed up.
         """
         from distract.minimal import clearest_flips
 

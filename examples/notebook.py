@@ -1,7 +1,4 @@
-# %% [markdown]
-# # Is this judge distracted by style?
-#
-# Run cell by cell, or `python examples/notebook.py`: a judge with a planted bias, the embedded data, no network.
+"""Is this judge distracted by style? Run this cell by cell, or with Python: a planted bias, embedded data, no network."""
 
 # %%
 import distract
