@@ -1,4 +1,4 @@
-"""Is this judge distracted by style? Run this cell by cell, or with Python: a planted bias, embedded data, no network."""
+"""Is this judge distracted by style? Run it cell by cell or whole: a planted bias, embedded data, no network."""
 
 # %%
 import distract

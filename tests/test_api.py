@@ -71,7 +71,7 @@ def test_arguments_are_the_options_of_the_command(name: str, kinds: tuple[type, 
     options = {option.name: option for option in cli.commands[name].params}
     assert hints | {"judge"} | ({"run"} if name == "gate" else set()) == options.keys() - OF_COMMANDS
     defaults = {
-        key: option.type_cast_value(None, option.default)  # type: ignore[no-untyped-call, unused-ignore]
+        key: option.type(option.default)
         for key, option in options.items()
         if isinstance(option.default, str | int | float)
     }
@@ -173,7 +173,7 @@ def test_a_backend_is_a_judge(run: Command) -> None:
 @pytest.mark.parametrize("certify", [False, True])
 def test_a_gate_returns_what_the_command_says(run: Command, certify: bool, capsys: Any) -> None:
     mine = distract.attack(judge="planted:longer", generator="rules", limit=12, out="mine")
-    rates = {"max_flip_rate": 0.1, "certify": certify}
+    rates: Any = {"max_flip_rate": 0.1, "certify": certify}
     ran = run("gate", "mine", *typed(rates, {}), "--json")
     verdicts = [distract.gate(place, **rates) for place in ("mine", Path("mine"), mine)]
     assert capsys.readouterr() == ("", "")
@@ -184,7 +184,7 @@ def test_a_gate_returns_what_the_command_says(run: Command, certify: bool, capsy
 
 
 def test_a_live_gate_leaves_the_same_run(run: Command, capsys: Any) -> None:
-    options = {"judge": "planted:bold=0.7", "attacks": ["sycophancy"], "protocols": ["pairwise"], "budget": 40}
+    options: Any = {"judge": "planted:bold=0.7", "attacks": ["sycophancy"], "protocols": ["pairwise"], "budget": 40}
     ran = run("gate", *typed(options, SINGULAR), "--max-flip-rate", "0.1", "--out", "theirs", "--json")
     verdict = distract.gate(**options, max_flip_rate=0.1, out="mine", store="other.sqlite")
     assert capsys.readouterr() == ("", "")
