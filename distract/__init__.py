@@ -5,7 +5,7 @@
 else is internal. Names load when they are used.
 """
 
-from pathlib import Path
+import os.path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -139,7 +139,8 @@ def __dir__() -> list[str]:
 
 
 # In a checkout the plug-in folders lie beside this one and not inside it. Python finds this folder first where it is
-# started in the checkout (`python -m pytest`), even if an installed copy exists.
-_checkout = Path(__file__).resolve().parents[1]
-if (_checkout / "pyproject.toml").is_file():
-    __path__.append(str(_checkout))
+# started in the checkout (`python -m pytest`), even if an installed copy exists. Loading pathlib would take longer than
+# all of this.
+_checkout = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))  # noqa: PTH120
+if os.path.isfile(os.path.join(_checkout, "pyproject.toml")):  # noqa: PTH113, PTH118
+    __path__.append(_checkout)

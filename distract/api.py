@@ -7,17 +7,25 @@ message names options as the command line writes them.
 
 from __future__ import annotations
 
-import dataclasses
-import difflib
-import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack, get_type_hints
+from typing import TYPE_CHECKING, Any, Unpack
 
 from distract import datasets, execution, registry, runfolder
+from distract.arguments import (
+    AttackOptions,
+    Data,
+    Drawn,
+    GateOptions,
+    Names,
+    Paths,
+    judge_of,
+    names_of,
+    options_of,
+    path_of,
+)
 from distract.backend import Backend
-from distract.bounds import BOUNDS
-from distract.errors import UsageError
 from distract.job import Finished, summed_up
 from distract.listener import Listener
 from distract.records import Case, Rewrite, Row
@@ -27,83 +35,6 @@ if TYPE_CHECKING:
 
     from distract.flips import Flip
     from distract.studies.gate.records import Verdict
-
-Paths = str | os.PathLike[str]
-Names = str | Sequence[str]
-Data = str | os.PathLike[str] | Sequence[Case]
-
-
-class AuditOptions(TypedDict, total=False):
-    """The options that ``attack`` and ``gate`` share; ``distract attack --help`` describes each."""
-
-    responses: Names
-    reference_model: str | None
-    orders: str
-    samples: int
-    answer_tokens: int | None
-    generator: str | None
-    retries: int
-    temperature: float
-    top_p: float
-    max_tokens: int
-    best_of: int
-    verifier: str | None
-    control: bool
-    seed: int
-    out: Paths | None
-    store: Paths | None
-    engine: str | None
-    catalogue: Paths | None
-    dtype: str
-    quantization: str | None
-    trust_remote_code: bool
-    device_map: str | None
-    batch_tokens: int | None
-    tensor_parallel: int | None
-    max_length: int | None
-    gpu_memory: float | None
-    base_url: str | None
-    concurrency: int
-    timeout: float
-    attempts: int
-    revision: str | None
-    price_in: float | None
-    price_out: float | None
-    judge_version: str | None
-    fresh: bool
-
-
-class Drawn(TypedDict, total=False):
-    """What is judged, and how."""
-
-    data: Data
-    attacks: Names
-    protocols: Names
-    limit: int | str | None
-
-
-class AttackOptions(AuditOptions, total=False):
-    """The options of ``attack``."""
-
-    measures: Names
-    minimal: int
-
-
-class GateOptions(AuditOptions, Drawn, total=False):
-    """The options of ``gate``."""
-
-    max_flip_rate: float | None
-    max_rise: float | None
-    max_invalid_rate: float | None
-    min_eligible: float | None
-    min_n: int | None
-    confidence: float | None
-    certify: bool | None
-    config: Paths | None
-    baseline: Paths | None
-    budget: int | None
-    ahead: int
-    trust_store: bool
 
 
 class Run:
@@ -130,7 +61,7 @@ class Run:
             DataError: the folder is no run, or is damaged.
             UsageError: it is a run of another command.
         """
-        loaded = runfolder.load(Path(path))
+        loaded = runfolder.load(path_of("path", path))
         loaded.expect("attack", "gate")
         return cls(summed_up(registry.study(loaded.command), loaded))
 
@@ -224,8 +155,7 @@ def attack(
         attacks: names of attacks, severities or both joined by ``+``; the default distractors when empty.
         protocols: names of ways of asking; the basic ones when empty.
         limit: number of cases to draw, from 1; None or ``"all"`` for all.
-        **more: the other options of the command; see ``AttackOptions``. ``out`` is the run folder, by default one
-            under ``.distract/runs``; ``store`` the reply store, by default ``.distract/replies.sqlite``.
+        **more: the other options of the command; ``arguments.AuditOptions`` and ``AttackOptions`` describe them.
 
     Returns:
         The run. It is read from its folder where the same one has finished there already.
@@ -236,9 +166,9 @@ def attack(
         BackendError: a model failed; the same call again goes on, and pays for no reply twice.
     """
     given: dict[str, Any] = {"data": data, "attacks": attacks, "protocols": protocols, "limit": limit, **more}
-    options, listener = _options(given, AttackOptions, Drawn), Listener()
+    options, listener = options_of(given, AttackOptions, Drawn), Listener()
     store = options.pop("store", None)
-    job = execution.attack_job(_judge(judge), options, store, listener)
+    job = execution.attack_job(judge_of(judge), options, store, listener)
     return Run(execution.carry_out(job, store, listener), listener.notes)
 
 
@@ -252,7 +182,7 @@ def gate(run: Paths | Run | None = None, *, judge: str | Backend | None = None, 
     Args:
         run: a finished run of ``attack``, or its folder.
         judge: whom to ask instead, as for ``attack``.
-        **more: the other options of the command; see ``GateOptions``. Rates are shares, 0 to 1.
+        **more: the other options of the command; ``arguments.GateOptions`` and ``AuditOptions`` describe them.
 
     Returns:
         The verdict: ``decision`` (``pass``, ``fail`` or ``inconclusive``), ``reason``, ``checks`` for each protocol and
@@ -266,12 +196,12 @@ def gate(run: Paths | Run | None = None, *, judge: str | Backend | None = None, 
     from distract.studies.gate.request import decide
 
     given = {name: name for name in ("judge", *more) if name != "judge" or judge is not None}
-    options = _options(dict(more), GateOptions)
-    options["judge"] = None if judge is None else _judge(judge)
-    place = run.path if isinstance(run, Run) else None if run is None else _path("run", run)
+    options = options_of(dict(more), GateOptions)
+    options["judge"] = None if judge is None else judge_of(judge)
+    place = run.path if isinstance(run, Run) else None if run is None else path_of("run", run)
     listener = Listener()
     verdict, _ = decide(place, options, given, listener)
-    return dataclasses.replace(verdict, notes=(*listener.notes, *verdict.notes))
+    return replace(verdict, notes=(*listener.notes, *verdict.notes))
 
 
 def load(data: Paths, *, responses: Names = (), seed: int = 0) -> tuple[Case, ...]:
@@ -288,77 +218,4 @@ def load(data: Paths, *, responses: Names = (), seed: int = 0) -> tuple[Case, ..
     Raises:
         UsageError: a file is missing or wrong (``DataError``: file, line, field), or there is no such format.
     """
-    return datasets.load(str(data), _names("responses", responses), seed).cases
-
-
-def _judge(judge: object) -> Any:
-    if isinstance(judge, str) or callable(getattr(judge, "reply", None)):
-        return judge
-    raise UsageError(f"judge: expected a name or a backend, found {judge!r}; `distract list judges` shows names")
-
-
-def _options(given: dict[str, Any], *kinds: type) -> dict[str, Any]:
-    """Options as the commands have them after click has read them.
-
-    Raises:
-        UsageError: there is no such option, or it is no such value.
-    """
-    hints = {name: hint for kind in kinds for name, hint in get_type_hints(kind).items()}
-    options: dict[str, Any] = {}
-    for name, value in given.items():
-        if name not in hints:
-            near = difflib.get_close_matches(name, hints, 1)
-            meant = f"; did you mean {near[0]!r}?" if near else ""
-            raise UsageError(f"no argument {name!r}{meant}; they are the options of the command, with underscores")
-        if name in BOUNDS:
-            options[name] = _number(name, value, hints[name])
-        elif hints[name] == Names:
-            options[name] = _names(name, value)
-        elif name == "data":
-            options[name] = _data(value)
-        elif hints[name] == Paths | None:
-            options[name] = None if value is None else _path(name, value)
-        elif not isinstance(value, hints[name]):
-            raise UsageError(f"{name}: expected {_EXPECTED[hints[name]]}, found {value!r}")
-        else:
-            options[name] = value
-    if catalogue := os.environ.get("DISTRACT_CATALOGUE"):  # as the command has it
-        options.setdefault("catalogue", Path(catalogue))
-    return options
-
-
-def _path(name: str, value: object) -> Path:
-    if not isinstance(value, str | os.PathLike):
-        raise UsageError(f"{name}: expected a path, found {value!r}")
-    return Path(value)
-
-
-def _number(name: str, value: object, hint: Any) -> object:
-    if value is None and isinstance(value, hint):
-        return None
-    try:
-        return BOUNDS[name].read(value)
-    except ValueError as error:
-        raise UsageError(f"{name} {error}") from None
-
-
-def _names(name: str, value: object) -> tuple[str, ...]:
-    """Names as a tuple; a single one stands for itself."""
-    names = (value,) if isinstance(value, str) else tuple(value) if isinstance(value, Sequence) else (value,)
-    if wrong := [one for one in names if not isinstance(one, str)]:
-        raise UsageError(f"{name}: expected names, found {wrong[0]!r}")
-    return names
-
-
-def _data(value: Any) -> str | datasets.DataSet:
-    if isinstance(value, str | os.PathLike):
-        return str(value)
-    if not isinstance(value, Iterable):
-        raise UsageError(f"data: expected a name, a path or cases, found {value!r}")
-    return datasets.gathered(value)
-
-
-_EXPECTED: Mapping[Any, str] = {
-    **dict.fromkeys((str, str | None), "a text"),
-    **dict.fromkeys((bool, bool | None), "True or False"),
-}
+    return datasets.load(str(data), names_of("responses", responses), seed).cases

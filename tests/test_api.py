@@ -13,7 +13,7 @@ import pytest
 from commanding import Ran
 
 import distract
-from distract import api, execution
+from distract import arguments, execution
 from distract.backends import scripted
 from distract.cli import cli
 from distract.datasets import native
@@ -65,7 +65,9 @@ def test_the_same_bytes_as_the_command(run: Command, options: dict[str, Any], ca
     assert len(mine.rows) == len(Path("theirs/rows.jsonl").read_text().splitlines())
 
 
-@pytest.mark.parametrize(("name", "kinds"), [("attack", (api.AttackOptions, api.Drawn)), ("gate", (api.GateOptions,))])
+@pytest.mark.parametrize(
+    ("name", "kinds"), [("attack", (arguments.AttackOptions, arguments.Drawn)), ("gate", (arguments.GateOptions,))]
+)
 def test_arguments_are_the_options_of_the_command(name: str, kinds: tuple[type, ...]) -> None:
     hints = {hint for kind in kinds for hint in get_type_hints(kind)}
     options = {option.name: option for option in cli.commands[name].params}

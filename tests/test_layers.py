@@ -43,7 +43,7 @@ ROOMS: Mapping[str, str] = {
         report.terminal report.written
     """,
     "testing": "invariants pytest_plugin strategies report.testing",
-    "cli": "__main__ api cli commands frames",
+    "cli": "__main__ api arguments cli commands frames",
     "plugins": "judges attacks leaderboards",
 }
 """Which room each module or folder of ``distract`` belongs to; the longest name counts."""

@@ -120,11 +120,12 @@ def test_no_submodule_takes_the_place_of_a_name() -> None:
     ("code", "absent"),
     [
         ("import distract", ("numpy", "click", "rich", "pandas", "importlib.metadata", "distract.errors")),
+        ("import distract; distract.attack(judge='planted:longer', limit=2)", ("click", "rich", "pandas", "torch")),
         ("import distract; distract.attack, distract.gate", ("click", "rich", "pandas", "torch")),
         ("from distract import *", ("click", "torch", "pandas")),
     ],
 )
-def test_little_is_loaded(code: str, absent: tuple[str, ...]) -> None:
+def test_little_is_loaded(code: str, absent: tuple[str, ...], tmp_path: Path) -> None:
     show = f"{code}\nimport sys; print([name for name in {absent} if name in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", show], capture_output=True, text=True, check=False)
+    done = subprocess.run([sys.executable, "-c", show], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (done.stdout, done.stderr) == ("[]\n", "")
