@@ -6,8 +6,8 @@ else is internal. Names load when they are used.
 """
 
 import os.path
-from typing import TYPE_CHECKING, Any
 
+TYPE_CHECKING = False  # to type checkers it is true; ``typing`` and ``pathlib`` take longer to load than all of this
 if TYPE_CHECKING:
     from distract import (
         constraints,
@@ -118,7 +118,7 @@ _MODULES = {
 
 if not TYPE_CHECKING:
 
-    def __getattr__(name: str) -> Any:
+    def __getattr__(name: str) -> object:
         """Look a name up when it is asked for: every start of pytest imports this package (the plugin)."""
         if name == "__version__":
             from importlib.metadata import version
@@ -139,8 +139,7 @@ def __dir__() -> list[str]:
 
 
 # In a checkout the plug-in folders lie beside this one and not inside it. Python finds this folder first where it is
-# started in the checkout (`python -m pytest`), even if an installed copy exists. Loading pathlib would take longer than
-# all of this.
+# started in the checkout (`python -m pytest`), even if an installed copy exists.
 _checkout = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))  # noqa: PTH120
 if os.path.isfile(os.path.join(_checkout, "pyproject.toml")):  # noqa: PTH113, PTH118
     __path__.append(_checkout)
