@@ -150,6 +150,13 @@ def upward(edges: Mapping[str, Set[str]]) -> set[tuple[str, str]]:
     return found
 
 
+def steps_by_hand(source: str) -> bool:
+    """Whether code steps a generator, rather than leave that to ``plan.drive``, ``plan.tap`` and ``plan.gather``."""
+    nodes = list(ast.walk(ast.parse(source)))
+    names = {node.id for node in nodes if isinstance(node, ast.Name)}
+    return "StopIteration" in names or any(isinstance(node, ast.Attribute) and node.attr == "send" for node in nodes)
+
+
 FILES = modules()
 EDGES = graph(FILES)
 
@@ -178,6 +185,24 @@ def test_an_import_upward_is_noticed(importer: str, imported: str) -> None:
     edges[importer].add(imported)
     edges[imported].add(importer)
     assert cycles(edges) != []
+
+
+def test_plans_are_stepped_in_one_place_only() -> None:
+    assert [name for name, path in FILES.items() if steps_by_hand(path.read_text())] == ["distract.plan"]
+
+
+@pytest.mark.parametrize(
+    ("source", "is_stepping"),
+    [
+        ("asked = plan.send(replies)", True),
+        ("try:\n    next(plan)\nexcept StopIteration as done:\n    result = done.value", True),
+        ("with suppress(StopIteration):\n    next(plan)", True),
+        ("result = yield from plan", False),
+        ("result = drive(plan, answer)  # not plan.send(...)", False),
+    ],
+)
+def test_a_plan_stepped_by_hand_is_noticed(source: str, is_stepping: bool) -> None:
+    assert steps_by_hand(source) == is_stepping
 
 
 def test_every_package_is_named_in_pyproject() -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
+from distract.backend import Remote
 from distract.commands import (
     Conclusion,
     command,
@@ -257,7 +258,7 @@ def _live(limits: Limits, baseline: Loaded | None, more: dict[str, Any]) -> tupl
     if fresh:
         renew([job.models["judge"]], store)
     # Local models and planted ones are told apart by what they are.
-    is_doubted = getattr(job.models["judge"], "remote", False) and not trusts
+    is_doubted = isinstance(job.models["judge"], Remote) and not trusts
     check = partial(canary.check, judge, session.design(audited, setup), job.cases) if is_doubted else None
     try:
         finished = carried_out(job, store, check)
