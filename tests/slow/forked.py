@@ -28,7 +28,7 @@ HUNG = 120.0
 
 
 _MODULES = (
-    *("distract.cli", "distract.session", "distract.conduct", "distract.recording", "distract.estimating"),
+    *("distract.cli", "distract.session", "distract.job", "distract.recording", "distract.estimating"),
     *("distract.backends.catalogue", "distract.backends.models", "distract.backends.openai", "distract.backends.room"),
     *("distract.backends.scripted", "distract.boards", "distract.meta.session", "distract.tournament.measuring"),
     *("distract.consistency.preparing", "distract.report.terminal", "distract.report.meta", "distract.report.written"),
