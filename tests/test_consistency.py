@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from builders import case, drive, scored, verdict
+from builders import case, drive, finish, scored, set_up, verdict
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
@@ -33,15 +33,14 @@ from distract.consistency.published import PUBLISHED
 from distract.datasets.native import line as native
 from distract.errors import BackendError, UsageError
 from distract.estimating import estimate
-from distract.job import Job, carry_out, stores
+from distract.job import Job
 from distract.judging.compare import usable
 from distract.manner import Manner
 from distract.records import ORDINALS, Case, Judgment, Outcome, Reply, Request, Response, Row, Side
-from distract.registry import asked, protocols
+from distract.registry import protocols
 from distract.report.consistency import report_parts
 from distract.report.tables import show
 from distract.runfolder import Loaded, load
-from distract.setup import Setup
 from distract.store import Store
 from distract.tally import Tally
 
@@ -382,13 +381,12 @@ def ready(
     **more: Any,
 ) -> Job[Measured]:
     (folder / "d.jsonl").write_text("".join(native(one) + "\n" for one in cases), encoding="utf-8")
-    setup = Setup(judge, backend, asked(names), manner or Manner(), out=folder / out)
+    setup = set_up(judge, backend, folder / out, names, manner=manner or Manner())
     return prepare(setup, data=str(folder / "d.jsonl"), **more)
 
 
 def run(job: Job[Measured], tally: Tally, store: Path) -> Loaded:
-    with stores(job.models, store) as models:
-        return carry_out(job, models, tally).run
+    return finish(job, store, tally).run
 
 
 class Breaking:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from builders import case, drive
+from builders import case, drive, finish, set_up
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -20,7 +20,7 @@ from distract.backends.scripted import Scripted, planted
 from distract.datasets.native import line as native
 from distract.errors import BackendError, DataError, UsageError
 from distract.estimating import estimate
-from distract.job import Job, carry_out, stores
+from distract.job import Job
 from distract.manner import Manner
 from distract.meta.comparisons import Agreement
 from distract.meta.document import Result, Source, document, from_run, result, shown
@@ -29,10 +29,9 @@ from distract.meta.published import judged
 from distract.meta.session import distinct, prepare, select
 from distract.plan import Attack
 from distract.records import RESAMPLED, UNCHANGED, Case, Reply, Request, Response, Row, Side
-from distract.registry import asked, attacks, protocols
+from distract.registry import attacks, protocols
 from distract.replay import Published
 from distract.runfolder import Loaded, load
-from distract.setup import Setup
 from distract.tally import Tally
 
 
@@ -176,12 +175,11 @@ def ready(
 ) -> Job[Result]:
     selected = select([write(folder / "d.jsonl", cases)], (), limit, seed)
     backend = planted(judge) if isinstance(judge, str) else judge
-    return prepare(selected, Setup("j", backend, asked(names), out=folder / out, **more), control=control)
+    return prepare(selected, set_up("j", backend, folder / out, names, **more), control=control)
 
 
 def run(job: Job[Result], store: Path | None = None, tally: Tally | None = None) -> Loaded:
-    with stores(job.models, store or job.out.parent / "s") as models:
-        return carry_out(job, models, tally or Tally()).run
+    return finish(job, store or job.out.parent / "s", tally).run
 
 
 def measured(loaded: Loaded) -> Sequence[Agreement]:
@@ -775,5 +773,5 @@ def test_a_judge_of_its_own_kin_is_told(tmp_path: Path) -> None:
     responses = (Response("gpt-4", ("Red.",)), Response("claude-v1", ("Blue.",)))
     selected = select([write(tmp_path / "d.jsonl", [case(responses=responses, preferred="gpt-4")])], (), None, 0)
     for judge, notes in (("gpt-4o", 1), ("planted:fair", 0)):
-        job = prepare(selected, Setup(judge, planted("fair"), asked(["base"]), out=tmp_path / "r"))
+        job = prepare(selected, set_up(judge, planted("fair"), tmp_path / "r", ["base"]))
         assert len(job.parameters["self_judging"]) == notes
