@@ -167,6 +167,13 @@ def upward(edges: Mapping[str, Set[str]]) -> set[tuple[str, str]]:
     return found
 
 
+def steps_by_hand(source: str) -> bool:
+    """Whether code steps a generator, rather than leave that to ``plan.drive``, ``plan.tap`` and ``plan.gather``."""
+    nodes = list(ast.walk(ast.parse(source)))
+    names = {node.id for node in nodes if isinstance(node, ast.Name)}
+    return "StopIteration" in names or any(isinstance(node, ast.Attribute) and node.attr == "send" for node in nodes)
+
+
 PUBLIC = public()
 FILES = modules()
 EDGES = graph(FILES)
@@ -226,6 +233,24 @@ def test_plugins_and_examples_import_from_distract_alone(path: Path) -> None:
         assert [name for name in names if name.startswith("distract.")] == []
         if isinstance(node, ast.ImportFrom) and node.module == "distract":
             assert {alias.name for alias in node.names} <= PUBLIC.keys()
+
+
+def test_plans_are_stepped_in_one_place_only() -> None:
+    assert [name for name, path in FILES.items() if steps_by_hand(path.read_text())] == ["distract.plan"]
+
+
+@pytest.mark.parametrize(
+    ("source", "is_stepping"),
+    [
+        ("asked = plan.send(replies)", True),
+        ("try:\n    next(plan)\nexcept StopIteration as done:\n    result = done.value", True),
+        ("with suppress(StopIteration):\n    next(plan)", True),
+        ("result = yield from plan", False),
+        ("result = drive(plan, answer)  # not plan.send(...)", False),
+    ],
+)
+def test_a_plan_stepped_by_hand_is_noticed(source: str, is_stepping: bool) -> None:
+    assert steps_by_hand(source) == is_stepping
 
 
 def test_every_package_is_named_in_pyproject() -> None:

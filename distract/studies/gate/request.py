@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from distract import registry, runfolder, session
-from distract.backend import Backend
+from distract.backend import Backend, Remote
 from distract.errors import UsageError
 from distract.execution import carry_out, renew, select
 from distract.listener import Listener
@@ -133,7 +133,7 @@ def _live(
     if fresh:
         renew([setup.backend], store)
     # Local models and planted ones are told apart by what they are.
-    is_doubted = getattr(setup.backend, "remote", False) and not trusts
+    is_doubted = isinstance(setup.backend, Remote) and not trusts
     check = partial(canary.check, setup.judge, session.design(audited, setup), job.cases) if is_doubted else None
     try:
         finished = carry_out(job, store, listener, check)
