@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, get_type_hints
 
+import click
 import pytest
 from commanding import Ran
 
@@ -70,7 +71,9 @@ def test_the_same_bytes_as_the_command(run: Command, options: dict[str, Any], ca
 )
 def test_arguments_are_the_options_of_the_command(name: str, kinds: tuple[type, ...]) -> None:
     hints = {hint for kind in kinds for hint in get_type_hints(kind)}
-    options = {option.name: option for option in cli.commands[name].params}
+    command = cli.get_command(click.Context(cli), name)
+    assert command
+    options = {option.name: option for option in command.params}
     assert hints | {"judge"} | ({"run"} if name == "gate" else set()) == options.keys() - OF_COMMANDS
     defaults = {
         key: option.type(option.default)
