@@ -10,7 +10,7 @@ It does not know where replies come from, nor how a prompt is worded.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import astuple, dataclass, field
 from itertools import chain
 from types import NoneType
@@ -273,7 +273,8 @@ def tap(
             if end := on_replies(asked, replies):
                 return end.value
     finally:
-        plan.close()
+        with suppress(RuntimeError):  # one that asks on instead of ending hides nothing
+            plan.close()
 
 
 @dataclass(slots=True)
