@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rich.console import RenderableType
 from rich.text import Text
@@ -15,9 +15,6 @@ from distract.report.boards import ATTACKED, board_table, extra_lines, heading, 
 from distract.report.written import rewrite_notes
 from distract.tournament.document import Result, remarks
 from distract.tournament.measuring import RunShift
-
-if TYPE_CHECKING:
-    pass
 
 
 PUBLISHED = (
