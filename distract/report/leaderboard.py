@@ -16,7 +16,6 @@ from distract.report.written import rewrite_notes
 from distract.tournament.document import Result, remarks
 from distract.tournament.measuring import RunShift
 
-
 PUBLISHED = (
     "published (Distracted evaluation, section 5; Elo on MT-Bench, the three lowest models made assertive): ranks "
     "climb sharply under pairwise verdicts and little under absolute scores."
