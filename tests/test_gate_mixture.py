@@ -9,7 +9,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from distract.studies.gate.mixture import BETS, Bets, Side, counted, mean, rates
@@ -117,7 +117,6 @@ def test_counts_against_sixty_digits(threshold: float, share: float, side: Side)
     assert math.isfinite(bets.log)
 
 
-@settings(max_examples=25, deadline=None)
 @given(
     st.floats(1e-4, 1 - 1e-4),
     sides,

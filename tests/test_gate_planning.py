@@ -7,7 +7,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.stats import binom
 
@@ -88,7 +88,6 @@ def test_at_most_agrees_with_scipy(n: int, rate: float) -> None:
     assert at_most(k, np.full_like(k, n), rate) == pytest.approx(binom.cdf(k, n, rate), abs=1e-12)
 
 
-@settings(max_examples=30, deadline=None)
 @given(thresholds, st.floats(0, 1), st.sampled_from([0.5, 0.8, 0.9, 0.99]), levels)
 def test_the_number_is_that_of_brute_force(threshold: float, share: float, power: float, level: float) -> None:
     rate = share * threshold * 0.8
@@ -134,7 +133,6 @@ def test_all_checks_have_to_pass_but_one_is_enough_to_fail() -> None:
     assert together.finished.n == plan(0.1, 0.2, 0.9, 1 - 0.05 / 4).finished.n
 
 
-@settings(max_examples=25, deadline=None)
 @given(st.floats(0.05, 0.95), st.sampled_from([0.4, 0.2, 0.05]), st.sampled_from([0.4, 0.1]), st.integers(1, 8))
 def test_a_live_gate_goes_as_its_monitor_does_on_every_way(
     threshold: float, alpha_fail: float, alpha_pass: float, cap: int
@@ -241,7 +239,6 @@ def test_the_ends_of_the_range(arguments: tuple[float, float, float, float], n: 
     assert plan(*arguments).finished.n == n
 
 
-@settings(max_examples=20, deadline=None)
 @given(st.floats(1e-6, 0.999), st.floats(0, 1), st.floats(0.5, 0.999), st.floats(0.5, 0.999), st.integers(1, 20))
 def test_any_plan_holds_what_was_asked_for_or_says_no(
     threshold: float, rate: float, power: float, confidence: float, checks: int

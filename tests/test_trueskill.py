@@ -88,7 +88,6 @@ def test_with_an_exact_error_function_the_library_agrees_to_the_last_digits() ->
 
 
 @given(PLAYED, st.integers(0, 9))
-@settings(max_examples=25, deadline=None)
 def test_shuffles_are_the_centred_mean_of_the_library_over_orders(played: list[Match], seed: int) -> None:
     found = ours.rate(table(played), shuffles=3, seed=seed, mu=7.0, sigma=2.0, beta=1.0, draw_probability=0.1)
     orders = Orders(len(played), "shuffled", 3, seed)
@@ -102,7 +101,6 @@ def test_shuffles_are_the_centred_mean_of_the_library_over_orders(played: list[M
 
 
 @given(PLAYED)
-@settings(max_examples=25, deadline=None)
 @pytest.mark.parametrize("order", ["shuffled", "file"])
 def test_names_and_sides_do_not_matter(order: str, played: list[Match]) -> None:
     found = ours.rate(table(played), order=order, shuffles=4)
@@ -233,7 +231,6 @@ def test_extremes_stay_numbers() -> None:
 
 
 @given(st.lists(st.lists(st.integers(0, 3), min_size=3, max_size=3), min_size=2, max_size=3), PLAYED)
-@settings(max_examples=15, deadline=None)
 @pytest.mark.parametrize("order", ["shuffled", "file"])
 def test_a_draw_plays_matches_again_in_their_places(order: str, rows: list[list[int]], played: list[Match]) -> None:
     matches = table(played, [f"p{at % 3}" for at in range(len(played))])
