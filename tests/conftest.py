@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import os
 import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -39,8 +40,21 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     add_options(parser)
 
 
+SET = ("CI", "COLUMNS", "FORCE_COLOR", "LINES", "NO_COLOR", "PYTEST_ADDOPTS", "PY_COLORS", "TERM")
+SET_FOR = ("CLICOLOR", "DISTRACT_A", "GITHUB_", "HF_", "OPENAI_", "TRANSFORMERS_", "TTY_")
+"""Variables, and beginnings of their names, that change what is printed, which server is asked, or what it is sent."""
+
+
 def pytest_configure() -> None:
-    """Let Ctrl-C reach the processes that tests start: one that runs in the background of a shell does not hear it."""
+    """Give every test the same surroundings, whoever calls pytest and wherever.
+
+    Some libraries read their variables when they are imported, and processes inherit them: they go before any test.
+    Ctrl-C reaches the processes that tests start: one that runs in the background of a shell does not hear it.
+    """
+    for name in list(os.environ):
+        if name in SET or name.startswith(SET_FOR):
+            del os.environ[name]
+    os.umask(0o022)
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -49,6 +63,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Run the files that need the real model first: where one of these is the last, other processes wait for it."""
     real = {item.path for item in items if "smollm2" in getattr(item, "fixturenames", ())}
     items.sort(key=lambda item: item.path not in real)
+
+
+@pytest.fixture(autouse=True)
+def no_proxy(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep requests on this machine; a test of tests/slow may fetch packages, and needs the proxy for that."""
+    if request.path.parent.name == "slow":
+        return
+    for name in list(os.environ):
+        if name.lower().endswith("_proxy"):
+            monkeypatch.delenv(name)
 
 
 @pytest.fixture
