@@ -24,8 +24,8 @@ from distract.backends.transformers import Transformers, embedded_judge
 from distract.backends.vllm import Vllm
 from distract.errors import BackendError, UsageError
 
-# Runs of pytest inside of a test, for the plugin.
-pytest_plugins = ["pytester"]
+# Runs of pytest inside of a test, for the plugin; what holds in each folder of tests.
+pytest_plugins = ["pytester", "guarding"]
 
 # Examples of each property: few for a person who waits, more for CI, which draws the same ones for the same commit.
 # No example is timed: on a busy machine one takes longer than the 200 ms that hypothesis gives it.
