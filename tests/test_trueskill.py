@@ -12,6 +12,7 @@ import trueskill as library
 from distract.leaderboards.orders import Orders
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from looping import each
 from scipy.integrate import quad
 from scipy.special import ndtr, ndtri
 
@@ -137,7 +138,7 @@ def moments(near: float, width: float) -> tuple[float, float]:
     return near + mean, integral(2, mean) / integral(0)
 
 
-@pytest.mark.parametrize("beyond", [-400.0, -66.7, -30.01, -29.99, -8.0, -1.0, 0.0, 0.5, 3.0, 7.0])
+@each("beyond", [-400.0, -66.7, -30.01, -29.99, -8.0, -1.0, 0.0, 0.5, 3.0, 7.0])
 def test_a_win_cuts_the_difference_on_one_side(beyond: float) -> None:
     mean, variance = moments(-beyond, math.inf)
     for shift, shrink in (ours.won_one(beyond), [one[0] for one in ours.won(np.array([beyond]))]):
@@ -145,8 +146,8 @@ def test_a_win_cuts_the_difference_on_one_side(beyond: float) -> None:
         assert 1 - shrink == pytest.approx(variance, rel=1e-6, abs=1e-9)
 
 
-@pytest.mark.parametrize("margin", [1e-3, 0.1, 0.9, 3.0, 8.0])
-@pytest.mark.parametrize("ahead", [-400.0, -66.0, -12.0, -1.0, 1e-9, 0.3, 5.0, 31.0])
+@each("margin", [1e-3, 0.1, 0.9, 3.0, 8.0])
+@each("ahead", [-400.0, -66.0, -12.0, -1.0, 1e-9, 0.3, 5.0, 31.0])
 def test_a_tie_cuts_it_on_both(ahead: float, margin: float) -> None:
     mean, variance = moments(abs(ahead) - margin, 2 * margin)
     for shift, shrink in (
@@ -157,7 +158,7 @@ def test_a_tie_cuts_it_on_both(ahead: float, margin: float) -> None:
         assert 1 - shrink == pytest.approx(variance, rel=1e-6, abs=1e-8)
 
 
-@pytest.mark.parametrize(
+@each(
     ("ahead", "margin", "down", "gone"),
     [
         (0.0, 0.1, 0.0, 0.9966711089933002),
