@@ -40,7 +40,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     add_options(parser)
 
 
-SET = ("CI", "COLUMNS", "FORCE_COLOR", "LINES", "NO_COLOR", "PYTEST_ADDOPTS", "PY_COLORS", "TERM")
+SET = ("CI", "COLUMNS", "FORCE_COLOR", "LINES", "NO_COLOR", "PY_COLORS", "TERM")
 SET_FOR = ("CLICOLOR", "DISTRACT_A", "GITHUB_", "HF_", "OPENAI_", "TRANSFORMERS_", "TTY_")
 """Variables, and beginnings of their names, that change what is printed, which server is asked, or what it is sent."""
 
@@ -66,8 +66,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(autouse=True)
-def no_proxy(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keep requests on this machine; a test of tests/slow may fetch packages, and needs the proxy for that."""
+def surroundings(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep requests on this machine; a test of tests/slow may fetch packages, and needs the proxy for that.
+
+    ``PYTEST_ADDOPTS`` goes here, not above: workers of pytest-xdist read it when they start.
+    """
+    monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)
     if request.path.parent.name == "slow":
         return
     for name in list(os.environ):
