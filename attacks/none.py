@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from distract.plan import Attack
-from distract.records import Constraint
+from distract import Attack, Constraint
 
 
 def rewrite(turn: str, constraints: tuple[Constraint, ...], seed: int) -> str:

@@ -10,10 +10,8 @@ import re
 from collections.abc import Sequence
 from itertools import pairwise
 
-from distract.constraints import check
-from distract.facts import code_spans
-from distract.plan import Attack
-from distract.records import Constraint
+from distract import Attack, Constraint, facts
+from distract import constraints as formats
 
 _QUOTES = str.maketrans({"“": '"', "”": '"', "„": '"', "‘": "'", "’": "'"})
 _RUN = re.compile(r"(?<=\S)[ \u00a0]+(?=\S)")
@@ -38,12 +36,12 @@ def _quotes(prose: str) -> str:
 
 def rewrite(turn: str, constraints: tuple[Constraint, ...], seed: int) -> str:
     """Normalise white space and quotes outside code, each only as far as the format allows."""
-    wanted = [check(constraint, turn) for constraint in constraints]
-    edges = [0, *(edge for span in code_spans(turn) for edge in span), len(turn)]
+    wanted = [formats.check(constraint, turn) for constraint in constraints]
+    edges = [0, *(edge for span in facts.code_spans(turn) for edge in span), len(turn)]
     pieces: Sequence[str] = [turn[a:b] for a, b in pairwise(edges)]
     for change in (_spaces, _quotes):
         changed = [piece if index % 2 else change(piece) for index, piece in enumerate(pieces)]
-        if [check(constraint, "".join(changed)) for constraint in constraints] == wanted:
+        if [formats.check(constraint, "".join(changed)) for constraint in constraints] == wanted:
             pieces = changed
     return "".join(pieces)
 

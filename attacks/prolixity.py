@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import re
 
-from distract.plan import Attack
-from distract.prompts import load
-from distract.records import Constraint
+from distract import Attack, Constraint, prompts
 
 from .lexicon import rules
 from .rules import Candidate, Text, apply, closing, opening, rotated, substitute
@@ -97,5 +95,5 @@ prolixity = Attack(
     marker,
     default=True,
     max_new_content=0.95,  # what faithful paraphrases by a model reach (tests/data)
-    prompt=load("distract.attacks", "prolixity"),
+    prompt=prompts.load("distract.attacks", "prolixity"),
 )

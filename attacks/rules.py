@@ -14,9 +14,8 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
-from distract.constraints import check
-from distract.facts import URL, code_spans, core, quote_spans
-from distract.records import Constraint
+from distract import Constraint, facts
+from distract import constraints as formats
 
 Edit = tuple[int, int, str]
 Candidate = tuple[Edit, ...]
@@ -69,8 +68,8 @@ class Text:
         self._upper = cased and not any(map(str.islower, text))
         if self._upper and len(text.lower()) == len(text):
             self.source = text.lower()
-        spans = code_spans(text) + quote_spans(text)
-        spans += [m.span() for pattern in (URL, _FIXED, _LINE) for m in pattern.finditer(text)]
+        spans = facts.code_spans(text) + facts.quote_spans(text)
+        spans += [m.span() for pattern in (facts.URL, _FIXED, _LINE) for m in pattern.finditer(text)]
         self._protected: list[Span] = []
         for start, end in sorted(spans):
             if self._protected and start <= self._protected[-1][1]:
@@ -101,7 +100,7 @@ class Text:
         return index if index >= 0 and position < self.sentences[index][1] else None
 
     def _find_sentences(self) -> None:
-        low, high = core(self.text)
+        low, high = facts.core(self.text)
         position = low
         for line in self.text[low:high].split("\n"):
             begin, end = position, position + len(line)
@@ -126,7 +125,7 @@ def rotated(options: Sequence[str], seed: int, salt: str) -> list[str]:
 
 def opening(text: Text, sentences: Iterable[str]) -> Candidate:
     """Alternatives for a sentence before the text: in its first paragraph where that is prose, else above it."""
-    low = core(text.text)[0]
+    low = facts.core(text.text)[0]
     words = text.adapted(sentences)
     first = text.plain[0][0] if text.plain else -1
     inline = [(first, first, f"{s} ") for s in words if first >= 0]
@@ -138,14 +137,14 @@ def opening(text: Text, sentences: Iterable[str]) -> Candidate:
 
 def closing(text: Text, sentences: Iterable[str]) -> Candidate:
     """Alternatives for a sentence after the text: in its last paragraph where that is prose, else below it."""
-    high = core(text.text)[1]
+    high = facts.core(text.text)[1]
     words = text.adapted(sentences)
     last = text.plain[-1][1] if text.plain else -1
     below = [(high, high, f"\n\n{s}") for s in words]
     inside = [(last, last, f" {s}") for s in words if last >= 0]
     # Where the end is fixed (an end phrase, a postscript), the sentence goes before the last one.
     before = [(start, start, f"{s} ") for start, _ in text.plain[:-4:-1] for s in words]
-    letter = text.text[core(text.text)[0] :][:5].lower() == "dear "
+    letter = text.text[facts.core(text.text)[0] :][:5].lower() == "dear "
     return tuple((inside + below if last == high or (letter and inside) else below + inside) + before)
 
 
@@ -192,7 +191,7 @@ def apply(text: str, candidates: Iterable[Candidate], constraints: Sequence[Cons
     Returns:
         The edited text.
     """
-    wanted = tuple(check(constraint, text) for constraint in constraints)
+    wanted = tuple(formats.check(constraint, text) for constraint in constraints)
     trials = TRIALS if constraints else 10**9
     accepted: list[Edit] = []
 
@@ -205,7 +204,7 @@ def apply(text: str, candidates: Iterable[Candidate], constraints: Sequence[Cons
         if any(a[1] > b[0] for a, b in pairwise(ordered)):
             return False
         new = _render(text, ordered)
-        return tuple(check(constraint, new) for constraint in constraints) == wanted
+        return tuple(formats.check(constraint, new) for constraint in constraints) == wanted
 
     def take(batch: Sequence[Candidate]) -> None:
         """Try a batch as a whole and halve it where it fails: few edits clash, so this needs few checks."""

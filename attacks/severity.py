@@ -11,11 +11,8 @@ import random
 from collections.abc import Iterator, Sequence
 from itertools import combinations, islice, permutations
 
-from distract.constraints import breaks, check
-from distract.fidelity import inspect
-from distract.plan import Attack
-from distract.prompts import load
-from distract.records import Constraint
+from distract import Attack, Constraint, fidelity, prompts
+from distract import constraints as formats
 
 WIDTH = 6
 """Alternative edits tried for one constraint."""
@@ -28,19 +25,19 @@ def attack(severity: int) -> Attack:
     """The attack that breaks that many constraints; the text stays as it is where no way is found."""
 
     def rewrite(turn: str, constraints: tuple[Constraint, ...], seed: int) -> str:
-        held = [c for c in constraints if check(c, turn)]
+        held = [c for c in constraints if formats.check(c, turn)]
         broken_already = len(constraints) - len(held)
         second_best: str | None = None
         for text in islice(_ways(turn, held, severity - broken_already, seed), TRIALS):
-            if text is not None and sum(not check(c, text) for c in constraints) == severity:
-                if not inspect((), (turn,), (text,), constraints, severity=severity)[0]:
+            if text is not None and sum(not formats.check(c, text) for c in constraints) == severity:
+                if not fidelity.inspect((), (turn,), (text,), constraints, severity=severity)[0]:
                     return text
                 second_best = second_best or text
         return second_best or turn
 
     words = {1: "one", 2: "two", 3: "three"}
     summary = f"break exactly {words[severity]} of the case's format constraints; +ATTACK distracts then"
-    prompt = load("distract.attacks", "severity")
+    prompt = prompts.load("distract.attacks", "severity")
     return Attack(f"severity-{severity}", summary, rewrite, severity=severity, prompt=prompt)
 
 
@@ -56,10 +53,10 @@ def _ways(turn: str, held: Sequence[Constraint], severity: int, seed: int) -> It
 def _broken(text: str, order: Sequence[Constraint]) -> Iterator[str | None]:
     if not order:
         yield text
-    elif not check(order[0], text):
+    elif not formats.check(order[0], text):
         yield None  # an earlier edit broke this one too; a dead end counts as a trial
     else:
-        for candidate in islice(breaks(order[0], text), WIDTH):
+        for candidate in islice(formats.breaks(order[0], text), WIDTH):
             yield from _broken(candidate, order[1:])
 
 

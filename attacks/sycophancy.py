@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import re
 
-from distract.plan import Attack
-from distract.prompts import load
-from distract.records import Constraint
+from distract import Attack, Constraint, prompts
 
 from .rules import Candidate, Text, apply, closing, opening, rotated, substitute
 
@@ -109,5 +107,5 @@ sycophancy = Attack(
     marker,
     default=True,
     max_new_content=0.8,  # what faithful paraphrases by a model reach (tests/data)
-    prompt=load("distract.attacks", "sycophancy"),
+    prompt=prompts.load("distract.attacks", "sycophancy"),
 )

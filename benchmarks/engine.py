@@ -23,9 +23,11 @@ from typing import Any
 
 from targets import HEADER, row
 
-from distract import conduct, session
+from distract import registry, session
 from distract.backends.scripted import planted
 from distract.cli import collect_rarely
+from distract.job import carry_out, stores
+from distract.setup import Setup
 from distract.tally import Tally
 
 JUDGMENTS, COMPARISONS = 7, 4
@@ -51,10 +53,11 @@ def measure(folder: str, cases: int, out: str, store: str, results: Any) -> None
     collect_rarely()  # as a command does
     begin = time.process_time()
     selected = session.select(data=str(data), attacks=("null",), generator="rules")
-    prepared = session.prepare(selected, judge="planted:fair", backend=backend, out=Path(folder, out))
+    setup = Setup("planted:fair", backend, registry.asked(()), out=Path(folder, out))
+    job = session.prepare(selected, setup)
     tally = Tally()
-    with conduct.stores(prepared.models, Path(folder, store)) as models:
-        session.run(prepared, models, tally)
+    with stores(job.models, Path(folder, store)) as models:
+        carry_out(job, models, tally)
     seconds = time.process_time() - begin
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     results.put((seconds, peak, tally.made, tally.stored))

@@ -15,7 +15,7 @@ import argparse
 import math
 import random
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from statistics import fmean
@@ -26,7 +26,7 @@ from distract.backends.scripted import planted
 from distract.manner import DEFAULT, judged
 from distract.minimal import edits, smallest
 from distract.minimal.search import Kept, search
-from distract.plan import Comparison, Plan, T
+from distract.plan import Comparison, Plan, Result, T, drive, step
 from distract.records import Case, Reply, Request, Response, Smallest, applied
 from distract.registry import attack, protocol
 from distract.verdicts import outcome
@@ -43,15 +43,16 @@ Counts = tuple[int, int, int, int]
 
 def ours(n: int, enough: Enough) -> tuple[Kept, int]:
     """What the search keeps of n edits, and how many sets it asked about."""
-    plan, asked = search([[one] for one in range(n)], MOST), 0
-    try:
-        sets = next(plan)
-        while True:
-            asked += len(sets)
-            sets = plan.send([enough(kept) for kept in sets])
-    except StopIteration as done:
-        kept: Kept = done.value.kept
-        return kept, asked
+    asked: list[Kept] = []
+
+    def ask(sets: Sequence[Kept]) -> Plan[list[bool]]:
+        asked.extend(sets)
+        yield from ()
+        return [enough(kept) for kept in sets]
+
+    found = step(search([[one] for one in range(n)], ask, MOST))
+    assert isinstance(found, Result)
+    return found.value.kept, len(asked)
 
 
 def one_at_a_time(n: int, enough: Enough) -> tuple[Kept, int]:
@@ -82,14 +83,12 @@ class Trial:
 
     def driven(self, plan: Plan[T]) -> T:
         """The result of a plan; what it asks is noted."""
-        try:
-            requests = next(plan)
-            while True:
-                self.asked |= {one.key for one in requests}
-                requests = plan.send([self.reply(one) for one in requests])
-        except StopIteration as done:
-            result: T = done.value
-            return result
+
+        def answer(requests: Sequence[Request]) -> list[Reply]:
+            self.asked |= {one.key for one in requests}
+            return [self.reply(one) for one in requests]
+
+        return drive(plan, answer)
 
     def counts(self) -> Counts | None:
         """What both ways ask; None where the rewrite flips nothing."""

@@ -21,12 +21,14 @@ from pathlib import Path
 from reading import DATA, requests_of
 from targets import HEADER, row
 
-from distract import conduct, session
+from distract import registry, session
 from distract.backend import Batch
 from distract.backends.chat import Chat
 from distract.backends.scripted import Scripted, planted
 from distract.backends.transformers import embedded_judge
+from distract.job import carry_out, stores
 from distract.records import Request
+from distract.setup import Setup
 from distract.tally import Tally
 
 
@@ -64,9 +66,10 @@ def ran(cases: Path, chat: Chat | None) -> float:
     with tempfile.TemporaryDirectory() as folder:
         start = time.perf_counter()
         selected = session.select(data=str(cases), attacks=("null",), generator="rules")
-        prepared = session.prepare(selected, judge="planted:fair", backend=backend, out=Path(folder, "run"))
-        with conduct.stores(prepared.models, Path(folder, "replies.sqlite")) as models:
-            session.run(prepared, models, tally)
+        setup = Setup("planted:fair", backend, registry.asked(()), out=Path(folder, "run"))
+        job = session.prepare(selected, setup)
+        with stores(job.models, Path(folder, "replies.sqlite")) as models:
+            carry_out(job, models, tally)
         return (time.perf_counter() - start) / tally.made * 1e6
 
 

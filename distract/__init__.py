@@ -1,22 +1,145 @@
-"""Measure how easily an LLM judge is distracted by style."""
+"""Measure how easily an LLM judge is distracted by style.
 
-from pathlib import Path
-from typing import TYPE_CHECKING
+``attack`` and ``gate`` do what the commands do. The records are what goes through them; ``Attack``, ``Protocol`` and
+``RatingSystem`` are what plug-ins define, and the modules offered here are the tools that plug-ins and tests use. All
+else is internal. Names load when they are used.
+"""
 
+import os.path
+
+TYPE_CHECKING = False  # to type checkers it is true; ``typing`` and ``pathlib`` take longer to load than all of this
 if TYPE_CHECKING:
-    __version__: str
-else:
-    # Looked up when asked for: it reads a file, and every start of pytest imports this package (the plugin).
-    def __getattr__(name: str) -> str:
-        if name != "__version__":
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        from importlib.metadata import version
+    from distract import (
+        constraints,
+        facts,
+        fidelity,
+        invariants,
+        manner,
+        prompts,
+        reading,
+        rubric,
+        strategies,
+        verdicts,
+    )
+    from distract.api import Run, attack, gate, load
+    from distract.errors import BackendError, DataError, DistractError, PluginError, UnknownName, UsageError
+    from distract.judging.judge import Judge
+    from distract.plan import Attack, Calls, Comparison, Plan, Protocol
+    from distract.ratings.draws import Draws
+    from distract.ratings.matches import Matches
+    from distract.ratings.system import Ratings, RatingSystem
+    from distract.records import Case, Constraint, Judgment, Outcome, Request, Response, Slots
+    from distract.studies.gate.records import Verdict
 
-        return version("distract")
+    __version__: str
+
+__all__ = [
+    "Attack",
+    "BackendError",
+    "Calls",
+    "Case",
+    "Comparison",
+    "Constraint",
+    "DataError",
+    "DistractError",
+    "Draws",
+    "Judge",
+    "Judgment",
+    "Matches",
+    "Outcome",
+    "Plan",
+    "PluginError",
+    "Protocol",
+    "RatingSystem",
+    "Ratings",
+    "Request",
+    "Response",
+    "Run",
+    "Slots",
+    "UnknownName",
+    "UsageError",
+    "Verdict",
+    "attack",
+    "constraints",
+    "facts",
+    "fidelity",
+    "gate",
+    "invariants",
+    "load",
+    "manner",
+    "prompts",
+    "reading",
+    "rubric",
+    "strategies",
+    "verdicts",
+]
+
+_MODULES = {
+    "Attack": "distract.plan",
+    "BackendError": "distract.errors",
+    "Calls": "distract.plan",
+    "Case": "distract.records",
+    "Comparison": "distract.plan",
+    "Constraint": "distract.records",
+    "DataError": "distract.errors",
+    "DistractError": "distract.errors",
+    "Draws": "distract.ratings.draws",
+    "Judge": "distract.judging.judge",
+    "Judgment": "distract.records",
+    "Matches": "distract.ratings.matches",
+    "Outcome": "distract.records",
+    "Plan": "distract.plan",
+    "PluginError": "distract.errors",
+    "Protocol": "distract.plan",
+    "RatingSystem": "distract.ratings.system",
+    "Ratings": "distract.ratings.system",
+    "Request": "distract.records",
+    "Response": "distract.records",
+    "Run": "distract.api",
+    "Slots": "distract.records",
+    "UnknownName": "distract.errors",
+    "UsageError": "distract.errors",
+    "Verdict": "distract.studies.gate.records",
+    "attack": "distract.api",
+    "constraints": "distract.constraints",
+    "facts": "distract.facts",
+    "fidelity": "distract.fidelity",
+    "gate": "distract.api",
+    "invariants": "distract.invariants",
+    "load": "distract.api",
+    "manner": "distract.manner",
+    "prompts": "distract.prompts",
+    "reading": "distract.reading",
+    "rubric": "distract.rubric",
+    "strategies": "distract.strategies",
+    "verdicts": "distract.verdicts",
+}
+"""Where each name is defined; a module is offered under its own name."""
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        """Look a name up when it is asked for: every start of pytest imports this package (the plugin)."""
+        if name == "__version__":
+            from importlib.metadata import version
+
+            return version("distract")
+        if name not in _MODULES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from importlib import import_module
+
+        module = import_module(_MODULES[name])
+        value = module if module.__name__ == f"{__name__}.{name}" else getattr(module, name)
+        globals()[name] = value
+        return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, "__version__"})
 
 
 # In a checkout the plug-in folders lie beside this one and not inside it. Python finds this folder first where it is
 # started in the checkout (`python -m pytest`), even if an installed copy exists.
-_checkout = Path(__file__).resolve().parents[1]
-if (_checkout / "pyproject.toml").is_file():
-    __path__.append(str(_checkout))
+_checkout = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))  # noqa: PTH120
+if os.path.isfile(os.path.join(_checkout, "pyproject.toml")):  # noqa: PTH113, PTH118
+    __path__.append(_checkout)

@@ -1,8 +1,7 @@
 """Backends: requests in, replies out, nothing else.
 
 A backend answers a round of requests at once (``Backend``), or each as it can (``Streaming``): a server, or an engine
-that schedules by itself. One whose model may be exchanged without a change of its identity, since others run it, says
-so by ``remote = True``. It knows no plan, no store and no protocol.
+that schedules by itself. It knows no plan, no store and no protocol.
 """
 
 from __future__ import annotations
@@ -116,6 +115,26 @@ class Probing(Backend, Protocol):
 
     def learn(self, reply: Reply) -> Mapping[str, Any]:
         """Ask as the reply to a probe says; returns all that is known by then, as JSON values."""
+        ...
+
+
+@runtime_checkable
+class Remote(Backend, Protocol):
+    """A backend whose model others run, and may exchange without a change of its identity."""
+
+    @property
+    def reported(self) -> Sequence[str]:
+        """Names of the models that have answered so far, as the server says."""
+        ...
+
+
+@runtime_checkable
+class Local(Backend, Protocol):
+    """A backend that runs its model here and finds out in which way it can read prompts."""
+
+    @property
+    def used(self) -> str | None:
+        """The way in which it has read prompts; None where it has read nothing yet."""
         ...
 
 

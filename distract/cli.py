@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import errno
 import gc
+import importlib
 import sys
 import traceback
 from contextlib import suppress
@@ -16,21 +17,47 @@ from contextlib import suppress
 import click
 
 from distract.commands import EPILOG, Conclusion, echo, safe
-from distract.commands.attack import attack
-from distract.commands.consistency import consistency
-from distract.commands.explain import explain
-from distract.commands.gating import compare, gate, plan_gate
-from distract.commands.leaderboard import leaderboard
-from distract.commands.meta import meta
 from distract.commands.process import kept_streams, lost_output
-from distract.commands.results import check, list_, report
-from distract.commands.writing import make_pairs, make_tweakset, rewrite
 from distract.errors import DistractError, reason, unimportable
 from distract.printable import without_user
 from distract.signals import GRACE, Stopped, raised_signals
 
+COMMANDS = {
+    "attack": "attack",
+    "meta": "meta",
+    "consistency": "consistency",
+    "leaderboard": "leaderboard",
+    "gate": "gating",
+    "compare": "gating",
+    "plan-gate": "gating",
+    "report": "results",
+    "explain": "explain",
+    "check": "results",
+    "rewrite": "writing",
+    "make-pairs": "writing",
+    "make-tweakset": "writing",
+    "list": "results",
+}
+"""Each command, and the module of ``distract.commands`` that holds it."""
+
+
+class _Commands(click.Group):
+    """Imports the module of a command when it is named, so that none pays for another."""
+
+    def list_commands(self, context: click.Context) -> list[str]:
+        return sorted(COMMANDS)
+
+    def get_command(self, context: click.Context, name: str) -> click.Command | None:
+        if name in COMMANDS and name not in self.commands:
+            module = importlib.import_module(f"distract.commands.{COMMANDS[name]}")
+            self.add_command(
+                next(one for one in vars(module).values() if isinstance(one, click.Command) and one.name == name)
+            )
+        return super().get_command(context, name)
+
 
 @click.group(
+    cls=_Commands,
     invoke_without_command=True,
     epilog=EPILOG,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
@@ -41,13 +68,6 @@ def cli(context: click.Context) -> None:
     """Measure how easily an LLM judge is distracted by style."""
     if context.invoked_subcommand is None:
         echo(context.get_help())
-
-
-for command in (
-    *(attack, meta, consistency, leaderboard, gate, compare, plan_gate, report, explain, check),
-    *(rewrite, make_pairs, make_tweakset, list_),
-):
-    cli.add_command(command)
 
 
 def collect_rarely() -> None:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 import reprlib
-from collections.abc import Mapping, Sequence
+from collections import deque
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import replace
+from itertools import count
 from typing import get_args
 
 from distract.errors import PluginError
-from distract.plan import PENDING, Comparison, Plan, Protocol
-from distract.records import Judgment, Outcome, Request, Unread
+from distract.plan import PENDING, Comparison, Plan, Protocol, tap
+from distract.records import Judgment, Outcome, Reply, Request, Unread
 from distract.verdicts import largest
 
 ROUNDS = 1000
@@ -25,22 +27,23 @@ _FIGURES: Mapping[str, int] = {"probabilities": 3, "scores": 2, "ratings": 2}
 
 def consult(protocol: Protocol, comparison: Comparison) -> Plan[Judgment]:
     """A protocol's judgment, with what it yields and returns checked where that is made: it is somebody else's code."""
-    plan, last = protocol.ask(comparison), None
-    try:
-        requests = _checked(next(plan))
-        for _ in range(ROUNDS):
-            replies = yield requests
-            last = next((reply for reply in reversed(replies) if reply is not PENDING), last)
-            requests = _checked(plan.send(replies))
-        endless = f"asked {ROUNDS:,} times and gave no judgment, so it may never end"
-        raise PluginError(f"protocol {protocol.name!r} on case {comparison.case.id!r}: {endless}")
-    except StopIteration as done:
-        judgment: Judgment = done.value
+    rounds, last = count(), deque[Reply](maxlen=1)
+
+    def check(requests: Sequence[Request]) -> Sequence[Request]:
+        if next(rounds) == ROUNDS:
+            endless = f"asked {ROUNDS:,} times and gave no judgment, so it may never end"
+            raise PluginError(f"protocol {protocol.name!r} on case {comparison.case.id!r}: {endless}")
+        return _checked(requests)
+
+    plan = protocol.ask(comparison)
+    if not isinstance(plan, Generator):
+        raise TypeError(f"ask returned {reprlib.repr(plan)}, expected a generator of requests")
+    judgment = yield from tap(plan, check, lambda _, replies: last.extend(r for r in replies if r is not PENDING))
     if why := _wrong(protocol, judgment):
         raise PluginError(f"protocol {protocol.name!r} on case {comparison.case.id!r}: {why}")
     # One that reads its verdicts itself does not say in which reply it found none: mostly it was the last.
-    if judgment.failure is not None and not isinstance(judgment.failure, Unread) and last is not None:
-        return replace(judgment, failure=Unread(judgment.failure, last))
+    if judgment.failure is not None and not isinstance(judgment.failure, Unread) and last:
+        return replace(judgment, failure=Unread(judgment.failure, last[0]))
     return judgment
 
 

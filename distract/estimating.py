@@ -104,7 +104,10 @@ class Stepped:
     def comparisons(self) -> int:
         """How many were judged; one that several rows tell counts once."""
         rows = (row for done in self.done for row in done.rows if row.judgments)
-        return len({(row.case, row.protocol, row.design, row.keys) for row in rows})
+        # One list may be judged for two pairs of it: the requests alone do not tell comparisons apart.
+        return len(
+            {(row.case, row.protocol, row.design, row.attack, row.a, row.b, row.place, row.keys) for row in rows}
+        )
 
 
 def step(plans: Iterable[Plan[Audited]], helped: bool) -> Stepped:

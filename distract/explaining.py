@@ -14,9 +14,9 @@ from distract import minimal, registry
 from distract.audit import Audit
 from distract.errors import UnknownName, UsageError
 from distract.flips import Flip
-from distract.plan import Plan, T
+from distract.plan import Plan, Result, T, tap
 from distract.printable import line
-from distract.records import RESAMPLED, Audited, Case, Rewrite, Row, Smallest
+from distract.records import RESAMPLED, Audited, Case, Reply, Request, Rewrite, Row, Smallest
 from distract.runfolder import Loaded
 
 if TYPE_CHECKING:
@@ -128,17 +128,12 @@ def explained(run: Loaded, flips: Iterable[Flip], case: Case, judge: Judge | Non
 
 def _answered(plan: Plan[T | str]) -> Plan[T | str]:
     """A search that ends where a model does not answer: what it takes for no flip might be one."""
-    try:
-        requests = next(plan)
-        while True:
-            replies = yield requests
-            if lost := next((reply.failure for reply in replies if not reply.answered), None):
-                plan.close()
-                return f"a request got no answer ({line(lost)})"
-            requests = plan.send(replies)
-    except StopIteration as done:
-        result: T | str = done.value
-        return result
+
+    def check(_: Sequence[Request], replies: Sequence[Reply]) -> Result[T | str] | None:
+        lost = next((reply.failure for reply in replies if not reply.answered), None)
+        return Result(f"a request got no answer ({line(lost)})") if lost else None
+
+    return tap(plan, on_replies=check)
 
 
 def _recorded(plan: Plan[Smallest | str]) -> Plan[Audited]:

@@ -21,7 +21,7 @@ from typing import Any
 from distract.backend import Batch, Stream, Streaming
 from distract.claims import PAUSE, Claims
 from distract.errors import DistractError
-from distract.plan import PENDING, Open, Plan, T
+from distract.plan import PENDING, Plan, Result, T, is_enough, step
 from distract.probes import settle
 from distract.records import Reply, Request, Role
 from distract.signals import GRACE, Stopped, check, held_back, is_asked
@@ -124,13 +124,11 @@ def flow(
     with run, held_back(run.is_busy):
         while True:
             while not exhausted and run.hungry() and not is_asked():
-                try:
-                    going = _Going(started, next(left))
-                except StopIteration:
+                if (plan := next(left, None)) is None:
                     exhausted = True
                     break
+                results.update(run.start(_Going(started, plan)))
                 started += 1
-                results.update(run.start(going))
             while due in results:
                 yield results.pop(due)
                 due += 1
@@ -179,7 +177,8 @@ class _Flow:
         with self._end:
             causes = (problem[1], getattr(problem[1], "__context__", None))
             is_held = isinstance(problem[1], Stopped) and not problem[1].is_urgent
-            if is_held or any(isinstance(one, Exception) for one in causes):
+            # After the wait that a signal asks for, nothing is under way any more.
+            if self.is_busy() and (is_held or any(isinstance(one, Exception) for one in causes)):
                 self._drain(GRACE)
 
     def is_busy(self) -> bool:
@@ -192,11 +191,7 @@ class _Flow:
 
     def start(self, going: _Going) -> dict[int, Any]:
         """Begin a plan; returns its result by its index if it is done already."""
-        try:
-            self._ask(going, next(going.plan))
-        except StopIteration as done:
-            return {going.index: done.value}
-        return self._advance(going)
+        return self._send(going, None) or self._advance(going)
 
     def collect(self) -> dict[int, Any]:
         """Wait for replies and go on with the plans that they are for; returns the results of those that are done."""
@@ -286,15 +281,18 @@ class _Flow:
 
     def _advance(self, going: _Going) -> dict[int, Any]:
         """Send a plan what is there, until it is done or waits."""
-        while True:
-            replies = [going.heard.get(key, PENDING) for key in going.keys]
-            pending = sum(reply is PENDING for reply in replies)
-            if pending and (pending == len(replies) or not isinstance(going.asked, Open)):
-                return {}
-            try:
-                self._ask(going, going.plan.send(replies))
-            except StopIteration as done:
-                return {going.index: done.value}
+        while is_enough(going.asked, replies := [going.heard.get(key, PENDING) for key in going.keys]):
+            if results := self._send(going, replies):
+                return results
+        return {}
+
+    def _send(self, going: _Going, replies: Sequence[Reply] | None) -> dict[int, Any]:
+        """Take a plan one step further; returns its result by its index if it is done."""
+        asked = step(going.plan, replies)
+        if isinstance(asked, Result):
+            return {going.index: asked.value}
+        self._ask(going, asked)
+        return {}
 
     def _ask(self, going: _Going, asked: Sequence[Request]) -> None:
         """Note what a plan waits for, and queue what nobody has asked for and no store holds."""

@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any, Generic, Protocol, Self
 
 from distract import plan
-from distract.backend import Backend
+from distract.backend import Backend, Remote
 from distract.plan import Plan
 from distract.price import Price, cost
 from distract.recorder import Recorder
@@ -185,7 +185,8 @@ def carry_out(
         if spent is not None:
             numbers["dollars"] = spent
         # As far as this execution knows: stored replies do not say who answered.
-        if reported := {role: names for role, (backend, _) in models.items() if (names := _reported(backend))}:
+        servers = {role: backend for role, (backend, _) in models.items() if isinstance(backend, Remote)}
+        if reported := {role: list(names) for role, server in servers.items() if (names := server.reported)}:
             numbers["reported"] = reported
         if tally.canary is not None:
             numbers["canary"] = asdict(tally.canary)
@@ -205,8 +206,3 @@ def summed_up(study: Study[R], run: Loaded) -> Finished[R]:
     sums = study.sums(run.parameters)
     sums.add(run.rows, run.rewrites, run.minimal or ())
     return Finished(study, run, sums.result(run.flaw))
-
-
-def _reported(backend: Backend) -> list[str]:
-    """Names of the models that a server says have answered."""
-    return list(getattr(backend, "reported", ()))

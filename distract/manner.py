@@ -16,7 +16,7 @@ from typing import Literal, get_args
 
 from distract.consultation import consult
 from distract.errors import UsageError
-from distract.plan import Comparison, Open, Plan, Protocol, T, gather
+from distract.plan import Comparison, Open, Plan, Protocol, T, gather, tap
 from distract.records import Judgment, Outcome, Request
 
 Orders = Literal["both", "given", "swapped"]
@@ -135,14 +135,7 @@ def again(plan: Plan[T]) -> Plan[T]:
 
 def adjusted(plan: Plan[T], change: Callable[[Request], Request]) -> Plan[T]:
     """A plan whose requests are changed on their way."""
-    try:
-        requests = next(plan)
-        while True:
-            kind = Open if isinstance(requests, Open) else list
-            requests = plan.send((yield kind(map(change, requests))))
-    except StopIteration as done:
-        result: T = done.value
-        return result
+    return tap(plan, lambda requests: (Open if isinstance(requests, Open) else list)(map(change, requests)))
 
 
 def vote(plans: Sequence[Plan[Judgment]], ties: bool = True) -> Plan[Judgment]:

@@ -10,10 +10,11 @@ It does not know where replies come from, nor how a prompt is worded.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import astuple, dataclass, field
 from itertools import chain
 from types import NoneType
-from typing import Any, Literal, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 from distract.definitions import define
 from distract.prompts import Prompt
@@ -216,6 +217,66 @@ PENDING = Reply(failure="still to come")
 """Told from a reply by identity."""
 
 
+@dataclass(frozen=True, slots=True)
+class Result(Generic[T]):
+    """What a plan returned."""
+
+    value: T
+
+
+def is_enough(requests: Sequence[Request], replies: Sequence[Reply]) -> bool:
+    """Whether a plan can be sent these replies: any of them where its requests are ``Open``, else all."""
+    pending = sum(reply is PENDING for reply in replies)
+    return not pending or (isinstance(requests, Open) and pending < len(replies))
+
+
+def step(plan: Plan[T], replies: Sequence[Reply] | None = None) -> Sequence[Request] | Result[T]:
+    """Start a plan, or send it replies; returns what it asks next, or its result."""
+    try:
+        return next(plan) if replies is None else plan.send(replies)
+    except StopIteration as done:
+        return Result(done.value)
+
+
+def drive(plan: Plan[T], answer: Callable[[Sequence[Request]], Sequence[Reply] | Result[T]]) -> T:
+    """Carry a new plan to its result; ``answer`` gives the replies to each round, or a ``Result`` to end with."""
+    asked = step(plan)
+    while not isinstance(asked, Result):
+        replies = answer(asked)
+        asked = replies if isinstance(replies, Result) else step(plan, replies)
+    return asked.value
+
+
+def tap(
+    plan: Plan[T],
+    on_requests: Callable[[Sequence[Request]], Sequence[Request] | Result[T]] = lambda requests: requests,
+    on_replies: Callable[[Sequence[Request], Sequence[Reply]], Result[T] | None] = lambda requests, replies: None,
+    guard: Callable[[], AbstractContextManager[None]] = nullcontext,
+) -> Plan[T]:
+    """Watch or change what passes between a plan and whoever drives it; closes the plan, however it ends.
+
+    Args:
+        plan: not started.
+        on_requests: given what the plan yields, returns what to yield instead (``Open`` if replies may come in parts),
+            or a ``Result`` to end with.
+        on_replies: given what was yielded and the replies to it, with ``PENDING`` ones, may return a ``Result`` too.
+        guard: makes the context in which the plan takes each step; neither function runs in it.
+    """
+    replies: Sequence[Reply] | None = None
+    try:
+        while True:
+            with guard():
+                asked = step(plan, replies)
+            if isinstance(asked, Result) or isinstance(asked := on_requests(asked), Result):
+                return asked.value
+            replies = yield asked
+            if end := on_replies(asked, replies):
+                return end.value
+    finally:
+        with suppress(RuntimeError):  # one that asks on instead of ending hides nothing
+            plan.close()
+
+
 @dataclass(slots=True)
 class _Child:
     """A plan among several: what it asked last, what it has heard of that, and what it still waits for.
@@ -234,7 +295,7 @@ class _Child:
         assert self.heard is not None
         self.heard = [next(replies) if reply is PENDING else reply for reply in self.heard]
         self.pending = [one for one, reply in zip(self.asked, self.heard, strict=True) if reply is PENDING]
-        return not self.pending or (isinstance(self.asked, Open) and len(self.pending) < len(self.asked))
+        return is_enough(self.asked, self.heard)
 
 
 def gather(plans: Sequence[Plan[T]]) -> Plan[list[T]]:
@@ -253,17 +314,16 @@ def gather(plans: Sequence[Plan[T]]) -> Plan[list[T]]:
         return [(yield from plans[0])]
     results: dict[int, T] = {}
 
-    def step(child: _Child) -> bool:
-        try:
-            asked = next(child.plan) if child.heard is None else child.plan.send(child.heard)
-        except StopIteration as done:
-            results[child.index] = done.value
+    def go_on(child: _Child) -> bool:
+        asked = step(child.plan, child.heard)
+        if isinstance(asked, Result):
+            results[child.index] = asked.value
             return False
         child.asked = child.pending = asked
         child.heard = [PENDING] * len(asked)
         return True
 
-    waiting = [child for child in map(_Child, range(len(plans)), plans) if step(child)]
+    waiting = [child for child in map(_Child, range(len(plans)), plans) if go_on(child)]
     while waiting:
         asked = Open(chain.from_iterable([child.pending for child in waiting]))
         replies = yield asked
@@ -272,5 +332,5 @@ def gather(plans: Sequence[Plan[T]]) -> Plan[list[T]]:
         # All of them hear before any goes on: what one does next may depend on what is pending with another.
         coming = iter(replies)
         ready = [child.hear(coming) for child in waiting]
-        waiting = [child for child, able in zip(waiting, ready, strict=True) if not able or step(child)]
+        waiting = [child for child, able in zip(waiting, ready, strict=True) if not able or go_on(child)]
     return [results[index] for index in range(len(plans))]

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from operator import attrgetter
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 BASELINE = "none"
 """The attack named in rows from before any rewrite."""
@@ -187,8 +187,10 @@ class Slots:
         outcomes: the exact text of each possible answer, by meaning: ``"first"``, ``"second"``, ``"tie"`` for
             a comparison (and ``"third"``, ``"fourth"`` … where more are shown); ``"1"``, ``"2"`` … for a rating; for
             a ranking the letter of each, and ``"ranking"``: what an answer looks like, ``...`` standing for the order.
+        ORDINALS: ``"first"``, ``"second"`` and so on, up to ten.
     """
 
+    ORDINALS: ClassVar[tuple[str, ...]] = ORDINALS
     case: str
     shown: tuple[Response, ...]
     outcomes: tuple[tuple[str, str], ...]

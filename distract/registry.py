@@ -16,30 +16,33 @@ from functools import cache
 from importlib.metadata import entry_points
 from pathlib import Path
 from types import MappingProxyType, ModuleType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from distract.errors import DistractError, UnknownName, UsageError, foreign
 from distract.plan import Attack, Degradation, Protocol
-from distract.ratings.system import RatingSystem
 from distract.records import BASELINE
 from distract.study import Study
 
-P = TypeVar("P", Protocol, Attack, RatingSystem)
+if TYPE_CHECKING:
+    from distract.ratings.system import RatingSystem
+
+P = TypeVar("P", "Protocol", "Attack", "RatingSystem")
+GROUPS = ("distract.judges", "distract.attacks", "distract.leaderboards")
 
 
 def protocols() -> Mapping[str, Protocol]:
     """Every protocol by name."""
-    return _found("distract.judges", Protocol)[0]
+    return _found("distract.judges")[0]
 
 
 def attacks() -> Mapping[str, Attack]:
     """Every attack by name."""
-    return _found("distract.attacks", Attack)[0]
+    return _found("distract.attacks")[0]
 
 
 def systems() -> Mapping[str, RatingSystem]:
     """Every rating system by name."""
-    return _found("distract.leaderboards", RatingSystem)[0]
+    return _found("distract.leaderboards")[0]
 
 
 def controls() -> tuple[Attack, ...]:
@@ -54,13 +57,12 @@ def source(name: str) -> str:
         UnknownName: listing the known ones.
     """
     protocol(name)
-    return _found("distract.judges", Protocol)[2][name]
+    return _found("distract.judges")[2][name]
 
 
 def problems() -> tuple[str, ...]:
-    """What is wrong with installed third-party plug-ins, a line each; the rest works without them."""
-    found = _found("distract.judges", Protocol), _found("distract.attacks", Attack)
-    return found[0][1] + found[1][1] + _found("distract.leaderboards", RatingSystem)[1]
+    """Faults of installed third-party plug-ins of the kinds in use, a line each; the rest works without them."""
+    return tuple(problem for group in GROUPS if group in sys.modules for problem in _found(group)[1])
 
 
 def protocol(name: str) -> Protocol:
@@ -138,7 +140,9 @@ def _named(kind: str, name: str, known: Mapping[str, P]) -> P:
 
 
 @cache
-def _found(group: str, kind: type[P]) -> tuple[Mapping[str, P], tuple[str, ...], Mapping[str, str]]:
+def _found(group: str) -> tuple[Mapping[str, Any], tuple[str, ...], Mapping[str, str]]:
+    """Plug-ins of a group by name, what is wrong with those of others, and checksums of code by name."""
+    kind = _kind(group)
     package = importlib.import_module(group)
     modules = []
     for info in pkgutil.iter_modules(package.__path__):
@@ -165,6 +169,15 @@ def _found(group: str, kind: type[P]) -> tuple[Mapping[str, P], tuple[str, ...],
     return MappingProxyType(dict(sorted(found.items()))), tuple(wrong), sources
 
 
+def _kind(group: str) -> type[Any]:
+    """The record that plug-ins of a group are; rating systems bring what no other command needs."""
+    if group == "distract.leaderboards":
+        from distract.ratings.system import RatingSystem
+
+        return RatingSystem
+    return Protocol if group == "distract.judges" else Attack
+
+
 def _checksum(modules: Iterable[ModuleType | None]) -> str:
     digest = hashlib.sha256()
     for module in modules:
@@ -173,7 +186,7 @@ def _checksum(modules: Iterable[ModuleType | None]) -> str:
     return digest.hexdigest()
 
 
-def _inside(module: object, kind: type[P]) -> list[P]:
+def _inside(module: object, kind: type[Any]) -> list[Any]:
     if not isinstance(module, ModuleType):
         return []
     return [value for value in vars(module).values() if isinstance(value, kind)]

@@ -9,13 +9,14 @@ request as it can, no plan waits for another (``distract.flow``).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import islice
 
-from distract.backend import Streaming
+from distract.backend import Local, Streaming
 from distract.errors import BackendError
 from distract.exchange import ask
 from distract.flow import flow
-from distract.plan import Plan, T, gather
+from distract.plan import Plan, T, drive, gather, tap
 from distract.probes import settle
 from distract.records import Reply, Request, Role
 from distract.tally import Model, Tally
@@ -54,17 +55,9 @@ def execute(
         return
     waiting = iter(plans)
     while plans_now := list(islice(waiting, chunk)):
-        together = gather(plans_now)
         known: dict[bytes, Reply] = {}
-        try:
-            with part("render"):
-                requests = next(together)
-            while True:
-                replies = answer(requests, models, known, tally, progress)
-                with part("render"):
-                    requests = together.send(replies)
-        except StopIteration as done:
-            yield from done.value
+        reply = partial(answer, models=models, known=known, tally=tally, progress=progress)
+        yield from drive(tap(gather(plans_now), guard=partial(part, "render")), reply)
 
 
 def answer(
@@ -115,7 +108,7 @@ def _ask(
         made = tally.made
         for replies in ask(unique, missing, model, tally, claims):
             known.update(replies)
-            if tally.made > made and (reading := getattr(backend, "used", None)):
+            if tally.made > made and isinstance(backend, Local) and (reading := backend.used):
                 tally.readings[role] = reading
             if progress:
                 progress(tally)

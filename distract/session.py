@@ -10,6 +10,7 @@ from typing import Any
 
 from distract import audit, datasets, registry, scope
 from distract.backend import Backend
+from distract.errors import UsageError
 from distract.job import Job, Plans, Sample
 from distract.plan import Protocol
 from distract.printable import count, line
@@ -30,7 +31,7 @@ class Selected:
         cases: the drawn ones, in the order of the data.
         parameters: all of it, for the record.
         models: generator and verifier, where they are models.
-        source: where the data lie, as the user said.
+        source: where the data lie, as the user said; None where they lie nowhere.
     """
 
     data: datasets.DataSet
@@ -41,12 +42,12 @@ class Selected:
     seed: int
     parameters: Mapping[str, Any]
     models: Mapping[Role, Backend]
-    source: Mapping[str, Any]
+    source: Mapping[str, Any] | None
 
 
 def select(
     *,
-    data: str,
+    data: str | datasets.DataSet = "tweakset",
     responses: Sequence[str] = (),
     attacks: Sequence[str] = (),
     measures: Sequence[str] = (),
@@ -61,7 +62,7 @@ def select(
     """Check that data, attacks and writer fit together.
 
     Args:
-        data: as ``datasets.load`` takes it.
+        data: as ``datasets.load`` takes it, or loaded.
         responses: files of responses to the prompts of the data, for formats that hold prompts only.
         attacks: names, also of severities and of both joined by ``+``; the default distractors when empty.
         measures: names of measures or designs; all that the attacks are for, as far as they fit, when empty.
@@ -77,7 +78,9 @@ def select(
     Raises:
         UsageError: something named does not exist or fits no case.
     """
-    loaded = datasets.load(data, responses, seed)
+    if not isinstance(data, str) and responses:
+        raise UsageError("responses go with data that have a name or a path; put them into the cases")
+    loaded = datasets.load(data, responses, seed) if isinstance(data, str) else data
     found = scope.scope(attacks, measures, loaded.cases)
     if control:
         found = scope.controlled(found)
@@ -101,7 +104,7 @@ def select(
     }
     verify = verifying.verifier(verifier) if verifier else None
     # As it was given: where a file really lies is nobody's business.
-    source = {"data": data, "responses": list(responses)}
+    source = {"data": data, "responses": list(responses)} if isinstance(data, str) else None
     return Selected(loaded, found, cases, writer, verify, seed, parameters, models, source)
 
 

@@ -3,12 +3,10 @@
 import pytest
 from hypothesis import given
 
-from distract import datasets, invariants, strategies
-from distract.judging.judge import Judge
-from distract.records import Case
+from distract import Case, Judge, invariants, load, strategies
 
 pytestmark = pytest.mark.distract  # these tests call a model: they are left out unless they are asked for
-CASES = datasets.load("tweakset").cases  # or a file of yours
+CASES = load("tweakset")  # or a file of yours
 
 
 @given(case=strategies.pairs(data=CASES))

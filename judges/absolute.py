@@ -8,21 +8,30 @@ from __future__ import annotations
 
 from functools import cache, partial
 
-from distract import verdicts
-from distract.plan import Calls, Comparison, Plan, Protocol
-from distract.prompts import Prompt, load
-from distract.records import Case, Judgment, Request, Response, Slots
-from distract.rubric import fill, material
+from distract import (
+    Calls,
+    Case,
+    Comparison,
+    Judgment,
+    Plan,
+    Protocol,
+    Request,
+    Response,
+    Slots,
+    prompts,
+    rubric,
+    verdicts,
+)
 
-PROMPT = load("distract.judges", "absolute")
+PROMPT = prompts.load("distract.judges", "absolute")
 SCALE = (1, 2, 3, 4, 5, 6, 7)
 
 
-def rating(prompt: Prompt, scale: tuple[int, ...], case: Case, response: Response) -> Request:
+def rating(prompt: prompts.Prompt, scale: tuple[int, ...], case: Case, response: Response) -> Request:
     """A request for the rating of one response."""
     choices, outcomes = _labels(scale)
     return Request(
-        messages=fill(prompt, case, {"response": response}),
+        messages=rubric.fill(prompt, case, {"response": response}),
         choices=choices,
         prefill=prompt.prefill,
         slots=Slots(case.id, (response,), outcomes),
@@ -36,13 +45,13 @@ def _labels(scale: tuple[int, ...]) -> tuple[tuple[str, ...], tuple[tuple[str, s
     return choices, tuple(zip(choices, choices, strict=True))
 
 
-def ask(prompt: Prompt, scale: tuple[int, ...], comparison: Comparison) -> Plan[Judgment]:
+def ask(prompt: prompts.Prompt, scale: tuple[int, ...], comparison: Comparison) -> Plan[Judgment]:
     """Rate both and prefer the higher score; the order plays no part."""
     both = (comparison.first, comparison.second)
     replies = yield [rating(prompt, scale, comparison.case, response) for response in both]
     read = "text" if any(reply.probabilities is None for reply in replies) else "choices"
     mass = min((reply.mass for reply in replies if reply.mass is not None), default=None)
-    quotable = material(comparison.case, both)
+    quotable = rubric.material(comparison.case, both)
     first, second = [verdicts.rating(reply, prompt.prefill, scale, quotable) for reply in replies]
     if isinstance(first, str) or isinstance(second, str):
         failure = first if isinstance(first, str) else str(second)

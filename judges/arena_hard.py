@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from functools import partial
 
-from distract.plan import Calls, Protocol
-from distract.prompts import load
-from distract.reading import GRADED
-from distract.rubric import choose
+from distract import Calls, Protocol, prompts, reading, rubric
 
 from .pairwise import LETTERS
 
-PROMPT = load("distract.judges", "arena-hard")
+PROMPT = prompts.load("distract.judges", "arena-hard")
 TOKENS = 1024
 
 arena_hard = Protocol(
     name="arena-hard",
     summary="answer first, compare, then [[A>B]] or [[B>A]]",
     paper="ReIFE 4.2",
-    ask=partial(choose, prompt=PROMPT, form=GRADED, outcomes=LETTERS, tokens=TOKENS),
+    ask=partial(rubric.choose, prompt=PROMPT, form=reading.GRADED, outcomes=LETTERS, tokens=TOKENS),
     calls=Calls(1),
     reads="text",
     prompts=(PROMPT,),

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from distract.manner import consistent
-from distract.plan import Calls, Protocol
+from distract import Calls, Protocol, manner
 
 from .cot import PROMPT, cot
 
@@ -15,7 +14,7 @@ cot_consistency = Protocol(
     name="cot-consistency",
     summary="nine samples of cot at temperature 0.7; the majority chooses",
     paper="ReIFE 5.1",
-    ask=partial(consistent, cot, SAMPLES),
+    ask=partial(manner.consistent, cot, SAMPLES),
     calls=Calls(SAMPLES),
     reads="text",
     prompts=(PROMPT,),

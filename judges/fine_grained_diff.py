@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from functools import partial
 
-from distract.plan import Calls, Protocol
-from distract.prompts import load
-from distract.reading import OUTPUT
-from distract.rubric import choose
+from distract import Calls, Protocol, prompts, reading, rubric
 
 from .base import OUTPUTS
 
-PROMPT = load("distract.judges", "fine-grained-diff")
+PROMPT = prompts.load("distract.judges", "fine-grained-diff")
 TOKENS = 768
 
 fine_grained_diff = Protocol(
     name="fine-grained-diff",
     summary="list the differences, weigh them, then choose Output (a) or (b)",
     paper="ReIFE 5.1",
-    ask=partial(choose, prompt=PROMPT, form=OUTPUT, outcomes=OUTPUTS, tokens=TOKENS),
+    ask=partial(rubric.choose, prompt=PROMPT, form=reading.OUTPUT, outcomes=OUTPUTS, tokens=TOKENS),
     calls=Calls(1),
     reads="text",
     prompts=(PROMPT,),

@@ -5,30 +5,28 @@ The questions depend on the prompt only, so that they are made once for all its 
 
 from __future__ import annotations
 
-from distract.plan import Calls, Comparison, Plan, Protocol
-from distract.prompts import load
-from distract.reading import OUTPUT
-from distract.records import Case, Judgment, Request
-from distract.rubric import choose, said, text, unusable
+from distract import Calls, Case, Comparison, Judgment, Plan, Protocol, Request, prompts, reading, rubric
 
 from .base import OUTPUTS
 
-PROMPT = load("distract.judges", "metric")
-QUESTIONS = load("distract.judges", "metrics")
+PROMPT = prompts.load("distract.judges", "metric")
+QUESTIONS = prompts.load("distract.judges", "metrics")
 TOKENS = 128
 
 
 def questions(case: Case) -> Request:
     """A request for what a response to this prompt must get right."""
-    return text(case, QUESTIONS, TOKENS)
+    return rubric.text(case, QUESTIONS, TOKENS)
 
 
 def ask(comparison: Comparison) -> Plan[Judgment]:
     """Make the questions, then choose with them."""
     (made,) = yield [questions(comparison.case)]
-    if failed := unusable("metrics", made):
+    if failed := rubric.unusable("metrics", made):
         return failed
-    return (yield from choose(comparison, PROMPT, OUTPUT, OUTPUTS, others={"metrics": said(made)}))
+    return (
+        yield from rubric.choose(comparison, PROMPT, reading.OUTPUT, OUTPUTS, others={"metrics": rubric.said(made)})
+    )
 
 
 metric = Protocol(

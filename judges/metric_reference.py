@@ -5,26 +5,22 @@ Questions and answer are those of ``metric`` and ``reference``, and shared with 
 
 from __future__ import annotations
 
-from distract.plan import Calls, Comparison, Plan, Protocol
-from distract.prompts import load
-from distract.reading import OUTPUT
-from distract.records import Judgment
-from distract.rubric import choose, said, unusable
+from distract import Calls, Comparison, Judgment, Plan, Protocol, prompts, reading, rubric
 
 from .base import OUTPUTS
 from .metric import QUESTIONS, questions
 from .reference import ANSWER, answer
 
-PROMPT = load("distract.judges", "metric-reference")
+PROMPT = prompts.load("distract.judges", "metric-reference")
 
 
 def ask(comparison: Comparison) -> Plan[Judgment]:
     """Make the questions and an answer, then choose with both at hand."""
     made, own = yield [questions(comparison.case), answer(comparison.case)]
-    if failed := unusable("metrics", made) or unusable("reference", own):
+    if failed := rubric.unusable("metrics", made) or rubric.unusable("reference", own):
         return failed
-    others = {"metrics": said(made), "reference": said(own)}
-    return (yield from choose(comparison, PROMPT, OUTPUT, OUTPUTS, others=others))
+    others = {"metrics": rubric.said(made), "reference": rubric.said(own)}
+    return (yield from rubric.choose(comparison, PROMPT, reading.OUTPUT, OUTPUTS, others=others))
 
 
 metric_reference = Protocol(

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from functools import partial
 
-from distract.plan import Calls, Protocol
-from distract.prompts import load
-from distract.reading import OUTPUT
-from distract.rubric import choose
+from distract import Calls, Protocol, prompts, reading, rubric
 
 from .base import OUTPUTS
 
-PROMPT = load("distract.judges", "multi-aspect-single")
+PROMPT = prompts.load("distract.judges", "multi-aspect-single")
 TOKENS = 768
 
 multi_aspect_single = Protocol(
     name="multi-aspect-single",
     summary="compare five aspects in one answer, then choose Output (a) or (b)",
     paper="ReIFE 5.1",
-    ask=partial(choose, prompt=PROMPT, form=OUTPUT, outcomes=OUTPUTS, tokens=TOKENS),
+    ask=partial(rubric.choose, prompt=PROMPT, form=reading.OUTPUT, outcomes=OUTPUTS, tokens=TOKENS),
     calls=Calls(1),
     reads="text",
     prompts=(PROMPT,),

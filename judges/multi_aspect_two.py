@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from distract.plan import Calls, Comparison, Plan, Protocol
-from distract.prompts import load
-from distract.reading import OUTPUT
-from distract.records import Judgment
-from distract.rubric import both, choose, said, text, unusable
+from distract import Calls, Comparison, Judgment, Plan, Protocol, prompts, reading, rubric
 
 from .base import OUTPUTS
 
-PROMPT = load("distract.judges", "multi-aspect-two")
-ASPECT = load("distract.judges", "aspect")
+PROMPT = prompts.load("distract.judges", "multi-aspect-two")
+ASPECT = prompts.load("distract.judges", "aspect")
 TOKENS = 192
 ASPECTS = {
     "text quality": "Is the language clear, correct and coherent?",
@@ -27,14 +23,14 @@ ASPECTS = {
 def ask(comparison: Comparison) -> Plan[Judgment]:
     """Compare on each aspect, then decide."""
     replies = yield [
-        text(comparison.case, ASPECT, TOKENS, both(comparison), {"aspect": aspect, "about": about})
+        rubric.text(comparison.case, ASPECT, TOKENS, rubric.both(comparison), {"aspect": aspect, "about": about})
         for aspect, about in ASPECTS.items()
     ]
-    if failed := unusable("analysis", *replies):
+    if failed := rubric.unusable("analysis", *replies):
         return failed
     analyses = zip(ASPECTS, replies, strict=True)
-    comparisons = "\n\n".join(f"# Comparison on {aspect}\n{said(reply)}" for aspect, reply in analyses)
-    return (yield from choose(comparison, PROMPT, OUTPUT, OUTPUTS, others={"comparisons": comparisons}))
+    comparisons = "\n\n".join(f"# Comparison on {aspect}\n{rubric.said(reply)}" for aspect, reply in analyses)
+    return (yield from rubric.choose(comparison, PROMPT, reading.OUTPUT, OUTPUTS, others={"comparisons": comparisons}))
 
 
 multi_aspect_two = Protocol(

@@ -8,16 +8,11 @@ from __future__ import annotations
 
 from functools import partial
 
-from distract.manner import majority
-from distract.plan import Calls, Comparison, Plan, Protocol
-from distract.prompts import load
-from distract.reading import OUTPUT
-from distract.records import Judgment
-from distract.rubric import pair, said, unusable, verdict
+from distract import Calls, Comparison, Judgment, Plan, Protocol, manner, prompts, reading, rubric
 
 from .base import OUTPUTS
 
-PROMPT = load("distract.judges", "multi-role")
+PROMPT = prompts.load("distract.judges", "multi-role")
 TOKENS = 256
 ROLES = {
     "General Public": "You speak for everyday users, who want an answer that they understand and that helps them.",
@@ -33,13 +28,13 @@ def ask(rounds: int, comparison: Comparison) -> Plan[Judgment]:
         votes = []
         for role, stance in ROLES.items():
             others = {"role": role, "stance": stance, "earlier": "\n\n".join(earlier) or "Nothing yet."}
-            (reply,) = yield [pair(comparison, PROMPT, OUTPUT, OUTPUTS, TOKENS, others)]
-            if failed := unusable(f"argument of the {role}", reply):
+            (reply,) = yield [rubric.pair(comparison, PROMPT, reading.OUTPUT, OUTPUTS, TOKENS, others)]
+            if failed := rubric.unusable(f"argument of the {role}", reply):
                 return failed
             # What others said is no material: who repeats it word for word agrees.
-            votes.append(verdict(reply, comparison, PROMPT, OUTPUT, OUTPUTS))
-            earlier.append(f"## {role}\n{said(reply)}")
-    return majority(votes, ties=False)
+            votes.append(rubric.verdict(reply, comparison, PROMPT, reading.OUTPUT, OUTPUTS))
+            earlier.append(f"## {role}\n{rubric.said(reply)}")
+    return manner.majority(votes, ties=False)
 
 
 multi_role_round1 = Protocol(

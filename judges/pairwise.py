@@ -8,13 +8,9 @@ from __future__ import annotations
 
 from functools import partial
 
-from distract.plan import Calls, Protocol
-from distract.prompts import load
-from distract.reading import BRACKETS
-from distract.records import Outcome
-from distract.rubric import choose
+from distract import Calls, Outcome, Protocol, prompts, reading, rubric
 
-PROMPT = load("distract.judges", "pairwise")
+PROMPT = prompts.load("distract.judges", "pairwise")
 LETTERS: dict[str, Outcome] = {"A": "a", "B": "b"}
 OR_TIE: dict[str, Outcome] = {**LETTERS, "C": "tie"}
 
@@ -22,7 +18,7 @@ pairwise = Protocol(
     name="pairwise",
     summary="compare two responses: A, B or C for a tie",
     paper="Distracted evaluation 3.3",
-    ask=partial(choose, prompt=PROMPT, form=BRACKETS, outcomes=OR_TIE),
+    ask=partial(rubric.choose, prompt=PROMPT, form=reading.BRACKETS, outcomes=OR_TIE),
     calls=Calls(1),
     ties=True,
     prompts=(PROMPT,),

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from functools import partial
 
-from distract.plan import Calls, Protocol
-from distract.prompts import load
+from distract import Calls, Protocol, prompts
 
 from .absolute import ask
 
-PROMPT = load("distract.judges", "pointwise")
+PROMPT = prompts.load("distract.judges", "pointwise")
 SCALE = (1, 2, 3, 4, 5)
 
 pointwise = Protocol(

@@ -11,36 +11,32 @@ from __future__ import annotations
 
 from functools import partial
 
-from distract.plan import Calls, Comparison, Plan, Protocol
-from distract.prompts import Prompt, load
-from distract.reading import BRACKETS
-from distract.records import Judgment, Outcome
-from distract.rubric import choose, said, text, unusable
+from distract import Calls, Comparison, Judgment, Outcome, Plan, Protocol, prompts, reading, rubric
 
 from .pairwise import LETTERS, OR_TIE
 
-ANALYSIS = load("distract.judges", "prepair-analysis")
-PROMPT = load("distract.judges", "prepair")
-TIE = load("distract.judges", "prepair-tie")
+ANALYSIS = prompts.load("distract.judges", "prepair-analysis")
+PROMPT = prompts.load("distract.judges", "prepair")
+TIE = prompts.load("distract.judges", "prepair-tie")
 TOKENS = 256
 """Enough for the few sentences that are asked for; a longer analysis is cut and used as far as it goes."""
 
 
 def ask(
-    analysis: Prompt,
-    prompt: Prompt,
+    analysis: prompts.Prompt,
+    prompt: prompts.Prompt,
     outcomes: dict[str, Outcome],
     comparison: Comparison,
     others: dict[str, str] | None = None,
 ) -> Plan[Judgment]:
     """Analyse both responses, then decide; ``others`` are texts that both prompts show."""
     both = (comparison.first, comparison.second)
-    replies = yield [text(comparison.case, analysis, TOKENS, {"response": one}, others) for one in both]
-    if failed := unusable("analysis", *replies):
+    replies = yield [rubric.text(comparison.case, analysis, TOKENS, {"response": one}, others) for one in both]
+    if failed := rubric.unusable("analysis", *replies):
         return failed
-    first, second = (said(reply) for reply in replies)
+    first, second = (rubric.said(reply) for reply in replies)
     more = {"analysis_a": first, "analysis_b": second, **(others or {})}
-    return (yield from choose(comparison, prompt, BRACKETS, outcomes, others=more))
+    return (yield from rubric.choose(comparison, prompt, reading.BRACKETS, outcomes, others=more))
 
 
 prepair = Protocol(

@@ -5,25 +5,22 @@ The questions are those of ``metric``, and shared with it.
 
 from __future__ import annotations
 
-from distract.plan import Calls, Comparison, Plan, Protocol
-from distract.prompts import load
-from distract.records import Judgment
-from distract.rubric import said, unusable
+from distract import Calls, Comparison, Judgment, Plan, Protocol, prompts, rubric
 
 from . import prepair
 from .metric import QUESTIONS, questions
 from .pairwise import LETTERS
 
-ANALYSIS = load("distract.judges", "prepair-metric-analysis")
-PROMPT = load("distract.judges", "prepair-metric")
+ANALYSIS = prompts.load("distract.judges", "prepair-metric-analysis")
+PROMPT = prompts.load("distract.judges", "prepair-metric")
 
 
 def ask(comparison: Comparison) -> Plan[Judgment]:
     """Make the questions, analyse each response by them, then decide."""
     (made,) = yield [questions(comparison.case)]
-    if failed := unusable("metrics", made):
+    if failed := rubric.unusable("metrics", made):
         return failed
-    return (yield from prepair.ask(ANALYSIS, PROMPT, LETTERS, comparison, {"metrics": said(made)}))
+    return (yield from prepair.ask(ANALYSIS, PROMPT, LETTERS, comparison, {"metrics": rubric.said(made)}))
 
 
 prepair_metric = Protocol(

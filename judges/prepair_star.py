@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from distract.plan import Calls, Comparison, Plan, Protocol
-from distract.prompts import load
-from distract.reading import BRACKETS
-from distract.records import Judgment
-from distract.rubric import both, choose, said, text, unusable
+from distract import Calls, Comparison, Judgment, Plan, Protocol, prompts, reading, rubric
 
 from .pairwise import LETTERS
 
-ANALYSIS = load("distract.judges", "prepair-star-analysis")
-PROMPT = load("distract.judges", "prepair-star")
+ANALYSIS = prompts.load("distract.judges", "prepair-star-analysis")
+PROMPT = prompts.load("distract.judges", "prepair-star")
 TOKENS = 512
 
 
 def ask(comparison: Comparison) -> Plan[Judgment]:
     """Explain both, then decide."""
-    (reply,) = yield [text(comparison.case, ANALYSIS, TOKENS, both(comparison))]
-    if failed := unusable("analysis", reply):
+    (reply,) = yield [rubric.text(comparison.case, ANALYSIS, TOKENS, rubric.both(comparison))]
+    if failed := rubric.unusable("analysis", reply):
         return failed
-    return (yield from choose(comparison, PROMPT, BRACKETS, LETTERS, others={"analysis": said(reply)}))
+    return (
+        yield from rubric.choose(comparison, PROMPT, reading.BRACKETS, LETTERS, others={"analysis": rubric.said(reply)})
+    )
 
 
 prepair_star = Protocol(

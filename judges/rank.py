@@ -7,14 +7,22 @@ their order in the ranking.
 
 from __future__ import annotations
 
-from distract import verdicts
-from distract.plan import Calls, Comparison, Plan, Protocol
-from distract.prompts import load
-from distract.reading import RANKING
-from distract.records import ORDINALS, Judgment, Outcome, Request, Slots
-from distract.rubric import fill, lettered, stated
+from distract import (
+    Calls,
+    Comparison,
+    Judgment,
+    Outcome,
+    Plan,
+    Protocol,
+    Request,
+    Slots,
+    prompts,
+    reading,
+    rubric,
+    verdicts,
+)
 
-PROMPT = load("distract.judges", "rank")
+PROMPT = prompts.load("distract.judges", "rank")
 TOKENS = 64
 
 
@@ -22,21 +30,21 @@ def ask(comparison: Comparison) -> Plan[Judgment]:
     """Rank all and compare the places of the pair."""
     case, pair = comparison.case, (comparison.first, comparison.second)
     shown = comparison.shown if comparison.turn else (pair[0], *comparison.others, pair[1])
-    letters, responses = lettered(shown)
+    letters, responses = rubric.lettered(shown)
     others = {
         "responses": responses,
         "number": str(len(shown)),
-        "example": RANKING.say(" > ".join(reversed(letters))),
+        "example": reading.RANKING.say(" > ".join(reversed(letters))),
     }
-    named = tuple(zip(ORDINALS, letters, strict=False))
+    named = tuple(zip(Slots.ORDINALS, letters, strict=False))
     (reply,) = yield [
         Request(
-            messages=fill(PROMPT, case, {}, others),
+            messages=rubric.fill(PROMPT, case, {}, others),
             max_tokens=TOKENS,
-            slots=Slots(case.id, shown, (*named, ("ranking", RANKING.say("...")))),
+            slots=Slots(case.id, shown, (*named, ("ranking", reading.RANKING.say("...")))),
         )
     ]
-    order = stated(reply, case, shown, PROMPT, RANKING, letters)
+    order = rubric.stated(reply, case, shown, PROMPT, reading.RANKING, letters)
     if isinstance(order, Judgment):
         return order
     tiers = [tier.split("=") for tier in order.split(">")]

@@ -5,30 +5,30 @@ The answer depends on the prompt only, so that it is made once for all its compa
 
 from __future__ import annotations
 
-from distract.plan import Calls, Comparison, Plan, Protocol
-from distract.prompts import load
-from distract.reading import OUTPUT
-from distract.records import Case, Judgment, Request, Role
-from distract.rubric import choose, said, text, unusable
+from typing import Literal
+
+from distract import Calls, Case, Comparison, Judgment, Plan, Protocol, Request, prompts, reading, rubric
 
 from .base import OUTPUTS
 
-PROMPT = load("distract.judges", "reference")
-ANSWER = load("distract.judges", "answer")
+PROMPT = prompts.load("distract.judges", "reference")
+ANSWER = prompts.load("distract.judges", "answer")
 TOKENS = 512
 
 
-def answer(case: Case, to: Role = "judge") -> Request:
+def answer(case: Case, to: Literal["judge", "reference"] = "judge") -> Request:
     """A request for an answer to the prompt."""
-    return text(case, ANSWER, TOKENS, to=to)
+    return rubric.text(case, ANSWER, TOKENS, to=to)
 
 
 def ask(comparison: Comparison) -> Plan[Judgment]:
     """Answer, then choose with the answer at hand."""
     (own,) = yield [answer(comparison.case)]
-    if failed := unusable("reference", own):
+    if failed := rubric.unusable("reference", own):
         return failed
-    return (yield from choose(comparison, PROMPT, OUTPUT, OUTPUTS, others={"reference": said(own)}))
+    return (
+        yield from rubric.choose(comparison, PROMPT, reading.OUTPUT, OUTPUTS, others={"reference": rubric.said(own)})
+    )
 
 
 reference = Protocol(

@@ -7,14 +7,9 @@ neither of the pair: it stands as a tie between them, which is why there is no t
 
 from __future__ import annotations
 
-from distract import verdicts
-from distract.plan import Calls, Comparison, Plan, Protocol
-from distract.prompts import load
-from distract.reading import BRACKETS
-from distract.records import ORDINALS, Judgment, Request, Slots
-from distract.rubric import fill, lettered, stated
+from distract import Calls, Comparison, Judgment, Plan, Protocol, Request, Slots, prompts, reading, rubric, verdicts
 
-PROMPT = load("distract.judges", "several")
+PROMPT = prompts.load("distract.judges", "several")
 TOKENS = 512
 NUMBERS = {3: "three", 4: "four"}
 
@@ -22,8 +17,8 @@ NUMBERS = {3: "three", 4: "four"}
 def ask(comparison: Comparison) -> Plan[Judgment]:
     """Choose one of all."""
     case, shown = comparison.case, comparison.shown
-    letters, responses = lettered(shown)
-    labels = [BRACKETS.say(letter) for letter in letters]
+    letters, responses = rubric.lettered(shown)
+    labels = [reading.BRACKETS.say(letter) for letter in letters]
     others = {
         "responses": responses,
         "number": NUMBERS[len(shown)],
@@ -31,12 +26,12 @@ def ask(comparison: Comparison) -> Plan[Judgment]:
     }
     (reply,) = yield [
         Request(
-            messages=fill(PROMPT, case, {}, others),
+            messages=rubric.fill(PROMPT, case, {}, others),
             max_tokens=TOKENS,
-            slots=Slots(case.id, shown, tuple(zip(ORDINALS, labels, strict=False))),
+            slots=Slots(case.id, shown, tuple(zip(Slots.ORDINALS, labels, strict=False))),
         )
     ]
-    letter = stated(reply, case, shown, PROMPT, BRACKETS, letters)
+    letter = rubric.stated(reply, case, shown, PROMPT, reading.BRACKETS, letters)
     if isinstance(letter, Judgment):
         return letter
     best = shown[letters.index(letter)]

@@ -5,10 +5,7 @@ The answer is the data's own where they hold one, else that of the reference mod
 
 from __future__ import annotations
 
-from distract.plan import Calls, Comparison, Plan, Protocol
-from distract.reading import OUTPUT
-from distract.records import Judgment
-from distract.rubric import choose, conversation, said, unusable
+from distract import Calls, Comparison, Judgment, Plan, Protocol, reading, rubric
 
 from .base import OUTPUTS
 from .reference import ANSWER, PROMPT, answer
@@ -18,13 +15,13 @@ def ask(comparison: Comparison) -> Plan[Judgment]:
     """Take or make the reference, then choose with it at hand."""
     case = comparison.case
     if case.reference:
-        strong = conversation("Reference", case.reference)
+        strong = rubric.conversation("Reference", case.reference)
     else:
         (reply,) = yield [answer(case, to="reference")]
-        if failed := unusable("reference", reply):
+        if failed := rubric.unusable("reference", reply):
             return failed
-        strong = said(reply)
-    return (yield from choose(comparison, PROMPT, OUTPUT, OUTPUTS, others={"reference": strong}))
+        strong = rubric.said(reply)
+    return (yield from rubric.choose(comparison, PROMPT, reading.OUTPUT, OUTPUTS, others={"reference": strong}))
 
 
 strong_reference = Protocol(

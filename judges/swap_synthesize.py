@@ -8,16 +8,12 @@ from __future__ import annotations
 
 import re
 
-from distract.plan import Calls, Comparison, Plan, Protocol
-from distract.prompts import load
-from distract.reading import OUTPUT
-from distract.records import Judgment
-from distract.rubric import choose, pair, said, verdict
+from distract import Calls, Comparison, Judgment, Plan, Protocol, prompts, reading, rubric
 
 from . import cot
 from .base import OUTPUTS
 
-PROMPT = load("distract.judges", "swap-synthesize")
+PROMPT = prompts.load("distract.judges", "swap-synthesize")
 _EXCHANGED = str.maketrans("abAB", "baBA")
 _NAME = re.compile(r"\b([Oo]utput[*_]{0,2}\s*)(\([aAbB]\)|[AB]\b)")
 
@@ -25,18 +21,18 @@ _NAME = re.compile(r"\b([Oo]utput[*_]{0,2}\s*)(\([aAbB]\)|[AB]\b)")
 def ask(comparison: Comparison) -> Plan[Judgment]:
     """Explain in both orders; on conflict, choose between the explanations."""
     orders = (comparison, comparison.swapped())
-    straight, swapped = yield [pair(order, cot.PROMPT, OUTPUT, OUTPUTS, cot.TOKENS) for order in orders]
-    first = verdict(straight, orders[0], cot.PROMPT, OUTPUT, OUTPUTS)
-    second = verdict(swapped, orders[1], cot.PROMPT, OUTPUT, OUTPUTS).mirrored()
+    straight, swapped = yield [rubric.pair(order, cot.PROMPT, reading.OUTPUT, OUTPUTS, cot.TOKENS) for order in orders]
+    first = rubric.verdict(straight, orders[0], cot.PROMPT, reading.OUTPUT, OUTPUTS)
+    second = rubric.verdict(swapped, orders[1], cot.PROMPT, reading.OUTPUT, OUTPUTS).mirrored()
     for one in (first, second):
         if one.failure is not None:
             return one
     if first.preferred == second.preferred:
         return first
     # Under the swapped order the outputs had each other's name.
-    texts = {first.preferred: said(straight), second.preferred: _NAME.sub(_other, said(swapped))}
+    texts = {first.preferred: rubric.said(straight), second.preferred: _NAME.sub(_other, rubric.said(swapped))}
     others = {"for_a": texts["a"], "for_b": texts["b"]}
-    return (yield from choose(comparison, PROMPT, OUTPUT, OUTPUTS, others=others))
+    return (yield from rubric.choose(comparison, PROMPT, reading.OUTPUT, OUTPUTS, others=others))
 
 
 def _other(found: re.Match[str]) -> str:

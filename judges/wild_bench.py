@@ -6,25 +6,23 @@ only, so that it is made once.
 
 from __future__ import annotations
 
-from distract.plan import Calls, Comparison, Plan, Protocol
-from distract.prompts import load
-from distract.reading import JSON
-from distract.records import Judgment
-from distract.rubric import choose, said, text, unusable
+from distract import Calls, Comparison, Judgment, Plan, Protocol, prompts, reading, rubric
 
 from .pairwise import LETTERS
 
-PROMPT = load("distract.judges", "wild-bench")
-CHECKLIST = load("distract.judges", "checklist")
+PROMPT = prompts.load("distract.judges", "wild-bench")
+CHECKLIST = prompts.load("distract.judges", "checklist")
 CHECKLIST_TOKENS, TOKENS = 320, 1024
 
 
 def ask(comparison: Comparison) -> Plan[Judgment]:
     """Make the checklist, then compare with it."""
-    (made,) = yield [text(comparison.case, CHECKLIST, CHECKLIST_TOKENS, to="reference")]
-    if failed := unusable("checklist", made):
+    (made,) = yield [rubric.text(comparison.case, CHECKLIST, CHECKLIST_TOKENS, to="reference")]
+    if failed := rubric.unusable("checklist", made):
         return failed
-    return (yield from choose(comparison, PROMPT, JSON, LETTERS, TOKENS, {"checklist": said(made)}))
+    return (
+        yield from rubric.choose(comparison, PROMPT, reading.JSON, LETTERS, TOKENS, {"checklist": rubric.said(made)})
+    )
 
 
 wild_bench = Protocol(

@@ -15,9 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_array
 
-from distract.ratings.draws import Draws
-from distract.ratings.matches import TIE, A, B, Matches
-from distract.ratings.system import Ratings, RatingSystem
+from distract import Draws, Matches, Ratings, RatingSystem
 
 from .logistic import BLOCK, MANY, Design, Floats, Game, again, chances, curved, design, newton, parts
 from .sandwich import clustered, sandwich
@@ -47,7 +45,7 @@ def collapse(matches: Matches) -> Pairs:
         code = (matches.a[part] * np.int64(size) + matches.b[part]) * 3 + matches.outcome[part]
         count += np.bincount(code, minlength=cells)
     table = count.reshape(size, size, 3)
-    table = table + table.transpose(1, 0, 2)[:, :, [B, A, TIE]]
+    table = table + table.transpose(1, 0, 2)[:, :, [Matches.B, Matches.A, Matches.TIE]]
     first, second = np.nonzero(np.triu(table.any(axis=2), 1))
     number = np.zeros((size, size), np.int32)
     number[first, second] = number[second, first] = np.arange(len(first))
@@ -130,7 +128,7 @@ def _game(rows: Design, first: Floats, second: Floats) -> Game:
 
 def _fit(pairs: Pairs, to: Scale) -> tuple[Floats, Floats]:
     """Strengths in logits, their mean being 0, and minus the second derivative there."""
-    wins = pairs.counts[:, [A, B]] + pairs.counts[:, [TIE]] / 2
+    wins = pairs.counts[:, [Matches.A, Matches.B]] + pairs.counts[:, [Matches.TIE]] / 2
     game = _game(pairs.design, wins[:, [0]], wins[:, [1]])
     none = np.zeros((len(pairs.number), 1))
     found = newton(game, none, none, to.ridge)

@@ -15,9 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from distract.ratings.draws import Draws
-from distract.ratings.matches import TIE, A, B, Matches
-from distract.ratings.system import Ratings, RatingSystem
+from distract import Draws, Matches, Ratings, RatingSystem
 
 from .orders import CHUNK, Orders, cells, common, need, replay, settled
 
@@ -147,8 +145,8 @@ class _Game:
         matches = len(self.cells)
         if self.gain >= 1:
             return matches  # a match may throw ratings further apart
-        points = self.counts[:, :, A] + self.counts[:, :, TIE] / 2
-        points += (self.counts[:, :, B] + self.counts[:, :, TIE] / 2).T
+        points = self.counts[:, :, Matches.A] + self.counts[:, :, Matches.TIE] / 2
+        points += (self.counts[:, :, Matches.B] + self.counts[:, :, Matches.TIE] / 2).T
         met = points + points.T
         share = (points + 0.5) / (met + 1)
         pull = 4 * self.gain * share * (1 - share) * met / matches
@@ -170,7 +168,7 @@ def _game(matches: Matches, p: Mapping[str, Any]) -> tuple[_Game, Orders]:
     models = len(matches.models)
     often = np.bincount(found, minlength=models * models * 3)
     table = np.empty(len(often), object)
-    won = {A: gain, B: -gain, TIE: 0.0}
+    won = {Matches.A: gain, Matches.B: -gain, Matches.TIE: 0.0}
     for cell in np.flatnonzero(often).tolist():
         pair, outcome = divmod(cell, 3)
         table[cell] = (*divmod(pair, models), won[outcome])

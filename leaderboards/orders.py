@@ -13,9 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from distract.errors import UsageError
-from distract.ratings.draws import Draws
-from distract.ratings.matches import TIE, B, Matches
+from distract import Draws, Matches, UsageError
 
 COMMON = 4
 """Orders that draws share, at most: what fewer of them add to the spread is taken off again (``settled``)."""
@@ -145,12 +143,12 @@ def replay(matches: Matches, orders: Orders, length: int, draws: Draws, purpose:
     column = np.arange(each * places.shape[1])
     for slot in places:
         outcome = matches.outcome[slot]
-        swapped = outcome == B
+        swapped = outcome == Matches.B
         winner = np.where(swapped, matches.b[slot], matches.a[slot]).astype(np.int64)
         loser = np.where(swapped, matches.a[slot], matches.b[slot]).astype(np.int64)
         first = np.repeat(winner * len(column), each) + column
         second = np.repeat(loser * len(column), each) + column
-        tied = np.repeat(outcome == TIE, each)
+        tied = np.repeat(outcome == Matches.TIE, each)
         times = np.concatenate([often(int(match)) for match in slot])
         now = np.flatnonzero(times)
         left = times.take(now)

@@ -12,9 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from distract.errors import UnknownName, UsageError
-from distract.printable import line
-from distract.ratings.matches import Matches
+from distract import Matches, UnknownName, UsageError
 
 from .logistic import MANY, Floats, parts
 
@@ -109,4 +107,4 @@ def remarks(matches: Matches) -> Iterator[str]:
     for name, n, won in zip(matches.models, played, points, strict=True):
         if won in (0, n):
             did = "has no match" if not n else f"{'won' if won else 'lost'} all of its {n:,.0f} matches"
-            yield line(f"{name} {did}: its rating rests on the prior")
+            yield f"{name} {did}: its rating rests on the prior"

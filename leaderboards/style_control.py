@@ -17,10 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
-from distract.errors import UsageError
-from distract.ratings.draws import Draws
-from distract.ratings.matches import Matches
-from distract.ratings.system import Ratings, RatingSystem
+from distract import Draws, Matches, Ratings, RatingSystem, UsageError
 
 from .logistic import MANY, Design, Floats, Game, again, chances, curved, design, newton, parts
 from .sandwich import clustered, sandwich

@@ -17,9 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import erfcx, ndtri
 
-from distract.ratings.draws import Draws
-from distract.ratings.matches import TIE, B, Matches
-from distract.ratings.system import Ratings, RatingSystem
+from distract import Draws, Matches, Ratings, RatingSystem
 
 from .orders import CHUNK, Orders, common, need, replay, settled
 
@@ -169,7 +167,7 @@ class _Game:
 
 def _share_of_ties(matches: Matches) -> float:
     """Never 1: with an endless margin no match says anything."""
-    ties = int(np.count_nonzero(matches.outcome == TIE))
+    ties = int(np.count_nonzero(matches.outcome == Matches.TIE))
     return ties / max(len(matches), ties + 1)
 
 
@@ -191,7 +189,11 @@ def _game(matches: int, p: Mapping[str, Any]) -> tuple[_Game, Orders]:
 def _columns(matches: Matches, places: NDArray[np.int32]) -> tuple[list[int], list[int], list[bool]]:
     """Winners, losers and whether they tied."""
     a, b, outcome = matches.a[places], matches.b[places], matches.outcome[places]
-    return np.where(outcome == B, b, a).tolist(), np.where(outcome == B, a, b).tolist(), (outcome == TIE).tolist()
+    return (
+        np.where(outcome == Matches.B, b, a).tolist(),
+        np.where(outcome == Matches.B, a, b).tolist(),
+        (outcome == Matches.TIE).tolist(),
+    )
 
 
 def won_one(beyond: float) -> tuple[float, float]:

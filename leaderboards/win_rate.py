@@ -12,9 +12,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from distract.ratings.draws import Draws
-from distract.ratings.matches import Matches
-from distract.ratings.system import Ratings, RatingSystem
+from distract import Draws, Matches, Ratings, RatingSystem
 
 from .orders import cells
 from .scale import POINTS

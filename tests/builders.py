@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
 
+from distract import registry
+from distract.backend import Backend
+from distract.job import Finished, Job, carry_out, stores
 from distract.minimal import edits
 from distract.plan import Plan, T
 from distract.records import (
@@ -20,6 +25,9 @@ from distract.records import (
     Slots,
     Smallest,
 )
+from distract.setup import Setup
+from distract.study import R
+from distract.tally import Tally
 
 
 def case(
@@ -115,3 +123,14 @@ def drive(plan: Plan[T], answer: Callable[[Request], Reply]) -> tuple[T, list[li
             requests = plan.send([answer(r) for r in requests])
     except StopIteration as done:
         return done.value, rounds
+
+
+def set_up(judge: str, backend: Backend, out: Path, protocols: Sequence[str] = (), **more: Any) -> Setup:
+    """Who judges and where; the default protocols where none is named, ``more`` are attributes of a ``Setup``."""
+    return Setup(judge, backend, registry.asked(protocols), out=out, **more)
+
+
+def finish(job: Job[R], store: Path, tally: Tally | None = None) -> Finished[R]:
+    """Carry a job out with the replies of a store."""
+    with stores(job.models, store) as models:
+        return carry_out(job, models, tally or Tally())

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from builders import finish, set_up
 from commanding import Ran, fits
-from distract.conduct import carry_out, stores
 
 from distract import session
 from distract.backend import Batch
@@ -49,13 +49,8 @@ def carried(
     selected = session.select(
         data="tweakset", attacks=("assertiveness",), measures=("flip_rate",), generator="rules", limit=limit
     )
-    more = {"minimal": minimal} if minimal else {}
-    prepared = session.prepare(
-        selected, judge="planted:bold", backend=judge, protocols=("pairwise",), out=out, more=more
-    )
-    job, tally = session.job(prepared), Tally()
-    with stores(job.models, store) as models:
-        return carry_out(job, models, tally), tally
+    job, tally = session.prepare(selected, set_up("planted:bold", judge, out, ["pairwise"]), minimal), Tally()
+    return finish(job, store, tally).run, tally
 
 
 @pytest.fixture(scope="module")

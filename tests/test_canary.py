@@ -20,7 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from loopback import Answer, Asked, FakeServer, completion, refused, token
 
-from distract import conduct
+from distract import job
 from distract.backends.catalogue import open_judge
 from distract.backends.options import Options
 from distract.errors import BackendError
@@ -276,7 +276,7 @@ def kill(patch: pytest.MonkeyPatch, after: int) -> None:
     def stops(*_: object, **__: object) -> None:
         raise BackendError("killed")
 
-    patch.setattr(Store, "put", puts) if after else patch.setattr(conduct, "stores", stops)
+    patch.setattr(Store, "put", puts) if after else patch.setattr(job, "stores", stops)
 
 
 @pytest.mark.parametrize("after", [0, 4])

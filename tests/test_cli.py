@@ -310,6 +310,26 @@ def test_the_planted_judges_need_no_torch_and_little_time() -> None:
     assert (done.returncode, done.stderr.count("Traceback")) == (0, 0), done.stderr
 
 
+OTHERS = {
+    *("gate", "gating", "leaderboard", "leaderboards", "ratings", "boards", "tournament", "meta", "consistency"),
+    *("explain", "explaining", "minimal", "making", "replay"),
+}
+"""What belongs to studies other than an attack, by parts of module names."""
+
+
+def test_attack_imports_no_other_study(tmp_path: Path) -> None:
+    script = (
+        "import sys; sys.argv = ['distract', 'attack', '--judge', 'planted:longer', '--limit', '1', '--out', 'run']\n"
+        "from distract.cli import main\n"
+        "main()\n"
+        "rooms = {part for name in sys.modules if name.startswith('distract.') for part in name.split('.')}\n"
+        "assert 'attack' in rooms\n"
+        f"print(*sorted(rooms & {OTHERS}), 'end')\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert (done.returncode, done.stdout.splitlines()[-1].strip()) == (0, "end"), done.stderr
+
+
 def test_help_imports_nothing_heavy() -> None:
     script = (
         "import sys; sys.argv = ['distract', '--help']\n"

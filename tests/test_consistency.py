@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from builders import case, drive, scored, verdict
-from distract.conduct import carry_out, stores
+from builders import case, drive, finish, scored, set_up, verdict
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
@@ -26,13 +25,15 @@ from distract.backends.transformers import Transformers
 from distract.commands.consistency import PROTOCOLS, consistency
 from distract.consistency import asking
 from distract.consistency.asking import Consistency
-from distract.consistency.document import document
+from distract.consistency.document import Measured, document, measured
 from distract.consistency.drawing import quadruples, triples
 from distract.consistency.measuring import Placed, changes, figures, not_applied
-from distract.consistency.preparing import Prepared, estimate, prepare
+from distract.consistency.preparing import prepare
 from distract.consistency.published import PUBLISHED
 from distract.datasets.native import line as native
 from distract.errors import BackendError, UsageError
+from distract.estimating import estimate
+from distract.job import Job
 from distract.judging.compare import usable
 from distract.manner import Manner
 from distract.records import ORDINALS, Case, Judgment, Outcome, Reply, Request, Response, Row, Side
@@ -194,9 +195,9 @@ def test_the_plan_is_counted_exactly(name: str, manner: Manner, tmp_path: Path) 
         reply = fair(request)
         return reply if request.choices else replace(reply, text=f"{request.key}\n{reply.text}")
 
-    prepared = ready(tmp_path, Scripted(wordy), [of(), of("c2", "abc")], names=[name], manner=manner)
-    expected, tally = estimate(prepared), Tally()
-    loaded = run(prepared, tally, tmp_path / "s")
+    job = ready(tmp_path, Scripted(wordy), [of(), of("c2", "abc")], names=[name], manner=manner)
+    expected, tally = estimate(job), Tally()
+    loaded = run(job, tally, tmp_path / "s")
     assert sum(expected.requests.values()) == tally.made
     assert expected.comparisons == len({asking.compared(row) for row in loaded.rows if row.judgments})
 
@@ -378,22 +379,14 @@ def ready(
     out: str = "run",
     judge: str = "j",
     **more: Any,
-) -> Prepared:
+) -> Job[Measured]:
     (folder / "d.jsonl").write_text("".join(native(one) + "\n" for one in cases), encoding="utf-8")
-    return prepare(
-        data=str(folder / "d.jsonl"),
-        judge=judge,
-        backend=backend,
-        protocols=names,
-        manner=manner or Manner(),
-        out=folder / out,
-        **more,
-    )
+    setup = set_up(judge, backend, folder / out, names, manner=manner or Manner())
+    return prepare(setup, data=str(folder / "d.jsonl"), **more)
 
 
-def run(prepared: Prepared, tally: Tally, store: Path) -> Loaded:
-    with stores(prepared.job.models, store) as models:
-        return carry_out(prepared.job, models, tally)
+def run(job: Job[Measured], tally: Tally, store: Path) -> Loaded:
+    return finish(job, store, tally).run
 
 
 class Breaking:
@@ -430,7 +423,7 @@ def test_a_run_read_back_gives_the_same_document(tmp_path: Path) -> None:
     run(ready(tmp_path, planted("random"), [of(), of("c2", "xyz")]), Tally(), tmp_path / "s")
     loaded = load(tmp_path / "run")
     assert (loaded.flaw, loaded.command) == (None, "consistency")
-    whole = document(loaded.parameters, loaded.rows)
+    whole = document(loaded.parameters, measured(loaded.parameters, loaded.rows))
     assert whole == json.loads(loaded.summary or "")
     order = [(r["measure"], r["protocol"], r["rule"] or "", r["place"] or "") for r in whole["results"]]
     assert order == sorted(set(order))
@@ -442,10 +435,10 @@ def test_a_run_read_back_gives_the_same_document(tmp_path: Path) -> None:
 
 def test_a_judge_that_may_see_its_own_kin_is_told(tmp_path: Path) -> None:
     responses = [Response(author, (f"By {author}.",)) for author in ("gpt-4", "claude-v1", "llama-13b")]
-    prepared = ready(tmp_path, planted("fair"), [case(responses=responses)], judge="gpt-4o")
-    (note,) = prepared.job.parameters["self_judging"]
+    job = ready(tmp_path, planted("fair"), [case(responses=responses)], judge="gpt-4o")
+    (note,) = job.parameters["self_judging"]
     assert "gpt-4" in note
-    assert not ready(tmp_path, planted("fair"), [case(responses=responses)], judge="planted:fair").job.parameters[
+    assert not ready(tmp_path, planted("fair"), [case(responses=responses)], judge="planted:fair").parameters[
         "self_judging"
     ]
 
@@ -472,10 +465,10 @@ def test_what_cannot_be_done_is_one_clear_line(
 
 
 def test_cases_with_too_few_responses_are_left_out_and_counted(tmp_path: Path) -> None:
-    prepared = ready(tmp_path, planted("fair"), [of(), of("c2", "xy"), of("c3", "xyz"), of("c4", "x")], limit=1)
-    parameters = prepared.job.parameters
+    job = ready(tmp_path, planted("fair"), [of(), of("c2", "xy"), of("c3", "xyz"), of("c4", "x")], limit=1)
+    parameters = job.parameters
     assert parameters["left_out"] == {"fewer than three responses by different authors": 2}
-    assert (parameters["limit"], parameters["data"]["cases"], len(prepared.cases)) == (1, 4, 1)
+    assert (parameters["limit"], parameters["data"]["cases"], len(job.cases)) == (1, 4, 1)
 
 
 # What is said.
@@ -483,7 +476,7 @@ def test_cases_with_too_few_responses_are_left_out_and_counted(tmp_path: Path) -
 
 def printed(parameters: dict[str, Any], rows: Sequence[Row]) -> str:
     console = Console(file=io.StringIO(), width=80, highlight=False, force_terminal=False)
-    show(report_parts(parameters, rows), console)
+    show(report_parts(parameters, measured(parameters, rows)), console)
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
 
@@ -577,7 +570,7 @@ def test_without_a_protocol_it_asks_pairwise_and_rank(command: Any) -> None:
     lists = sets | {(third, a, b) for a, b, third in sets}
     # Six pairs of four responses and three of three, in both orders; sets in one order each.
     comparisons, requests = 9 + 9 + 2 * len(sets), 18 + len(lists)
-    assert f"plan: {comparisons} comparisons; requests: pairwise 18, rank {requests}; about" in err
+    assert f"plan: about {comparisons} comparisons; requests: pairwise 18, rank {requests}; about" in err
     assert f"replies: 0 were stored, {18 + requests} made" in err
     again = command("--judge", "planted:random", "--data", "d.jsonl", "--json", "--out", "r")
     assert again[:2] == (0, out)
@@ -660,10 +653,10 @@ def test_answers_of_ten_models_make_triples_and_quadruples(command: Any) -> None
 def test_the_real_judge_is_asked_and_read(smollm2: Transformers, tmp_path: Path) -> None:
     texts = {"w": "Blue.", "x": "The sky is blue on a clear day.", "y": "Green.", "z": "I do not know."}
     one = case(prompt="What colour is the sky?", responses=[Response(a, (text,)) for a, text in texts.items()])
-    prepared = ready(tmp_path, smollm2, [one], manner=Manner(answer_tokens=16), judge="smollm2-135m", sets=2)
+    job = ready(tmp_path, smollm2, [one], manner=Manner(answer_tokens=16), judge="smollm2-135m", sets=2)
     tally = Tally()
-    loaded = run(prepared, tally, tmp_path / "s")
-    assert sum(estimate(prepared).requests.values()) == tally.made == sum(tally.asked.values())
+    loaded = run(job, tally, tmp_path / "s")
+    assert sum(estimate(job).requests.values()) == tally.made == sum(tally.asked.values())
     found = figures(loaded.rows, RULES)
     for protocol in RULES:
         figure = find(found, "intransitivity", protocol)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import json
 import re
+import runpy
 import sys
 import tomllib
 from pathlib import Path
@@ -84,6 +85,28 @@ def test_the_protocol_in_the_readme_runs_as_it_stands_there(
     standings = {one["protocol"]: one for one in json.loads(capsys.readouterr().out)["ranking"]}
     assert standings["flaws-first"]["n"] > 10
     assert standings["flaws-first"]["invalid"] == 0
+
+
+def test_the_python_in_the_readme_prints_what_stands_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    readme = (EXAMPLES.parent / "README.md").read_text(encoding="utf-8")
+    section = readme.partition("\n## From Python\n")[2].partition("\n## ")[0]
+    blocks = dict(re.findall(r"^```(\w+)\n(.*?)^```$", section, re.MULTILINE | re.DOTALL))
+    monkeypatch.chdir(tmp_path)
+    exec(compile(blocks["python"], "README.md", "exec"), {})
+    assert capsys.readouterr() == (blocks["text"], "")
+
+
+def test_the_notebook_runs_as_a_script(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    runpy.run_path(str(EXAMPLES / "notebook.py"), run_name="__main__")
+    said = capsys.readouterr()
+    assert "pairwise             prolixity     42 of 42 verdicts flipped" in said.out
+    assert "fail: absolute under prolixity" in said.out
+    assert said.err == ""
 
 
 @pytest.mark.parametrize(

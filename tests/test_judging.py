@@ -12,6 +12,7 @@ from builders import case, drive, request, verdict
 from hypothesis import given
 from hypothesis import strategies as st
 
+from distract.consultation import ROUNDS
 from distract.errors import BackendError, PluginError
 from distract.judging.compare import judged, label, noted, others, resampled, shown_first, side, unfit
 from distract.manner import Manner
@@ -242,6 +243,36 @@ def test_a_request_of_somebody_else_is_looked_at(asked: Any) -> None:
 
     mine = Protocol("mine", "one of the tests", ask, Calls(order=1))
     with pytest.raises(PluginError, match="protocol 'mine' failed on case 'c1': "):
+        drive(judged(of("mine"), mine, PAIR, Manner(), False), words())
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_a_protocol_that_never_judges_is_told_so(more: int) -> None:
+    closed: list[int] = []
+
+    def ask(comparison: Comparison) -> Plan[Judgment]:
+        try:
+            for _ in range(ROUNDS + more):
+                yield []
+        finally:
+            closed.append(more)
+        return verdict("a")
+
+    plan = judged(of("mine"), Protocol("mine", "one of the tests", ask, Calls(order=1)), PAIR, Manner("given"), False)
+    if more:
+        with pytest.raises(PluginError, match="'mine' on case 'c1': asked 1,000 times and gave no judgment"):
+            drive(plan, words())
+    else:
+        assert drive(plan, words())[0].judgments == (verdict("a"),)
+    assert closed == [more]
+
+
+@pytest.mark.parametrize("returned", [verdict("a"), None, [request("x")], iter([[request("x")]])])
+def test_a_protocol_that_returns_no_generator_is_told_so(returned: Any) -> None:
+    mine = Protocol("mine", "one of the tests", lambda comparison: returned, Calls(order=1))
+    with pytest.raises(
+        PluginError, match=r"'mine' failed on case 'c1': TypeError: ask returned .+, expected a generator"
+    ):
         drive(judged(of("mine"), mine, PAIR, Manner(), False), words())
 
 

@@ -11,6 +11,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 PLUGINS = ("judges", "attacks", "leaderboards")
+EXAMPLES = sorted((ROOT / "examples").rglob("*.py"))
+FACE, TABLE = "distract", "_MODULES"
 
 FLOORS = (
     ("cli", "testing"),
@@ -24,9 +26,9 @@ FLOORS = (
 
 ROOMS: Mapping[str, str] = {
     "core": """
-        __init__ backend backends.options claims definitions errors exchange files flow job occupancy plan price
-        printable probes prompts ratings recorder records registry replyfile run runfolder runrecords settings signals
-        store study tally timing
+        __init__ backend backends.options bounds claims definitions errors exchange files flow job listener occupancy
+        plan price printable probes prompts ratings recorder records registry replyfile run runfolder runrecords
+        settings signals store study tally timing
     """,
     "data": "amounts constraints datasets lexicon",
     "models": "backends families",
@@ -35,13 +37,13 @@ ROOMS: Mapping[str, str] = {
     "rewriting": "facts fidelity meaning speech writers",
     "report": "report",
     "studies": """
-        audit boards briefs checking consistency counting document estimating explaining flips making meta metrics
-        minimal ranking recording reopening rewrite_metrics scope session setup studies tournament report.boards
+        audit boards briefs checking consistency counting document estimating execution explaining flips making meta
+        metrics minimal ranking recording reopening rewrite_metrics scope session setup studies tournament report.boards
         report.checks report.consistency report.leaderboard report.meta report.minimal report.panel report.ranking
         report.terminal report.written
     """,
     "testing": "invariants pytest_plugin strategies report.testing",
-    "cli": "__main__ cli commands",
+    "cli": "__main__ api arguments cli commands frames",
     "plugins": "judges attacks leaderboards",
 }
 """Which room each module or folder of ``distract`` belongs to; the longest name counts."""
@@ -68,8 +70,19 @@ def modules(root: Path = ROOT) -> dict[str, Path]:
     }
 
 
+def public() -> dict[str, str]:
+    """The module that defines each name which ``distract`` offers."""
+    tree = ast.parse((ROOT / "distract" / "__init__.py").read_text())
+    tables = [one.value for one in tree.body if isinstance(one, ast.Assign) and ast.unparse(one.targets[0]) == TABLE]
+    (table,) = map(ast.literal_eval, tables)
+    return dict(table)
+
+
 def imports(name: str, path: Path, known: Set[str]) -> Iterator[str]:
-    """The modules of ours that a module imports, wherever in it and for whatever reason."""
+    """The modules of ours that a module imports, wherever in it and for whatever reason.
+
+    What is imported from ``distract`` counts as imported from where it is defined.
+    """
     package = name.split(".") if path.name == "__init__.py" else name.split(".")[:-1]
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
@@ -78,13 +91,17 @@ def imports(name: str, path: Path, known: Set[str]) -> Iterator[str]:
             above = package[: len(package) - node.level + 1] if node.level else []
             base = ".".join([*above, *([node.module] if node.module else [])])
             for alias in node.names:
-                if (target := f"{base}.{alias.name}") in known or (target := base) in known:
+                if base == "distract" and alias.name in PUBLIC:
+                    yield PUBLIC[alias.name]
+                elif (target := f"{base}.{alias.name}") in known or (target := base) in known:
                     yield target
 
 
 def graph(files: Mapping[str, Path]) -> dict[str, set[str]]:
-    """What each module imports of the others."""
-    return {name: {*imports(name, path, files.keys())} - {name} for name, path in files.items()}
+    """What each module imports of the others; the face only names what others define, and imports it when asked."""
+    return {
+        name: set() if name == FACE else {*imports(name, path, files.keys())} - {name} for name, path in files.items()
+    }
 
 
 def cycles(edges: Mapping[str, Set[str]]) -> list[list[str]]:
@@ -150,6 +167,14 @@ def upward(edges: Mapping[str, Set[str]]) -> set[tuple[str, str]]:
     return found
 
 
+def steps_by_hand(source: str) -> bool:
+    """Whether code steps a generator, rather than leave that to ``plan.drive``, ``plan.tap`` and ``plan.gather``."""
+    nodes = list(ast.walk(ast.parse(source)))
+    names = {node.id for node in nodes if isinstance(node, ast.Name)}
+    return "StopIteration" in names or any(isinstance(node, ast.Attribute) and node.attr == "send" for node in nodes)
+
+
+PUBLIC = public()
 FILES = modules()
 EDGES = graph(FILES)
 
@@ -178,6 +203,54 @@ def test_an_import_upward_is_noticed(importer: str, imported: str) -> None:
     edges[importer].add(imported)
     edges[imported].add(importer)
     assert cycles(edges) != []
+
+
+@pytest.mark.parametrize(
+    ("code", "imported"),
+    [
+        ("from distract import attack", "distract.api"),
+        ("from distract import Case as Kase", "distract.records"),
+        ("from distract import rubric", "distract.rubric"),
+        ("from distract import minimal", "distract.minimal"),
+        ("from distract import __version__", "distract"),
+    ],
+)
+def test_a_public_name_counts_as_its_module(code: str, imported: str, tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(code)
+    assert [*imports("distract.judges.mine", tmp_path / "mine.py", FILES.keys())] == [imported]
+
+
+def test_a_plugin_sees_no_study_through_the_face() -> None:
+    edges = {"distract.judges.mine": {PUBLIC["attack"]}, "distract.attacks.mine": {PUBLIC["Case"]}}
+    assert upward(edges) == {("judges.mine", "api")}
+
+
+@pytest.mark.parametrize("path", [*(path for name in PLUGINS for path in (ROOT / name).rglob("*.py")), *EXAMPLES])
+def test_plugins_and_examples_import_from_distract_alone(path: Path) -> None:
+    for node in ast.walk(ast.parse(path.read_text())):
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        names += [node.module or ""] if isinstance(node, ast.ImportFrom) and not node.level else []
+        assert [name for name in names if name.startswith("distract.")] == []
+        if isinstance(node, ast.ImportFrom) and node.module == "distract":
+            assert {alias.name for alias in node.names} <= PUBLIC.keys()
+
+
+def test_plans_are_stepped_in_one_place_only() -> None:
+    assert [name for name, path in FILES.items() if steps_by_hand(path.read_text())] == ["distract.plan"]
+
+
+@pytest.mark.parametrize(
+    ("source", "is_stepping"),
+    [
+        ("asked = plan.send(replies)", True),
+        ("try:\n    next(plan)\nexcept StopIteration as done:\n    result = done.value", True),
+        ("with suppress(StopIteration):\n    next(plan)", True),
+        ("result = yield from plan", False),
+        ("result = drive(plan, answer)  # not plan.send(...)", False),
+    ],
+)
+def test_a_plan_stepped_by_hand_is_noticed(source: str, is_stepping: bool) -> None:
+    assert steps_by_hand(source) == is_stepping
 
 
 def test_every_package_is_named_in_pyproject() -> None:

@@ -6,10 +6,12 @@ import json
 from pathlib import Path
 
 import pytest
+from builders import finish, set_up
 
-from distract import conduct, datasets, session
+from distract import datasets, session
 from distract.backends.scripted import Scripted, planted
 from distract.errors import UsageError
+from distract.job import stores
 from distract.making import job
 from distract.recording import save
 from distract.records import Request
@@ -55,7 +57,7 @@ def test_a_tweakset_is_made_saved_and_attacked(tmp_path: Path) -> None:
     data = prompts(tmp_path / "p.jsonl", *texts, "Write a comma-free haiku")
     made = job.tweakset_job(data, "w", Asking(), None, 0)
     assert (len(made.plans), made.left_out) == (12, {"question and format cannot be told apart": 1})
-    with conduct.stores({"generator": Scripted(compliant, name="w")}, tmp_path / "s") as models:
+    with stores({"generator": Scripted(compliant, name="w")}, tmp_path / "s") as models:
         cases, found = job.run(made, models, Tally())
     assert found["made"] == len(cases) > 5
     assert found["asked"] == 12
@@ -69,10 +71,9 @@ def test_a_tweakset_is_made_saved_and_attacked(tmp_path: Path) -> None:
     save(cases, tmp_path / "t.jsonl")
     assert datasets.load(str(tmp_path / "t.jsonl")).cases == tuple(cases)
     selected = session.select(data=str(tmp_path / "t.jsonl"), attacks=("severity-1",))
-    prepared = session.prepare(selected, judge="planted:fair", backend=planted("fair"), out=tmp_path / "run")
-    with conduct.stores(prepared.models, tmp_path / "s") as models:
-        loaded = session.run(prepared, models, Tally())
-    summary = json.loads(loaded.summary or "")
+    setup = set_up("planted:fair", planted("fair"), tmp_path / "run")
+    done = finish(session.prepare(selected, setup), tmp_path / "s")
+    summary = json.loads(done.run.summary or "")
     accuracy = [r for r in summary["results"] if r["measure"] == "severity_accuracy" and r["protocol"] == "pairwise"]
     assert [(r["k"], r["n"]) for r in accuracy] == [(len(cases), len(cases))]
     assert summary["data"]["cases"] == len(cases)
@@ -89,7 +90,7 @@ def test_pairs_are_made_from_references_alone(tmp_path: Path) -> None:
     path.write_text("".join(json.dumps(one) + "\n" for one in raw), encoding="utf-8")
     made = job.pair_job(str(path), (), "w", Asking(), None, None, 0)
     assert made.left_out == {"no response is known to be good": 1, "more than one turn": 1}
-    with conduct.stores({"generator": Scripted(lambda request: answers, name="w")}, tmp_path / "s") as models:
+    with stores({"generator": Scripted(lambda request: answers, name="w")}, tmp_path / "s") as models:
         (case,), found = job.run(made, models, Tally())
     assert (case.preferred, [r.author for r in case.responses]) == ("better", ["better", "worse"])
     assert (found["made"], found["mean_attempts"]) == (1, 1.0)

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from builders import case, drive
-from distract.conduct import carry_out, stores
+from builders import case, drive, finish, set_up
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,12 +19,14 @@ from distract.backend import Backend, Batch
 from distract.backends.scripted import Scripted, planted
 from distract.datasets.native import line as native
 from distract.errors import BackendError, DataError, UsageError
+from distract.estimating import estimate
+from distract.job import Job
 from distract.manner import Manner
 from distract.meta.comparisons import Agreement
-from distract.meta.document import Source, document, from_run, result, shown
+from distract.meta.document import Result, Source, document, from_run, result, shown
 from distract.meta.plan import Meta, labelled, meta, one_sided
 from distract.meta.published import judged
-from distract.meta.session import Prepared, distinct, estimate, job, prepare, select
+from distract.meta.session import distinct, prepare, select
 from distract.plan import Attack
 from distract.records import RESAMPLED, UNCHANGED, Case, Reply, Request, Response, Row, Side
 from distract.registry import attacks, protocols
@@ -168,17 +169,16 @@ def ready(
     limit: int | None = None,
     seed: int = 0,
     out: str = "run",
+    control: bool = False,
     **more: Any,
-) -> Prepared:
+) -> Job[Result]:
     selected = select([write(folder / "d.jsonl", cases)], (), limit, seed)
     backend = planted(judge) if isinstance(judge, str) else judge
-    return prepare(selected, judge="j", backend=backend, protocols=names, out=folder / out, **more)
+    return prepare(selected, set_up("j", backend, folder / out, names, **more), control=control)
 
 
-def run(prepared: Prepared, store: Path | None = None, tally: Tally | None = None) -> Loaded:
-    made = job(prepared)
-    with stores(made.models, store or prepared.out.parent / "s") as models:
-        return carry_out(made, models, tally or Tally())
+def run(job: Job[Result], store: Path | None = None, tally: Tally | None = None) -> Loaded:
+    return finish(job, store or job.out.parent / "s", tally).run
 
 
 def measured(loaded: Loaded) -> Sequence[Agreement]:
@@ -330,8 +330,8 @@ def by_attack(rows: Sequence[Row], protocol: str) -> dict[str, list[Row]]:
 @pytest.mark.parametrize("samples", [1, 3])
 def test_controls_ask_about_the_same_pairs_again(tmp_path: Path, samples: int) -> None:
     names, manner = ["base", "cot", "cot-consistency"], Manner(samples=samples)
-    prepared = ready(tmp_path, "random", [*map(spaced, PLANTED[:4])], names, control=True, manner=manner)
-    loaded = run(prepared)
+    job = ready(tmp_path, "random", [*map(spaced, PLANTED[:4])], names, control=True, manner=manner)
+    loaded = run(job)
     for name in names:
         sampled = name == "cot-consistency" or (name, samples) == ("cot", 3)
         rows = by_attack(loaded.rows, name)
@@ -360,8 +360,8 @@ def test_a_control_that_changes_nothing_is_no_sign_of_a_steady_judge(
     cases = [PLANTED[0], spaced(PLANTED[1], "x"), spaced(PLANTED[2], "y"), spaced(PLANTED[3]), PLANTED[4]]
     names, tally = ["base", "cot", "cot-consistency", "absolute"], Tally()
     judge = Scripted(fair, reads_slots=reads_slots)
-    prepared = ready(tmp_path, judge, cases, names, control=True, manner=Manner(samples=samples))
-    loaded = run(prepared, tally=tally)
+    job = ready(tmp_path, judge, cases, names, control=True, manner=Manner(samples=samples))
+    loaded = run(job, tally=tally)
     for name in names:
         rows = by_attack(loaded.rows, name)
         assert [row.excluded for row in rows["none"]] == [None] * 5
@@ -413,15 +413,15 @@ def test_a_control_that_spoils_a_response_is_excluded_and_kept_as_a_rewrite() ->
 
 def test_a_reference_model_is_asked_for_what_it_is_for(tmp_path: Path) -> None:
     helper = Scripted(lambda request: Reply("Red, I should say."), name="helper")
-    prepared = ready(tmp_path, "longer", PLANTED[:3], ["strong-reference", "base"], reference=("helper", helper))
+    job = ready(tmp_path, "longer", PLANTED[:3], ["strong-reference", "base"], reference=("helper", helper))
     tally = Tally()
-    loaded = run(prepared, tally=tally)
+    loaded = run(job, tally=tally)
     assert "helper" in json.dumps(loaded.parameters["reference"])
-    assert {*prepared.models} == {"judge", "reference"}
+    assert {*job.models} == {"judge", "reference"}
     assert find(measured(loaded), "accuracy", "strong-reference").k == 4
     # One answer a prompt, shared by both orders.
     assert find(measured(loaded), "calls", "strong-reference").value == 3.0
-    assert sum(estimate(prepared).requests.values()) == tally.made == 15
+    assert sum(estimate(job).requests.values()) == tally.made == 15
 
 
 # Runs of one judge that do not go together.
@@ -629,9 +629,9 @@ def test_figures_of_a_document_are_rounded_however_deep() -> None:
 def test_the_estimate_is_what_is_asked(tmp_path: Path, names: list[str], more: dict[str, Any], number: int) -> None:
     cases = [long(i, "xy"[i % 2]) for i in range(number)]
     # One that reads texts: what a control leaves as it was is not asked again.
-    prepared = ready(tmp_path, Scripted(fair, reads_slots=False), cases, names, **more)
-    expected, tally = estimate(prepared), Tally()
-    loaded = run(prepared, tally=tally)
+    job = ready(tmp_path, Scripted(fair, reads_slots=False), cases, names, **more)
+    expected, tally = estimate(job), Tally()
+    loaded = run(job, tally=tally)
     assert sum(expected.requests.values()) == pytest.approx(tally.made, rel=0.05)
     assert [*expected.requests] == sorted(names)
     assert expected.comparisons == sum(bool(row.judgments) for row in loaded.rows)
@@ -772,5 +772,5 @@ def test_a_judge_of_its_own_kin_is_told(tmp_path: Path) -> None:
     responses = (Response("gpt-4", ("Red.",)), Response("claude-v1", ("Blue.",)))
     selected = select([write(tmp_path / "d.jsonl", [case(responses=responses, preferred="gpt-4")])], (), None, 0)
     for judge, notes in (("gpt-4o", 1), ("planted:fair", 0)):
-        made = prepare(selected, judge=judge, backend=planted("fair"), protocols=["base"], out=tmp_path / "r")
-        assert len(made.parameters["self_judging"]) == notes
+        job = prepare(selected, set_up(judge, planted("fair"), tmp_path / "r", ["base"]))
+        assert len(job.parameters["self_judging"]) == notes

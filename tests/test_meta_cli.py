@@ -469,7 +469,7 @@ def test_a_judge_is_asked_and_the_same_command_again_makes_no_call(run: Any) -> 
     arguments = ("meta", "--judge", "planted:longer", "--data", data, *ASKED, "--out", "r", "--control")
     ran = run(*arguments, "--json")
     assert ran.code == 0
-    assert "judge planted:longer, labelled cases: d.jsonl (6) (seed 0)" in ran.err
+    assert "judge planted:longer · data d.jsonl, 6 cases · seed 0\n" in ran.err
     assert "replies: 0 were stored" in ran.err
     assert ran.err.splitlines()[-1] == "run folder: r"
     for protocol, rule, n in (("base", None, 12), ("pairwise", None, 12), ("pointwise", "score", 6)):
@@ -607,7 +607,7 @@ def test_a_limit_is_of_each_data_set(run: Any) -> None:
     ran = run(*arguments, "--limit", "4", "--protocol", "base", "--json")
     drawn = {one["name"]: (one["cases"], one["drawn"]) for one in ran.document["judges"][0]["data"]}
     assert drawn == {"d.jsonl": (6, 4), "e.jsonl": (2, 2)}
-    assert "labelled cases: d.jsonl (4 of 6), e.jsonl (2) (seed 0)" in ran.err
+    assert "· data d.jsonl, 4 cases of 6; e.jsonl, 2 cases · seed 0\n" in ran.err
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 
 import pytest
 from hypothesis import given
@@ -13,21 +12,31 @@ from hypothesis import strategies as st
 from looping import each
 
 from distract.minimal.search import Found, Kept, search
+from distract.plan import Plan, Result, step
 
 Enough = Callable[[Kept], bool]
 
 
 def played(groups: Sequence[Sequence[int]], enough: Enough, most: int = 10_000) -> tuple[Found, list[Kept]]:
     """The result, and all that was asked about."""
-    plan, asked = search(groups, most), list[Kept]()
-    try:
-        sets = next(plan)
-        while True:
-            asked += sets
-            sets = plan.send([enough(kept) for kept in sets])
-    except StopIteration as done:
-        found: Found = done.value
-        return found, asked
+    found, rounds = in_rounds(groups, enough, most)
+    return found, [kept for sets in rounds for kept in sets]
+
+
+def in_rounds(
+    groups: Sequence[Sequence[int]], enough: Enough, most: int = 10_000
+) -> tuple[Found, list[Sequence[Kept]]]:
+    """The same, round by round."""
+    rounds: list[Sequence[Kept]] = []
+
+    def ask(sets: Sequence[Kept]) -> Plan[list[bool]]:
+        rounds.append(sets)
+        yield from ()
+        return [enough(kept) for kept in sets]
+
+    found = step(search(groups, ask, most))
+    assert isinstance(found, Result)
+    return found.value, rounds
 
 
 def naive_minimal(kept: Kept, enough: Enough) -> bool:
@@ -120,14 +129,9 @@ def test_what_can_be_left_out_only_once_something_else_is_goes_too() -> None:
 
 
 def test_what_does_not_depend_on_each_other_is_asked_at_once() -> None:
-    plan = search([[one] for one in range(8)])
-    sets, rounds = next(plan), list[int]()
-    with suppress(StopIteration):
-        while True:
-            rounds.append(len(sets))
-            sets = plan.send([{0, 3, 7} <= kept for kept in sets])
+    _, rounds = in_rounds([[one] for one in range(8)], lambda kept: {0, 3, 7} <= kept)
     # At the end each of the three is left out, and one of the three texts was judged on the way.
-    assert rounds == [1] * (len(rounds) - 1) + [2]
+    assert [*map(len, rounds)] == [1] * (len(rounds) - 1) + [2]
 
 
 def test_no_more_is_asked_than_may_be() -> None:

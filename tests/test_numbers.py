@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from distract.backends.models import catalogue
-from distract.cli import cli
+from distract.cli import COMMANDS, cli
 from distract.commands.numbers import INNER_SHARE, LIMIT, PRICE, SEED, Number, Whole
 from distract.errors import DataError, UsageError
 from distract.studies.gate.limits import Limits
@@ -27,7 +27,9 @@ HOSTILE = (
 
 def numeric() -> Iterator[Any]:
     """The options of all commands, by command, that take a number: by their type or by what they take it for."""
-    for name, command in sorted(cli.commands.items()):
+    for name in sorted(COMMANDS):
+        command = cli.get_command(click.Context(cli), name)
+        assert command
         for option in command.params:
             default = option.default() if callable(option.default) else option.default
             is_number = isinstance(option.type, Whole | Number | click.types.IntParamType | click.types.FloatParamType)

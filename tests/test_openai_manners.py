@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from builders import finish, set_up
 from hypothesis import given
 from hypothesis import strategies as st
 from loopback import Answer, Asked, FakeServer, Script, completion, refused, token
 
-from distract import conduct, session
+from distract import session
 from distract.backend import Probing
 from distract.backends.openai import OpenAI
 from distract.backends.openai_manners import PROBES, Manners
@@ -137,16 +138,10 @@ def shuffled(script: Script, seed: int) -> Script:
 def attacked(url: str, folder: Path, *, concurrency: int = 16, **more: Any) -> Tally:
     """A run with a store of its own, in ``folder``."""
     selected = session.select(data="tweakset", limit=2, attacks=("assertiveness",))
-    prepared = session.prepare(
-        selected,
-        judge="j",
-        backend=backend(url, concurrency=concurrency, **more),
-        protocols=("pairwise", "absolute", "prepair"),
-        out=folder / "r",
-    )
+    judge = backend(url, concurrency=concurrency, **more)
+    job = session.prepare(selected, set_up("j", judge, folder / "r", ["pairwise", "absolute", "prepair"]))
     tally = Tally()
-    with conduct.stores(prepared.models, folder / "store") as models:
-        session.run(prepared, models, tally)
+    finish(job, folder / "store", tally)
     return tally
 
 

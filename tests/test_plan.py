@@ -1,7 +1,9 @@
-"""gather, driven without a backend; what a protocol may be."""
+"""gather and tap, driven without a backend; what a protocol may be."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -9,8 +11,13 @@ from builders import drive, request, verdict
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distract.plan import Calls, Comparison, Plan, Protocol, gather
-from distract.records import Judgment, Outcome, Reply
+from distract import plan as plans
+from distract.plan import PENDING, Calls, Comparison, Open, Plan, Protocol, Result, gather, is_enough, step, tap
+from distract.records import Judgment, Outcome, Reply, Request
+
+Texts = list[str]
+SHAPE = st.lists(st.integers(0, 3), max_size=4)
+SHAPES = st.lists(SHAPE, max_size=6)
 
 
 def echo(rounds: list[int], name: str) -> Plan[list[str]]:
@@ -22,15 +29,175 @@ def echo(rounds: list[int], name: str) -> Plan[list[str]]:
     return heard
 
 
-@given(st.lists(st.lists(st.integers(0, 3), max_size=4), max_size=6))
-def test_gather_equals_running_each_alone(shapes: list[list[int]]) -> None:
-    def answer(r: object) -> Reply:
-        return Reply(text=r.messages[0].content)  # type: ignore[attr-defined]
+def answer(one: Request) -> Reply:
+    return Reply(text=one.messages[0].content)
 
+
+def answers(requests: Sequence[Request]) -> list[Reply]:
+    return [answer(one) for one in requests]
+
+
+@given(SHAPES)
+def test_gather_equals_running_each_alone(shapes: list[list[int]]) -> None:
     together, rounds = drive(gather([echo(shape, f"p{i}") for i, shape in enumerate(shapes)]), answer)
     alone = [drive(echo(shape, f"p{i}"), answer)[0] for i, shape in enumerate(shapes)]
     assert together == alone
     assert len(rounds) == max((len(shape) for shape in shapes), default=0)
+
+
+def in_any_order(plan: Plan[list[Texts]], data: st.DataObject) -> list[Texts]:
+    """The result of a plan of which any replies come before any others, where it bears that."""
+
+    def some(requests: Sequence[Request]) -> list[Reply]:
+        here = {*range(len(requests))}
+        if isinstance(requests, Open) and requests:
+            here = data.draw(st.sets(st.sampled_from(sorted(here)), min_size=1))
+        return [answer(one) if at in here else PENDING for at, one in enumerate(requests)]
+
+    return plans.drive(plan, some)
+
+
+@given(SHAPES, st.data())
+def test_a_tap_that_changes_nothing_changes_no_result_whatever_order_replies_come_in(
+    shapes: list[list[int]], data: st.DataObject
+) -> None:
+    def bare() -> list[Plan[Texts]]:
+        return [echo(shape, f"p{i}") for i, shape in enumerate(shapes)]
+
+    expected, rounds = drive(gather(bare()), answer)
+    outside, within, watched = list[Request](), list[Request](), list[Sequence[Request]]()
+
+    def watch(requests: Sequence[Request]) -> Sequence[Request]:
+        watched.append(requests)
+        return requests
+
+    def note(requests: Sequence[Request], replies: Sequence[Reply]) -> None:
+        outside.extend(r for r, reply in zip(requests, replies, strict=True) if reply is not PENDING)
+
+    assert drive(tap(gather(bare())), answer) == (expected, rounds)
+    assert in_any_order(tap(gather(bare()), watch, note), data) == expected
+    inner = [tap(plan, on_replies=lambda requests, _: within.extend(requests)) for plan in bare()]
+    assert in_any_order(paired(inner), data) == expected
+    # Each reply passes once, however many rounds it took.
+    asked = sorted(one.key for part in rounds for one in part)
+    assert sorted(one.key for one in outside) == sorted(one.key for one in within) == asked
+    assert all(isinstance(one, Open) for one in watched) or len(shapes) == 1
+
+
+def paired(inner: Sequence[Plan[Texts]]) -> Plan[list[Texts]]:
+    """Plans gathered two by two, and the pairs again."""
+    pairs = [tap(gather(inner[at : at + 2])) for at in range(0, len(inner), 2)]
+    return [one for pair in (yield from tap(gather(pairs))) for one in pair]
+
+
+@given(SHAPE)
+def test_a_plan_is_asked_what_a_tap_makes_of_its_requests(shape: list[int]) -> None:
+    heard, rounds = drive(tap(echo(shape, "p"), lambda asked: [request("x") for _ in asked]), answer)
+    assert heard == ["x"] * sum(shape)
+    assert [len(one) for one in rounds] == shape
+
+
+@given(SHAPE, st.integers(0, 4))
+def test_a_plan_ends_where_a_tap_or_who_drives_it_says_so(shape: list[int], most: int) -> None:
+    whole, rounds = drive(echo(shape, "p"), answer)
+    result = whole if len(shape) <= most else ["cut"]
+    before, after, driven = iter(range(4)), iter(range(4)), iter(range(4))
+    cut = tap(echo(shape, "p"), lambda asked: asked if next(before) < most else Result(["cut"]))
+    assert drive(cut, answer) == (result, rounds[:most])
+    cut = tap(echo(shape, "p"), on_replies=lambda *_: Result(["cut"]) if next(after) == most else None)
+    assert drive(cut, answer) == (result, rounds[: most + 1])
+    assert plans.drive(echo(shape, "p"), lambda r: answers(r) if next(driven) < most else Result(["cut"])) == result
+
+
+class Gone(Exception):
+    """Something failed on the way."""
+
+
+@pytest.mark.parametrize("how", ["close", "throw", "on_requests", "on_replies", "requests end it", "replies end it"])
+def test_a_plan_is_closed_however_its_tap_ends_early(how: str) -> None:
+    ends: list[str] = []
+
+    def plan() -> Plan[str]:
+        try:
+            yield [request("one")]
+            yield [request("two")]
+        except GeneratorExit:
+            ends.append("closed")
+            raise
+        return "done"
+
+    def fail(*_: object) -> Any:
+        raise Gone
+
+    def end(*_: object) -> Any:
+        return Result("ended")
+
+    first = {"on_requests": fail, "requests end it": end}.get(how)
+    second = {"on_replies": fail, "replies end it": end}.get(how)
+    kept = plan()  # somebody else holds it, too
+    options = {"on_requests": first, "on_replies": second}
+    tapped = tap(kept, **{name: one for name, one in options.items() if one})
+    if how in ("close", "throw"):
+        step(tapped)
+        if how == "close":
+            tapped.close()
+        else:
+            with pytest.raises(Gone):
+                tapped.throw(Gone())
+    elif how.endswith("end it"):
+        assert plans.drive(tapped, answers) == "ended"
+    else:
+        with pytest.raises(Gone):
+            plans.drive(tapped, answers)
+    assert ends == ["closed"]
+
+
+def test_the_guard_holds_around_each_step_and_nothing_else() -> None:
+    events: list[str] = []
+
+    @contextmanager
+    def guard() -> Iterator[None]:
+        events.append("(")
+        try:
+            yield
+        except Gone as error:
+            raise ValueError("guarded") from error
+        finally:
+            events.append(")")
+
+    def plan() -> Plan[str]:
+        events.append("start")
+        yield [request("one")]
+        events.append("heard")
+        raise Gone
+
+    def watch(requests: Sequence[Request]) -> Sequence[Request]:
+        events.append("requests")
+        return requests
+
+    with pytest.raises(ValueError, match="guarded"):
+        drive(tap(plan(), watch, lambda *_: events.append("replies"), guard), answer)
+    assert events == ["(", "start", ")", "requests", "replies", "(", "heard", ")"]
+
+
+HERE = Reply(text="x")
+
+
+@pytest.mark.parametrize("kind", [list, Open])
+@pytest.mark.parametrize(
+    ("replies", "whole", "open_"),
+    [
+        ([], True, True),
+        ([HERE, HERE], True, True),
+        ([HERE, PENDING], False, True),
+        ([PENDING, PENDING], False, False),
+    ],
+)
+def test_some_replies_are_enough_where_requests_are_open(
+    kind: type[list[Request]], replies: list[Reply], whole: bool, open_: bool
+) -> None:
+    requests = kind(request(str(at)) for at in range(len(replies)))
+    assert is_enough(requests, replies) == (open_ if kind is Open else whole)
 
 
 @given(st.sampled_from(["a", "b", "tie"]), st.tuples(st.floats(0, 1), st.floats(0, 1), st.floats(0, 1)))

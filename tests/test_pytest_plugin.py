@@ -229,7 +229,7 @@ def pytest_unconfigure(config):
 
 
 FINDING = """
-from distract.invariants.records import Finding
+from distract.findings import Finding
 
 def test_found(judge):
     judge.judgments(compared(1))

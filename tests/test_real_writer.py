@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from builders import finish, set_up
 
-from distract import conduct, recording, session
+from distract import recording, session
 from distract.backend import Backend
 from distract.backends.transformers import Transformers
+from distract.job import stores
 from distract.making import job
 from distract.manner import DEFAULT, Manner
 from distract.records import Role
@@ -53,9 +55,8 @@ def judge(
     **more: Any,
 ) -> dict[str, Any]:
     selected = session.select(data=data, attacks=("assertiveness",), asking=ASKING, **more)
-    prepared = session.prepare(selected, judge=NAME, backend=smollm2, protocols=protocols, manner=manner, out=out)
-    with conduct.stores(prepared.models, out.with_suffix(".sqlite")) as models:
-        session.run(prepared, models, Tally())
+    setup = set_up(NAME, smollm2, out, protocols, manner=manner, helpers=selected.models)
+    finish(session.prepare(selected, setup), out.with_suffix(".sqlite"))
     found: dict[str, Any] = json.loads((out / "summary.json").read_text())
     return found
 
@@ -70,8 +71,7 @@ def test_written_in_one_go_or_recorded_first_by_a_real_model(data: str, tmp_path
     assert all(made["reasons"] or made["response"]["turns"] != made["original"] for made in rewrites)
     assert found["rejected"] == {} or set(found["rejected"]) == {"assertiveness"}
     selected = session.select(data=data, attacks=("assertiveness",), asking=ASKING, **how)
-    with conduct.stores(models, tmp_path / "other.sqlite") as stores:
-        recording.save(recording.run(selected, stores, Tally()).cases, tmp_path / "f.jsonl")
+    finish(recording.prepare(selected, tmp_path / "f.jsonl"), tmp_path / "other.sqlite")
     judge(str(tmp_path / "f.jsonl"), tmp_path / "two", smollm2, generator="recorded")
     assert (tmp_path / "one" / "rewrites.jsonl").read_bytes() == (tmp_path / "two" / "rewrites.jsonl").read_bytes()
 
@@ -95,7 +95,7 @@ def test_making_data_with_a_model_that_cannot_is_a_yield_of_nothing(
 ) -> None:
     pairs = job.pair_job(data, (), NAME, ASKING, None, None, 0)
     assert dict(pairs.left_out) == {"more than one turn": 1}
-    with conduct.stores({"generator": smollm2}, tmp_path / "s") as models:
+    with stores({"generator": smollm2}, tmp_path / "s") as models:
         cases, found = job.run(pairs, models, Tally())
     assert (found["asked"], found["made"]) == (1, len(cases))
     assert found["made"] or found["reasons"]

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from builders import case, drive
+from builders import case, drive, finish, set_up
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distract import conduct, datasets, recording, registry, session
+from distract import datasets, recording, registry, session
 from distract.audit import pairs
 from distract.backend import Backend
 from distract.backends.scripted import Scripted, planted, share
 from distract.datasets import native
 from distract.errors import DataError
-from distract.records import Case, Lineage, Reply, Request, Response, Role
+from distract.records import Case, Lineage, Reply, Request, Response, Rewrite, Role
 from distract.tally import Tally
 from distract.writers import WRITERS, rewrite
 from distract.writers import verifier as verifying
@@ -50,7 +52,7 @@ def models() -> dict[Role, Backend]:
     return {"generator": Scripted(write, name="w"), "verifier": Scripted(doubt, name="v")}
 
 
-def judged(folder: Path, data: str, generator: str, with_models: bool) -> session.Prepared:
+def judge(folder: Path, data: str, generator: str, with_models: bool) -> None:
     opened = models() if with_models else {}
     selected = session.select(
         data=data,
@@ -61,54 +63,50 @@ def judged(folder: Path, data: str, generator: str, with_models: bool) -> sessio
         models=opened,
         limit=6,
     )
-    prepared = session.prepare(selected, judge="planted:longer", backend=planted("longer"), out=folder)
-    with conduct.stores(prepared.models, folder.with_suffix(".sqlite")) as stores:
-        session.run(prepared, stores, Tally())
-    return prepared
+    setup = set_up("planted:longer", planted("longer"), folder, helpers=opened)
+    finish(session.prepare(selected, setup), folder.with_suffix(".sqlite"))
 
 
-def recorded(path: Path, tally: Tally | None = None) -> recording.Recording:
-    opened = models()
+def record(path: Path, tally: Tally | None = None) -> Sequence[Rewrite]:
+    """The rewrites of six cases, written to a file with them."""
     selected = session.select(
-        data="tweakset", attacks=ATTACKS, generator="w", asking=ASKING, verifier="v", models=opened, limit=6
+        data="tweakset", attacks=ATTACKS, generator="w", asking=ASKING, verifier="v", models=models(), limit=6
     )
-    with conduct.stores(opened, path.with_suffix(".sqlite")) as stores:
-        done = recording.run(selected, stores, tally or Tally())
-    recording.save(done.cases, path)
-    return done
+    return finish(recording.prepare(selected, path), path.with_suffix(".sqlite"), tally).result.rewrites
 
 
 def test_recorded_first_or_written_in_one_go_the_rewrites_and_the_rows_are_the_same(tmp_path: Path) -> None:
-    done = recorded(tmp_path / "f.jsonl")
-    assert {made.accepted for made in done.rewrites} == {True, False}
-    reasons = {reason.partition(":")[0] for made in done.rewrites for reason in made.reasons}
+    rewrites = record(tmp_path / "f.jsonl")
+    assert {made.accepted for made in rewrites} == {True, False}
+    reasons = {reason.partition(":")[0] for made in rewrites for reason in made.reasons}
     assert {"truncated", "verifier finds something lost", "comment about the task"} <= reasons
-    judged(tmp_path / "one", "tweakset", "w", with_models=True)
-    judged(tmp_path / "two", str(tmp_path / "f.jsonl"), "recorded", with_models=False)
+    judge(tmp_path / "one", "tweakset", "w", with_models=True)
+    judge(tmp_path / "two", str(tmp_path / "f.jsonl"), "recorded", with_models=False)
     for name in ("rewrites.jsonl", "rows.jsonl"):
         assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
     assert len((tmp_path / "one" / "rewrites.jsonl").read_text().splitlines()) > 12
 
 
 def test_every_rewrite_has_its_lineage(tmp_path: Path) -> None:
-    done = recorded(tmp_path / "f.jsonl")
-    again = datasets.load(str(tmp_path / "f.jsonl")).cases
-    assert again == done.cases
-    lineages = [lineage for one in again for lineage in one.lineages]
-    assert len(lineages) == len(done.rewrites)
-    for lineage in lineages:
+    rewrites = record(tmp_path / "f.jsonl")
+    cases = datasets.load(str(tmp_path / "f.jsonl")).cases
+    assert "".join(f"{native.line(one)}\n" for one in cases) == (tmp_path / "f.jsonl").read_text(encoding="utf-8")
+    lineages = [(one.id, lineage) for one in cases for lineage in one.lineages]
+    assert Counter((name, one.response) for name, one in lineages) == Counter((r.case, r.response) for r in rewrites)
+    for _, lineage in lineages:
         assert lineage.generator == "w"
         assert dict(lineage.model)["model"] == "w"
         assert len(lineage.prompt) == 64
         verified = {"verifier": "v", "verifier_prompt": verifying.prompt().checksum}
         assert dict(lineage.parameters) == {**ASKING.parameters, "seed": 0, **verified}
         assert "attempts" in dict(lineage.evidence)
-    by_attack = {(lineage.response.attack, lineage.prompt) for lineage in lineages}
+    by_attack = {(lineage.response.attack, lineage.prompt) for _, lineage in lineages}
     assert len({prompt for _, prompt in by_attack}) == 3
 
 
 def test_both_responses_of_a_pair_are_rewritten_and_a_worse_version_is_no_second_response(tmp_path: Path) -> None:
-    for one in recorded(tmp_path / "f.jsonl").cases:
+    record(tmp_path / "f.jsonl")
+    for one in datasets.load(str(tmp_path / "f.jsonl")).cases:
         before = next(c for c in datasets.load("tweakset").cases if c.id == one.id)
         assert pairs(one) == pairs(before)
         new = {(r.author, r.severity, r.attack) for r in one.responses}
@@ -117,9 +115,9 @@ def test_both_responses_of_a_pair_are_rewritten_and_a_worse_version_is_no_second
 
 def test_a_second_call_with_the_same_store_asks_nothing(tmp_path: Path) -> None:
     first, second = Tally(), Tally()
-    recorded(tmp_path / "f.jsonl", first)
+    record(tmp_path / "f.jsonl", first)
     content = (tmp_path / "f.jsonl").read_bytes()
-    recorded(tmp_path / "f.jsonl", second)
+    record(tmp_path / "f.jsonl", second)
     assert (first.made > 0, second.made, content) == (True, 0, (tmp_path / "f.jsonl").read_bytes())
     assert not list(tmp_path.glob("*.part"))
 
@@ -187,13 +185,12 @@ def test_what_was_rejected_is_on_record_too(tmp_path: Path) -> None:
     opened: dict[Role, Backend] = {"generator": Scripted(lambda request: "No.", name="w")}
     how: dict[str, Any] = {"attacks": ("severity-2+sycophancy",), "limit": 3, "seed": 0}
     writing = session.select(data="tweakset", generator="w", models=opened, asking=Asking(retries=0), **how)
-    with conduct.stores(opened, tmp_path / "s") as stores:
-        recording.save(recording.run(writing, stores, Tally()).cases, tmp_path / "f.jsonl")
+    finish(recording.prepare(writing, tmp_path / "f.jsonl"), tmp_path / "s")
     again = session.select(data=str(tmp_path / "f.jsonl"), generator="recorded", **how)
     for selected, out in ((writing, "one"), (again, "two")):
-        prepared = session.prepare(selected, judge="planted:fair", backend=planted("fair"), out=tmp_path / out)
-        with conduct.stores(prepared.models, tmp_path / "s") as stores:
-            assert not any(row.judgments for row in session.run(prepared, stores, Tally()).rows)
+        setup = set_up("planted:fair", planted("fair"), tmp_path / out, helpers=selected.models)
+        done = finish(session.prepare(selected, setup), tmp_path / "s")
+        assert not any(row.judgments for row in done.run.rows)
     assert (tmp_path / "one" / "rewrites.jsonl").read_bytes() == (tmp_path / "two" / "rewrites.jsonl").read_bytes()
 
 
@@ -203,10 +200,10 @@ def test_a_severity_of_any_name_has_its_lineage(monkeypatch: pytest.MonkeyPatch,
     monkeypatch.setattr(registry, "attacks", lambda: {"worse": worse, **known})
     opened: dict[Role, Backend] = {"generator": Scripted(write, name="w")}
     selected = session.select(data="tweakset", attacks=("worse",), generator="w", models=opened, limit=2)
-    with conduct.stores(opened, tmp_path / "s") as stores:
-        done = recording.run(selected, stores, Tally())
+    finish(recording.prepare(selected, tmp_path / "f.jsonl"), tmp_path / "s")
+    cases = datasets.load(str(tmp_path / "f.jsonl")).cases
     assert worse.prompt is not None
-    assert {lineage.prompt for one in done.cases for lineage in one.lineages} == {worse.prompt.checksum}
+    assert {lineage.prompt for one in cases for lineage in one.lineages} == {worse.prompt.checksum}
 
 
 def test_what_was_made_of_a_replaced_text_goes_with_it() -> None:

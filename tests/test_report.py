@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,8 +12,8 @@ from builders import row, verdict
 from gate_builders import made
 from rich.console import Console
 
-from distract.document import _SHARED, document
-from distract.metrics import figures
+from distract import registry
+from distract.document import _SHARED, Measured, document
 from distract.printable import bar, count, interval, p_value, percent
 from distract.records import Row
 from distract.report.tables import show
@@ -24,6 +25,14 @@ from distract.studies.gate.view import gate_report
 A, B = verdict("a"), verdict("b")
 
 
+def measured(parameters: Mapping[str, Any], rows: Sequence[Row]) -> Measured:
+    """What a run with these rows and without rewrites comes to."""
+    sums = registry.study("attack").sums(parameters)
+    sums.add(rows, (), ())
+    result: Measured = sums.result()
+    return result
+
+
 def printed(rows: list[Row], attacks: list[str], width: int = 80, **changes: object) -> str:
     parameters: dict[str, Any] = {
         "judge": "[bold red]:m:[/] \x1b[31mred",
@@ -32,6 +41,7 @@ def printed(rows: list[Row], attacks: list[str], width: int = 80, **changes: obj
         "seed": 0,
         "attacks": attacks,
         "protocols": {"pairwise": ()},
+        "ties": [],
         "generator": "rules",
         "left_out": {},
         "self_judging": [],
@@ -39,7 +49,7 @@ def printed(rows: list[Row], attacks: list[str], width: int = 80, **changes: obj
         **changes,
     }
     console = Console(file=io.StringIO(), width=width, highlight=False, force_terminal=False)
-    show(run_report(parameters, figures(rows, [], parameters["protocols"], attacks), rows, []), console)
+    show(run_report(parameters, measured(parameters, rows)), console)
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
 
@@ -113,8 +123,14 @@ def test_reasons_for_what_is_missing_are_listed() -> None:
 
 def test_the_document_is_flat_and_rounded() -> None:
     rows = [row(f"c{i}", [A, A]) for i in range(3)] + [row("c0", [B, B], attack="f", target="b")]
-    parameters = {**dict.fromkeys(_SHARED, "x"), "protocols": {"pairwise": ()}, "attacks": ["f"], "controls": []}
-    whole = document(parameters, figures(rows, [], {"pairwise": ()}, ["f"]), rows, [])
+    parameters = {
+        **dict.fromkeys(_SHARED, "x"),
+        "protocols": {"pairwise": ()},
+        "ties": [],
+        "attacks": ["f"],
+        "controls": [],
+    }
+    whole = document(parameters, measured(parameters, rows))
     assert [(standing["protocol"], standing["k"], standing["n"]) for standing in whole["ranking"]] == [
         ("pairwise", 1, 1)
     ]

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from builders import case, drive, request, verdict
+from builders import case, drive, finish, request, set_up, verdict
 from commanding import Ran
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distract import conduct, session
+from distract import session
 from distract.backends.scripted import Scripted
 from distract.errors import BackendError
 from distract.judging.compare import judged
@@ -25,7 +25,6 @@ from distract.printable import plain
 from distract.records import Judgment, Reply, Request, Response, Row, Side, Unread
 from distract.report.unread import MOST, unread_lines
 from distract.runfolder import Loaded, load
-from distract.tally import Tally
 
 HOSTILE = "\x1b[31m::error::[bold]I must not say\ud800 ##[error]\u202e"
 PROTOCOLS = ("absolute", "cot", "cot-consistency", "metric", "multi-role-round1", "pairwise", "prepair", "rank")
@@ -44,10 +43,8 @@ def moody(asked: Request) -> Reply:
 def carried(folder: Path, store: Path, backend: Scripted) -> Loaded:
     how: dict[str, Any] = {"attacks": ("sycophancy",), "limit": 5, "seed": 0}
     selected = session.select(data="tweakset", generator="rules", **how)
-    manner = Manner(samples=3)
-    prepared = session.prepare(selected, judge="moody", backend=backend, protocols=PROTOCOLS, manner=manner, out=folder)
-    with conduct.stores(prepared.models, store) as stores:
-        return session.run(prepared, stores, Tally())
+    setup = set_up("moody", backend, folder, PROTOCOLS, manner=Manner(samples=3))
+    return finish(session.prepare(selected, setup), store).run
 
 
 def texts(folder: Path) -> list[dict[str, Any]]:

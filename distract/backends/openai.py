@@ -52,7 +52,6 @@ class OpenAI:
     """
 
     reads_slots = False
-    remote = True
     probes = PROBES
 
     def __init__(

@@ -16,16 +16,14 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
 
-from distract.commands.numbers import LIMIT, PRICE, SEED, TOKENS, Number, Whole
+from distract.commands.numbers import bounded
 from distract.errors import UsageError
 
 if TYPE_CHECKING:
-    from distract.backends.options import Options
     from distract.price import Price
     from distract.records import Role
     from distract.runfolder import Loaded
     from distract.tally import Tally
-    from distract.writers.asking import Asking
 
 EPILOG = "Exit codes: 0 fine, 1 too flippable, 2 wrong input, 3 inconclusive, 4 the run broke, 129, 130 or 143 stopped."
 
@@ -104,9 +102,9 @@ manner_options = options(
         help="In which orders responses are shown (both: every rotation of three or four).",
     ),
     click.option(
-        "--samples", type=Whole(1, 10_000), default=1, show_default=True, help="Passes of each order; majority wins."
+        "--samples", type=bounded("samples"), default=1, show_default=True, help="Passes of each order; majority wins."
     ),
-    click.option("--answer-tokens", type=TOKENS, help="Most tokens of a judge's answer in words."),
+    click.option("--answer-tokens", type=bounded("answer_tokens"), help="Most tokens of a judge's answer in words."),
 )
 control_option = click.option(
     "--control", is_flag=True, help="Measure the noise too: the null attack, and a second sample of what is sampled."
@@ -121,27 +119,39 @@ data_options = options(
     ),
 )
 draw_options = options(
-    click.option("--limit", type=LIMIT, default="8", show_default=True, help="Number of cases, drawn by --seed."),
     click.option(
-        "--seed", type=SEED, default=0, show_default=True, help="Seed of the draw, the rewrites and sampling."
+        "--limit", type=bounded("limit"), default="8", show_default=True, help="Number of cases, drawn by --seed."
+    ),
+    click.option(
+        "--seed",
+        type=bounded("seed"),
+        default=0,
+        show_default=True,
+        help="Seed of the draw, the rewrites and sampling.",
     ),
 )
 best_of_option = click.option(
-    "--best-of", type=Whole(1, 1000), default=1, show_default=True, help="Texts per attempt; the best is kept."
+    "--best-of", type=bounded("best_of"), default=1, show_default=True, help="Texts per attempt; the best is kept."
 )
 asking_options = options(
     click.option(
-        "--retries", type=Whole(0, 1000), default=1, show_default=True, help="More attempts after a rejected text."
+        "--retries", type=bounded("retries"), default=1, show_default=True, help="More attempts after a rejected text."
     ),
     click.option(
         "--temperature",
-        type=Number(0, 10),
+        type=bounded("temperature"),
         default=0.7,
         show_default=True,
         help="Temperature of the generator; 0 is greedy.",
     ),
-    click.option("--top-p", type=Number(0, 1, "least"), default=1.0, show_default=True, help="Top-p of the generator."),
-    click.option("--max-tokens", type=TOKENS, default=2048, show_default=True, help="The most a generated text takes."),
+    click.option("--top-p", type=bounded("top_p"), default=1.0, show_default=True, help="Top-p of the generator."),
+    click.option(
+        "--max-tokens",
+        type=bounded("max_tokens"),
+        default=2048,
+        show_default=True,
+        help="The most a generated text takes.",
+    ),
 )
 store_option = click.option(
     "--store", type=click.Path(path_type=Path), help="Reply store. Default: .distract/replies.sqlite."
@@ -156,38 +166,28 @@ model_options = options(
     click.option("--quantization", help="Of weights: bnb-8bit, bnb-4bit; with vLLM any that it knows."),
     click.option("--trust-remote-code", is_flag=True, help="Run code that comes with a model. Off unless asked."),
     click.option("--device-map", help="transformers: cpu, cuda, auto and so on"),
-    click.option("--batch-tokens", type=Whole(64), help="transformers: of a forward. Default: by free memory."),
-    click.option("--tensor-parallel", type=Whole(1, 1024), help="vLLM: GPUs for one model."),
-    click.option("--max-length", type=Whole(16), help="vLLM: most tokens of prompt and answer."),
-    click.option("--gpu-memory", type=Number(0, 1, "least"), help="vLLM: share of a GPU's memory."),
+    click.option(
+        "--batch-tokens", type=bounded("batch_tokens"), help="transformers: of a forward. Default: by free memory."
+    ),
+    click.option("--tensor-parallel", type=bounded("tensor_parallel"), help="vLLM: GPUs for one model."),
+    click.option("--max-length", type=bounded("max_length"), help="vLLM: most tokens of prompt and answer."),
+    click.option("--gpu-memory", type=bounded("gpu_memory"), help="vLLM: share of a GPU's memory."),
     click.option("--base-url", help="Server with OpenAI's interface, for openai:MODEL. Keys: environment only."),
-    click.option("--concurrency", type=Whole(1, 1000), default=16, show_default=True, help="Server: requests at once."),
-    click.option("--timeout", type=Number(0.001, 86_400), default=120.0, show_default=True, help="Server: seconds."),
-    click.option("--attempts", type=Whole(1, 1000), default=6, show_default=True, help="Server: tries of a request."),
+    click.option(
+        "--concurrency", type=bounded("concurrency"), default=16, show_default=True, help="Server: requests at once."
+    ),
+    click.option("--timeout", type=bounded("timeout"), default=120.0, show_default=True, help="Server: seconds."),
+    click.option(
+        "--attempts", type=bounded("attempts"), default=6, show_default=True, help="Server: tries of a request."
+    ),
 )
 judge_options = options(
     click.option("--revision", help="Of the judge: a commit, branch or tag of the hub (others: NAME@REVISION)."),
-    click.option("--price-in", type=PRICE, help="Price per million prompt tokens of the judge (USD)."),
-    click.option("--price-out", type=PRICE, help="Price per million output tokens of the judge (USD)."),
+    click.option("--price-in", type=bounded("price_in"), help="Price per million prompt tokens of the judge (USD)."),
+    click.option("--price-out", type=bounded("price_out"), help="Price per million output tokens of the judge (USD)."),
     click.option("--judge-version", help="Version of the judge, to tell it from another model of the same name."),
     click.option("--fresh", is_flag=True, help="Ask the judge everything again, and use no older reply from now on."),
 )
-
-
-def sort_out(more: Mapping[str, Any]) -> tuple[Asking, Options, dict[str, Any]]:
-    """How a generator is asked, how local models are loaded, and the other options of a command."""
-    from dataclasses import fields
-
-    from distract.backends.options import Options
-    from distract.writers.asking import Asking
-
-    asking, loading = ([field.name for field in fields(kind)] for kind in (Asking, Options))
-    others = {name: value for name, value in more.items() if name not in (*asking, *loading)}
-    return (
-        Asking(**{name: more[name] for name in asking if name in more}),
-        Options(**{name: more[name] for name in loading if name in more}),
-        others,
-    )
 
 
 def echo(text: str = "", err: bool = False) -> None:

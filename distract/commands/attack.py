@@ -16,9 +16,9 @@ from distract.commands import (
     model_options,
     store_option,
 )
-from distract.commands.auditing import audit_options, selected
-from distract.commands.numbers import Whole
-from distract.commands.running import carried_out, conclude, inconclusive, profiled, renew
+from distract.commands.auditing import audit_options
+from distract.commands.numbers import bounded
+from distract.commands.running import Terminal, carried_out, conclude, inconclusive, profiled
 
 
 @command()
@@ -32,7 +32,7 @@ from distract.commands.running import carried_out, conclude, inconclusive, profi
 @draw_options
 @click.option(
     "--minimal",
-    type=Whole(0),
+    type=bounded("minimal"),
     default=0,
     show_default=True,
     metavar="N",
@@ -44,19 +44,15 @@ from distract.commands.running import carried_out, conclude, inconclusive, profi
 @model_options
 @judge_options
 @json_option
-def attack(
-    judge: str, minimal: int, profile: bool, store: Path | None, fresh: bool, as_json: bool, **more: Any
-) -> None:
+def attack(judge: str, profile: bool, store: Path | None, as_json: bool, **more: Any) -> None:
     """Rewrite responses with distractors and measure how often the judge's verdict changes."""
-    from distract import session
+    from distract.execution import attack_job
     from distract.metrics import MEASURES
 
     wanted = MEASURES | {*more["measures"]}
     with profiled(profile) as models:
-        job = session.prepare(*selected(judge, more), minimal)
+        job = attack_job(judge, more, store, Terminal())
         models.update(job.models)
-        if fresh:
-            renew([job.models["judge"]], store)
         finished = carried_out(job, store)
     conclude(finished, as_json)
     inconclusive(finished.run.rows, any(one.n for one in finished.result.figures if one.measure in wanted))

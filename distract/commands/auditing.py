@@ -1,8 +1,6 @@
-"""What ``attack`` and ``gate`` share: the options of an audit, and from them to what is judged, by whom and how."""
+"""The options that ``attack`` and ``gate`` share: what is judged and how."""
 
 from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,11 +11,6 @@ from distract.commands import (
     manner_options,
     options,
 )
-from distract.commands.running import set_up
-
-if TYPE_CHECKING:
-    from distract.session import Selected
-    from distract.setup import Setup
 
 audit_options = options(
     data_options,
@@ -31,17 +24,3 @@ audit_options = options(
     best_of_option,
     click.option("--verifier", help="Model, named like a judge, that is asked whether a rewrite says the same."),
 )
-
-
-def selected(judge: str, more: dict[str, Any]) -> tuple[Selected, Setup]:
-    """What is to be judged, by whom and how.
-
-    Args:
-        judge: its name.
-        more: the options of an audit, of models and of the draw, by name.
-    """
-    from distract import session
-
-    setup, asking = set_up(judge, more)
-    limit = more.pop("limit") or None
-    return session.select(asking=asking, models=setup.helpers, limit=limit, **more), setup

@@ -18,7 +18,7 @@ from distract.commands import (
     store_option,
 )
 from distract.commands.numbers import COUNT
-from distract.commands.running import carried_out, conclude, inconclusive, renew, set_up
+from distract.commands.running import carried_out, conclude, inconclusive, set_up
 
 PROTOCOLS = ("pairwise", "rank")
 """Asked where none is named, as in the paper: the one shows two responses, the other three as well."""
@@ -49,12 +49,13 @@ def consistency(judge: str, store: Path | None, fresh: bool, as_json: bool, **mo
 
     It needs data with three or four responses to a prompt. Choice sets are shown in one order each, whatever --orders.
     """
+    from distract import execution
     from distract.consistency import preparing
 
     setup, _ = set_up(judge, more, PROTOCOLS)
     job = preparing.prepare(setup, limit=more.pop("limit") or None, **more)
     if fresh:
-        renew([job.models["judge"]], store)
+        execution.renew([job.models["judge"]], store)
     finished = carried_out(job, store)
     conclude(finished, as_json)
     inconclusive(finished.run.rows)

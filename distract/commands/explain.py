@@ -21,12 +21,10 @@ from distract.commands import (
     model_options,
     said,
     say,
-    sort_out,
     stop,
     store_option,
     warn,
 )
-from distract.commands.running import renew
 
 if TYPE_CHECKING:
     from distract.explaining import Explained
@@ -103,6 +101,7 @@ def _judge(run: Loaded, flips: Sequence[Flip], stack: ExitStack, more: dict[str,
     """The judge of a run, opened until the stack ends; what it used is said then."""
     from distract import registry, reopening
     from distract.backends.catalogue import open_models
+    from distract.execution import renew, sort_out
     from distract.judging.judge import Judge
 
     _, loading, rest = sort_out(more)

@@ -29,7 +29,7 @@ from distract.commands import (
     store_option,
 )
 from distract.commands.numbers import COUNT, Whole
-from distract.commands.running import carried_out, conclude, inconclusive, renew, set_up
+from distract.commands.running import carried_out, conclude, inconclusive, set_up
 from distract.errors import UsageError
 
 if TYPE_CHECKING:
@@ -103,6 +103,7 @@ def leaderboard(
     **more: Any,
 ) -> None:
     """Rate models by a judge's verdicts, or by votes in a file, and measure what restyling the lowest ones changes."""
+    from distract import execution
     from distract.boards import comparing, document, sources
     from distract.boards.chosen import choose, renamed
     from distract.estimating import estimate
@@ -136,7 +137,7 @@ def leaderboard(
             echo("\n".join(map(safe, plan_lines(job, estimated, 0))))
         return
     if fresh:
-        renew([job.models["judge"]], store)
+        execution.renew([job.models["judge"]], store)
     finished = carried_out(job, store)
     compared = _compared(finished.run, other, chosen, draws, seed)
     if as_json and compared:

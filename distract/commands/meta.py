@@ -24,7 +24,7 @@ from distract.commands import (
     say,
     store_option,
 )
-from distract.commands.running import carried_out, inconclusive, renew, set_up
+from distract.commands.running import carried_out, inconclusive, set_up
 from distract.errors import UnknownName, UsageError
 
 if TYPE_CHECKING:
@@ -133,6 +133,7 @@ def _judged(
     names: list[str], selected: Selected, out: Path | None, base: str | None, more: dict[str, Any]
 ) -> list[Source]:
     """Judges that are asked: all are looked at before the first one is."""
+    from distract import execution
     from distract.meta.session import prepare
 
     store, fresh, control = (more.pop(name) for name in ("store", "fresh", "control"))
@@ -142,7 +143,7 @@ def _judged(
         setup, _ = set_up(name, {**more, "seed": selected.seed, "out": place})
         jobs.append(prepare(selected, setup, control=control, base=base))
     if fresh:
-        renew([job.models["judge"] for job in jobs], store)
+        execution.renew([job.models["judge"] for job in jobs], store)
     sources: list[Source] = []
     while jobs:
         # Not kept: the next judge may need the room of this one.

@@ -1,111 +1,45 @@
-"""Numbers on the command line: plain, finite, and within bounds that a message can name.
-
-Python reads ``nan``, ``1e304``, ``1_000`` and digits of every script as numbers. None of them is what somebody wants
-to type, and each breaks something far from the option, so the two types here are the only ones that options use.
-"""
+"""The numbers of ``distract.bounds`` as types of click."""
 
 from __future__ import annotations
 
-import re
-import reprlib
-from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any
 
 import click
 
-from distract.price import DEAREST
-from distract.printable import as_share
-
-MOST = 10**9
-"""The largest number of anything that is counted."""
-
-_WHOLE = re.compile(r"[+-]?[0-9]{1,30}")
-_DECIMAL = re.compile(r"[+-]?(?:[0-9]{1,30}(?:\.[0-9]{0,30})?|\.[0-9]{1,30})(?:[eE][+-]?[0-9]{1,3})?")
+from distract import bounds
 
 
-class Whole(click.ParamType[int]):
-    """A whole number, or a word that stands for one.
-
-    Args:
-        least: the smallest.
-        most: the largest.
-        noun: what a message calls it.
-        words: what else may be written, and the number that it means.
-    """
-
-    name = "integer"
-
-    def __init__(
-        self, least: int, most: int = MOST, noun: str = "whole number", words: Mapping[str, int] = MappingProxyType({})
-    ) -> None:
-        self.least, self.most = least, most
-        self._noun, self._words = noun, words
-        if words:
-            self.name = "|".join(("N", *words))
+class Whole(bounds.Whole, click.ParamType[int]):
+    """See ``bounds.Whole``."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         """See ``click.ParamType``."""
-        if value in self._words:
-            return self._words[value]
-        text = str(value).strip()
-        number = int(text) if _WHOLE.fullmatch(text) else None
-        if number is None or not self.least <= number <= self.most:
-            # A bound that only keeps out nonsense is named where it is met.
-            most = f" to {self.most}" if self.most != MOST or (number or 0) > MOST else ""
-            words = "".join(f", or {word!r}" for word in self._words)
-            self.fail(f"{reprlib.repr(value)}: expected a {self._noun} from {self.least}{most}{words}", param, ctx)
-        return number
+        try:
+            return self.read(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
 
 
-class Number(click.ParamType[float]):
-    """A number with or without decimals.
-
-    Args:
-        least: the smallest.
-        most: the largest.
-        is_open: whether both bounds are excluded; ``least`` or ``most`` for one of them.
-    """
-
-    name = "number"
-
-    def __init__(self, least: float, most: float, is_open: str | bool = False) -> None:
-        self.least, self.most = least, most
-        self._above, self._below = is_open in (True, "least"), is_open in (True, "most")
+class Number(bounds.Number, click.ParamType[float]):
+    """See ``bounds.Number``."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         """See ``click.ParamType``."""
-        text = str(value).strip()
-        # Adding zero makes 0 of -0, which would be another text in a record.
-        number = float(text) + 0.0 if _DECIMAL.fullmatch(text) else None
-        if number is None or not self._holds(number):
-            self.fail(f"{reprlib.repr(value)}: expected {self._range}{self._percent(text)}", param, ctx)
-        return number
-
-    def _holds(self, number: float) -> bool:
-        is_above = number > self.least if self._above else number >= self.least
-        return is_above and (number < self.most if self._below else number <= self.most)
-
-    @property
-    def _range(self) -> str:
-        low = f"{'above' if self._above else 'from'} {self.least:g}"
-        high = "and below" if self._below else "up to" if self._above else "to"
-        return f"a number {low} {high} {self.most:g}"
-
-    def _percent(self, text: str) -> str:
-        """What to write for a share that is given in percent."""
-        number = text.removesuffix("%").strip()
-        is_share = self.most == 1 and _DECIMAL.fullmatch(number)
-        return as_share(float(number), is_percent=number != text) if is_share else ""
+        try:
+            return self.read(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
 
 
-COUNT = Whole(1)
-TOKENS = Whole(1, 10**7)
-SHARE = Number(0, 1)
-INNER_SHARE = Number(0, 1, is_open=True)
-CONFIDENCE = Number(0.5, 1, is_open="most")
-"""A chance to be right: one below a half would be wrong more often."""
-PRICE = Number(0, DEAREST)
-SEED = Whole(-(2**63), 2**63 - 1)
-LIMIT = Whole(1, noun="number of cases", words=MappingProxyType({"all": 0}))
-"""A number of cases; ``all`` is 0, which no user can ask for otherwise."""
+def bounded(bound: str | bounds.Whole | bounds.Number) -> Whole | Number:
+    """The type of click for bounds, or for those of an option by its name."""
+    bound = bounds.BOUNDS[bound] if isinstance(bound, str) else bound
+    if isinstance(bound, bounds.Whole):
+        return Whole(bound.least, bound.most, bound.noun, bound.words)
+    return Number(bound.least, bound.most, bound.is_open)
+
+
+COUNT, TOKENS, SEED, LIMIT = map(bounded, (bounds.COUNT, bounds.TOKENS, bounds.SEED, bounds.LIMIT))
+SHARE, INNER_SHARE, CONFIDENCE, PRICE = map(
+    bounded, (bounds.SHARE, bounds.INNER_SHARE, bounds.CONFIDENCE, bounds.PRICE)
+)

@@ -161,9 +161,9 @@ class Closing(Command):
 
 def undecided(reason: str) -> Verdict:
     """The verdict of a gate that came to none."""
-    from distract.studies.gate.records import Verdict
+    from distract.studies.gate import records  # brings numpy along
 
-    return Verdict("inconclusive", reason, None, 0.0, False, ())
+    return records.undecided(reason)
 
 
 def _ours(path: Path) -> bool:

@@ -22,7 +22,6 @@ from distract.commands import (
     safe,
     said,
     say,
-    sort_out,
     stop,
     store_option,
 )
@@ -76,6 +75,7 @@ def rewrite(
     """
     from distract import recording, session
     from distract.backends.catalogue import open_models
+    from distract.execution import sort_out
     from distract.report.tables import show
     from distract.writers import WRITERS
 
@@ -112,6 +112,7 @@ def make_pairs(
 
     Both are to be correct and complete and about equally long; the worse one lacks coherence and clarity.
     """
+    from distract.execution import sort_out
     from distract.making import job
 
     asking, loading, where = sort_out(more)
@@ -128,6 +129,7 @@ def make_tweakset(data: str, generator: str, limit: int, seed: int, **more: Any)
     Question and format are split, three easy requirements that go together are kept or added, a compliant response is
     written and checked, and versions that break one, two and three requirements are made of it by rule.
     """
+    from distract.execution import sort_out
     from distract.making import job
 
     asking, loading, where = sort_out(more)

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from distract.datasets import native
 from distract.datasets.answers import LeftOut
 from distract.datasets.files import BUILT_IN, Source, located
 from distract.datasets.ifeval import Prompted
@@ -23,7 +24,10 @@ from distract.errors import DataError, UsageError
 from distract.files import content, decoded, text
 from distract.records import Case, Response
 
-__all__ = ["BUILT_IN", "READERS", "DataSet", "PromptSet", "Reader", "load", "load_prompts", "text"]
+__all__ = ["BUILT_IN", "READERS", "DataSet", "PromptSet", "Reader", "gathered", "load", "load_prompts", "text"]
+
+GATHERED = "cases"
+"""What a data set is called that a caller has put together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +103,25 @@ def load(spec: str, responses: Sequence[str] = (), seed: int = 0) -> DataSet:
     if not cases:
         raise DataError(f"holds no case{_why(left_out)}", path=source.where)
     return DataSet(source.name, source.format, _checksum(source, given), tuple(cases.values()), left_out, size)
+
+
+def gathered(cases: Iterable[Case]) -> DataSet:
+    """Cases of a caller as a data set: checked like a file of the native format, whose lines they would be.
+
+    Raises:
+        DataError: a case is none or wrong inside, or there is none; the line is its place.
+    """
+    cases = list(cases)
+    if wrong := next((one for one in cases if not isinstance(one, Case)), None):
+        raise DataError(f"expected cases, found {wrong!r}", path=GATHERED)
+    if not cases:
+        raise DataError("holds no case", path=GATHERED)
+    try:
+        raw = "".join(f"{native.line(case)}\n" for case in cases).encode()
+    except (TypeError, ValueError) as error:
+        raise DataError(f"a case holds what no file can ({error})", path=GATHERED) from error
+    read = tuple(native.read(raw.decode(), GATHERED))
+    return DataSet(GATHERED, "native", hashlib.sha256(raw).hexdigest(), read, Counter(), len(read))
 
 
 def load_prompts(spec: str) -> PromptSet:

@@ -7,16 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal
+from functools import partial
+from typing import Literal
 
 from distract import manner as asking
 from distract.errors import foreign
 from distract.manner import Manner
-from distract.plan import Comparison, Plan, Protocol
+from distract.plan import Comparison, Plan, Protocol, tap
 from distract.records import ORDINALS, Case, Judgment, Outcome, Reply, Request, Response, Row, Side, Unread
-
-if TYPE_CHECKING:
-    pass
 
 Unjudged = Callable[..., Row]
 """A row but for what judging adds to it, as keywords: judgments with keys, tokens and shown, or why it is excluded."""
@@ -86,17 +84,9 @@ def noted(
         PluginError: the protocol failed.
     """
     heard: list[tuple[Request, Reply]] = []
-    replies: Sequence[Reply] | None = None
-    while True:
-        with foreign(f"protocol {protocol.name!r} failed on case {case!r}"):
-            try:
-                # As a plain list, which is answered as a whole: the keys are then the same however replies come.
-                requests = list(next(plan) if replies is None else plan.send(replies))
-            except StopIteration as done:
-                judgments: tuple[Judgment, ...] = done.value
-                break
-        replies = yield requests
-        heard += zip(requests, replies, strict=True)
+    guard = partial(foreign, f"protocol {protocol.name!r} failed on case {case!r}")
+    # As a plain list, which is answered as a whole: the keys are then the same however replies come.
+    judgments = yield from tap(plan, list, lambda *round_: heard.extend(zip(*round_, strict=True)), guard)
     for judgment in judgments:
         if isinstance(judgment.failure, Unread):
             _place(judgment.failure, heard)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -20,7 +21,7 @@ from distract.errors import BackendError, UsageError
 from distract.job import stores as opened
 from distract.manner import DEFAULT, Manner
 from distract.manner import judged as asked
-from distract.plan import Comparison, Plan, Protocol, T, gather
+from distract.plan import Comparison, Plan, Protocol, T, drive, gather
 from distract.printable import line
 from distract.records import Judgment, Reply, Request, Role
 from distract.run import answer
@@ -114,15 +115,8 @@ class Judge:
         """
         if not self._end.alive:
             raise UsageError(f"judge {self.name} is closed; ask it before the end of its `with`, or of the tests")
-        together = gather(list(plans))
         known: dict[bytes, Reply] = {}
-        try:
-            requests = next(together)
-            while True:
-                requests = together.send(self._answer(requests, known))
-        except StopIteration as done:
-            results: list[T] = done.value
-            return results
+        return drive(gather(list(plans)), partial(self._answer, known=known))
 
     def judgments(self, comparison: Comparison, protocol: str | Protocol = "pairwise") -> tuple[Judgment, ...]:
         """A judgment of a comparison for each order that is shown; see ``manner.judged``.

@@ -14,7 +14,7 @@ from distract.flips import strengths
 from distract.judging.compare import judged, side
 from distract.manner import Manner
 from distract.minimal.edits import edits, phrases
-from distract.minimal.search import MOST, Found, search
+from distract.minimal.search import MOST, Kept, search
 from distract.plan import Comparison, Plan, Protocol, gather
 from distract.records import MIRROR, Case, Edit, Outcome, Response, Row, Smallest, applied
 from distract.verdicts import outcome
@@ -109,7 +109,13 @@ def smallest(
             why = pair.rows[turns].excluded or _said(found, pair.mine)
             return f"the verdict on the {text} cannot be had again: {why}"
     changes = edits(original.turns, rewrite.turns)
-    result = yield from _searched(pair, original, changes, most)
+
+    def ask(sets: Sequence[Kept]) -> Plan[list[bool]]:
+        texts = [applied(original.turns, (changes[index] for index in sorted(kept))) for kept in sets]
+        yield from pair.judged([replace(rewrite, turns=turns) for turns in texts])
+        return [pair.outcome(turns) == pair.mine for turns in texts]
+
+    result = yield from search(_groups(changes), ask, most)
     kept = tuple(changes[index] for index in sorted(result.kept))
     turns = applied(original.turns, kept)
     return Smallest(
@@ -131,20 +137,6 @@ def smallest(
         invalid=sum(pair.outcome(turns) is None for turns in pair.rows),
         minimal=result.minimal and pair.told(original, kept),
     )
-
-
-def _searched(pair: _Pair, original: Response, changes: tuple[Edit, ...], most: int) -> Plan[Found]:
-    """The search, each of whose sets of edits is a text to be judged."""
-    plan = search(_groups(changes), most)
-    try:
-        sets = next(plan)
-        while True:
-            texts = [applied(original.turns, (changes[index] for index in sorted(kept))) for kept in sets]
-            yield from pair.judged([replace(pair.rewrite, turns=turns) for turns in texts])
-            sets = plan.send([pair.outcome(turns) == pair.mine for turns in texts])
-    except StopIteration as done:
-        result: Found = done.value
-        return result
 
 
 def _groups(changes: tuple[Edit, ...]) -> list[list[int]]:

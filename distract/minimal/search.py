@@ -7,18 +7,19 @@ number only, and who answers it does not know.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TypeVar
+
+from distract.plan import Plan
 
 MOST = 500
 """How many sets are asked about where nobody says how many."""
 
 Kept = frozenset[int]
 
-R = TypeVar("R")
-Asking = Generator[Sequence[Kept], Sequence[bool], R]
+Ask = Callable[[Sequence[Kept]], Plan[Sequence[bool]]]
+"""Says of each set whether it is enough."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,17 +35,15 @@ class Found:
     minimal: bool
 
 
-def search(groups: Sequence[Sequence[int]], most: int = MOST) -> Asking[Found]:
+def search(groups: Sequence[Sequence[int]], ask: Ask, most: int = MOST) -> Plan[Found]:
     """Look for a minimal set of things that is enough.
 
     All of them together are known to be enough, and none of them not to be; neither is asked again.
 
     Args:
         groups: the things, in groups that are looked at as a whole first; those that come first are rather kept.
+        ask: called with sets that do not depend on each other's answers, with none of them twice.
         most: how many sets are asked about at most.
-
-    Yields:
-        Sets that do not depend on each other's answers, none of them twice.
 
     Returns:
         What is enough, and whether it is known to be minimal.
@@ -55,7 +54,7 @@ def search(groups: Sequence[Sequence[int]], most: int = MOST) -> Asking[Found]:
     order = [one for group in groups for one in group]
     if not order:
         raise ValueError("nothing to search: all and nothing are the same")
-    asked = _Asked(most, {frozenset(): False, frozenset(order): True})
+    asked = _Asked(ask, most, {frozenset(): False, frozenset(order): True})
     try:
         needed = yield from _needed(asked, frozenset(), [frozenset(group) for group in groups if group])
         kept = frozenset[int]().union(*needed)
@@ -74,8 +73,9 @@ class _Spent(Exception):
 
 @dataclass(slots=True)
 class _Asked:
-    """The answers so far, by set, and how many there may be."""
+    """The answers so far, by set, who gives them, and how many there may be."""
 
+    ask: Ask
     most: int
     answers: dict[Kept, bool]
     given: int = field(init=False)
@@ -88,17 +88,17 @@ class _Asked:
         """The smallest set that is known to be enough; of equal ones the first."""
         return min((kept for kept, enough in self.answers.items() if enough), key=len)
 
-    def about(self, sets: Sequence[Kept]) -> Asking[Mapping[Kept, bool]]:
+    def about(self, sets: Sequence[Kept]) -> Plan[Mapping[Kept, bool]]:
         """Whether each is enough; those that are not known are asked about together."""
         new = [one for one in dict.fromkeys(sets) if one not in self.answers]
         if len(self.answers) - self.given + len(new) > self.most:
             raise _Spent
         if new:
-            self.answers.update(zip(new, (yield new), strict=True))
+            self.answers.update(zip(new, (yield from self.ask(new)), strict=True))
         return MappingProxyType(self.answers)
 
 
-def _needed(asked: _Asked, base: Kept, parts: Sequence[Kept]) -> Asking[list[Kept]]:
+def _needed(asked: _Asked, base: Kept, parts: Sequence[Kept]) -> Plan[list[Kept]]:
     """Of parts that are enough with ``base``, which is taken not to be, those that still are; rather the first ones."""
     if len(parts) == 1:
         return list(parts)
@@ -110,14 +110,14 @@ def _needed(asked: _Asked, base: Kept, parts: Sequence[Kept]) -> Asking[list[Kep
     return [*early, *late]
 
 
-def _rest(asked: _Asked, base: Kept, parts: Sequence[Kept]) -> Asking[list[Kept]]:
+def _rest(asked: _Asked, base: Kept, parts: Sequence[Kept]) -> Plan[list[Kept]]:
     """The same with a base that may be enough by itself."""
     if (yield from asked.about([base]))[base]:
         return []
     return (yield from _needed(asked, base, parts))
 
 
-def _least(asked: _Asked, order: Sequence[int], kept: Kept) -> Asking[Kept]:
+def _least(asked: _Asked, order: Sequence[int], kept: Kept) -> Plan[Kept]:
     """Of things that are enough, none of which is to be left over.
 
     Where more is better nothing is, and one round shows it.

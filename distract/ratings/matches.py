@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import count
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,8 +38,12 @@ class Matches:
         prompts: the names of the prompts; empty where ``cluster`` is None.
         lengths: characters of the two responses, shape (matches, 2), int32; None where that is not known.
         invalid: comparisons that are no match, because no verdict was valid.
+        A, B, TIE: codes of ``outcome``: the first model won, the second one, neither.
     """
 
+    A: ClassVar[int] = A
+    B: ClassVar[int] = B
+    TIE: ClassVar[int] = TIE
     models: tuple[str, ...]
     a: NDArray[np.int32]
     b: NDArray[np.int32]

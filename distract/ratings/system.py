@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from distract.definitions import define
 from distract.errors import foreign
+from distract.printable import line
 
 if TYPE_CHECKING:
     import numpy as np
@@ -49,6 +50,11 @@ class Ratings:
     sigma: NDArray[np.float64] | None = None
     extra: Mapping[str, float] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not all(type(note) is str for note in self.notes):
+            raise ValueError("notes: expected texts")
+        object.__setattr__(self, "notes", tuple(map(line, self.notes)))  # names of models are hostile text
 
 
 @dataclass(frozen=True)
@@ -108,6 +114,4 @@ class RatingSystem:
                     raise ValueError(f"{name}: expected finite numbers of shape {shape}, or None")
             if not all(type(name) is str and np.isfinite(value) for name, value in ratings.extra.items()):
                 raise ValueError("extra: expected finite numbers by name")
-            if not all(type(note) is str for note in ratings.notes):
-                raise ValueError("notes: expected texts")
         return ratings

@@ -17,7 +17,7 @@ from distract import registry
 from distract.constraints import check
 from distract.errors import UsageError
 from distract.minimal import edits, phrases
-from distract.plan import Attack
+from distract.plan import Attack, Result, step
 from distract.records import BASELINE, Case, Edit, Lineage, Response, applied
 from distract.strategies import wording
 from distract.strategies.drawn import Data, chosen, pairs
@@ -143,13 +143,10 @@ def _changed(attack: Attack, case: Case, seed: int) -> bool:
 def _whole(attack: Attack, case: Case, original: Response, seed: int) -> Response:
     """All that the rules make of a response."""
     plan = writer("rules").write(case, original, attack, seed, 0, ())
-    try:
-        next(plan)
-    except StopIteration as done:
-        (draft,) = done.value
-        response: Response = draft.response
-        return response
-    raise AssertionError("rules ask no model")
+    drafts = step(plan)
+    assert isinstance(drafts, Result), "rules ask no model"
+    (draft,) = drafts.value
+    return draft.response
 
 
 @lru_cache(maxsize=4096)

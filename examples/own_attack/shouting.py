@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import re
 
-from distract.constraints import check
-from distract.plan import Attack
-from distract.records import Constraint
+from distract import Attack, Constraint
+from distract import constraints as formats
 
 
 def rewrite(turn: str, constraints: tuple[Constraint, ...], seed: int) -> str:
@@ -19,7 +18,7 @@ def rewrite(turn: str, constraints: tuple[Constraint, ...], seed: int) -> str:
     A rewrite with the letters of the original counts as unchanged, hence the call.
     """
     louder = "Look! " + re.sub(r"(?<=[a-z])\.(?=\s|$)", "!", turn)
-    kept = all(check(constraint, louder) == check(constraint, turn) for constraint in constraints)
+    kept = all(formats.check(constraint, louder) == formats.check(constraint, turn) for constraint in constraints)
     return louder if kept else turn
 
 

@@ -27,18 +27,16 @@ HUNG = 120.0
 """Seconds after which a command hangs; it is asked where, and killed."""
 
 
+_STUDIES = ("attack", "consistency", "gate", "leaderboard", "meta")
 _MODULES = (
-    *("distract.cli", "distract.session", "distract.conduct", "distract.recording", "distract.estimating"),
+    *("distract.cli", "distract.session", "distract.job", "distract.recording", "distract.estimating"),
     *("distract.backends.catalogue", "distract.backends.models", "distract.backends.openai", "distract.backends.room"),
-    *("distract.backends.scripted", "distract.boards", "distract.meta.session", "distract.tournament.measuring"),
+    *("distract.backends.scripted", "distract.boards", "distract.meta.session", "distract.tournament.preparing"),
     *("distract.consistency.preparing", "distract.report.terminal", "distract.report.meta", "distract.report.written"),
-    *(
-        "distract.report.leaderboard",
-        "distract.report.consistency",
-        "distract.report.progress",
-        "distract.studies.gate.live",
-    ),
-    *("distract.studies.gate.live", "numpy", "scipy.stats", "distract.report.ranking", "distract.report.unread"),
+    *("distract.report.leaderboard", "distract.report.consistency", "distract.report.progress"),
+    *("distract.studies.gate.live", "distract.studies.gate.view", "distract.report.ranking", "distract.report.unread"),
+    *(f"distract.studies.{name}.study" for name in _STUDIES),
+    *("numpy", "scipy.stats"),
 )
 
 

@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Any
 
 from distract.audit import Audit, audit
 from distract.consultation import consult
 from distract.errors import BackendError, DistractError
 from distract.judging.compare import noted
-from distract.plan import PENDING, Comparison, Open, Plan, Protocol
+from distract.plan import PENDING, Comparison, Plan, Protocol, Result, drive, is_enough, tap
 from distract.printable import count
 from distract.probes import settle
 from distract.records import Audited, Case, Judgment, Reply, Request, Role
@@ -53,40 +54,31 @@ class _Stored:
 
 @dataclass(slots=True)
 class _Asking:
-    """One order of a comparison as stored replies carried it to a judgment; ``rounds`` have keys and replies."""
+    """One order of a comparison as stored replies carried it to a judgment; ``rounds`` have requests and replies."""
 
     protocol: Protocol
     comparison: Comparison
-    rounds: list[tuple[list[str], Sequence[Reply]]] = field(default_factory=list)
+    rounds: list[tuple[Sequence[Request], Sequence[Reply]]] = field(default_factory=list)
     judgment: Judgment | None = None
 
     def plan(self) -> Plan[tuple[Judgment, ...]]:
         """Ask, and take down what is asked, what comes back and what is read from it."""
         plan = consult(self.protocol, self.comparison)
-        try:
-            requests = next(plan)
-            while True:
-                replies = yield requests
-                self.rounds.append(([request.key for request in requests], replies))
-                requests = plan.send(replies)
-        except StopIteration as done:
-            self.judgment = done.value
-            return (done.value,)
+        self.judgment = yield from tap(plan, on_replies=lambda *round_: self.rounds.append(round_))
+        return (self.judgment,)
 
     def reads_alike(self, old: Reply, new: Reply) -> bool:
         """Whether the same is read where a new reply stands for an old one."""
-        again = _Asking(self.protocol, self.comparison)
-        plan = noted(self.comparison.case.id, self.protocol, again.plan())
-        try:
-            requests = next(plan)
-            for keys, replies in self.rounds:
-                if [request.key for request in requests] != keys:
-                    break
-                requests = plan.send([new if one is old else one for one in replies])
-        except StopIteration:
-            return _outcome(again.judgment) == _outcome(self.judgment)
-        plan.close()
-        return False
+        again, rounds = _Asking(self.protocol, self.comparison), iter(self.rounds)
+
+        def answer(requests: Sequence[Request]) -> Sequence[Reply] | Result[Any]:
+            before, replies = next(rounds, (None, ()))
+            is_same = before is not None and [one.key for one in requests] == [one.key for one in before]
+            return [new if one is old else one for one in replies] if is_same else Result(None)
+
+        drive(noted(self.comparison.case.id, self.protocol, again.plan()), answer)
+        # A plan that was cut short has come to no judgment.
+        return _outcome(again.judgment) == _outcome(self.judgment)
 
 
 def check(judge: str, design: Audit, cases: Sequence[Case], models: Mapping[Role, Model], tally: Tally) -> None:
@@ -162,21 +154,16 @@ def _stored(
 
 def _step(plan: Plan[Audited], models: Mapping[Role, Model], known: dict[bytes, _Stored]) -> None:
     """Carry a plan as far as stored replies do; ``known`` gains them."""
-    try:
-        requests = next(plan)
-        while True:
-            keys = [models[request.to][1].key(request) for request in requests]
-            for role, (_, store) in models.items():
-                new = {k: one for k, one in zip(keys, requests, strict=True) if one.to == role and k not in known}
-                known.update((key, _Stored(key, new[key], reply)) for key, reply in store.get(list(new)).items())
-            replies = [known[key].reply if key in known else PENDING for key in keys]
-            missing = sum(reply is PENDING for reply in replies)
-            if missing and (missing == len(replies) or not isinstance(requests, Open)):
-                plan.close()
-                return
-            requests = plan.send(replies)
-    except StopIteration:
-        return
+
+    def answer(requests: Sequence[Request]) -> Sequence[Reply] | Result[Audited]:
+        keys = [models[request.to][1].key(request) for request in requests]
+        for role, (_, store) in models.items():
+            new = {k: one for k, one in zip(keys, requests, strict=True) if one.to == role and k not in known}
+            known.update((key, _Stored(key, new[key], reply)) for key, reply in store.get(list(new)).items())
+        replies = [known[key].reply if key in known else PENDING for key in keys]
+        return replies if is_enough(requests, replies) else Result(Audited())
+
+    drive(plan, answer)
 
 
 def _chosen(able: Sequence[_Stored]) -> list[_Stored]:

@@ -13,7 +13,7 @@ from distract import audit, registry, session
 from distract.errors import UsageError
 from distract.job import Job, Plans
 from distract.metrics import headline
-from distract.plan import Plan, Protocol, gather
+from distract.plan import Plan, Protocol, Result, gather, tap
 from distract.records import Audited, Case, Request, Rewrite, Role, Row, Slots
 from distract.runfolder import Loaded
 from distract.session import Selected
@@ -210,14 +210,4 @@ def _prompt(cases: Sequence[Case], parameters: audit.Audit) -> Plan[Audited]:
 
 def metered(plan: Plan[Audited], meter: Meter) -> Plan[Audited]:
     """A plan that gives nothing where it would take more requests than the meter allows."""
-    try:
-        requests = next(plan)
-        while True:
-            if not meter.allows(requests):
-                plan.close()
-                return Audited()
-            replies = yield requests
-            requests = plan.send(replies)
-    except StopIteration as done:
-        result: Audited = done.value
-        return result
+    return tap(plan, lambda requests: requests if meter.allows(requests) else Result(Audited()))

@@ -138,3 +138,8 @@ class Verdict:
             "effort": None if self.effort is None else asdict(self.effort),
             "notes": list(self.notes),
         }
+
+
+def undecided(reason: str) -> Verdict:
+    """The verdict of a gate that came to none."""
+    return Verdict("inconclusive", reason, None, 0.0, False, ())

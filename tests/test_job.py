@@ -5,24 +5,23 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
-from builders import request, row, verdict
-from distract.conduct import Held, Job, carry_out, stores
+from builders import finish, request, row, set_up, verdict
 
 from distract import session
 from distract.backends.scripted import Scripted, planted
 from distract.errors import BackendError
+from distract.job import Job, Plans, summed_up
 from distract.plan import Plan
 from distract.records import Audited, Request, Rewrite, Row
 from distract.runfolder import Loaded, load
+from distract.study import Held, Study
 from distract.tally import Tally
 from distract.timing import measured
-
-Stage = Iterable[Plan[Audited]]
 
 PARAMETERS = {
     "command": "attack",
@@ -49,22 +48,23 @@ def one(name: str) -> Plan[Audited]:
     return Audited([row(name, [verdict("a")])])
 
 
-def job(out: Path, backend: Scripted, first: Sequence[str], *more: Sequence[str]) -> tuple[Job, list[list[str]]]:
+def job(out: Path, backend: Scripted, first: Sequence[str], *more: Sequence[str]) -> tuple[Job[Any], list[list[str]]]:
     """A job in stages, and what each of the later ones saw when it was begun: rows given, then rows on disk."""
     seen = list[list[str]]()
 
-    def then(rows: Sequence[Row], _: Sequence[Rewrite]) -> Iterator[Stage]:
+    def stages(rows: Sequence[Row], _: Sequence[Rewrite]) -> Iterator[Plans]:
+        yield [one(name) for name in first]
         for names in more:
             seen.extend([r.case for r in there] for there in (rows, load(out).rows))
             yield [one(name) for name in names]
 
-    found = Job({"judge": backend}, lambda: [one(name) for name in first], PARAMETERS, out, lambda: Held(lambda *_: {}))
-    return (replace(found, then=then) if more else found), seen
+    nothing: Any = lambda *_: {}  # noqa: E731
+    study = Study[Any]("attack", {}, lambda _: Held(nothing), nothing, nothing)
+    return Job(study, {"judge": backend}, (), (), stages, nothing, PARAMETERS, out), seen
 
 
-def carried(found: Job, tally: Tally | None = None) -> Loaded:
-    with stores(found.models, found.out.parent / "store") as models:
-        return carry_out(found, models, tally or Tally())
+def carried(job: Job[Any], tally: Tally | None = None) -> Loaded:
+    return finish(job, job.out.parent / "store", tally).run
 
 
 def test_each_stage_sees_the_rows_of_all_before_it_and_they_are_on_disk(tmp_path: Path) -> None:
@@ -109,18 +109,19 @@ def test_a_stage_that_breaks_leaves_an_unfinished_run_that_is_resumed(tmp_path: 
 REPLAY = """
 import sys
 from pathlib import Path
-from distract import conduct, session
+from distract import job, registry, session
 from distract.backends.catalogue import open_judge
 from distract.backends.scripted import Scripted
 from distract.records import Reply
+from distract.setup import Setup
 from distract.tally import Tally
 
 def run(backend, out):
     selected = session.select(data="tweakset", limit=2)
-    prepared = session.prepare(selected, judge="smollm2-135m", backend=backend, out=Path(out))
+    run = session.prepare(selected, Setup("smollm2-135m", backend, registry.asked(()), out=Path(out)))
     tally = Tally()
-    with conduct.stores(prepared.models, Path("s.sqlite")) as models:
-        session.run(prepared, models, tally)
+    with job.stores(run.models, Path("s.sqlite")) as models:
+        job.carry_out(run, models, tally)
     return tally
 
 def even(request):
@@ -147,12 +148,10 @@ def test_a_run_from_the_store_loads_no_model_and_no_tokenizer(tmp_path: Path) ->
 
 def test_sums_come_to_what_the_rows_come_to_that_are_read_back(tmp_path: Path) -> None:
     selected = session.select(data="tweakset", limit=3, attacks=("assertiveness", "severity-1"), control=True)
-    prepared = session.prepare(selected, judge="planted:bold", backend=planted("bold"), out=tmp_path / "r")
-    whole = session.job(prepared)
-    done = carried(whole)
-    again, back = whole.sums(), load(tmp_path / "r")
-    again.add(back.rows, back.rewrites)
-    assert json.loads(done.summary or "") == json.loads(json.dumps(again.document()))
+    setup = set_up("planted:bold", planted("bold"), tmp_path / "r")
+    done = finish(session.prepare(selected, setup), tmp_path / "store")
+    again = summed_up(done.study, load(tmp_path / "r"))
+    assert json.loads(done.run.summary or "") == json.loads(json.dumps(again.document))
 
 
 def test_where_the_time_of_a_run_went_is_told_by_part(tmp_path: Path) -> None:

@@ -1,0 +1,221 @@
+"""The functions of ``import distract``: what the commands do, as calls that return values.
+
+Keyword arguments are the options of the command, with underscores for hyphens and the same defaults; rows, summary and
+run folder are the same bytes. Nothing is printed, no process ends, and what is wrong is one of distract's errors, whose
+message names options as the command line writes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Unpack
+
+from distract import datasets, execution, registry, runfolder
+from distract.arguments import (
+    AttackOptions,
+    Data,
+    Drawn,
+    GateOptions,
+    Names,
+    Paths,
+    judge_of,
+    names_of,
+    options_of,
+    path_of,
+)
+from distract.backend import Backend
+from distract.job import Finished, summed_up
+from distract.listener import Listener
+from distract.records import Case, Rewrite, Row
+
+if TYPE_CHECKING:
+    import pandas
+
+    from distract.flips import Flip
+    from distract.studies.gate.records import Verdict
+
+
+class Run:
+    """A run of ``distract attack`` or ``distract gate``, just carried out or read back.
+
+    Args:
+        finished: the run and what it comes to.
+        notes: what was said on the way.
+
+    Attributes:
+        notes: warnings and remarks, a line each; the command prints them on stderr.
+    """
+
+    def __init__(self, finished: Finished[Any], notes: Sequence[str] = ()) -> None:
+        self._finished = finished
+        run = finished.run
+        self.notes = (*notes, *(reservation for reservation in [run.flaw or run.gap] if reservation))
+
+    @classmethod
+    def read(cls, path: Paths) -> Run:
+        """Read a run folder, without a model.
+
+        Raises:
+            DataError: the folder is no run, or is damaged.
+            UsageError: it is a run of another command.
+        """
+        loaded = runfolder.load(path_of("path", path))
+        loaded.expect("attack", "gate")
+        return cls(summed_up(registry.study(loaded.command), loaded))
+
+    @property
+    def path(self) -> Path:
+        """The run folder."""
+        return self._finished.run.path
+
+    @property
+    def parameters(self) -> Mapping[str, Any]:
+        """Everything that decides what is judged, as in ``run.json``."""
+        return self._finished.run.parameters
+
+    @property
+    def flaw(self) -> str | None:
+        """Why the run must not be relied on (unfinished, damaged); None where it is complete and intact."""
+        return self._finished.run.flaw
+
+    @property
+    def rows(self) -> Sequence[Row]:
+        """Every judged comparison, as in ``rows.jsonl``: read from disk whenever they are gone through."""
+        return self._finished.run.rows
+
+    @property
+    def rewrites(self) -> Sequence[Rewrite]:
+        """Every rewrite with the evidence for or against it, as in ``rewrites.jsonl``; read like ``rows``."""
+        return self._finished.run.rewrites
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """The document that ``--json`` prints and ``summary.json`` holds."""
+        return self._finished.document
+
+    @property
+    def results(self) -> list[dict[str, Any]]:
+        """The figures, a flat dict each, as ``--json`` shows them; of a gate its checks.
+
+        Shares are 0 to 1, rounded to four decimals, with ``k`` of ``n`` and the bounds of a 95% interval; None where
+        ``n`` is 0. Differences have ``against`` and no ``k``. Measures are those of Distracted evaluation, section 3.1;
+        the README defines each.
+        """
+        results: list[dict[str, Any]] = self.summary["results" if "results" in self.summary else "checks"]
+        return results
+
+    def flips(self) -> tuple[Flip, ...]:
+        """The comparisons whose verdict flipped: the response that had lost wins after its rewrite.
+
+        Controls do not count. Each flip has case, protocol, attack, the strengths before and after, and the texts of
+        the response before and after. The clearest of each protocol come first, the protocols taking turns; of one that
+        scores, those by score, as its flip rate is summed up.
+        """
+        from distract.minimal import clearest_flips
+
+        p, rows = self.parameters, self.rows
+        attacks = [name for name in p["attacks"] if name not in p["controls"]]
+        return clearest_flips(rows, self.rewrites, p["protocols"], attacks, len(rows))
+
+    def to_frame(self) -> pandas.DataFrame:
+        """The rows as a table of pandas, one row for each of ``rows``, flat columns.
+
+        ``frames.record`` describes the columns. Needs pandas, which distract does not install.
+
+        Raises:
+            UsageError: pandas is not installed.
+        """
+        from distract import frames
+
+        return frames.frame(self.rows, self.parameters["protocols"])
+
+    def __repr__(self) -> str:
+        return f"<run {self.path}: {len(self.rows)} rows>"
+
+
+def attack(
+    *,
+    judge: str | Backend = "smollm2-135m",
+    data: Data = "tweakset",
+    attacks: Names = (),
+    protocols: Names = (),
+    limit: int | str | None = 8,
+    **more: Unpack[AttackOptions],
+) -> Run:
+    """Rewrite responses with distractors and measure how often the judge's verdict changes: ``distract attack``.
+
+    The measures are those of Distracted evaluation, section 3.1.
+
+    Args:
+        judge: a name (``distract list judges`` shows the forms), or an object that answers requests as
+            ``distract.backend.Backend`` says.
+        data: built-in name, path, ``FORMAT:PATH``, or cases.
+        attacks: names of attacks, severities or both joined by ``+``; the default distractors when empty.
+        protocols: names of ways of asking; the basic ones when empty.
+        limit: number of cases to draw, from 1; None or ``"all"`` for all.
+        **more: the other options of the command; ``arguments.AuditOptions`` and ``AttackOptions`` describe them.
+
+    Returns:
+        The run. It is read from its folder where the same one has finished there already.
+
+    Raises:
+        UsageError: something named does not exist, is out of range or fits no case, or the folder holds another run.
+        PluginError: an attack or a protocol failed.
+        BackendError: a model failed; the same call again goes on, and pays for no reply twice.
+    """
+    given: dict[str, Any] = {"data": data, "attacks": attacks, "protocols": protocols, "limit": limit, **more}
+    options, listener = options_of(given, AttackOptions, Drawn), Listener()
+    store = options.pop("store", None)
+    job = execution.attack_job(judge_of(judge), options, store, listener)
+    return Run(execution.carry_out(job, store, listener), listener.notes)
+
+
+def gate(run: Paths | Run | None = None, *, judge: str | Backend | None = None, **more: Unpack[GateOptions]) -> Verdict:
+    """Decide whether a judge flips too often: ``distract gate``.
+
+    It reads a finished run, or asks a judge only until the evidence suffices. It fails closed: what cannot be decided
+    is ``inconclusive``. Thresholds come from the arguments, else from ``[tool.distract.gate]`` of the nearest
+    ``pyproject.toml``.
+
+    Args:
+        run: a finished run of ``attack``, or its folder.
+        judge: whom to ask instead, as for ``attack``.
+        **more: the other options of the command; ``arguments.GateOptions`` and ``AuditOptions`` describe them.
+
+    Returns:
+        The verdict: ``decision`` (``pass``, ``fail`` or ``inconclusive``), ``reason``, ``checks`` for each protocol and
+        attack, ``notes``, and the ``exit_code`` that the command would end with.
+
+    Raises:
+        UsageError: there is no threshold, options do not go together, or the run is none that can be gated.
+        PluginError: an attack or a protocol failed.
+        BackendError: a model failed; the same call again goes on.
+    """
+    from distract.studies.gate.request import decide
+
+    given = {name: name for name in ("judge", *more) if name != "judge" or judge is not None}
+    options = options_of(dict(more), GateOptions)
+    options["judge"] = None if judge is None else judge_of(judge)
+    place = run.path if isinstance(run, Run) else None if run is None else path_of("run", run)
+    listener = Listener()
+    verdict, _ = decide(place, options, given, listener)
+    return replace(verdict, notes=(*listener.notes, *verdict.notes))
+
+
+def load(data: Paths, *, responses: Names = (), seed: int = 0) -> tuple[Case, ...]:
+    """Read the cases of a data set.
+
+    Args:
+        data: built-in name, path, ``hub:ORG/NAME[:CONFIG[:SPLIT]]``, or one of the latter two after ``FORMAT:``.
+        responses: files of responses, for formats that hold prompts only.
+        seed: of the order of the two responses, where the data list the better one first.
+
+    Returns:
+        The cases, in the order of the data; at least one.
+
+    Raises:
+        UsageError: a file is missing or wrong (``DataError``: file, line, field), or there is no such format.
+    """
+    return datasets.load(str(data), names_of("responses", responses), seed).cases

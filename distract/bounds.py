@@ -1,0 +1,148 @@
+"""Numbers that a user gives, on a command line or in a call: plain, finite, and within bounds that a message can name.
+
+Python reads ``nan``, ``1e304``, ``1_000`` and digits of every script as numbers. None of them is what somebody wants
+to give, and each breaks something far from the option, so that these two kinds are the only ones that options use.
+"""
+
+from __future__ import annotations
+
+import re
+import reprlib
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from distract.price import DEAREST
+from distract.printable import as_share
+
+MOST = 10**9
+"""The largest number of anything that is counted."""
+
+_WHOLE = re.compile(r"[+-]?[0-9]{1,30}")
+_DECIMAL = re.compile(r"[+-]?(?:[0-9]{1,30}(?:\.[0-9]{0,30})?|\.[0-9]{1,30})(?:[eE][+-]?[0-9]{1,3})?")
+
+
+class Whole:
+    """A whole number, or a word that stands for one.
+
+    Args:
+        least: the smallest.
+        most: the largest.
+        noun: what a message calls it.
+        words: what else may be written, and the number that it means.
+    """
+
+    name = "integer"
+
+    def __init__(
+        self, least: int, most: int = MOST, noun: str = "whole number", words: Mapping[str, int] = MappingProxyType({})
+    ) -> None:
+        self.least, self.most, self.noun, self.words = least, most, noun, words
+        if words:
+            self.name = "|".join(("N", *words))
+
+    def read(self, value: object) -> int:
+        """Return the number that a value or a text means.
+
+        Raises:
+            ValueError: it is none, or out of bounds; one clear line.
+        """
+        if isinstance(value, str) and value in self.words:
+            return self.words[value]
+        text = str(value).strip()
+        number = int(text) if _WHOLE.fullmatch(text) else None
+        if number is None or not self.least <= number <= self.most:
+            # A bound that only keeps out nonsense is named where it is met.
+            most = f" to {self.most}" if self.most != MOST or (number or 0) > MOST else ""
+            words = "".join(f", or {word!r}" for word in self.words)
+            raise ValueError(f"{reprlib.repr(value)}: expected a {self.noun} from {self.least}{most}{words}")
+        return number
+
+
+class Number:
+    """A number with or without decimals.
+
+    Args:
+        least: the smallest.
+        most: the largest.
+        is_open: whether both bounds are excluded; ``least`` or ``most`` for one of them.
+    """
+
+    name = "number"
+
+    def __init__(self, least: float, most: float, is_open: str | bool = False) -> None:
+        self.least, self.most, self.is_open = least, most, is_open
+        self._above, self._below = is_open in (True, "least"), is_open in (True, "most")
+
+    def read(self, value: object) -> float:
+        """Return the number that a value or a text means.
+
+        Raises:
+            ValueError: it is none, or out of bounds; one clear line.
+        """
+        text = str(value).strip()
+        # Adding zero makes 0 of -0, which would be another text in a record.
+        number = float(text) + 0.0 if _DECIMAL.fullmatch(text) else None
+        if number is None or not self._holds(number):
+            raise ValueError(f"{reprlib.repr(value)}: expected {self._range}{self._percent(text)}")
+        return number
+
+    def _holds(self, number: float) -> bool:
+        is_above = number > self.least if self._above else number >= self.least
+        return is_above and (number < self.most if self._below else number <= self.most)
+
+    @property
+    def _range(self) -> str:
+        low = f"{'above' if self._above else 'from'} {self.least:g}"
+        high = "and below" if self._below else "up to" if self._above else "to"
+        return f"a number {low} {high} {self.most:g}"
+
+    def _percent(self, text: str) -> str:
+        """What to write for a share that is given in percent."""
+        number = text.removesuffix("%").strip()
+        is_share = self.most == 1 and _DECIMAL.fullmatch(number)
+        return as_share(float(number), is_percent=number != text) if is_share else ""
+
+
+COUNT = Whole(1)
+TOKENS = Whole(1, 10**7)
+SHARE = Number(0, 1)
+INNER_SHARE = Number(0, 1, is_open=True)
+CONFIDENCE = Number(0.5, 1, is_open="most")
+"""A chance to be right: one below a half would be wrong more often."""
+PRICE = Number(0, DEAREST)
+SEED = Whole(-(2**63), 2**63 - 1)
+LIMIT = Whole(1, noun="number of cases", words=MappingProxyType({"all": 0}))
+"""A number of cases; ``all`` is 0, which no user can ask for otherwise."""
+
+BOUNDS: Mapping[str, Whole | Number] = MappingProxyType(
+    {
+        "ahead": COUNT,
+        "answer_tokens": TOKENS,
+        "attempts": Whole(1, 1000),
+        "batch_tokens": Whole(64),
+        "best_of": Whole(1, 1000),
+        "budget": COUNT,
+        "concurrency": Whole(1, 1000),
+        "confidence": CONFIDENCE,
+        "gpu_memory": Number(0, 1, "least"),
+        "limit": LIMIT,
+        "max_flip_rate": INNER_SHARE,
+        "max_invalid_rate": SHARE,
+        "max_length": Whole(16),
+        "max_rise": INNER_SHARE,
+        "max_tokens": TOKENS,
+        "min_eligible": SHARE,
+        "min_n": COUNT,
+        "minimal": Whole(0),
+        "price_in": PRICE,
+        "price_out": PRICE,
+        "retries": Whole(0, 1000),
+        "samples": Whole(1, 10_000),
+        "seed": SEED,
+        "temperature": Number(0, 10),
+        "tensor_parallel": Whole(1, 1024),
+        "timeout": Number(0.001, 86_400),
+        "top_p": Number(0, 1, "least"),
+    }
+)
+"""What the options of ``attack`` and ``gate`` may be, by their names."""

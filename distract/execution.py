@@ -1,0 +1,202 @@
+"""What whoever asks a judge shares: models opened, a run carried out while somebody listens, no run made twice.
+
+Commands and the functions of ``distract.api`` call these, so that both do the same. It prints nothing and ends no
+process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from distract import job as jobs
+from distract import registry, runfolder, session
+from distract import store as stores
+from distract.backend import Backend
+from distract.backends.catalogue import open_models
+from distract.backends.options import Options, flag
+from distract.errors import DataError, UsageError
+from distract.job import Finished, Job
+from distract.listener import Listener
+from distract.manner import Manner
+from distract.printable import line
+from distract.records import Role
+from distract.runfolder import Loaded
+from distract.session import Selected
+from distract.setup import Setup
+from distract.study import R
+from distract.tally import Model, Tally
+from distract.writers import WRITERS
+from distract.writers.asking import Asking
+
+
+def sort_out(more: Mapping[str, Any]) -> tuple[Asking, Options, dict[str, Any]]:
+    """How a generator is asked, how models are run, and the other options."""
+    asking, loading = ({field.name for field in fields(kind)} & more.keys() for kind in (Asking, Options))
+    return (
+        Asking(**{name: more[name] for name in asking}),
+        Options(**{name: more[name] for name in loading}),
+        {name: value for name, value in more.items() if name not in asking | loading},
+    )
+
+
+def set_up(
+    judge: str | Backend, more: dict[str, Any], listener: Listener, protocols: Sequence[str] = ()
+) -> tuple[Setup, Asking]:
+    """Open the models that are asked, and say what there is to say about them.
+
+    Args:
+        judge: its name, or what answers for it.
+        more: options by name; those of models and of how they are asked are taken out. What is not there is as the
+            command has it by default.
+        listener: is told.
+        protocols: asked where none is named; the default ones when empty.
+
+    Returns:
+        Who judges and how, and how a generator that is a model is asked.
+
+    Raises:
+        UsageError: an option is wrong, or a model cannot be had.
+    """
+    asking, loading, rest = sort_out(more)
+    more.clear()
+    more.update(rest)
+    helper = more.pop("reference_model", None)
+    names: dict[Role, str | None] = {
+        "generator": more.get("generator"),
+        "verifier": more.get("verifier"),
+        "reference": helper,
+    }
+    if isinstance(judge, str):
+        names = {"judge": judge, **names}
+    else:
+        _check_own(loading, others=any(name and name not in WRITERS for name in names.values()))
+    opened = open_models(names, loading, WRITERS)
+    listener.say((*opened.notes, *(f"warning: {problem}" for problem in registry.problems())))
+    models = dict(opened.models)
+    backend, name = (models.pop("judge"), judge) if isinstance(judge, str) else (judge, _name(judge))
+    reference = models.pop("reference", None)
+    manner = {name: more.pop(name) for name in ("orders", "samples", "answer_tokens") if name in more}
+    asked = registry.asked(more.pop("protocols", ()) or protocols)
+    helped = (helper, reference) if helper and reference else None
+    return (
+        Setup(
+            name,
+            backend,
+            asked,
+            Manner(**manner, seed=more.get("seed", 0)),
+            helped,
+            models,
+            opened.prices,
+            more.pop("out", None),
+        ),
+        asking,
+    )
+
+
+def select(judge: str | Backend, more: dict[str, Any], listener: Listener) -> tuple[Selected, Setup]:
+    """What an audit is about, who judges and how.
+
+    Args:
+        judge: as for ``set_up``, like the others.
+        more: the options of an audit, of models and of the draw, by name.
+        listener: is told.
+
+    Raises:
+        UsageError: as there, or something named fits no case.
+    """
+    setup, asking = set_up(judge, more, listener)
+    limit = more.pop("limit") or None
+    return session.select(asking=asking, models=setup.helpers, limit=limit, **more), setup
+
+
+def attack_job(judge: str | Backend, more: dict[str, Any], store: Path | None, listener: Listener) -> Job[Any]:
+    """The job of ``distract attack``.
+
+    Args:
+        judge: as for ``set_up``.
+        more: the options of the command by name, like there.
+        store: the reply store, in which the judge begins a new epoch where ``more`` says ``fresh``.
+        listener: is told.
+
+    Raises:
+        UsageError: something named does not exist or fits no case, or the folder belongs to another run.
+    """
+    minimal, fresh = more.pop("minimal", 0), more.pop("fresh", False)
+    job = session.prepare(*select(judge, more, listener), minimal)
+    if fresh:
+        renew([job.models["judge"]], store)
+    return job
+
+
+def renew(judges: Iterable[Backend], store: Path | None) -> None:
+    """Begin a new epoch of judges, so that everything is asked again; their next runs go on with it.
+
+    Args:
+        judges: all those of a command, before the first is asked: a killed command is resumed without the option.
+        store: the reply store; None for the default one.
+    """
+    for judge in judges:
+        with stores.Store(store or stores.DEFAULT, judge.identity, judge.reads_slots) as replies:
+            replies.renew()
+
+
+def carry_out(
+    job: Job[R],
+    store: Path | None,
+    listener: Listener,
+    check: Callable[[Mapping[Role, Model], Tally], None] | None = None,
+    doing: str = "judging",
+) -> Finished[R]:
+    """A run, from disk where the same one has finished there already, else carried out.
+
+    Args:
+        job: what to do.
+        store: the reply store; None for the default one.
+        listener: follows it.
+        check: sees to it that what is stored may be trusted. The run then rests on the store and not on its folder,
+            whose replies nobody can check.
+        doing: what the requests are for.
+
+    Raises:
+        BackendError: a model failed; the same run again goes on.
+        UsageError: the folder belongs to a different run.
+    """
+    tally = Tally()
+    with jobs.stores(job.models, store or stores.DEFAULT) as models:
+        judge = models["judge"][1] if "judge" in models else None
+        if check is None and judge and (run := _finished(job, judge.epoch)) is not None:
+            listener.say([f"this run is complete in {line(str(run.path))}: no call is made"])
+            return jobs.summed_up(job.study, run)
+        with listener.count(tally, job.prices):
+            if check is not None:
+                check(models, tally)
+            with listener.follow(job, len(judge) if judge else 0, doing) as progress:
+                return jobs.carry_out(job, models, tally, progress)
+
+
+def _finished(job: Job[Any], epoch: int) -> Loaded | None:
+    """The run as it is on disk, when the same one has finished there already, in this epoch of the judge."""
+    if not (job.out / "manifest.json").exists():
+        return None
+    try:
+        loaded = runfolder.load(job.out)
+    except DataError:
+        return None  # damaged: it begins again, from the stored replies
+    is_other = loaded.parameters != job.parameters or loaded.unanswered or loaded.epoch < epoch
+    return None if loaded.flaw or is_other else loaded
+
+
+def _check_own(loading: Options, others: bool) -> None:
+    """See that no option is given that only a judge with a name has, or a model that nobody names."""
+    of_judge = {"revision", "judge_version", "price_in", "price_out"}
+    given = loading.given() - {"catalogue"}
+    if wrong := sorted(given & of_judge if others else given):
+        raise UsageError(f"{flag(wrong[0])} is for models that are named; the judge is a backend; leave it out")
+
+
+def _name(backend: Backend) -> str:
+    """What a judge is called that has a backend and no name: its model, else its class."""
+    return backend.identity.get("model") or type(backend).__name__

@@ -1,0 +1,70 @@
+"""The rows of a run as a flat table, for pandas and whatever else takes one dict a row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from distract.errors import UsageError, installed_by
+from distract.records import Judgment, Row
+from distract.verdicts import outcome
+
+if TYPE_CHECKING:
+    import pandas
+
+_PLAIN = ("case", "cluster", "design", "protocol", "judge", "attack", "target", "excluded", "label", "data", "subset")
+
+
+def frame(rows: Iterable[Row], protocols: Mapping[str, Sequence[str]]) -> pandas.DataFrame:
+    """A table of pandas with a row for each of a run's.
+
+    Args:
+        rows: of the run.
+        protocols: the rules of each protocol, by its name.
+
+    Raises:
+        UsageError: pandas is not installed.
+    """
+    try:
+        import pandas
+    except ImportError as error:
+        raise UsageError(f"to_frame needs pandas, which is not installed: {installed_by('pandas')}") from error
+    return pandas.DataFrame([record(row, protocols[row.protocol]) for row in rows])
+
+
+def record(row: Row, rules: Sequence[str] = ()) -> dict[str, Any]:
+    """A row as one flat dict.
+
+    Beside the row's own names there are ``a_author``, ``a_attack``, ``a_severity`` and the same of b; ``outcome`` (of a
+    protocol that scores ``outcome_score`` and ``outcome_rating``), over all orders, None where no verdict is valid; for
+    each order, from 1, ``shown_1``, ``preferred_1``, ``probability_a_1`` (b, tie), ``score_a_1``, ``rating_a_1``,
+    ``mass_1``, ``read_1`` and ``failure_1``; and ``requests``, ``tokens_in`` and ``tokens_out``.
+
+    Args:
+        row: any.
+        rules: by which its protocol decides; empty for one that says a, b or tie itself.
+    """
+    flat: dict[str, Any] = {name: getattr(row, name) for name in _PLAIN}
+    for name, side in (("a", row.a), ("b", row.b)):
+        flat |= {f"{name}_author": side.author, f"{name}_attack": side.attack, f"{name}_severity": side.severity}
+    for rule in rules or (None,):
+        flat[f"outcome_{rule}" if rule else "outcome"] = outcome(row.judgments, rule) if row.judgments else None
+    for place, judgment in enumerate(row.judgments, 1):
+        if row.shown:
+            flat[f"shown_{place}"] = row.shown[place - 1]
+        flat |= {f"{name}_{place}": value for name, value in _judgment(judgment).items()}
+    tokens_in, tokens_out = map(sum, zip(*row.tokens, strict=True)) if row.tokens else (0, 0)
+    return {**flat, "requests": len(row.keys), "tokens_in": tokens_in, "tokens_out": tokens_out}
+
+
+def _judgment(judgment: Judgment) -> dict[str, Any]:
+    flat: dict[str, Any] = {"preferred": judgment.preferred}
+    for name, values in (
+        ("probability", judgment.probabilities),
+        ("score", judgment.scores),
+        ("rating", judgment.ratings),
+    ):
+        flat |= {f"{name}_{of}": value for of, value in zip(("a", "b", "tie"), values or (), strict=False)}
+    # A text that remembers its reply is a plain one here.
+    failure = None if judgment.failure is None else str(judgment.failure)
+    return {**flat, "mass": judgment.mass, "read": judgment.read, "failure": failure}

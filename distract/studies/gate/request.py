@@ -1,0 +1,144 @@
+"""A gate from what its user asked for: by a finished run, or by a judge that is asked only as much as it needs.
+
+It prints nothing and ends no process; a command and a call from Python get the same verdict here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from distract import registry, runfolder, session
+from distract.backend import Backend, Remote
+from distract.errors import UsageError
+from distract.execution import carry_out, renew, select
+from distract.listener import Listener
+from distract.plan import Degradation
+from distract.runfolder import Loaded
+from distract.studies.gate import canary, excess, live, run_gate, settings
+from distract.studies.gate.comparable import changes, unusable
+from distract.studies.gate.limits import Limits
+from distract.studies.gate.records import Verdict, undecided
+
+LIMITS = ("max_flip_rate", "max_rise", "max_invalid_rate", "min_eligible", "min_n", "confidence", "certify")
+
+WITH_A_RUN = (*LIMITS, "run", "config", "baseline", "control", "junit", "github", "summary", "as_json")
+"""The options that go with a finished run too."""
+
+
+def decide(
+    run: Path | None, more: dict[str, Any], given: Mapping[str, str], listener: Listener
+) -> tuple[Verdict, Loaded | None]:
+    """Decide whether a judge flips too often.
+
+    Args:
+        run: a finished one; None asks a judge.
+        more: options by name; what is not there is as the command has it by default.
+        given: the options that the user gave, by name, as the user writes them.
+        listener: follows what is asked.
+
+    Returns:
+        What the gate comes to, and the run that it rests on; None where no run may be relied on.
+
+    Raises:
+        UsageError: options do not go together, there is no threshold, or the run is none that can be gated.
+        BackendError: a model failed.
+    """
+    baseline_path, control = more.pop("baseline", None), more.get("control", False)
+    if more.get("max_rise") is not None and baseline_path is None:
+        raise UsageError("--max-rise goes with --baseline: without one nothing can have risen")
+    limits, baseline = _limits(more), _baseline(baseline_path)
+    if baseline is None and not limits.has_threshold:
+        raise UsageError("no threshold: give --max-flip-rate, or max-flip-rate in [tool.distract.gate], or --baseline")
+    if baseline is not None and control:
+        raise UsageError("--control goes with a threshold; against --baseline the noise is in both runs")
+    if run is None:
+        verdict, loaded = _live(limits, baseline, more, listener)
+    else:
+        _check_finished(given)
+        verdict, loaded = _finished(run, limits, baseline, control)
+    if loaded and loaded.gap:
+        verdict = replace(verdict, notes=(*verdict.notes, loaded.gap))
+    return verdict, loaded
+
+
+def _limits(more: dict[str, Any]) -> Limits:
+    """What is accepted: the options that were given over the file. They are taken out of ``more``."""
+    given = {name: value for name in LIMITS if (value := more.pop(name, None)) is not None}
+    return settings.limits(settings.load(more.pop("config", None)), given)
+
+
+def _baseline(path: Path | None) -> Loaded | None:
+    """The run that the judge may not be worse than.
+
+    Raises:
+        UsageError: it is no fair measure.
+    """
+    if path is None:
+        return None
+    loaded = runfolder.load(path)
+    if why := unusable(loaded):
+        raise UsageError(f"{path} {why}")
+    return loaded
+
+
+def _check_finished(given: Mapping[str, str]) -> None:
+    """See that no option is given that goes with a judge that is asked."""
+    if "judge" in given:
+        raise UsageError("name a finished run, or a judge to ask with --judge, not both")
+    if live_only := next((written for name, written in given.items() if name not in WITH_A_RUN), None):
+        raise UsageError(f"{live_only} goes with --judge, which is asked; a finished run is read as it is")
+
+
+def _finished(run: Path, limits: Limits, baseline: Loaded | None, control: bool) -> tuple[Verdict, Loaded]:
+    """Decide by a run of ``attack``."""
+    loaded = runfolder.load(run)
+    if loaded.command == "gate":
+        decided = "which has decided; `distract report` shows it again"
+        raise UsageError(f"{run}: is a live gate, {loaded.flaw or decided}")
+    loaded.expect("attack")
+    verdict = excess.decide(loaded, limits) if control else run_gate.decide(loaded, limits, baseline)
+    return replace(verdict, notes=(loaded.origin, *verdict.notes)), loaded
+
+
+def _live(
+    limits: Limits, baseline: Loaded | None, more: dict[str, Any], listener: Listener
+) -> tuple[Verdict, Loaded | None]:
+    """Ask the judge, only as much as it needs."""
+    judge: str | Backend | None = more.pop("judge", None)
+    store, fresh, trusts = more.pop("store", None), more.pop("fresh", False), more.pop("trust_store", False)
+    budget, ahead = more.pop("budget", None), more.pop("ahead", 1)
+    if judge is None:
+        raise UsageError("name a finished run of `distract attack`, or a judge to ask with --judge")
+    attacks, protocols = more.get("attacks", ()), more.get("protocols", ())
+    if lower := [name for name in attacks if isinstance(registry.composed(name), Degradation)]:
+        raise UsageError(f"{lower[0]} breaks constraints and has no flip rate; gate an attack without a severity")
+    audited, setup = select(judge, {"limit": None, **more, "measures": ("flip_rate",)}, listener)
+    audited = live.within(audited, baseline)
+    named = (*attacks, *(protocol.name for protocol in setup.protocols if protocols))
+    own = live.record(
+        audited,
+        setup.protocols,
+        limits,
+        control=more.get("control", False),
+        baseline=baseline,
+        budget=budget,
+        ahead=ahead,
+        named=named,
+    )
+    job = live.prepare(audited, setup, own, listener.gated)
+    if fresh:
+        renew([setup.backend], store)
+    # Local models and planted ones are told apart by what they are.
+    is_doubted = isinstance(setup.backend, Remote) and not trusts
+    check = partial(canary.check, setup.judge, session.design(audited, setup), job.cases) if is_doubted else None
+    try:
+        finished = carry_out(job, store, listener, check)
+    except canary.Changed as changed:
+        verdict = replace(undecided(str(changed)), threshold=limits.max_flip_rate, confidence=limits.confidence)
+        return replace(verdict, certify=limits.certify), None
+    notes = tuple(changes(baseline, finished.run)) if baseline else ()
+    return replace(finished.result, certify=limits.certify, notes=notes), finished.run
