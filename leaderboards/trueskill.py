@@ -24,8 +24,12 @@ from .orders import CHUNK, Orders, common, need, replay, settled
 TAIL = 30.0
 """Standard deviations beyond which functions of the normal distribution are taken from their continued fraction."""
 
-NARROW = 1e-6
-"""Standard deviations below which a draw margin is none: a tie then says that both played the same."""
+NARROW, AHEAD = 1e-3, 8.0
+"""A draw margin below the first or a lead above the second leaves too few digits to the closed form of a tie."""
+
+# Gauss and Legendre's points above 0 with their weights: 32 points are exact to 1e-15 wherever a tie is not a win.
+_POINTS, _WEIGHTS = (half[16:] for half in np.polynomial.legendre.leggauss(32))
+_PAIRS = tuple(zip(_POINTS.tolist(), _WEIGHTS.tolist(), strict=True))
 
 _ROOT = math.sqrt(0.5)
 _DENSITY = math.sqrt(2 / math.pi)
@@ -205,11 +209,12 @@ def won_one(beyond: float) -> tuple[float, float]:
 
 def drawn_one(ahead: float, margin: float) -> tuple[float, float]:
     """The same for a tie: the one that is ahead comes down."""
-    if margin < NARROW:
-        return -ahead, 1.0
     lead = abs(ahead)
     if margin * lead > TAIL:  # the far side of the margin is out of reach: the one behind has caught up, no more
         shift, shrink = won_one(margin - lead)
+        return math.copysign(shift, -ahead), shrink
+    if margin < NARROW or lead > AHEAD:
+        shift, shrink = _within_one(lead, margin)
         return math.copysign(shift, -ahead), shrink
     # Densities at both ends of the margin, and what lies between, as multiples of the density at the near end.
     gone = math.expm1(-2 * margin * lead)
@@ -233,13 +238,40 @@ def drawn(ahead: Floats, margin: Floats) -> tuple[Floats, Floats]:
     lead = np.abs(ahead)
     gone = np.expm1(-2 * margin * lead)
     inside = (erfcx((lead - margin) * _ROOT) - (1 + gone) * erfcx((lead + margin) * _ROOT)) / _DENSITY
-    narrow, far = margin < NARROW, margin * lead > TAIL
-    inside[narrow] = 1.0
+    near = (margin < NARROW) | (lead > AHEAD)
+    inside[near] = 1.0
     shift = -gone / inside
     shrink = np.clip(shift * shift + (margin * (2 + gone) + lead * gone) / inside, 0.0, 1.0)
-    shift[narrow], shrink[narrow] = lead[narrow], 1.0
+    if near.any():
+        shift[near], shrink[near] = _within(lead[near], margin[near])
+    far = margin * lead > TAIL
     shift[far], shrink[far] = won(margin[far] - lead[far])
     return np.copysign(shift, -ahead), shrink
+
+
+def _within_one(lead: float, margin: float) -> tuple[float, float]:
+    """A tie by quadrature: mean and variance between both ends of the margin, where the closed form cancels."""
+    steep, bend = margin * lead, margin * margin / 2
+    total = mean = square = 0.0
+    for point, weight in _PAIRS:
+        height = weight * math.exp(-bend * point * point)
+        even = height * math.cosh(steep * point)
+        total += even
+        mean += height * point * math.sinh(steep * point)
+        square += even * point * point
+    mean /= total
+    return lead - margin * mean, 1 - margin * margin * (square / total - mean * mean)
+
+
+def _within(lead: Floats, margin: Floats) -> tuple[Floats, Floats]:
+    """``_within_one`` for arrays; past ``TAIL``, where it is not used, it stays finite."""
+    steep = np.minimum(margin * lead, TAIL)[:, None] * _POINTS
+    height = _WEIGHTS * np.exp(-((margin[:, None] * _POINTS) ** 2) / 2)
+    even = height * np.cosh(steep)
+    total = even.sum(axis=1)
+    mean = (height * np.sinh(steep) * _POINTS).sum(axis=1) / total
+    square = (even * _POINTS**2).sum(axis=1) / total
+    return lead - margin * mean, 1 - margin**2 * (square - mean**2)
 
 
 def _upset(behind: float) -> tuple[float, float]:

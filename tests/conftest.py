@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import os
 import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -23,16 +24,15 @@ from distract.backends.transformers import Transformers, embedded_judge
 from distract.backends.vllm import Vllm
 from distract.errors import BackendError, UsageError
 
-# Runs of pytest inside of a test, for the plugin.
-pytest_plugins = ["pytester"]
+# Runs of pytest inside of a test, for the plugin; what holds in each folder of tests.
+pytest_plugins = ["pytester", "guarding"]
 
-# CI has a time limit, and draws fewer examples than are drawn everywhere else (100).
+# Examples of each property: few for a person who waits, more for CI, which draws the same ones for the same commit.
+# No example is timed: on a busy machine one takes longer than the 200 ms that hypothesis gives it.
+settings.register_profile("quick", deadline=None, max_examples=10)
 settings.register_profile("ci", settings.get_profile("ci"), max_examples=25)
-# No test is timed: on a busy machine an example takes longer than the 200 ms that it is given otherwise.
-settings.register_profile("untimed", settings(), deadline=None)
-# A night has time for more; the fuzzers of tests/slow take an hour each.
-settings.register_profile("nightly", settings(), deadline=None, max_examples=1000)
-settings.load_profile("untimed")
+settings.register_profile("nightly", deadline=None, max_examples=100)
+settings.load_profile("quick")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -40,8 +40,21 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     add_options(parser)
 
 
+SET = ("CI", "COLUMNS", "FORCE_COLOR", "LINES", "NO_COLOR", "PY_COLORS", "TERM")
+SET_FOR = ("CLICOLOR", "DISTRACT_A", "GITHUB_", "HF_", "OPENAI_", "TRANSFORMERS_", "TTY_")
+"""Variables, and beginnings of their names, that change what is printed, which server is asked, or what it is sent."""
+
+
 def pytest_configure() -> None:
-    """Let Ctrl-C reach the processes that tests start: one that runs in the background of a shell does not hear it."""
+    """Give every test the same surroundings, whoever calls pytest and wherever.
+
+    Some libraries read their variables when they are imported, and processes inherit them: they go before any test.
+    Ctrl-C reaches the processes that tests start: one that runs in the background of a shell does not hear it.
+    """
+    for name in list(os.environ):
+        if name in SET or name.startswith(SET_FOR):
+            del os.environ[name]
+    os.umask(0o022)
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -50,6 +63,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Run the files that need the real model first: where one of these is the last, other processes wait for it."""
     real = {item.path for item in items if "smollm2" in getattr(item, "fixturenames", ())}
     items.sort(key=lambda item: item.path not in real)
+
+
+@pytest.fixture(autouse=True)
+def surroundings(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep requests on this machine; a test of tests/slow may fetch packages, and needs the proxy for that.
+
+    ``PYTEST_ADDOPTS`` goes here, not above: workers of pytest-xdist read it when they start.
+    """
+    monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)
+    if request.path.parent.name == "slow":
+        return
+    for name in list(os.environ):
+        if name.lower().endswith("_proxy"):
+            monkeypatch.delenv(name)
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import stats
@@ -150,7 +150,6 @@ def test_a_share_stays_between_0_and_1() -> None:
     assert [(s.low, s.high) for s in board(matches(rows), CLOSED).standings] == [(0.0, 1.0)] * 2
 
 
-@settings(max_examples=25, deadline=None)
 @given(st.integers(0, 10**6), st.permutations("abcd"), st.randoms(use_true_random=False))
 def test_names_and_the_order_of_matches_change_nothing(seed: int, names: Sequence[str], random: Any) -> None:
     rows = some(seed, 6)
@@ -404,7 +403,6 @@ def test_long_lists_and_names_are_short_in_a_note() -> None:
 pairs = st.tuples(st.sampled_from("abcdef"), st.sampled_from("abcdef"), st.sampled_from(["a", "b", "tie"]))
 
 
-@settings(max_examples=100)
 @given(st.lists(pairs.filter(lambda pair: pair[0] != pair[1]), min_size=1, max_size=12))
 def test_groups_are_who_reaches_whom(played: list[tuple[str, str, str]]) -> None:
     rows: list[Row] = [(*pair, "p") for pair in played]

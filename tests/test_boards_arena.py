@@ -84,7 +84,7 @@ NAMES = ["gpt-4", "a, b", 'the "best"', "[red]模型[/red]", "🦙", "model_b", 
 
 
 @pytest.mark.parametrize("name", FORMS)
-@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_every_form_gives_what_a_plain_loop_gives(name: str, tmp_path: Path, data: st.DataObject) -> None:
     rows = data.draw(

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from distract.ratings import draws
 from distract.ratings.draws import draw
 
 
-@settings(max_examples=30)
 @given(st.integers(0, 9), st.integers(2, 20), st.integers(1, 40))
 def test_every_draw_has_as_many_prompts_as_there_are(seed: int, count: int, clusters: int) -> None:
     weights = draw(seed, count, clusters).weights

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from builders import scored, verdict
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from test_runfolder import PARAMETERS
 
@@ -316,7 +316,6 @@ def test_scores_are_matches_by_either_rule() -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.sampled_from("ab"), st.booleans()), min_size=1, max_size=8))
-@settings(max_examples=30)
 def test_adding_to_all_scores_changes_no_match(found: list[tuple[int, str, bool]]) -> None:
     def rows(more: int) -> list[Row]:
         return [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from distract.errors import UsageError
@@ -24,7 +24,6 @@ played = st.lists(
 Played = Sequence[tuple[Sequence[str], str, int]]
 
 
-@settings(max_examples=50)
 @given(played)
 def test_everything_can_be_read_back(rows: Played) -> None:
     a, b = [pair[0] for pair, _, _ in rows], [pair[1] for pair, _, _ in rows]

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 from test_boards import CLOSED, HARD, POINTS, Row, matches, some
@@ -141,7 +141,6 @@ def test_the_way_back_is_the_opposite(system: RatingSystem) -> None:
     assert risen.p_rose > 0.5
 
 
-@settings(max_examples=15, deadline=None)
 @given(st.integers(0, 10**6), st.permutations("abcd"))
 def test_names_change_nothing(seed: int, names: Sequence[str]) -> None:
     rows = some(seed, 6)

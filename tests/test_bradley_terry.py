@@ -16,7 +16,7 @@ import pytest
 import statsmodels.api as sm
 from distract.leaderboards import logistic, sandwich
 from distract.leaderboards.bradley_terry import bradley_terry, redraw
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import optimize, special
 
@@ -105,7 +105,6 @@ def naive_covariance(rows: Played, models: Sequence[str], theta: Any, clustered:
     return LOGIT**2 * half @ filling @ half.T
 
 
-@settings(max_examples=40, deadline=None)
 @given(played(), st.booleans(), st.sampled_from([50.0, 1000.0, 3000.0]))
 def test_it_agrees_with_loops_over_matches(rows: Played, clustered: bool, sd: float) -> None:
     matches = matches_of(rows, clustered)
@@ -117,7 +116,6 @@ def test_it_agrees_with_loops_over_matches(rows: Played, clustered: bool, sd: fl
     assert found.covariance == pytest.approx(expected, rel=1e-5, abs=1e-4)
 
 
-@settings(max_examples=40, deadline=None)
 @given(played(), st.randoms(use_true_random=False))
 def test_neither_the_order_of_matches_nor_that_of_their_models_matters(rows: Played, random: Any) -> None:
     turned = [(b, a, SWAPPED[o], p) if random.random() < 0.5 else (a, b, o, p) for a, b, o, p in rows]
@@ -129,7 +127,6 @@ def test_neither_the_order_of_matches_nor_that_of_their_models_matters(rows: Pla
     assert one.notes == other.notes
 
 
-@settings(max_examples=25, deadline=None)
 @given(played(), st.permutations(range(len(NAMES))))
 def test_renaming_models_permutes_ratings(rows: Played, order: list[int]) -> None:
     new = dict(zip(NAMES, [f"n{i}" for i in order], strict=True))
@@ -154,7 +151,6 @@ def test_swapping_two_names_swaps_their_ratings() -> None:
 
 
 @given(played().map(lambda rows: [(a, b, "tie", p) for a, b, _, p in rows]))
-@settings(max_examples=25, deadline=None)
 def test_a_table_of_ties_is_flat(rows: Played) -> None:
     found = bradley_terry(matches_of(rows), anchor_rating=1500)
     assert found.rating == pytest.approx(np.full(len(found.models), 1500.0), abs=1e-9)
@@ -319,7 +315,6 @@ def naive_redraw(rows: Played, models: Sequence[str], weights: dict[str, int], m
     return 1000 + LOGIT * (theta - theta.mean())
 
 
-@settings(max_examples=12, deadline=None)
 @given(played(), st.integers(0, 5))
 def test_draws_are_prompts_played_as_often_as_they_are_drawn(rows: Played, seed: int) -> None:
     matches = matches_of(rows)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from distract import timing
@@ -56,7 +56,6 @@ def ids_of_text(chat: Chat, text: str) -> tuple[int, ...]:
     return tuple(chat.tokenizer(text, add_special_tokens=False)["input_ids"])
 
 
-@settings(deadline=None, max_examples=150)
 @given(rules=TEXTS, content=TEXTS)
 def test_no_text_changes_the_roles_and_every_text_stands_verbatim(
     smollm2: Transformers, rules: str, content: str
@@ -70,7 +69,6 @@ def test_no_text_changes_the_roles_and_every_text_stands_verbatim(
     assert smollm2.decode(ids) == expected
 
 
-@settings(deadline=None, max_examples=50)
 @given(rules=st.text(max_size=30), content=st.text(max_size=60))
 def test_harmless_text_gets_the_ids_of_the_whole_text(smollm2: Transformers, rules: str, content: str) -> None:
     text = f"<|im_start|>system\n{rules}<|im_end|>\n<|im_start|>user\n{content}<|im_end|>\n<|im_start|>assistant\n[["
@@ -78,7 +76,6 @@ def test_harmless_text_gets_the_ids_of_the_whole_text(smollm2: Transformers, rul
         assert smollm2.encode(asked(rules, content)) == ids_of_text(smollm2._chat, text)
 
 
-@settings(deadline=None, max_examples=25)
 @given(contents=st.lists(st.tuples(TEXTS, TEXTS), max_size=4))
 def test_a_round_is_encoded_as_its_requests_one_by_one(smollm2: Transformers, contents: list[tuple[str, str]]) -> None:
     requests = [asked(*pair) for pair in contents] + [asked(*reversed(pair), choices=()) for pair in contents]

@@ -12,7 +12,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from distract import claims as module
@@ -152,7 +152,6 @@ def test_a_process_may_hold_two_keys_in_one_place_one_after_the_other(tmp_path: 
     assert [len(part) for part in parts] == [1, 1]
 
 
-@settings(max_examples=20)
 @given(st.lists(st.sampled_from(KEYS)))
 def test_what_was_held_is_free_again_after_an_error(
     tmp_path_factory: pytest.TempPathFactory, keys: list[bytes]

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from looping import each
 
 from distract.constraints import ConstraintError, check, describe, known, parse
 from distract.errors import UsageError
@@ -300,7 +301,7 @@ def test_describe(raw: dict[str, Any], expected: str) -> None:
     assert describe(parse(raw)) == expected
 
 
-@pytest.mark.parametrize("raw", [raw for raw, _, _ in CHECKS])
+@each("raw", [raw for raw, _, _ in CHECKS])
 def test_a_description_is_one_line_and_says_every_argument(raw: dict[str, Any]) -> None:
     said = describe(parse(raw))
     assert said[0].isupper()

@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from distract.backends import decoding
@@ -112,7 +112,6 @@ def runs(
     return judge._run(forwards, sharing, hold=True)
 
 
-@settings(deadline=None)
 @given(
     asked=st.lists(st.tuples(st.integers(0, len(ITEMS) - 1), st.booleans()), max_size=12, unique_by=lambda one: one[0]),
     rows=st.integers(1, 5),

@@ -11,7 +11,7 @@ import evalica
 import numpy as np
 import pytest
 from distract.leaderboards.orders import Orders, settled, weights
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from distract import registry
@@ -77,7 +77,6 @@ def test_one_pass_is_that_of_evalica(k: float) -> None:
 
 
 @given(PLAYED, st.sampled_from([1.0, 32.0, 700.0]), st.integers(0, 9))
-@settings(max_examples=40, deadline=None)
 def test_it_is_a_loop_over_matches(played: list[Match], k: float, seed: int) -> None:
     matches = table(played)
     file = elo.rate(matches, k=k, order="file", base=2.0, initial=5.0, scale=100.0)
@@ -88,7 +87,6 @@ def test_it_is_a_loop_over_matches(played: list[Match], k: float, seed: int) -> 
 
 
 @given(PLAYED)
-@settings(max_examples=30, deadline=None)
 def test_names_and_sides_do_not_matter_and_the_mean_stays(played: list[Match]) -> None:
     found = elo.rate(table(played))
     renamed = {name: f"{len(NAMES) - at}" for at, name in enumerate(NAMES)}
@@ -145,7 +143,6 @@ def test_extremes_stay_numbers() -> None:
 
 
 @given(st.integers(1, 60), st.integers(0, 60), st.integers(0, 5))
-@settings(max_examples=60, deadline=None)
 def test_the_end_of_an_order_is_the_same_however_much_is_asked_for(n: int, length: int, seed: int) -> None:
     for order in ("shuffled", "file"):
         orders = Orders(n, order, 2, seed)
@@ -168,7 +165,6 @@ def test_orders_depend_on_seed_and_number_alone() -> None:
 
 
 @given(st.lists(st.lists(st.integers(0, 4), min_size=3, max_size=3), min_size=2, max_size=4), PLAYED)
-@settings(max_examples=30, deadline=None)
 @pytest.mark.parametrize("order", ["shuffled", "file"])
 def test_a_draw_plays_matches_again_in_their_places(order: str, rows: list[list[int]], played: list[Match]) -> None:
     prompts = [f"p{min(at, at % 3)}" for at in range(len(played))]

@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from distract.backends import encoding
@@ -112,7 +112,6 @@ def test_which_tokenizers_are_known_to_be_separable(encoders: Callable[..., Enco
     assert cuts(encoders(kind)) == (kind in CUT)
 
 
-@settings(deadline=None)
 @given(texts=st.lists(TEXTS, max_size=3))
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_text_gets_the_ids_of_the_whole(encoders: Callable[..., Encoder], kind: str, texts: list[str]) -> None:
@@ -120,7 +119,6 @@ def test_every_text_gets_the_ids_of_the_whole(encoders: Callable[..., Encoder], 
     assert encoder.encode(texts) == {text: whole(encoder.tokenizer, text) for text in texts}
 
 
-@settings(deadline=None)
 @given(text=TEXTS)
 @pytest.mark.parametrize("pattern", sorted(encoding._WORDS))
 def test_words_of_every_known_way_end_at_a_line_break(
@@ -135,7 +133,6 @@ def test_words_of_every_known_way_end_at_a_line_break(
     assert [word for each, skip in zip(apart, behind, strict=True) for word in each[: len(each) - skip]] == words
 
 
-@settings(deadline=None)
 @given(texts=st.lists(TEXTS, min_size=1, max_size=4))
 def test_the_embedded_judge_gets_the_ids_of_the_whole(smollm2: Transformers, texts: list[str]) -> None:
     encoder = smollm2._chat._encoder
@@ -143,7 +140,6 @@ def test_the_embedded_judge_gets_the_ids_of_the_whole(smollm2: Transformers, tex
     assert encoder.encode(texts) == {text: whole(encoder.tokenizer, text) for text in texts}
 
 
-@settings(deadline=None)
 @given(text=TEXTS)
 @pytest.mark.parametrize("kind", ["gpt2", "metaspace"])
 def test_tokens_that_are_no_special_ones_are_broken_first(made: Callable[..., Any], kind: str, text: str) -> None:

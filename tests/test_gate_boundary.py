@@ -9,7 +9,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from distract.studies.gate import boundary as module
@@ -128,7 +128,6 @@ def test_a_wrong_decision_is_rare_wherever_it_ends_and_no_limit_could_be_lower(
                 assert p_end(threshold, limits.fail_at, n, k) == pytest.approx(float(wanted), rel=1e-9, abs=1e-15)
 
 
-@settings(deadline=None)
 @given(thresholds, alphas, alphas, st.integers(0, 120))
 def test_no_limit_ever_decreases_nor_grows_faster_than_the_count(t: float, a: float, b: float, most: int) -> None:
     limits = boundary(t, a, b, most)
@@ -142,7 +141,6 @@ def test_no_limit_ever_decreases_nor_grows_faster_than_the_count(t: float, a: fl
     assert np.all(limits.pass_end >= limits.pass_at)
 
 
-@settings(deadline=None)
 @given(thresholds, alphas, alphas, st.integers(0, 150), st.integers(0, 150))
 def test_limits_do_not_depend_on_how_far_they_go(t: float, a: float, b: float, one: int, other: int) -> None:
     short, long = sorted((one, other))
@@ -151,14 +149,12 @@ def test_limits_do_not_depend_on_how_far_they_go(t: float, a: float, b: float, o
         assert np.array_equal(found, getattr(boundary(t, a, b, short), name)), name
 
 
-@settings(deadline=None)
 @given(thresholds, alphas, alphas, st.integers(0, 150))
 def test_no_count_both_passes_and_fails(t: float, a: float, b: float, n: int) -> None:
     limits = boundary(t, a, b, 150)
     assert limits.pass_end[n] < limits.fail_end[n]
 
 
-@settings(deadline=None)
 @given(st.floats(0.01, 0.99), alphas, st.integers(0, 80), st.data())
 def test_the_p_value_of_an_end_decides_as_its_limit(t: float, alpha: float, n: int, data: st.DataObject) -> None:
     limits = boundary(t, alpha, alpha, n)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from builders import row, scored, verdict
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from distract import registry
@@ -409,7 +409,6 @@ def test_alone_is_flips() -> None:
     assert alone(rows, None, "f") == Prompt(3, (1.0, 0.0, 0.0), (1.0, 0.0, 1.0), 2, 1, 1)
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.data())
 def test_a_gate_read_back_says_what_it_said(data: st.DataObject) -> None:
     places: tuple[Asked, ...] = (("absolute", "f"), ("pairwise", "f"), ("pairwise", "g"))

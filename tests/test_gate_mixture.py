@@ -9,8 +9,9 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from looping import each
 
 from distract.studies.gate.mixture import BETS, Bets, Side, counted, mean, rates
 
@@ -46,8 +47,8 @@ def log_counted(threshold: float, side: Side, k: int, n: int) -> float:
         return float((sum((one**k * zero ** (n - k) for one, zero in ratios), Decimal(0)) / BETS).ln())
 
 
-@pytest.mark.parametrize("side", SIDES)
-@pytest.mark.parametrize("threshold", THRESHOLDS)
+@each("side", SIDES)
+@each("threshold", THRESHOLDS)
 def test_the_rates_lie_strictly_on_their_side(threshold: float, side: Side) -> None:
     found = rates(threshold, side)
     assert found.shape == (BETS,)
@@ -98,9 +99,9 @@ def test_nor_does_it_under_values_between_and_several_in_a_prompt(
         assert first >= 0
 
 
-@pytest.mark.parametrize("side", SIDES)
-@pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 1.0])
-@pytest.mark.parametrize("threshold", [0.01, 0.1, 0.5, 0.9])
+@each("side", SIDES)
+@each("share", [0.0, 0.1, 0.5, 1.0])
+@each("threshold", [0.01, 0.1, 0.5, 0.9])
 def test_counts_against_sixty_digits(threshold: float, share: float, side: Side) -> None:
     bets = Bets(threshold, side)
     ones, zeros = counted(threshold, side)
@@ -117,7 +118,6 @@ def test_counts_against_sixty_digits(threshold: float, share: float, side: Side)
     assert math.isfinite(bets.log)
 
 
-@settings(max_examples=25, deadline=None)
 @given(
     st.floats(1e-4, 1 - 1e-4),
     sides,

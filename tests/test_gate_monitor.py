@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -295,7 +295,6 @@ def prompts(draw: st.DrawFn, test: Tried) -> list[Prompt]:
     return found
 
 
-@settings(max_examples=150, deadline=None)
 @given(st.data())
 def test_no_prompt_of_several_at_once_decides_but_the_last(data: st.DataObject) -> None:
     test = data.draw(trials())
@@ -324,7 +323,6 @@ def test_nor_does_any_at_all_in_small_sets(test: Tried) -> None:
 TOLERANCE = 1e-3
 
 
-@settings(max_examples=150, deadline=None)
 @given(st.data())
 def test_what_is_said_beside_a_decision_agrees_with_it(data: st.DataObject) -> None:
     test = data.draw(trials())
@@ -387,7 +385,6 @@ def test_prompts_without_any_pair_decide_nothing(exact: bool) -> None:
     assert (monitor.decision, monitor.p_value) == ("inconclusive", None)
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(st.sampled_from([HIT, MISS, MISS, NEITHER, NEITHER]), min_size=1, max_size=60))
 def test_what_is_looked_at_once_is_decided_by_its_end_alone(some: list[Prompt]) -> None:
     test = Tried(0.55, 0.2, 0.2, (1,) * len(some), exact=False, whole=True)

@@ -7,8 +7,9 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
+from looping import each
 from scipy.stats import binom
 
 from distract import statistics
@@ -59,13 +60,13 @@ def played(test: gate.Test, outcomes: tuple[int, ...]) -> tuple[Decision, int]:
     return monitor.decision, taken
 
 
-@pytest.mark.parametrize(("n", "passing", "failing"), [(50, 1, 10), (100, 4, 16), (200, 12, 28), (400, 29, 51)])
+@each(("n", "passing", "failing"), [(50, 1, 10), (100, 4, 16), (200, 12, 28), (400, 29, 51)])
 def test_published_limits_at_a_tenth(n: int, passing: int, failing: int) -> None:
     assert limit(PASSES, n) == passing
     assert n - limit(FAILS, n) == failing
 
 
-@pytest.mark.parametrize(("flips", "n"), [(0, 29), (1, 46), (2, 61), (3, 76), (5, 103), (10, 167)])
+@each(("flips", "n"), [(0, 29), (1, 46), (2, 61), (3, 76), (5, 103), (10, 167)])
 def test_published_numbers_that_can_pass(flips: int, n: int) -> None:
     assert limit(PASSES, n) == flips
     assert limit(PASSES, n - 1) == flips - 1
@@ -88,7 +89,6 @@ def test_at_most_agrees_with_scipy(n: int, rate: float) -> None:
     assert at_most(k, np.full_like(k, n), rate) == pytest.approx(binom.cdf(k, n, rate), abs=1e-12)
 
 
-@settings(max_examples=30, deadline=None)
 @given(thresholds, st.floats(0, 1), st.sampled_from([0.5, 0.8, 0.9, 0.99]), levels)
 def test_the_number_is_that_of_brute_force(threshold: float, share: float, power: float, level: float) -> None:
     rate = share * threshold * 0.8
@@ -101,9 +101,9 @@ def test_the_number_is_that_of_brute_force(threshold: float, share: float, power
     assert n == (many[short[-1]] + 1 if len(short) else 1)
 
 
-@pytest.mark.parametrize("rate", [0.0, 0.02, 0.05, 0.07, 0.15, 0.2, 0.35, 0.9])
-@pytest.mark.parametrize("power", [0.5, 0.8, 0.95])
-@pytest.mark.parametrize("checks", [1, 6])
+@each("rate", [0.0, 0.02, 0.05, 0.07, 0.15, 0.2, 0.35, 0.9])
+@each("power", [0.5, 0.8, 0.95])
+@each("checks", [1, 6])
 def test_the_power_stays_from_the_number_on(rate: float, power: float, checks: int) -> None:
     found = plan(0.1, rate, power, 0.95, checks)
     n, passes = found.finished.n, rate < 0.1
@@ -134,7 +134,6 @@ def test_all_checks_have_to_pass_but_one_is_enough_to_fail() -> None:
     assert together.finished.n == plan(0.1, 0.2, 0.9, 1 - 0.05 / 4).finished.n
 
 
-@settings(max_examples=25, deadline=None)
 @given(st.floats(0.05, 0.95), st.sampled_from([0.4, 0.2, 0.05]), st.sampled_from([0.4, 0.1]), st.integers(1, 8))
 def test_a_live_gate_goes_as_its_monitor_does_on_every_way(
     threshold: float, alpha_fail: float, alpha_pass: float, cap: int
@@ -154,7 +153,7 @@ def test_a_live_gate_goes_as_its_monitor_does_on_every_way(
         assert soon >= 0.5 - 1e-12
 
 
-@pytest.mark.parametrize("threshold", [0.02, 0.1, 0.3, 0.5, 0.9])
+@each("threshold", [0.02, 0.1, 0.3, 0.5, 0.9])
 def test_a_set_that_ends_earlier_has_the_limits_of_a_longer_one(threshold: float) -> None:
     long = boundary(threshold, 0.01, ALPHA, 400)
     for rate in (0.0, threshold / 2, threshold, 0.95):
@@ -168,7 +167,7 @@ def test_a_set_that_ends_earlier_has_the_limits_of_a_longer_one(threshold: float
             assert found.passed + found.failed + found.inconclusive == pytest.approx(1)
 
 
-@pytest.mark.parametrize(("rate", "power", "checks"), [(0.02, 0.9, 1), (0.05, 0.8, 3), (0.25, 0.9, 1), (0.25, 0.9, 5)])
+@each(("rate", "power", "checks"), [(0.02, 0.9, 1), (0.05, 0.8, 3), (0.25, 0.9, 1), (0.25, 0.9, 5)])
 def test_the_live_cap_is_the_smallest_with_the_power(rate: float, power: float, checks: int) -> None:
     found = plan(0.1, rate, power, 0.95, checks)
     assert found.live is not None
@@ -241,7 +240,6 @@ def test_the_ends_of_the_range(arguments: tuple[float, float, float, float], n: 
     assert plan(*arguments).finished.n == n
 
 
-@settings(max_examples=20, deadline=None)
 @given(st.floats(1e-6, 0.999), st.floats(0, 1), st.floats(0.5, 0.999), st.floats(0.5, 0.999), st.integers(1, 20))
 def test_any_plan_holds_what_was_asked_for_or_says_no(
     threshold: float, rate: float, power: float, confidence: float, checks: int

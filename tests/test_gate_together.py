@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from itertools import product
 
-import pytest
 from gate_builders import check, skipped
+from looping import each
 
 from distract.studies.gate.records import Decision
 from distract.studies.gate.together import together
@@ -13,7 +13,7 @@ from distract.studies.gate.together import together
 DECISIONS: tuple[Decision, ...] = ("pass", "fail", "inconclusive")
 
 
-@pytest.mark.parametrize("decisions", [case for size in (1, 2, 3) for case in product(DECISIONS, repeat=size)])
+@each("decisions", [case for size in (1, 2, 3) for case in product(DECISIONS, repeat=size)])
 def test_fail_if_any_fails_pass_if_all_pass(decisions: tuple[Decision, ...]) -> None:
     checks = [check(one, attack=f"f{index}") for index, one in enumerate(decisions)]
     decision, reason = together(checks, None)

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import pytest
 from gate_builders import FLIP, FLIPS, MIXED, check, golden, hostile, skipped, verdict
-from hypothesis import given, settings
+from hypothesis import given
 from markdown_it import MarkdownIt
 
 from distract.flips import Flip
@@ -100,7 +100,6 @@ def test_a_command_is_escaped_as_the_runner_reads_it() -> None:
 
 
 @given(hostile())
-@settings(deadline=None)
 def test_no_text_breaks_out_of_its_annotation(drawn: Drawn) -> None:
     given, flips, _ = drawn
     told = [read(command)[0] for command in github.annotations(given, flips)]
@@ -154,7 +153,6 @@ def inert(text: str, rows: int) -> None:
 
 
 @given(hostile())
-@settings(deadline=None)
 def test_no_text_becomes_markup(drawn: Drawn) -> None:
     given, flips, judge = drawn
     text = github.summary(given, flips, judge=judge)

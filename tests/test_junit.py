@@ -12,7 +12,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 from gate_builders import FLIPS, MIXED, check, golden, hostile, skipped, verdict
-from hypothesis import given, settings
+from hypothesis import given
 
 from distract.flips import Flip
 from distract.studies.gate.evidence import findings
@@ -125,7 +125,6 @@ def test_what_xml_forbids_is_shown() -> None:
 
 
 @given(hostile())
-@settings(deadline=None)
 def test_no_text_adds_or_hides_a_case(drawn: tuple[Verdict, dict[tuple[str, str], tuple[Flip, ...]], str]) -> None:
     given, flips, judge = drawn
     tags = [tag for _, _, tag in faults(document(given, flips, judge))]

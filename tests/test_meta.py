@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from builders import case, drive, finish, set_up
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from distract import datasets
@@ -92,7 +92,6 @@ def fair(request: Request) -> Reply:
     return reply
 
 
-@settings(deadline=None)
 @given(
     st.lists(st.sampled_from([X, Y, Z, LOW]), min_size=2, max_size=4, unique=True),
     st.sampled_from(["x", "y", "tie"]),

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from builders import scored, verdict
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from distract import statistics
@@ -403,13 +403,11 @@ def check(judged: Sequence[Judged], controls: Sequence[str] = ()) -> list[Agreem
 # They agree.
 
 
-@settings(max_examples=60, deadline=None)
 @given(asked())
 def test_every_figure_is_what_a_naive_count_gives(judged: list[Judged]) -> None:
     check(judged, CONTROLS)
 
 
-@settings(max_examples=15, deadline=None)
 @given(asked(["both"], "k"), asked(["both", "scoring"], "j"))
 def test_judges_are_measured_one_by_one(one: list[Judged], other: list[Judged]) -> None:
     whole = check([*one, *other], CONTROLS)
@@ -420,7 +418,6 @@ def test_judges_are_measured_one_by_one(one: list[Judged], other: list[Judged]) 
         assert not f.n or any(replace(f, data=g.data, subset=g.subset) == g for g in alone), f
 
 
-@settings(max_examples=25, deadline=None)
 @given(asked(["both"]), st.randoms(use_true_random=False))
 def test_stored_winners_and_parsed_texts_are_counted_under_published_conventions(
     judged: list[Judged], rng: random.Random
@@ -434,7 +431,6 @@ def test_stored_winners_and_parsed_texts_are_counted_under_published_conventions
     assert {"published_accuracy", "published_accuracy_both_orders", "published_equal", "parser_agreement"} <= measures
 
 
-@settings(max_examples=25, deadline=None)
 @given(asked(["both", "given"]))
 def test_judgebench_counts_a_pair_as_right_by_its_own_rule(judged: list[Judged]) -> None:
     found = check([replace(one, convention="judgebench") for one in judged])
@@ -457,7 +453,6 @@ def test_one_published_order_has_no_figure_for_both_on_data_of_others_either() -
 # Holm.
 
 
-@settings(max_examples=60, deadline=None)
 @given(asked())
 def test_holm_is_over_all_pairs_at_the_same_place(judged: list[Judged]) -> None:
     found = [f for f in figures(judged) if f.against is not None]
@@ -522,7 +517,6 @@ def test_verdicts_are_paired_in_the_same_order_and_those_without_one_with_each(
 VALID = tuple(one for one in SAID if one.failure is None), tuple(one for one in SCORED if one.failure is None)
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.sampled_from(["both", "given", "swapped"]), st.lists(PAIRS, min_size=1, max_size=6), st.integers(0, 2**32))
 def test_where_all_verdicts_are_valid_the_difference_is_that_of_the_accuracies(
     side_by_side: str, pairs: list[tuple[Any, ...]], seed: int
@@ -619,7 +613,6 @@ def told(found: Sequence[Agreement], name: Any = lambda protocol: protocol) -> d
     return made
 
 
-@settings(max_examples=20, deadline=None)
 @given(asked(), st.randoms(use_true_random=False))
 def test_the_order_of_rows_and_protocols_changes_nothing(judged: list[Judged], rng: random.Random) -> None:
     mixed = [
@@ -629,7 +622,6 @@ def test_the_order_of_rows_and_protocols_changes_nothing(judged: list[Judged], r
     assert told(figures(mixed, CONTROLS)) == told(figures(judged, CONTROLS))
 
 
-@settings(max_examples=20, deadline=None)
 @given(asked(), st.permutations(list(KINDS)))
 def test_names_of_authors_prompts_judges_and_protocols_change_nothing(judged: list[Judged], order: list[str]) -> None:
     new = {name: f"q{place}" for place, name in enumerate(order)}
@@ -655,7 +647,6 @@ def exchanged(row: Row) -> Row:
     )
 
 
-@settings(max_examples=20, deadline=None)
 @given(asked(), st.sets(st.sampled_from(list(KINDS))))
 def test_which_of_two_is_called_a_changes_only_the_names_of_the_orders(judged: list[Judged], which: set[str]) -> None:
     turned = {"given": "swapped", "swapped": "given"}
@@ -667,7 +658,6 @@ def test_which_of_two_is_called_a_changes_only_the_names_of_the_orders(judged: l
     assert told(after) == told(figures(judged, CONTROLS))
 
 
-@settings(max_examples=20, deadline=None)
 @given(asked(), st.randoms(use_true_random=False))
 def test_rows_that_call_a_what_others_call_b_are_the_same_comparisons(judged: list[Judged], rng: random.Random) -> None:
     mixed = through(judged, lambda row: exchanged(row) if rng.random() < 0.5 else row)
@@ -690,7 +680,6 @@ def test_a_pair_is_the_same_one_whichever_is_named_first() -> None:
     assert (f.n, f.value) == (2, 0.5)
 
 
-@settings(max_examples=25, deadline=None)
 @given(asked())
 def test_places_add_up(judged: list[Judged]) -> None:
     by: dict[Key, dict[tuple[str | None, str | None], Agreement]] = {}

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from looping import each
 
 from distract.minimal.search import Found, Kept, search
 from distract.plan import Plan, Result, step
@@ -86,9 +87,9 @@ def test_what_is_needed_together_is_found_exactly(groups: list[list[int]], data:
     assert len(asked) <= 3 * len(things)
 
 
-@pytest.mark.parametrize("n", [1, 2, 50, 200, 800])
-@pytest.mark.parametrize("k", [1, 2, 5, 10])
-@pytest.mark.parametrize("width", [1, 8])
+@each("n", [1, 2, 50, 200, 800])
+@each("k", [1, 2, 5, 10])
+@each("width", [1, 8])
 def test_the_questions_are_of_the_order_of_k_log_n(n: int, k: int, width: int) -> None:
     groups = [range(start, min(n, start + width)) for start in range(0, n, width)]
     k = min(k, n)
@@ -99,8 +100,8 @@ def test_the_questions_are_of_the_order_of_k_log_n(n: int, k: int, width: int) -
         assert len(asked) <= 2 * k * math.log2(n / k) + 4 * k + 2
 
 
-@pytest.mark.parametrize("n", [10, 200])
-@pytest.mark.parametrize("share", [0.05, 0.5, 0.95, 1.0])
+@each("n", [10, 200])
+@each("share", [0.05, 0.5, 0.95, 1.0])
 def test_what_adds_up_takes_few_questions_too(n: int, share: float) -> None:
     rng = random.Random(n)
     weights = [rng.randint(-3, 12) for _ in range(n)]

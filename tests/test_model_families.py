@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from builders import request
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from distract.backends import generation
@@ -175,7 +175,6 @@ def judges() -> Callable[[str], Transformers]:
 SETS = st.lists(st.tuples(st.integers(0, 40), st.integers(0, 12)).filter(any), min_size=1, max_size=8)
 
 
-@settings(deadline=None, max_examples=25)
 @given(cuts=SETS, budget=st.integers(1, 60), twice=st.booleans())
 @pytest.mark.parametrize("family", ["llama", "gemma3", "phi3, longrope"])
 def test_any_set_of_prompts_reads_what_one_forward_each_reads(

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from builders import finish, set_up
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from loopback import Answer, Asked, FakeServer, Script, completion, refused, token
 
@@ -252,7 +252,6 @@ REQUESTS = st.builds(
 
 
 @given(requests=st.lists(REQUESTS, min_size=2, max_size=8, unique=True), draw=st.randoms(use_true_random=False))
-@settings(max_examples=15)
 def test_what_one_request_is_refused_no_other_one_hears_of(requests: list[Request], draw: random.Random) -> None:
     def replies(asked: Sequence[Request], concurrency: int) -> dict[Request, Reply]:
         model = backend(server.url, concurrency=concurrency)

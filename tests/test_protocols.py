@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from builders import case, drive
+from looping import each
 
 from distract.judging.compare import others
 from distract.manner import judged
@@ -90,7 +91,7 @@ def rendered(requests: list[Request]) -> str:
     return "\n".join(parts) + "\n"
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each("name", NAMES)
 def test_golden_rendering_of_every_prompt(name: str) -> None:
     protocol = protocols()[name]
     requests = []
@@ -115,7 +116,7 @@ def test_no_golden_file_and_no_prompt_is_left_over() -> None:
     assert sorted(file.stem for file in folder.iterdir()) == sorted(used)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each("name", NAMES)
 def test_every_protocol_keeps_to_the_calls_that_it_states(name: str) -> None:
     protocol = protocols()[name]
     calls = protocol.calls
@@ -127,7 +128,7 @@ def test_every_protocol_keeps_to_the_calls_that_it_states(name: str) -> None:
     assert len(asked(protocol, X, Y, FIRST)) == len(alone) + calls.conflict
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each("name", NAMES)
 def test_every_protocol_prefers_what_its_judge_prefers_in_every_order(name: str) -> None:
     protocol = protocols()[name]
     for one, other, expected in ((X, Y, "a"), (Y, X, "b")):
@@ -141,15 +142,15 @@ def test_every_protocol_prefers_what_its_judge_prefers_in_every_order(name: str)
             assert bool(request.choices) <= bool(request.slots.outcomes), "a planted judge can answer it"
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("reply", [Reply("", failure="too long: 9 tokens"), Reply("banana"), Reply(" ")])
+@each("name", NAMES)
+@each("reply", [Reply("", failure="too long: 9 tokens"), Reply("banana"), Reply(" ")])
 def test_a_reply_without_a_verdict_is_a_judgment_without_one(name: str, reply: Reply) -> None:
     protocol = protocols()[name]
     judgments, _ = drive(judged(protocol, comparison(protocol, X, Y)), lambda request: reply)
     assert all(j.preferred is None and j.failure for j in judgments)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each("name", NAMES)
 def test_ties_are_stated(name: str) -> None:
     protocol = protocols()[name]
 

@@ -183,7 +183,7 @@ TEXTS = {
 
 
 @pytest.mark.parametrize("form", TEXTS)
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(asked=HOSTILE.filter(lambda text: text.strip() != ""), first=HOSTILE, second=HOSTILE, lines=st.booleans())
 def test_texts_come_back_verbatim(
     form: str, asked: str, first: str, second: str, lines: bool, tmp_path_factory: pytest.TempPathFactory
@@ -201,7 +201,6 @@ def test_texts_come_back_verbatim(
         assert list(texts.values()) == [first, second]
 
 
-@settings(max_examples=40)
 @given(asked=HOSTILE.filter(lambda text: text.strip() != ""), first=HOSTILE, second=HOSTILE)
 def test_texts_of_conversations_and_outputs_come_back_verbatim(
     tmp_path_factory: pytest.TempPathFactory, asked: str, first: str, second: str

@@ -8,6 +8,7 @@ from importlib import resources
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from looping import each
 
 from distract.constraints import check, parse
 from distract.datasets import load
@@ -25,7 +26,7 @@ THREE = tuple(
 
 
 @pytest.mark.parametrize("severity", LOWER)
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+@each("case", CASES)
 def test_every_embedded_answer_can_be_made_worse_by_any_amount(case: Case, severity: int) -> None:
     good = case.responses[0]
     for seed in (0, 1):

@@ -122,7 +122,7 @@ def test_holm_never_lowers_and_keeps_the_order(p: list[float]) -> None:
     assert [adjusted[i] for i in order] == sorted(adjusted)
 
 
-@settings(max_examples=10, deadline=None)  # statsmodels collects garbage at every call
+@settings(max_examples=10)  # statsmodels collects garbage at every call
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=8))
 def test_holm_is_that_of_statsmodels(p: list[float]) -> None:
     assert holm(p) == pytest.approx(multipletests(p, method="holm")[1])

@@ -26,7 +26,7 @@ T = TypeVar("T")
 TWEAKSET = datasets.load("tweakset").cases
 PLAIN = "Start early."
 
-few = settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+few = settings(suppress_health_check=[HealthCheck.too_slow])
 
 
 def simplest(strategy: SearchStrategy[T], wanted: Callable[[T], bool] = lambda _: True) -> T:

@@ -31,7 +31,7 @@ TWEAKSET = datasets.load("tweakset").cases
 ATTACKS = [name for name, attack in registry.attacks().items() if not attack.severity and name != "none"]
 BOOSTER = re.compile(r"\b(?:certainly|definitely|undoubtedly)\b", re.I)
 
-few = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+few = settings(suppress_health_check=[HealthCheck.too_slow])
 
 
 def simplest(strategy: SearchStrategy[Case], wanted: Callable[[Case], bool]) -> Case:

@@ -12,7 +12,7 @@ import pytest
 import statsmodels.api as sm
 from distract.leaderboards.bradley_terry import bradley_terry
 from distract.leaderboards.style_control import redraw, style_control
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import optimize, stats
 
@@ -92,7 +92,6 @@ def played(draw_: st.DrawFn) -> Matches:
     return encode([p[0] for p in pairs], [p[1] for p in pairs], outcomes, prompts, lengths)
 
 
-@settings(max_examples=40, deadline=None)
 @given(played(), st.sampled_from([50.0, 1000.0]))
 def test_it_agrees_with_a_dense_regression(matches: Matches, sd: float) -> None:
     found = style_control(matches, prior=sd)
@@ -101,7 +100,6 @@ def test_it_agrees_with_a_dense_regression(matches: Matches, sd: float) -> None:
     assert found.extra["length"] == pytest.approx(LOGIT * theta[-1], abs=1e-4)
 
 
-@settings(max_examples=40, deadline=None)
 @given(played(), st.randoms(use_true_random=False))
 def test_neither_the_order_of_matches_nor_that_of_their_models_matters(matches: Matches, random: Any) -> None:
     order = list(range(len(matches)))
@@ -122,7 +120,6 @@ def test_neither_the_order_of_matches_nor_that_of_their_models_matters(matches: 
     assert dict(one.extra) == pytest.approx(dict(other.extra), abs=1e-5)
 
 
-@settings(max_examples=25, deadline=None)
 @given(played())
 def test_equal_lengths_make_it_bradley_terry(matches: Matches) -> None:
     assert matches.lengths is not None
@@ -184,7 +181,6 @@ def test_draws_vary_as_the_sandwich_says(known: bool) -> None:
     assert (redraw(matches, draws) == drawn).all()
 
 
-@settings(max_examples=10, deadline=None)
 @given(played(), st.integers(0, 5))
 def test_draws_are_prompts_played_as_often_as_they_are_drawn(matches: Matches, seed: int) -> None:
     draws = draw(seed, 6, matches.clusters)

@@ -7,7 +7,7 @@ from collections import defaultdict
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from distract import registry
@@ -54,7 +54,6 @@ def simulated(matches: int, prompts: int, seed: int = 0) -> list[Match]:
 
 
 @given(PLAYED)
-@settings(max_examples=60, deadline=None)
 def test_it_is_the_share_of_points_with_the_covariance_over_prompts(played: list[Match]) -> None:
     found, share = win_rate.rate(table(played)), naive(played)
     assert found.models == tuple(share)
@@ -69,7 +68,6 @@ def test_it_is_the_share_of_points_with_the_covariance_over_prompts(played: list
 
 
 @given(PLAYED)
-@settings(max_examples=30, deadline=None)
 def test_without_prompts_each_match_is_one(played: list[Match]) -> None:
     alone = [(a, b, outcome, f"p{at}") for at, (a, b, outcome, _) in enumerate(played)]
     found = win_rate.rate(table(played, prompts=False))
@@ -77,7 +75,6 @@ def test_without_prompts_each_match_is_one(played: list[Match]) -> None:
 
 
 @given(PLAYED)
-@settings(max_examples=30, deadline=None)
 def test_sides_order_and_names_do_not_matter(played: list[Match]) -> None:
     found = win_rate.rate(table(played))
     turned = [(b, a, {"a": "b", "b": "a", "tie": "tie"}[outcome], prompt) for a, b, outcome, prompt in played[::-1]]
@@ -104,7 +101,6 @@ def test_all_matches_twice_narrow_it_by_the_square_root_of_two() -> None:
 
 
 @given(PLAYED, st.lists(st.lists(st.integers(0, 3), min_size=5, max_size=5), min_size=2, max_size=4))
-@settings(max_examples=40, deadline=None)
 def test_a_draw_plays_matches_again(played: list[Match], rows: list[list[int]]) -> None:
     matches = table(played)
     drawn = np.array(rows, np.uint8)[:, : matches.clusters]
