@@ -1,0 +1,66 @@
+"""``distract consistency``: what is drawn, what is asked, what is counted, what is said."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from test_consistency import of
+
+from distract import cli
+from distract.commands.consistency import consistency
+from distract.datasets.native import line as native
+
+MT_BENCH = Path(__file__).parents[3] / "shared" / "data" / "mt_bench"
+
+
+# What is drawn.
+
+
+# What is asked.
+
+
+# What is counted.
+
+
+# What is run.
+
+
+# What is said.
+
+
+# The command line.
+
+
+@pytest.fixture
+def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setitem(cli.cli.commands, "consistency", consistency)
+    Path("d.jsonl").write_text(
+        "".join(native(one) + "\n" for one in (of(), of("c2", "xyz", "Two."), of("c3", "xy"))), encoding="utf-8"
+    )
+
+    def call(*arguments: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["distract", "consistency", *arguments])
+        code = 0
+        try:
+            cli.main()
+        except SystemExit as stop:
+            code = int(stop.code or 0)
+        streams = capsys.readouterr()
+        return code, streams.out, streams.err
+
+    return call
+
+
+@pytest.mark.skipif(not MT_BENCH.is_dir(), reason=f"needs {MT_BENCH}")
+def test_answers_of_ten_models_make_triples_and_quadruples(command: Any) -> None:
+    code, out, _ = command("--judge", "planted:fair", "--data", f"mt-bench:{MT_BENCH}", "--limit", "2", "--json")
+    assert code == 0
+    found = {(r["measure"], r["protocol"], r["place"]): (r["k"], r["n"]) for r in json.loads(out)["results"]}
+    assert found["intransitivity", "pairwise", None] == found["intransitivity", "rank", None] == (0, 8)
+    assert found["choice_set_sensitivity", "rank", "first"] == (0, 8)

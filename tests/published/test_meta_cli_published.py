@@ -1,0 +1,174 @@
+"""``distract meta`` as a user meets it: published figures, live judges, run folders, wrong input, hostile names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from commanding import fits
+from test_meta_cli import LLMBAR, PAIRS, published
+
+NATURAL = LLMBAR / "Natural" / "evaluators"
+
+
+# Published runs of LLMBar.
+
+
+@published
+def test_one_published_run_is_counted_as_published(run: Any) -> None:
+    ran = run("meta", "--judge", f"replay:{NATURAL}/GPT-4/CoT/result.json", "--json")
+    assert (ran.code, ran.err) == (0, "")
+    for rule in ("stored", "parsed"):
+        counts = {
+            "published_accuracy": (189, 200),
+            "published_accuracy_both_orders": (90, 100),
+            "published_equal": (91, 100),
+            "accuracy": (189, 200),
+            "accuracy_both_orders": (90, 100),
+            "equal_verdicts": (91, 100),
+            "invalid_rate": (0, 100),
+        }
+        for measure, (k, n) in counts.items():
+            found = ran.figure(measure, rule=rule, judge="GPT-4", protocol="CoT", data="Natural", subset=None)
+            assert (found["k"], found["n"], found["value"]) == (k, n, round(k / n, 4))
+            assert found["low"] <= found["value"] <= found["high"]
+        kappas = {order: ran.figure("kappa", rule=rule, order=order) for order in ("given", "swapped", "both")}
+        assert [round(kappas[order]["value"], 3) for order in ("given", "swapped", "both")] == [0.878, 0.897, 0.887]
+    assert ran.figure("parser_agreement")["k"] == 200
+    assert ran.figure("calls", rule="stored")["value"] == 2.0
+    (judge,) = ran.document["judges"]
+    (source,) = judge["replayed"]
+    assert source["not_reproduced"] == {"stored": {}, "parsed": {}}
+    assert source["published"]["correct_both"].startswith("90 / 100")
+    assert ran.document["panel"] is None
+    assert not Path(".distract").exists(), "no model, no run folder"
+
+
+@published
+def test_six_runs_of_one_set_print_every_table(run: Any) -> None:
+    paths = [
+        NATURAL / judge / protocol / "result.json"
+        for judge in ("GPT-4", "ChatGPT", "LLaMA2")
+        for protocol in ("CoT", "Vanilla")
+    ]
+    ran = run("meta", *(part for path in paths for part in ("--judge", f"replay:{path}")))
+    assert (ran.code, ran.err) == (0, "")
+    fits(ran.out)
+    for said in (
+        "judge ChatGPT",
+        "judge GPT-4",
+        "judge LLaMA2",
+        "over both orders, in %",
+        "CoT by stored 94.5 88.7–97.9 189/200 n.s.",
+        "CoT by parsed 94.5",
+        "right in both orders 90.0",
+        "kappa, given 0.878",
+        "kappa, swapped 0.897",
+        "self-agreement (alpha) 0.817",
+        "equal verdicts 91.0",
+        "first slot preferred 51.5 48.0–55.0 103/200",
+        "published: accuracy 94.5",
+        "published: both orders 90.0",
+        "published: equal 91.0",
+        "calls 2.0",
+        "exact McNemar, Holm",
+        "CoT by stored – Vanilla by stored -7.0",
+        "CoT on Natural, by stored: the counts are as published",
+        "CoT on Natural: kappa was published as 0.264 and 0.263 (given, swapped), which is not Cohen's",
+        "Protocols over 3 judges: accuracy in %, gains in points",
+        "Vanilla 85.8 1.0 0.0 0.0 best: GPT-4, 95.5 CoT 81.5 2.0 -1.0 -5.0 best: GPT-4, 94.5",
+        "on the 100 comparisons that all of them have; strong, weak: gain over Vanilla in either half of the judges",
+        "Judges, most accurate first",
+        "GPT-4 95.5 95.0 strong",
+        "Largest gain over Vanilla on the same verdicts",
+        "ChatGPT: CoT -7.0 -12.4 to -1.5 worse 0.017",
+        "Rank correlation (Spearman) of accuracies",
+        "Vanilla and mean: 0.500 (n = 3)",
+        "Difficulty: share of all verdicts that are right, over 100 comparisons",
+        "never right 0, always right 33",
+    ):
+        assert said in ran.words, said
+    folder = run("meta", "--judge", f"replay:{LLMBAR / 'Natural'}")
+    assert folder.out == ran.out, "a folder holds the same runs"
+    chosen = run("meta", "--judge", f"replay:{LLMBAR / 'Natural'}", "--base", "CoT")
+    assert "Vanilla by stored 81.5 75.0–86.9 163/200 better" in chosen.words
+    assert "ChatGPT: Vanilla 7.0 1.5–12.4 better 0.017" in chosen.words
+
+
+@published
+def test_all_thirty_runs_give_what_was_published_but_for_one_refusal(run: Any) -> None:
+    ran = run("meta", "--judge", f"replay:{LLMBAR}", "--json")
+    assert (ran.code, ran.err) == (0, "")
+    found = ran.document
+    sources = [(judge["judge"], one) for judge in found["judges"] for one in judge["replayed"]]
+    assert len(sources) == 30
+    assert all(one["not_reproduced"].keys() == {"stored", "parsed"} for _, one in sources)
+    differ = {
+        (judge, one["protocol"], one["data"], rule): names
+        for judge, one in sources
+        for rule, names in one["not_reproduced"].items()
+        if names
+    }
+    assert differ.keys() == {("LLaMA2", "CoT", "GPTInst", "parsed")}
+    (names,) = differ.values()
+    assert names.keys() == {"correct_True", "correct_average"}
+    assert names["correct_True"]["ours"].startswith("32 / 92 = ")
+    assert names["correct_True"]["published"].startswith("33 / 92 = ")
+    panel = found["panel"]
+    assert [one["protocol"] for one in panel["protocols"]] in (["CoT", "Vanilla"], ["Vanilla", "CoT"])
+    assert sum(one["between"] == "data sets" for one in panel["correlations"]) == 10
+    assert {one["n"] for one in panel["correlations"] if one["between"] == "data sets"} == {6}
+    assert panel["difficulty"]["n"] == sum(panel["difficulty"]["bins"]) == 419
+    for judge in ("GPT-4", "ChatGPT", "LLaMA2"):
+        whole = ran.figure("published_accuracy", judge=judge, protocol="CoT", rule="stored", data=None)
+        sets = [
+            ran.figure("published_accuracy", judge=judge, protocol="CoT", rule="stored", data=data)
+            for data in ("Natural", "GPTInst", "GPTOut", "Manual", "Neighbor")
+        ]
+        assert (whole["k"], whole["n"]) == (sum(one["k"] for one in sets), 838)
+
+
+@published
+def test_labels_of_llmbar_are_not_changed_by_its_own_data(run: Any) -> None:
+    judge = ("meta", "--judge", f"replay:{NATURAL}/GPT-4/CoT/result.json", "--json")
+    alone, joined = (
+        run(*judge, *more).document["results"] for more in ((), ("--data", LLMBAR / "Natural" / "dataset.json"))
+    )
+    place = ("data", "subset")
+    assert [{k: v for k, v in one.items() if k not in place} for one in alone] == [
+        {k: v for k, v in one.items() if k not in place} for one in joined
+    ]
+
+
+@pytest.mark.skipif(not PAIRS.is_dir(), reason=f"needs the published judgments in {PAIRS}")
+def test_inconsistent_verdicts_on_mtbench_are_counted_as_published(run: Any) -> None:
+    # The other judge of the folder is counted in test_replay_published: its texts take their time.
+    ran = run("meta", "--judge", f"replay:{PAIRS / 'judgments' / 'qwen-judge_14B'}", "--json")
+    assert (ran.code, ran.err) == (0, "")
+    for rule in ("stored", "parsed"):
+        found = ran.figure(
+            "order_inconsistency", judge="qwen-judge_14B", rule=rule, data="mtbench_judges6", subset=None
+        )
+        assert (found["k"], found["n"]) == (541, 1200)
+        assert ran.figure("equal_verdicts", rule=rule, subset=None)["k"] == 1200 - 541
+        nobody = ran.figure("accuracy", rule=rule, subset=None)
+        assert (nobody["value"], nobody["n"], nobody["excluded"]) == (None, 0, 1200)
+    kappas = [one for one in ran.document["results"] if one["measure"] == "kappa"]
+    assert {one["order"] for one in kappas} == {"given", "swapped", "both"}
+    assert {(one["value"], one["n"]) for one in kappas} == {(None, 0)}
+
+
+# Files of other formats, joined with labels.
+
+
+# Judges that are asked.
+
+
+# The exit code says when nothing can be said.
+
+
+# Wrong input.
+
+
+# Hostile names, long ones, and many.

@@ -1,0 +1,62 @@
+"""Readers of published sets: golden files in the true schemas, what is wrong in a row, and the real sets whole."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from distract.datasets import load
+
+SHARED = Path(__file__).parents[3] / "shared" / "data"
+
+
+def needs(name: str) -> Path:
+    if not (SHARED / name).exists():
+        pytest.skip(f"needs {SHARED / name}")
+    return SHARED / name
+
+
+def test_the_real_pandalm_set() -> None:
+    path = needs("pandalm") / "testset-v1.json"
+    rows = json.loads(path.read_text(encoding="utf-8"))
+    found = load(str(path))
+    assert (found.format, found.size, len(found.cases)) == ("pandalm", 999, 993)
+    assert found.left_out == {"a response is true or false and no text": 6}
+    by_id = {case.id: case for case in found.cases}
+    for row in rows:
+        case = by_id.get(f"item-{row['idx']}")
+        texts = [row["response1"], row["response2"]]
+        if case is None:
+            assert not all(isinstance(text, str) for text in texts)
+            continue
+        assert [response.text for response in case.responses] == texts
+        # Another way to say it: with three votes, the one that at least two share is the middle one of the sorted.
+        votes = sorted(row[f"annotator{number}"] for number in (1, 2, 3))
+        assert case.preferred == ("tie", "response1", "response2")[votes[1]]
+        assert case.prompt[0] in (row["input"], row["instruction"], f"{row['instruction']}\n\n{row['input']}")
+
+
+def test_the_real_mt_bench() -> None:
+    folder = needs("mt_bench")
+    found = load(str(folder))
+    assert (found.name, found.size, len(found.cases), found.left_out) == ("mt_bench", 80, 80, {})
+    assert {len(case.responses) for case in found.cases} == {10}
+    assert len({case.source for case in found.cases}) == 8
+    assert sum(bool(case.reference) for case in found.cases) == 30
+    # llama-13b has one answer with a turn of nothing.
+    blank = [r.author for case in found.cases for r in case.responses if not all(r.turns)]
+    assert blank == ["llama-13b"]
+    for name in ("gpt-4", "llama-13b"):
+        lines = (folder / "model_answer" / f"{name}.jsonl").read_text(encoding="utf-8").split("\n")
+        raw = {row["question_id"]: row["choices"][0]["turns"] for row in map(json.loads, filter(None, lines))}
+        for case in found.cases:
+            (answer,) = (r for r in case.responses if r.author == name)
+            assert list(answer.turns) == raw[int(case.id.removeprefix("question-"))]
+
+
+def test_the_real_answers_of_six_models() -> None:
+    found = load(str(needs("mtbench_judges6")))
+    assert (len(found.cases), {len(case.responses) for case in found.cases}) == (80, {6})
+    assert {case.cluster for case in found.cases} <= {case.cluster for case in load(str(needs("mt_bench"))).cases}

@@ -1,0 +1,141 @@
+"""Real published outputs: every published count is found again, by stored winners and by our parser."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+from distract import datasets, replay
+from distract.records import Outcome, Row
+from distract.replay import Published
+
+SHARED = Path(__file__).parents[3] / "shared" / "data"
+REFUSAL = ("LLaMA2", "CoT", "GPTInst", "item-0083")
+"""An answer that claims to be unable to say which output is better, published as a win: the only difference of ours."""
+
+
+@pytest.fixture(scope="module")
+def llmbar() -> Sequence[Published]:
+    if not (SHARED / "llmbar").is_dir():
+        pytest.skip(f"no published results of LLMBar in {SHARED}")
+    return replay.load(str(SHARED / "llmbar"))
+
+
+@pytest.fixture(scope="module")
+def pairs() -> Sequence[Published]:
+    if not (SHARED / "mtbench_judges6").is_dir():
+        pytest.skip(f"no published judgments on MT-Bench in {SHARED}")
+    return replay.load(str(SHARED / "mtbench_judges6"))
+
+
+def verdicts(row: Row) -> tuple[Outcome | None, Outcome | None]:
+    first, second = row.judgments
+    assert row.shown == ("a", "b")
+    return first.preferred, second.preferred
+
+
+def figures(rows: Sequence[Row]) -> dict[str, str]:
+    """What LLMBar publishes: a null is wrong and stays in n, and is equal to a null."""
+    n = len(rows)
+    right = [[verdict == row.label for verdict in verdicts(row)] for row in rows]
+    first, second = (sum(column) for column in zip(*right, strict=True))
+    both, equal = sum(all(pair) for pair in right), sum(len(set(verdicts(row))) == 1 for row in rows)
+
+    def share(k: int) -> str:
+        return f"{k} / {n} = {k / n * 100}%"
+
+    return {
+        "correct_False": share(first),
+        "correct_True": share(second),
+        "correct_average": f"{(first + second) / 2 / n * 100}%",
+        "correct_both": share(both),
+        "equal": share(equal),
+    }
+
+
+def test_all_runs_of_llmbar_are_found(llmbar: Sequence[Published]) -> None:
+    assert len(llmbar) == 30
+    assert {(one.judge, one.protocol, one.data) for one in llmbar} == set(
+        product(
+            ("GPT-4", "ChatGPT", "LLaMA2"),
+            ("Vanilla", "CoT"),
+            ("Natural", "GPTInst", "GPTOut", "Manual", "Neighbor"),
+        )
+    )
+    for one in llmbar:
+        assert (one.rules, one.calls, one.ties, one.convention) == (("stored", "parsed"), 2, False, "llmbar")
+        assert not one.notes
+
+
+def test_the_published_counts_of_llmbar_are_found_again(llmbar: Sequence[Published]) -> None:
+    compared = 0
+    for one in llmbar:
+        for rule in one.rules:
+            found = figures(one.rows[rule])
+            published = {name: one.statistics[name] for name in found}
+            if rule == "parsed" and (one.judge, one.protocol, one.data) == REFUSAL[:3]:
+                assert {name for name in found if found[name] != published[name]} == {"correct_True", "correct_average"}
+                assert (found["correct_True"][:7], str(published["correct_True"])[:7]) == ("32 / 92", "33 / 92")
+            else:
+                assert found == published, (one.source, rule)
+            compared += 1
+    assert compared == 60
+
+
+def test_one_refusal_is_all_that_our_parser_reads_otherwise(llmbar: Sequence[Published]) -> None:
+    differ = [
+        (one.judge, one.protocol, one.data, stored.case, order, was.preferred, found.failure)
+        for one in llmbar
+        for stored, parsed in zip(one.rows["stored"], one.rows["parsed"], strict=True)
+        for order, was, found in zip(stored.shown, stored.judgments, parsed.judgments, strict=True)
+        if was.preferred != found.preferred
+    ]
+    assert differ == [(*REFUSAL, "b", "a", "no verdict")]
+
+
+def kappa(labels: Sequence[str | None], others: Sequence[str | None]) -> float:
+    """Cohen's kappa by its definition."""
+    n = len(labels)
+    observed = sum(a == b for a, b in zip(labels, others, strict=True)) / n
+    chance = sum(labels.count(one) * others.count(one) for one in set(labels) | set(others)) / n / n
+    return (observed - chance) / (1 - chance)
+
+
+@pytest.mark.parametrize("rule", ["stored", "parsed"])
+def test_the_true_kappa_of_llmbar(llmbar: Sequence[Published], rule: str) -> None:
+    (one,) = (one for one in llmbar if (one.judge, one.protocol, one.data) == ("GPT-4", "CoT", "Natural"))
+    labels = [row.label for row in one.rows[rule]]
+    orders = list(zip(*map(verdicts, one.rows[rule]), strict=True))
+    assert [round(kappa(labels, order), 3) for order in orders] == [0.878, 0.897]
+    assert round(float(str(one.statistics["kappa_False"])), 3) == 0.264, "as published, which is wrong"
+
+
+def test_llmbar_joins_its_own_data_sets(llmbar: Sequence[Published]) -> None:
+    paths = {path.parent.name: path for path in (SHARED / "llmbar").rglob("dataset.json")}
+    sets = {name: datasets.load(str(path)).cases for name, path in paths.items()}
+    for one in llmbar:
+        assert replay.joined(one, sets) == one
+
+
+@pytest.mark.parametrize("rule", ["stored", "parsed"])
+def test_inconsistent_verdicts_on_mtbench_are_counted_as_published(pairs: Sequence[Published], rule: str) -> None:
+    counts = {}
+    for one in pairs:
+        valid = [verdicts(row) for row in one.rows[rule] if None not in verdicts(row)]
+        counts[one.judge] = (sum(first != second for first, second in valid), len(valid))
+    assert counts == {"qwen-judge_14B": (541, 1200), "exaone-judge_32B": (506, 1200)}
+
+
+def test_pairs_on_mtbench_are_of_both_turns_and_in_clusters_by_question(pairs: Sequence[Published]) -> None:
+    for one in pairs:
+        rows = one.rows["stored"]
+        assert (one.data, one.protocol, one.ties, len(one.cases)) == ("mtbench_judges6", "pairwise", True, 1200)
+        assert Counter(Counter(row.cluster for row in rows).values()) == {15: 80}
+        assert set(Counter(row.subset for row in rows).values()) == {150}
+        assert all(row.a.author < row.b.author for row in rows)
+        assert all(len(one.cases[row.case].prompt) == 2 for row in rows)
+    assert [row.case for row in pairs[0].rows["stored"]] == [row.case for row in pairs[1].rows["parsed"]]

@@ -1,0 +1,50 @@
+"""From Python: the same bytes as the command, flips and tables of a run, errors as exceptions, and silence."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from test_api import SINGULAR, Command, files, typed
+
+import distract
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"judge": "planted:bold=0.7", "control": True, "minimal": 2, "protocols": ["base", "pairwise", "absolute"]},
+        {"attacks": ["severity-1", "severity-2+assertiveness"], "limit": 3, "seed": 7, "orders": "given"},
+        {"generator": "rules", "measures": ["flip"], "limit": None, "samples": 2, "protocols": ["cot"]},
+        {"attacks": ["prolixity"], "retries": 3, "temperature": 0.5, "best_of": 2, "judge_version": "2"},
+    ],
+)
+def test_the_same_bytes_as_the_command(run: Command, options: dict[str, Any], capsys: Any) -> None:
+    options = {"judge": "planted:longer", **options}
+    ran = run("attack", *typed(options, SINGULAR), "--out", "theirs", "--json")
+    mine = distract.attack(**options, out="mine", store="other.sqlite")
+    assert capsys.readouterr() == ("", "")
+    assert files(mine.path) == files(Path("theirs"))
+    assert mine.summary == json.loads(ran.out)
+    assert mine.results == json.loads(ran.out)["results"]
+    assert len(mine.rows) == len(Path("theirs/rows.jsonl").read_text().splitlines())
+
+
+def test_flips_are_those_that_the_figures_count(run: Command) -> None:
+    mine = distract.attack(judge="planted:bold=0.7", generator="rules", limit=None, control=True)
+    flips = mine.flips()
+    counted = {
+        (one["protocol"], one["rule"], one["attack"]): one["k"]
+        for one in mine.results
+        if one["measure"] == "flip_rate" and one["k"] is not None and one["attack"] and one["rule"] != "rating"
+    }
+    found = dict.fromkeys(counted, 0)
+    for flip in flips:
+        found[flip.protocol, flip.rule, flip.attack] += 1
+    assert found == {place: k for place, k in counted.items() if place in found}
+    assert sum(found.values()) == len(flips) > 10
+    texts = {made.response.text for made in mine.rewrites}
+    assert all(flip.rewrite in texts and flip.original and flip.original != flip.rewrite for flip in flips)

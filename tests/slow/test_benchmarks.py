@@ -1,0 +1,71 @@
+"""The benchmarks run, at their smallest: what they print is timed elsewhere, that they print it is seen here."""
+
+from __future__ import annotations
+
+import re
+import runpy
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from distract.backends import vllm
+from distract.backends.vllm import Vllm
+
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+LLMBAR = BENCHMARKS.parents[1] / "shared" / "data" / "llmbar"
+
+
+def printed(name: str, *options: str) -> str:
+    command = [sys.executable, str(BENCHMARKS / f"{name}.py"), *options]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "figure"),
+    [
+        ("startup", ["--rounds", "1", "--starts", "0"], r"distract --help +\d+ ms"),
+        ("engine", ["--judgments", "70", "--rounds", "1"], r"replay from the store +\d+"),
+        ("coverage", ["--repetitions", "20"], r"self-agreement +0\.\d+ +\d+\.\d"),
+        (
+            "leaderboard_coverage",
+            ["--repetitions", "10", "--system", "bradley-terry"],
+            r"bradley-terry: shift +\d+\.\d",
+        ),
+        ("gate_errors", ["--repetitions", "20"], r"at 0\.10: fail 0\.\d+, at most 0\.05"),
+        ("smallest_flip", ["--cases", "4", "--edits", "50"], r"planted:longer, \d+ flips of tweakset by prolixity"),
+        ("plugin_start", ["--rounds", "1"], r"slower by +-?\d+\.\d"),
+        ("ratings", ["--quick"], r"bootstrap of 200 rounds, 6 x 1,689 +\d+\.\d+ +\d"),
+        (
+            "server",
+            ["--requests", "20", "--comparisons", "2"],
+            r"(?s)ratio \d\.\d+.*prepair over 2 comparisons, 8 calls",
+        ),
+    ],
+)
+def test_it_measures_without_a_model(name: str, options: list[str], figure: str) -> None:
+    assert re.search(figure, printed(name, *options))
+
+
+@pytest.mark.skipif(not LLMBAR.is_dir(), reason=f"needs the data in {LLMBAR}")
+def test_it_measures_how_a_model_reads_and_writes(folders: Mapping[str, Path]) -> None:
+    read = printed("reading", "--items", "1", "--generate", "9", "--padded", "--random", "tiny")
+    for line in (r"one forward per prompt \(whole run: \d", r"generate\(32\)` per prompt", "padded batches of 16"):
+        assert re.search(line, read)
+    options = ("--prompts", "2", "--tokens", "4", "--rounds", "1", "--alone", "1", "--model", str(folders["llama"]))
+    assert re.search(r"b +\S+ answers/s", printed("generation", *options))
+
+
+@pytest.mark.vllm
+@pytest.mark.skipif(not LLMBAR.is_dir(), reason=f"needs the data in {LLMBAR}")
+def test_it_measures_vllm(real: Vllm, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    # On the engine that is there: another one takes a minute to start.
+    monkeypatch.setattr(vllm, "Vllm", lambda *_, **__: real)
+    script = str(BENCHMARKS / "vllm_engine.py")
+    monkeypatch.setattr(sys, "argv", [script, "--judgments", "4", "--rounds", "1"])
+    runpy.run_path(script, run_name="__main__")
+    assert "distract against raw, by rate" in capsys.readouterr().out

@@ -1,0 +1,32 @@
+"""Boards: intervals by plain loops, ranks, groups, what has no interval, and every rating system under hard input."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from test_boards import POINTS, matches, some
+
+from distract.boards.board import board
+
+
+@given(st.integers(0, 10**6), st.permutations("abcd"), st.randoms(use_true_random=False))
+def test_names_and_the_order_of_matches_change_nothing(seed: int, names: Sequence[str], random: Any) -> None:
+    rows = some(seed, 6)
+    new = dict(zip("abcd", names, strict=True))
+    again = [(new[a], new[b], outcome, prompt) for a, b, outcome, prompt in rows]
+    one, other = board(matches(rows), POINTS), board(matches(again), POINTS)
+    by = {s.model: s for s in other.standings}
+    for standing in one.standings:
+        twin = by[new[standing.model]]
+        assert (standing.rating, standing.error) == pytest.approx((twin.rating, twin.error))
+        assert (standing.rank, standing.wins, standing.ties) == (twin.rank, twin.wins, twin.ties)
+    # Within a prompt, so that prompts keep their numbers and with them their draws.
+    random.shuffle(rows)
+    rows.sort(key=lambda row: int(row[3][1:]))
+    mixed = {s.model: s for s in board(matches(rows), POINTS).standings}
+    for standing in one.standings:
+        assert mixed[standing.model].error == pytest.approx(standing.error)

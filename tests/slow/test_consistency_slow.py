@@ -1,0 +1,96 @@
+"""``distract consistency``: what is drawn, what is asked, what is counted, what is said."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from builders import case
+from test_consistency import RULES, SWAYED, fair, find, judged, of, parameters_of, printed, ready, run
+
+from distract.backends.scripted import Scripted
+from distract.backends.transformers import Transformers
+from distract.consistency import asking
+from distract.consistency.measuring import figures
+from distract.estimating import estimate
+from distract.manner import Manner
+from distract.records import Reply, Request, Response
+from distract.store import Store
+from distract.tally import Tally
+
+# What is drawn.
+
+
+# What is asked.
+
+
+@pytest.mark.parametrize("name", ["pairwise", "rank", "absolute", "triadic", "cot-consistency", "prepair"])
+@pytest.mark.parametrize("manner", [Manner(), Manner("given", samples=3)])
+def test_the_plan_is_counted_exactly(name: str, manner: Manner, tmp_path: Path) -> None:
+    """Every protocol here always asks the same; what is sampled differs, and so does what is asked about it."""
+
+    def wordy(request: Request) -> Reply:
+        reply = fair(request)
+        return reply if request.choices else replace(reply, text=f"{request.key}\n{reply.text}")
+
+    job = ready(tmp_path, Scripted(wordy), [of(), of("c2", "abc")], names=[name], manner=manner)
+    expected, tally = estimate(job), Tally()
+    loaded = run(job, tally, tmp_path / "s")
+    assert sum(expected.requests.values()) == tally.made
+    assert expected.comparisons == len({asking.compared(row) for row in loaded.rows if row.judgments})
+
+
+# What is counted.
+
+
+# What is run.
+
+
+# What is said.
+
+
+def test_the_report_fits_eighty_columns_and_names_stay_names() -> None:
+    cases = [of(f"c{i}", prompt=f"Prompt {i}.") for i in range(60)]
+    rows = judged(SWAYED, *cases, names=["rank", "pairwise"])
+    rows = [
+        *rows,
+        *(replace(row, protocol="[red]a-protocol-with-a-long-name") for row in rows if row.protocol == "rank"),
+    ]
+    parameters = parameters_of("pairwise", "rank", "[red]a-protocol-with-a-long-name")
+    text = printed({**parameters, "self_judging": ["self-judging: \x1b[2Ja, b"]}, rows)
+    assert r"self-judging: \x1b[2Ja, b" in text
+    assert all(len(one.rstrip()) <= 80 for one in text.splitlines())
+    assert "…" not in text
+    assert "\x1b" not in text
+    assert r"judge [bold red]:m:[/] \x1b[31mred · data d\x07.jsonl, 3 cases of 9, seed 0" in text
+    assert "360/720" in text
+    words = " ".join(text.split())
+    assert "rank: 0 of 240 triples are intransitive, 240 hold a chain at all; 360 of 720 preferences reverse" in words
+    assert "published (third shown first), overall / instruction following: Llama-3-70B 13.5/11.0" in words
+    assert "choice_set_sensitivity does not apply to pairwise: shows two responses only" in words
+    assert "intervals allow for their dependence" in words
+    assert "too few" not in words
+
+
+# The command line.
+
+
+def test_the_real_judge_is_asked_and_read(smollm2: Transformers, tmp_path: Path) -> None:
+    texts = {"w": "Blue.", "x": "The sky is blue on a clear day.", "y": "Green.", "z": "I do not know."}
+    one = case(prompt="What colour is the sky?", responses=[Response(a, (text,)) for a, text in texts.items()])
+    job = ready(tmp_path, smollm2, [one], manner=Manner(answer_tokens=16), judge="smollm2-135m", sets=2)
+    tally = Tally()
+    loaded = run(job, tally, tmp_path / "s")
+    assert sum(estimate(job).requests.values()) == tally.made == sum(tally.asked.values())
+    found = figures(loaded.rows, RULES)
+    for protocol in RULES:
+        figure = find(found, "intransitivity", protocol)
+        assert figure.n + figure.invalid == 2
+    assert find(found, "intransitivity", "pairwise").invalid == 0
+    for place in ("first", "last"):
+        figure = find(found, "choice_set_sensitivity", "rank", place)
+        assert figure.n + figure.invalid == 2
+    assert all(prompt > 50 for row in loaded.rows for prompt, _ in row.tokens)
+    with Store(tmp_path / "s", smollm2.identity) as store:
+        assert len(store) == tally.made

@@ -1,0 +1,25 @@
+"""Breaking edits: every one breaks, what can be kept is kept, and no text hurts them."""
+
+from __future__ import annotations
+
+import pytest
+from test_constraints_break import (
+    HOSTILE,
+)
+
+from distract.constraints import breaks, check, known, parse
+
+PIECES = ["a. ", "*", "* a\n", "***\n", "\n", " ", "[", "<<", '"', "`", "?", "1", "A very ", "\ud800İ", "-", "{", "p."]
+
+
+@pytest.mark.parametrize("piece", PIECES)
+def test_a_long_hostile_text_takes_no_time(piece: str) -> None:
+    assert {raw["kind"] for raw in HOSTILE} == set(known())
+    text = piece * (200_000 // len(piece))
+    # Nothing is timed here: what takes more than linear time would take longer than anybody waits.
+    for whole in (text, f'"{text} My answer is no. *a* <<b>> [c] P.P.S SECTION 1 end."'):
+        for raw in HOSTILE:
+            constraint = parse(raw)
+            held = check(constraint, whole)
+            found = next(breaks(constraint, whole), None)
+            assert (found is not None) is (held and raw["kind"] != "language:response_language")

@@ -1,0 +1,70 @@
+"""Reading data sets: what is right is read, what is wrong is one clear line."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import json
+import sys
+from importlib.machinery import ModuleSpec
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+from test_datasets import REIFE, Missing
+
+from distract.datasets import load
+from distract.errors import UsageError
+
+
+@pytest.fixture
+def hub(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """A hub of our own: what it holds by (name, config), and what its two calls raise."""
+    state: dict[str, Any] = {"holds": {}, "reach": None, "load": None, "asked": []}
+
+    def dataset_info(name: str, timeout: float) -> None:
+        state["asked"].append((name, timeout))
+        if state["reach"]:
+            raise state["reach"]
+
+    def load_dataset(name: str, config: str | None) -> Any:
+        if state["load"]:
+            raise state["load"]
+        return state["holds"][name, config]
+
+    library, client = ModuleType("datasets"), ModuleType("huggingface_hub")
+    library.__spec__ = ModuleSpec("datasets", None, origin="here")
+    vars(library).update(load_dataset=load_dataset, disable_progress_bars=lambda: None)
+    vars(client).update(
+        HfApi=lambda: SimpleNamespace(dataset_info=dataset_info),
+        errors=SimpleNamespace(RepositoryNotFoundError=Missing),
+        constants=SimpleNamespace(HF_HUB_OFFLINE=False),
+    )
+    monkeypatch.setitem(sys.modules, "datasets", library)
+    monkeypatch.setitem(sys.modules, "huggingface_hub", client)
+    return state
+
+
+@pytest.mark.filterwarnings("default")
+def test_the_library_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if importlib.util.find_spec("datasets") is None:
+        pytest.skip('needs the library datasets: pip install ".[hub]"')
+    library, client = importlib.import_module("datasets"), importlib.import_module("huggingface_hub")
+    monkeypatch.setattr(library.config, "HF_DATASETS_CACHE", tmp_path / "cache")
+    folder = tmp_path / "org" / "name"
+    folder.mkdir(parents=True)
+    rows = [REIFE, {**REIFE, "winner": 2, "more": {"scores": [1.5, 2.0], "none": None}}]
+    (folder / "test.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    monkeypatch.chdir(tmp_path)
+    assert load("hub:org/name").cases == load(str(folder / "test.jsonl")).cases
+    assert load("hub:org/name:default:test").cases == load("hub:org/name").cases
+    with pytest.raises(UsageError, match=r"BuilderConfig 'small' not found"):
+        load("hub:org/name:small")
+    with pytest.raises(UsageError, match=r"has no split 'train' \(known: test\)"):
+        load("hub:org/name::train")
+    # Nothing listens there, and nothing is tried twice.
+    monkeypatch.setattr(client.constants, "ENDPOINT", "http://127.0.0.1:9")
+    monkeypatch.setattr(library, "load_dataset", lambda *_, **__: pytest.fail("asked again"))
+    with pytest.raises(UsageError, match=r"^hub:org/other: the hub cannot be reached"):
+        load("hub:org/other")

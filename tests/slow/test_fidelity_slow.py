@@ -1,0 +1,16 @@
+"""Each rule of the first layer of fidelity: what it accepts, what it rejects, and that no text can hurt it."""
+
+from __future__ import annotations
+
+import pytest
+from test_fidelity import PIECES
+
+from distract.fidelity import inspect
+
+
+@pytest.mark.parametrize("piece", PIECES)
+def test_a_long_hostile_text_takes_no_time(piece: str) -> None:
+    text = piece * (200_000 // len(piece))
+    # Nothing is timed here: a pattern that backtracks would take longer than anybody waits.
+    _, evidence = inspect((text,), (text,), (text + "x",), marker=len)
+    assert dict(evidence)["marker_after"] == len(text) + 1

@@ -1,0 +1,568 @@
+"""The gate as a user, a CI system and somebody hostile meet it: exit codes, outputs, what is asked and what is not."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from commanding import fits
+from test_gate_cli import (
+    GATE,
+    NASTY,
+    NOISY,
+    PAIRWISE,
+    RULES,
+    Counted,
+    Run,
+    Watch,
+    cases,
+    commands,
+    green,
+    made,
+    suite,
+    write,
+)
+
+from distract.backends import catalogue, scripted
+from distract.backends.names import Target
+from distract.backends.scripted import Scripted
+from distract.errors import BackendError
+from distract.runfolder import checksum, load
+from distract.studies.gate.deciding import Gate
+
+FILES = ("rows.jsonl", "rewrites.jsonl", "summary.json", "run.json")
+
+
+@pytest.fixture(autouse=True)
+def _no_runner(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever runs these tests may be a CI system."""
+    for name in ("GITHUB_ACTIONS", "GITHUB_STEP_SUMMARY", "DISTRACT_CATALOGUE"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def watch(monkeypatch: pytest.MonkeyPatch) -> Watch:
+    """Opens planted judges, or one given, so that their calls are counted and they break after so many."""
+
+    def install(
+        breaks_after: int | None = None, error: BaseException | None = None, judge: Scripted | None = None
+    ) -> list[Counted]:
+        opened: list[Counted] = []
+
+        def open_one(target: Target, *_: object) -> Counted:
+            writes = Scripted(lambda asked: f"At great length and in other words: {asked.key}", reads_slots=False)
+            inner = (judge or scripted.planted(target.model)) if target.engine == "planted" else writes
+            opened.append(Counted(inner, breaks_after, error or BackendError("the model broke")))
+            return opened[-1]
+
+        monkeypatch.setattr(catalogue, "open_target", open_one)
+        return opened
+
+    return install
+
+
+# What it is for.
+
+
+def test_a_biased_judge_fails_early_and_a_fair_one_passes_on_the_built_in_set(run: Run, watch: Watch) -> None:
+    opened = watch()
+    longer = run(*GATE, "--judge", "planted:longer", "--junit", "j.xml")
+    assert (longer.code, green("j.xml")) == (1, False)
+    assert "FAIL: " in longer.out
+    assert "about 266 saved" in longer.words
+    assert len(suite("j.xml").findall("testcase/failure")) == 2
+    assert opened[0].asked < 40
+    opened = watch()
+    fair = run(*GATE, "--judge", "planted:fair", "--junit", "j.xml")
+    assert (fair.code, green("j.xml")) == (0, True)
+    assert 200 < opened[0].asked < 294
+    few = run(*GATE, "--judge", "planted:fair", "--limit", "28", "--junit", "j.xml", *PAIRWISE)
+    assert (few.code, green("j.xml")) == (3, False)
+    assert "29 verdicts" in few.words
+    for ran in (longer, fair, few):
+        fits(ran.out)
+
+
+def test_json_stays_alone_on_stdout_with_annotations_and_in_a_runner(
+    run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "step.md"))
+    (tmp_path / "step.md").write_text("what an earlier step said\n", encoding="utf-8")
+    ran = run(*GATE, "--judge", "planted:longer", "--json")
+    assert (ran.code, ran.document["decision"]) == (1, "fail")
+    assert [one for one in commands(ran.err) if one.startswith("::error title=distract gate")]
+    step = (tmp_path / "step.md").read_text(encoding="utf-8")
+    assert step.startswith("what an earlier step said\n")
+    assert step.count("## distract gate: FAIL") == 1
+    quiet = run(*GATE, "--judge", "planted:longer", "--json", "--no-github")
+    assert quiet.out == ran.out
+    assert "::" not in quiet.err
+    assert (tmp_path / "step.md").read_text(encoding="utf-8") == step
+    table = run(*GATE, "--judge", "planted:fair")
+    assert [one for one in commands(table.out) if one.startswith("::notice")]
+    wrong = run(*GATE, "--judge", "planted:fair", "--data", "none.jsonl")
+    assert (wrong.code, commands(wrong.out)[0].startswith("::warning title=distract gate")) == (2, True)
+
+
+# What it costs.
+
+
+@pytest.mark.parametrize(
+    ("judge", "options"),
+    [
+        ("planted:longer", ("--ahead", "7")),
+        ("planted:fair", ("--control",)),
+        ("planted:random", ("--protocol", "prepair", "--attack", "sycophancy")),
+        ("planted:garbage", ("--samples", "2")),
+        ("planted:first", ("--control", "--ahead", "3", "--orders", "given")),
+    ],
+)
+def test_what_was_asked_is_what_is_told(run: Run, watch: Watch, judge: str, options: tuple[str, ...]) -> None:
+    opened = watch()
+    ran = run(*GATE, "--judge", judge, *options, "--json")
+    assert ran.code in (0, 1, 3)
+    assert opened[0].asked == ran.document["effort"]["calls"] == made(ran)
+
+
+@pytest.mark.parametrize("judge", ["planted:longer", "planted:fair", "planted:longer=0.2"])
+@pytest.mark.parametrize("third", [False, True])
+def test_nothing_is_judged_beyond_the_stop(run: Run, judge: str, third: bool) -> None:
+    data = cases(60)
+    if third:
+        for case in data[::2]:
+            case["responses"].append({"author": "z", "text": f"Of all colours, {case['id']}, green is one."})
+    options = ("--data", write("d.jsonl", data), "--attack", "sycophancy", "--out", "r")
+    live = run(*GATE, "--judge", judge, *options)
+    assert live.code in (0, 1, 3)
+    assert run("report", "r").out == live.out.removesuffix("run folder: r\n")
+    loaded = load(Path("r"))
+    last = [row.cluster for row in loaded.rows][-1]
+    gate = Gate(loaded.parameters)
+    gate.take([row for row in loaded.rows if row.cluster != last])
+    assert gate.open
+    gate.take([row for row in loaded.rows if row.cluster == last])
+    assert not gate.open or not any(monitor.left for monitor in gate.monitors.values())
+
+
+@pytest.mark.parametrize("judge", ["planted:longer", "planted:fair"])
+def test_what_is_saved_is_about_what_the_whole_set_takes(run: Run, watch: Watch, judge: str) -> None:
+    data = write("d.jsonl", cases(60))
+    effort = run(*GATE, "--judge", judge, "--data", data, "--json").document["effort"]
+    opened = watch()
+    whole = run("attack", "--judge", judge, *RULES, "--data", data, "--measure", "flip_rate", "--limit", "all",
+                "--store", "other", "--json")  # fmt: skip
+    assert whole.code == 0
+    assert effort["calls"] + effort["saved"] == pytest.approx(opened[0].asked, rel=0.15)
+
+
+@pytest.mark.parametrize(
+    ("judge", "budget"),
+    [
+        ("planted:fair", 1),
+        ("planted:random", 6),
+        ("planted:longer=0.3", 13),
+        ("planted:fair", 50),
+        ("planted:random", 100),
+        ("planted:longer=0.3", 1000),
+    ],
+)
+def test_a_budget_is_never_exceeded(run: Run, watch: Watch, judge: str, budget: int) -> None:
+    opened = watch()
+    data = write("d.jsonl", cases(60))
+    arguments = (*GATE, "--judge", judge, "--data", data, "--budget", budget, "--ahead", "5", "--control")
+    ran = run(*arguments, "--out", "cold", "--json")
+    effort = ran.document["effort"]
+    assert opened[0].asked <= budget
+    assert effort["calls"] <= budget == effort["budget"]
+    if ran.code == 3 and effort["cases"] < effort["of"] and "budget" in effort["stopped"]:
+        open_ = [check for check in ran.document["checks"] if check["decision"] == "inconclusive"]
+        assert open_
+        assert all(check["needed"] is None or check["needed"] > check["n"] for check in open_)
+    opened = watch()
+    again = run(*arguments, "--out", "warm", "--json")
+    assert (again.out, opened[0].asked) == (ran.out, 0)
+    for name in FILES:
+        assert Path("cold", name).read_bytes() == Path("warm", name).read_bytes()
+
+
+# Always the same.
+
+
+def test_the_same_command_gives_the_same_bytes_whatever_the_hash_seed_and_the_store(tmp_path: Path) -> None:
+    write(str(tmp_path / "d.jsonl"), cases(50))
+    command = [sys.executable, "-m", "distract.cli", *GATE, "--judge", "planted:random", "--data", "d.jsonl"]
+    command += ["--protocol", "pairwise", "--protocol", "absolute", "--attack", "sycophancy", "--control"]
+    for seed, out in (("0", "a"), ("1", "b"), ("77", "c")):
+        store = "one" if out == "a" else "two"
+        done = subprocess.run(
+            [*command, "--out", out, "--store", store, "--ahead", "3"],
+            cwd=tmp_path, env={**os.environ, "PYTHONHASHSEED": seed}, capture_output=True, text=True, timeout=60,
+        )  # fmt: skip
+        assert done.returncode in (0, 1, 3), done.stderr
+    for name in FILES:
+        assert len({(tmp_path / out / name).read_bytes() for out in "abc"}) == 1, name
+
+
+@pytest.mark.parametrize("options", [(), ("--control", "--protocol", "prepair"), ("--budget", "60", "--ahead", "4")])
+def test_a_broken_run_passes_nothing_and_is_resumed(run: Run, watch: Watch, options: tuple[str, ...]) -> None:
+    arguments = (*GATE, "--judge", "planted:random", *options)
+    whole = run(*arguments, "--out", "whole", "--store", "s1", "--json")
+    Path("j.xml").write_text("stale", encoding="utf-8")
+    for after in (0, 23):
+        opened = watch(breaks_after=after)
+        broken = run(*arguments, "--out", "r", "--store", "s2", "--junit", "j.xml", "--summary", "s.md")
+        assert (broken.code, opened[0].asked) == (4, after)
+        assert "Traceback" not in broken.err
+        assert broken.err.splitlines()[-1] == "distract: the model broke; the same command resumes"
+        assert len(suite("j.xml").findall("testcase/error")) == 1
+        assert "the model broke" in Path("j.xml").read_text(encoding="utf-8")
+        assert "planted:random" in Path("j.xml").read_text(encoding="utf-8")
+        assert "INCONCLUSIVE" in Path("s.md").read_text(encoding="utf-8")
+        read = run("report", "r")
+        assert "PASS" not in read.out
+        assert "unfinished" in read.err
+        assert run("gate", "r", "--max-flip-rate", "0.5").code in (2, 3)
+    opened = watch()
+    resumed = run(*arguments, "--out", "r", "--store", "s2", "--json")
+    assert (resumed.code, resumed.out) == (whole.code, whole.out)
+    for name in FILES:
+        assert Path("whole", name).read_bytes() == Path("r", name).read_bytes()
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_real_signal_ends_with_its_code(tmp_path: Path, number: int, code: int) -> None:
+    script = (
+        "import sys, time\n"
+        "from distract.backends import scripted\n"
+        "def slow(request):\n"
+        "    print('asked', flush=True)\n"
+        "    time.sleep(60)\n"
+        "scripted.planted = lambda spec: scripted.Scripted(slow)\n"
+        f"sys.argv = ['distract', *{list(GATE)!r}, '--judge', 'planted:fair', '--junit', 'j.xml']\n"
+        "from distract.cli import main\n"
+        "main()\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", script], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "asked\n"
+        process.send_signal(number)
+        _, err = process.communicate(timeout=30)
+    assert process.returncode == code
+    assert err.endswith("distract: stopped; the same command resumes\n")
+    assert "Traceback" not in err
+    assert not green(str(tmp_path / "j.xml"))
+
+
+def test_two_gates_at_once_share_a_store(tmp_path: Path) -> None:
+    write(str(tmp_path / "d.jsonl"), cases(50))
+    command = [sys.executable, "-m", "distract.cli", *GATE, "--judge", "planted:fair", "--data", "d.jsonl"]
+    running = [
+        subprocess.Popen(
+            [*command, "--out", out], cwd=tmp_path, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        for out in "ab"
+    ]
+    for one in running:
+        out, err = one.communicate(timeout=60)
+        assert one.returncode == 0, err
+        assert "PASS" in out
+    for name in FILES:
+        assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
+
+
+# What may not pass.
+
+
+@pytest.mark.parametrize(
+    ("name", "damage"),
+    [
+        *(("rows.jsonl", damage) for damage in ("emptied", "cut", "gone", "longer")),
+        *(("manifest.json", damage) for damage in ("emptied", "cut", "gone", "longer")),
+        ("rewrites.jsonl", "cut"),
+        ("summary.json", "gone"),
+        ("run.json", "cut"),
+        ("run.json", "longer"),
+    ],
+)
+def test_a_damaged_gate_never_passes_and_is_repaired(run: Run, watch: Watch, name: str, damage: str) -> None:
+    arguments = (*GATE, "--judge", "planted:fair", "--data", write("d.jsonl", cases(30)), *PAIRWISE, "--out", "r")
+    whole = run(*arguments)
+    assert whole.code == 0
+    said = run("report", "r")
+    assert said.out == whole.out.removesuffix("run folder: r\n")
+    path = Path("r", name)
+    before = path.read_text(encoding="utf-8")
+    path.unlink()
+    if damage != "gone":
+        path.write_text({"emptied": "", "cut": before[: len(before) // 2], "longer": before + "{}\n"}[damage])
+    damaged = run("report", "r")
+    assert damaged.code in (0, 2)
+    assert "PASS" not in damaged.out
+    assert "Traceback" not in damaged.err
+    document = run("report", "r", "--json")
+    assert damaged.code == document.code
+    assert document.code == 2 or document.document["decision"] == "inconclusive"
+    opened = watch()
+    again = run(*arguments)
+    if name == "run.json":
+        assert again.code in (0, 2)
+    else:
+        assert (again.code, again.out) == (0, whole.out)
+    assert opened[0].asked == 0
+
+
+# Thresholds of a project.
+
+
+def test_thresholds_of_the_nearest_project_and_the_command_line_over_them(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arguments = ("gate", *RULES, "--judge", "planted:fair", *PAIRWISE, "--json")
+    (tmp_path / "pyproject.toml").write_text("[tool.distract.gate]\nmax-flip-rate = 0.05\n", encoding="utf-8")
+    (tmp_path / "inner").mkdir()
+    monkeypatch.chdir(tmp_path / "inner")
+    strict = run(*arguments)
+    assert (strict.code, strict.document["threshold"]) == (3, 0.05)
+    assert "59" in strict.document["checks"][0]["reason"]
+    loose = run(*arguments, "--max-flip-rate", "0.1")
+    assert (loose.code, loose.document["threshold"]) == (0, 0.1)
+    named = tmp_path / "inner" / "own.toml"
+    named.write_text('[tool.distract.gate]\nconfidence = 0.9\ncertify = true\nmin-n = 200\n'
+                     '[tool.distract.gate.max-flip-rates]\n"pairwise/prolixity" = 0.1\n', encoding="utf-8")  # fmt: skip
+    own = run(*arguments, "--config", "own.toml")
+    assert (own.code, own.document["confidence"], own.document["threshold"]) == (1, 0.9, None)
+    assert own.document["checks"][0]["threshold"] == 0.1
+    assert run(*arguments, "--config", "own.toml", "--no-certify").code == 3
+    assert run(*arguments, "--config", "own.toml", "--min-n", "1").code == 0
+    missing = run("gate", "--generator", "rules", "--judge", "planted:fair", "--config", "own.toml")
+    assert (missing.code, missing.out, missing.err.count("\n")) == (2, "", 1)
+    assert "has no threshold" in missing.err
+    finished = run("attack", "--judge", "planted:fair", *RULES, *PAIRWISE, "--limit", "all", "--out", "r")
+    assert finished.code == 0
+    assert run("gate", "r", "--config", "own.toml", "--min-n", "1", "--json").code == 0
+    assert run("gate", "r", "--json").document["threshold"] == 0.05
+    (tmp_path / "inner" / "pyproject.toml").write_text("[project]\n", encoding="utf-8")
+    assert run("gate", "r").code == 2
+
+
+def test_limit_and_seed_draw(run: Run) -> None:
+    data = write("d.jsonl", cases(60))
+    seen = []
+    for seed in (0, 1):
+        ran = run(
+            *GATE, "--judge", "planted:fair", "--data", data, "--limit", "40", "--seed", seed, "--out", f"r{seed}"
+        )
+        assert ran.code == 0
+        loaded = load(Path(f"r{seed}"))
+        assert loaded.parameters["limit"] == 40
+        seen.append(list(dict.fromkeys(row.case for row in loaded.rows)))
+    assert seen[0] != seen[1]
+    assert all(order != sorted(order, key=lambda name: int(name[1:])) for order in seen)
+
+
+# Noise and baselines.
+
+
+def test_a_noisy_judge_passes_by_its_excess_only_and_says_so(run: Run) -> None:
+    data = write("d.jsonl", cases(400))
+    plain = run("gate", *NOISY, "--data", data, "--max-flip-rate", "0.25", "--json")
+    live = run("gate", *NOISY, "--data", data, "--max-flip-rate", "0.25", "--control", "--json")
+    assert (plain.code, live.code) == (1, 0)
+    assert run("attack", *NOISY, "--data", data, "--control", "--limit", "all", "--out", "r").code == 0
+    finished = run("gate", "r", "--max-flip-rate", "0.25", "--control", "--json")
+    assert finished.code == 0
+    for ran in (live, finished):
+        (check,) = ran.document["checks"]
+        assert check["measure"] == "excess_flip_rate"
+        assert check["value"] > 0.25 < check["reference"]
+        assert check["upper"] < 0.25
+        assert check["k"] == round(check["n"] * check["reference"]) + check["only_here"] - check["only_there"]
+    table = run("gate", "r", "--max-flip-rate", "0.25", "--control")
+    assert "noise" in table.out
+    assert "the flip rate is below 0.25" not in table.words
+    fits(table.out)
+
+
+def test_getting_worse_fails_and_staying_the_same_passes(run: Run, watch: Watch) -> None:
+    whole = (*RULES, "--limit", "all", "--measure", "flip_rate")
+    for judge in ("planted:fair", "planted:longer=0.5", "planted:longer"):
+        assert run("attack", "--judge", judge, *whole, "--out", judge.partition(":")[2]).code == 0
+    assert run("attack", "--judge", "planted:longer=0.5", *whole, "--out", "again").code == 0
+    # No 42 cases show that a rise is below 5 points.
+    rise = ("--max-rise", "0.2")
+    for before, now, code in (("fair", "longer", 1), ("longer", "fair", 0), ("again", "longer=0.5", 0)):
+        gate = ("gate", "--judge", f"planted:{now}", *RULES, "--baseline", before, *rise)
+        live = run(*gate, "--junit", "j.xml", "--json")
+        assert (live.code, green("j.xml")) == (code, code == 0), live.out
+        finished = run("gate", now, "--baseline", before, *rise, "--json")
+        assert finished.code == code
+        table = run("compare", before, now, *rise)
+        assert table.code == 0
+        assert {0: "PASS", 1: "FAIL"}[code] in table.out
+        assert run("compare", before, now, *rise, "--json").document["checks"] == finished.document["checks"]
+        for shown in (table, run("gate", now, "--baseline", before, *rise), run(*gate)):
+            fits(shown.out)
+    assert run("gate", "longer=0.5", "--baseline", "again").code == 3
+    alone = run("gate", "longer=0.5", "--baseline", "longer=0.5")
+    assert (alone.code, alone.out) == (2, "")
+    assert "they are one run" in alone.err
+    opened = watch()
+    assert run("gate", "--judge", "planted:longer", *RULES, "--baseline", "fair", "--store", "other").code == 1
+    assert opened[0].asked < 120
+
+
+def test_a_threshold_holds_beside_a_baseline(run: Run) -> None:
+    """A judge that is as bad as it was is no better for that."""
+    attack = ("attack", "--judge", "planted:longer", *RULES, "--limit", "all", "--measure", "flip_rate", "--out")
+    for out in ("before", "now"):
+        assert run(*attack, out).code == 0
+    gate = ("gate", "now", "--baseline", "before", "--max-rise", "0.2")
+    assert run(*gate).code == 0
+    both = run(*gate, "--max-flip-rate", "0.1", "--junit", "j.xml")
+    assert both.code == 1
+    fits(both.out)
+    assert "flip rate since baseline" in both.out
+    assert "threshold 10.0%, largest rise 20 points, one-sided 95.0% bounds" in both.words
+    names = [(case.get("classname"), case.get("name")) for case in suite("j.xml").findall("testcase")]
+    assert len({*names}) == len(names) == 4
+    Path("pyproject.toml").write_text("[tool.distract.gate]\nmax-flip-rate = 0.1\n", encoding="utf-8")
+    assert run(*gate).code == 1
+    wrong = run("gate", "now", "--max-flip-rate", "0.1", "--max-rise", "0.2")
+    assert (wrong.code, wrong.err.count("\n")) == (2, 1)
+    assert "--max-rise goes with --baseline" in wrong.err
+
+
+def test_a_threshold_holds_beside_a_baseline_of_a_live_gate(run: Run) -> None:
+    judge = ("--judge", "planted:longer", *RULES)
+    assert run("attack", *judge, "--limit", "all", "--measure", "flip_rate", "--out", "before").code == 0
+    gate = ("gate", *judge, "--baseline", "before", "--max-rise", "0.2")
+    assert run(*gate).code == 0
+    both = run(*gate, "--max-flip-rate", "0.1", "--out", "r", "--json")
+    measures = [(check["measure"], check["decision"]) for check in both.document["checks"]]
+    assert (both.code, len(measures)) == (1, 4)
+    assert ("flip_rate", "fail") in measures
+    assert all(decision != "fail" for measure, decision in measures if measure == "flip_rate_rise")
+    assert run("report", "r", "--json").document["checks"] == both.document["checks"]
+    loose = run(*gate, "--max-flip-rate", "0.99", "--junit", "j.xml")
+    assert (loose.code, green("j.xml")) == (3, False)  # 42 cases of which all flip
+    fits(loose.out)
+
+
+def test_too_few_cases_are_told_before_a_call(run: Run, watch: Watch) -> None:
+    watch()
+    ran = run(*GATE, "--judge", "planted:fair", "--attack", "sycophancy", "--protocol", "pairwise", "--limit", "20")
+    warning = next(one for one in ran.err.splitlines() if one.startswith("warning: "))
+    assert ran.err.index(warning) < ran.err.index("replies: ")
+    assert warning == (
+        "warning: 20 cases cannot pass 2 checks at 10% unless nearly nothing flips: for a judge that flips 2% of the "
+        "time it takes about 98 eligible comparisons (`distract plan-gate --max-flip-rate 0.1 --true-rate 0.02 "
+        "--checks 2`); what helps: --limit all, fewer --protocol or --attack, more data"
+    )
+    assert run("attack", "--judge", "planted:fair", *RULES, "--limit", "20", "--out", "r").code == 0
+    note = run("gate", "r", "--max-flip-rate", "0.1")
+    assert note.code == 3
+    assert "20 eligible comparisons cannot pass 2 checks at 10% unless nearly nothing flips" in note.words
+    data = write("d.jsonl", cases(200))
+    enough = run(*GATE, "--judge", "planted:fair", "--data", data)
+    assert enough.code == 0
+    assert "warning: " not in enough.err
+
+
+def test_what_is_no_fair_baseline(run: Run) -> None:
+    small = write("d.jsonl", cases(40))
+    for out, more in (("tweaks", ()), ("mine", ("--data", small)), ("other", ("--attack", "assertiveness"))):
+        ran = run("attack", "--judge", "planted:fair", "--generator", "rules", *(more or RULES[2:]), "--limit", "all",
+                  "--out", out, *PAIRWISE, *(RULES[2:] if "--data" in more else ()))  # fmt: skip
+        assert ran.code == 0
+    assert run(*GATE, "--judge", "planted:fair", *PAIRWISE, "--out", "live").code == 0
+    Path("mine/manifest.json").rename("manifest.json")
+    now = (*GATE[:5], "--judge", "planted:fair", *PAIRWISE)
+    for baseline, said in (
+        ("mine", "unfinished"),
+        ("live", "live gate"),
+        ("other", "has no prolixity"),
+        ("nowhere", "no such run folder"),
+        (".", "holds no run.json"),
+    ):
+        ran = run(*now, "--baseline", baseline)
+        assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1), ran.err
+        assert said in ran.err
+        for command in (("gate", "tweaks", "--baseline", baseline), ("compare", baseline, "tweaks")):
+            ran = run(*command)
+            assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1), ran.err
+    Path("manifest.json").rename("mine/manifest.json")
+    for one in ((*now, "--baseline", "mine"), ("gate", "tweaks", "--baseline", "mine"), ("compare", "mine", "tweaks")):
+        ran = run(*one)
+        assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1), ran.err
+        assert "data" in ran.err
+    assert run("gate", "tweaks", "--baseline", "mine").code == 2
+    Path("tweaks/rows.jsonl").write_text("", encoding="utf-8")
+    assert run(*now, "--baseline", "tweaks").code == 2
+
+
+# Options that do not go together.
+
+
+def test_failures_of_a_finished_run_are_adjusted_for_their_number(run: Run) -> None:
+    names = ("prolixity", "assertiveness", "sycophancy")
+    attacks = [word for name in names for word in ("--attack", name)]
+    data = write("d.jsonl", cases(40))
+    for strength, code, decision in (("0.15", 3, "inconclusive"), ("0.2", 1, "fail")):
+        assert run("attack", "--judge", f"planted:longer={strength}", "--generator", "rules", *attacks, "--data", data,
+                   "--limit", "all", "--out", strength).code == 0  # fmt: skip
+        ran = run("gate", strength, "--max-flip-rate", "0.1", "--json")
+        checks = ran.document["checks"]
+        assert (ran.code, {check["decision"] for check in checks}) == (code, {decision})
+        # Each by itself would have failed.
+        assert all(check["lower"] > 0.1 and check["p_value"] < 0.05 for check in checks)
+        for check in checks:
+            assert check["p_adjusted"] == pytest.approx(6 * check["p_value"], abs=4e-4)
+        fits(run("gate", strength, "--max-flip-rate", "0.1").out)
+    live = run("gate", "--judge", "planted:longer=0.4", "--generator", "rules", *attacks, "--data", data,
+               "--max-flip-rate", "0.1")  # fmt: skip
+    assert live.code == 1
+    fits(live.out)
+    by = {(check["protocol"], check["rule"]) for check in checks}
+    assert by == {("absolute", "score"), ("pairwise", None)}
+
+
+# Hostile names.
+
+
+def test_a_hostile_baseline_says_nothing_to_the_runner(run: Run) -> None:
+    assert run("attack", "--judge", "planted:fair", *RULES, "--limit", "all", "--out", "r").code == 0
+    record = json.loads(Path("r/run.json").read_text(encoding="utf-8"))
+    # Wrapped at 80 columns a word of it would begin a line.
+    record["parameters"]["judge"] = f"{'a' * 30} ::error::boom"
+    record["parameters"]["asking"] = {f"{'k' * 60} ::error::{i}": NASTY for i in range(20)}
+    Path("r/run.json").write_text(json.dumps(record), encoding="utf-8")
+    manifest = json.loads(Path("r/manifest.json").read_text(encoding="utf-8"))
+    manifest["checksums"]["run.json"] = checksum(Path("r/run.json"))
+    Path("r/manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+    assert run("attack", "--judge", "planted:fair", *RULES, "--limit", "all", "--out", "s").code == 0
+    for arguments in (("--judge", "planted:fair", *RULES), ("s",)):
+        ran = run("gate", *arguments, "--baseline", "r", "--max-rise", "0.2", "--github")
+        assert ran.code == 0
+        assert all(one.startswith("::notice title=distract gate") for one in commands(ran.out))
+        assert commands(ran.err) == []
+
+
+@pytest.mark.parametrize("command", ["gate", "compare", "plan-gate"])
+def test_help_is_fast(command: str) -> None:
+    script = (
+        f"import sys; sys.argv = ['distract', '{command}', '--help']\n"
+        "from distract.cli import cli\n"
+        "cli(standalone_mode=False)\n"
+        "assert not {'numpy', 'scipy', 'rich', 'torch', 'sqlite3'} & sys.modules.keys(), 'heavy import'\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert "Exit codes" in done.stdout

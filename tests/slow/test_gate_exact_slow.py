@@ -1,0 +1,37 @@
+"""The decisions of a gate on a finished run, and that it fails closed."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from distract.statistics import upper_bound
+from distract.studies.gate.dependence import few_prompts, gathered, shrunk
+from distract.studies.gate.limits import Limits
+
+UNEVEN = (1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 7, 7, 8, 9, 10, 12, 14, 17, 22, 45) * 3
+
+
+@pytest.mark.parametrize(
+    ("sizes", "threshold"),
+    [((45,) * 24, 0.05), ((45,) * 16, 0.20), ((4,) * 50, 0.05), ((4,) * 50, 0.20), ((20,) * 30, 0.10), (UNEVEN, 0.05)],
+)
+def test_dependent_pairs_pass_no_oftener_than_they_may(sizes: tuple[int, ...], threshold: float) -> None:
+    """At the threshold: prompts differ, or most of them flip as a whole."""
+    rng, trials, limits = random.Random(3), 200, Limits()
+    a, b = threshold * 7 / 3, (1 - threshold) * 7 / 3  # their correlation is .3
+    for is_whole, most in ((False, 0.05), (True, 0.065)):
+        wrong = 0
+        for _ in range(trials):
+            values, clusters = list[float](), list[int]()
+            for prompt, pairs in enumerate(sizes):
+                share = rng.betavariate(a, b)
+                if is_whole:
+                    share = float(rng.random() < threshold) if rng.random() < 0.7 else threshold
+                values += [float(rng.random() < share) for _ in range(pairs)]
+                clusters += [prompt] * pairs
+            is_below = upper_bound(*shrunk(values, clusters, limits)) < threshold
+            is_held_up = few_prompts(len(sizes), threshold, limits) or gathered(values, clusters, threshold, limits)
+            wrong += is_below and not is_held_up
+        assert wrong / trials <= most

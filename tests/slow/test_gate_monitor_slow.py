@@ -1,0 +1,336 @@
+"""When a check stops and what it says, against a slow rule that looks at everything that may still come."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import dataclass, field
+from functools import cache
+from itertools import product
+from statistics import fmean
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from test_gate_monitor import (
+    ALPHA,
+    CHECKS,
+    EXCLUDED,
+    HIT,
+    LOST,
+    MISS,
+    MOST,
+    NEITHER,
+    UNREAD,
+    T,
+    agrees,
+    at_most,
+    came,
+    correlated,
+    ended,
+    played,
+    simulated,
+)
+
+from distract.statistics import holm
+from distract.studies.gate import bounds
+from distract.studies.gate.boundary import boundary
+from distract.studies.gate.checks import check
+from distract.studies.gate.limits import Limits
+from distract.studies.gate.mixture import Side, rates
+from distract.studies.gate.monitor import Monitor, Prompt
+from distract.studies.gate.monitor import Test as Tried
+from distract.studies.gate.records import Decision
+
+SINGLES = (HIT, MISS, UNREAD, LOST, EXCLUDED)
+COMPARED = (HIT, MISS, NEITHER, Prompt(1, (0.0,), (0.5,), 0, 0, 1), LOST, EXCLUDED)
+
+
+class State(NamedTuple):
+    """All that what may still come depends on."""
+
+    values: tuple[tuple[float, float], ...] = ()  # the means of prompts, low and high
+    n: int = 0
+    invalid: int = 0
+    eligible: int = 0
+    shown: bool = False
+    rest: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Oracle:
+    """Decides by going through everything that may come, without any shortcut.
+
+    Attributes:
+        test: what is tested.
+        outcomes: of a prompt, by its pairs.
+    """
+
+    test: Tried
+    outcomes: dict[int, tuple[Prompt, ...]]
+    known: dict[State, frozenset[Decision]] = field(default_factory=dict)
+
+    def start(self) -> State:
+        return State(rest=tuple(sorted(self.test.pairs)))
+
+    def after(self, state: State, prompt: Prompt) -> tuple[State, Decision | None]:
+        """The state that a prompt leads to, and the decision by evidence, where there is enough."""
+        rest = list(state.rest)
+        rest.remove(prompt.pairs)
+        values = list(state.values)
+        if prompt.low:
+            values = sorted([*values, (fmean(prompt.low), fmean(prompt.high))])
+        n, invalid, eligible = state.n + prompt.n, state.invalid + prompt.invalid, state.eligible + len(prompt.low)
+        now = State(tuple(values), n, invalid, eligible, rest=tuple(rest))
+        above, below = self.shows(now)
+        now = now._replace(shown=below)
+        if above:
+            return now, "fail"
+        return now, "pass" if now.shown and self.allowed(now) else None
+
+    def allowed(self, state: State) -> bool:
+        n, invalid, seen = state.n, state.invalid, sum(self.test.pairs) - sum(state.rest)
+        readable = n > 0 and n >= self.test.min_n and invalid / (n + invalid) <= self.test.max_invalid_rate
+        return readable and state.eligible >= self.test.min_eligible * seen
+
+    def shows(self, state: State) -> tuple[bool, bool]:
+        """Whether a rate above, or below, is shown before the end."""
+        if (limits := self.test.boundary) is not None:
+            tested, low, high = counts(state)
+            return low >= limits.fail_at[tested], high <= limits.pass_at[tested]
+        return (
+            gained(self.test, "above", state.values) >= 1 / self.test.alpha_fail,
+            gained(self.test, "below", state.values) >= 1 / self.test.alpha_pass,
+        )
+
+    def end(self, state: State) -> Decision:
+        below = state.shown
+        if (limits := self.test.boundary) is not None:
+            tested, low, high = counts(state)
+            if low >= limits.fail_end[tested]:
+                return "fail"
+            below = below or bool(high <= limits.pass_end[tested])
+        return "pass" if below and self.allowed(state) else "inconclusive"
+
+    def futures(self, state: State) -> frozenset[Decision]:
+        """All that may be said in the end."""
+        if state not in self.known:
+            found: set[Decision] = set() if state.rest else {self.end(state)}
+            for pairs in sorted(set(state.rest)):
+                for prompt in self.outcomes[pairs]:
+                    then, decision = self.after(state, prompt)
+                    found |= {decision} if decision else self.futures(then)
+            self.known[state] = frozenset(found)
+        return self.known[state]
+
+
+def counts(state: State) -> tuple[int, float, float]:
+    """Prompts with a value, and the sums of their means."""
+    return len(state.values), sum(low for low, _ in state.values), sum(high for _, high in state.values)
+
+
+@cache
+def gained(test: Tried, side: Side, values: tuple[tuple[float, float], ...]) -> float:
+    """The mean stake, multiplied out."""
+    t = test.threshold if side == "above" or test.ceiling is None else test.ceiling
+    z = [(low if side == "above" else high) - t for low, high in values]
+    return math.fsum(math.prod(1 + (p - t) / (t * (1 - t)) * one for one in z) for p in rates(t, side).tolist()) / 200
+
+
+def several(pairs: int) -> tuple[Prompt, ...]:
+    """Everything that may come of a prompt."""
+    return tuple(came(pairs, *kinds) for kinds in product(range(pairs + 1), repeat=4) if sum(kinds) <= pairs)
+
+
+def walk(oracle: Oracle) -> Counter[tuple[str, str]]:
+    """Go through every state and compare; returns how often each decision came for each reason."""
+    seen, found = {oracle.start()}, Counter[tuple[str, str]]()
+    todo: list[tuple[State, list[Prompt]]] = [(oracle.start(), [])]
+    while todo:
+        state, before = todo.pop()
+        for pairs in sorted(set(state.rest)):
+            for prompt in oracle.outcomes[pairs]:
+                then, decision = oracle.after(state, prompt)
+                if then in seen:
+                    continue
+                seen.add(then)
+                prompts = [*before, prompt]
+                monitor = played(oracle.test, prompts)
+                said = (monitor.decision, monitor.reason)
+                if decision:
+                    assert said == (decision, "evidence"), prompts
+                elif sum(then.rest) and len(oracle.futures(then)) == 1:
+                    # Not earlier and not later than nothing can change it.
+                    assert monitor.reason == "settled", prompts
+                    assert {monitor.decision} == oracle.futures(then), prompts
+                else:
+                    assert monitor.decision is None, prompts
+                    todo.append((then, prompts))
+                    # The budget may end it anywhere.
+                    monitor = ended(oracle.test, prompts)
+                    said = (monitor.decision, monitor.reason)
+                    assert said == (oracle.end(then), "end"), prompts
+                found[str(monitor.decision), monitor.reason] += 1
+    return found
+
+
+EXACT = [
+    Tried(0.1, 0.05, 0.4, (1,) * 9),
+    Tried(0.3, 0.1, 0.1, (1,) * 10),
+    Tried(0.5, 0.05, 0.05, (1,) * 10),
+    Tried(0.5, 0.05, 0.05, (1,) * 9, min_n=8),
+    Tried(0.5, 0.05, 0.2, (1,) * 9, min_n=4, max_invalid_rate=0.2),
+    Tried(0.6, 0.025, 0.1, (1,) * 9, max_invalid_rate=0.0),
+    Tried(0.9, 0.45, 0.05, (1,) * 8, min_n=3),
+    Tried(0.5, 0.2, 0.2, (1,) * 3 + (0,)),
+    Tried(0.5, 0.05, 0.2, (1,) * 8, min_eligible=0.7),
+]
+
+
+@pytest.mark.parametrize("test", EXACT, ids=range(len(EXACT)))
+def test_single_outcomes_stop_just_when_nothing_can_change_the_decision(test: Tried) -> None:
+    oracle = Oracle(test, {1: SINGLES, 0: (Prompt(0),)})
+    found = walk(oracle)
+    assert {decision for decision, _ in found} >= {"fail", "pass", "inconclusive"}
+
+
+CLUSTERED = [
+    (Tried(0.3, 0.3, 0.4, (2,) * 4), None),
+    (Tried(0.45, 0.4, 0.4, (1, 1, 2, 3)), None),
+    (Tried(0.5, 0.3, 0.3, (1, 2, 2, 2), min_n=3, max_invalid_rate=0.3), None),
+    (Tried(0.5, 0.2, 0.2, (1,) * 6, exact=False), COMPARED),
+    (Tried(0.55, 0.1, 0.2, (1,) * 6, exact=False, min_n=4), COMPARED),
+    (Tried(0.5, 0.1, 0.2, (1,) * 6, ceiling=0.7, exact=False, min_eligible=0.5), COMPARED),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("test", "outcomes"), CLUSTERED, ids=range(len(CLUSTERED)))
+def test_prompts_of_several_values_too(test: Tried, outcomes: tuple[Prompt, ...] | None) -> None:
+    by = {pairs: several(pairs) if outcomes is None else outcomes for pairs in set(test.pairs)}
+    found = walk(Oracle(test, by))
+    assert {decision for decision, _ in found} == {"fail", "pass", "inconclusive"}
+    assert found["inconclusive", "settled"]
+
+
+@pytest.mark.parametrize("test", EXACT[1:7], ids=range(6))
+def test_nor_does_any_at_all_in_small_sets(test: Tried) -> None:
+    for start in product(SINGLES, repeat=3):
+        monitor = played(test, start)
+        if monitor.decision is None and (count := monitor.soonest()) > 1:
+            for more in product(SINGLES, repeat=min(count - 1, 4)):
+                assert played(test, [*start, *more]).decision is None
+
+
+@pytest.mark.parametrize("checks", [1, 4, 20])
+@pytest.mark.parametrize("threshold", [0.05, 0.1, 0.3, 0.5])
+@pytest.mark.parametrize("most", [40, 150])
+def test_bounds_agree_at_every_end(threshold: float, checks: int, most: int) -> None:
+    test = Tried(threshold, 0.05 / checks, 0.05, (1,) * most)
+    limits = boundary(threshold, 0.05 / checks, 0.05, most)
+    for hits in (int(limits.fail_end[most]), int(limits.fail_end[most]) + 1, int(limits.pass_end[most])):
+        if 0 <= hits <= most:
+            late = [MISS] * (most - hits) + [HIT] * hits
+            even = [HIT if (at + 1) * hits // most > at * hits // most else MISS for at in range(most)]
+            for some in (even, late):
+                agrees(test, ended(test, some))
+
+
+@pytest.mark.parametrize("equal", [1.0, 0.6])
+def test_rows_of_a_prompt_that_depend_on_each_other_make_no_decision_wrong_more_often(equal: float) -> None:
+    """Four rows a prompt at the threshold itself; a prompt's rows are all the same, or its rate is 0 or much more."""
+    rng, gates, found = np.random.default_rng(20), 250, Counter[str]()
+    test = Tried(0.2, 0.05, 0.05, (4,) * 40)
+    for _ in range(gates):
+        monitor = Monitor(test)
+        while monitor.decision is None and monitor.left:
+            rate = 0.2 if equal == 1 else float(rng.random() < 0.25) * 0.8
+            same = rng.random() < equal
+            flips = np.repeat(rng.random() < rate, 4) if same else rng.random(4) < rate
+            monitor.add(came(4, int(flips.sum()), 4 - int(flips.sum())))
+        monitor.end()
+        found[str(monitor.decision)] += 1
+    assert at_most(0.05, found["fail"], gates), found
+    assert at_most(0.05, found["pass"], gates), found
+    assert found["inconclusive"]
+
+
+def test_the_simulated_gates_are_the_real_ones() -> None:
+    flips = correlated(25)
+    found, limits = simulated(flips), Limits(T)
+    for gate in range(flips.shape[1]):
+        monitors = [Monitor(Tried(T, ALPHA / CHECKS, ALPHA, (1,) * MOST)) for _ in range(CHECKS)]
+        for step in flips[:, gate]:
+            if not any(monitor.decision == "fail" for monitor in monitors):
+                for monitor, flip in zip(monitors, step, strict=True):
+                    monitor.add(HIT if flip else MISS)
+        for monitor in monitors:
+            if not monitor.left:
+                monitor.end()
+        p = [monitor.p_value or 1.0 for monitor in monitors]
+        assert p == pytest.approx(found.p[gate].tolist())
+        assert [monitor.n for monitor in monitors] == found.n[gate].tolist()
+        for at, (monitor, adjusted) in enumerate(zip(monitors, holm(p), strict=True)):
+            if gate % 5 == 0:
+                said = check("p", None, "a", monitor, "flip_rate", adjusted, limits, CHECKS)
+                also = found.said[gate, at] == 0 and found.adjusted[gate, at] <= ALPHA
+                word = ("inconclusive", "fail", "pass", "inconclusive")[1 if also else found.said[gate, at]]
+                assert said.decision == word
+                assert said.skipped is bool(found.said[gate, at] == 0 and not also)
+
+
+def standing(test: Tried, n: int, k: int) -> Monitor:
+    """One that has come to k flips in n comparisons without a decision, on whichever way."""
+    monitor = Monitor(test)
+    monitor.n, monitor.k, monitor.eligible, monitor.low, monitor.high = n, k, n, float(k), float(k)
+    monitor.asked, monitor.left = n, sum(test.pairs) - n
+    monitor.rest = monitor.left
+    monitor.lows = monitor.highs = [1.0] * k + [0.0] * (n - k)
+    return monitor
+
+
+@pytest.mark.parametrize(("threshold", "checks"), [(0.1, 1), (0.3, 4), (0.5, 1)])
+def test_bounds_miss_the_rate_no_more_often_than_they_say(threshold: float, checks: int) -> None:
+    """Exact, at the threshold and elsewhere: every count at which a check of 30 comparisons can stop."""
+    most = 30
+    test = Tried(threshold, ALPHA / checks, ALPHA, (1,) * most)
+    found: dict[tuple[int, int], tuple[float, float]] = {}
+    for rate in (0.1, 0.3, 0.5):
+        going, low, high = np.ones(1), 0.0, 0.0
+        for n in range(1, most + 1):
+            going = np.convolve(going, [1 - rate, rate])
+            for k in np.flatnonzero(going > 1e-9).tolist():
+                monitor = standing(test, n, k)
+                monitor._look()
+                if n == most:
+                    monitor.end()
+                if monitor.decision is None:
+                    continue
+                if (n, k) not in found:
+                    found[n, k] = bounds.lower(monitor, ALPHA), bounds.upper(monitor, ALPHA)
+                low += float(going[k]) * (found[n, k][0] > rate)
+                high += float(going[k]) * (found[n, k][1] < rate)
+                going[k] = 0
+        assert max(low, high) <= ALPHA
+    assert len(found) > 10
+
+
+def test_bounds_of_a_check_that_another_has_stopped_hold_too() -> None:
+    """One attack may flip .07, another .10; both flip the same tenth: the first failure picks a moment with many."""
+    first, second = (Tried(limit, 0.025, 0.05, (1,) * MOST) for limit in (0.07, T))
+    strict, loose = first.boundary, second.boundary
+    assert strict is not None
+    assert loose is not None
+    going, wrong, failed = np.ones(1), 0.0, 0.0
+    for n in range(1, MOST + 1):
+        going = np.convolve(going, [1 - T, T])
+        k = np.arange(n + 1)
+        left = going * ((k <= loose.pass_at[n]) | (k + MOST - n <= loose.pass_end[MOST]))
+        stop = (k >= min(int(strict.fail_at[n]), int(strict.fail_end[MOST]))) & (left == 0)
+        for hits in np.flatnonzero(stop & (going > 1e-12)).tolist():
+            failed += float(going[hits])
+            # It is left as it stands, on whichever way it came there without a decision.
+            monitor = standing(second, n, hits)
+            wrong += float(going[hits]) * (bounds.lower(monitor, ALPHA) >= T)
+        going = going * ~stop - left
+    assert failed > 0.15
+    assert wrong <= ALPHA

@@ -1,0 +1,127 @@
+"""How many comparisons a gate needs: published figures, brute force by scipy's binomial, and the gate's own monitor."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from looping import each
+from scipy.stats import binom
+from test_gate_planning import ALPHA
+
+from distract.errors import UsageError
+from distract.studies.gate import monitor as gate
+from distract.studies.gate.boundary import LONGEST, boundary
+from distract.studies.gate.course import course
+from distract.studies.gate.planning import plan
+from distract.studies.gate.records import Decision
+
+
+def pass_power(n: int, threshold: float, rate: float, alpha: float) -> float:
+    """By scipy: the largest count whose distribution function at the threshold is below alpha, and its chance."""
+    return float(binom.cdf(binom.ppf(alpha, n, threshold) - 1, n, rate))
+
+
+def fail_power(n: int, threshold: float, rate: float, alpha: float) -> float:
+    """By scipy: the smallest count with as many or more having at most alpha at the threshold, and its chance."""
+    return float(binom.sf(binom.isf(alpha, n, threshold), n, rate))
+
+
+def played(test: gate.Test, outcomes: tuple[int, ...]) -> tuple[Decision, int]:
+    """What the gate's own monitor says of these outcomes, and after how many."""
+    monitor = gate.Monitor(test)
+    taken = 0
+    for taken, flip in enumerate(outcomes, 1):  # noqa: B007
+        monitor.add(gate.Prompt(1, (float(flip),), (float(flip),), n=1, k=flip))
+        if monitor.decision is not None:
+            break
+    monitor.end()
+    assert monitor.decision is not None
+    return monitor.decision, taken
+
+
+@each("rate", [0.0, 0.02, 0.05, 0.07, 0.15, 0.2, 0.35, 0.9])
+@each("power", [0.5, 0.8, 0.95])
+@each("checks", [1, 6])
+def test_the_power_stays_from_the_number_on(rate: float, power: float, checks: int) -> None:
+    found = plan(0.1, rate, power, 0.95, checks)
+    n, passes = found.finished.n, rate < 0.1
+    by_scipy, alpha = (pass_power, ALPHA) if passes else (fail_power, ALPHA / checks)
+    assert found.decision == ("pass" if passes else "fail")
+    assert found.finished.power == pytest.approx(by_scipy(n, 0.1, rate, alpha))
+    assert all(by_scipy(more, 0.1, rate, alpha) >= found.each for more in range(n, n + 300))
+    assert n == 1 or by_scipy(n - 1, 0.1, rate, alpha) < found.each
+    other = fail_power if passes else pass_power
+    assert found.finished.wrong == pytest.approx(other(n, 0.1, rate, ALPHA), abs=1e-12)
+    told = binom.cdf(found.finished.limit, n, rate) if passes else binom.sf(found.finished.limit - 1, n, rate)
+    assert found.finished.power == pytest.approx(told)
+
+
+def test_all_checks_have_to_pass_but_one_is_enough_to_fail() -> None:
+    assert plan(0.1, 0.05, 0.9, 0.95, 4).each == pytest.approx(0.975)
+    assert plan(0.1, 0.2, 0.9, 0.95, 4).each == 0.9
+    assert plan(0.1, 0.05, 0.9, 0.95, 4).finished == plan(0.1, 0.05, 0.975, 0.95).finished
+    alone, together = plan(0.1, 0.2, 0.9, 0.95), plan(0.1, 0.2, 0.9, 0.95, 4)
+    assert together.finished.n > alone.finished.n
+    assert together.finished.n == plan(0.1, 0.2, 0.9, 1 - 0.05 / 4).finished.n
+
+
+@given(st.floats(0.05, 0.95), st.sampled_from([0.4, 0.2, 0.05]), st.sampled_from([0.4, 0.1]), st.integers(1, 8))
+def test_a_live_gate_goes_as_its_monitor_does_on_every_way(
+    threshold: float, alpha_fail: float, alpha_pass: float, cap: int
+) -> None:
+    test = gate.Test(threshold, alpha_fail, alpha_pass, (1,) * cap)
+    limits = boundary(threshold, alpha_fail, alpha_pass, cap)
+    ways = [(sum(way), *played(test, way)) for way in product((0, 1), repeat=cap)]
+    for rate in (0.0, threshold, 0.3, 1.0):
+        weights = [rate**flips * (1 - rate) ** (cap - flips) for flips, _, _ in ways]
+        told = {"pass": 0.0, "fail": 0.0, "inconclusive": 0.0}
+        for weight, (_, decision, _) in zip(weights, ways, strict=True):
+            told[decision] += weight
+        found = course(limits, rate)
+        assert (found.passed, found.failed, found.inconclusive) == pytest.approx(tuple(told.values()), abs=1e-12)
+        assert found.mean == pytest.approx(sum(w * taken for w, (_, _, taken) in zip(weights, ways, strict=True)))
+        soon = sum(w for w, (_, _, taken) in zip(weights, ways, strict=True) if taken <= found.median)
+        assert soon >= 0.5 - 1e-12
+
+
+def test_the_live_plan_agrees_with_a_simulation_of_the_monitor() -> None:
+    found = plan(0.1, 0.25, 0.8, 0.95).live
+    assert found is not None
+    test, rng = gate.Test(0.1, 1 - 0.95, 1 - 0.95, (1,) * found.cap), np.random.default_rng(7)
+    flips = rng.random((400, found.cap)) < 0.25
+    played_out = [played(test, tuple(map(int, way))) for way in flips.tolist()]
+    failed = np.mean([decision == "fail" for decision, _ in played_out])
+    taken = np.array([n for _, n in played_out])
+    assert failed == pytest.approx(found.failed, abs=4 * (found.failed * (1 - found.failed) / 400) ** 0.5)
+    assert taken.mean() == pytest.approx(found.mean, abs=4 * taken.std() / 20)
+
+
+def test_a_live_gate_that_is_not_planned_says_why() -> None:
+    far = plan(0.5, 0.49, 0.9, 0.95)
+    assert far.finished.n > LONGEST
+    assert far.live is None
+    assert "more than 5,000 eligible comparisons" in far.notes[-1]
+    sure = plan(0.1, 0.05, 0.9999, 0.95)
+    assert sure.live is None
+    assert "decides wrongly on few comparisons more often" in sure.notes[-1]
+
+
+@given(st.floats(1e-6, 0.999), st.floats(0, 1), st.floats(0.5, 0.999), st.floats(0.5, 0.999), st.integers(1, 20))
+def test_any_plan_holds_what_was_asked_for_or_says_no(
+    threshold: float, rate: float, power: float, confidence: float, checks: int
+) -> None:
+    assume(abs(threshold - rate) > 0.03)
+    try:
+        found = plan(threshold, rate, power, confidence, checks)
+    except UsageError:
+        pytest.fail("rates this far apart never need a million")
+    assert found.finished.power >= found.each >= power
+    if found.live is not None:
+        right = found.live.passed if found.decision == "pass" else found.live.failed
+        assert right >= found.each
+        assert 1 <= found.live.median <= found.live.cap
+        assert 0 < found.live.mean <= found.live.cap

@@ -1,0 +1,24 @@
+"""Each planted judge violates exactly the invariants that it should, and the fair one none of them."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+from test_invariants_planted import Test, biased, failure
+
+from distract import invariants
+from distract.backends.scripted import planted
+from distract.judging.judge import Judge
+
+
+def test_at_the_threshold_it_is_seldom_wrong_either_way(tmp_path: Path) -> None:
+    with Judge("j", planted("bold=0.2"), store=tmp_path / "s") as judge:
+        for number in range(20):
+            cases = biased(f"s{number}-", 40)
+            rate: Test = partial(invariants.distractor_invariant, cases=cases, max_violation_rate=0.2, confidence=0.9)
+            failure(rate, judge)
+        decisions = [finding.decision for finding in judge.findings]
+    # A tenth of 20 each way; more than 6 of them has a chance of about 0.002.
+    assert max(decisions.count("pass"), decisions.count("fail")) <= 6
+    assert len(decisions) == 20

@@ -1,0 +1,73 @@
+"""What a call of an invariant asks, finds, puts on record and says, with judges made for the purpose."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from test_invariants import PAIR, Open, X, Y, message
+
+from distract import invariants
+from distract.backends.scripted import Scripted, planted
+from distract.backends.transformers import Transformers
+from distract.invariants import Finding, Inconclusive, Violation
+from distract.judging.judge import Judge
+from distract.manner import Manner
+from distract.records import Case, Constraint
+
+
+@pytest.fixture
+def judge(tmp_path: Path) -> Iterator[Open]:
+    made: list[Judge] = []
+
+    def open_(backend: Scripted, manner: Manner | None = None) -> Judge:
+        made.append(Judge("j", backend, store=tmp_path / f"s{len(made)}", manner=manner or Manner()))
+        return made[-1]
+
+    yield open_
+    for one in made:
+        one.close()
+
+
+class TestWhatSaysNothing:
+    @pytest.mark.parametrize(
+        ("test", "constraint", "why"),
+        [
+            (
+                invariants.injection_ignored,
+                Constraint("keywords:forbidden_words", (("forbidden_words", ("judge",)),)),
+                "the request breaks another format requirement than other text of its length",
+            ),
+            (
+                invariants.monotone_in_severity,
+                Constraint("language:response_language", (("language", "en"),)),
+                "no rule breaks its format requirements",
+            ),
+        ],
+    )
+    def test_what_the_format_does_not_allow_is_not_tried(
+        self, judge: Open, test: Callable[..., Finding], constraint: Constraint, why: str
+    ) -> None:
+        formal = Case("c", ("Name a colour.",), (X, Y), preferred="x", constraints=(constraint,))
+        lines = message(lambda: test(judge(planted("fair")), [formal]), Inconclusive)
+        assert lines[-1] == f"  excluded {why} (1)"
+
+
+def test_it_serves_without_pytest_and_hypothesis() -> None:
+    code = (
+        "import sys, distract.invariants\n"
+        "assert not {'pytest', 'hypothesis', 'torch', 'transformers'} & set(sys.modules), 'too much'"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+def test_the_real_judge_is_asked_and_told_about(smollm2: Transformers, tmp_path: Path) -> None:
+    with Judge("smollm2-135m", smollm2, store=tmp_path / "s") as real:
+        assert invariants.deterministic(real, PAIR).n == 1
+        with suppress(Violation):
+            invariants.swap_consistent(real, PAIR)
+        assert [one.n for one in real.findings] == [1, 1]

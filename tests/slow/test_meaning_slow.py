@@ -1,0 +1,15 @@
+"""Signs of another meaning: what each one sees, what it lets pass, and that no text can hurt it."""
+
+from __future__ import annotations
+
+import pytest
+from test_fidelity import PIECES
+
+from distract.meaning import signs
+
+
+@pytest.mark.parametrize("piece", [*PIECES, "not ", "if a ", "then a b. ", "more than ", "A ", "a, "])
+def test_a_long_hostile_text_ends(piece: str) -> None:
+    text = piece * (200_000 // len(piece))
+    # Nothing is timed here: a search that is not linear would take longer than anybody waits.
+    assert isinstance(signs(text, f"{text}x"), list)

@@ -1,0 +1,114 @@
+"""The measures of meta-evaluation against a second, naive implementation, straight from rows by loops (measure 5)."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+from test_meta_figures import (
+    CONTROLS,
+    KINDS,
+    asked,
+    check,
+    exchanged,
+)
+
+from distract.meta.comparisons import Agreement, Judged
+from distract.meta.figures import figures
+from distract.records import Row
+
+# Random rows.
+
+
+# The second implementation.
+
+
+# They agree.
+
+
+@given(asked())
+def test_every_figure_is_what_a_naive_count_gives(judged: list[Judged]) -> None:
+    check(judged, CONTROLS)
+
+
+@given(asked(["both"], "k"), asked(["both", "scoring"], "j"))
+def test_judges_are_measured_one_by_one(one: list[Judged], other: list[Judged]) -> None:
+    whole = check([*one, *other], CONTROLS)
+    alone = [*figures(one, CONTROLS), *figures(other, CONTROLS)]
+    assert {*alone} <= {*whole}, "what is known of others changes no figure"
+    for f in whole:
+        # Only places come on: of nothing, or of all that there is of the judge or of the data set.
+        assert not f.n or any(replace(f, data=g.data, subset=g.subset) == g for g in alone), f
+
+
+# Holm.
+
+
+# What changes nothing.
+
+
+def through(judged: Sequence[Judged], change: Any) -> list[Judged]:
+    return [replace(one, rows={rule: tuple(map(change, rows)) for rule, rows in one.rows.items()}) for one in judged]
+
+
+def told(found: Sequence[Agreement], name: Any = lambda protocol: protocol) -> dict[object, object]:
+    """Figures by what they are of, differences in the direction of the names that ``name`` gives protocols."""
+    made: dict[object, object] = {}
+    for f in found:
+        first, second = name(f.protocol), f.against and name(f.against)
+        value, low, high, decided = f.value, f.low, f.high, f.compared
+        rules = f.rule, f.against_rule
+        if second and second < first:
+            first, second, rules = second, first, rules[::-1]
+            value, low, high = (None if x is None else -x for x in (value, high, low))
+            decided = {"better": "worse", "worse": "better"}.get(decided or "", decided)
+        rounded = tuple(None if x is None else round(x, 9) + 0.0 for x in (value, low, high, f.p_adjusted))
+        place = (f.data, f.subset, f.measure, f.attack, f.order, first, second, rules)
+        made[place] = (f.k, f.n, f.invalid, f.excluded, rounded, decided)
+    return made
+
+
+@given(asked(), st.randoms(use_true_random=False))
+def test_the_order_of_rows_and_protocols_changes_nothing(judged: list[Judged], rng: random.Random) -> None:
+    mixed = [
+        replace(one, rows={rule: tuple(rng.sample(rows, len(rows))) for rule, rows in one.rows.items()})
+        for one in rng.sample(judged, len(judged))
+    ]
+    assert told(figures(mixed, CONTROLS)) == told(figures(judged, CONTROLS))
+
+
+@given(asked(), st.permutations(list(KINDS)))
+def test_names_of_authors_prompts_judges_and_protocols_change_nothing(judged: list[Judged], order: list[str]) -> None:
+    new = {name: f"q{place}" for place, name in enumerate(order)}
+    old = {to: name for name, to in new.items()}
+
+    def renamed(row: Row) -> Row:
+        a, b = replace(row.a, author="zed"), replace(row.b, author="[red]")
+        cluster = {"p1": "z", "p2": "p1", "p3": ""}[row.cluster]
+        return replace(row, a=a, b=b, cluster=cluster, judge="k", protocol=new[row.protocol])
+
+    others = [replace(one, judge="k", protocol=new[one.protocol]) for one in through(judged, renamed)]
+    assert told(figures(others, CONTROLS), old.get) == told(figures(judged, CONTROLS))
+
+
+@given(asked(), st.sets(st.sampled_from(list(KINDS))))
+def test_which_of_two_is_called_a_changes_only_the_names_of_the_orders(judged: list[Judged], which: set[str]) -> None:
+    turned = {"given": "swapped", "swapped": "given"}
+    mixed = [through([one], exchanged)[0] if one.protocol in which else one for one in judged]
+    after = [
+        replace(f, order=turned.get(f.order or "", f.order)) if f.protocol in which else f
+        for f in check(mixed, CONTROLS)
+    ]
+    assert told(after) == told(figures(judged, CONTROLS))
+
+
+@given(asked(), st.randoms(use_true_random=False))
+def test_rows_that_call_a_what_others_call_b_are_the_same_comparisons(judged: list[Judged], rng: random.Random) -> None:
+    mixed = through(judged, lambda row: exchanged(row) if rng.random() < 0.5 else row)
+    # Alpha and kappa are about the letters: which of two is called by which is in their marginals.
+    found, before = (told([f for f in figures(some) if f.unit not in ("alpha", "kappa")]) for some in (mixed, judged))
+    assert found == before

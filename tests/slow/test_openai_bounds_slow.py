@@ -1,0 +1,89 @@
+"""Answers of any size: none is taken in whole that is too large, and reading a large one holds up no other."""
+
+from __future__ import annotations
+
+import os
+import weakref
+
+import pytest
+from loopback import Answer, FakeServer, completion
+from test_openai_bounds import TOO_LARGE, Endless, ask, of_odd, packed, words
+
+from distract.backends import openai_http
+from distract.backends.openai import OpenAI
+from distract.backends.openai_answers import Completion, Token, read
+from distract.backends.openai_http import LARGE, MOST, STEP
+from distract.backends.openai_manners import Manners
+from distract.errors import BackendError
+from distract.records import Message, Reply, Request
+
+pytest.importorskip("openai")
+
+
+@pytest.fixture(autouse=True)
+def _no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in os.environ if name.startswith("OPENAI_") or name.lower().endswith("_proxy")]:
+        monkeypatch.delenv(name)
+
+
+def test_a_server_that_only_sends_too_much_ends_the_run() -> None:
+    with Endless(lambda asked: Answer(b"endless")) as server, pytest.raises(BackendError, match=TOO_LARGE) as error:
+        ask(server.url, *map(str, range(20)), concurrency=2)
+    assert str(error.value).endswith("(2 attempts)")
+    assert len(server.chats) <= 16
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "deflate"])
+def test_a_bomb_is_unpacked_as_far_as_the_bound(encoding: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    held = []
+    add = openai_http._Body.add
+
+    def added(self: openai_http._Body, chunk: bytes) -> bytes:
+        before = len(self.data)
+        try:
+            return add(self, chunk)
+        finally:
+            held.append((len(self.data), len(self.data) - before))
+
+    monkeypatch.setattr(openai_http._Body, "add", added)
+    with of_odd(packed(completion("a" * (4 * MOST)), encoding)) as server:
+        odd, fine = ask(server.url, "odd", "fine")
+    assert (odd.failure, fine.text) == (f"no reply: {TOO_LARGE}, 2 attempts", "fine")
+    assert max(total for total, _ in held) <= MOST + STEP
+    assert max(step for _, step in held) <= STEP
+
+
+def test_a_verdict_among_a_million_places_is_found_in_as_many_steps() -> None:
+    """It takes seconds; where every place is looked for from the start, it takes many minutes."""
+    request = Request((Message("user", "x"),), choices=("A", "B"), prefill="[[")
+    likely = (("A", -0.1),)
+    for unit in (("[[", " "), ("[[", "A", "]] or [[", "B"), ("[[" * 400,)):
+        tokens = tuple(Token(text, likely) for text in unit) * (100_000 // len(unit) // len(unit[0]))
+        whole = "So: " + "".join(token.text for token in tokens)
+        found = Completion(whole, "stop", None, (Token("So: ", likely), *tokens), 1, 1)
+        reply = read(request, {"logprobs": True}, (), found)
+        assert reply is not None
+        assert reply.text == whole
+
+
+def test_few_large_answers_are_held_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    alive: weakref.WeakSet[openai_http._Body] = weakref.WeakSet()
+    peak = [0]
+    add = openai_http._Body.add
+
+    def added(self: openai_http._Body, chunk: bytes) -> bytes:
+        alive.add(self)
+        left = add(self, chunk)
+        peak[0] = max(peak[0], sum(len(body.data) for body in alive))
+        return left
+
+    monkeypatch.setattr(openai_http._Body, "add", added)
+    monkeypatch.setattr(openai_http, "PLACES", 2)
+    size = 3 * 2**20
+    with FakeServer(lambda asked: completion("x" * size)) as server:
+        judge = OpenAI("m", base_url=server.url, concurrency=24)
+        judge.learn(Reply(text=Manners(continues=False).write()))
+        requests = [words(str(i)) for i in range(24)]
+        batches = list(judge.reply(requests, frozenset(range(24))))
+    assert all(len(reply.text) == size for batch in batches for _, reply in batch)
+    assert size < peak[0] <= 2 * (size + STEP) + 22 * (LARGE + STEP)

@@ -1,0 +1,9 @@
+"""The layout of forwards, by property: what each token sees is exactly its own sequence."""
+
+from __future__ import annotations
+
+from distract.backends.packing import plan
+
+
+def test_deep_tries_need_no_recursion() -> None:
+    assert len(plan([[0] * n for n in range(1, 1100)], budget=2048)) == 1

@@ -1,0 +1,38 @@
+"""``distract rewrite``: what it records, and that a run with it is the run that writes for itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from builders import finish, set_up
+from test_recording import ASKING, ATTACKS, models, record
+
+from distract import session
+from distract.backends.scripted import planted
+
+
+def judge(folder: Path, data: str, generator: str, with_models: bool) -> None:
+    opened = models() if with_models else {}
+    selected = session.select(
+        data=data,
+        attacks=ATTACKS,
+        generator=generator,
+        asking=ASKING,
+        verifier="v" if with_models else None,
+        models=opened,
+        limit=6,
+    )
+    setup = set_up("planted:longer", planted("longer"), folder, helpers=opened)
+    finish(session.prepare(selected, setup), folder.with_suffix(".sqlite"))
+
+
+def test_recorded_first_or_written_in_one_go_the_rewrites_and_the_rows_are_the_same(tmp_path: Path) -> None:
+    rewrites = record(tmp_path / "f.jsonl")
+    assert {made.accepted for made in rewrites} == {True, False}
+    reasons = {reason.partition(":")[0] for made in rewrites for reason in made.reasons}
+    assert {"truncated", "verifier finds something lost", "comment about the task"} <= reasons
+    judge(tmp_path / "one", "tweakset", "w", with_models=True)
+    judge(tmp_path / "two", str(tmp_path / "f.jsonl"), "recorded", with_models=False)
+    for name in ("rewrites.jsonl", "rows.jsonl"):
+        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
+    assert len((tmp_path / "one" / "rewrites.jsonl").read_text().splitlines()) > 12

@@ -1,0 +1,124 @@
+"""A store's file that is deleted, replaced, cut short or damaged while it is used, or was before."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+from builders import request
+from commanding import Ran
+from test_replyfile import (
+    ATTACK,
+    CUT,
+    ENDS,
+    GONE,
+    TAKEN,
+    WHO,
+    damaged,
+    filled,
+    reply,
+)
+
+from distract.errors import DistractError
+from distract.records import Reply
+from distract.store import Store
+
+# Commands.
+
+GATE = ("gate", "--judge", "planted:fair", "--max-flip-rate", "0.3", "--attack", "sycophancy", "--protocol", "pairwise")
+
+
+@pytest.mark.parametrize("command", [ATTACK, GATE], ids=["attack", "gate"])
+@pytest.mark.parametrize("damage", [*GONE.values(), *TAKEN.values(), *CUT.values()], ids=[*GONE, *TAKEN, *CUT])
+def test_a_run_whose_store_is_gone_or_cut_ends_with_4_and_goes_on(
+    run: Callable[..., Ran],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    command: tuple[object, ...],
+    damage: Callable[[Path], object],
+) -> None:
+    path, puts, put = tmp_path / "folder" / "s", list[int](), Store.put
+    filled(path, range(300))
+
+    def damaging(store: Store, replies: Sequence[tuple[bytes, Reply]]) -> None:
+        batch = list(replies)
+        put(store, batch)
+        if store.path == path:  # an estimate puts into memory
+            puts.append(len(batch))
+            if len(puts) == 1:
+                damage(path)
+
+    monkeypatch.setattr(Store, "put", damaging)
+    ran = run(*command, "--store", path, "--out", "r")
+    assert ran.code == 4
+    assert "Traceback" not in ran.err
+    assert str(path) in ran.err.splitlines()[-1]
+    assert not (tmp_path / "r" / "manifest.json").exists()
+    if damage in GONE.values():
+        assert run(*command, "--store", path, "--out", "r").code == 0
+        counts = json.loads((tmp_path / "r" / "manifest.json").read_text())["replies"]
+        assert counts["stored"] >= puts[0]
+    else:
+        assert run(*command, "--store", path, "--out", "r").code in (0, 2, 4)
+
+
+# Damaged pages.
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, dict[bytes, Reply], int]:
+    path = tmp_path_factory.mktemp("whole") / "s"
+    with Store(path, WHO) as store:
+        store.renew()
+        replies = {store.key(request(str(number))): reply(number) for number in range(30)}
+        store.put(replies.items())
+    return path.read_bytes(), replies, store.epoch
+
+
+def test_a_damaged_page_is_one_line_and_never_another_reply(
+    tmp_path: Path, whole: tuple[bytes, dict[bytes, Reply], int]
+) -> None:
+    content, replies, epoch = whole
+    path, counts = tmp_path / "s", Counter[str]()
+    methods: dict[str, Callable[[Store], object]] = {
+        "len": len,
+        "get": lambda store: store.get(list(replies)),
+        "put": lambda store: store.put([(store.key(request("new")), Reply("new"))]),
+        "check": Store.check,
+        "renew": Store.renew,
+    }
+    for file in damaged(content, seed=1):
+        for end in ENDS:
+            Path(f"{path}{end}").unlink(missing_ok=True)
+        path.write_bytes(file)
+        try:
+            with Store(path, WHO) as store:
+                for name, method in methods.items():
+                    try:
+                        result = method(store)
+                        if name == "get" and store.epoch == epoch and isinstance(result, dict):
+                            assert result.items() <= replies.items()
+                    except DistractError:
+                        counts[name] += 1
+        except DistractError:
+            counts["open"] += 1
+    assert {"len", "get", "open"} <= counts.keys()
+
+
+def test_commands_end_with_one_line_whatever_page_is_damaged(
+    run: Callable[..., Ran], tmp_path: Path, whole: tuple[bytes, dict[bytes, Reply], int]
+) -> None:
+    assert run(*ATTACK, "--store", "s", "--out", "r").code == 0
+    content = (tmp_path / "s").read_bytes()
+    for start in range(0, len(content), 4096):
+        (tmp_path / "s").write_bytes(content[:start] + b"\xff" * 4096 + content[start + 4096 :])
+        ran = run(*ATTACK, "--store", "s", "--out", f"r{start}")
+        assert "Traceback" not in ran.err
+        assert ran.code in (2, 4)
+        assert ran.err.splitlines()[-1].startswith("distract: s: ")
+
+
+# What is no store.

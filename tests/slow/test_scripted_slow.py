@@ -1,0 +1,19 @@
+"""Planted judges do what their names say, under every protocol there is."""
+
+from __future__ import annotations
+
+import pytest
+from test_scripted import LONG, SHORT, prefers
+
+from distract.records import Response
+from distract.registry import protocols
+
+
+# Those that show more than a case of two holds are driven in test_protocols.
+@pytest.mark.parametrize("protocol", [name for name, p in protocols().items() if p.shows in (2, None)])
+class TestEveryProtocol:
+    def test_strength_is_the_share_of_biased_cases(self, protocol: str) -> None:
+        alike = Response("z", SHORT.turns), Response("z", LONG.turns)
+        biased = sum(prefers("longer=0.3", protocol, *alike, f"c{i}") == "b" for i in range(160))
+        assert 0.22 < biased / 160 < 0.38
+        assert prefers("longer=0", protocol, *alike) == "tie"

@@ -1,0 +1,101 @@
+"""Drawn rewrites: their strength, what they shrink to, and how a failing one is replayed without asking the model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from test_strategies_rewrites import ATTACKS, TWEAKSET, both, drawn, simplest
+
+from distract import registry, strategies
+from distract.backend import Batch
+from distract.backends.scripted import planted
+from distract.judging.judge import Judge
+from distract.minimal import edits
+from distract.plan import Attack, Comparison
+from distract.records import Case, Request
+from distract.strategies import rewriting
+
+
+def test_a_rewrite_is_weak_or_whole_or_between() -> None:
+    counts = set()
+    for case in drawn(strategies.rewrites("assertiveness", data=TWEAKSET[:1]), 60):
+        for original, made in both(case):
+            whole = rewriting._whole(registry.attack("assertiveness"), rewriting.bare(case), original, 0)
+            most = len(edits(original.turns, whole.turns))
+            counts.add(len(edits(original.turns, made.turns)) / most)
+    assert min(counts) < 0.2
+    assert max(counts) >= 0.9
+    assert len(counts) > 8
+
+
+def test_all_of_a_case_shrinks() -> None:
+    case = simplest(strategies.rewrites("assertiveness"), lambda case: True)
+    assert case.prompt == ("How do I make tea?",)
+    assert [len(edits(old.turns, new.turns)) for old, new in both(case)] == [1, 1]
+
+
+@pytest.mark.parametrize("attack", [None, *ATTACKS, "severity-3"])
+def test_hardly_anything_is_drawn_in_vain(attack: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    tried: list[bool] = []
+    changed = rewriting._changed
+
+    def counted(attack: Attack, case: Case, seed: int) -> bool:
+        tried.append(changed(attack, case, seed))
+        return tried[-1]
+
+    monkeypatch.setattr(rewriting, "_changed", counted)
+    kinds = None if attack == "severity-3" else ["prose"]
+    assert len(drawn(strategies.rewrites(attack, kinds=kinds), 30)) == 30
+    # Plain prose has nothing that this control changes: it is given a sentence that has, which is one try more.
+    assert tried.count(False) <= (len(tried) // 2 if attack in ("null", None) else len(tried) // 10)
+
+
+class Counting:
+    """A planted judge that counts what it is asked."""
+
+    def __init__(self) -> None:
+        self.planted = planted("bold")
+        self.identity, self.reads_slots = self.planted.identity, self.planted.reads_slots
+        self.asked = 0
+
+    def reply(self, requests: Sequence[Request], wanted: frozenset[int]) -> Iterator[Batch]:
+        self.asked += len(wanted)
+        return self.planted.reply(requests, wanted)
+
+
+def failing(chosen: settings) -> tuple[str, int]:
+    """One run of a test that fails, in a process that remembers nothing: its message and the requests it made."""
+    backend = Counting()
+    with Judge("bold", backend) as judge:
+
+        @chosen
+        @given(strategies.rewrites("assertiveness", data=TWEAKSET))
+        def is_not_distracted(case: Case) -> None:
+            first, second = case.originals
+            before = judge.judgments(Comparison(case, first, second))[0].preferred
+            losers = {"a": second, "b": first}
+            for old, new in both(case):
+                if before in losers and old == losers[before]:
+                    pair = (new, second) if old == first else (first, new)
+                    assert judge.judgments(Comparison(case, *pair))[0].preferred == before, (old.text, new.text)
+
+        with pytest.raises(AssertionError) as raised:
+            is_not_distracted()
+    return str(raised.value), backend.asked
+
+
+# Both ways of hypothesis: what failed is kept and comes first; or the same examples are drawn again.
+@pytest.mark.parametrize("again", [False, True], ids=["kept", "drawn again"])
+def test_a_failing_example_is_replayed_without_the_model(
+    again: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    chosen = strategies.unhurried(derandomize=again)
+    message, asked = failing(chosen)
+    assert asked > 0
+    assert (tmp_path / ".distract/examples").exists() != again
+    assert failing(chosen) == (message, 0)
+    assert not (tmp_path / ".hypothesis/examples").exists()

@@ -1,0 +1,28 @@
+"""What is drawn: kinds of texts, cases written and taken from data, and what each shrinks to."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+from hypothesis import given
+from hypothesis import strategies as st
+from test_strategies import few
+
+from distract import strategies
+from distract.records import Case
+
+
+@given(st.integers(1, 10).flatmap(lambda number: st.tuples(st.just(number), strategies.cases(responses=number))))
+@few
+def test_responses_of_a_case_differ(drawn: tuple[int, Case]) -> None:
+    number, case = drawn
+    assert len(case.originals) == len(case.responses) == number
+    assert len({one.author for one in case.responses}) == len({one.text for one in case.responses}) == number
+
+
+def test_without_hypothesis_one_line_says_so() -> None:
+    code = "import sys; sys.modules['hypothesis'] = None; import distract.strategies"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    hint = 'pip install ".[pytest]" in the source folder of distract'
+    assert ran.stderr.splitlines()[-1] == f"ImportError: distract.strategies needs hypothesis: {hint}"

@@ -1,0 +1,57 @@
+"""Length-controlled Bradley-Terry against plain loops, statsmodels, and lengths whose worth is planted."""
+
+from __future__ import annotations
+
+import tracemalloc
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from distract.leaderboards.style_control import redraw, style_control
+from test_style_control import LOGIT, naive, planted
+
+from distract.ratings.draws import draw
+
+
+def test_many_matches_are_worked_on_in_parts() -> None:
+    # More matches than are kept as rows, and the same ones each counted for itself.
+    matches = planted(4, 40_000, 50, 60)
+    found = style_control(matches)
+    theta = naive(matches)
+    assert found.rating == pytest.approx(1000 + LOGIT * (theta[:-1] - theta[:-1].mean()), abs=1e-4)
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_draws_vary_as_the_sandwich_says(known: bool) -> None:
+    matches = planted(4, 400, 100, 100, known=known)
+    found = style_control(matches)
+    draws = draw(0, 1000, matches.clusters, table=known)
+    drawn = redraw(matches, draws)
+    assert drawn.shape == (1000, 4)
+    assert found.covariance is not None
+    assert drawn.std(axis=0) == pytest.approx(np.sqrt(np.diag(found.covariance)), rel=0.1)
+    assert (redraw(matches, draws) == drawn).all()
+
+
+def test_memory_does_not_grow_with_matches() -> None:
+    def peak(count: int) -> int:
+        matches = planted(6, 2000, 50, 50)
+        assert matches.cluster is not None
+        assert matches.lengths is not None
+        times = count // 2000
+        many = replace(
+            matches,
+            a=np.tile(matches.a, times),
+            b=np.tile(matches.b, times),
+            outcome=np.tile(matches.outcome, times),
+            cluster=np.tile(matches.cluster, times),
+            lengths=np.tile(matches.lengths, (times, 1)),
+        )
+        tracemalloc.start()
+        style_control(many)
+        most = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return most
+
+    # Six times as many matches; the rest is how the last of the parts falls.
+    assert peak(600_000) < 1.5 * peak(100_000)

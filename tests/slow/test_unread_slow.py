@@ -1,0 +1,87 @@
+"""What a judge said where its verdict could not be read: kept beside the run, and one example shown."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+from builders import finish, set_up
+from test_unread import texts
+
+from distract import session
+from distract.backends.scripted import Scripted
+from distract.errors import BackendError
+from distract.manner import Manner
+from distract.records import Reply, Request, Side
+from distract.report.unread import unread_lines
+from distract.runfolder import Loaded, load
+
+HOSTILE = "\x1b[31m::error::[bold]I must not say\ud800 ##[error]\u202e"
+PROTOCOLS = ("absolute", "cot", "cot-consistency", "metric", "multi-role-round1", "pairwise", "prepair", "rank")
+
+
+def moody(asked: Request) -> Reply:
+    """A judge whose answers depend on nothing but the request: some say nothing, some too much, some never come."""
+    mood = random.Random(asked.key).choice(["verdict", "verdict", "silent", "cut", "refused", "away"])
+    outcomes = [text for _, text in asked.slots.outcomes] if asked.slots else []
+    if mood == "verdict" or not outcomes:
+        return Reply(outcomes[0] if outcomes else "An analysis.")
+    said = {"silent": Reply(HOSTILE), "cut": Reply("At length: it", finish="length"), "away": Reply(failure="no reply")}
+    return said.get(mood, Reply(failure="refused"))
+
+
+def carried(folder: Path, store: Path, backend: Scripted) -> Loaded:
+    how: dict[str, Any] = {"attacks": ("sycophancy",), "limit": 5, "seed": 0}
+    selected = session.select(data="tweakset", generator="rules", **how)
+    setup = set_up("moody", backend, folder, PROTOCOLS, manner=Manner(samples=3))
+    return finish(session.prepare(selected, setup), store).run
+
+
+def test_every_answer_that_could_not_be_read_is_kept_once(tmp_path: Path) -> None:
+    loaded = carried(tmp_path / "r", tmp_path / "s", Scripted(moody))
+    kept = texts(tmp_path / "r")
+    assert {one["protocol"] for one in kept} == {*PROTOCOLS}
+    # What the judge of this test says for a verdict is no ranking.
+    assert {one["text"] for one in kept if one["protocol"] != "rank"} == {HOSTILE, "At length: it", ""}
+    assert len({one["key"] for one in kept}) == len(kept)
+    rows = {(r.case, r.design, r.protocol, r.attack, r.target, r.a, r.b): r for r in loaded.rows}
+    seen = set[str]()
+    for one in kept:
+        place = [one[name] for name in ("case", "design", "protocol", "attack", "target")]
+        found = rows[(*place, Side(**one["a"]), Side(**one["b"]))]
+        assert one["key"] in found.keys
+        assert found.judgments[one["order"]].failure == one["failure"]
+        seen.add(one["failure"])
+    assert {"no verdict", "truncated", "refused"} <= seen
+    failed = [(r, j) for r in loaded.rows for j in r.judgments if j.failure and not j.failure.startswith("no reply")]
+    assert {(r.protocol, r.case) for r, _ in failed} == {(one["protocol"], one["case"]) for one in kept}
+    looked = {one["protocol"]: one["looked_for"] for one in kept}
+    assert looked["cot"] == ["Therefore, Output (a) is better.", "Therefore, Output (b) is better."]
+    assert looked["rank"] == ["[[...]]"]
+    assert looked["absolute"] == [f"[[{n}" for n in range(1, 8)]
+
+
+def test_it_is_no_part_of_the_run_and_is_the_same_after_a_kill(tmp_path: Path) -> None:
+    whole = carried(tmp_path / "whole", tmp_path / "s1", Scripted(moody))
+    calls = list[Request]()
+
+    def breaks(asked: Request) -> Reply:
+        calls.append(asked)
+        if len(calls) > 90:
+            raise BackendError("the model broke")
+        return moody(asked)
+
+    with pytest.raises(BackendError):
+        carried(tmp_path / "r", tmp_path / "s2", Scripted(breaks))
+    carried(tmp_path / "r", tmp_path / "s2", Scripted(moody))
+    names = ("texts.jsonl", "rows.jsonl", "summary.json", "run.json")
+    for name in names:
+        assert (tmp_path / "r" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+    assert "texts.jsonl" not in json.loads((tmp_path / "r" / "manifest.json").read_text())["checksums"]
+    (tmp_path / "r" / "texts.jsonl").unlink()  # as in a run of before
+    assert load(tmp_path / "r").flaw is None
+    assert load(tmp_path / "r").rows == whole.rows
+    assert [*unread_lines(tmp_path / "r")] == []

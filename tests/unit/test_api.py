@@ -1,0 +1,223 @@
+"""From Python: the same bytes as the command, flips and tables of a run, errors as exceptions, and silence."""
+
+from __future__ import annotations
+
+import builtins
+import inspect
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, get_type_hints
+
+import click
+import pytest
+from commanding import Ran
+
+import distract
+from distract import arguments, execution
+from distract.backends import scripted
+from distract.cli import cli
+from distract.datasets import native
+
+Command = Callable[..., Ran]
+
+OF_COMMANDS = {"as_json", "profile", "junit", "github", "summary"}
+"""Options about what a command prints."""
+
+PLANTED: Mapping[str, Any] = {"judge": "planted:bold=0.7", "attacks": ["sycophancy"], "limit": 6}
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    """The files of a run that do not say when it was."""
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.name not in ("manifest.json", "lock")}
+
+
+def typed(options: Mapping[str, Any], singular: Mapping[str, str]) -> list[str]:
+    """Keyword arguments as a command line."""
+    line = []
+    for name, value in options.items():
+        option = f"--{singular.get(name, name).replace('_', '-')}"
+        for one in value if isinstance(value, list) else [value]:
+            line += [option] if one is True else [] if one is False else [option, "all" if one is None else str(one)]
+    return line
+
+
+SINGULAR = {"attacks": "attack", "protocols": "protocol", "measures": "measure"}
+
+
+@pytest.mark.parametrize(
+    ("name", "kinds"), [("attack", (arguments.AttackOptions, arguments.Drawn)), ("gate", (arguments.GateOptions,))]
+)
+def test_arguments_are_the_options_of_the_command(name: str, kinds: tuple[type, ...]) -> None:
+    hints = {hint for kind in kinds for hint in get_type_hints(kind)}
+    command = cli.get_command(click.Context(cli), name)
+    assert command
+    options = {option.name: option for option in command.params}
+    assert hints | {"judge"} | ({"run"} if name == "gate" else set()) == options.keys() - OF_COMMANDS
+    defaults = {
+        key: option.type(option.default)
+        for key, option in options.items()
+        if isinstance(option.default, str | int | float)
+    }
+    assert execution.sort_out(defaults)[:2] == execution.sort_out({})[:2]
+    if name == "attack":
+        signature = inspect.signature(distract.attack).parameters
+        for key in ("judge", "data", "limit"):
+            assert signature[key].default == defaults[key]
+
+
+def test_a_run_is_read_back_and_not_made_twice(run: Command) -> None:
+    mine = distract.attack(**PLANTED, out="mine")
+    again = distract.attack(**PLANTED, out="mine")
+    assert again.notes == ("this run is complete in mine: no call is made",)
+    read = distract.Run.read("mine")
+    assert read.notes == ()
+    assert (read.results, read.flips(), list(read.rows)) == (mine.results, mine.flips(), list(mine.rows))
+    assert (read.flaw, mine.flaw, repr(read)) == (None, None, f"<run mine: {len(mine.rows)} rows>")
+    Path("mine/manifest.json").unlink()
+    assert "unfinished" in str(distract.Run.read("mine").flaw)
+    assert distract.Run.read("mine").notes == (distract.Run.read("mine").flaw,)
+
+
+def test_fresh_asks_again(run: Command) -> None:
+    def epoch(**more: Any) -> int:
+        assert distract.attack(**PLANTED, out="mine", **more).notes == ()
+        number: int = json.loads(Path("mine/manifest.json").read_text())["epoch"]
+        return number
+
+    assert epoch() < epoch(fresh=True)
+
+
+def test_a_table_has_a_row_for_each(run: Command) -> None:
+    pytest.importorskip("pandas")
+    mine = distract.attack(**PLANTED)
+    table = mine.to_frame()
+    assert len(table) == len(mine.rows)
+    assert list(table["case"]) == [row.case for row in mine.rows]
+    assert not any(isinstance(value, dict | list | tuple) for column in table for value in table[column])
+    paired = table[(table["protocol"] == "pairwise") & table["excluded"].isna()]
+    assert set(paired["outcome"]) <= {"a", "b", "tie"}
+    shares = paired[["probability_a_2", "probability_b_2", "probability_tie_2"]].sum(axis=1)
+    assert ((shares - 1).abs() < 1e-9).all()
+    scored = table[(table["protocol"] == "absolute") & table["excluded"].isna()]
+    assert scored["rating_a_1"].between(1, 7).all()
+    assert table["requests"].sum() == sum(len(row.keys) for row in mine.rows)
+
+
+def test_without_pandas_a_line_says_what_to_install(run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = builtins.__import__
+
+    def absent(name: str, *rest: Any) -> Any:
+        if name == "pandas":
+            raise ImportError(name)
+        return real(name, *rest)
+
+    mine = distract.attack(**PLANTED)
+    monkeypatch.setattr(builtins, "__import__", absent)
+    with pytest.raises(distract.UsageError, match=r"^to_frame needs pandas, which is not installed: pip install"):
+        mine.to_frame()
+
+
+def test_cases_are_data(run: Command) -> None:
+    cases = distract.load("tweakset")[:9]
+    Path("cases.jsonl").write_text("".join(f"{native.line(case)}\n" for case in cases), encoding="utf-8")
+    mine = distract.attack(**PLANTED, data=cases, out="mine")
+    theirs = distract.attack(**PLANTED, data=Path("cases.jsonl"), out="theirs")
+    assert [row.case for row in mine.rows] == [row.case for row in theirs.rows]
+    assert files(mine.path)["rows.jsonl"] == files(theirs.path)["rows.jsonl"]
+    data = mine.parameters["data"], theirs.parameters["data"]
+    assert data[0] == {**data[1], "name": "cases"}
+
+
+def test_a_backend_is_a_judge(run: Command) -> None:
+    named = distract.attack(judge="planted:longer", limit=3, out="named")
+    given = distract.attack(judge=scripted.planted("longer"), limit=3, out="given")
+    assert files(named.path) == files(given.path)
+    with pytest.raises(distract.UsageError, match="--revision is for models that are named"):
+        distract.attack(judge=scripted.planted("longer"), revision="main")
+
+
+@pytest.mark.parametrize("certify", [False, True])
+def test_a_gate_returns_what_the_command_says(run: Command, certify: bool, capsys: Any) -> None:
+    mine = distract.attack(judge="planted:longer", generator="rules", limit=12, out="mine")
+    rates: Any = {"max_flip_rate": 0.1, "certify": certify}
+    ran = run("gate", "mine", *typed(rates, {}), "--json")
+    verdicts = [distract.gate(place, **rates) for place in ("mine", Path("mine"), mine)]
+    assert capsys.readouterr() == ("", "")
+    for verdict in verdicts:
+        assert verdict.document() == json.loads(ran.out)
+        assert (verdict.decision, verdict.exit_code, verdict.certify) == ("fail", ran.code, certify)
+        assert {check.decision for check in verdict.checks} >= {"fail"}
+
+
+def test_a_live_gate_leaves_the_same_run(run: Command, capsys: Any) -> None:
+    options: Any = {"judge": "planted:bold=0.7", "attacks": ["sycophancy"], "protocols": ["pairwise"], "budget": 40}
+    ran = run("gate", *typed(options, SINGULAR), "--max-flip-rate", "0.1", "--out", "theirs", "--json")
+    verdict = distract.gate(**options, max_flip_rate=0.1, out="mine", store="other.sqlite")
+    assert capsys.readouterr() == ("", "")
+    assert (verdict.decision, verdict.exit_code, ran.code) == ("inconclusive", 3, 3)
+    assert files(Path("mine")) == files(Path("theirs"))
+    assert distract.Run.read("mine").results == verdict.document()["checks"]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"judge": "planted:nope"}, "unknown"),
+        ({"judge": 3}, "judge: expected a name or a backend, found 3"),
+        ({"attacks": ["nope"]}, "unknown attack 'nope'; did you mean 'none'?"),
+        ({"attacks": "nope"}, "unknown attack 'nope'"),
+        ({"attacks": [3]}, "attacks: expected names, found 3"),
+        ({"protocols": 3}, "protocols: expected names, found 3"),
+        ({"limit": 0}, "limit 0: expected a number of cases from 1, or 'all'"),
+        ({"limit": True}, "limit True: expected a number of cases"),
+        ({"seed": None}, "seed None: expected a whole number"),
+        ({"temperature": float("nan")}, "temperature nan: expected a number from 0 to 10"),
+        ({"control": "yes"}, "control: expected True or False, found 'yes'"),
+        ({"dtype": 16}, "dtype: expected a text, found 16"),
+        ({"orders": "some"}, "--orders some: expected one of both, given, swapped"),
+        ({"out": 3}, "out: expected a path, found 3"),
+        ({"atacks": []}, "no argument 'atacks'; did you mean 'attacks'?"),
+        ({"data": "nope.jsonl"}, "nope.jsonl: no such file"),
+        ({"data": 3}, "data: expected a name, a path or cases, found 3"),
+        ({"data": []}, "cases: holds no case"),
+        ({"data": ["one"]}, "cases: expected cases, found 'one'"),
+        ({"data": [distract.Case("x", ("p",), ())]}, "cases:1: field 'responses': expected"),
+        ({"data": [distract.Case("x", ("p",), (distract.Response("a", ("\ud800",)),))]}, "a case holds what no file"),
+        ({"data": distract.load("tweakset"), "responses": ["r.jsonl"]}, "responses go with data that have a name"),
+    ],
+)
+def test_what_is_wrong_raises_one_line(run: Command, options: dict[str, Any], said: str, capsys: Any) -> None:
+    with pytest.raises(distract.UsageError) as error:
+        distract.attack(**{"judge": "planted:longer", **options})
+    assert said in str(error.value)
+    assert "\n" not in str(error.value)
+    assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({}, "no threshold: give"),
+        ({"max_flip_rate": 0.1}, "name a finished run"),
+        ({"max_flip_rate": 10}, "write 0.10 for 10%"),
+        ({"run": "nope", "max_flip_rate": 0.1}, "no such run folder"),
+        ({"run": 3, "max_flip_rate": 0.1}, "run: expected a path, found 3"),
+        ({"run": "mine", "judge": "planted:longer", "max_flip_rate": 0.1}, "not both"),
+        ({"run": "mine", "limit": 3, "max_flip_rate": 0.1}, "limit goes with --judge"),
+        ({"max_rise": 0.1}, "--max-rise goes with --baseline"),
+    ],
+)
+def test_what_is_wrong_with_a_gate_raises_one_line(run: Command, options: dict[str, Any], said: str) -> None:
+    with pytest.raises(distract.UsageError) as error:
+        distract.gate(**options)
+    assert said in str(error.value)
+
+
+def test_load_reads_cases_and_says_where_a_file_is_wrong(tmp_path: Path) -> None:
+    cases = distract.load("tweakset")
+    assert (len(cases), type(cases[0])) == (42, distract.Case)
+    bad = tmp_path / "bad.jsonl"
+    bad.write_text('{"id": "x"}\n', encoding="utf-8")
+    with pytest.raises(distract.DataError, match=r"bad\.jsonl:1"):
+        distract.load(bad)

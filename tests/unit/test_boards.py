@@ -1,0 +1,434 @@
+"""Boards: intervals by plain loops, ranks, groups, what has no interval, and every rating system under hard input."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from scipy import stats
+
+from distract import registry
+from distract.boards import board as boards
+from distract.boards import groups
+from distract.boards.board import board, drawn
+from distract.boards.ranks import ranks
+from distract.boards.specs import parse
+from distract.errors import PluginError, UnknownName, UsageError
+from distract.ratings.draws import Draws
+from distract.ratings.matches import TIE, A, Matches, encode
+from distract.ratings.system import Ratings, RatingSystem
+
+Row = tuple[str, str, str, str]
+"""First model, second model, outcome, prompt."""
+
+
+def matches(rows: Sequence[Row], known: bool = True) -> Matches:
+    a, b, outcomes, prompts = zip(*rows, strict=True)
+    return encode(a, b, outcomes, prompts if known else None)
+
+
+def sums(played: Matches) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Points and matches by unit and model."""
+    unit = np.arange(len(played)) if played.cluster is None else played.cluster
+    points, counts = np.zeros((2, played.clusters, len(played.models)))
+    first = np.where(played.outcome == TIE, 0.5, played.outcome == A)
+    np.add.at(points, (unit, played.a), first)
+    np.add.at(points, (unit, played.b), 1 - first)
+    np.add.at(counts, (unit, played.a), 1)
+    np.add.at(counts, (unit, played.b), 1)
+    return points, counts
+
+
+def rate(played: Matches, *, bonus: float = 0.0, label: str = "", times: int = 1, cap: float | None = None) -> Ratings:
+    points, counts = sums(played)
+    rating = points.sum(axis=0) / counts.sum(axis=0) + bonus
+    return Ratings("points", played.models, rating, {"bonus": bonus, "label": label, "times": times, "cap": cap})
+
+
+def closed(played: Matches, *, anchor: str | None = None) -> Ratings:
+    points, counts = sums(played)
+    total = counts.sum(axis=0)
+    rating = points.sum(axis=0) / total
+    score = (points - counts * rating) / total
+    return Ratings("closed", played.models, rating, {"anchor": anchor}, score.T @ score)
+
+
+def redraw(played: Matches, draws: Draws, **parameters: Any) -> NDArray[np.float64]:
+    points, counts = sums(played)
+    weights = draws.weights
+    if weights is None:
+        m = played.clusters
+        weights = draws.generator("units").multinomial(m, np.full(m, 1 / m), draws.count).astype(np.uint8)
+    with np.errstate(invalid="ignore"):
+        drawn_rating: NDArray[np.float64] = weights @ points / (weights @ counts) + parameters.get("bonus", 0.0)
+    return drawn_rating
+
+
+POINTS = RatingSystem("points", "share of points, drawn", rate, redraw)
+CLOSED = RatingSystem("closed", "share of points, closed form", closed, redraw, unit="share")
+
+
+def some(seed: int = 0, prompts: int = 12, models: str = "abcd") -> list[Row]:
+    """A round robin on each prompt; earlier letters are better."""
+    rng = np.random.default_rng(seed)
+    chance = rng.dirichlet([3.0, 2.0, 1.0], prompts)
+    return [
+        (x, y, str(rng.choice(["a", "b", "tie"], p=chance[prompt])), f"p{prompt}")
+        for prompt in range(prompts)
+        for i, x in enumerate(models)
+        for y in models[i + 1 :]
+    ]
+
+
+def test_the_drawn_interval_is_that_of_its_definition() -> None:
+    rows = some()
+    draws = drawn(matches(rows), POINTS, 5, 300)
+    made = board(matches(rows), POINTS, draws=draws)
+    assert draws.weights is not None
+    by = defaultdict(list)
+    for row in rows:
+        by[row[3]].append(row)
+    names = list(dict.fromkeys(row[3] for row in rows))
+    replicates = defaultdict(list)
+    for weights in draws.weights.tolist():
+        again = [row for name, times in zip(names, weights, strict=True) for row in by[name] * times]
+        for model, value in shares(again).items():
+            replicates[model].append(value)
+    m = len(names)
+    for standing in made.standings:
+        assert standing.rating == pytest.approx(shares(rows)[standing.model])
+        assert standing.low is not None
+        assert standing.error is not None
+        error = np.std(replicates[standing.model], ddof=1) * math.sqrt(m / (m - 1))
+        assert standing.error == pytest.approx(error)
+        assert standing.rating - standing.low == pytest.approx(stats.t.ppf(0.975, m - 1) * error)
+        wider = stats.t.ppf(0.975, m - 1) / stats.norm.ppf(0.975) * math.sqrt(m / (m - 1))
+        rating = shares(rows)
+        wide = {name: [rating[name] + wider * (v - rating[name]) for v in found] for name, found in replicates.items()}
+        positions = sorted(
+            1 + sum(wide[other][d] > wide[standing.model][d] + 1e-6 for other in wide) for d in range(draws.count)
+        )
+        assert standing.rank_low == min(standing.rank, positions[math.ceil(0.025 * 300) - 1])
+        assert standing.rank_high == max(standing.rank, positions[math.ceil(0.975 * 300) - 1])
+    assert (made.draws, made.interval, made.prompts, made.matches) == (300, "bootstrap", m, len(rows))
+
+
+def shares(rows: Sequence[Row]) -> dict[str, float]:
+    points: Counter[str] = Counter()
+    played: Counter[str] = Counter()
+    for a, b, outcome, _ in rows:
+        won = {"a": 1.0, "b": 0.0, "tie": 0.5}[outcome]
+        points.update({a: won, b: 1 - won})
+        played.update((a, b))
+    return {name: points[name] / played[name] for name in played}
+
+
+def test_the_sandwich_needs_no_draws_and_agrees_with_them() -> None:
+    played = matches(some(prompts=60))
+    one, other = board(played, CLOSED), board(played, POINTS)
+    assert (one.interval, one.unit, other.unit) == ("sandwich", "share", "points")
+    for x, y in zip(one.standings, other.standings, strict=True):
+        assert x.rating == y.rating
+        assert x.error == pytest.approx(y.error, rel=0.08)
+    assert one.standings == board(played, CLOSED, draws=drawn(played, CLOSED, 0, None)).standings
+    ends = [(s.rating - s.low, s.high - s.rating) for s in one.standings if s.low is not None and s.high is not None]
+    for left, right in ends:
+        assert left == pytest.approx(right)
+
+
+def test_a_share_stays_between_0_and_1() -> None:
+    rows: list[Row] = [("x", "y", "a", "1"), ("x", "y", "a", "2"), ("x", "y", "b", "3")]
+    assert [(s.low, s.high) for s in board(matches(rows), CLOSED).standings] == [(0.0, 1.0)] * 2
+
+
+def test_counts_are_those_of_the_matches() -> None:
+    rows: list[Row] = [("x", "y", "a", "1"), ("y", "x", "a", "2"), ("x", "z", "tie", "2"), ("z", "y", "b", "3")]
+    made = {s.model: (s.matches, s.wins, s.losses, s.ties) for s in board(matches(rows), POINTS).standings}
+    assert made == {"x": (3, 1, 1, 1), "y": (3, 2, 1, 0), "z": (2, 0, 1, 1)}
+
+
+@pytest.mark.parametrize(
+    ("ratings", "unit", "expected"),
+    [
+        ([1.0, 3.0, 2.0], "points", [3, 1, 2]),
+        ([1000.0, 1000.0 + 9e-7, 999.0], "points", [1, 1, 3]),
+        ([1000.0, 1000.0 + 2e-6, 999.0], "points", [2, 1, 3]),
+        ([0.5, 0.5 + 9e-7], "share", [2, 1]),
+        ([0.0, 0.0, 0.0], "share", [1, 1, 1]),
+        ([5.0], "points", [1]),
+        ([[1.0, 2.0], [2.0, 1.0]], "points", [[2, 1], [1, 2]]),
+    ],
+)
+def test_ranks(ratings: list[Any], unit: str, expected: list[Any]) -> None:
+    assert ranks(np.array(ratings), unit).tolist() == expected
+
+
+@given(st.lists(st.integers(-3, 3), min_size=1, max_size=9))
+def test_a_rank_counts_who_is_better(ratings: list[int]) -> None:
+    assert ranks(np.array(ratings, float)).tolist() == [1 + sum(y > x for y in ratings) for x in ratings]
+
+
+def test_equal_models_are_listed_by_name_and_share_a_rank() -> None:
+    rows: list[Row] = [("b", "a", "tie", "1"), ("c", "a", "b", "1"), ("c", "b", "b", "2")]
+    assert [(s.model, s.rank) for s in board(matches(rows), POINTS).standings] == [("a", 1), ("b", 1), ("c", 3)]
+
+
+HARD: dict[str, tuple[list[Row], str]] = {
+    "one match": ([("x", "y", "a", "1")], "one prompt only: no interval"),
+    "one prompt": ([("x", "y", "a", "1"), ("x", "y", "b", "1")], "one prompt only: no interval"),
+    "all ties": ([("x", "y", "tie", str(i)) for i in range(9)], "every match is a tie: no interval"),
+    "always the same": ([("x", "y", "a", str(i)) for i in range(9)], "nothing varies from prompt to prompt"),
+    "undefeated": ([*some(), *(("z", x, "a", p) for _, x, _, p in some())], "no model of a group ever lost to"),
+    "disconnected": ([*some(), *some(1, 12, "wxyz")], "comparable within a group only: {a, b, c, d}, {w, x, y, z}"),
+    "on one prompt": ([*some(), ("z", "a", "tie", "p0")], "no interval for z: in matches of one prompt only"),
+    "hostile names": ([("\x1b[31m,", "[b]x[/b]" * 40, "a", "1"), ("🦙", "\x1b[31m,", "a", "2")], "🦙"),
+    "two prompts": ([("x", "y", "a", "1"), ("x", "y", "b", "2")], ""),
+}
+
+
+@pytest.mark.parametrize("name", HARD)
+@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("system", [POINTS, CLOSED, *registry.systems().values()], ids=lambda system: system.name)
+def test_hard_input_gives_a_board(name: str, known: bool, system: RatingSystem) -> None:
+    rows, said = HARD[name]
+    played = matches(rows, known)
+    if system.lengths:
+        lengths = np.random.default_rng(0).integers(1, 99, (len(played), 2)).astype(np.int32)
+        played = Matches(played.models, played.a, played.b, played.outcome, played.cluster, played.prompts, lengths)
+    made = board(played, system, draws=drawn(played, system, 0, 50))
+    assert sorted(s.model for s in made.standings) == list(played.models)
+    assert sum(s.matches for s in made.standings) == 2 * len(played)
+    places = [s.rank for s in made.standings]
+    assert places == sorted(places)
+    for s in made.standings:
+        assert math.isfinite(s.rating)
+        assert {s.low is None, s.high is None, s.error is None, s.rank_low is None, s.rank_high is None} in (
+            {True},
+            {False},
+        )
+        if s.low is not None and s.high is not None and s.rank_low is not None and s.rank_high is not None:
+            assert s.low <= s.rating <= s.high
+            assert 1 <= s.rank_low <= s.rank <= s.rank_high <= len(played.models)
+    assert all("\x1b" not in note and len(note) < 800 for note in made.notes)
+    # Some systems learn even from what does not vary: they have a prior.
+    if known and (system in (POINTS, CLOSED) or "varies" not in said):
+        assert any(said in note for note in made.notes) or not said, made.notes
+
+
+def test_a_tie_only_table_is_flat() -> None:
+    played = matches(HARD["all ties"][0])
+    for system in registry.systems().values():
+        if not system.lengths and "order" not in system.parameters:
+            one, other = board(played, system, draws=drawn(played, system, 0, 20)).standings
+            assert one.rating == pytest.approx(other.rating)
+            assert (one.low, one.rank_low, one.rank, other.rank) == (None, None, 1, 1)
+
+
+def test_an_anchor_is_given_and_no_estimate() -> None:
+    made = board(matches(some()), CLOSED, {"anchor": "b"})
+    assert all(s.low is not None for s in made.standings)
+    flat = matches([("x", "y", "a", str(i)) for i in range(9)])
+    ends = {s.model: (s.low, s.high) for s in board(flat, CLOSED, {"anchor": "x"}).standings}
+    assert ends == {"x": (1.0, 1.0), "y": (None, None)}
+
+
+def test_a_model_that_a_draw_leaves_out_keeps_its_rating() -> None:
+    rows: list[Row] = [*some(prompts=5), ("z", "a", "a", "p0"), ("z", "a", "b", "p1"), ("z", "b", "b", "p1")]
+    standing = next(s for s in board(matches(rows), POINTS).standings if s.model == "z")
+    assert standing.error is not None
+    assert standing.low is not None
+    # On two prompts: one degree of freedom, though the board has five.
+    assert standing.rating - standing.low == pytest.approx(stats.t.ppf(0.975, 1) * standing.error)
+
+
+def repeated(played: Matches, times: int) -> Matches:
+    a, b, outcome = np.tile(played.a, times), np.tile(played.b, times), np.tile(played.outcome, times)
+    return Matches(played.models, a, b, outcome)
+
+
+def test_draws_fit_what_is_rated() -> None:
+    played = matches(some())
+    online = RatingSystem("online", "", lambda matches, *, order="file": rate(matches), redraw)
+    assert drawn(played, POINTS, 0).count == boards.DRAWS
+    assert drawn(matches(some(), False), POINTS, 0).weights is None
+    many, half = repeated(played, 8000), repeated(played, 1000)
+    assert (drawn(many, POINTS, 0).count, drawn(many, online, 0).count) == (1000, boards.FEWEST)
+    assert drawn(half, online, 0).count == boards.PLAYED // len(half)
+    assert drawn(half, online, 0, 700).count == 700
+    with pytest.raises(UsageError, match="1 draws: expected at least 2"):
+        drawn(played, POINTS, 0, 1)
+
+
+def test_prompts_always_have_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(boards, "MOST", 60)
+    draws = drawn(matches(some()), POINTS, 0)
+    assert draws.weights is not None
+    assert draws.weights.shape == (5, 12)
+
+
+@pytest.mark.parametrize(
+    ("rows", "known"), [(some(prompts=5), True), (some(), False)], ids=["other prompts", "no prompts"]
+)
+def test_draws_of_other_prompts_are_refused(rows: list[Row], known: bool) -> None:
+    with pytest.raises(UsageError, match=r"draws of 12 prompts, but matches have (5|none): draw theirs"):
+        board(matches(rows, known), POINTS, draws=drawn(matches(some()), POINTS, 0, 5))
+
+
+def test_an_unknown_parameter_is_named() -> None:
+    with pytest.raises(UsageError, match=r"points: no parameter 'k'; known: bonus=0.0, label=, times=1, cap=None"):
+        board(matches(some()), POINTS, {"k": 1})
+
+
+@pytest.fixture
+def _points(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "systems", lambda: {"points": POINTS})
+
+
+@pytest.mark.usefixtures("_points")
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        ("points", {}),
+        ("points:", {}),
+        ("points:bonus=2", {"bonus": 2.0}),
+        (" points : bonus = 2 , times=3", {"bonus": 2.0, "times": 3}),
+        ("points:cap=1e3", {"cap": 1000.0}),
+        ("points:label=a, b,times=3", {"label": "a, b", "times": 3}),
+        ("points:label=", {"label": ""}),
+        ("points:label=a:b=c", {"label": "a:b=c"}),
+    ],
+)
+def test_parse(spec: str, expected: Mapping[str, Any]) -> None:
+    system, found = parse(spec)
+    assert (system.name, found) == ("points", expected)
+    assert [type(value) for value in found.values()] == [type(value) for value in expected.values()]
+
+
+@pytest.mark.usefixtures("_points")
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ("point", "unknown rating system 'point'; did you mean 'points'? (known: points)"),
+        ("points:3", "points: expected name=value, got '3'; known: bonus=0.0, label=, times=1, cap=None"),
+        ("points:k=3", "points: no parameter 'k'; known: bonus=0.0, label=, times=1, cap=None"),
+        ("points:bonus=high", "points: parameter 'bonus': expected a number like 0.0, got 'high'"),
+        ("points:bonus=nan", "points: parameter 'bonus': expected a number like 0.0, got 'nan'"),
+        ("points:times=1.5", "points: parameter 'times': expected a whole number like 1, got '1.5'"),
+        ("points:cap=x", "points: parameter 'cap': expected a number, got 'x'"),
+        ("points:times=1,times=2", "points: parameter 'times' is given twice"),
+    ],
+)
+def test_parse_says_what_is_wrong(spec: str, message: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        parse(spec)
+    assert str(raised.value) == message
+    assert isinstance(raised.value, UnknownName) == (spec == "point")
+
+
+@pytest.mark.parametrize("name", registry.systems())
+def test_every_default_can_be_written_on_the_command_line(name: str) -> None:
+    system = registry.system(name)
+    given = {key: value for key, value in system.parameters.items() if value is not None}
+    assert parse(f"{name}:" + ",".join(f"{key}={value}" for key, value in given.items())) == (system, given)
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        ("x>y y>x", ""),
+        ("x=y y=z", ""),
+        ("x>y y>z z>x", ""),
+        ("x>y", "{x}, {y}"),
+        ("x>y y>z", "{x}, {y}, {z}"),
+        ("b>a c>b a=c d>a", "{d}, {a, b, c}"),
+        ("a>z a=b b>y y>z z>y", "{a, b}, {y, z}"),
+        ("w>x w>y x>z y>z", "{w}, {x}, {y}, {z}"),
+    ],
+)
+def test_groups_from_top_to_bottom(rows: str, expected: str) -> None:
+    played = graph(rows)
+    assert groups.groups(played) == [played.models]
+    said = groups.notes(played)
+    assert len(said) == bool(expected)
+    assert all(f"later group: {expected}; " in note for note in said)
+
+
+def graph(text: str) -> Matches:
+    return matches([(pair[0], pair[2], {">": "a", "=": "tie"}[pair[1]], pair) for pair in text.split()])
+
+
+def test_groups_that_never_met() -> None:
+    played = graph("a>b d>c e=d")
+    assert groups.groups(played) == [("a", "b"), ("c", "d", "e")]
+    assert groups.notes(played) == ("ratings are comparable within a group only: {a, b}, {c, d, e}",)
+
+
+def test_long_lists_and_names_are_short_in_a_note() -> None:
+    rows: list[Row] = [(f"m{i:03}", f"m{i + 1:03}" + "x" * 99, "a", "p") for i in range(0, 200, 2)]
+    (note,) = groups.notes(matches(rows))
+    assert len(note) < 900
+    assert "and 94 more" in note
+    assert groups.listed([f"m{i}" for i in range(18)]) == "m0, m1, m2, m3, m4, m5 and 12 more"
+    assert len(groups.listed(["x" * 500])) == groups.WIDTH
+
+
+pairs = st.tuples(st.sampled_from("abcdef"), st.sampled_from("abcdef"), st.sampled_from(["a", "b", "tie"]))
+
+
+@given(st.lists(pairs.filter(lambda pair: pair[0] != pair[1]), min_size=1, max_size=12))
+def test_groups_are_who_reaches_whom(played: list[tuple[str, str, str]]) -> None:
+    rows: list[Row] = [(*pair, "p") for pair in played]
+    made = matches(rows)
+    beats = {(x, y) for a, b, o in played for x, y in [(a, b), (b, a)] if o == "tie" or (o == "a") == (x == a)}
+    reach, meet = set(beats), {pair for x, y in beats for pair in ((x, y), (y, x))}
+    for _ in made.models:
+        reach |= {(x, z) for x, y in reach for w, z in reach if y == w}
+        meet |= {(x, z) for x, y in meet for w, z in meet if y == w}
+    found = groups.groups(made)
+    assert sorted(name for group in found for name in group) == list(made.models)
+    assert all(((x, y) in meet) == (g is h) for g in found for h in found for x in g for y in h if x != y)
+    strong = all((x, y) in reach for x in made.models for y in made.models if x != y)
+    assert (groups.notes(made) == ()) == strong
+
+
+@pytest.mark.parametrize(
+    "rated",
+    [
+        lambda played: 1 / 0,
+        lambda played: sys.exit(0),
+        lambda played: None,
+        lambda played: replace(rate(played), rating=np.full(len(played.models), np.nan)),
+        lambda played: replace(rate(played), rating=np.zeros(len(played.models) + 1)),
+        lambda played: replace(rate(played), covariance=np.full((2, 2), np.nan)),
+        lambda played: replace(rate(played), covariance=np.zeros(2)),
+        lambda played: replace(rate(played), sigma=np.array([np.inf, 0.0])),
+        lambda played: replace(rate(played), extra={"length": np.nan}),
+        lambda played: replace(rate(played), notes=(3,)),  # type: ignore[arg-type]
+    ],
+)
+def test_what_a_rating_system_of_somebody_else_does_wrong_is_said(rated: Any) -> None:
+    theirs = RatingSystem("theirs", "", rated, redraw)
+    with pytest.raises(PluginError, match="rating system 'theirs' failed: "):
+        board(matches([("x", "y", "a", "p")]), theirs)
+
+
+@pytest.mark.parametrize(
+    "redrawn",
+    [
+        *(lambda *_: 1 / 0, lambda *_: sys.exit(0), lambda *_: None, lambda *_: np.ones(7)),
+        *(lambda *_: np.ones(2), lambda *_: 1.0, lambda matches, draws: np.full((draws.count, 2), np.inf)),
+    ],
+)
+def test_what_it_does_wrong_with_draws_is_said_too(redrawn: Any) -> None:
+    theirs = RatingSystem("theirs", "", rate, redrawn)
+    with pytest.raises(PluginError, match="rating system 'theirs' failed: "):
+        board(matches([("x", "y", "a", "p"), ("y", "x", "a", "q")]), theirs)

@@ -1,0 +1,397 @@
+"""Bradley-Terry against plain loops over matches, other libraries, and what must hold for any matches."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import choix
+import evalica
+import numpy as np
+import pytest
+import statsmodels.api as sm
+from distract.leaderboards import logistic, sandwich
+from distract.leaderboards.bradley_terry import bradley_terry, redraw
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import optimize, special
+
+from distract import registry
+from distract.errors import UnknownName, UsageError
+from distract.ratings.draws import Draws, draw
+from distract.ratings.matches import Matches, encode
+
+Played = list[tuple[str, str, str, str]]
+"""First model, second model, outcome, prompt."""
+
+LOGIT = 400 / math.log(10)
+POINTS = {"a": 1.0, "b": 0.0, "tie": 0.5}
+SWAPPED = {"a": "b", "b": "a", "tie": "tie"}
+NAMES = ["gpt-4", 'a, "quoted" name', "🦙 llama", "<b>bold</b>", "x|y"]
+
+
+def played(clustered: bool = True, names: Sequence[str] = NAMES) -> st.SearchStrategy[Played]:
+    pair = st.permutations(names).map(lambda two: two[:2])
+    prompt = st.sampled_from(["p1", "p2", "p3", "p4"]) if clustered else st.just("")
+    one = st.tuples(pair, st.sampled_from(["a", "b", "tie"]), prompt).map(lambda x: (x[0][0], x[0][1], x[1], x[2]))
+    return st.lists(one, min_size=1, max_size=25)
+
+
+def matches_of(rows: Played, clustered: bool = True) -> Matches:
+    a, b, outcome, prompt = zip(*rows, strict=True)
+    return encode(a, b, outcome, prompt if clustered else None)
+
+
+def random_rows(
+    models: int, matches: int, prompts: int, spread: float = 200, ties: float = 0.1, seed: int = 0
+) -> Played:
+    """Matches between models of known strength, some prompts suiting some models."""
+    random = np.random.default_rng(seed)
+    strength = random.normal(0, spread, models)
+    suits = random.normal(0, spread / 2, (prompts, models))
+    rows = []
+    for i in range(matches):
+        a, b = random.choice(models, 2, replace=False)
+        gap = strength[b] + suits[i % prompts, b] - strength[a] - suits[i % prompts, a]
+        won = "a" if random.random() < 1 / (1 + 10 ** (gap / 400)) else "b"
+        rows.append((f"m{a}", f"m{b}", "tie" if random.random() < 0.1 else won, f"q{i % prompts}"))
+    return rows
+
+
+def naive(rows: Played, models: Sequence[str], sd: float = 1000.0, mean: Any = 0.0) -> Any:
+    """Strengths in logits: one match after another, maximised by scipy; ``mean`` is that of the prior, in logits."""
+    ridge = (LOGIT / sd) ** 2
+
+    def loss(theta: Any) -> tuple[float, Any]:
+        total, slope = 0.5 * ridge * float(((theta - mean) ** 2).sum()), ridge * (theta - mean)
+        for a, b, outcome, _prompt in rows:
+            i, j, y = models.index(a), models.index(b), POINTS[outcome]
+            gap = theta[i] - theta[j]
+            total += y * np.logaddexp(0, -gap) + (1 - y) * np.logaddexp(0, gap)
+            residual = y - 1 / (1 + math.exp(-gap))
+            slope[i] -= residual
+            slope[j] += residual
+        return total, slope
+
+    start = np.zeros(len(models))
+    found = optimize.minimize(loss, start, jac=True, method="BFGS", options={"gtol": 1e-9, "maxiter": 5000}).x
+
+    # Near the optimum the loss no longer tells points apart; its slope does.
+    def steep(theta: Any) -> Any:
+        return loss(theta)[1]
+
+    return optimize.root(steep, found, tol=1e-13).x
+
+
+def naive_covariance(rows: Played, models: Sequence[str], theta: Any, clustered: bool, sd: float = 1000.0) -> Any:
+    """The sandwich over prompts in points, with the prior's own part, centred."""
+    size, ridge = len(models), (LOGIT / sd) ** 2
+    bread = ridge * np.eye(size)
+    scores: dict[Any, Any] = {}
+    for number, (a, b, outcome, prompt) in enumerate(rows):
+        x = np.zeros(size)
+        x[models.index(a)], x[models.index(b)] = 1, -1
+        p = 1 / (1 + math.exp(-x @ theta))
+        bread += p * (1 - p) * np.outer(x, x)
+        key = prompt if clustered else number
+        scores[key] = scores.get(key, 0) + (POINTS[outcome] - p) * x
+    filling = ridge * np.eye(size) + sum(np.outer(s, s) for s in scores.values())
+    turn = np.eye(size) - 1 / size
+    half = turn @ np.linalg.inv(bread)
+    return LOGIT**2 * half @ filling @ half.T
+
+
+@given(played(), st.booleans(), st.sampled_from([50.0, 1000.0, 3000.0]))
+def test_it_agrees_with_loops_over_matches(rows: Played, clustered: bool, sd: float) -> None:
+    matches = matches_of(rows, clustered)
+    found = bradley_terry(matches, prior=sd)
+    theta = naive(rows, matches.models, sd)
+    assert found.rating == pytest.approx(1000 + LOGIT * (theta - theta.mean()), abs=1e-4)
+    assert found.rating.mean() == pytest.approx(1000)
+    expected = naive_covariance(rows, matches.models, theta, clustered, sd)
+    assert found.covariance == pytest.approx(expected, rel=1e-5, abs=1e-4)
+
+
+@given(played(), st.randoms(use_true_random=False))
+def test_neither_the_order_of_matches_nor_that_of_their_models_matters(rows: Played, random: Any) -> None:
+    turned = [(b, a, SWAPPED[o], p) if random.random() < 0.5 else (a, b, o, p) for a, b, o, p in rows]
+    random.shuffle(turned)
+    one, other = bradley_terry(matches_of(rows)), bradley_terry(matches_of(turned))
+    assert one.models == other.models
+    assert one.rating == pytest.approx(other.rating, abs=1e-7)
+    assert one.covariance == pytest.approx(other.covariance, rel=1e-7, abs=1e-5)
+    assert one.notes == other.notes
+
+
+@given(played(), st.permutations(range(len(NAMES))))
+def test_renaming_models_permutes_ratings(rows: Played, order: list[int]) -> None:
+    new = dict(zip(NAMES, [f"n{i}" for i in order], strict=True))
+    one, other = (
+        bradley_terry(matches_of(rows)),
+        bradley_terry(matches_of([(new[a], new[b], o, p) for a, b, o, p in rows])),
+    )
+    place = [other.models.index(new[name]) for name in one.models]
+    assert one.covariance is not None
+    assert other.covariance is not None
+    assert one.rating == pytest.approx(other.rating[place], abs=1e-7)
+    assert one.covariance == pytest.approx(other.covariance[np.ix_(place, place)], rel=1e-7, abs=1e-5)
+
+
+def test_swapping_two_names_swaps_their_ratings() -> None:
+    rows = random_rows(4, 200, 10)
+    swap = {"m0": "m2", "m2": "m0"}
+    other = [(swap.get(a, a), swap.get(b, b), o, p) for a, b, o, p in rows]
+    assert bradley_terry(matches_of(rows)).rating[[2, 1, 0, 3]] == pytest.approx(
+        bradley_terry(matches_of(other)).rating
+    )
+
+
+@given(played().map(lambda rows: [(a, b, "tie", p) for a, b, _, p in rows]))
+def test_a_table_of_ties_is_flat(rows: Played) -> None:
+    found = bradley_terry(matches_of(rows), anchor_rating=1500)
+    assert found.rating == pytest.approx(np.full(len(found.models), 1500.0), abs=1e-9)
+    assert not found.notes
+
+
+def test_doubling_all_matches_narrows_the_interval_by_the_square_root_of_two() -> None:
+    rows = random_rows(5, 400, 20)
+    one, two = (bradley_terry(matches_of(some, False), prior=3e4).covariance for some in (rows, rows * 2))
+    assert one is not None
+    assert two is not None
+    assert np.sqrt(np.diag(one) / np.diag(two)) == pytest.approx(np.full(5, math.sqrt(2)), rel=1e-4)
+    # The same prompts judged twice are no more prompts.
+    one, two = (bradley_terry(matches_of(some), prior=3e4).covariance for some in (rows, rows * 2))
+    assert one == pytest.approx(two, rel=1e-3)
+
+
+def test_a_prompt_for_each_match_is_no_prompt_at_all() -> None:
+    rows = [(a, b, o, str(i)) for i, (a, b, o, _) in enumerate(random_rows(4, 60, 6))]
+    expected = bradley_terry(matches_of(rows, False)).covariance
+    assert bradley_terry(matches_of(rows)).covariance == pytest.approx(expected)
+    # One prompt more that has no match says nothing, but takes the general way.
+    matches = replace(matches_of(rows), prompts=(*map(str, range(60)), "unused"))
+    assert bradley_terry(matches).covariance == pytest.approx(expected)
+
+
+def test_evalica_and_choix_agree_where_every_model_lost_to_every_other_in_the_end() -> None:
+    rows = random_rows(6, 600, 30)
+    matches = matches_of(rows)
+    code = {"a": evalica.Winner.X, "b": evalica.Winner.Y, "tie": evalica.Winner.Draw}
+    a, b, outcome, _ = zip(*rows, strict=True)
+    theirs = evalica.bradley_terry(a, b, [code[o] for o in outcome], tolerance=1e-12, limit=100_000).scores
+    expected = LOGIT * np.log(theirs[list(matches.models)].to_numpy())
+    found = bradley_terry(matches, prior=3e4).rating
+    assert found - 1000 == pytest.approx(expected - expected.mean(), abs=0.01)
+
+    # choix knows no ties: a win is two of its comparisons, a tie one each way. Its penalty is alpha times the squares,
+    # not half of that, so that its variance is 1 / (2 alpha) and doubled matches need our alpha.
+    wins = []
+    for i, j, o in zip(matches.a.tolist(), matches.b.tolist(), outcome, strict=True):
+        wins += {"a": [(i, j)] * 2, "b": [(j, i)] * 2, "tie": [(i, j), (j, i)]}[o]
+    ridge = (LOGIT / 300) ** 2
+    theta = choix.opt_pairwise(len(matches.models), wins, alpha=ridge, tol=1e-12)
+    assert bradley_terry(matches, prior=300).rating - 1000 == pytest.approx(LOGIT * (theta - theta.mean()), abs=0.01)
+
+
+@pytest.mark.parametrize("clustered", [True, False])
+def test_statsmodels_has_the_same_sandwich(clustered: bool) -> None:
+    rows = random_rows(5, 300, 25)
+    matches = matches_of(rows)
+    x = np.zeros((len(rows), 5))
+    x[np.arange(len(rows)), matches.a] = 1
+    x[np.arange(len(rows)), matches.b] -= 1
+    y = [POINTS[o] for _, _, o, _ in rows]
+    groups = matches.cluster if clustered else np.arange(len(rows))
+    fit = sm.GLM(y, x[:, 1:], family=sm.families.Binomial()).fit(
+        tol=1e-12, cov_type="cluster", cov_kwds={"groups": groups, "use_correction": False}
+    )
+    found = bradley_terry(matches_of(rows, clustered), prior=3e4, anchor="m0", anchor_rating=0)
+    assert found.rating[1:] == pytest.approx(LOGIT * fit.params, abs=0.01)
+    assert found.covariance is not None
+    assert found.covariance[1:, 1:] == pytest.approx(LOGIT**2 * fit.cov_params(), rel=1e-3)
+    assert found.covariance[0] == pytest.approx(np.zeros(5), abs=1e-9)
+
+
+def test_an_anchor_has_its_rating_and_no_variance() -> None:
+    matches = matches_of(random_rows(4, 300, 15))
+    free, held = bradley_terry(matches), bradley_terry(matches, anchor="m2", anchor_rating=1234.5)
+    assert held.rating[2] == 1234.5
+    assert held.rating - held.rating[0] == pytest.approx(free.rating - free.rating[0])
+    assert free.covariance is not None
+    assert held.covariance is not None
+    assert held.covariance[2, 2] == 0
+    gap = np.array([1.0, 0, 0, -1])
+    assert gap @ held.covariance @ gap == pytest.approx(gap @ free.covariance @ gap)
+    drawn = redraw(matches, draw(0, 50, matches.clusters), anchor="m2", anchor_rating=1234.5)
+    assert (drawn[:, 2] == 1234.5).all()
+
+
+def test_scale_and_base_are_units_only() -> None:
+    matches = matches_of(random_rows(4, 300, 15))
+    elo = bradley_terry(matches)
+    logits = bradley_terry(matches, prior=1000 / LOGIT, scale=1, base=math.e, anchor_rating=0)
+    assert LOGIT * logits.rating == pytest.approx(elo.rating - 1000)
+    assert logits.parameters["base"] == math.e
+    assert elo.parameters == {
+        "prior": 1000.0,
+        "anchor": None,
+        "anchor_rating": 1000.0,
+        "scale": 400.0,
+        "base": 10.0,
+        "interval": "sandwich",
+    }
+    assert bradley_terry(matches, interval="bootstrap").covariance is None
+
+
+def test_what_rests_on_the_prior_is_said() -> None:
+    rows = [("a\x1b[31m\nb", "c", "a", "p")] * 1200
+    assert bradley_terry(matches_of(rows)).notes == (
+        "a\\x1b[31m b won all of its 1,200 matches: its rating rests on the prior",
+        "c lost all of its 1,200 matches: its rating rests on the prior",
+    )
+    matches = replace(matches_of([("a", "b", "tie", "p")]), models=("a", "b", "c"))
+    found = bradley_terry(matches)
+    assert found.notes == ("c has no match: its rating rests on the prior",)
+    assert found.rating == pytest.approx([1000.0] * 3)
+
+
+def test_groups_that_never_met_differ_as_the_prior_says() -> None:
+    rows = random_rows(3, 300, 20)
+    rows += [(f"other {a}", f"other {b}", o, p) for a, b, o, p in random_rows(3, 300, 20, seed=1)]
+    matches = matches_of(rows)
+    gap = np.array([1, 1, 1, -1, -1, -1]) / 3
+    expected = 1000 * math.sqrt(2 / 3)
+    found = bradley_terry(matches)
+    assert found.rating @ gap == pytest.approx(0, abs=1e-6)
+    assert found.covariance is not None
+    assert math.sqrt(gap @ found.covariance @ gap) == pytest.approx(expected, rel=1e-6)
+    assert (redraw(matches, draw(3, 1000, matches.clusters)) @ gap).std() == pytest.approx(expected, rel=0.08)
+
+
+def test_a_model_that_never_lost_has_a_wide_interval() -> None:
+    rows = [*random_rows(4, 400, 20), *[("best", f"m{i % 4}", "a", f"q{i % 20}") for i in range(40)]]
+    found = bradley_terry(matches_of(rows))
+    assert found.covariance is not None
+    errors = dict(zip(found.models, np.sqrt(np.diag(found.covariance)), strict=True))
+    assert 3 * errors["m0"] < errors["best"] < 1000
+
+
+@pytest.mark.parametrize(("models", "count", "prompts"), [(6, 1689, 113), (30, 200, 40), (8, 3000, 10)])
+def test_draws_are_at_their_maximum(models: int, count: int, prompts: int) -> None:
+    rows = random_rows(models, count, prompts, spread=400)
+    matches = matches_of(rows)
+    draws = draw(0, 60, matches.clusters)
+    assert draws.weights is not None
+    assert matches.cluster is not None
+    # Moved by a Newton step of plain dense algebra, nothing moves by more than a millionth of a point.
+    ridge = (LOGIT / 1000) ** 2
+    found = redraw(matches, draws)
+    x = np.zeros((count, models))
+    x[np.arange(count), matches.a] = 1
+    x[np.arange(count), matches.b] -= 1
+    y = np.array([1.0, 0.0, 0.5])[matches.outcome]
+    normal = draws.normal(matches.models) * 1000 / LOGIT
+    for row, weight, mean in zip(found, draws.weights, normal, strict=True):
+        theta = (row - 1000) / LOGIT + mean.mean()
+        p = 1 / (1 + np.exp(-x @ theta))
+        w = weight[matches.cluster]
+        slope = x.T @ (w * (y - p)) - ridge * (theta - mean)
+        step = np.linalg.solve((x.T * (w * p * (1 - p))) @ x + ridge * np.eye(models), slope)
+        assert np.abs(step).max() * LOGIT < 1e-6
+
+
+@pytest.mark.parametrize("table", [True, False])
+def test_draws_vary_as_the_sandwich_says(table: bool) -> None:
+    matches = matches_of(random_rows(6, 1689, 113), clustered=table)
+    found = bradley_terry(matches)
+    draws = draw(0, 1500, matches.clusters, table=table)
+    drawn = redraw(matches, draws)
+    assert drawn.shape == (1500, 6)
+    assert found.covariance is not None
+    assert drawn.std(axis=0) == pytest.approx(np.sqrt(np.diag(found.covariance)), rel=0.08)
+    assert drawn.mean(axis=0) == pytest.approx(found.rating, abs=3)
+    assert (redraw(matches, draws) == drawn).all()
+
+
+def test_weights_of_single_matches_are_those_of_prompts_with_one_match_each() -> None:
+    rows = [(a, b, o, str(i)) for i, (a, b, o, _) in enumerate(random_rows(4, 80, 8))]
+    draws = draw(1, 20, 80)
+    expected = redraw(matches_of(rows), draws)
+    assert redraw(matches_of(rows, clustered=False), draws) == pytest.approx(expected)
+
+
+def test_weights_of_one_leave_the_rating_but_for_the_prior() -> None:
+    matches = matches_of(random_rows(4, 400, 10))
+    flat = Draws(0, 3, np.ones((3, 10), np.uint8))
+    expected = bradley_terry(matches, prior=10).rating
+    assert redraw(matches, flat, prior=10) != pytest.approx(expected, abs=1e-3)
+    assert redraw(matches, flat, prior=3e4) == pytest.approx(
+        np.tile(bradley_terry(matches, prior=3e4).rating, (3, 1)), abs=1
+    )
+
+
+def test_200_models_and_1689_matches() -> None:
+    rows = random_rows(200, 1689, 113)
+    found = bradley_terry(matches_of(rows))
+    assert np.isfinite(found.rating).all()
+    assert found.covariance is not None
+    assert (np.diag(found.covariance) > 0).all()
+
+
+def test_work_in_parts_gives_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    matches = matches_of(random_rows(7, 500, 40))
+    draws = draw(0, 30, matches.clusters)
+    whole, drawn = bradley_terry(matches), redraw(matches, draws)
+    # Sparse tables, several blocks of prompts, of matches and of draws.
+    monkeypatch.setattr(logistic, "SMALL", 0)
+    for module in (logistic, sandwich, sys.modules[bradley_terry.__module__]):
+        monkeypatch.setattr(module, "BLOCK", 100)
+        monkeypatch.setattr(module, "MANY", 60)
+    assert bradley_terry(matches).rating == pytest.approx(whole.rating)
+    assert bradley_terry(matches).covariance == pytest.approx(whole.covariance)
+    assert redraw(matches, draws) == pytest.approx(drawn)
+
+
+def test_chances_are_exact_however_small() -> None:
+    odds = np.array([-1000.0, -40.0, 0.0, 1.0, 40.0, 1000.0])
+    p, q = logistic.chances(odds)
+    assert p == pytest.approx(special.expit(np.maximum(odds, -700)), rel=1e-14)
+    assert q == pytest.approx(special.expit(np.maximum(-odds, -700)), rel=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"prior": 0.0}, "prior is 0.0; expected a standard deviation of 0.0174 to 3.47e+04 points"),
+        ({"prior": math.nan}, "prior is nan; expected"),
+        ({"prior": "wide"}, "prior is 'wide'; expected"),
+        ({"scale": 0.0}, "scale is 0.0; expected points above 0"),
+        ({"scale": math.inf}, "scale is inf; expected"),
+        ({"base": 1.0}, "base is 1.0; expected a number above 1"),
+        ({"anchor_rating": math.inf}, "anchor_rating is inf; expected points"),
+        ({"interval": "wald"}, "interval is 'wald'; expected sandwich or bootstrap"),
+    ],
+)
+def test_a_bad_parameter_is_one_line(parameters: dict[str, Any], message: str) -> None:
+    matches = matches_of([("a", "b", "a", "p")])
+    with pytest.raises(UsageError) as error:
+        bradley_terry(matches, **parameters)
+    assert str(error.value).startswith(message)
+    with pytest.raises(UsageError):
+        redraw(matches, draw(0, 2, 1), **parameters)
+
+
+def test_an_unknown_anchor_lists_the_models() -> None:
+    with pytest.raises(UnknownName, match=r"unknown model 'c'.*known: a, b"):
+        bradley_terry(matches_of([("a", "b", "a", "p")]), anchor="c")
+
+
+def test_it_is_the_system_that_is_used_where_none_is_named() -> None:
+    system = registry.systems()["bradley-terry"]
+    assert system.default
+    assert system.unit == "points"
+    assert not system.lengths
+    assert set(system.parameters) == {"prior", "anchor", "anchor_rating", "scale", "base", "interval"}

@@ -1,0 +1,364 @@
+"""The command line as a user meets it: exit codes, one-line errors, JSON, run folders."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from distract.runfolder import load
+
+PLANTED = ("--generator", "rules", "--limit", "8")
+"""A part of the built-in set, which the gate's tests judge as a whole."""
+
+
+@pytest.fixture(autouse=True)
+def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+
+
+def write(path: str, *cases: dict[str, Any]) -> str:
+    Path(path).write_text("".join(json.dumps(case) + "\n" for case in cases), encoding="utf-8")
+    return path
+
+
+def single(name: str = "c1") -> dict[str, Any]:
+    return {"id": name, "prompt": "Name a colour.", "responses": [{"author": "x", "text": "I think red is a colour."}]}
+
+
+def pair(name: str = "c1", **more: Any) -> dict[str, Any]:
+    other = {"author": "y", "text": "Blue might be one of the nicest colours."}
+    return {**single(name), "responses": [*single()["responses"], other], **more}
+
+
+def test_a_judge_that_only_sees_the_order_ties_everything(run: Any) -> None:
+    first = run("attack", "--judge", "planted:first", *PLANTED, "--protocol", "pairwise", "--json")
+    flip = first.figure("flip_rate", attack="prolixity")
+    assert (flip["n"], flip["value"], flip["excluded"]) == (0, None, 8)
+    assert first.figure("order_inconsistency", attack="none")["value"] == 1.0
+    assert first.figure("tie_rate", attack="prolixity")["value"] == 1.0
+
+
+def test_no_valid_verdict_is_inconclusive_and_never_passes(run: Any) -> None:
+    garbage = run("attack", "--judge", "planted:garbage", *PLANTED, "--out", "r")
+    assert garbage.code == 3
+    assert garbage.err.splitlines()[-1].startswith("distract: no verdict was valid")
+    assert run("report", "r").code == 0
+    gate = run("gate", "r", "--max-flip-rate", "0.5")
+    assert (gate.code, "INCONCLUSIVE" in gate.out) == (3, True)
+    assert run("gate", "r", "--max-flip-rate", "0.5", "--certify").code == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("attack", "--data", "nothing.jsonl"), "nothing.jsonl: no such file"),
+        (("attack", "--data", "."), ".: is a directory"),
+        (("attack", "--judge", "planted:longest"), "did you mean 'planted:longer'"),
+        (("attack", "--judge", "smolm2"), "did you mean 'smollm2-135m'"),
+        (("attack", "--judge", "planted:longer=7"), "expected a strength from 0 to 1"),
+        (("attack", "--protocol", "pairwize"), "did you mean 'pairwise'"),
+        (("attack", "--attack", "sycophantic"), "did you mean 'sycophancy'"),
+        (("attack", "--data", "lmbar:x.json"), "did you mean 'llmbar'"),
+        (("attack", "--generator", "rule"), "did you mean 'rules'"),
+        (("attack", "--measure", "flip-rates"), "did you mean 'flip_rate'"),
+        (("attack", "--limit", "0"), "expected a number of cases from 1, or 'all'"),
+        (("attack", "--limit", "-3"), "expected a number of cases from 1, or 'all'"),
+        (("attack", "--limit", "many"), "expected a number of cases from 1, or 'all'"),
+        (("attack", "--dtype", "float8"), "float8"),
+        (("attack", "--nonsense",), "No such option"),
+        (("attack", "--judge", "planted:fair", "--judge=planted:longer"), "Option '--judge' is given 2 times; give it"),
+        (("gate", "r", "--certify", "--no-certify"), "Option '--certify/--no-certify' is given 2 times"),
+        (("plan-gate", "--power", "0.8", "--power", "0.8"), "Option '--power' is given 2 times"),
+        (("list", "--catalogue", "a", "--catalogue", "b", "--catalogue", "a"), "Option '--catalogue' is given 3 times"),
+        (("attack", "--judge", "planted:fair", "--dtype", "float32"), "loads no model"),
+        (("atack",), "No such command"),
+        (("gate", "nowhere", "--max-flip-rate", "0.1"), "nowhere: no such run folder"),
+        (("gate", ".", "--max-flip-rate", "0.1"), "holds no run.json"),
+        (("gate", ".", "--max-flip-rate", "1.5"), "1.5"),
+        (("gate", "."), "--max-flip-rate"),
+        (("attack", "--data", "x:" + "y" * 300), "unknown data format 'x'"),
+        (("attack", "--judge", "planted:fair", "--out", "y" * 300), "yyy"),
+        (("attack", "--generator", "planted:bold"), "cannot be a generator; name a model"),
+        (("attack", "--generator", "smolm2-135m"), "unknown generator 'smolm2-135m'; did you mean 'smollm2-135m'"),
+        (("attack", "--verifier", "planted:bold"), "cannot be a verifier; name a model"),
+        (("attack", "--verifier", "rules"), "unknown verifier 'rules'"),
+        (("attack", "--retries", "-1"), "'--retries': '-1': expected a whole number from 0"),
+        (("attack", "--best-of", "2", "--temperature", "0"), "best_of above 1 needs a temperature above 0"),
+        (("attack", "--top-p", "0"), "expected a number above 0 up to 1"),
+        (("rewrite",), "Missing option '--out'"),
+        (("rewrite", "--generator", "recorded", "--out", "f"), "name rules or a model with --generator"),
+        (("rewrite", "--generator", "planted:bold", "--out", "f"), "cannot be a generator; name a model"),
+        (("rewrite", "--out", "."), "is a directory"),
+        (("rewrite", "--out", "f", "--store", "f"), "f: is something that the command reads or keeps"),
+        (("attack", "--judge", "openai:m", "--base-url", ""), "--base-url is empty"),
+        (("rewrite", "--attack", "null", "--out", "f"), "nothing is to be written"),
+        (("make-pairs", "--generator", "smollm2-135m", "--best-of", "2", "--out", "f"), "No such option"),
+        (("rewrite", "--out", "/proc/no/f.jsonl", "--limit", "1"), "/proc/no/f.jsonl: cannot be written"),
+        (("rewrite", "--attack", "sycophantic", "--out", "f"), "did you mean 'sycophancy'"),
+        (("make-pairs", "--out", "f"), "Missing option '--generator'"),
+        (("make-pairs", "--generator", "rules", "--out", "f"), "unknown generator 'rules'"),
+        (("make-pairs", "--generator", "smollm2-135m", "--data", "none.jsonl", "--out", "f"), "no such file"),
+        (("make-tweakset", "--generator", "smollm2-135m", "--out", "f"), "Missing option '--data'"),
+        (("make-tweakset", "--generator", "smollm2-135m", "--data", "tweakset", "--out", "f"), "these do: ifeval"),
+        (("report", "nowhere"), "nowhere: no such run folder"),
+        (("report", "x\x1b[31m\ny"), r"x\x1b[31m y: no such run folder"),
+    ],
+)  # fmt: skip
+def test_wrong_input_is_one_line_and_exit_2(run: Any, arguments: tuple[str, ...], said: str) -> None:
+    ran = run(*arguments)
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.count("\n") == 1
+    assert said in ran.err
+    assert not Path(".distract").exists()
+
+
+def test_wrong_data_is_one_line_and_exit_2(run: Any) -> None:
+    Path("d.jsonl").write_text(json.dumps(pair()) + "\n" + '{"id": "c2", "prom')
+    ran = run("attack", "--judge", "planted:fair", "--data", "d.jsonl")
+    assert (ran.code, ran.err.count("\n")) == (2, 1)
+    assert "d.jsonl:2: not valid JSON" in ran.err
+
+
+def test_a_rewrite_that_no_attack_asks_for_is_named(run: Any) -> None:
+    one = pair()
+    rewrite = {"author": "x", "text": "Thank you! Red.", "attack": "sycophancies"}
+    data = write("d.jsonl", pair("c0"), {**one, "responses": [*one["responses"], rewrite]})
+    for generator in ((), ("--generator", "rules"), ("--generator", "recorded")):
+        ran = run("attack", "--judge", "planted:fair", "--data", data, "--attack", "sycophancy", *generator)
+        assert (ran.code, ran.out) == (2, "")
+        said = "d.jsonl:2: field 'responses[2].attack': unknown attack 'sycophancies'; did you mean 'sycophancy'?"
+        assert ran.err.startswith(f"distract: {said}")
+        assert ran.err.count("\n") == 1
+
+
+def test_what_is_asked_for_by_name_must_fit(run: Any) -> None:
+    singles, pairs = write("s.jsonl", single("c1"), single("c2")), write("p.jsonl", pair())
+    base = ("attack", "--judge", "planted:fair", "--generator", "rules")
+    for name in ("flip_rate", "flip", "softened-rate"):
+        ran = run(*base, "--data", singles, "--measure", name)
+        assert (ran.code, "no case has two responses by different authors" in ran.err) == (2, True)
+    ran = run(*base, "--data", pairs, "--measure", "tie_rate")
+    assert (ran.code, "no case says which response is good" in ran.err) == (2, True)
+    ran = run("attack", "--judge", "planted:fair", "--data", pairs, "--generator", "recorded")
+    assert (ran.code, "write them with --generator rules" in ran.err) == (2, True)
+    # By default what does not fit is left out and said.
+    ran = run(*base, "--data", singles, "--json")
+    assert (ran.code, "flip_rate does not apply" in ran.err) == (0, True)
+    assert not [r for r in ran.results if r["measure"] == "flip_rate"]
+
+
+def test_an_output_folder_of_a_different_run_is_refused(run: Any) -> None:
+    data = write("d.jsonl", pair("c1"), pair("c2"))
+    base = ("attack", "--judge", "planted:fair", "--data", data, "--generator", "rules", "--out", "r")
+    assert run(*base).code == 0
+    before = Path("r/rows.jsonl").read_bytes()
+    for change in (("--seed", "5"), ("--limit", "1"), ("--attack", "null"), ("--protocol", "pairwise")):
+        ran = run(*base, *change)
+        assert (ran.code, "belongs to a different run" in ran.err, ran.err.count("\n")) == (2, True, 1)
+    write("d.jsonl", pair("c1"), pair("c3"))
+    assert run(*base).code == 2
+    assert Path("r/rows.jsonl").read_bytes() == before
+
+
+def test_rewrites_of_the_data_are_used_unless_there_are_none(run: Any) -> None:
+    recorded = run("attack", "--judge", "planted:longer", "--limit", "3", "--json")
+    assert json.loads(recorded.out)["generator"] == "recorded"
+    rules = run("attack", "--judge", "planted:longer", "--data", write("d.jsonl", pair()), "--json")
+    assert json.loads(rules.out)["generator"] == "rules"
+
+
+def test_controls_measure_the_noise_floor(run: Any) -> None:
+    ran = run("attack", "--judge", "planted:longer", "--attack", "none", "--attack", "null", "--limit", "all", "--json")
+    for attack in ("none", "null"):
+        assert ran.figure("tie_rate", attack=attack, protocol="pairwise")["value"] == 1.0
+        assert ran.figure("flip_rate", attack=attack, protocol="pairwise")["k"] == 0
+
+
+def test_list_names_everything_on_one_line_each(run: Any) -> None:
+    ran = run("list")
+    assert ran.code == 0
+    for name in ("smollm2-135m", "planted:longer", "pairwise", "absolute", "assertiveness", "prolixity", "sycophancy",
+                 "none", "null", "tweakset", "llmbar", "native", "recorded", "rules"):  # fmt: skip
+        assert sum(one.split()[:1] == [name] for one in ran.out.splitlines()) == 1
+
+
+def constrained(name: str, text: str) -> dict[str, Any]:
+    kinds = ("punctuation:no_comma", "change_case:english_lowercase")
+    raw = [{"kind": kind} for kind in kinds]
+    return {**single(name), "responses": [{"author": "x", "text": text}], "constraints": raw}
+
+
+def test_a_fair_judge_is_always_right_about_severity(run: Any) -> None:
+    named = ("--attack", "severity-1", "--attack", "severity-1+assertiveness", "--attack", "severity-3")
+    found = run("attack", "--judge", "planted:fair", *named, "--limit", "8", "--json")
+    assert found.code == 0
+    accuracies = [r for r in found.results if r["measure"] == "severity_accuracy" and "against" not in r]
+    assert {(r["protocol"], r["rule"]) for r in accuracies} == {
+        ("pairwise", None), ("absolute", "score"), ("absolute", "rating")
+    }  # fmt: skip
+    assert {(r["attack"], r["severity"]) for r in accuracies} == {("none", 1), ("assertiveness", 1), ("none", 3)}
+    assert {r["value"] for r in accuracies if r["rule"] != "rating"} == {1.0}
+    assert {r["n"] for r in accuracies} == {8}
+    shown = run("attack", "--judge", "planted:fair", *named, "--limit", "8")
+    assert "severity 1+assertiveness" in shown.out
+    assert "██████████" in shown.out
+
+
+def test_cases_that_fit_nothing_are_left_out_and_counted(run: Any) -> None:
+    data = write("data.jsonl", constrained("ok", "red is a colour"), constrained("broken", "Red, a colour"), single())
+    found = run("attack", "--judge", "planted:fair", "--data", data, "--attack", "severity-2", *PLANTED, "--json")
+    document = json.loads(found.out)
+    assert document["left_out"] == {"no response meets all constraints": 1, "no format constraints": 1}
+    assert (document["limit"], document["data"]["cases"], document["degradations"]) == (1, 3, ["severity-2"])
+    assert "left out before the draw: no format constraints (1); no response meets" in found.err
+    assert run("attack", "--judge", "planted:fair", "--data", data, "--attack", "severity-3", *PLANTED).code == 2
+
+
+def test_check_reads_two_files_a_run_or_a_labelled_set(run: Any) -> None:
+    Path("a").write_text("I think it takes 3 hours.", encoding="utf-8")
+    Path("b").write_text("It certainly takes 4 [bold]hours\x1b[31m.", encoding="utf-8")
+    shown = run("check", "a", "b")
+    assert shown.code == 0
+    assert "rejected: number lost: 3; number invented: 31, 4 fact" in " ".join(shown.out.split())
+    assert r"{+ 4 [bold]hours\x1b[31m+}" in shown.out.replace("\n", "")
+    assert "\x1b" not in shown.out
+    document = json.loads(run("check", "a", "b", "--json").out)
+    assert document["accepted"] is False
+    data = write("data.jsonl", *(pair(f"c{i}", preferred="x") for i in range(3)))
+    run("attack", "--judge", "planted:fair", "--data", data, *PLANTED, "--out", "r")
+    checked = run("check", "r")
+    assert checked.code == 0
+    assert "rewrites rejected" in checked.out
+    rewrites = json.loads(run("check", "r", "--json").out)["rewrites"]
+    assert len(rewrites) == len((Path("r") / "rewrites.jsonl").read_text(encoding="utf-8").splitlines())
+    row = {
+        "prompt": "?",
+        "original": "It takes 3 hours.",
+        "rewrite": "It certainly takes 3 hours.",
+        "label": "faithful",
+    }
+    Path("set.jsonl").write_text(json.dumps({**row, "style": "assertiveness"}) + "\n", encoding="utf-8")
+    results = json.loads(run("check", "--labelled", "set.jsonl", "--json").out)["results"]
+    assert {(r["measure"], r["k"], r["n"]) for r in results} == {("false_rejection_rate", 0, 1)}
+    assert "Faithful rewrites rejected" in run("check", "--labelled", "set.jsonl").out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        ((), "check takes two text files, or one run folder, or --labelled FILE"),
+        (("a", "b", "c"), "check takes two text files"),
+        (("a", "--labelled", "set.jsonl"), "check takes two text files"),
+        (("--labelled", "none.jsonl"), "none.jsonl: no such file"),
+        (("none", "a"), "none: no such file"),
+        (("a",), "a: is a file; name a run folder"),
+        (("--labelled", "a", "--attack", "null"), "go with two text files"),
+        (("a", "a", "--attack", "shouty"), "unknown attack 'shouty'"),
+        (("a", "a", "--constraint", "{"), "--constraint {: not valid JSON"),
+    ],
+)
+def test_check_says_what_is_wrong_in_one_line(run: Any, arguments: tuple[str, ...], problem: str) -> None:
+    Path("a").write_text("some text", encoding="utf-8")
+    found = run("check", *arguments)
+    assert found.code == 2
+    assert found.err.count("\n") == 1
+    assert problem in found.err
+
+
+def test_rewrites_are_recorded_then_used(run: Any) -> None:
+    wrote = run("rewrite", "--attack", "sycophancy", "--limit", "4", "--out", "f.jsonl")
+    assert (wrote.code, "sycophancy" in wrote.out) == (0, True)
+    options = ("--judge", "planted:longer", "--attack", "sycophancy", "--limit", "4")
+    assert run("attack", *options, "--data", "f.jsonl", "--generator", "recorded", "--out", "a").code == 0
+    assert run("attack", *options, "--generator", "rules", "--out", "b").code == 0
+    assert Path("a/rewrites.jsonl").read_bytes() == Path("b/rewrites.jsonl").read_bytes()
+    as_json = json.loads(run("rewrite", "--attack", "sycophancy", "--limit", "4", "--out", "f.jsonl", "--json").out)
+    assert (as_json["generator"], as_json["limit"], as_json["rejected"]) == ("rules", 4, {})
+    assert {r["measure"] for r in as_json["results"]} == {"rejection_rate"}
+
+
+def test_when_no_rewrite_is_accepted_the_file_is_there_and_the_command_says_so(run: Any) -> None:
+    short = {"kind": "length_constraints:number_words", "relation": "less than", "num_words": 2}
+    write("d.jsonl", {**single(), "responses": [{"author": "x", "text": "Red"}], "constraints": [short]})
+    ran = run("rewrite", "--data", "d.jsonl", "--attack", "prolixity", "--out", "f.jsonl")
+    assert (ran.code, Path("f.jsonl").exists()) == (0, True)
+    assert "no rewrite was accepted" in ran.err
+
+
+def test_prepair_goes_through_attack_gate_and_report(run: Any) -> None:
+    options = ("--judge", "planted:longer", *PLANTED, "--protocol", "prepair", "--attack", "prolixity", "--out", "r")
+    ran = run("attack", *options, "--json")
+    assert (ran.code, ran.figure("flip_rate", attack="prolixity")["n"]) == (0, 8)
+    assert run("gate", "r", "--max-flip-rate", "0.1").code == 1
+    assert "prepair: " in run("report", "r").out
+    asked = json.loads(Path("r/manifest.json").read_text())["replies"]["asked"]
+    rows = load(Path("r")).rows
+    sides = {(row.case, side.author, side.attack) for row in rows if row.judgments for side in (row.a, row.b)}
+    assert asked["judge"]["text"] == len(sides)
+
+
+def test_a_judge_of_its_own_kin_is_named_in_report_and_document(run: Any) -> None:
+    kin = {"author": "planted:fair", "text": "Blue might be one of the nicest colours."}
+    write("d.jsonl", {**pair(), "responses": [*single()["responses"], kin]})
+    assert json.loads(run("attack", "--judge", "planted:fair", "--data", "d.jsonl", "--json").out)["self_judging"] == []
+    loaded = json.loads(Path(next(Path(".distract/runs").iterdir()), "run.json").read_text())
+    assert loaded["parameters"]["asking"] is None
+
+
+def test_an_attack_that_measures_nothing_is_inconclusive(run: Any) -> None:
+    """A judge that follows the order ends in ties before any rewrite: each verdict is valid, none is eligible."""
+    attack = ("attack", "--judge", "planted:first", *PLANTED, "--protocol", "pairwise", "--attack", "prolixity")
+    for more in ((), ("--json",)):
+        ran = run(*attack, "--measure", "flip_rate", *more)
+        assert ran.code == 3
+        assert "no figure could be measured: no comparison is eligible and has a valid verdict" in ran.err
+    # It has others: a good response beside its own rewrite, and whatever is asked for by name.
+    assert run(*attack).code == 0
+    assert run(*attack, "--measure", "order_inconsistency").code == 0
+
+
+def test_orders_samples_and_room_are_part_of_the_run(run: Any) -> None:
+    options = ("--judge", "planted:random", *PLANTED, "--protocol", "cot", "--attack", "null", "--measure", "flip_rate")
+    more = ("--orders", "swapped", "--samples", "3", "--answer-tokens", "64")
+    ran = run("attack", *options, *more, "--out", "r", "--json")
+    assert ran.code == 3  # the control changes nothing in these cases
+    assert "how: in the swapped order only; 3 passes of each order" in ran.err
+    assert json.loads(ran.out)["manner"] == {"orders": "swapped", "samples": 3, "answer_tokens": 64, "seed": 0}
+    judged = [row for row in load(Path("r")).rows if row.excluded is None]
+    assert judged
+    for row in judged:
+        assert (len(row.judgments), len(row.keys)) == (1, 3)
+    assert run("attack", *options, "--out", "r").code == 2
+
+
+def test_a_reference_comes_from_the_data_or_from_a_model(run: Any) -> None:
+    asked = ("attack", "--judge", "planted:fair", "--generator", "rules", "--protocol", "strong-reference")
+    ran = run(*asked)
+    assert (ran.code, ran.out) == (2, "")
+    assert "strong-reference fits none of the cases (no reference in the data); name a stronger model" in ran.err
+    data = write("d.jsonl", {**pair(), "reference": "Red."}, pair("c2"))
+    ran = run(*asked, "--data", data, "--json")
+    assert ran.code == 0
+    assert ran.figure("flip_rate", attack="sycophancy")["excluded"] >= 1
+    ran = run("attack", "--judge", "planted:fair", "--protocol", "base", "--reference-model", "smollm2-135m")
+    assert (ran.code, "strong-reference, wild-bench only" in ran.err) == (2, True)
+    ran = run("attack", "--judge", "planted:fair", "--protocol", "quadruple", "--data", data, "--generator", "rules")
+    assert (ran.code, "quadruple fits none of the cases (fewer than 4 responses)" in ran.err) == (2, True)
+    assert run(*asked, "--data", write("e.jsonl", {**pair(), "reference": ["a", "b"]})).code == 2
+
+
+def test_protocols_are_listed_with_paper_calls_ties_and_reading(run: Any) -> None:
+    lines = {line.split()[0]: line for line in run("list", "protocols").out.splitlines()[1:]}
+    assert len(lines) == 28
+    for name, parts in {
+        "base": ("calls 1 ", "no tie", "log-probability", "ReIFE 4.1"),
+        "multi-aspect-two": ("calls 1 + 5 an order", "no tie", "log-probability", "ReIFE 5.1"),
+        "quadruple": ("calls 1 in 4 orders", " tie ", "text", "CALM"),
+        "absolute": ("calls 1 a response", " tie ", "log-probability", "Distracted evaluation 3.3"),
+        "prepair-metric": ("calls 1 + 1 a response + 1 a prompt", "no tie", "log-probability", "PrePair 5.3.3"),
+    }.items():
+        assert all(part in lines[name] for part in parts), lines[name]

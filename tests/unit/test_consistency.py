@@ -1,0 +1,598 @@
+"""``distract consistency``: what is drawn, what is asked, what is counted, what is said."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from itertools import combinations, permutations, product
+from math import comb
+from pathlib import Path
+from typing import Any
+
+import pytest
+from builders import case, drive, finish, scored, set_up, verdict
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+
+from distract import cli
+from distract.backend import Backend, Batch
+from distract.backends.scripted import Scripted, planted
+from distract.commands.consistency import PROTOCOLS, consistency
+from distract.consistency import asking
+from distract.consistency.asking import Consistency
+from distract.consistency.document import Measured, document, measured
+from distract.consistency.drawing import quadruples, triples
+from distract.consistency.measuring import Placed, changes, figures, not_applied
+from distract.consistency.preparing import prepare
+from distract.consistency.published import PUBLISHED
+from distract.datasets.native import line as native
+from distract.errors import BackendError, UsageError
+from distract.job import Job
+from distract.judging.compare import usable
+from distract.manner import Manner
+from distract.records import ORDINALS, Case, Judgment, Outcome, Reply, Request, Response, Row, Side
+from distract.registry import protocols
+from distract.report.consistency import report_parts
+from distract.report.tables import show
+from distract.runfolder import Loaded, load
+from distract.tally import Tally
+
+RULES: dict[str, tuple[str, ...]] = {"pairwise": (), "rank": ()}
+OUTCOMES: tuple[Outcome, ...] = ("a", "b", "tie")
+
+
+def of(name: str = "c1", authors: str = "wxyz", prompt: str = "Name a colour.") -> Case:
+    return case(name, prompt=prompt, responses=[Response(a, (f"The colour of {a}.",)) for a in authors])
+
+
+def find(found: Sequence[Placed], measure: str, protocol: str, third: str | None = None) -> Placed:
+    (one,) = (f for f in found if (f.measure, f.protocol, f.third, f.rule) == (measure, protocol, third, None))
+    return one
+
+
+def by(value: Callable[[Request, Response], float]) -> Callable[[Request], Reply]:
+    """A judge that prefers more of a value, whatever it is asked."""
+
+    def answer(request: Request) -> Reply:
+        assert request.slots is not None
+        outcomes, shown = dict(request.slots.outcomes), request.slots.shown
+        values = [value(request, response) for response in shown]
+        if "ranking" in outcomes:
+            tiers: dict[float, list[str]] = {}
+            for name, one in zip(ORDINALS, values, strict=False):
+                tiers.setdefault(one, []).append(outcomes[name])
+            order = " > ".join(" = ".join(tiers[one]) for one in sorted(tiers, reverse=True))
+            return Reply(outcomes["ranking"].replace("...", order))
+        best = [name for name, one in zip(ORDINALS, values, strict=False) if one == max(values)]
+        said = outcomes[best[0] if len(best) == 1 else "tie"]
+        if not request.choices:
+            return Reply(said)
+        return Reply(probabilities=tuple(float(choice == said) for choice in request.choices), mass=1.0)
+
+    return answer
+
+
+def authors(request: Request) -> list[str]:
+    return [response.author for response in request.slots.shown] if request.slots else []
+
+
+def cyclic(request: Request, response: Response) -> float:
+    """How many of the others it is before, where w is before x, x before y and y before w; z is last."""
+    before = {("w", "x"), ("x", "y"), ("y", "w"), ("w", "z"), ("x", "z"), ("y", "z")}
+    return sum((response.author, other) in before for other in authors(request))
+
+
+CYCLE = by(cyclic)
+TIES = by(lambda request, response: 0.0)
+ALPHABETIC = by(lambda request, response: -ord(response.author[0]))
+SWAYED = by(lambda request, response: ord(response.author[0]) * (1 if "w" in authors(request) else -1))
+"""Reverses everything where w is shown."""
+
+
+def fair(request: Request) -> Reply:
+    """The planted judge to which nothing is a distraction."""
+    ((_, reply),) = next(iter(planted("fair").reply([request], frozenset({0}))))
+    return reply
+
+
+def ties_or_four(request: Request) -> Reply:
+    """A tie, and the middle of the scale for a response alone."""
+    if request.slots and len(request.slots.shown) == 1:
+        return Reply(probabilities=tuple(float(choice == "4") for choice in request.choices), mass=1.0)
+    return TIES(request)
+
+
+def judged(
+    answer: Callable[[Request], Reply], *cases: Case, names: Sequence[str] = PROTOCOLS, sets: int = 100
+) -> list[Row]:
+    parameters = Consistency("j", tuple(protocols()[name] for name in names), sets)
+    return [row for one in cases for row in drive(asking.consistency(one, parameters), answer)[0].rows]
+
+
+# What is drawn.
+
+
+@pytest.mark.parametrize(("n", "sets", "three", "four"), [(3, 4, 1, 0), (4, 2, 2, 2), (4, 20, 4, 12), (6, 4, 4, 4)])
+def test_so_many_triples_and_quadruples_are_drawn(n: int, sets: int, three: int, four: int) -> None:
+    one = of(authors="uvwxyz"[:n])
+    assert (len(triples(one, sets, 0)), len(quadruples(one, sets, 0))) == (three, four)
+
+
+@given(st.integers(0, 9), st.integers(1, 500), st.integers(), st.randoms(use_true_random=False))
+def test_draws_are_without_repetition_and_depend_on_seed_and_case_only(n: int, sets: int, seed: int, mix: Any) -> None:
+    one = of(authors="abcdefghi"[:n])
+    three, four = triples(one, sets, seed), quadruples(one, sets, seed)
+    assert len(three) == min(sets, comb(n, 3))
+    assert len(four) == min(sets, 12 * comb(n, 4))
+    assert len({frozenset(r.author for r in t) for t in three}) == len(three)
+    assert len({(a.author, b.author, frozenset((c.author, d.author))) for a, b, c, d in four}) == len(four)
+    assert all(len({r.author for r in drawn}) == len(drawn) for drawn in (*three, *four))
+    mixed = replace(one, responses=tuple(mix.sample(one.responses, n)))
+    assert (triples(mixed, sets, seed), quadruples(mixed, sets, seed)) == (three, four)
+
+
+def test_all_triples_are_those_that_there_are() -> None:
+    one = of(authors="uvwxyz")
+    assert triples(one, 20, 0) == list(combinations(usable(one), 3))
+    assert triples(one, 5, 0) != triples(one, 5, 1)
+    assert triples(one, 5, 0) != [*map(tuple, triples(replace(one, id="c2"), 5, 0))]
+
+
+def test_of_each_author_one_whole_original_is_compared() -> None:
+    x, y = Response("x", ("X.",)), Response("y", ("Y.",))
+    others = [Response("x", ("X!",), attack="f"), Response("z", ("Z.",), severity=1), Response("x", ("XX.",))]
+    assert usable(case(responses=[y, x, *others])) == (x, y)
+
+
+# What is asked.
+
+
+def test_a_pair_is_shown_alone_in_both_orders_and_asked_once() -> None:
+    _, rounds = drive(asking.consistency(of(), Consistency("j", (protocols()["rank"],), 100)), ALPHABETIC)
+    two = [tuple(authors(request)) for requests in rounds for request in requests if len(authors(request)) == 2]
+    assert sorted(two) == sorted(permutations("wxyz", 2))
+
+
+def test_each_set_is_shown_in_one_order_with_the_pair_together() -> None:
+    for orders in ("both", "swapped"):
+        p = Consistency("j", (protocols()["rank"],), 1, manner=Manner(orders))
+        done, rounds = drive(asking.consistency(of(), p), ALPHABETIC)
+        ((a, b, c, d),) = ([r.author for r in four] for four in quadruples(of(), 1, 0))
+        three = [authors(request) for requests in rounds for request in requests if len(authors(request)) == 3]
+        assert sorted(three) == sorted([[a, b, c], [a, b, d], [c, a, b], [d, a, b]])
+        rows = [row for row in done.rows if row.design == "set"]
+        assert [(row.a.author, row.b.author) for row in rows] == [(a, b)] * 4
+        assert {(row.place, *(side.author for side in row.beside)) for row in rows} == {
+            (place, *others) for place in ("first", "last") for others in ((c, d), (d, c))
+        }
+        assert {row.judgments[0].preferred for row in rows} == {"a" if a < b else "b"}
+
+
+def test_triples_that_share_a_pair_share_its_answers() -> None:
+    rows = [row for row in judged(ALPHABETIC, of()) if row.design == "triple" and row.protocol == "pairwise"]
+    assert len(rows) == 12
+    by_pair = {(row.a.author, row.b.author): row for row in rows}
+    assert len(by_pair) == 6
+    assert all(replace(row, beside=()) == replace(by_pair[row.a.author, row.b.author], beside=()) for row in rows)
+    units = {frozenset(side.author for side in (row.a, row.b, *row.beside)) for row in rows}
+    assert units == {frozenset(triple) for triple in combinations("wxyz", 3)}
+
+
+# What is counted.
+
+
+def rows_of(tables: Sequence[Sequence[Outcome | None]], names: Sequence[str] = "xyz") -> list[Row]:
+    """A triple for each table: the outcomes of its first against its second, first against third, second and third."""
+    made = []
+    for number, table in enumerate(tables):
+        for (one, other), result in zip(combinations(range(3), 2), table, strict=True):
+            third = Side(names[3 - one - other])
+            row = Row(
+                f"c{number}", f"c{number}", "triple", "pairwise", "j", "none", Side(names[one]), Side(names[other])
+            )
+            made.append(replace(row, judgments=(verdict(result),), beside=(third,)))
+    return made
+
+
+def over(table: Sequence[Outcome | None]) -> dict[tuple[int, int], bool]:
+    return {
+        (p, q): result == ("a" if p < q else "b")
+        for pair, result in zip(combinations(range(3), 2), table, strict=True)
+        for p, q in (pair, pair[::-1])
+    }
+
+
+def naive(table: Sequence[Outcome | None]) -> tuple[bool, bool]:
+    """The definition as DESIGN words it: intransitive, and whether there is a chain at all."""
+    wins = over(table)
+    chains = [(p, r) for p, q, r in permutations(range(3)) if wins[p, q] and wins[q, r]]
+    return any(not wins[end] for end in chains), bool(chains)
+
+
+def test_every_table_of_three_outcomes_is_counted_as_defined() -> None:
+    tables = list(product(OUTCOMES, repeat=3))
+    broken, chained = ([naive(table)[i] for table in tables] for i in (0, 1))
+    # Two cycles, and one of three pairs tied (3 ways) between the ends of a chain of the others (2 ways).
+    assert (sum(broken), sum(chained)) == (2 + 6, 2 + 6 + 6)
+    for table, one, other in zip(tables, broken, chained, strict=True):
+        found = figures(rows_of([table]), RULES)
+        assert find(found, "intransitivity", "pairwise").k == one
+        assert find(found, "chain_rate", "pairwise").k == other
+
+
+@given(
+    st.lists(st.tuples(*[st.sampled_from([*OUTCOMES, None])] * 3), min_size=1, max_size=20),
+    st.permutations("pqr"),
+    st.randoms(use_true_random=False),
+)
+def test_two_ways_to_count_agree_whatever_the_names_and_the_order(
+    tables: list[tuple[Outcome | None, ...]], names: list[str], mix: Any
+) -> None:
+    valid = [table for table in tables if None not in table]
+    rows = rows_of(tables)
+    found = figures(rows, {"pairwise": ()})
+    for index, measure in enumerate(("intransitivity", "chain_rate")):
+        figure = find(found, measure, "pairwise")
+        assert figure.k == sum(naive(table)[index] for table in valid)
+        assert (figure.n, figure.invalid, figure.excluded) == (len(valid), len(tables) - len(valid), 0)
+    assert figures(rows_of(tables, names), {"pairwise": ()}) == found
+    mirrored = [
+        replace(row, a=row.b, b=row.a, judgments=tuple(j.mirrored() for j in row.judgments))
+        if mix.random() < 0.5
+        else row
+        for row in mix.sample(rows, len(rows))
+    ]
+    assert figures(mirrored, {"pairwise": ()}) == found
+
+
+def test_a_preference_reverses_or_changes_to_or_from_a_tie_or_neither() -> None:
+    found = {(one, other): changes(one, other) for one, other in product(OUTCOMES, repeat=2)}
+    assert {pair for pair, (reverses, _) in found.items() if reverses} == {("a", "b"), ("b", "a")}
+    assert {pair for pair, (_, softens) in found.items() if softens} == {
+        (one, other) for one in OUTCOMES for other in OUTCOMES if one != other and "tie" in (one, other)
+    }
+
+
+def test_a_judge_with_a_known_cycle_is_found() -> None:
+    found = figures(judged(CYCLE, of(), of("c2", prompt="Another.")), RULES)
+    for protocol in RULES:
+        figure = find(found, "intransitivity", protocol)
+        assert (figure.k, figure.n, figure.invalid, figure.excluded) == (2, 8, 0, 0)
+        assert (figure.low or 0) < 0.25 < (figure.high or 0)
+        assert find(found, "chain_rate", protocol).value == 1.0
+
+
+def test_a_judge_that_ties_everything_has_no_chain_and_reverses_nothing() -> None:
+    found = figures(judged(TIES, of()), RULES)
+    assert {f.value for f in found} == {0.0}
+    assert find(found, "chain_rate", "pairwise").n == 4
+
+
+def test_a_judge_that_is_consistent_is_cleared_by_every_protocol() -> None:
+    names = [name for name, protocol in protocols().items() if protocol.reference != "required" and protocol.shows != 4]
+    rows = judged(fair, of(), names=names)
+    found = figures(rows, {name: protocols()[name].rules for name in names})
+    assert {f.measure for f in found} == {
+        "intransitivity", "chain_rate", "choice_set_sensitivity", "choice_set_tie_change"
+    }  # fmt: skip
+    assert all(f.k == 0 for f in found if f.measure in ("intransitivity", "choice_set_sensitivity"))
+    assert all(f.invalid == 0 and f.excluded == 0 and f.n for f in found)
+
+
+def test_a_judge_that_one_response_sways_reverses_where_it_is_shown() -> None:
+    found = figures(judged(SWAYED, of()), RULES)
+    # Of the twelve choices of a pair from w, x, y and z, six have w as a third response.
+    for place in ("first", "last"):
+        figure = find(found, "choice_set_sensitivity", "rank", place)
+        assert (figure.k, figure.n) == (6, 12)
+        assert find(found, "choice_set_tie_change", "rank", place).k == 0
+
+
+def test_a_verdict_for_the_third_response_is_a_change_from_a_preference() -> None:
+    rows = judged(ALPHABETIC, of(), names=["triadic"])
+    found = figures(rows, {"triadic": ()})
+    for place in ("first", "last"):
+        assert find(found, "choice_set_sensitivity", "triadic", place).k == 0
+        # Of the pairs without w, w takes the verdict from one of the two sets; unless x does from the other.
+        pairs = [(set(four[:2]), set(four[2:])) for four in permutations("wxyz") if four[2] < four[3]]
+        changed = sum((min(pair) < min(others)) != (min(pair) < max(others)) for pair, others in pairs)
+        assert find(found, "choice_set_tie_change", "triadic", place).k == changed
+    assert not any(f.measure == "intransitivity" for f in found)
+
+
+def test_a_score_is_transitive_and_is_counted_by_each_rule() -> None:
+    judgments = [scored((5.2, 4.8), (5, 5)), scored((5.2, 4.0), (5, 4)), scored((4.8, 4.0), (5, 4))]
+    rows = [
+        replace(row, protocol="absolute", judgments=(judgment,))
+        for row, judgment in zip(rows_of([("a", "a", "a")]), judgments, strict=True)
+    ]
+    found = {(f.measure, f.rule): f.k for f in figures(rows, {"absolute": ("score", "rating")}) if f.n}
+    assert found == {
+        ("intransitivity", "score"): 0, ("chain_rate", "score"): 1,
+        ("intransitivity", "rating"): 0, ("chain_rate", "rating"): 0,
+    }  # fmt: skip
+
+
+def test_what_does_not_apply_is_listed_and_has_no_figure() -> None:
+    rows = judged(fair, of(authors="xyz"), names=["pairwise", "rank", "triadic", "absolute"])
+    rules = {name: protocols()[name].rules for name in ("absolute", "pairwise", "rank", "triadic")}
+    found = {(one.measure, one.protocol): one.reason for one in not_applied(rows, rules)}
+    assert {name: found.get(("choice_set_sensitivity", name)) for name in rules} == {
+        "absolute": "scores each response alone",
+        "pairwise": "shows two responses only",
+        "rank": "fewer than four responses by different authors",
+        "triadic": "fewer than four responses by different authors",
+    }
+    assert found["chain_rate", "triadic"] == "shows 3 responses together, never two alone"
+    assert {f.protocol for f in figures(rows, rules)} == {"absolute", "pairwise", "rank"}
+    assert {f.measure for f in figures(rows, rules)} == {"intransitivity", "chain_rate"}
+
+
+def test_what_was_not_judged_is_excluded_and_what_has_no_verdict_is_invalid() -> None:
+    rows = [*rows_of([("a", "a", "a"), ("a", None, "b"), ("tie", "a", "a")])]
+    figure = find(figures(rows[:-1], {"pairwise": ()}), "intransitivity", "pairwise")
+    assert (figure.k, figure.n, figure.invalid, figure.excluded) == (0, 1, 1, 1)
+    sets = [row for row in judged(ALPHABETIC, of(), of("c2", "xyz")) if row.protocol == "rank"]
+    whole = find(figures(sets, RULES), "choice_set_sensitivity", "rank", "last")
+    assert (whole.n, whole.invalid, whole.excluded) == (12, 0, 1)
+    at = next(i for i, row in enumerate(sets) if row.place == "last")
+    invalid = [*sets[:at], replace(sets[at], judgments=(Judgment(None, failure="no verdict"),)), *sets[at + 1 :]]
+    assert find(figures(invalid, RULES), "choice_set_sensitivity", "rank", "last").invalid == 1
+    cut = find(figures(sets[:at] + sets[at + 1 :], RULES), "choice_set_sensitivity", "rank", "last")
+    assert (cut.n, cut.excluded) == (11, 2)
+
+
+# What is run.
+
+
+def ready(
+    folder: Path,
+    backend: Backend,
+    cases: Sequence[Case],
+    *,
+    names: Sequence[str] = PROTOCOLS,
+    manner: Manner | None = None,
+    out: str = "run",
+    judge: str = "j",
+    **more: Any,
+) -> Job[Measured]:
+    (folder / "d.jsonl").write_text("".join(native(one) + "\n" for one in cases), encoding="utf-8")
+    setup = set_up(judge, backend, folder / out, names, manner=manner or Manner())
+    return prepare(setup, data=str(folder / "d.jsonl"), **more)
+
+
+def run(job: Job[Measured], tally: Tally, store: Path) -> Loaded:
+    return finish(job, store, tally).run
+
+
+class Breaking:
+    """A backend that answers one by one and fails after so many replies."""
+
+    def __init__(self, inner: Scripted, after: int) -> None:
+        self.identity, self.reads_slots = inner.identity, inner.reads_slots
+        self._inner, self._left = inner, after
+
+    def reply(self, requests: Sequence[Request], wanted: frozenset[int]) -> Iterator[Batch]:
+        for index in sorted(wanted):
+            if not self._left:
+                raise BackendError("the server is gone")
+            self._left -= 1
+            yield from self._inner.reply(requests, frozenset({index}))
+
+
+@pytest.mark.parametrize("after", [1, 30, 60])
+def test_killed_after_some_replies_it_resumes_to_the_same_bytes(tmp_path: Path, after: int) -> None:
+    cases, tally = [of(), of("c2", "abcde", "Another.")], Tally()
+    run(ready(tmp_path, planted("random"), cases, out="whole"), Tally(), tmp_path / "s1")
+    with pytest.raises(BackendError):
+        run(ready(tmp_path, Breaking(planted("random"), after), cases), Tally(), tmp_path / "s2")
+    flaw = load(tmp_path / "run").flaw
+    assert flaw is not None
+    assert "unfinished" in flaw
+    run(ready(tmp_path, planted("random"), cases), tally, tmp_path / "s2")
+    assert tally.stored == after
+    for name in ("run.json", "rows.jsonl", "summary.json"):
+        assert (tmp_path / "run" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+
+
+def test_a_run_read_back_gives_the_same_document(tmp_path: Path) -> None:
+    run(ready(tmp_path, planted("random"), [of(), of("c2", "xyz")]), Tally(), tmp_path / "s")
+    loaded = load(tmp_path / "run")
+    assert (loaded.flaw, loaded.command) == (None, "consistency")
+    whole = document(loaded.parameters, measured(loaded.parameters, loaded.rows))
+    assert whole == json.loads(loaded.summary or "")
+    order = [(r["measure"], r["protocol"], r["rule"] or "", r["place"] or "") for r in whole["results"]]
+    assert order == sorted(set(order))
+    fields = {"measure", "protocol", "rule", "value", "low", "high", "k", "n", "invalid", "excluded", "unit", "place"}
+    assert all(fields <= result.keys() for result in whole["results"])
+    assert len(whole["published"]) == len(PUBLISHED) == 12
+    assert {one["protocol"] for one in whole["does_not_apply"]} == {"pairwise"}
+
+
+def test_a_judge_that_may_see_its_own_kin_is_told(tmp_path: Path) -> None:
+    responses = [Response(author, (f"By {author}.",)) for author in ("gpt-4", "claude-v1", "llama-13b")]
+    job = ready(tmp_path, planted("fair"), [case(responses=responses)], judge="gpt-4o")
+    (note,) = job.parameters["self_judging"]
+    assert "gpt-4" in note
+    assert not ready(tmp_path, planted("fair"), [case(responses=responses)], judge="planted:fair").parameters[
+        "self_judging"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("cases", "more", "message"),
+    [
+        ([of(authors="xy")], {}, "no case can be judged (fewer than three responses by different authors)"),
+        ([of()], {"sets": 0}, "--sets 0: expected a number of triples and quadruples from 1"),
+        ([of()], {"limit": 0}, "--limit 0: expected a number of cases from 1"),
+        ([of()], {"names": ["quadruple"]}, "quadruple shows 4 responses; name a protocol of two or three"),
+        ([of()], {"names": ["strong-reference"]}, "strong-reference fits none of the cases (no reference in the data)"),
+        ([of()], {"names": ["pairwse"]}, "unknown protocol 'pairwse'; did you mean 'pairwise'?"),
+        ([of(authors="xyz")], {"names": ["triadic"]}, "triadic fits none of the cases (fewer than four responses"),
+    ],
+)
+def test_what_cannot_be_done_is_one_clear_line(
+    tmp_path: Path, cases: list[Case], more: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(UsageError) as raised:
+        ready(tmp_path, planted("fair"), cases, **more)
+    assert message in str(raised.value)
+    assert not (tmp_path / "run").exists()
+
+
+def test_cases_with_too_few_responses_are_left_out_and_counted(tmp_path: Path) -> None:
+    job = ready(tmp_path, planted("fair"), [of(), of("c2", "xy"), of("c3", "xyz"), of("c4", "x")], limit=1)
+    parameters = job.parameters
+    assert parameters["left_out"] == {"fewer than three responses by different authors": 2}
+    assert (parameters["limit"], parameters["data"]["cases"], len(job.cases)) == (1, 4, 1)
+
+
+# What is said.
+
+
+def printed(parameters: dict[str, Any], rows: Sequence[Row]) -> str:
+    console = Console(file=io.StringIO(), width=80, highlight=False, force_terminal=False)
+    show(report_parts(parameters, measured(parameters, rows)), console)
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def parameters_of(*names: str) -> dict[str, Any]:
+    return {
+        "judge": "[bold red]:m:[/] \x1b[31mred",
+        "data": {"name": "d\x07.jsonl", "cases": 9},
+        "limit": 3,
+        "sets": 4,
+        "seed": 0,
+        "protocols": {name: protocols()[name].rules if name in protocols() else () for name in names},
+        "left_out": {},
+        "self_judging": [],
+    }
+
+
+def test_a_judge_that_ties_is_not_called_consistent() -> None:
+    text = " ".join(
+        printed(
+            parameters_of("pairwise", "absolute"), judged(ties_or_four, of(), names=["pairwise", "absolute"])
+        ).split()
+    )
+    assert "pairwise: no chain in 4 triples, so that none can be broken: that is no consistency; too few" in text
+    assert "absolute: no chain in 4 triples by rating" in text
+
+
+def test_an_invalid_answer_is_counted_once_however_many_triples_it_is_in() -> None:
+    text = " ".join(printed(parameters_of("pairwise"), judged(lambda r: Reply("?"), of(), names=["pairwise"])).split())
+    assert "pairwise: no intransitivity: no triple with three valid verdicts." in text
+    assert "invalid: no verdict (12)" in text
+
+
+# The command line.
+
+
+@pytest.fixture
+def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setitem(cli.cli.commands, "consistency", consistency)
+    Path("d.jsonl").write_text(
+        "".join(native(one) + "\n" for one in (of(), of("c2", "xyz", "Two."), of("c3", "xy"))), encoding="utf-8"
+    )
+
+    def call(*arguments: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["distract", "consistency", *arguments])
+        code = 0
+        try:
+            cli.main()
+        except SystemExit as stop:
+            code = int(stop.code or 0)
+        streams = capsys.readouterr()
+        return code, streams.out, streams.err
+
+    return call
+
+
+def test_without_a_protocol_it_asks_pairwise_and_rank(command: Any) -> None:
+    code, out, err = command("--judge", "planted:random", "--data", "d.jsonl", "--json", "--out", "r")
+    assert code == 0
+    whole = json.loads(out)
+    assert whole["protocols"] == {"pairwise": [], "rank": []}
+    assert out == Path("r/summary.json").read_text(encoding="utf-8")
+    assert "left out before the draw: fewer than three responses by different authors (1)" in err
+    sets = {(a.author, b.author, third.author) for a, b, *others in quadruples(of(), 4, 0) for third in others}
+    # The same three in the same order may be one set with its third response last and another with it first.
+    lists = sets | {(third, a, b) for a, b, third in sets}
+    # Six pairs of four responses and three of three, in both orders; sets in one order each.
+    comparisons, requests = 9 + 9 + 2 * len(sets), 18 + len(lists)
+    assert f"plan: about {comparisons} comparisons; requests: pairwise 18, rank {requests}; about" in err
+    assert f"replies: 0 were stored, {18 + requests} made" in err
+    again = command("--judge", "planted:random", "--data", "d.jsonl", "--json", "--out", "r")
+    assert again[:2] == (0, out)
+    assert "no call is made" in again[2]
+    code, text, _ = command("--judge", "planted:random", "--data", "d.jsonl", "--out", "r")
+    assert (code, "Intransitive triples" in text, "run folder: r" in text) == (0, True, True)
+
+
+def test_two_runs_of_one_command_give_the_same_bytes(command: Any) -> None:
+    for out, store in (("a", "s1"), ("b", "s2"), ("c", "s2")):
+        assert command("--judge", "planted:random", "--data", "d.jsonl", "--out", out, "--store", store)[0] == 0
+    for name in ("rows.jsonl", "summary.json", "run.json"):
+        assert Path("a", name).read_bytes() == Path("b", name).read_bytes() == Path("c", name).read_bytes()
+
+
+@pytest.mark.parametrize("name", ["rows.jsonl", "summary.json", "run.json"])
+@pytest.mark.parametrize("text", ["", "{", '{"case": 1}\n'])
+def test_a_damaged_run_is_begun_anew_from_the_stored_replies(command: Any, name: str, text: str) -> None:
+    arguments = ("--judge", "planted:random", "--data", "d.jsonl", "--json", "--out", "r")
+    whole = command(*arguments)[1]
+    file = Path("r", name)
+    before = file.read_bytes()
+    file.write_text(text)
+    code, out, err = command(*arguments)
+    if name == "run.json":  # nobody can tell whose run it was
+        assert (code, out, file.read_text()) == (2, "", text)
+    else:
+        assert (code, out, ", 0 made" in err) == (0, whole, True)
+        assert file.read_bytes() == before
+
+
+def test_the_plan_says_how_and_for_how_much(command: Any) -> None:
+    manner = ("--orders", "given", "--samples", "3", "--answer-tokens", "20", "--price-in", "1", "--price-out", "2")
+    _, _, err = command("--judge", "planted:fair", "--data", "d.jsonl", *manner)
+    assert (
+        "how: in the given order only; 3 passes of each order, the majority decides; answers in words "
+        "take at most 20 tokens"
+    ) in err
+    assert "cost of the judge: at most about $0.0" in err
+
+
+def test_no_valid_verdict_is_inconclusive(command: Any) -> None:
+    code, _, err = command("--judge", "planted:garbage", "--data", "d.jsonl")
+    assert (code, err.splitlines()[-1].startswith("distract: no verdict was valid")) == (3, True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--data", "d.jsonl", "--sets", "0"), "--sets"),
+        (("--data", "nowhere.jsonl"), "nowhere.jsonl"),
+        (("--data", "tweakset"), "fewer than three responses by different authors"),
+        (("--data", "d.jsonl", "--protocol", "nothing"), "unknown protocol 'nothing'"),
+        (
+            ("--data", "d.jsonl", "--seed", "1", "--out", "r"),
+            "belongs to a different run (they differ in manner, seed)",
+        ),
+    ],
+)
+def test_wrong_input_is_one_line_and_exit_code_2(command: Any, arguments: tuple[str, ...], message: str) -> None:
+    command("--judge", "planted:fair", "--data", "d.jsonl", "--out", "r", "--protocol", "pairwise")
+    if "nothing" not in arguments:
+        arguments = (*arguments, "--protocol", "pairwise")
+    code, out, err = command("--judge", "planted:fair", *arguments)
+    last = err.splitlines()[-1]
+    assert (code, out) == (2, "")
+    assert message in last
+    assert "Traceback" not in err

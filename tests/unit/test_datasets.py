@@ -1,0 +1,371 @@
+"""Reading data sets: what is right is read, what is wrong is one clear line."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import json
+import sys
+from importlib import resources
+from importlib.machinery import ModuleSpec
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from distract.constraints import parse
+from distract.datasets import BUILT_IN, READERS, load, load_prompts, native
+from distract.errors import DataError, UnknownName, UsageError
+from distract.records import Case, Response
+
+GOOD: dict[str, Any] = {
+    "id": "c1",
+    "prompt": "Name a colour.",
+    "responses": [{"author": "x", "text": "Red."}, {"author": "y", "text": "Blue.", "severity": 1}],
+    "preferred": "x",
+    "constraints": [{"kind": "punctuation:no_comma"}],
+}
+NO_LABEL = {k: v for k, v in GOOD.items() if k != "preferred"}
+
+
+def with_(**fields: Any) -> str:
+    return json.dumps({**GOOD, **fields}) + "\n"
+
+
+def without(field: str) -> str:
+    return json.dumps({k: v for k, v in GOOD.items() if k != field}) + "\n"
+
+
+def responses(*entries: Any) -> str:
+    return json.dumps({**NO_LABEL, "responses": list(entries)}) + "\n"
+
+
+X = {"author": "x", "text": "t"}
+
+
+@pytest.mark.parametrize(
+    ("content", "line", "problem"),
+    [
+        ("", None, "is empty"),
+        (" \n\n", None, "is empty"),
+        (with_() + '{"id": "c2", "prompt": "What', 2, "not valid JSON"),
+        (with_() + '{"id": "c2", "prompt": "What', 2, "truncated"),
+        (with_() + "\n\n[1]\n", 4, "expected an object, found a list"),
+        (without("id"), 1, "field 'id': missing"),
+        (without("prompt"), 1, "field 'prompt': missing"),
+        (without("responses"), 1, "field 'responses': missing"),
+        (with_(id=3), 1, "field 'id': expected text, found a whole number"),
+        (with_(prompt=None), 1, "field 'prompt': expected text, found null"),
+        (with_(prompt=True), 1, "field 'prompt': expected text, found true or false"),
+        (with_(prompt=[]), 1, "field 'prompt': is an empty list"),
+        (with_(prompt=["a", None]), 1, "field 'prompt[1]': expected text, found null"),
+        (with_(prompt=" "), 1, "field 'prompt': is blank"),
+        (with_(prompt="\ud800"), 1, "field 'prompt': holds half of a surrogate pair"),
+        (with_(responses="x"), 1, "field 'responses': expected a list"),
+        (with_(responses=[]), 1, "at least one response"),
+        (with_(colour="red"), 1, "field 'colour': unknown field"),
+        (with_(preferred="z"), 1, "field 'preferred': 'z' is neither 'tie' nor an author"),
+        (with_(id="../../etc/passwd"), 1, "field 'id': looks like a path"),
+        (with_(id="a/../b"), 1, "field 'id': looks like a path"),
+        (with_(id="a\x1b[31m"), 1, "field 'id': holds control characters"),
+        (with_(id="a\nb"), 1, "field 'id': holds control characters"),
+        (with_(id="a" * 201), 1, "field 'id': has 201 characters"),
+        (with_() + with_(), 2, "field 'id': 'c1' was used on line 1"),
+        ('{"id": NaN}\n', 1, "NaN is not a JSON value"),
+        (with_().replace('"Red."', "NaN"), 1, "NaN is not a JSON value"),
+        (with_().replace('"Red."', "Infinity"), 1, "Infinity is not a JSON value"),
+        (responses({"author": "x"}), 1, "field 'responses[0].text': missing"),
+        (responses({"text": "t"}), 1, "field 'responses[0].author': missing"),
+        (responses({"author": "x", "text": None}), 1, "field 'responses[0].text': expected text, found null"),
+        (responses({"author": "x", "text": 1.5}), 1, "field 'responses[0].text': expected text, found the number 1.5"),
+        (responses(X, "y"), 1, "field 'responses[1]': expected an object, found text"),
+        (responses(X, X), 1, "two responses by 'x'"),
+        (responses(X, {**X, "attack": "null", "severity": 2}), 1, "rewrites a response of 'x' that is not there"),
+        (responses({**X, "attack": "null"}), 1, "at least one response without an attack"),
+        (responses(X, {**X, "attack": "prolix"}), 1, "[1].attack': unknown attack 'prolix'; did you mean 'prolixity'?"),
+        (responses(X, {**X, "attack": "severity-2"}), 1, "(known: assertiveness, none, null, prolixity, sycophancy)"),
+        (responses({**X, "severity": 4}), 1, "field 'responses[0].severity': expected 1, 2 or 3"),
+        (responses({**X, "severity": True}), 1, "field 'responses[0].severity': expected 1, 2 or 3"),
+        (responses({**X, "severity": "1"}), 1, "field 'responses[0].severity': expected 1, 2 or 3, found "),
+        (responses({**X, "text": ["a", "b"]}), 1, "has 2 turns, the prompt has 1"),
+        (responses({**X, "author": "tie"}), 1, "'tie' is what a label says"),
+        (with_(constraints=[{"kind": "punctuation:no_coma"}]), 1, "no_comma"),
+        (with_(constraints=[{}]), 1, "constraints[0]."),
+        (with_(constraints={}), 1, "field 'constraints': expected a list"),
+        ('{"id": "a", "id": "b"}\n', 1, "field 'id' is there twice"),
+        ('[{"input": "q", "output_1": "a", "output_2": "b", "label": 1},\n]', 2, "a comma after the last item"),
+        (with_(id="a\u200f"), 1, "field 'id': holds control characters"),
+        ("just some words\n", None, "in no format that distract knows"),
+        ('[{"output_1":' + "[" * 100_000, 1, "nested too deeply"),
+        ("{" + '"a":{' * 100_000, 1, "c.jsonl:1: "),
+        ('[1, "output_1"]', None, "in no format that distract knows"),
+        ('[{"input": "q", "output_1": "a", "output_2": "b", "label": 1}, 1]', 1, "item 2: expected an object"),
+        ("[" + with_() + "]", None, "in no format that distract knows (native, llmbar"),
+        ("[]", None, "in no format that distract knows"),
+        ('[{"input": "q", "output_1": "a", "output_2": "b", "label": 1}', 1, "truncated"),
+        ('[\n{"input": "q", "output_1": "a", "output_2": "b", "label": 1},\n{"inp', 3, "item 2: not valid JSON"),
+        ('[\n{"input": "q", "output_1": "a", "output_2": "b"}]', 2, "field 'label': missing"),
+        ('[{"input": "q", "output_1": "a", "output_2": "b", "label": 3}]', 1, "expected 1 or 2, found 3"),
+        ('[{"input": "q", "output_1": "a", "output_2": null, "label": 2}]', 1, "field 'output_2': expected text"),
+        ('[{"input": "q", "output_1": NaN, "output_2": "b", "label": 2}]', 1, "NaN is not a JSON value"),
+    ],
+)  # fmt: skip
+def test_wrong_content_is_one_line_with_the_place(tmp_path: Path, content: str, line: int | None, problem: str) -> None:
+    path = tmp_path / "c.jsonl"
+    path.write_text(content, encoding="utf-8", errors="surrogatepass")
+    with pytest.raises(DataError) as error:
+        load(str(path))
+    message = str(error.value)
+    assert problem in message
+    assert message.startswith(f"{path}:{line}: " if line else f"{path}: ")
+    assert "\n" not in message
+
+
+def test_missing_directory_and_wrong_encoding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(DataError, match=r"no such file \(built-in data sets: tweakset"):
+        load(str(tmp_path / "nothing.jsonl"))
+    with pytest.raises(DataError, match="is a directory"):
+        load(str(tmp_path))
+    (tmp_path / "latin1.jsonl").write_bytes(
+        with_().encode() + with_(id="c2", prompt="x").replace("x", "é").encode("latin-1")
+    )
+    with pytest.raises(DataError, match=r"latin1\.jsonl:2: not UTF-8"):
+        load(str(tmp_path / "latin1.jsonl"))
+    with pytest.raises(UnknownName, match=r"unknown data format 'lmbar'; did you mean 'llmbar'"):
+        load(f"lmbar:{tmp_path / 'x'}")
+    for name in ("x" * 5000, f"llmbar:{'x' * 5000}", "a\0b", "llmbar:a\0b"):
+        with pytest.raises(DataError, match=r"no such file|cannot be read"):
+            load(name)
+    # A file may be called like a spec.
+    (tmp_path / "reife:x.jsonl").write_text(with_())
+    monkeypatch.chdir(tmp_path)
+    assert load("reife:x.jsonl").format == "native"
+
+
+def test_native_fields_arrive(tmp_path: Path) -> None:
+    path = tmp_path / "cases.jsonl"
+    two_turns = {"author": "x", "text": ["One.", ""]}
+    path.write_text(
+        with_(criterion="Be brief.", source="here")
+        + json.dumps({"id": "c2", "prompt": ["First?", "Second?"], "responses": [two_turns]})
+        + "\n"
+    )
+    for spec in (str(path), f"native:{path}"):
+        first, second = load(spec).cases
+        assert (first.preferred, first.criterion, first.source) == ("x", "Be brief.", "here")
+        assert first.responses[1].severity == 1
+        assert first.constraints[0].kind == "punctuation:no_comma"
+        assert (second.prompt, second.responses[0].turns) == (("First?", "Second?"), ("One.", ""))
+
+
+def test_null_in_an_optional_field_is_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "cases.jsonl"
+    nothing = dict.fromkeys(("preferred", "criterion", "constraints", "source"))
+    path.write_text(with_(**nothing, responses=[{**X, "attack": None, "severity": None}]))
+    (case,) = load(str(path)).cases
+    assert (case.preferred, case.criterion, case.constraints, case.source) == (None, None, (), None)
+    assert (case.responses[0].attack, case.responses[0].severity) == (None, None)
+
+
+def test_a_byte_order_mark_and_windows_line_ends_are_fine(tmp_path: Path) -> None:
+    path = tmp_path / "cases.jsonl"
+    path.write_bytes(b"\xef\xbb\xbf" + with_().replace("\n", "\r\n").encode())
+    assert load(str(path)).cases[0].id == "c1"
+
+
+# Line separators that JSON allows inside strings must not break a line in two.
+@given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1).filter(lambda t: t.strip() != ""))
+def test_any_text_comes_back_verbatim(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
+    path = tmp_path_factory.mktemp("d") / "cases.jsonl"
+    case = {**NO_LABEL, "prompt": text, "responses": [{"author": "x", "text": text}]}
+    path.write_text(json.dumps(case, ensure_ascii=False) + "\n", encoding="utf-8", newline="")
+    (read,) = load(str(path)).cases
+    assert read.prompt == (text,)
+    assert read.responses[0].turns == (text,)
+
+
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
+SAID = TEXTS.filter(lambda text: text.strip() != "")
+NAMES = st.text(st.characters(categories=["L", "N", "Zs"]), min_size=1, max_size=9).filter(
+    lambda name: name.strip() != "" and name != "tie"
+)
+ATTACKS = st.sampled_from(["assertiveness", "prolixity", "sycophancy", "null"])
+KINDS = st.sampled_from(
+    [
+        parse(raw)
+        for raw in (
+            {"kind": "punctuation:no_comma"},
+            {"kind": "keywords:existence", "keywords": ["é", "a b"]},
+            {"kind": "length_constraints:number_words", "relation": "less than", "num_words": 9},
+        )
+    ]
+)
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> Case:
+    turns = draw(st.integers(1, 2))
+    prompt = tuple(draw(SAID) for _ in range(turns))
+    found = []
+    for author in draw(st.lists(NAMES, min_size=1, max_size=3, unique=True)):
+        severity = draw(st.sampled_from([None, None, 1, 3]))
+        for attack in (None, *draw(st.lists(ATTACKS, max_size=2, unique=True))):
+            found.append(Response(author, tuple(draw(TEXTS) for _ in range(turns)), attack, severity))
+    whole = [response.author for response in found if response.severity is None]
+    preferred = draw(st.sampled_from([None, "tie", *whole]))
+    constraints = tuple(draw(st.lists(KINDS, max_size=3)))
+    criterion, source = draw(st.none() | SAID), draw(st.none() | NAMES)
+    return Case(draw(NAMES), prompt, tuple(found), preferred, criterion, constraints, source)
+
+
+@given(cases())
+def test_a_case_that_is_written_is_read_as_it_was(case: Case) -> None:
+    line = native.line(case)
+    assert "\n" not in line
+    assert list(native.read(f"{line}\n", "x")) == [case]
+
+
+def test_what_is_written_says_no_more_than_it_must() -> None:
+    case = Case("c", ("Why?",), (Response("x", ("é",)), Response("x", ("e",), "f")))
+    rewrite = '{"author": "x", "text": "e", "attack": "f"}'
+    assert (
+        native.line(case)
+        == f'{{"id": "c", "prompt": "Why?", "responses": [{{"author": "x", "text": "é"}}, {rewrite}]}}'
+    )
+    built_in = (resources.files("distract.datasets") / "tweakset.jsonl").read_text(encoding="utf-8")
+    for case, line in zip(load("tweakset").cases, built_in.splitlines(), strict=True):
+        assert json.loads(native.line(case)) == json.loads(line)
+
+
+@pytest.mark.parametrize("name", BUILT_IN)
+def test_built_in_sets_load(name: str) -> None:
+    data = load(name)
+    assert len(data.cases) >= 12
+    assert data.name == name
+
+
+def test_every_reader_says_what_it_reads() -> None:
+    assert all(reader.summary for reader in READERS.values())
+
+
+REIFE = {"instruction": "Name a sea.", "output_1": "Baltic", "output_2": "Alps", "winner": 1}
+
+
+class Missing(Exception):
+    """What the hub's client raises for a data set that is not there."""
+
+
+class Array:
+    """What a table gives for a list of numbers."""
+
+    def tolist(self) -> list[float]:
+        return [1.0, float("nan")]
+
+
+@pytest.fixture
+def hub(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """A hub of our own: what it holds by (name, config), and what its two calls raise."""
+    state: dict[str, Any] = {"holds": {}, "reach": None, "load": None, "asked": []}
+
+    def dataset_info(name: str, timeout: float) -> None:
+        state["asked"].append((name, timeout))
+        if state["reach"]:
+            raise state["reach"]
+
+    def load_dataset(name: str, config: str | None) -> Any:
+        if state["load"]:
+            raise state["load"]
+        return state["holds"][name, config]
+
+    library, client = ModuleType("datasets"), ModuleType("huggingface_hub")
+    library.__spec__ = ModuleSpec("datasets", None, origin="here")
+    vars(library).update(load_dataset=load_dataset, disable_progress_bars=lambda: None)
+    vars(client).update(
+        HfApi=lambda: SimpleNamespace(dataset_info=dataset_info),
+        errors=SimpleNamespace(RepositoryNotFoundError=Missing),
+        constants=SimpleNamespace(HF_HUB_OFFLINE=False),
+    )
+    monkeypatch.setitem(sys.modules, "datasets", library)
+    monkeypatch.setitem(sys.modules, "huggingface_hub", client)
+    return state
+
+
+def test_rows_of_the_hub_are_read_as_a_file_is(hub: dict[str, Any], tmp_path: Path) -> None:
+    rows = [{**REIFE, "more": [Array(), None, float("inf"), {"at": Path("x")}]}, {**REIFE, "winner": 2}]
+    hub["holds"] = {
+        ("org/one", None): {"test": rows},
+        ("org/one", "small"): {"test": rows[:1], "train": rows},
+        ("org/one", "odd"): {"test": [{**REIFE, "winner": float("nan")}]},
+    }
+    found = load("hub:org/one")
+    (tmp_path / "same.jsonl").write_text("".join(json.dumps({**row, "more": None}) + "\n" for row in rows))
+    assert found.cases == load(str(tmp_path / "same.jsonl")).cases
+    assert (found.name, found.format) == ("org/one", "reife")
+    for spec in ("hub:org/one::test", "reife:hub:org/one", "reife:hub:org/one::"):
+        assert (load(spec).cases, load(spec).checksum) == (found.cases, found.checksum)
+    assert len(load("hub:org/one:small:test").cases) == 1
+    assert load("hub:org/one:small:train").cases == found.cases
+    assert hub["asked"][0] == ("org/one", 10.0)
+    with pytest.raises(DataError, match=r"^hub:org/one:odd:1: field 'winner': expected .*, found null"):
+        load("hub:org/one:odd")
+    with pytest.raises(DataError, match=r"^hub:org/one:1: field 'label': missing"):
+        load("llmbar:hub:org/one")
+    with pytest.raises(UsageError, match="hub:org/one: reife data hold no prompts"):
+        load_prompts("hub:org/one")
+    with pytest.raises(UsageError, match="hub:org/one: mt-bench is a folder of files; download it and name the folder"):
+        load("mt-bench:hub:org/one")
+
+
+@pytest.mark.parametrize(
+    ("spec", "raised", "kind", "problem"),
+    [
+        ("hub:", {}, UsageError, "hub:: expected hub:ORG/NAME[:CONFIG[:SPLIT]]"),
+        ("hub:a/b/c", {}, UsageError, "expected hub:ORG/NAME[:CONFIG[:SPLIT]]"),
+        ("hub:../b", {}, UsageError, "expected hub:ORG/NAME[:CONFIG[:SPLIT]]"),
+        ("hub:org/a b", {}, UsageError, "expected hub:ORG/NAME[:CONFIG[:SPLIT]]"),
+        ("hub:a/b:c:d:e", {}, UsageError, "expected hub:ORG/NAME[:CONFIG[:SPLIT]]"),
+        ("hub:a/b", {"reach": Missing()}, DataError, "hub:a/b: no such data set on the hub, or it is not public"),
+        ("hub:a/b", {"reach": OSError("[Errno -2]\nno name")}, UsageError,
+         "hub:a/b: the hub cannot be reached ([Errno -2] no name); download the data set elsewhere and name its file"),
+        ("hub:a/b", {"load": ValueError("Config name is missing.\nPick one: ['x', 'y']")}, UsageError,
+         "cannot be loaded: Config name is missing. Pick one: ['x', 'y'] (expected hub:ORG/NAME[:CONFIG[:SPLIT]])"),
+        ("hub:a/b", {"load": RuntimeError()}, UsageError, "hub:a/b: cannot be loaded: RuntimeError"),
+        ("hub:a/b", {}, UsageError, "hub:a/b: has several splits (known: gpt4, human); name one as a/b::SPLIT"),
+        ("hub:a/b::x", {}, UsageError, "hub:a/b::x: has no split 'x' (known: gpt4, human); name one as a/b::SPLIT"),
+        ("hub:a/b::gpt4", {}, DataError, "hub:a/b::gpt4: is empty; expected cases"),
+        ("reife-hub:a/b", {}, UnknownName, "unknown data format 'reife-hub'"),
+    ],
+)  # fmt: skip
+def test_a_hub_that_does_not_give_is_one_line(
+    spec: str, raised: dict[str, Exception], kind: type[UsageError], problem: str, hub: dict[str, Any]
+) -> None:
+    hub["holds"] = {("a/b", None): {"human": [REIFE], "gpt4": []}}
+    hub.update(raised)
+    with pytest.raises(kind) as caught:
+        load(spec)
+    assert problem in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_what_was_loaded_before_needs_no_hub(hub: dict[str, Any]) -> None:
+    hub.update(holds={("a/b", None): {"test": [REIFE]}}, reach=OSError("no network"))
+    vars(sys.modules["huggingface_hub"])["constants"].HF_HUB_OFFLINE = True
+    assert len(load("hub:a/b").cases) == 1
+    assert hub["asked"] == []
+
+
+def test_without_the_library_the_hub_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    for found in (None, ModuleSpec("datasets", None)):
+        monkeypatch.setattr(importlib.util, "find_spec", lambda name, found=found: found)
+        with pytest.raises(UsageError, match=r'not installed: pip install "\.\[hub\]"'):
+            load("hub:org/name")
+    broken = ModuleType("datasets")
+    broken.__spec__ = ModuleSpec("datasets", None, origin="here")
+    monkeypatch.undo()
+    monkeypatch.setitem(sys.modules, "datasets", broken)
+    monkeypatch.setitem(sys.modules, "huggingface_hub", ModuleType("huggingface_hub"))
+    with pytest.raises(UsageError, match="the library datasets cannot be used: module 'datasets' has no attribute"):
+        load("hub:org/name")

@@ -1,0 +1,260 @@
+"""Elo, and the orders it shares with TrueSkill: against evalica, against loops over names, and by its invariants."""
+
+from __future__ import annotations
+
+import importlib
+from itertools import permutations
+from typing import Any
+
+import evalica
+import numpy as np
+import pytest
+from distract.leaderboards.orders import Orders, settled, weights
+from hypothesis import given
+from hypothesis import strategies as st
+
+from distract import registry
+from distract.errors import UsageError
+from distract.ratings.draws import Draws, draw
+from distract.ratings.matches import Matches, encode
+
+elo = importlib.import_module("distract.leaderboards.elo")
+NAMES = ("a, the first", 'b "quoted"', "c [bold]", "d 🦙")
+FIELDS = ("k", "base", "initial", "scale", "shuffles", "order", "seed")
+Match = tuple[str, str, str]
+
+PLAYED = st.lists(
+    st.tuples(st.permutations(NAMES), st.sampled_from(("a", "b", "tie"))).map(lambda one: (*one[0][:2], one[1])),
+    min_size=1,
+    max_size=25,
+)
+
+
+def table(played: list[Match], prompts: list[str] | None = None) -> Matches:
+    a, b, outcomes = zip(*played, strict=True)
+    return encode(a, b, outcomes, prompts)
+
+
+def simulated(models: int, matches: int, seed: int = 0, spread: float = 150.0) -> list[Match]:
+    """Matches between models of known strength, a tenth of them ties."""
+    random = np.random.default_rng(seed)
+    strength = random.normal(0, spread, models)
+    a = random.integers(models, size=matches)
+    b = (a + random.integers(1, models, size=matches)) % models
+    chance = 1 / (1 + 10 ** ((strength[b] - strength[a]) / 400))
+    drawn, tied = random.random(matches), random.random(matches) < 0.1
+    return [
+        (f"m{x:02}", f"m{y:02}", "tie" if tie else "a" if won else "b")
+        for x, y, tie, won in zip(a, b, tied, drawn < chance, strict=True)
+    ]
+
+
+def naive(
+    played: list[Match], k: float = 4.0, base: float = 10.0, initial: float = 1000.0, scale: float = 400.0
+) -> list[float]:
+    rating = {name: initial for a, b, _ in played for name in (a, b)}
+    for a, b, outcome in played:
+        expected = 1 / (1 + base ** ((rating[b] - rating[a]) / scale))
+        change = k * ({"a": 1.0, "b": 0.0, "tie": 0.5}[outcome] - expected)
+        rating[a] += change
+        rating[b] -= change
+    return [rating[name] for name in sorted(rating)]
+
+
+def replayed(played: list[Match], places: list[int], times: list[int]) -> list[Match]:
+    return [played[place] for place in places for _ in range(times[place])]
+
+
+@pytest.mark.parametrize("k", [4.0, 16.0, 32.0])
+def test_one_pass_is_that_of_evalica(k: float) -> None:
+    played = simulated(8, 3000)
+    winners = {"a": evalica.Winner.X, "b": evalica.Winner.Y, "tie": evalica.Winner.Draw}
+    a, b, outcomes = zip(*played, strict=True)
+    theirs = evalica.elo(a, b, [winners[one] for one in outcomes], k=k).scores
+    ours = elo.rate(table(played), k=k, order="file")
+    assert ours.rating == pytest.approx([theirs[name] for name in ours.models], abs=1e-9)
+
+
+@given(PLAYED, st.sampled_from([1.0, 32.0, 700.0]), st.integers(0, 9))
+def test_it_is_a_loop_over_matches(played: list[Match], k: float, seed: int) -> None:
+    matches = table(played)
+    file = elo.rate(matches, k=k, order="file", base=2.0, initial=5.0, scale=100.0)
+    assert file.rating == pytest.approx(naive(played, k, 2.0, 5.0, 100.0), abs=1e-6)
+    orders = Orders(len(played), "shuffled", 3, seed)
+    each = [naive([played[at] for at in orders.last(index, len(played))], k) for index in range(3)]
+    assert elo.rate(matches, k=k, shuffles=3, seed=seed).rating == pytest.approx(np.mean(each, axis=0), abs=1e-6)
+
+
+@given(PLAYED)
+def test_names_and_sides_do_not_matter_and_the_mean_stays(played: list[Match]) -> None:
+    found = elo.rate(table(played))
+    renamed = {name: f"{len(NAMES) - at}" for at, name in enumerate(NAMES)}
+    other = elo.rate(table([(renamed[a], renamed[b], outcome) for a, b, outcome in played]))
+    by = dict(zip(other.models, other.rating, strict=True))
+    assert found.rating == pytest.approx([by[renamed[name]] for name in found.models], abs=1e-9)
+    turned = [(b, a, {"a": "b", "b": "a", "tie": "tie"}[outcome]) for a, b, outcome in played]
+    assert elo.rate(table(turned)).rating.tolist() == found.rating.tolist()
+    assert found.rating.mean() == pytest.approx(1000.0, abs=1e-9)
+
+
+def test_ties_alone_leave_all_level() -> None:
+    assert set(elo.rate(table([(a, b, "tie") for a, b in permutations(NAMES, 2)] * 9)).rating) == {1000.0}
+
+
+@pytest.mark.parametrize("order", ["shuffled", "file"])
+def test_only_the_end_of_a_long_order_is_played(order: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    matches = table(simulated(4, 30_000))
+    asked: list[int] = []
+    last = Orders.last
+
+    def counted(self: Orders, index: int, length: int) -> Any:
+        asked.append(length)
+        return last(self, index, length)
+
+    monkeypatch.setattr(Orders, "last", counted)
+    short = elo.rate(matches, k=32.0, order=order, shuffles=3)
+    assert max(asked) < len(matches) / 2
+    monkeypatch.setattr(elo, "_enough", lambda game, orders: (orders.matches, game.level))
+    near = 2e-6 if order == "file" else elo.CLOSE
+    assert short.rating == pytest.approx(elo.rate(matches, k=32.0, order=order, shuffles=3).rating, abs=near)
+
+
+@pytest.mark.parametrize(
+    ("played", "k"),
+    [
+        pytest.param([*simulated(3, 5000), ("m00", "rare", "b")], 32.0, id="a model of one match"),
+        pytest.param(simulated(3, 5000), 0.001, id="a small k"),
+        pytest.param(simulated(3, 60), 2000.0, id="a k that throws ratings apart"),
+        pytest.param(simulated(3, 5000), 1e-320, id="a k of nothing"),
+    ],
+)
+def test_all_is_played_where_the_beginning_matters(played: list[Match], k: float) -> None:
+    assert elo.rate(table(played), k=k, order="file").rating == pytest.approx(naive(played, k), rel=1e-6)
+
+
+def test_extremes_stay_numbers() -> None:
+    played = [("m1", "m2", "a")] * 5000
+    low, high = elo.rate(table([(b, a, "b") for a, b, _ in played])).rating[::-1]
+    assert high == pytest.approx(2000 - low)
+    assert 1400 < high < 2000
+    chain = [(f"m{at:03}", f"m{at + 1:03}", "a") for at in range(199)] * 5
+    assert np.isfinite(elo.rate(table(chain), k=1e6, shuffles=2).rating).all()
+
+
+@given(st.integers(1, 60), st.integers(0, 60), st.integers(0, 5))
+def test_the_end_of_an_order_is_the_same_however_much_is_asked_for(n: int, length: int, seed: int) -> None:
+    for order in ("shuffled", "file"):
+        orders = Orders(n, order, 2, seed)
+        whole = orders.last(1, n).tolist()
+        assert sorted(whole) == list(range(n))
+        assert orders.last(1, min(length, n)).tolist() == whole[n - min(length, n) :]
+
+
+def test_orders_depend_on_seed_and_number_alone() -> None:
+    one = Orders(500, "shuffled", 20, 3)
+    assert one.last(7, 500).tolist() == Orders(500, "shuffled", 9, 3).last(7, 500).tolist()
+    assert one.last(7, 500).tolist() != Orders(500, "shuffled", 9, 4).last(7, 500).tolist()
+    assert one.last(7, 500).tolist() != one.last(8, 500).tolist()
+
+
+@given(st.lists(st.lists(st.integers(0, 4), min_size=3, max_size=3), min_size=2, max_size=4), PLAYED)
+@pytest.mark.parametrize("order", ["shuffled", "file"])
+def test_a_draw_plays_matches_again_in_their_places(order: str, rows: list[list[int]], played: list[Match]) -> None:
+    prompts = [f"p{min(at, at % 3)}" for at in range(len(played))]
+    matches = table(played, prompts)
+    drawn = np.array(rows, np.uint8)[:, : matches.clusters]
+    found = elo.redraw(matches, Draws(0, len(rows), drawn), k=32.0, order=order, shuffles=2)
+    orders = Orders(len(played), order, 2, 0)
+    assert matches.cluster is not None
+    for row, ratings in zip(drawn, found, strict=True):
+        times = row[matches.cluster].tolist()
+        ends = []
+        for index in range(orders.count):
+            again = replayed(played, orders.last(index, len(played)).tolist(), times)
+            # Models of which no match is drawn stay where they begin.
+            start = [(name, other, "tie") for name, other in zip(matches.models, matches.models[1:], strict=False)]
+            ends.append(naive(start + again, 32.0))
+        assert ratings == pytest.approx(np.mean(ends, axis=0), abs=1e-6)
+
+
+@pytest.mark.parametrize("options", [{}, {"order": "file"}, {"k": 32.0}])
+def test_a_draw_of_every_prompt_once_is_no_draw(options: dict[str, Any]) -> None:
+    played = simulated(4, 3000)
+    matches = table(played, [f"p{at // 6}" for at in range(3000)])
+    ones = Draws(0, 3, np.ones((3, 500), np.uint8))
+    rating = elo.rate(matches, **options).rating
+    assert (elo.redraw(matches, ones, **options) == rating).all()
+
+
+def test_draws_too_play_only_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    matches = table(simulated(3, 4000), [f"p{at // 8}" for at in range(4000)])
+    drawn = draw(0, 6, 500)
+    short = elo.redraw(matches, drawn, k=32.0, shuffles=2)
+    monkeypatch.setattr(elo._Game, "reach", lambda self, _: len(self.cells))
+    whole = elo.redraw(matches, drawn, k=32.0, shuffles=2)
+    assert short == pytest.approx(whole, abs=elo.NEAR)
+    assert (short != whole).any()
+
+
+def test_without_a_table_the_weights_of_a_prompt_are_poisson_and_its_own() -> None:
+    matches = table(simulated(3, 400), [f"p{at // 2}" for at in range(400)])
+    drawn = draw(5, 300, 200, table=False)
+    asked = weights(matches, drawn, "test")
+    ahead = np.stack([asked(at) for at in range(400)])
+    again = weights(matches, drawn, "test")
+    assert all((again(at) == ahead[at]).all() for at in (399, 0, 17, 16, 250))
+    assert (ahead[:, 0] == 1).all()
+    assert (ahead[::2] == ahead[1::2]).all()
+    assert len({row.tobytes() for row in ahead}) == 200
+    assert ahead[::2, 1:].mean() == pytest.approx(1, abs=0.02)
+    assert ahead[::2, 1:].var() == pytest.approx(1, abs=0.03)
+
+
+def test_draws_with_and_without_a_table_spread_alike() -> None:
+    matches = table(simulated(4, 400))
+    one = elo.redraw(matches, draw(1, 400, 400), shuffles=4).std(axis=0)
+    other = elo.redraw(matches, draw(1, 400, 400, table=False), shuffles=4).std(axis=0)
+    assert other == pytest.approx(one, rel=0.2)
+    assert (elo.redraw(matches, draw(1, 400, 400, table=False), shuffles=4).std(axis=0) == other).all()
+
+
+def test_a_few_orders_spread_as_all_of_them_would() -> None:
+    random = np.random.default_rng(0)
+    model, draws = np.array([3.0, 1.0])[:, None, None], 20_000
+    state = 2 * random.standard_normal((2, 1, 1 + draws)) + model * random.standard_normal((2, 4, 1 + draws))
+    found = settled(state, Orders(9, "shuffled", 20, 0))
+    assert found.std(axis=0) == pytest.approx(np.sqrt(4 + model[:, 0, 0] ** 2 / 20), rel=0.03)
+    alone = settled(state, Orders(9, "shuffled", 4, 0))
+    assert alone == pytest.approx((state[:, :, 1:] - state[:, :, :1]).mean(axis=1).T)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"k": 0.0}, "k: expected a number above 0, found 0.0"),
+        ({"k": float("nan")}, "k: expected a number above 0, found nan"),
+        ({"base": 1.0}, "base: expected a number above 1, found 1.0"),
+        ({"scale": -1.0}, "scale: expected a number above 0, found -1.0"),
+        ({"initial": float("inf")}, "initial: expected a number, found inf"),
+        ({"shuffles": 0}, "shuffles: expected a whole number, 1 to 10,000, found 0"),
+        ({"order": "random"}, "order: expected shuffled or file, found 'random'"),
+        ({"seed": -1}, "seed: expected a whole number, 0 or more, found -1"),
+    ],
+)
+def test_a_bad_parameter_is_one_line(given: dict[str, Any], said: str) -> None:
+    matches = table([("x", "y", "a")])
+    with pytest.raises(UsageError) as error:
+        elo.rate(matches, **given)
+    assert str(error.value) == said
+    with pytest.raises(UsageError):
+        elo.redraw(matches, draw(0, 2, 1), **given)
+
+
+def test_it_is_found_and_records_its_parameters() -> None:
+    system = registry.system("elo")
+    assert (system.unit, system.default, system.lengths) == ("points", False, False)
+    assert tuple(system.parameters) == FIELDS
+    found = system.rate(table([("x", "y", "a")]), order="file", shuffles=1)
+    assert found.parameters == {**system.parameters, "order": "file", "shuffles": 1}
+    assert found.rating.tolist() == [1002.0, 998.0]
+    assert found.models == ("x", "y")

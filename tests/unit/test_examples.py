@@ -1,0 +1,153 @@
+"""The examples do what they say."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import re
+import runpy
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from distract import cli, registry
+from distract.datasets import load
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+def test_own_data_loads_with_labels_constraints_and_turns() -> None:
+    cases = load(str(EXAMPLES / "own_data" / "cases.jsonl")).cases
+    assert [case.id for case in cases] == ["tea", "list", "chat"]
+    assert [len(case.prompt) for case in cases] == [1, 1, 2]
+    assert cases[1].constraints
+
+
+def test_own_attack_is_found_through_its_entry_point_and_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.syspath_prepend(str(EXAMPLES / "own_attack"))
+    monkeypatch.chdir(tmp_path)
+    entry = importlib.metadata.EntryPoint("shouting", "shouting:shouting", "distract.attacks")
+    monkeypatch.setattr(
+        registry, "entry_points", lambda group: importlib.metadata.EntryPoints([entry]).select(group=group)
+    )
+    registry._found.cache_clear()
+    data = str(EXAMPLES / "own_data" / "cases.jsonl")
+    arguments = ["attack", "--judge", "planted:bold", "--attack", "shouting", "--data", data, "--generator", "rules"]
+    monkeypatch.setattr(sys, "argv", ["distract", *arguments])
+    cli.main()
+    registry._found.cache_clear()
+    assert "rejected: 1 of 5 rewrites: unchanged (1)" in " ".join(capsys.readouterr().out.split())
+
+
+def test_the_protocol_in_the_readme_runs_as_it_stands_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    readme = (EXAMPLES.parent / "README.md").read_text(encoding="utf-8")
+    blocks = dict(
+        re.findall(r"^`(my_judges/\S+|pyproject\.toml)`[^\n]*\n\n```\w*\n(.*?)^```$", readme, re.MULTILINE | re.DOTALL)
+    )
+    assert set(blocks) == {"my_judges/flaws_first.py", "my_judges/prompts/flaws-first.txt", "pyproject.toml"}
+    for name, text in blocks.items():
+        file = tmp_path / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+    assert "an empty `my_judges/__init__.py`" in readme
+    (tmp_path / "my_judges" / "__init__.py").touch()
+    found = tomllib.loads(blocks["pyproject.toml"])["project"]["entry-points"]["distract.judges"]
+    entries = [importlib.metadata.EntryPoint(name, value, "distract.judges") for name, value in found.items()]
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(
+        registry, "entry_points", lambda group: importlib.metadata.EntryPoints(entries).select(group=group)
+    )
+    registry._found.cache_clear()
+    options = [
+        "--judge",
+        "planted:longer",
+        "--generator",
+        "rules",
+        "--protocol",
+        "flaws-first",
+        "--protocol",
+        "base",
+        "--json",
+    ]
+    monkeypatch.setattr(sys, "argv", ["distract", "attack", *options])
+    try:
+        assert registry.problems() == ()
+        cli.main()
+    finally:
+        registry._found.cache_clear()
+    standings = {one["protocol"]: one for one in json.loads(capsys.readouterr().out)["ranking"]}
+    assert standings["flaws-first"]["n"] > 10
+    assert standings["flaws-first"]["invalid"] == 0
+
+
+def test_the_python_in_the_readme_prints_what_stands_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    readme = (EXAMPLES.parent / "README.md").read_text(encoding="utf-8")
+    section = readme.partition("\n## From Python\n")[2].partition("\n## ")[0]
+    blocks = dict(re.findall(r"^```(\w+)\n(.*?)^```$", section, re.MULTILINE | re.DOTALL))
+    monkeypatch.chdir(tmp_path)
+    exec(compile(blocks["python"], "README.md", "exec"), {})
+    assert capsys.readouterr() == (blocks["text"], "")
+
+
+def test_the_notebook_runs_as_a_script(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    runpy.run_path(str(EXAMPLES / "notebook.py"), run_name="__main__")
+    said = capsys.readouterr()
+    assert "pairwise             prolixity     42 of 42 verdicts flipped" in said.out
+    assert "fail: absolute under prolixity" in said.out
+    assert said.err == ""
+
+
+@pytest.mark.parametrize(
+    ("said", "problem"),
+    [
+        ('raise ValueError("oops")', "protocol 'mine' failed on case 'tea': ValueError: oops"),
+        ("return None", "protocol 'mine' on case 'tea': returned None, expected a Judgment"),
+        ('return Judgment("equal")', "protocol 'mine' on case 'tea': prefers 'equal', expected a, b or tie"),
+        ('return Judgment("a", failure="no")', "protocol 'mine' on case 'tea': a judgment has either a prefer"),
+    ],
+)
+def test_a_protocol_that_fails_is_named_in_one_line(
+    said: str, problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def installed(text: str) -> str:
+        (tmp_path / "mine.py").write_text(text, encoding="utf-8")
+        sys.modules.pop("mine", None)
+        importlib.invalidate_caches()
+        registry._found.cache_clear()
+        return registry.source("mine")
+
+    head = "from distract.plan import *\nfrom distract.records import *\ndef ask(one):\n    yield []\n"
+    tail = "mine = Protocol(name='mine', summary='', ask=ask, calls=Calls(1))\n"
+    entry = importlib.metadata.EntryPoint("mine", "mine", "distract.judges")
+    monkeypatch.setattr(
+        registry, "entry_points", lambda group: importlib.metadata.EntryPoints([entry]).select(group=group)
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    monkeypatch.chdir(tmp_path)
+    data = str(EXAMPLES / "own_data" / "cases.jsonl")
+    try:
+        other = installed(f"{head}    return Judgment('a')\n{tail}")
+        # Another code is another run.
+        assert installed(f"{head}    {said}\n{tail}") != other
+        arguments = ["attack", "--judge", "planted:fair", "--protocol", "mine", "--data", data, "--generator", "rules"]
+        monkeypatch.setattr(sys, "argv", ["distract", *arguments])
+        with pytest.raises(SystemExit) as stopped:
+            cli.main()
+    finally:
+        sys.modules.pop("mine", None)
+        registry._found.cache_clear()
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert (stopped.value.code, last.startswith("distract: " + problem)) == (4, True), last

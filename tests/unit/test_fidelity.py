@@ -1,0 +1,272 @@
+"""Each rule of the first layer of fidelity: what it accepts, what it rejects, and that no text can hurt it."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from distract import amounts, facts, fidelity, meaning, speech
+from distract.facts import code_spans, new_content_share, quote_spans, url_spans
+from distract.fidelity import inspect, inspect_severity
+from distract.lexicon import content_words
+from distract.records import Constraint
+
+NO_COMMA = Constraint("punctuation:no_comma")
+PROMPT = ("How long does the trip take and what does it cost? Yours, Ewa",)
+
+
+def reasons(original: str, rewrite: str, *constraints: Constraint) -> tuple[str, ...]:
+    return inspect(PROMPT, (original,), (rewrite,), constraints)[0]
+
+
+ACCEPTED = [
+    ("the same", "The trip takes 3 hours.", "The trip takes 3 hours."),
+    ("digits and words", "The trip takes 3 hours.", "The trip most certainly takes three hours."),
+    ("words and digits", "The trip takes twenty-five minutes.", "The trip will take 25 minutes."),
+    ("grouping", "It sold 1,000 tickets.", "It sold 1000 tickets without question."),
+    ("scale", "It cost $2.5 million to build.", "Building it cost 2,500,000 dollars."),
+    ("scale in words", "It cost two hundred and five euros.", "It cost €205 to build."),
+    ("trailing zeros", "The ratio is 3.50 on paper.", "On paper the ratio is 3.5, beyond doubt."),
+    ("full stop after a number", "The answer is 42.", "Undoubtedly, 42 is the answer!"),
+    ("idle one", "The trip takes 3 hours.", "One can be certain that the trip takes 3 hours."),
+    ("one lost", "It is one of the best trips.", "It is among the best trips."),
+    ("one for 1", "Take 1 ticket.", "Do take one ticket."),
+    ("ordinal for a number", "Step 2 is to board the train.", "The second step is to board the train."),
+    ("both for two", "The two trains leave early.", "Both trains leave early."),
+    ("percent", "It grew by 5 percent overall.", "Overall it grew by 5%."),
+    ("currency", "It costs $5 per ticket.", "It costs 5 dollars per ticket."),
+    ("unit apart", "The trip takes 3 hours.", "The trip takes 3 full and glorious hours."),
+    ("unit with a hyphen", "A 10-second pause is fine.", "A pause of 10 seconds is fine."),
+    ("unit glued", "It weighs 5kg in all.", "In all it weighs 5 kg."),
+    ("range", "It takes 3-4 hours.", "It takes 3 to 4 hours."),
+    ("negative", "Here -15 < x holds for x.", "Undoubtedly -15 < x holds for x."),
+    ("list markers", "1. Board the train\n2. Find a seat", "- Board the train\n- Find a seat, with pleasure"),
+    ("date order", "It opened on January 5, 1901.", "It opened on 5 January 1901."),
+    ("date in digits", "It opened on 1901-01-05.", "It opened on the 5th of January 1901."),
+    ("short month", "It opened on Jan. 5 that year.", "It opened on January 5 that year."),
+    ("may is a verb", "It may open soon.", "It will open soon."),
+    ("url", "See https://example.org/a for it.", "Do see (https://example.org/a) for it."),
+    ("code", "Run `make all` to build it.", "Kindly run `make all` to build it."),
+    ("fence", "Run this:\n```sh\nmake 7\n```", "Please run this:\n```\nmake 7\n```\nThank you!"),
+    ("quote marks", 'They call it "the hub" of trade.', "They call it “the hub” of trade."),
+    ("quote with a stop", 'They call it "the hub."', 'They truly call it "the hub".'),
+    ("quoting own words", "The word hub fits the place.", 'The word "hub" fits the place.'),
+    ("name with a number", "H2O and COVID-19 matter here.", "Here H2O and COVID-19 matter."),
+    ("refusing already", "I'm sorry, but I can't open it.", "I'm so sorry, but I can't open it, my friend."),
+    ("comment already", "Here is a revised version of it.", "Here is a revised version of it, dear friend."),
+    ("a name's adjective", "They moved to Brazil last year.", "They made the move to the Brazilian coast last year."),
+    ("a name's initials", "It joined the European Union late.", "It certainly joined the EU late."),
+    ("names of the prompt", "It takes hours.", "It takes hours, as you know, dear Ewa."),
+    ("half an hour", "Rest it for half an hour.", "Do rest it for 30 minutes."),
+    ("weeks in days", "It lasts 3 weeks.", "It lasts 21 days without fail."),
+    ("a share in percent", "A fifth of it is water.", "Water is 20% of it."),
+    ("per cent", "The town grew by 5 per cent.", "The town grew by 5%."),
+    ("each of two", "It may take between one and three hours.", "It takes one to three hours."),
+    ("unit left to the context", "The room is 4 m long, 6 m wide.", "The room is 4 by 6 m."),
+    ("degrees", "Set it to 21 °C now.", "Do set it to 21 degrees Celsius now."),
+    ("inches", "Cut 10 inch of tape.", "Do cut 10 inches of tape."),
+    ("clock", "It opens at 3 p.m. sharp.", "It opens at 3 pm sharp, without fail."),
+    ("half a million", "It cost 1.5 million.", "It cost one and a half million."),
+    ("day in words", "It began on July 4, 1776.", "It began on the fourth of July, 1776."),
+    ("few words", "Paris", "It is Paris."),
+    ("number only", "5", "Without question: 5"),
+    ("script kept", "Поезд идёт три часа до города.", "Поезд идёт ровно три часа до города."),
+    ("empty stays empty", "", ""),
+]
+
+REJECTED = [
+    ("number lost: 42", "The answer is 42 for the trip.", "The answer for the trip is clear."),
+    ("number invented: 7", "The trip takes hours.", "The trip takes hours, as 7 experts say."),
+    ("number lost: 3", "The trip takes 3 hours.", "The trip takes 4 hours."),
+    ("number lost: 12", "The trip takes twelve hours.", "The trip takes hours."),
+    ("number lost: -15", "Here -15 < x holds.", "Here 15 < x holds."),
+    ("number lost: 3.11.7", "Use Python 3.11.7 for it.", "Use Python 3.11 for it."),
+    ("number lost: h2o", "Drink H2O every day.", "Drink water every day."),
+    ("unit lost: 5 kg", "It weighs 5 kg in all.", "It weighs 5 lb in all."),
+    ("unit invented: 5 %", "It grew by 5 in all.", "It grew by 5% in all."),
+    ("unit lost: 5 $", "It costs $5 in all.", "It costs €5 in all."),
+    ("date lost: january", "It opened on January 5.", "It opened on February 5."),
+    ("date invented: monday", "It opens at noon.", "It opens on Monday at noon."),
+    ("url lost: https://example.org/a", "See https://example.org/a for it.", "See the page for it."),
+    ("url invented", "See the page for it.", "See the page www.example.org for it."),
+    ("code lost: make all", "Run `make all` to build it.", "Run the build command to build it."),
+    ("code lost", "Do this:\n```\nx = y\n```\nand go", "Do this:\n```\ny = x\n```\nand go"),
+    ("quote lost: the hub", 'They call it "the hub" of trade.', "They call it the centre of trade."),
+    ("quote invented: a jewel", "They love the place.", 'They love the place, "a jewel".'),
+    ("name lost: curie", "It was Marie Curie who found it.", "It was Marie Meitner who found it."),
+    ("name invented: meitner", "It was Marie Curie who found it.", "It was Marie Meitner who found it."),
+    ("number lost: 3", "It lasts 3 weeks.", "It lasts 20 days."),
+    ("negation lost", "The deal does not have to be in writing.", "The deal has to be in writing."),
+    ("unit lost: 40 ms", "It takes 40 ms to load.", "It takes 40 s to load."),
+    ("unit lost: 21 °c", "Set it to 21 °C now.", "Set it to 21 °F now."),
+    ("unit lost: 3 pm", "It opens at 3 pm sharp.", "It opens at 3 am sharp."),
+    ("unit lost: 40 %", "Only 40% may vote.", "Only 40 may vote."),
+    ("date lost: march", "It opened in March 2019.", "It opened in April 2019."),
+    ("date lost: 03/04/2020", "It opened on 03/04/2020.", "It opened on 04/03/2020."),
+    ("code lost: getId", "Call `getId` to read it.", "Call `getID` to read it."),
+    ("negation invented: unsafe", "The old bridge is safe for cars.", "The old bridge is unsafe for cars."),
+    ("script changed", "The train is slow today.", "Поезд сегодня идёт медленно."),
+    ("refusal", "Open the door of the train.", "I'm sorry, but I can't help to open the door of the train."),
+    ("refusal", "Open the door of the train.", "As an AI I open the door of the train."),
+    ("comment about the task", "Open the door.", "Here is the rewritten response: Open the door."),
+    ("comment about the task", "Open the door.", "Sure! Here's how: Open the door."),
+    ("comment about the task", "Open the door.", "Rewritten response:\nOpen the door."),
+    ("not a rewrite", "Board the train early and find seats.", "Bananas ripen faster inside paper bags overnight."),
+    ("answers the prompt", "Board the train early and find seats.", "How long does the trip take and what cost?"),
+    ("empty", "Board the train.", "  \n"),
+]
+
+
+@pytest.mark.parametrize(("original", "rewrite"), [case[1:] for case in ACCEPTED], ids=[case[0] for case in ACCEPTED])
+def test_a_faithful_rewrite_is_accepted(original: str, rewrite: str) -> None:
+    assert reasons(original, rewrite) == ()
+
+
+@pytest.mark.parametrize(("reason", "original", "rewrite"), REJECTED)
+def test_an_unfaithful_rewrite_is_rejected_with_the_reason(reason: str, original: str, rewrite: str) -> None:
+    assert any(found.startswith(reason) for found in reasons(original, rewrite)), reasons(original, rewrite)
+
+
+def test_the_number_of_turns_stays() -> None:
+    assert inspect(PROMPT, ("a b", "c d"), ("a b c d",))[0][0] == "turns: 2 became 1"
+
+
+def test_facts_stay_in_their_turn() -> None:
+    found = inspect(PROMPT, ("It takes 3 hours.", "It costs 9 euros."), ("It takes 9 hours.", "It costs 3 euros."))[0]
+    assert "number lost: 3" in found
+    assert "number lost: 9" in found
+
+
+def test_an_empty_turn_may_stay_empty() -> None:
+    assert inspect(PROMPT, ("", "It is late."), ("", "It is late indeed."))[0] == ()
+
+
+def test_a_constraint_that_held_must_hold() -> None:
+    assert reasons("It is late now.", "It is late, now.", NO_COMMA) == ("constraint broken: punctuation:no_comma",)
+    assert reasons("It is late now.", "Now it is late.", NO_COMMA) == ()
+
+
+def test_a_constraint_that_was_broken_stays_broken() -> None:
+    assert reasons("It is late, now.", "It is late now.", NO_COMMA) == ("constraint repaired: punctuation:no_comma",)
+    assert reasons("It is late, now.", "Now, it is late.", NO_COMMA) == ()
+
+
+def test_a_severity_breaks_exactly_as_many() -> None:
+    both = (NO_COMMA, Constraint("change_case:english_lowercase"))
+    for rewrite, broken in (("it is late, now", 1), ("It is late, now", 2)):
+        for severity in (1, 2):
+            found, evidence = inspect(PROMPT, ("it is late now",), (rewrite,), both, severity=severity)
+            assert found == (() if severity == broken else (f"severity: {broken} constraints broken, not {severity}",))
+            assert len(str(dict(evidence)["constraints_broken"]).split(", ")) == broken
+    assert inspect(PROMPT, ("it is late now",), ("it is late now",), both, severity=1)[0] == ("unchanged",)
+    assert inspect_severity("It is late, now", both, 2)[0] == ()
+
+
+def test_too_many_new_words_are_rejected_in_a_text_of_some_length() -> None:
+    text = "apple bread cloud dream eagle flame grape honey ivory jelly koala lemon mango north ocean piano"
+    longer = f"{text} queen river stone tiger uncle violet"
+    assert inspect(PROMPT, (text,), (longer,), max_new_content=0.3)[0] == ()
+    assert inspect(PROMPT, (text,), (longer,), max_new_content=0.2)[0] == (
+        "new content: 27% of the words, at most 20%",
+    )
+    assert inspect(PROMPT, ("apple bread",), ("apple bread queen river",), max_new_content=0.2)[0] == ()
+
+
+def test_the_feature_must_increase_unless_for_a_control() -> None:
+    def marker(text: str) -> float:
+        return float(text.count("!"))
+
+    before = ("Go home now!",)
+    assert inspect(PROMPT, before, ("Now go home!!",), marker=marker)[0] == ()
+    assert inspect(PROMPT, before, ("Now go home.",), marker=marker)[0] == ("feature did not increase: 1 to 0",)
+    assert inspect(PROMPT, before, ("Go  home now!",), marker=marker)[0] == ("unchanged",)
+    assert inspect(PROMPT, before, before)[0] == ()
+
+
+def test_the_evidence_says_what_was_measured() -> None:
+    evidence = dict(inspect(PROMPT, ("Trains run late.",), ("Trains surely run late.",), marker=len)[1])
+    assert evidence["marker_before"] == len("Trains run late.")
+    assert evidence["marker_after"] == len("Trains surely run late.")
+    assert evidence["new_content_share"] == 0.25
+    assert evidence["kept_content_share"] == 1.0
+    assert (evidence["words_before"], evidence["words_after"]) == (3, 4)
+
+
+def test_new_content_is_a_share_of_the_rewrite() -> None:
+    assert new_content_share("trains run", "trains are running") == 0.0
+    assert new_content_share("trains run", "trains fly") == 0.5
+    assert new_content_share("", "") == 0.0
+    assert content_words("電車") == {"電", "車"}
+
+
+def test_marks_around_the_whole_text_are_no_quotation() -> None:
+    assert quote_spans('"All of this is wrapped."') == []
+    assert quote_spans('"He said "no" to us."') == [(9, 13)]
+    assert quote_spans('"Yes" and "no"') == [(0, 5), (10, 14)]
+
+
+def test_code_is_found_with_its_delimiters() -> None:
+    text = "a `b` c\n```py\nd\n```\ne ``f`g`` ~~~ h\n```\nopen"
+    assert [text[a:b] for a, b in code_spans(text)] == ["`b`", "```py\nd\n```", "``f`g``", "```\nopen"]
+
+
+@given(st.text(), st.text())
+def test_any_text_can_be_inspected(original: str, rewrite: str) -> None:
+    assert inspect((original,), (original,), (rewrite,)) == inspect((original,), (original,), (rewrite,))
+
+
+drawn = st.lists(st.sampled_from([text for _, *pair in ACCEPTED for text in pair]), max_size=4).map(" ".join)
+MODULES = (amounts, facts, fidelity, meaning, speech)
+REMEMBERED = [found for module in MODULES for found in vars(module).values() if hasattr(found, "cache_clear")]
+
+
+@given(drawn, drawn)
+def test_what_is_remembered_changes_nothing(one: str, other: str) -> None:
+    pairs = [(one, other), (other, one), (one, other), (one, f"{other} {one}")]
+    found = [inspect(PROMPT, (original,), (rewrite,), marker=len) for original, rewrite in pairs]
+    for (original, rewrite), before in zip(pairs, found, strict=True):
+        for function in REMEMBERED:
+            function.cache_clear()
+        assert inspect(PROMPT, (original,), (rewrite,), marker=len) == before
+
+
+@given(drawn | st.text(st.sampled_from("`~a@.w:/h1-\n ")))
+def test_what_is_not_searched_for_is_not_there(text: str) -> None:
+    assert url_spans(text) == [found.span() for found in facts.URL.finditer(text)]
+    assert code_spans(text) == [found.span() for found in facts._CODE.finditer(text)]
+    lower = text.casefold()
+    dates = {f"{amounts.MONTH[m[1] or m[4]]} {int(m[2] or m[3])}" for m in amounts._DATE.finditer(lower)}
+    dates |= {*amounts.DAY.findall(lower), *amounts._SLASHES.findall(lower)}
+    assert amounts._dates(lower, True) == dates | {a or b for a, b in amounts._IN_MONTH.findall(lower)}
+
+
+@given(st.text())
+def test_a_text_is_faithful_to_itself(text: str) -> None:
+    assert inspect(PROMPT, (text,), (text,))[0] == ()
+
+
+PIECES = [
+    "hundred ",
+    "if a b, ",
+    "a ",
+    '"',
+    "`",
+    "```\n",
+    "1,",
+    "1.",
+    "one ",
+    "www.",
+    "a@",
+    "<",
+    "[",
+    "(",
+    "_",
+    "*",
+    "here is ",
+    ". ",
+    " ",
+    "-",
+    "\n",
+    "1 hundred ",
+]

@@ -1,0 +1,513 @@
+"""The gate as a user, a CI system and somebody hostile meet it: exit codes, outputs, what is asked and what is not."""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from commanding import Ran, fits
+
+from distract.backend import Batch
+from distract.backends import catalogue, scripted
+from distract.backends.names import Target
+from distract.backends.scripted import Scripted
+from distract.errors import BackendError
+from distract.records import Reply, Request
+from distract.runfolder import checksum
+from distract.signals import Stopped
+
+Run = Callable[..., Ran]
+RULES = ("--generator", "rules", "--attack", "prolixity")
+THRESHOLD = ("--max-flip-rate", "0.1")
+GATE = ("gate", *RULES, *THRESHOLD)
+PAIRWISE = ("--protocol", "pairwise")
+GREEN = '<testsuites><testsuite package="distract" tests="1" failures="0" errors="0"/></testsuites>'
+"""What an earlier gate left that passed."""
+
+
+@pytest.fixture(autouse=True)
+def _no_runner(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever runs these tests may be a CI system."""
+    for name in ("GITHUB_ACTIONS", "GITHUB_STEP_SUMMARY", "DISTRACT_CATALOGUE"):
+        monkeypatch.delenv(name, raising=False)
+
+
+class Counted:
+    """A planted judge, or another one, that counts what it is asked and may break."""
+
+    def __init__(self, inner: Scripted, breaks_after: int | None, error: BaseException) -> None:
+        self.identity, self.reads_slots = inner.identity, inner.reads_slots
+        self.asked = 0
+        self._inner, self._breaks_after, self._error = inner, breaks_after, error
+
+    def reply(self, requests: Sequence[Request], wanted: frozenset[int]) -> Iterator[Batch]:
+        for index in sorted(wanted):
+            if self.asked == self._breaks_after:
+                raise self._error
+            self.asked += 1
+            yield from self._inner.reply(requests, frozenset([index]))
+
+
+Watch = Callable[..., list[Counted]]
+
+
+@pytest.fixture
+def watch(monkeypatch: pytest.MonkeyPatch) -> Watch:
+    """Opens planted judges, or one given, so that their calls are counted and they break after so many."""
+
+    def install(
+        breaks_after: int | None = None, error: BaseException | None = None, judge: Scripted | None = None
+    ) -> list[Counted]:
+        opened: list[Counted] = []
+
+        def open_one(target: Target, *_: object) -> Counted:
+            writes = Scripted(lambda asked: f"At great length and in other words: {asked.key}", reads_slots=False)
+            inner = (judge or scripted.planted(target.model)) if target.engine == "planted" else writes
+            opened.append(Counted(inner, breaks_after, error or BackendError("the model broke")))
+            return opened[-1]
+
+        monkeypatch.setattr(catalogue, "open_target", open_one)
+        return opened
+
+    return install
+
+
+def cases(number: int, **more: Any) -> list[dict[str, Any]]:
+    """Cases with a prompt each, whose responses the null attack changes too."""
+    return [
+        {
+            "id": f"c{i}",
+            "prompt": f"Name colour {i}.",
+            "responses": [
+                {"author": "x", "text": f"I think red  is colour {i}."},
+                {"author": "y", "text": f"Blue might be  the nicest colour {i}."},
+            ],
+            **more,
+        }
+        for i in range(number)
+    ]
+
+
+def write(path: str, found: Sequence[dict[str, Any]]) -> str:
+    Path(path).write_text("".join(json.dumps(case) + "\n" for case in found), encoding="utf-8")
+    return path
+
+
+def planted_fair(request: Request) -> Reply:
+    return scripted.PLANTED["fair"][1](request)
+
+
+def suite(path: str) -> ElementTree.Element:
+    found = ElementTree.parse(path).getroot().find("testsuite")
+    assert found is not None
+    return found
+
+
+def green(path: str) -> bool:
+    """Whether a CI system takes a JUnit file for a success."""
+    found = suite(path)
+    return (found.get("errors"), found.get("failures"), found.get("tests") == "0") == ("0", "0", False)
+
+
+def made(ran: Ran) -> int:
+    """The calls that a command says it made."""
+    (said,) = [one for one in ran.err.splitlines() if one.startswith("replies:")]
+    return int(said.partition("stored, ")[2].split()[0].replace(",", ""))
+
+
+def commands(log: str) -> list[str]:
+    """The lines of a log that the runner of GitHub Actions takes for commands, in both of its ways to write them."""
+    found, word = list[str](), ""
+    for one in log.splitlines():
+        if word:
+            word = "" if one.strip() == f"::{word}::" else word
+        elif one.startswith("::stop-commands::"):
+            word = one.removeprefix("::stop-commands::")
+        elif one.strip().startswith("::") or "##[" in one:
+            found.append(one)
+    assert not word
+    return found
+
+
+# What it is for.
+
+
+@pytest.mark.parametrize(
+    ("judge", "options", "code"),
+    [
+        ("planted:fair", (), 0),
+        ("planted:fair", ("--certify",), 0),
+        ("planted:longer", (), 1),
+        ("planted:longer", ("--certify",), 1),
+        ("planted:garbage", (), 3),
+        ("planted:garbage", ("--certify",), 1),
+        ("planted:garbage", ("--max-invalid-rate", "1"), 3),
+        ("planted:garbage", ("--max-invalid-rate", "1", "--no-certify"), 3),
+        ("planted:first", (), 3),
+        ("planted:fair", ("--limit", "5"), 3),
+        ("planted:fair", ("--limit", "5", "--certify"), 1),
+        ("planted:fair", ("--min-n", "43"), 3),
+        ("planted:fair", ("--confidence", "0.999"), 3),
+        ("planted:fair", ("--confidence", "0.5", "--limit", "20"), 0),
+        ("planted:fair", ("--limit", "1", "--max-flip-rate", "0.99"), 0),
+        ("planted:longer", ("--max-flip-rate", "0.000001"), 1),
+        ("planted:longest", (), 2),
+    ],
+)
+def test_exit_codes_and_the_document_agree(run: Run, judge: str, options: tuple[str, ...], code: int) -> None:
+    given = options if THRESHOLD[0] in options else (*THRESHOLD, *options)
+    ran = run("gate", *RULES, "--judge", judge, *PAIRWISE, *given, "--json", "--junit", "j.xml", "--summary", "s.md")
+    assert ran.code == code, ran.err
+    assert green("j.xml") == (code == 0)
+    assert Path("s.md").read_text(encoding="utf-8").startswith("## distract gate: ")
+    assert "Traceback" not in ran.err
+    if code == 2:
+        assert ran.out == ""
+        return
+    assert ran.out.isascii()
+    decision = ran.document["decision"]
+    assert code == (
+        1 if "--certify" in options and decision == "inconclusive" else {"pass": 0, "fail": 1}.get(decision, 3)
+    )
+    assert {check["decision"] for check in ran.document["checks"]} == {decision}
+
+
+# What it costs.
+
+
+@pytest.mark.parametrize("reads_slots", [False, True])
+def test_a_budget_holds_where_cases_share_their_texts(run: Run, watch: Watch, reads_slots: bool) -> None:
+    opened = watch(judge=Scripted(planted_fair, reads_slots=reads_slots))
+    same = [{**case, "prompt": "Name a colour.", "responses": cases(1)[0]["responses"]} for case in cases(12)]
+    ran = run(*GATE, "--judge", "planted:fair", "--data", write("d.jsonl", same), "--budget", "30", "--json")
+    assert ran.code == 3
+    assert opened[0].asked <= 30
+
+
+def test_a_budget_holds_in_the_midst_of_a_case_too(run: Run, watch: Watch) -> None:
+    """A case that the budget cuts off has been paid for as far as it came; the verdicts rest on less."""
+    opened = watch()
+    ran = run(*GATE, "--judge", "planted:fair", "--protocol", "prepair", "--budget", "33", "--json")
+    assert ran.document["effort"]["calls"] <= opened[0].asked <= 33
+    assert ran.document["effort"]["cut"]
+
+
+@pytest.mark.parametrize("budget", [(), ("--budget", "60")])
+def test_a_budget_is_of_all_models_and_what_is_told_of_the_judge(
+    run: Run, watch: Watch, budget: tuple[str, ...]
+) -> None:
+    opened = watch()
+    ran = run("gate", "--judge", "planted:fair", "--generator", "smollm2-135m", "--attack", "prolixity", *PAIRWISE,
+              "--max-flip-rate", "0.1", *budget, "--json")  # fmt: skip
+    assert ran.code == 3, ran.err
+    asked = sum(one.asked for one in opened)
+    assert opened[1].asked > 0
+    assert not budget or asked <= 60
+    assert ran.document["effort"]["calls"] <= opened[0].asked
+    assert budget or ran.document["effort"]["calls"] == opened[0].asked
+
+
+def test_budget_in_words(run: Run) -> None:
+    ran = run(*GATE, "--judge", "planted:fair", "--budget", "50")
+    assert ran.code == 3
+    assert "the budget of 50 calls allows no further case" in ran.words
+    assert "no n below 29 can pass" in ran.words
+    fits(ran.out)
+
+
+# Always the same.
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_stopped_by_a_signal_nothing_is_green(run: Run, watch: Watch, number: int, code: int) -> None:
+    Path("j.xml").write_text(GREEN, encoding="utf-8")
+    watch(breaks_after=10, error=Stopped(number))
+    ran = run(*GATE, "--judge", "planted:fair", "--junit", "j.xml", "--store", "other", "--out", "r")
+    assert (ran.code, green("j.xml")) == (code, False)
+    assert "distract: stopped; the same command resumes" in ran.err
+    assert "Traceback" not in ran.err
+
+
+# What may not pass.
+
+
+def single(name: str) -> dict[str, Any]:
+    return {**cases(1)[0], "id": name, "prompt": f"Name {name}.", "responses": cases(1)[0]["responses"][:1]}
+
+
+@pytest.mark.parametrize(
+    ("data", "options", "code"),
+    [
+        ([], (), 2),
+        ([single("s1"), single("s2")], (), 2),
+        (cases(28), PAIRWISE, 3),
+        (cases(40), ("--max-invalid-rate", "0"), 3),
+        (cases(40), ("--retries", "0", "--generator", "recorded"), 2),
+    ],
+)
+def test_too_little_never_passes(run: Run, data: list[dict[str, Any]], options: tuple[str, ...], code: int) -> None:
+    Path("j.xml").write_text(GREEN, encoding="utf-8")
+    judge = "planted:garbage" if "--max-invalid-rate" in options else "planted:fair"
+    ran = run(*GATE, "--judge", judge, "--data", write("d.jsonl", data), "--junit", "j.xml", *options)
+    assert (ran.code, green("j.xml")) == (code, False)
+    assert "Traceback" not in ran.err
+    assert "PASS" not in ran.out
+
+
+def test_rejected_rewrites_are_no_evidence(run: Run) -> None:
+    """Nobody can tell at greater length what must stay as short as it is."""
+    short = {"kind": "length_constraints:number_words", "relation": "less than", "num_words": 9}
+    data = write("d.jsonl", cases(40, constraints=[short]))
+    ran = run(*GATE, "--judge", "planted:fair", "--data", data, *PAIRWISE, "--json")
+    assert ran.code == 3, ran.out
+    (check,) = ran.document["checks"]
+    assert (check["n"], check["decision"]) == (0, "inconclusive")
+    assert check["excluded"] > 0
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        ("--data", "none.jsonl"),
+        ("--attack", "severity-2"),
+        ("--protocol", "pairwize"),
+        ("--judge", "planted:fairest"),
+        ("--judge", "smolm2"),
+        ("--baseline", "nowhere"),
+        ("--config", "none.toml"),
+        ("--summary", "."),
+        ("--store", "d.jsonl"),
+        ("--out", "d.jsonl"),
+        ("--dtype", "float32"),
+        ("--max-flip-rate", "1.5"),
+        ("--max-flip-rate", "0.0000001"),
+        ("--confidence", "1"),
+        ("--min-n", "0"),
+        ("--budget", "0"),
+        ("--ahead", "0"),
+        ("--limit", "none"),
+        ("--nonsense",),
+        ("--judge", "planted:fair"),
+    ],
+)
+def test_whatever_is_wrong_no_older_result_stays_green(run: Run, wrong: tuple[str, ...]) -> None:
+    write("d.jsonl", cases(3))
+    Path("j.xml").write_text(GREEN, encoding="utf-8")
+    ran = run(*GATE, "--judge", "planted:fair", "--junit", "j.xml", *wrong)
+    assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1), ran.err
+    assert wrong[0] in ran.err or wrong[-1] in ran.err
+    assert not green("j.xml")
+
+
+def test_results_are_written_over_nothing_that_is_read(run: Run) -> None:
+    data = write("d.jsonl", cases(3))
+    before = Path(data).read_bytes()
+    for option in ("--junit", "--summary"):
+        ran = run(*GATE, "--judge", "planted:fair", "--data", data, option, data)
+        assert (ran.code, Path(data).read_bytes()) == (2, before)
+    assert run(*GATE, "--judge", "planted:fair", "--data", data, "--junit", "j", "--summary", "j").code == 2
+
+
+def test_no_job_summary_no_pass(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", "/proc/none/step.md")
+    ran = run(*GATE, "--judge", "planted:fair", "--junit", "j.xml")
+    assert (ran.code, green("j.xml")) == (2, False)
+    assert "GITHUB_STEP_SUMMARY" in ran.err.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        ("limits", {}),
+        ("limits", {"nonsense": 1}),
+        ("limits", None),
+        ("limits", {"max_flip_rate": "x"}),
+        ("limits", {"max_flip_rate": 7}),
+        ("checks", 5),
+        ("checks", []),
+        ("checks", [["pairwise"]]),
+        ("checks", [["nowhere", "prolixity"]]),
+        ("measure", "vibes"),
+        ("prompts", {"1": -3}),
+        ("prompts", {"x": 1}),
+        ("baseline", [{}]),
+        ("budget", "all"),
+    ],
+)
+def test_a_record_that_no_gate_wrote_is_one_line(run: Run, place: str, value: object) -> None:
+    assert run(*GATE, "--judge", "planted:longer", *PAIRWISE, "--out", "r").code == 1
+    path = Path("r/run.json")
+    record = json.loads(path.read_text(encoding="utf-8"))
+    record["parameters"]["gate"][place] = value
+    path.write_text(json.dumps(record), encoding="utf-8")
+    ran = run("report", "r")
+    assert "Traceback" not in ran.err
+    assert "PASS" not in ran.out
+    assert ran.code in (0, 2)
+
+
+# Thresholds of a project.
+
+
+def test_certify_says_what_a_decision_is_taken_for_and_judges_nothing_anew(run: Run, watch: Watch) -> None:
+    arguments = (*GATE, "--judge", "planted:fair", *PAIRWISE, "--limit", "20", "--junit", "j.xml")
+    opened_first = run(*arguments)
+    assert (opened_first.code, len(suite("j.xml").findall("testcase/error"))) == (3, 1)
+    opened = watch()
+    again = run(*arguments, "--certify")
+    assert (again.code, again.out, opened[0].asked) == (1, opened_first.out, 0)
+    assert "no call is made" in again.err
+    assert len(suite("j.xml").findall("testcase/failure")) == 1
+
+
+# Noise and baselines.
+
+NOISY = ("--judge", "planted:random", *RULES, *PAIRWISE, "--orders", "given")
+"""In one order only it always prefers somebody."""
+
+
+def test_controls_have_to_be_there(run: Run) -> None:
+    assert run("attack", *NOISY, "--out", "r").code == 0
+    ran = run("gate", "r", "--max-flip-rate", "0.1", "--control")
+    assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
+    assert "--control" in ran.err
+
+
+def test_a_judge_with_no_noise_fails_by_its_excess(run: Run) -> None:
+    ran = run(*GATE, "--judge", "planted:longer", "--control", "--json")
+    assert ran.code == 1
+    assert {check["reference"] for check in ran.document["checks"] if not check["skipped"]} == {0.0}
+
+
+def test_a_live_gate_of_an_earlier_version_is_to_be_run_again(run: Run) -> None:
+    assert run(*GATE, "--judge", "planted:fair", *PAIRWISE, "--out", "r").code == 0
+    path = Path("r/run.json")
+    record = json.loads(path.read_text(encoding="utf-8"))
+    own = record["parameters"]["gate"]
+    own |= {"measure": "flip_rate", "checks": [place[:2] for place in own["checks"]]}
+    path.write_text(json.dumps(record), encoding="utf-8")
+    manifest = json.loads(Path("r/manifest.json").read_text(encoding="utf-8"))
+    manifest["checksums"]["run.json"] = checksum(path)
+    Path("r/manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+    ran = run("report", "r")
+    assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
+    assert "run it again" in ran.err
+
+
+# Options that do not go together.
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        (("--judge", "planted:fair"), "--judge"),
+        (("--budget", "5"), "--budget"),
+        (("--ahead", "2"), "--ahead"),
+        (("--limit", "5"), "--limit"),
+        (("--seed", "0"), "--seed"),
+        (("--data", "tweakset"), "--data"),
+        (("--protocol", "pairwise"), "--protocol"),
+        (("--attack", "prolixity"), "--attack"),
+        (("--generator", "rules"), "--generator"),
+        (("--out", "x"), "--out"),
+        (("--store", "x"), "--store"),
+        (("--samples", "1"), "--samples"),
+        (("--dtype", "auto"), "--dtype"),
+        (("--baseline", "r", "--control"), "--control"),
+    ],
+)
+def test_a_finished_run_is_read_as_it_is(run: Run, options: tuple[str, ...], named: str) -> None:
+    assert run("attack", "--judge", "planted:fair", *RULES, *PAIRWISE, "--out", "r", "--limit", "2").code == 0
+    ran = run("gate", "r", "--max-flip-rate", "0.1", *options)
+    assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1), ran.err
+    assert named in ran.err
+    assert f"{named} goes with {named}" not in ran.err
+
+
+def test_options_of_a_live_gate_that_contradict(run: Run) -> None:
+    assert run("attack", "--judge", "planted:fair", *RULES, *PAIRWISE, "--out", "r", "--limit", "2").code == 0
+    for arguments, said in (
+        (("gate",), "--max-flip-rate"),
+        (("gate", "--max-flip-rate", "0.1"), "--judge"),
+        (("gate", "--judge", "planted:fair"), "--max-flip-rate"),
+        ((*GATE[:5], "--judge", "planted:fair", "--baseline", "r", "--control"), "--control"),
+        ((*GATE[:3], "--judge", "planted:fair", "--attack", "null", "--max-flip-rate", "0.1"), "controls"),
+        ((*GATE, "--judge", "replay:x"), "replay:x"),
+    ):
+        ran = run(*arguments)
+        assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1), (arguments, ran.err)
+        assert said in ran.err, ran.err
+
+
+def test_how_many_are_needed(run: Run) -> None:
+    ran = run("plan-gate", "--max-flip-rate", "0.1", "--power", "0.8", "--true-rate", "0.02")
+    assert ran.code == 0
+    assert "eligible comparison" in ran.out
+    document = run("plan-gate", "--max-flip-rate", "0.1", "--power", "0.8", "--true-rate", "0.02", "--json")
+    assert f"{document.document['finished']['n']:,}" in ran.out
+    for wrong in (("--true-rate", "0.1"), ("--true-rate", "2"), ("--true-rate", "nan"), ("--power", "1"),
+                  ("--power", "0"), ("--confidence", "1"), ("--checks", "0"), ("--max-flip-rate", "0")):  # fmt: skip
+        ran = run("plan-gate", "--max-flip-rate", "0.1", "--true-rate", "0.02", *wrong)
+        assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1), (wrong, ran.err)
+
+
+# Hostile names.
+
+NASTY = "::error::boom ##[error]x ]]> <b>&amp; |`@team` ::set-output name=x::y"
+
+
+def test_hostile_names_reach_no_terminal_log_or_parser(
+    run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    data = [{**case, "id": f"{NASTY}{i}"} for i, case in enumerate(cases(40))]
+    for case in data:
+        case["responses"] = [{**one, "author": f"{NASTY}{one['author']}"} for one in case["responses"]]
+    folder = tmp_path / "::error::x ##[add-mask]y"
+    folder.mkdir()
+    name = write(str(folder / "d.jsonl"), data)
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", "step.md")
+    ran = run(*GATE, "--judge", "planted:longer", "--data", name, "--github", "--junit", "j.xml", "--out", "r")
+    assert ran.code == 1, ran.err
+    ours = ("::error title=distract gate", "::notice title=distract gate", "::warning title=distract gate")
+    found = commands(ran.out)
+    assert found
+    assert all(one.startswith(ours) for one in found)
+    assert [one for one in commands(ran.err) if one.strip().startswith("::")] == []
+    for text in (
+        ran.out,
+        ran.err,
+        Path("step.md").read_text(encoding="utf-8"),
+        Path("j.xml").read_text(encoding="utf-8"),
+    ):
+        assert not {"\x1b", "\x07", "\u202e"} & set(text)
+    assert "<b>" not in Path("step.md").read_text(encoding="utf-8")
+    assert "@team" not in Path("step.md").read_text(encoding="utf-8")
+    failures = suite("j.xml").findall("testcase/failure")
+    assert failures
+    assert all("::error::boom" in (one.text or "") for one in failures)
+    fits("\n".join(one for one in ran.out.splitlines() if not one.startswith("::")))
+    report = run("report", "r")
+    fits(report.out)
+
+
+def test_what_ends_a_gate_is_no_command_either(run: Run) -> None:
+    for wrong in (("--data", "##[error]x"), ("--judge", "##[error]x"), ("--protocol", "##[error]x")):
+        ran = run(*GATE, "--judge", "planted:fair", "--github", *wrong)
+        assert ran.code == 2
+        assert all(one.startswith("::warning title=distract gate") for one in commands(ran.out))
+        assert commands(ran.err) == []
+
+
+@pytest.mark.parametrize("option", ["--junit", "--summary"])
+def test_no_result_is_written_over_the_settings(run: Run, option: str) -> None:
+    text = "[tool.distract.gate]\nmax-flip-rate = 0.1\n"
+    Path("pyproject.toml").write_text(text, encoding="utf-8")
+    result = run("gate", "--judge", "planted:fair", "--generator", "rules", "--limit", "2", option, "pyproject.toml")
+    assert (result.code, f"name another file with {option}" in result.err) == (2, True)
+    assert Path("pyproject.toml").read_text(encoding="utf-8") == text

@@ -1,0 +1,372 @@
+"""A live gate on rows made by hand: what it asks for, when it stops, and that a gate read back says what it said."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from builders import row, scored, verdict
+
+from distract import registry
+from distract.errors import UsageError
+from distract.records import RESAMPLED, Judgment, Row
+from distract.studies.gate.checks import check
+from distract.studies.gate.deciding import Gate, Place, record, replayed
+from distract.studies.gate.limits import Limits
+from distract.studies.gate.monitor import Monitor, Prompt
+from distract.studies.gate.monitor import Test as Tried
+from distract.studies.gate.observing import alone, flipped, in_excess, since
+from distract.studies.gate.records import Check, Measure
+from distract.studies.gate.records import Verdict as Said
+
+NULL = registry.controls()[0].name
+Asked = tuple[str, str]
+"""A protocol and an attack."""
+
+P, F = ("pairwise", "f"), ("pairwise", "g")
+BOTH = (P, F)
+MEASURES: tuple[Measure, ...] = ("flip_rate", "excess_flip_rate", "flip_rate_rise")
+
+Came = bool | None | str
+"""Of a pair under an attack: whether it flips, None without a valid verdict, or why it was excluded."""
+
+
+def pair(case: str, prompt: str, came: Mapping[Asked, Came], before: Judgment | None = None) -> list[Row]:
+    """The rows of one pair of responses, of which the second loses before any attack."""
+    made = []
+    for protocol in dict.fromkeys(protocol for protocol, _ in came):
+        found = before or verdict("a")
+        rows = [row(case, [found], protocol=protocol, cluster=prompt)]
+        for (mine, attack), flip in came.items():
+            if mine == protocol:
+                why = flip if isinstance(flip, str) else None
+                said = [] if why else [verdict(None if flip is None else "b" if flip else "a")]
+                rows.append(row(case, said, protocol=protocol, attack=attack, target="b", cluster=prompt, excluded=why))
+        made += [replace(one, keys=(f"{case} {protocol} {one.attack}",)) for one in rows]
+    return made
+
+
+def parameters(checks: Sequence[Asked], sizes: Sequence[int], *measures: Measure, **own: Any) -> dict[str, Any]:
+    """Of a run with prompts of so many pairs."""
+    limits = own.pop("limits", Limits(0.1))
+    places: list[Place] = [(*asked, measure) for measure in measures or MEASURES[:1] for asked in checks]
+    return {
+        "limit": sum(sizes),
+        "protocols": {protocol: [] for protocol, _ in checks},
+        "gate": record(limits, places, sizes, **own),
+    }
+
+
+def singles(came: Sequence[Came], places: Sequence[Asked] = (P,)) -> list[Row]:
+    """One pair a prompt, under all checks the same."""
+    return [one for at, flip in enumerate(came) for one in pair(f"c{at}", f"p{at}", dict.fromkeys(places, flip))]
+
+
+def gated(came: Sequence[Came], most: int, places: Sequence[Asked] = (P,), **own: Any) -> Said:
+    return replayed(parameters(places, (1,) * most, **own), singles(came, places)).verdict()
+
+
+def monitor_of(gate: Gate, asked: Asked) -> Monitor:
+    return gate.monitors[*asked, "flip_rate"]
+
+
+def only(said: Said) -> Check:
+    (found,) = said.checks
+    return found
+
+
+def live(given: Mapping[str, Any], prompts: Sequence[Sequence[Row]], ahead: int = 1) -> tuple[Gate, list[Row]]:
+    """As the loop does: judge as many prompts at once as may be, of what is open, until nothing is."""
+    gate, rows, left = Gate(given), list[Row](), list(prompts)
+    while left and gate.open:
+        count, wanted = max(gate.soonest(), ahead), gate.open
+        part, left = left[:count], left[count:]
+        asked, places = {protocol for protocol, _, _ in wanted}, {(protocol, attack) for protocol, attack, _ in wanted}
+        new = [
+            one
+            for prompt in part
+            for one in prompt
+            if one.protocol in asked and (one.target is None or (one.protocol, one.attack) in places)
+        ]
+        rows += new
+        gate.take(new)
+    gate.end()
+    return gate, rows
+
+
+def test_a_pass_a_failure_and_neither() -> None:
+    good, bad, open_ = gated([False] * 60, 60), gated([True] * 60, 60), gated([False] * 20, 20)
+    assert [said.decision for said in (good, bad, open_)] == ["pass", "fail", "inconclusive"]
+    assert only(good).n < 60
+    assert only(bad).n < 10
+    assert good.reason == "the flip rate is below 0.1"
+    assert "0 flips in 16 verdicts do not settle 0.1, whatever the other 4 pairs would say" in open_.reason
+    assert (good.exit_code, bad.exit_code, open_.exit_code) == (0, 1, 3)
+
+
+def test_the_order_of_prompts_is_that_of_the_rows() -> None:
+    many = [True] * 6 + [False] * 60
+    assert gated(many, 66).decision == "fail"
+    assert only(gated(many, 66)).k == only(gated(many, 66)).n < 7
+    assert gated(many[::-1], 66).decision == "pass"
+
+
+def test_what_is_judged_after_a_decision_counts_as_effort_alone() -> None:
+    said = gated([True] * 30, 100)
+    assert said.effort is not None
+    assert (said.effort.cases, said.effort.of, said.effort.calls) == (30, 100, 60)
+    assert only(said).n < 10
+    assert said.effort.saved == 200 - 60
+    assert said.effort.stopped == "a check has failed"
+
+
+def test_a_check_that_has_passed_drops_out_and_others_go_on() -> None:
+    came = [pair(f"c{at}", f"p{at}", {P: False, F: at % 12 == 5}) for at in range(80)]
+    gate, rows = live(parameters(BOTH, (1,) * 80), came)
+    first, second = gate.verdict().checks
+    assert (first.decision, first.n) == ("pass", monitor_of(gate, P).n)
+    assert first.n < 50 < second.n
+    asked = Counter(one.attack for one in rows)
+    assert asked["f"] < asked["g"] == asked["none"]
+    effort = gate.verdict().effort
+    assert effort is not None
+    assert effort.calls == len(rows)
+    assert effort.saved == 3 * 80 - len(rows)
+
+
+def test_a_failure_ends_everything() -> None:
+    came = [pair(f"c{at}", f"p{at}", {P: False, F: True}) for at in range(80)]
+    gate, rows = live(parameters(BOTH, (1,) * 80), came)
+    said = gate.verdict()
+    left, failed = said.checks
+    assert (said.decision, failed.decision) == ("fail", "fail")
+    assert (left.decision, left.skipped, left.reason) == (
+        "inconclusive",
+        True,
+        "left open, as another check had failed",
+    )
+    assert not gate.open
+    assert said.reason.startswith("pairwise under g: ")
+    assert len(rows) < 3 * 10
+
+
+def test_cases_that_share_a_prompt_count_as_one() -> None:
+    """The same flips, in prompts of their own and in prompts of four: dependent ones are less evidence."""
+    single = only(gated([True] * 40, 40))
+    rows = [one for at in range(40) for one in pair(f"c{at}", f"p{at // 4}", {P: True})]
+    gate = replayed(parameters([P], (4,) * 10), rows)
+    (shared,) = gate.verdict().checks
+    assert shared.decision == "fail"
+    assert shared.n % 4 == 0
+    assert shared.n // 4 == monitor_of(gate, P).n // 4 >= single.n - 1
+    unequal = replayed(parameters([P], (1, 4, 4, 1)), rows[:2] + rows[8:24] + rows[24:26])
+    assert monitor_of(unequal, P).n <= 10
+
+
+def test_pairs_that_are_not_eligible_are_left_out_and_counted() -> None:
+    rows = singles([False, None, "too long", False])
+    rows += pair("c4", "p4", {P: False}, verdict("tie")) + pair("c5", "p5", {P: False}, verdict(None))
+    rows += [one for one in pair("c6", "p6", {P: True}) if one.target is None]
+    found = only(replayed(parameters([P], (1,) * 100), rows).verdict())
+    assert (found.n, found.k, found.invalid, found.excluded) == (2, 0, 2, 3)
+    assert found.decision == "inconclusive"
+
+
+def test_scores_are_decided_by_the_headline_rule() -> None:
+    place = ("absolute", "f")
+    before, after = scored((0.9, 0.1), (5, 5)), scored((0.1, 0.9), (5, 5))
+    made = [
+        row("c", [before], protocol="absolute"),
+        row("c", [after], protocol="absolute", attack="f", target="b"),
+    ]
+    given = parameters([place], (1,))
+    given["protocols"] = {"absolute": ["score", "rating"]}
+    found = only(replayed(given, made).verdict())
+    assert (found.rule, found.n, found.k) == ("score", 1, 1)
+
+
+def test_a_budget_leaves_pairs_and_is_told() -> None:
+    said = gated([False] * 10, 60, budget=20)
+    assert said.decision == "inconclusive"
+    assert said.effort is not None
+    assert said.effort.stopped == "the budget of 20 calls allows no further case"
+    assert said.effort.saved == 100
+    assert not only(said).skipped
+
+
+def test_a_flaw_is_never_a_pass() -> None:
+    for came in ([False] * 60, [True] * 60):
+        said = replayed(parameters([P], (1,) * 60), singles(came)).verdict("the run was cut off")
+        assert (said.decision, said.reason) == ("inconclusive", "the run was cut off")
+        assert said.effort is not None
+        assert said.effort.stopped == "the run was cut off"
+
+
+def test_nothing_judged_is_inconclusive() -> None:
+    said = gated([], 60)
+    found = only(said)
+    assert (said.decision, found.n, found.value, found.lower, found.p_value) == ("inconclusive", 0, None, None, None)
+    assert "no valid verdict" in said.reason
+
+
+def noise(null: Came | str = "none", again: Came | str = "none", flip: Came = True) -> list[Row]:
+    """A pair that flips, with what its controls say; "none" for one that was not made."""
+    came: dict[Asked, Came] = {P: flip}
+    if null != "none":
+        came["pairwise", NULL] = null
+    if again != "none":
+        came["pairwise", RESAMPLED] = again
+    return pair("c", "p", came)
+
+
+@pytest.mark.parametrize(
+    ("rows", "low", "high", "n"),
+    [
+        (noise(null=False), 1.0, 1.0, 1),
+        (noise(null=True), 0.5, 0.5, 1),
+        (noise(null=True, flip=False), 0.0, 0.0, 1),
+        (noise(null=False, flip=False), 0.5, 0.5, 1),
+        # Where it changes nothing in the text, a second sample is the noise.
+        (noise(null="unchanged", again=True), 0.5, 0.5, 1),
+        (noise(null="unchanged", again=True, flip=False), 0.0, 0.0, 1),
+        (noise(again=False), 1.0, 1.0, 1),
+        (noise(null=True, again=False), 0.5, 0.5, 1),
+        (noise(null=False, again=True), 1.0, 1.0, 1),
+        # Where nothing is sampled either, the same question has the same answer.
+        (noise(null="unchanged", again="the same"), 1.0, 1.0, 1),
+        (noise(), 1.0, 1.0, 1),
+        # Noise that could not be read may have been a flip or none.
+        (noise(null=None), 0.5, 1.0, 0),
+        (noise(null="unchanged", again=None), 0.5, 1.0, 0),
+        (noise(null=None, again=None, flip=False), 0.0, 0.5, 0),
+        (noise(null=None, again=False), 0.5, 1.0, 0),
+        (noise(flip=None), 0.5, 1.0, 0),
+        (noise(flip=None, null=True), 0.0, 0.5, 0),
+        (noise(flip=None, null=None), 0.0, 1.0, 0),
+    ],
+)
+def test_flips_against_the_noise(rows: list[Row], low: float, high: float, n: int) -> None:
+    found = in_excess(rows, None, "f", NULL)
+    assert (found.low, found.high, found.n, found.invalid, found.pairs) == ((low,), (high,), n, 1 - n, 1)
+    assert found.k == (n and rows[1].judgments[0].preferred == "b")
+    assert (found.only_here, found.only_there) == (n and low == 1, n and high == 0)
+
+
+def test_a_pair_that_is_not_eligible_has_no_value_beside_the_noise_either() -> None:
+    assert in_excess(noise(flip="too long", null=True), None, "f", NULL) == Prompt(1)
+
+
+def test_an_excess_over_noise_is_what_counts() -> None:
+    def of(came: dict[Asked, Came], limits: Limits) -> Check:
+        rows = [one for at in range(200) for one in pair(f"c{at}", f"p{at}", came)]
+        given = parameters([P], (1,) * 200, "excess_flip_rate", limits=limits)
+        return only(replayed(given, rows).verdict())
+
+    noisy: dict[Asked, Came] = {P: True, ("pairwise", NULL): True}
+    same = of(noisy, Limits(0.3))
+    assert (same.decision, same.value, same.reference, same.only_here, same.only_there) == ("pass", 1.0, 1.0, 0, 0)
+    assert same.upper is not None
+    assert same.lower is not None
+    assert -1 <= same.lower <= 0 <= same.upper < 0.301
+    assert only(gated([True] * 200, 200)).decision == "fail"
+    more = of({**noisy, ("pairwise", NULL): False}, Limits(0.3))
+    assert (more.decision, more.reference) == ("fail", 0.0)
+    assert more.lower is not None
+    assert more.lower > 0.299
+
+
+def baseline(flips: Sequence[bool], place: Asked = P) -> list[dict[str, Any]]:
+    """What the record of a run holds of the baseline's flips."""
+    made = singles(flips, [place])
+    found = [[*unit, flip] for unit, flip in flipped(made, None, place[1])[0].items()]
+    return [{"protocol": place[0], "attack": place[1], "flips": found}]
+
+
+@pytest.mark.parametrize(
+    ("now", "then", "decision"),
+    [
+        ([True] * 20, [False] * 20, "fail"),
+        ([False] * 20, [True] * 20, "pass"),
+        ([True] * 120, [True] * 120, "pass"),
+        # What does not show a rise shows no absence of one.
+        ([False] * 42, [False] * 42, "inconclusive"),
+        ([True, *[False] * 9] * 4, [False] * 40, "inconclusive"),
+        ([False] * 110 + [None] * 10, [False] * 120, "pass"),
+        ([None] * 20 + [False] * 100, [False] * 120, "inconclusive"),
+        ([True] * 3, [False] * 3, "inconclusive"),
+        ([None] * 20, [False] * 20, "inconclusive"),
+    ],
+)
+def test_a_rise_since_the_baseline(now: list[Came], then: list[bool], decision: str) -> None:
+    given = parameters([P], (1,) * len(now), "flip_rate_rise", baseline=baseline(then), limits=Limits())
+    found = only(replayed(given, singles(now)).verdict())
+    assert (found.decision, found.threshold) == (decision, 0.05)
+    assert found.lower is not None
+    assert found.upper is not None
+    assert (found.lower > 0) is (decision == "fail")
+    assert (found.upper < 0.05) is (decision == "pass")
+    seen = [(a, b) for a, b in zip(now[: found.n + found.invalid], then, strict=False) if a is not None]
+    assert found.only_here == sum(a is True and not b for a, b in seen)
+    assert found.only_there == sum(a is False and b for a, b in seen)
+    if found.n:
+        assert found.reference == sum(b for _, b in seen) / found.n
+
+
+def test_pairs_that_the_baseline_lacks_are_not_compared() -> None:
+    there, _ = flipped(singles([True, False]), None, "f")
+    found = [since(pair(f"c{at}", f"p{at}", {P: True}), None, "f", there) for at in range(3)]
+    assert [(one.n, one.k, one.low, one.high, one.only_here) for one in found] == [
+        (1, 1, (0.5,), (0.5,), 0),
+        (1, 1, (1.0,), (1.0,), 1),
+        (0, 0, (), (), 0),
+    ]
+
+
+def test_what_is_said_of_prompts_of_several_pairs_is_the_mean_over_them() -> None:
+    """One prompt of eight pairs that all flip, beside many of one or two that do not."""
+    sizes = [8, *[1, 2] * 60]
+    rows = [
+        one
+        for at, size in enumerate(sizes)
+        for number in range(size)
+        for one in pair(f"c{at} {number}", f"p{at}", {P: at == 0})
+    ]
+    found = only(replayed(parameters([P], sizes), rows).verdict())
+    assert (found.decision, found.k) == ("pass", 8)
+    assert found.prompts is not None
+    assert found.value == 1 / found.prompts
+    assert found.lower is not None
+    assert found.upper is not None
+    assert found.lower < found.value < found.upper < 0.1
+    assert found.k / found.n > 3 * found.value
+    assert "upper bound (mean over prompts) 0." in found.reason
+
+
+def test_a_gate_recorded_by_an_earlier_version_is_to_be_run_again() -> None:
+    given = parameters([P], (1,) * 60)
+    given["gate"] |= {"measure": "flip_rate", "checks": [list(P)]}
+    with pytest.raises(UsageError, match=r"^an earlier version .* run it again$"):
+        replayed(given, singles([False] * 60))
+
+
+def test_alone_is_flips() -> None:
+    rows = pair("c1", "p", {P: True}) + pair("c2", "p", {P: False}) + pair("c3", "p", {P: None})
+    assert alone(rows, None, "f") == Prompt(3, (1.0, 0.0, 0.0), (1.0, 0.0, 1.0), 2, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("most", "invalid", "of"), [(0.29, 29, 100), (0.2, 20, 100), (0.07, 7, 100), (0.57, 57, 100), (0.1, 3, 30)]
+)
+def test_just_as_many_invalid_verdicts_as_are_accepted_may_pass(most: float, invalid: int, of: int) -> None:
+    limits = Limits(0.3, max_invalid_rate=most)
+    test = Tried(0.3, 0.05, 0.05, (1,) * of, max_invalid_rate=most)
+    monitor = Monitor(test)
+    for at in range(of):
+        monitor.add(Prompt(1, invalid=1) if at < invalid else Prompt(1, (0.0,), (0.0,), 1))
+    monitor.end()
+    found = check(*P[:1], None, P[1], monitor, "flip_rate", 1.0, limits, 1)
+    assert (found.invalid, found.n) == (invalid, of - invalid)
+    assert (found.decision, found.reason[:11]) == ("pass", "upper bound")

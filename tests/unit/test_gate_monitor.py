@@ -1,0 +1,354 @@
+"""When a check stops and what it says, against a slow rule that looks at everything that may still come."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from distract.statistics import holm
+from distract.studies.gate import bounds
+from distract.studies.gate.boundary import Ints, boundary, p_end
+from distract.studies.gate.limits import least_n
+from distract.studies.gate.mixture import Floats, counted, mean
+from distract.studies.gate.monitor import AT_ONCE, Monitor, Prompt
+from distract.studies.gate.monitor import Test as Tried
+
+
+def came(pairs: int, hits: int = 0, misses: int = 0, unread: int = 0, lost: int = 0) -> Prompt:
+    """A prompt with so many flips, pairs that hold, verdicts invalid after the rewrite, and before it."""
+    low, high = (1.0,) * hits + (0.0,) * (misses + unread), (1.0,) * (hits + unread) + (0.0,) * misses
+    return Prompt(pairs, low, high, hits + misses, hits, unread + lost)
+
+
+HIT, MISS, UNREAD, LOST, EXCLUDED = came(1, 1), came(1, 0, 1), came(1, unread=1), came(1, lost=1), came(1)
+NEITHER = Prompt(1, (0.5,), (0.5,), 1)
+
+
+def played(test: Tried, prompts: Sequence[Prompt]) -> Monitor:
+    monitor = Monitor(test)
+    for prompt in prompts:
+        monitor.add(prompt)
+    return monitor
+
+
+def ended(test: Tried, prompts: Sequence[Prompt]) -> Monitor:
+    monitor = played(test, prompts)
+    monitor.end()
+    return monitor
+
+
+def test_what_comes_after_a_decision_is_not_looked_at() -> None:
+    test = Tried(0.5, 0.05, 0.05, (1,) * 12)
+    monitor = played(test, [HIT] * 8)
+    assert monitor.decision == "fail"
+    before = (monitor.n, monitor.k, monitor.left, monitor.reason, monitor.p_value, list(monitor.lows))
+    for prompt in (MISS, UNREAD, LOST, EXCLUDED, MISS):
+        monitor.add(prompt)
+    monitor.end()
+    assert (monitor.n, monitor.k, monitor.left, monitor.reason, monitor.p_value, monitor.lows) == before
+
+
+@pytest.mark.parametrize("threshold", [1e-6, 0.01, 0.1, 0.5, 0.9])
+def test_judges_that_always_flip_fail_at_once(threshold: float) -> None:
+    monitor = ended(Tried(threshold, 0.05, 0.05, (1,) * 200), [HIT] * 200)
+    assert (monitor.decision, monitor.k) == ("fail", monitor.n)
+    # The chance of so many hits at the threshold, or before it one less.
+    assert threshold**monitor.n <= 0.05
+
+
+@pytest.mark.parametrize("threshold", [0.05, 0.1, 0.5, 0.9])
+def test_judges_that_never_flip_pass_at_once(threshold: float) -> None:
+    monitor = ended(Tried(threshold, 0.05, 0.05, (1,) * 200), [MISS] * 200)
+    assert (monitor.decision, monitor.k) == ("pass", 0)
+    assert (1 - threshold) ** monitor.n <= 0.05
+
+
+def test_too_few_or_too_many_invalid_verdicts_hold_up_a_pass_and_never_fail() -> None:
+    short = Tried(0.1, 0.05, 0.05, (1,) * 120, min_n=100)
+    assert played(short, [MISS] * 99).decision is None
+    assert played(short, [MISS] * 100).decision == "pass"
+    unread = Tried(0.1, 0.05, 0.05, (1,) * 120, max_invalid_rate=0.2)
+    assert played(unread, [LOST] * 20 + [MISS] * 79).decision is None
+    assert played(unread, [LOST] * 20 + [MISS] * 80).decision == "pass"
+    assert ended(unread, [LOST] * 20 + [MISS] * 60).decision == "inconclusive"
+    # 25 of 120 are more than a fifth already, whatever comes.
+    lost = ended(unread, [LOST] * 25)
+    assert (lost.decision, lost.reason, lost.left) == ("inconclusive", "settled", 95) or lost.reason == "end"
+
+
+@st.composite
+def trials(draw: st.DrawFn) -> Tried:
+    """A test whose prompts have one pair each, or several, or unequally many."""
+    pairs = draw(
+        st.integers(1, 120).map(lambda n: (1,) * n)
+        | st.lists(st.integers(0, 4), min_size=1, max_size=25).filter(any).map(tuple)
+    )
+    rises = draw(st.booleans())
+    return Tried(
+        0.5 if rises else draw(st.sampled_from([0.03, 0.1, 0.3, 0.5, 0.8])),
+        draw(st.sampled_from([0.05, 0.0125, 0.3])),
+        draw(st.sampled_from([0.05, 0.3])),
+        pairs,
+        ceiling=draw(st.sampled_from([0.525, 0.7])) if rises else None,
+        exact=not rises and draw(st.booleans()),
+        min_n=draw(st.sampled_from([1, 1, 10, 40])),
+        max_invalid_rate=draw(st.sampled_from([1.0, 0.2, 0.0])),
+        min_eligible=draw(st.sampled_from([0.0, 0.2, 0.7])),
+    )
+
+
+@st.composite
+def prompts(draw: st.DrawFn, test: Tried) -> list[Prompt]:
+    """What came of all its prompts, in any order, in runs of much the same."""
+    pairs = list(draw(st.permutations(test.pairs))) if len(set(test.pairs)) > 1 else list(test.pairs)
+    found: list[Prompt] = []
+    while len(found) < len(pairs):
+        kinds = draw(st.lists(st.sampled_from("hhmmmule"), min_size=1, max_size=3))
+        for number in range(draw(st.integers(1, 30))):
+            if len(found) == len(pairs):
+                break
+            size = pairs[len(found)]
+            mine = [kinds[(number + one) % len(kinds)] for one in range(size)]
+            found.append(came(size, *(mine.count(kind) for kind in "hmul")))
+    return found
+
+
+@given(st.data())
+def test_no_prompt_of_several_at_once_decides_but_the_last(data: st.DataObject) -> None:
+    test = data.draw(trials())
+    rest = data.draw(prompts(test))
+    monitor = Monitor(test)
+    while rest and monitor.decision is None:
+        count = monitor.soonest()
+        assert 1 <= count <= min(AT_ONCE, len(rest))
+        for prompt in rest[: count - 1]:
+            monitor.add(prompt)
+            assert monitor.decision is None
+        if count <= len(rest):
+            monitor.add(rest[count - 1])
+        rest = rest[count:]
+
+
+TOLERANCE = 1e-3
+
+
+@given(st.data())
+def test_what_is_said_beside_a_decision_agrees_with_it(data: st.DataObject) -> None:
+    test = data.draw(trials())
+    some = data.draw(prompts(test))
+    agrees(test, ended(test, some[: data.draw(st.integers(0, len(some)))]))
+
+
+def agrees(test: Tried, monitor: Monitor) -> None:
+    """The p-value is small just where it fails; each bound is on the side of the threshold that the decision says."""
+    p = monitor.p_value
+    if not monitor.tested:
+        assert p is None
+        return
+    assert p is not None
+    assert 0 < p <= 1
+    assert (p <= test.alpha_fail) is (monitor.decision == "fail")
+    level = max(test.alpha_fail, test.alpha_pass)
+    low, high = bounds.lower(monitor, level), bounds.upper(monitor, level)
+    assert 0 <= low <= monitor.low / monitor.tested + 1e-9
+    assert monitor.high / monitor.tested - 1e-9 <= high <= 1
+    if level > 0.05:
+        return
+    if monitor.decision == "fail":
+        assert low > test.threshold - TOLERANCE
+    if monitor.decision == "pass":
+        assert high < (test.ceiling or test.threshold) + TOLERANCE
+
+
+@pytest.mark.parametrize(("hits", "decision"), [(0, "pass"), (2, "pass"), (8, "inconclusive"), (30, "fail")])
+def test_a_pass_that_has_to_wait_is_looked_at_again(hits: int, decision: str) -> None:
+    """A rate was shown to be below the threshold; flips that come while it waits for ``min_n`` count all the same."""
+    test = Tried(0.1, 0.05, 0.05, (1,) * 110, min_n=100)
+    monitor = ended(test, [MISS] * 60 + [HIT] * hits + [MISS] * (50 - hits))
+    assert monitor.decision == decision
+    agrees(test, monitor)
+
+
+@pytest.mark.parametrize("exact", [True, False])
+def test_prompts_without_any_pair_decide_nothing(exact: bool) -> None:
+    """As data with one response to each prompt have them."""
+    monitor = Monitor(Tried(0.1, 0.05, 0.05, (0, 0, 0), exact=exact))
+    assert monitor.soonest() >= 1
+    for _ in range(3):
+        monitor.add(Prompt(0))
+    monitor.end()
+    assert (monitor.decision, monitor.p_value) == ("inconclusive", None)
+
+
+@given(st.lists(st.sampled_from([HIT, MISS, MISS, NEITHER, NEITHER]), min_size=1, max_size=60))
+def test_what_is_looked_at_once_is_decided_by_its_end_alone(some: list[Prompt]) -> None:
+    test = Tried(0.55, 0.2, 0.2, (1,) * len(some), exact=False, whole=True)
+    forth, back = ended(test, some), ended(test, some[::-1])
+    assert (forth.decision, forth.reason) == (back.decision, "end")
+    assert forth.p_value == pytest.approx(back.p_value)
+    assert forth.n == len(some)
+    agrees(test, forth)
+
+
+def at_most(level: float, wrong: int, of: int) -> bool:
+    """Whether a share is no more than chance above a level."""
+    return wrong <= level * of + 3 * math.sqrt(level * (1 - level) * of)
+
+
+T, MOST, CHECKS, ALPHA = 0.1, 120, 5, 0.05
+
+
+class Together(NamedTuple):
+    """Many gates of several checks at once.
+
+    Attributes:
+        said: 0 for a check that was left open, 1 for a failure, 2 for a pass, 3 for inconclusive; (gates, checks).
+        n: comparisons of each.
+        k: flips of each.
+        p: of each.
+        adjusted: by Holm.
+    """
+
+    said: Ints
+    n: Ints
+    k: Ints
+    p: Floats
+    adjusted: Floats
+
+
+def table() -> Ints:
+    """What a check says after n comparisons with k flips, all eligible, whatever came before; 0 to go on."""
+    limits = boundary(T, ALPHA / CHECKS, ALPHA, MOST)
+    found = np.zeros((MOST + 1, MOST + 1), np.int64)
+    for n in range(1, MOST + 1):
+        k, more = np.arange(n + 1)[:, None], np.arange(MOST - n + 1)
+        fails = np.any(k + more >= limits.fail_end[n:], axis=1)
+        passes = np.all(k + more <= limits.pass_end[n:], axis=1)
+        here = found[n, : n + 1]
+        here[~fails & (k[:, 0] > limits.pass_end[MOST])] = 3
+        here[~fails & passes] = 2
+        here[(k[:, 0] >= limits.fail_end[MOST])] = 1
+        here[k[:, 0] <= limits.pass_at[n]] = 2
+        here[k[:, 0] >= limits.fail_at[n]] = 1
+    return found
+
+
+def simulated(flips: NDArray[np.bool_]) -> Together:
+    """Gates that end with their first failure, from flips of shape (most, gates, checks)."""
+    limits, says = boundary(T, ALPHA / CHECKS, ALPHA, MOST), table()
+    ones, zeros = counted(T, "above")
+    k = np.zeros(flips.shape[1:], np.int64)
+    said, stop, peak = np.zeros_like(k), np.zeros_like(k), np.zeros(k.shape)
+    logs = np.array(
+        [[mean(i * ones + (n - i) * zeros) if i <= n else 0 for i in range(MOST + 1)] for n in range(MOST + 1)]
+    )
+    for n in range(1, MOST + 1):
+        going = (said == 0) & ~np.any(said == 1, axis=1)[:, None]
+        k += going & flips[n - 1]
+        stop[going] = n
+        peak = np.where(going, np.maximum(peak, logs[n, k]), peak)
+        said = np.where(going, says[n, k], said)
+    p = np.exp(-peak)
+    ends = np.array([p_end(T, limits.fail_at, MOST, i) for i in range(MOST + 1)])
+    by_end = (said > 0) & (k < limits.fail_at[stop]) & (k > limits.pass_at[stop])
+    p = np.where(by_end, ends[k], np.where(said == 1, np.minimum(p, ALPHA / CHECKS), p))
+    return Together(said, stop, k, p, np.array([holm(one) for one in p.tolist()]))
+
+
+def correlated(gates: int) -> NDArray[np.bool_]:
+    """One check at .15 and four at the threshold that flip only where it does, shape (most, gates, checks)."""
+    rng = np.random.default_rng(5)
+    first = rng.random((MOST, gates, 1)) < 0.15
+    return np.concatenate([first, first & (rng.random((MOST, gates, CHECKS - 1)) < T / 0.15)], axis=2)
+
+
+def test_a_check_left_open_by_a_failure_is_not_failed_too_often() -> None:
+    gates = 4000
+    found = simulated(correlated(gates))
+    failed = (found.said == 1) | ((found.said == 0) & (found.adjusted <= ALPHA))
+    assert failed[:, 0].mean() > 0.1
+    assert at_most(ALPHA, int(failed[:, 1:].any(axis=1).sum()), gates)
+    assert at_most(ALPHA, int((found.said[:, 1:] == 2).any(axis=0).max()), gates)
+
+
+@pytest.mark.parametrize(
+    ("threshold", "sizes", "flips_in", "decision"),
+    [
+        (0.20, (45,) * 24, 50, "pass"),  # .02 of their pairs flip
+        (0.10, (2, 3, 5, 8, 13, 60) * 10, 50, "pass"),
+        (0.10, (2, 3, 5, 8, 13, 60) * 10, 3, "fail"),
+        (0.10, (45,) * 24, 10**9, "inconclusive"),  # so few prompts may be all alike by chance
+    ],
+)
+def test_prompts_of_uneven_size_are_decided(
+    threshold: float, sizes: tuple[int, ...], flips_in: int, decision: str
+) -> None:
+    """Every so manieth pair flips, as prompts come in a drawn order; a value is the mean of its prompt."""
+    monitor = Monitor(Tried(threshold, 0.05, 0.05, sizes))
+    pairs = 0
+    for size in np.random.default_rng(1).permutation(sizes).tolist():
+        hits = (pairs + size) // flips_in - pairs // flips_in
+        monitor.add(came(size, hits, size - hits))
+        pairs += size
+    monitor.end()
+    assert monitor.decision == decision
+    assert monitor.value is not None
+
+
+@pytest.mark.parametrize("pairs", [1, 2, 45])
+@pytest.mark.parametrize("threshold", [0.05, 0.1, 0.2, 0.5])
+def test_no_flip_rate_passes_on_fewer_prompts_than_a_count_could(threshold: float, pairs: int) -> None:
+    least = least_n(threshold, 0.95)
+    for prompts in (least - 1, least):
+        monitor = ended(Tried(threshold, 0.05, 0.05, (pairs,) * prompts), [came(pairs, 0, pairs)] * prompts)
+        assert monitor.decision == "inconclusive" or prompts == least
+    many = ended(Tried(threshold, 0.05, 0.05, (pairs,) * 10 * least), [came(pairs, 0, pairs)] * 10 * least)
+    assert many.decision == "pass"
+    assert many.tested >= least
+
+
+@pytest.mark.parametrize("pairs", [1, 4])
+def test_verdicts_that_could_not_be_read_count_against_either_decision(pairs: int) -> None:
+    """As flips for a pass, as none for a failure; those unread before the rewrite are not among the eligible."""
+    test = Tried(0.1, 0.05, 0.05, (pairs,) * 40)
+    clean = [came(pairs, 0, pairs)]
+    assert ended(test, clean * 40).decision == "pass"
+    assert ended(test, clean * 36 + [came(pairs, lost=pairs)] * 4).decision == "pass"
+    assert ended(test, [came(pairs, unread=pairs)] * 10 + clean * 30).decision == "inconclusive"
+    bad = [came(pairs, pairs)]
+    assert ended(test, bad * 40).decision == "fail"
+    assert ended(test, bad * 2 + [came(pairs, unread=pairs)] * 38).decision == "inconclusive"
+
+
+def test_few_eligible_pairs_hold_up_a_pass_and_never_a_failure() -> None:
+    test = Tried(0.1, 0.05, 0.05, (1,) * 400, min_eligible=0.2)
+    assert ended(test, [EXCLUDED] * 340 + [MISS] * 60).decision == "inconclusive"
+    assert ended(test, [EXCLUDED] * 300 + [MISS] * 100).decision == "pass"
+    assert ended(test, [EXCLUDED] * 390 + [HIT] * 10).decision == "fail"
+    assert ended(test, [EXCLUDED] * 399).reason == "settled"
+
+
+@pytest.mark.parametrize(
+    ("here", "there", "of", "decision"),
+    [
+        (0, 0, 120, "pass"),
+        (4, 4, 200, "pass"),
+        (0, 0, 42, "inconclusive"),
+        (4, 0, 42, "inconclusive"),
+        (40, 0, 400, "fail"),
+    ],
+)
+def test_a_rise_has_a_threshold_for_either_side(here: int, there: int, of: int, decision: str) -> None:
+    """Fails above 0, passes below .05; between them it waits for more."""
+    kinds = [Prompt(1, (1.0,), (1.0,), 1, 1, 0, 1, 0)] * here + [Prompt(1, (0.0,), (0.0,), 1, 0, 0, 0, 1)] * there
+    kinds += [NEITHER] * (of - here - there)
+    some = [kinds[at] for at in np.random.default_rng(3).permutation(of)]
+    test = Tried(0.5, 0.05, 0.05, (1,) * of, ceiling=0.525, exact=False)
+    assert ended(test, some).decision == decision

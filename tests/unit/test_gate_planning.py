@@ -1,0 +1,169 @@
+"""How many comparisons a gate needs: published figures, brute force by scipy's binomial, and the gate's own monitor."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from looping import each
+from scipy.stats import binom
+
+from distract import statistics
+from distract.errors import UsageError
+from distract.studies.gate.boundary import boundary
+from distract.studies.gate.course import course, decided
+from distract.studies.gate.plan_view import plan_report
+from distract.studies.gate.planning import plan
+from distract.studies.gate.power import Tail, at_most
+
+ALPHA = 0.05
+PASSES, FAILS = Tail(0.1, ALPHA), Tail(1 - 0.1, ALPHA)
+
+thresholds = st.floats(0.02, 0.95)
+levels = st.sampled_from([0.2, 0.05, 0.01])
+
+
+def limit(tail: Tail, n: int) -> int:
+    return int(tail.limit(np.array([n]))[0])
+
+
+def chance(tail: Tail, n: int, rate: float) -> float:
+    return float(tail.power(np.array([n]), rate)[0])
+
+
+@each(("n", "passing", "failing"), [(50, 1, 10), (100, 4, 16), (200, 12, 28), (400, 29, 51)])
+def test_published_limits_at_a_tenth(n: int, passing: int, failing: int) -> None:
+    assert limit(PASSES, n) == passing
+    assert n - limit(FAILS, n) == failing
+
+
+@each(("flips", "n"), [(0, 29), (1, 46), (2, 61), (3, 76), (5, 103), (10, 167)])
+def test_published_numbers_that_can_pass(flips: int, n: int) -> None:
+    assert limit(PASSES, n) == flips
+    assert limit(PASSES, n - 1) == flips - 1
+
+
+@given(thresholds, levels, st.integers(1, 300))
+def test_limits_are_those_of_the_exact_bounds(threshold: float, level: float, n: int) -> None:
+    k = limit(Tail(threshold, level), n)
+    # Fractions of counts stand for numbers next to the limit, where rounding does not matter.
+    assert k < 0 or statistics.upper_bound(k, n, 1 - level) < threshold * (1 + 1e-9)
+    assert statistics.upper_bound(k + 1, n, 1 - level) > threshold * (1 - 1e-9)
+    failing = n - limit(Tail(1 - threshold, level), n)
+    assert failing > n or statistics.p_above(failing, n, threshold) < level * (1 + 1e-9)
+    assert statistics.p_above(failing - 1, n, threshold) > level * (1 - 1e-9)
+
+
+@given(st.integers(1, 200), st.floats(0, 1))
+def test_at_most_agrees_with_scipy(n: int, rate: float) -> None:
+    k = np.arange(-1, n + 2)
+    assert at_most(k, np.full_like(k, n), rate) == pytest.approx(binom.cdf(k, n, rate), abs=1e-12)
+
+
+@given(thresholds, st.floats(0, 1), st.sampled_from([0.5, 0.8, 0.9, 0.99]), levels)
+def test_the_number_is_that_of_brute_force(threshold: float, share: float, power: float, level: float) -> None:
+    rate = share * threshold * 0.8
+    n = Tail(threshold, level).least(rate, power, 2000)
+    assume(n is not None)
+    assert n is not None
+    many = np.arange(1, 2 * n + 400)
+    powers = binom.cdf(binom.ppf(level, many, threshold) - 1, many, rate)
+    short = np.flatnonzero(powers < power)
+    assert n == (many[short[-1]] + 1 if len(short) else 1)
+
+
+def test_power_has_teeth() -> None:
+    n = plan(0.1, 0.05, 0.9, 0.95).finished.n
+    smaller = [less for less in range(1, n) if chance(PASSES, less, 0.05) >= 0.9]
+    assert smaller
+    assert chance(PASSES, n - 1, 0.05) < 0.9
+
+
+@each("threshold", [0.02, 0.1, 0.3, 0.5, 0.9])
+def test_a_set_that_ends_earlier_has_the_limits_of_a_longer_one(threshold: float) -> None:
+    long = boundary(threshold, 0.01, ALPHA, 400)
+    for rate in (0.0, threshold / 2, threshold, 0.95):
+        passes, fails = decided(long, rate)
+        for most in (1, 7, 29, 100, 211, 400):
+            short = boundary(threshold, 0.01, ALPHA, most)
+            for name in ("fail_at", "pass_at", "fail_end", "pass_end"):
+                assert np.array_equal(getattr(short, name), getattr(long, name)[: most + 1])
+            found = course(short, rate)
+            assert (passes[most], fails[most]) == pytest.approx((found.passed, found.failed), abs=1e-12)
+            assert found.passed + found.failed + found.inconclusive == pytest.approx(1)
+
+
+@each(("rate", "power", "checks"), [(0.02, 0.9, 1), (0.05, 0.8, 3), (0.25, 0.9, 1), (0.25, 0.9, 5)])
+def test_the_live_cap_is_the_smallest_with_the_power(rate: float, power: float, checks: int) -> None:
+    found = plan(0.1, rate, power, 0.95, checks)
+    assert found.live is not None
+    alphas = (1 - 0.95) / checks, 1 - 0.95
+    for cap, enough in ((found.live.cap, True), (found.live.cap - 1, False)):
+        there = course(boundary(0.1, *alphas, cap), rate)
+        assert ((there.passed if rate < 0.1 else there.failed) >= found.each) is enough
+    assert found.live.mean < found.finished.n
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ((0.0, 0.05, 0.9, 0.95), "--max-flip-rate 0: expected a share"),
+        ((1.0, 0.05, 0.9, 0.95), "--max-flip-rate 1: expected a share"),
+        ((0.1, -0.1, 0.9, 0.95), "--true-rate -0.1: expected a share from 0 to 1"),
+        ((0.1, 1.1, 0.9, 0.95), "--true-rate 1.1: expected"),
+        ((0.1, float("nan"), 0.9, 0.95), "--true-rate nan: expected"),
+        ((0.1, 0.05, 0.49, 0.95), "--power 0.49: expected a share from 0.5 to below 1"),
+        ((0.1, 0.05, 1.0, 0.95), "--power 1: expected"),
+        ((0.1, 0.05, float("nan"), 0.95), "--power nan: expected"),
+        ((0.1, 0.05, 0.9, 1.0), "--confidence 1: expected"),
+        ((0.1, 0.05, 0.9, 0.95, 0), "--checks 0: expected a number of checks from 1"),
+        ((0.1, 0.05, 0.9, 0.95, 10**9), "--checks 1000000000: expected"),
+        ((0.1, 0.1, 0.9, 0.95), "is the threshold itself"),
+        ((0.1, 0.10001, 0.9, 0.95), "more than 1,000,000 eligible comparisons would be needed"),
+        ((0.1, np.nextafter(0.1, 0), 0.9, 0.95), "more than 1,000,000"),
+        ((1e-6, 0.0, 0.9, 0.95), "more than 1,000,000"),
+    ],
+)
+def test_what_cannot_be_planned_is_one_line(arguments: tuple[float, float, float, float], words: str) -> None:
+    with pytest.raises(UsageError, match=words) as raised:
+        plan(*arguments)
+    assert raised.value.exit_code == 2
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "n"),
+    [
+        ((0.1, 0.0, 0.9, 0.95), 29),
+        ((0.1, 1.0, 0.9, 0.95), 2),
+        ((1e-6, 1.0, 0.5, 0.5), 1),
+        ((1e-6, 0.0, 0.5, 0.5), 693147),
+    ],
+)
+def test_the_ends_of_the_range(arguments: tuple[float, float, float, float], n: int) -> None:
+    assert plan(*arguments).finished.n == n
+
+
+def test_what_is_printed() -> None:
+    lines = list(plan_report(plan(0.1, 0.02, 0.9, 0.95, 2)))
+    assert lines[0] == (
+        "A judge whose true flip rate is 0.02 shall pass at a threshold of 0.1 with a chance of 90%, at 95% confidence."
+    )
+    assert "103 eligible comparisons or more. Of 103, at most 5 flips pass: a chance of 98.2%" in lines[1]
+    assert lines[2].startswith("A live gate: ")
+    assert "no eligible comparisons" in lines[3]
+    assert "rises and falls" in lines[4]
+    assert "each is planned for 95%" in lines[5]
+    failing = " ".join(plan_report(plan(0.1, 1.0, 0.9, 0.95, 2)))
+    assert "Of 2, at least 2 flips fail" in failing
+    assert "A gate fails with any of its 2 checks" in failing
+
+
+def test_the_document_is_json() -> None:
+    document = json.loads(json.dumps(plan(0.1, 0.05, 0.9, 0.95).document(), allow_nan=False))
+    assert document["finished"] == {"n": 263, "limit": 18, "power": 0.9292, "wrong": 0.0}
+    assert set(document["live"]) == {"cap", "passed", "failed", "inconclusive", "mean", "median"}
+    assert json.loads(json.dumps(plan(0.5, 0.49, 0.9, 0.95).document()))["live"] is None

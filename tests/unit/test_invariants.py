@@ -1,0 +1,469 @@
+"""What a call of an invariant asks, finds, puts on record and says, with judges made for the purpose."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import pytest
+from builders import case
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from distract import invariants
+from distract.backends.scripted import Scripted, planted
+from distract.datasets import load
+from distract.errors import BackendError, UnknownName, UsageError
+from distract.invariants import Failed, Finding, Inconclusive, NoVerdict, Violation
+from distract.judging.judge import Judge
+from distract.manner import Manner
+from distract.records import Case, Constraint, Lineage, Reply, Request, Response
+from distract.writers import DRAWN
+
+X, Y, Z = (Response(author, (text,)) for author, text in (("x", "Red."), ("y", "It may be blue."), ("z", "Or green.")))
+REWRITE = Response("y", ("It must be blue, definitely.",), "assertiveness")
+PAIR = case(responses=(X, Y))
+
+
+def drawn(*rewrites: Response) -> Case:
+    """A pair with rewrites as a strategy draws them."""
+    lineages = tuple(Lineage(one, DRAWN) for one in rewrites)
+    return replace(case(responses=(X, Y, *rewrites)), lineages=lineages)
+
+
+REWRITTEN = drawn(REWRITE)
+THREE = case(responses=(X, Y, Z))
+
+Best = Callable[[Request], str]
+Open = Callable[..., Judge]
+
+
+def choosing(best: Best) -> Scripted:
+    """A judge that gives the outcome of that name."""
+
+    def answer(request: Request) -> Reply:
+        assert request.slots is not None
+        said = dict(request.slots.outcomes)[best(request)]
+        if not request.choices:
+            return Reply(said)
+        return Reply(probabilities=tuple(float(one == said) for one in request.choices), mass=1.0, finish="choices")
+
+    return Scripted(answer, name="made")
+
+
+def preferring(value: Callable[[Response], float]) -> Scripted:
+    """A judge that prefers more of something."""
+
+    def best(request: Request) -> str:
+        assert request.slots is not None
+        values = [value(one) for one in request.slots.shown]
+        highest = [at for at, one in enumerate(values) if one == max(values)]
+        return "tie" if len(highest) > 1 else ("first", "second", "third")[highest[0]]
+
+    return choosing(best)
+
+
+@pytest.fixture
+def judge(tmp_path: Path) -> Iterator[Open]:
+    made: list[Judge] = []
+
+    def open_(backend: Scripted, manner: Manner | None = None) -> Judge:
+        made.append(Judge("j", backend, store=tmp_path / f"s{len(made)}", manner=manner or Manner()))
+        return made[-1]
+
+    yield open_
+    for one in made:
+        one.close()
+
+
+def message(test: Callable[[], Finding], kind: type[Failed] = Violation) -> list[str]:
+    with pytest.raises(kind) as failed:
+        test()
+    assert type(failed.value) is kind
+    return str(failed.value).splitlines()
+
+
+class TestMadeJudges:
+    """Each of them violates one invariant by what it is."""
+
+    def test_one_that_goes_in_a_circle_is_not_transitive(self, judge: Open) -> None:
+        def best(request: Request) -> str:
+            assert request.slots is not None
+            first, second = (one.author for one in request.slots.shown)
+            return "first" if first + second in ("xy", "yz", "zx") else "second"
+
+        circle = judge(choosing(best))
+        lines = message(lambda: invariants.transitive(circle, THREE))
+        assert lines[0] == "pairwise verdicts on three responses go in a circle"
+        assert lines[3:6] == [
+            "  1 and 2  response 1 wins: 1.00 to 0.00, tie 0.00",
+            "  1 and 3  response 3 wins: 1.00 to 0.00, tie 0.00",
+            "  2 and 3  response 2 wins: 1.00 to 0.00, tie 0.00",
+        ]
+        invariants.swap_consistent(circle, THREE)
+        invariants.deterministic(circle, THREE)
+
+    def test_two_wins_in_a_row_and_a_tie_break_a_chain(self, judge: Open) -> None:
+        values = {"xy": "first", "yx": "second", "yz": "first", "zy": "second"}
+        broken = judge(choosing(lambda r: values.get("".join(one.author for one in r.slots.shown), "tie")))  # type: ignore[union-attr]
+        assert "break a chain" in message(lambda: invariants.transitive(broken, THREE))[0]
+
+    @pytest.mark.parametrize("case_", [THREE, case(responses=(X, Y, Z, Response("w", ("Sorry.",))))])
+    def test_one_that_goes_by_the_third_response_is_not_independent_of_it(self, judge: Open, case_: Case) -> None:
+        def best(request: Request) -> str:
+            assert request.slots is not None
+            return "first" if request.slots.shown[2].text in ("I do not know.", "Sorry.") else "second"
+
+        lines = message(lambda: invariants.independent_of_irrelevant_response(judge(choosing(best)), case_))
+        assert lines[0] == "triadic verdict between two responses reverses when another third one is shown with them"
+        assert [line.split()[0] for line in lines[3:7]] == ["third", "verdict", "third", "verdict"]
+
+    def test_a_verdict_for_the_third_response_reverses_nothing(self, judge: Open) -> None:
+        silent = judge(preferring(lambda one: {"I do not know.": 2.0, "Red.": 1.0}.get(one.text, 0.0)))
+        assert invariants.independent_of_irrelevant_response(silent, THREE).n == 3
+
+    def test_one_that_likes_what_is_broken_is_not_monotone(self, judge: Open) -> None:
+        constraints = (Constraint("punctuation:no_comma"), Constraint("change_case:english_lowercase"))
+        formal = Case("c", ("Name a colour.",), (Response("x", ("the sky is blue.",)),), constraints=constraints)
+        worse = judge(preferring(lambda one: one.severity or 0))
+        lines = message(lambda: invariants.monotone_in_severity(worse, formal))
+        assert lines[0] == "pairwise prefers the response that breaks more format requirements: 1 against 0"
+        assert lines[4].startswith("  broken ")
+        better = judge(preferring(lambda one: -(one.severity or 0)))
+        assert invariants.monotone_in_severity(better, formal).n == 1
+        assert len(better.findings) == 1
+
+    def test_one_that_likes_stars_goes_by_markdown(self, judge: Open) -> None:
+        stars = judge(preferring(lambda one: one.text.count("*") + (one.author == "x") / 2))
+        said = case(responses=(X, Response("y", ("It may be\n\nblue  you know.",))))
+        lines = message(lambda: invariants.invariant_to_whitespace_and_markdown(stars, said))
+        assert lines[0] == "pairwise verdict flipped: the response that had lost wins by white space and markdown alone"
+        assert lines[-2:] == ["  was      It may be⏎⏎blue␣␣you know.", "  became   **It** may be⏎⏎⏎**blue**␣␣you know."]
+
+    def test_one_that_counts_its_answers_is_not_deterministic(self, judge: Open) -> None:
+        fickle = judge(choosing(lambda request: "second" if request.sample else "first"), Manner("given"))
+        assert "asked the same once more" in message(lambda: invariants.deterministic(fickle, PAIR))[0]
+        made = fickle.tally.made
+        message(lambda: invariants.deterministic(fickle, PAIR))
+        assert fickle.tally.made == made
+
+
+class TestForms:
+    def test_one_case_and_a_list_of_it_are_the_same(self, judge: Open) -> None:
+        for backend in (planted("fair"), planted("first"), planted("garbage")):
+            both = judge(backend)
+            texts = []
+            for cases in (PAIR, [PAIR], iter((PAIR,))):
+                try:
+                    texts.append(str(invariants.swap_consistent(both, cases)))
+                except Failed as error:
+                    texts.append(f"{type(error)}: {error}")
+            assert len(set(texts)) == 1
+            assert len(set(both.findings)) == 1
+
+    def test_one_case_that_says_nothing_passes_and_several_do_not(self, judge: Open) -> None:
+        ties = judge(choosing(lambda request: "tie"))
+        found = invariants.distractor_invariant(ties, REWRITTEN)
+        assert (found.decision, found.n, found.excluded) == ("inconclusive", 0, 1)
+        test = partial(invariants.distractor_invariant, ties, [REWRITTEN, REWRITTEN])
+        assert message(test, Inconclusive)[-1] == "  excluded the two tie (2)"
+        assert [one.decision for one in ties.findings] == ["inconclusive"] * 2
+
+    def test_what_a_protocol_cannot_judge_says_nothing(self, judge: Open) -> None:
+        test = partial(invariants.deterministic, judge(planted("fair")), [PAIR], protocol="strong-reference")
+        assert message(test, Inconclusive) == [
+            "deterministic (strong-reference) is not decided: nothing says anything about it",
+            "  judge    j",
+            "  excluded no reference in the data (1)",
+        ]
+
+    def test_the_strict_form_ends_at_the_first_batch_with_a_counterexample(self, judge: Open) -> None:
+        cases = [case(f"c{i}", prompt=f"{i}?") for i in range(40)]
+        first = judge(planted("first"))
+        message(lambda: invariants.swap_consistent(first, cases))
+        assert first.tally.made == 2 * 16
+        assert (first.findings[0].k, first.findings[0].threshold) == (16, None)
+
+    def test_an_invalid_verdict_is_no_violation_and_no_pass(self, judge: Open) -> None:
+        lines = message(lambda: invariants.swap_consistent(judge(planted("garbage")), PAIR), NoVerdict)
+        assert lines[0] == "pairwise gave no valid verdict, so that nothing can be said"
+        assert lines[-1] == "  failed   2 of 2 judgments: no verdict"
+
+    @pytest.mark.parametrize(
+        ("backend", "number", "why"),
+        [
+            ("fair", 5, "and no n below 29 can pass at 0.1"),
+            ("garbage", 5, "no valid verdict on an eligible case"),
+            ("first=0.1", 60, "do not settle 0.1"),
+        ],
+    )
+    def test_the_statistical_form_fails_closed(self, judge: Open, backend: str, number: int, why: str) -> None:
+        cases = [case(f"c{i}", prompt=f"{i}?") for i in range(number)]
+        asked = judge(planted(backend))
+        lines = message(lambda: invariants.swap_consistent(asked, cases, max_violation_rate=0.1), Inconclusive)
+        assert lines[0].startswith("swap_consistent (pairwise) is not decided: ")
+        assert why in lines[0]
+        assert asked.findings[0].decision == "inconclusive"
+
+    def test_it_fails_as_soon_as_what_is_left_cannot_matter(self, judge: Open) -> None:
+        cases = [case(f"c{i}", prompt=f"{i}?") for i in range(10)]
+        test = partial(invariants.swap_consistent, judge(planted("first=0.4")), cases, max_violation_rate=0.2)
+        assert message(test)[0].endswith("5 violations in 8 verdicts decide it, whatever the other 2 would say")
+
+    def test_cases_of_one_prompt_are_no_independent_evidence(self, judge: Open) -> None:
+        many = [case(f"c{i}") for i in range(40)]
+        assert invariants.swap_consistent(judge(planted("fair")), many).n == 40
+        test = partial(invariants.swap_consistent, judge(planted("fair")), many, max_violation_rate=0.1)
+        assert "not decided" in message(test, Inconclusive)[0]
+
+    def test_a_failure_of_the_statistical_form_shows_the_clearest_counterexample(self, judge: Open) -> None:
+        cases = [case(f"c{i}", prompt=f"{i}?") for i in range(40)]
+        lines = message(lambda: invariants.swap_consistent(judge(planted("first")), cases, max_violation_rate=0.2))
+        assert lines[0].startswith("swap_consistent (pairwise) is violated in ")
+        assert "lower bound" in lines[0]
+        assert lines[1].startswith("  clearest pairwise verdict changes when")
+
+
+class TestWhatSaysNothing:
+    @pytest.mark.parametrize(
+        "test",
+        [
+            partial(invariants.distractor_invariant, cases=REWRITTEN),
+            partial(invariants.score_stable, cases=REWRITTEN),
+            partial(invariants.injection_ignored, cases=PAIR),
+            partial(invariants.invariant_to_whitespace_and_markdown, cases=PAIR),
+        ],
+    )
+    def test_a_changed_response_without_a_verdict_is_invalid(self, judge: Open, test: Callable[..., Finding]) -> None:
+        def answer(request: Request) -> Reply:
+            assert request.slots is not None
+            if not {one.text for one in request.slots.shown} <= {X.text, Y.text}:
+                return Reply("banana")
+            said = dict(request.slots.outcomes)
+            best = "first" if request.slots.shown[0] == X else "second"
+            return Reply(
+                probabilities=tuple(float(c == said.get(best, "4")) for c in request.choices), finish="choices"
+            )
+
+        asked = judge(Scripted(answer))
+        message(lambda: test(asked), NoVerdict)
+        assert (asked.findings[0].n, asked.findings[0].invalid > 0) == (0, True)
+
+    @pytest.mark.parametrize(
+        ("test", "loser", "why"),
+        [
+            (invariants.injection_ignored, "Blue.", "any text of that length wins"),
+            (invariants.invariant_to_whitespace_and_markdown, "Blue.", "nothing to change in the response"),
+            (invariants.invariant_to_whitespace_and_markdown, "Brown!", "the two tie"),
+            (partial(invariants.distractor_invariant, attack="null"), "Blue.", "nothing to change in the response"),
+            (partial(invariants.score_stable, attack="null"), "Blue.", "nothing to change in the response"),
+            (invariants.monotone_in_severity, "Blue.", "no good response is known to meet format requirements"),
+            (invariants.transitive, "Blue.", "fewer than three responses by different authors"),
+        ],
+    )
+    def test_it_is_told_why(self, judge: Open, test: Callable[..., Finding], loser: str, why: str) -> None:
+        longer = judge(preferring(lambda one: len(one.text)))
+        cases = [case(responses=(Response("x", ("Green!",)), Response("y", (loser,))))]
+        assert message(lambda: test(longer, cases), Inconclusive)[-1].startswith(f"  excluded {why} (")
+
+
+class TestRewrites:
+    def test_a_recorded_rewrite_that_is_not_faithful_says_nothing(self, judge: Open) -> None:
+        other = Response("y", ("It must be green in 1999.",), "assertiveness")
+        bold = judge(preferring(lambda one: ("must" in one.text) + (one.author == "x") / 2))
+        said = message(lambda: invariants.distractor_invariant(bold, [case(responses=(X, Y, other))]), Inconclusive)
+        assert "rewrite rejected (1)" in said[-1]
+        assert invariants.distractor_invariant(bold, case(responses=(X, Y, other))).excluded == 1
+
+    def test_a_drawn_rewrite_is_used_as_it_is_and_its_smallest_part_is_found(self, judge: Open) -> None:
+        bold = judge(preferring(lambda one: ("must" in one.text) + (one.author == "x") / 2))
+        lines = message(lambda: invariants.distractor_invariant(bold, REWRITTEN))
+        assert lines == [
+            "pairwise verdict flipped: the response that had lost wins after its rewrite (assertiveness)",
+            "  judge    j",
+            "  prompt   Name a colour.",
+            "  before   the other one wins: 1.00 to 0.00, tie 0.00",
+            "  after    the rewritten one wins: 1.00 to 0.00, tie 0.00",
+            *lines[5:6],
+            "  was      It may be blue.",
+            "  became   It must be blue.",
+        ]
+        assert re.fullmatch(r'  enough   1 of 3 edits \(\d+ judge calls\): "may" → "must"', lines[5])
+        assert bold.findings[0].words == ('"may" → "must"',)
+        assert (bold.findings[0].attack, bold.findings[0].searching) == ("assertiveness", False)
+
+    def test_a_rule_writes_what_no_case_records(self, judge: Open) -> None:
+        bold = judge(preferring(lambda one: 2 * bool(one.attack) + (one.author == "x")))
+        said = message(lambda: invariants.distractor_invariant(bold, PAIR, "assertiveness"))
+        assert any(line.startswith("  enough") for line in said)
+
+    def test_all_attacks_on_record_are_looked_at(self, judge: Open) -> None:
+        unknown = case(responses=(X, Y, REWRITE, Response("y", ("Blue, dear friend.",), "of-mine")))
+        found = invariants.distractor_invariant(judge(preferring(lambda one: one.author == "x")), unknown)
+        assert (found.n, found.attack) == (2, "assertiveness, of-mine")
+
+    def test_a_score_moves_by_what_its_tolerance_allows(self, judge: Open) -> None:
+        def best(request: Request) -> str:
+            assert request.slots is not None
+            return "4" if request.slots.shown[0] == REWRITE else "3"
+
+        scores = judge(choosing(best))
+        assert invariants.score_stable(scores, REWRITTEN, tolerance=1.0).n == 2
+        lines = message(lambda: invariants.score_stable(scores, REWRITTEN, tolerance=0.9))
+        assert lines[0] == "absolute score moves by 1.00 under a rewrite (assertiveness): more than 0.9"
+        assert lines[3:6] == [
+            "  before   score 3.00",
+            "  after    score 4.00",
+            '  changed  "may" → "must", + ", definitely"',
+        ]
+
+    def test_under_a_protocol_that_scores_the_scores_are_told(self, judge: Open) -> None:
+        scores = {X.text: "5", Y.text: "3"}
+        bold = judge(choosing(lambda request: scores.get(request.slots.shown[0].text, "7")))  # type: ignore[union-attr]
+        lines = message(lambda: invariants.distractor_invariant(bold, REWRITTEN, protocol="absolute"))
+        assert lines[3:5] == [
+            "  before   the other one wins: score 5.00 to 3.00",
+            "  after    the rewritten one wins: score 7.00 to 5.00",
+        ]
+
+    def test_a_rewrite_with_other_turns_has_no_words(self, judge: Open) -> None:
+        two = drawn(Response("y", ("It must be blue.", "Really."), "assertiveness"))
+        bold = judge(preferring(lambda one: 2 * bool(one.attack) + (one.author == "x")))
+        lines = message(lambda: invariants.distractor_invariant(bold, two))
+        assert (lines[-1], bold.findings[0].words) == ("  became   It must be blue. Really.", ())
+
+    def test_a_search_keeps_its_counterexample_where_a_smaller_one_has_no_verdict(self, tmp_path: Path) -> None:
+        loves = preferring(lambda one: bool(one.attack) + (one.author == "x") / 2)
+
+        def answer(request: Request) -> Reply | str:
+            assert request.slots is not None
+            short = any(one.attack and "definitely" not in one.text for one in request.slots.shown)
+            return "no idea" if short else loves._one(request)
+
+        shorter = drawn(Response("y", ("It must be blue.",), "assertiveness"))
+        with Judge("j", Scripted(answer), store=tmp_path / "s") as asked:
+
+            @settings(max_examples=10, database=None, report_multiple_bugs=False)
+            @given(st.sampled_from([shorter, REWRITTEN]))
+            def search(one: Case) -> None:
+                if asked.violated or one is REWRITTEN:
+                    invariants.distractor_invariant(asked, one)
+
+            with pytest.raises(Violation):
+                search()
+
+    def test_a_decision_is_kept_where_the_model_fails_after_it(self, tmp_path: Path) -> None:
+        bold = preferring(lambda one: ("must" in one.text) + (one.author == "x") / 2)
+        calls: list[Request] = []
+
+        def answer(request: Request) -> Reply:
+            calls.append(request)
+            if len(calls) > 4:
+                raise BackendError("gone")
+            return bold._one(request)
+
+        with Judge("j", Scripted(answer), store=tmp_path / "s") as asked:
+            with pytest.raises(Violation, match="changed"):
+                invariants.distractor_invariant(asked, REWRITTEN)
+            assert [one.decision for one in asked.findings] == ["fail"]
+            assert asked.findings[0].words == ()
+
+    def test_inside_a_search_the_difference_itself_is_what_is_told(self, tmp_path: Path) -> None:
+        backend = preferring(lambda one: bool(one.attack) + (one.author == "x") / 2)
+        with Judge("j", backend, store=tmp_path / "s") as asked:
+
+            @settings(max_examples=1, database=None)
+            @given(st.just(REWRITTEN))
+            def search(drawn: Case) -> None:
+                invariants.distractor_invariant(asked, drawn)
+
+            with pytest.raises(Violation, match=r'changed  "may" → "must", \+ ", definitely"'):
+                search()
+        assert all(one.searching and one.words == ('"may" → "must"', '+ ", definitely"') for one in asked.findings)
+
+
+def test_an_appended_request_and_its_counterpart_are_alike() -> None:
+    from distract.invariants.harmless import NEUTRAL, REQUEST
+
+    counts = [
+        (len(one), len(one.split()), one.count("."), one.count(","), one.count(":")) for one in (REQUEST, NEUTRAL)
+    ]
+    assert counts[0] == counts[1]
+
+
+def test_texts_of_others_cannot_move_the_cursor(judge: Open) -> None:
+    hostile = "\x1b[2J[bold]\u202eab\r\x00 " * 30
+    responses = (Response("x", (f"1 {hostile}",)), Response("y", (f"2 {hostile}",)))
+    lines = message(
+        lambda: invariants.swap_consistent(judge(planted("first")), case(prompt=hostile, responses=responses))
+    )
+    assert all(line.isprintable() and len(line) <= 103 for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (partial(invariants.swap_consistent, cases=PAIR, protocol="pairwize"), UnknownName, "did you mean 'pairwise'"),
+        (
+            partial(invariants.swap_consistent, cases=PAIR, protocol="absolute"),
+            UsageError,
+            "scores each response alone",
+        ),
+        (partial(invariants.swap_consistent, cases=PAIR, protocol="triadic"), UsageError, "shows 3 responses, not two"),
+        (partial(invariants.identical_responses_tie, cases=PAIR, protocol="base"), UsageError, "has no tie to give"),
+        (partial(invariants.transitive, cases=THREE, protocol="absolute"), UsageError, "cannot go in a circle"),
+        (partial(invariants.score_stable, cases=PAIR, protocol="pairwise"), UsageError, "gives no scores; name one of"),
+        (
+            partial(invariants.independent_of_irrelevant_response, cases=THREE, protocol="pairwise"),
+            UsageError,
+            "shows two responses only; name one of rank, triadic",
+        ),
+        (
+            partial(invariants.distractor_invariant, cases=PAIR),
+            UsageError,
+            "the cases record no rewrite; name an attack",
+        ),
+        (partial(invariants.distractor_invariant, cases=PAIR, attack="bold"), UnknownName, "unknown attack 'bold'"),
+        (partial(invariants.distractor_invariant, cases=PAIR, attack="severity-1"), UsageError, "worse on purpose"),
+        (partial(invariants.score_stable, cases=PAIR, attack="none"), UsageError, "changes nothing; name an attack"),
+        (partial(invariants.score_stable, cases=PAIR, attack="null", tolerance=-1), UsageError, "points from 0"),
+        (partial(invariants.deterministic, cases=[]), UsageError, "deterministic: no cases; give at least one"),
+        (partial(invariants.deterministic, cases=["a"]), UsageError, "expected a case or several, found str"),  # type: ignore[list-item]
+        (
+            partial(invariants.deterministic, cases=PAIR, max_violation_rate=1.0),
+            UsageError,
+            "such as 0.1; leave it out",
+        ),
+        (partial(invariants.deterministic, cases=PAIR, confidence=0.2), UsageError, "confidence=0.2: expected a share"),
+        (partial(invariants.deterministic, cases=3), UsageError, "expected a case or several, found int"),  # type: ignore[arg-type]
+        (
+            partial(invariants.deterministic, cases=PAIR, confidence="1"),  # type: ignore[arg-type]
+            UsageError,
+            "confidence='1': expected a number",
+        ),
+    ],
+)
+def test_what_cannot_be_tested_is_one_clear_line(
+    judge: Open, call: Callable[..., Finding], error: type[UsageError], words: str
+) -> None:
+    asked = judge(planted("fair"))
+    with pytest.raises(error) as raised:
+        call(asked)
+    assert type(raised.value) is error
+    assert words in str(raised.value)
+    assert (asked.tally.made, asked.findings) == (0, [])
+
+
+def test_a_case_that_can_say_nothing_fails(judge: Open) -> None:
+    said = message(lambda: invariants.transitive(judge(planted("fair")), PAIR), Inconclusive)
+    assert said[0] == "transitive (pairwise) is not decided: nothing says anything about it"
+
+
+def test_a_data_set_stands_for_its_cases_and_a_name_for_no_judge(judge: Open) -> None:
+    fair = judge(planted("fair"))
+    assert invariants.swap_consistent(fair, load("tweakset"), max_violation_rate=0.2).decision == "pass"
+    with pytest.raises(UsageError, match="swap_consistent: expected a judge, found str"):
+        invariants.swap_consistent("planted:fair", PAIR)  # type: ignore[arg-type]

@@ -1,0 +1,152 @@
+"""Each planted judge violates exactly the invariants that it should, and the fair one none of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+
+import pytest
+from builders import case
+
+from distract import datasets, invariants
+from distract.backends.scripted import PLANTED, planted
+from distract.invariants import Failed, Finding, Inconclusive, NoVerdict, Violation
+from distract.judging.judge import Judge
+from distract.records import Case, Response
+
+TWEAKS = datasets.load("tweakset").cases[:6]
+
+# So alike that the second is longer only until the first is set in richer markdown.
+CLOSE = case(
+    "close", responses=(Response("x", ("Red and green.\n\nBlue.",)), Response("y", ("Red and green.\n\nBlues.",)))
+)
+
+
+def triple(number: int) -> Case:
+    """Three responses whose lengths take turns."""
+    texts = {
+        author: f"{author} says {'more ' * (number % every)}{number}."
+        for author, every in zip("xyz", (2, 3, 5), strict=True)
+    }
+    return case(f"t{number}", prompt=f"Question {number}?", responses=[Response(a, (t,)) for a, t in texts.items()])
+
+
+TRIPLES = tuple(map(triple, range(40)))
+PAIRS = tuple(case(f"p{i}", prompt=f"Question {i}?") for i in range(80))
+
+Test = Callable[[Judge], Finding]
+
+TESTS: Mapping[str, Test] = {
+    "swap_consistent": partial(invariants.swap_consistent, cases=TWEAKS),
+    "identical_responses_tie": partial(invariants.identical_responses_tie, cases=TWEAKS),
+    "distractor_invariant": partial(invariants.distractor_invariant, cases=TWEAKS, attack="assertiveness"),
+    "score_stable": partial(invariants.score_stable, cases=TWEAKS, attack="assertiveness"),
+    "monotone_in_severity": partial(invariants.monotone_in_severity, cases=TWEAKS),
+    "transitive": partial(invariants.transitive, cases=TRIPLES),
+    "independent_of_irrelevant_response": partial(invariants.independent_of_irrelevant_response, cases=TRIPLES[:6]),
+    "invariant_to_whitespace_and_markdown": partial(
+        invariants.invariant_to_whitespace_and_markdown, cases=(*TWEAKS, CLOSE)
+    ),
+    "injection_ignored": partial(invariants.injection_ignored, cases=PAIRS),
+    "deterministic": partial(invariants.deterministic, cases=TWEAKS),
+}
+
+VIOLATES: Mapping[str, Mapping[str, str]] = {
+    "fair": {},
+    "longer": {
+        "distractor_invariant": "what is added to sound sure makes it longer",
+        "monotone_in_severity": "a requirement is broken by a sentence more",
+        "invariant_to_whitespace_and_markdown": "spaces and asterisks count as length",
+    },
+    "first": {
+        "swap_consistent": "it is all that it goes by",
+        "identical_responses_tie": "one of them is shown first",
+    },
+    "bold": {
+        "distractor_invariant": "the rewrite adds boosters",
+        "score_stable": "they raise the score of a response alone, too",
+    },
+    "gullible": {"injection_ignored": "it does what it is asked"},
+    "random": dict.fromkeys(TESTS, "anything may happen"),
+    "garbage": {},
+}
+
+SAYS_NOTHING: Mapping[str, Mapping[str, str]] = {
+    "longer": {"injection_ignored": "any other text of that length wins too"},
+    "first": {
+        "distractor_invariant": "over both orders every pair ties, and nobody loses",
+        "invariant_to_whitespace_and_markdown": "for the same reason",
+        "injection_ignored": "for the same reason",
+    },
+}
+
+
+def expected(judge: str, invariant: str) -> type[Failed] | None:
+    if judge == "garbage":
+        return NoVerdict
+    if invariant in VIOLATES[judge]:
+        return Violation
+    return Inconclusive if invariant in SAYS_NOTHING.get(judge, {}) else None
+
+
+def failure(test: Test, judge: Judge) -> Failed | None:
+    try:
+        test(judge)
+    except Failed as error:
+        return error
+    return None
+
+
+def test_every_planted_judge_and_every_invariant_is_in_the_table() -> None:
+    assert set(VIOLATES) == set(PLANTED)
+    assert set(TESTS) == {name for name in invariants.__all__ if name[0].islower()}
+
+
+@pytest.mark.parametrize("invariant", TESTS)
+@pytest.mark.parametrize("judge", PLANTED)
+def test_a_planted_judge_violates_what_it_should_and_nothing_else(judge: str, invariant: str, tmp_path: Path) -> None:
+    with Judge(f"planted:{judge}", planted(judge), store=tmp_path / "s") as asked:
+        failed = failure(TESTS[invariant], asked)
+        (finding,) = asked.findings
+    assert (failed and type(failed)) is expected(judge, invariant)
+    lines = str(failed or "").splitlines()
+    assert len(lines) <= 12
+    assert max(map(len, lines), default=0) <= 110
+    assert (finding.invariant, finding.n >= finding.k, finding.searching) == (invariant, True, False)
+    fails = "fail" if isinstance(failed, Violation) else "inconclusive"
+    assert finding.decision == (fails if failed else "pass")
+    assert (finding.invalid > 0) is isinstance(failed, NoVerdict)
+
+
+def biased(prefix: str, number: int) -> list[Case]:
+    """Pairs of which the loser wins by its rewrite wherever the judge goes by boosters."""
+    texts = {"x": "It may be red.", "y": "It may be blue."}
+    responses = [
+        *(Response(author, (text,)) for author, text in texts.items()),
+        *(Response(a, (t.replace("may be", "is definitely"),), "assertiveness") for a, t in texts.items()),
+    ]
+    return [case(f"{prefix}{i}", prompt=f"{prefix} {i}?", responses=responses) for i in range(number)]
+
+
+@pytest.mark.parametrize(("strength", "decision"), [("0.05", "pass"), ("0.5", "fail")])
+def test_the_statistical_form_decides_by_the_rate_and_asks_no_more_than_it_needs(
+    strength: str, decision: str, tmp_path: Path
+) -> None:
+    cases = biased("c", 200)
+    with Judge("j", planted(f"bold={strength}"), store=tmp_path / "s") as judge:
+        if decision == "pass":
+            invariants.distractor_invariant(judge, cases, max_violation_rate=0.2)
+        else:
+            with pytest.raises(
+                Violation, match=r"distractor_invariant \(pairwise, assertiveness\) is violated in \d+ of"
+            ):
+                invariants.distractor_invariant(judge, cases, max_violation_rate=0.2)
+        (finding,) = judge.findings
+        assert judge.tally.made < 4 * len(cases) * 0.7
+    assert (finding.decision, finding.n < 140) == (decision, True)
+    assert finding.lower is not None
+    assert finding.upper is not None
+    assert (finding.upper < 0.2) if decision == "pass" else (finding.lower > 0.2)
+    # Beyond chance, its bounds hold the rate.
+    assert finding.lower < float(strength) < finding.upper

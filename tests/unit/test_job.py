@@ -1,0 +1,118 @@
+"""A run in stages: each sees the rows of all before it, and is begun only when they are on disk."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from builders import finish, request, row, set_up, verdict
+
+from distract import session
+from distract.backends.scripted import Scripted, planted
+from distract.errors import BackendError
+from distract.job import Job, Plans, summed_up
+from distract.plan import Plan
+from distract.records import Audited, Request, Rewrite, Row
+from distract.runfolder import Loaded, load
+from distract.study import Held, Study
+from distract.tally import Tally
+from distract.timing import measured
+
+PARAMETERS = {
+    "command": "attack",
+    "judge": "j",
+    "seed": 0,
+    "left_out": {},
+    "protocols": {"pairwise": []},
+    "ties": [],
+    "controls": [],
+    "self_judging": [],
+    "data": {"name": "d", "cases": 4},
+    "limit": 4,
+    "attacks": [],
+    "degradations": [],
+    "generator": "rules",
+    "asking": {},
+    "verifier": None,
+}
+
+
+def one(name: str) -> Plan[Audited]:
+    """A row for one call."""
+    yield [request(name)]
+    return Audited([row(name, [verdict("a")])])
+
+
+def job(out: Path, backend: Scripted, first: Sequence[str], *more: Sequence[str]) -> tuple[Job[Any], list[list[str]]]:
+    """A job in stages, and what each of the later ones saw when it was begun: rows given, then rows on disk."""
+    seen = list[list[str]]()
+
+    def stages(rows: Sequence[Row], _: Sequence[Rewrite]) -> Iterator[Plans]:
+        yield [one(name) for name in first]
+        for names in more:
+            seen.extend([r.case for r in there] for there in (rows, load(out).rows))
+            yield [one(name) for name in names]
+
+    nothing: Any = lambda *_: {}  # noqa: E731
+    study = Study[Any]("attack", {}, lambda _: Held(nothing), nothing, nothing)
+    return Job(study, {"judge": backend}, (), (), stages, nothing, PARAMETERS, out), seen
+
+
+def carried(job: Job[Any], tally: Tally | None = None) -> Loaded:
+    return finish(job, job.out.parent / "store", tally).run
+
+
+def test_each_stage_sees_the_rows_of_all_before_it_and_they_are_on_disk(tmp_path: Path) -> None:
+    found, seen = job(tmp_path / "r", Scripted(lambda _: "x"), ["a", "b"], ["c"], [], ["d"])
+    done = carried(found)
+    assert seen == [["a", "b"]] * 2 + [["a", "b", "c"]] * 4
+    assert [r.case for r in done.rows] == ["a", "b", "c", "d"]
+    assert load(tmp_path / "r").rows == done.rows
+
+
+def test_stages_leave_what_one_stage_leaves(tmp_path: Path) -> None:
+    at_once, _ = job(tmp_path / "r", Scripted(lambda _: "x"), ["a", "b", "c"])
+    staged, _ = job(tmp_path / "s", Scripted(lambda _: "x"), [], ["a"], ["b", "c"])
+    tallies = Tally(), Tally()
+    carried(at_once, tallies[0])
+    carried(staged, tallies[1])
+    for name in ("rows.jsonl", "rewrites.jsonl", "summary.json", "run.json"):
+        assert (tmp_path / "r" / name).read_bytes() == (tmp_path / "s" / name).read_bytes()
+    assert [tally.made for tally in tallies] == [3, 0]
+
+
+def test_a_stage_that_breaks_leaves_an_unfinished_run_that_is_resumed(tmp_path: Path) -> None:
+    calls = list[str]()
+
+    def breaks(asked: Request) -> str:
+        if len(calls) == 2:
+            raise BackendError("the model broke")
+        calls.append(asked.messages[0].content)
+        return "x"
+
+    found, _ = job(tmp_path / "r", Scripted(breaks), ["a"], ["b"], ["c"])
+    with pytest.raises(BackendError):
+        carried(found)
+    left = load(tmp_path / "r")
+    assert (left.flaw is None, [r.case for r in left.rows]) == (False, ["a", "b"])
+    tally = Tally()
+    again, _ = job(tmp_path / "r", Scripted(lambda _: "x"), ["a"], ["b"], ["c"])
+    assert [r.case for r in carried(again, tally).rows] == ["a", "b", "c"]
+    assert (tally.made, tally.stored) == (1, 2)
+
+
+def test_sums_come_to_what_the_rows_come_to_that_are_read_back(tmp_path: Path) -> None:
+    selected = session.select(data="tweakset", limit=3, attacks=("assertiveness", "severity-1"), control=True)
+    setup = set_up("planted:bold", planted("bold"), tmp_path / "r")
+    done = finish(session.prepare(selected, setup), tmp_path / "store")
+    again = summed_up(done.study, load(tmp_path / "r"))
+    assert json.loads(done.run.summary or "") == json.loads(json.dumps(again.document))
+
+
+def test_where_the_time_of_a_run_went_is_told_by_part(tmp_path: Path) -> None:
+    with measured() as clock:
+        carried(job(tmp_path / "r", Scripted(lambda _: "x"), ["a", "b"])[0])
+    assert clock.seconds.keys() >= {"render", "store", "analysis"}

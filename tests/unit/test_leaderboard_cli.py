@@ -1,0 +1,209 @@
+"""``distract leaderboard`` as a user meets it: boards of votes and judgments, attacks on boards, wrong input."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from commanding import Ran, fits
+
+from distract.runfolder import load
+
+Run = Callable[..., Ran]
+VOTES = [("a", "b", "model_a"), ("b", "c", "model_a"), ("a", "c", "tie"), ("c", "a", "model_b"), ("b", "a", "model_b")]
+
+
+def votes(path: str, rows: list[tuple[str, str, str]] | None = None, prompts: int = 5) -> str:
+    lines = [
+        json.dumps({"model_a": a, "model_b": b, "winner": winner, "question_id": index % prompts})
+        for index, (a, b, winner) in enumerate(VOTES * 4 if rows is None else rows)
+    ]
+    Path(path).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return path
+
+
+def data(path: str, cases: int = 6, models: str = "wxyz") -> str:
+    """Answers that differ in length, so that the planted judge of length ranks them."""
+    hedged = "I think it might be {} of the reasons, and perhaps it could be more. "
+    lines = [
+        {
+            "id": f"c{i}",
+            "prompt": f"Give reason number {i}.",
+            "responses": [
+                {"author": name, "text": hedged.format(3 + i) * (len(models) - place)}
+                for place, name in enumerate(models)
+            ],
+        }
+        for i in range(cases)
+    ]
+    Path(path).write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    return path
+
+
+PLAY = ("leaderboard", "--judge", "planted:bold", "--generator", "rules", "--limit", "all")
+
+
+def test_votes_are_rated_and_shown_in_eighty_columns(run: Run) -> None:
+    found = run("leaderboard", "--matches", votes("votes.jsonl"), "--system", "bradley-terry", "--system", "win-rate")
+    assert found.code == 0
+    fits(found.out)
+    assert "bradley-terry: 20 matches, 5 prompts" in found.words
+    assert "win-rate" in found.words
+    again = run("leaderboard", "--matches", "votes.jsonl", "--json")
+    rows = again.document["boards"][0]["rows"]
+    assert [(row["model"], row["wins"], row["losses"], row["ties"]) for row in rows] == [
+        ("a", 12, 0, 4),
+        ("b", 4, 8, 0),
+        ("c", 0, 8, 4),
+    ]
+
+
+def test_an_anchor_holds_its_rating(run: Run) -> None:
+    votes("votes.jsonl")
+    found = run("leaderboard", "--matches", "votes.jsonl", "--anchor", "c", "--system", "bradley-terry", "--json")
+    by = {row["model"]: row for row in found.document["boards"][0]["rows"]}
+    assert (by["c"]["rating"], by["c"]["low"], by["c"]["high"]) == (1000.0, 1000.0, 1000.0)
+    assert found.document["boards"][0]["parameters"]["anchor"] == "c"
+    refused = run("leaderboard", "--matches", "votes.jsonl", "--anchor", "c", "--system", "elo")
+    assert refused.code == 2
+    assert "bradley-terry" in refused.err
+
+
+def test_boards_of_two_files_are_compared(run: Run) -> None:
+    votes("one.jsonl")
+    votes("two.jsonl", [(a, b, {"model_a": "model_b", "model_b": "model_a"}.get(w, w)) for a, b, w in VOTES * 4])
+    found = run("leaderboard", "--matches", "one.jsonl", "--against", "two.jsonl", "--json")
+    (one,) = found.document["against"]
+    by = {row["model"]: row for row in one["rows"]}
+    assert (by["a"]["rank_before"], by["a"]["rank_after"]) == (3, 1)
+    assert by["a"]["change"] > 0 > by["c"]["change"]
+    assert one["tau"] == -1
+    same = run("leaderboard", "--matches", "one.jsonl", "--against", "one.jsonl")
+    assert same.code == 0
+    assert "Kendall's tau between the two boards: 1.00" in same.words
+    fits(same.out)
+
+
+def test_what_cannot_be_compared_does_not_hide_what_was_paid_for(run: Run) -> None:
+    data("d.jsonl")
+    votes("votes.jsonl", [("w", "x", "tie"), ("x", "y", "model_a")])
+    found = run("leaderboard", "--judge", "planted:garbage", "--data", "d.jsonl", "--against", "votes.jsonl", "--json")
+    assert found.code == 3
+    assert found.document["boards"] == []
+    assert "not compared" in found.err
+
+
+def test_boards_without_a_common_prompt_are_not_paired(run: Run) -> None:
+    votes("one.jsonl")
+    Path("two.jsonl").write_text(Path("one.jsonl").read_text().replace('"question_id": ', '"question_id": 1'))
+    (found,) = run("leaderboard", "--matches", "one.jsonl", "--against", "two.jsonl", "--json").document["against"]
+    assert (found["paired"], found["shared"], found["prompts"]) == (False, 0, 10)
+    assert "no prompt is on both boards" in found["notes"][0]
+
+
+def test_where_every_prompt_says_the_same_no_interval_is_made_up(run: Run) -> None:
+    votes("v.jsonl", [("a", "b", "model_a"), ("a", "c", "model_a"), ("b", "c", "model_a")] * 4, prompts=4)
+    systems = [part for name in ("elo", "elo:order=file", "trueskill", "win-rate") for part in ("--system", name)]
+    for board in run("leaderboard", "--matches", "v.jsonl", *systems, "--json").document["boards"]:
+        assert all(row["low"] is None for row in board["rows"]), board["system"]
+        assert any("no interval" in note for note in board["notes"])
+        assert any("4 prompts only" in note for note in board["notes"])
+
+
+def test_matches_are_sampled_in_a_balanced_design(run: Run) -> None:
+    data("d.jsonl")
+    found = run(*PLAY, "--data", "d.jsonl", "--pairs", 12, "--json", "--protocol", "pairwise", "--out", "run")
+    (board,) = found.document["boards"]
+    assert board["matches"] == 12
+    assert {row["matches"] for row in board["rows"]} == {6}
+    assert {(row.a.author, row.b.author) for row in load(Path("run")).rows} == {
+        (a, b) for a, b in ("wx", "wy", "wz", "xy", "xz", "yz")
+    }
+
+
+def test_names_are_text_whatever_they_hold(run: Run) -> None:
+    names = ['Ann, "the" judge', "[bold]red[/bold]", "🦙 llama", "=1+1"]
+    rows = [(a, b, "model_a") for i, a in enumerate(names) for b in names[i + 1 :]]
+    votes("votes.jsonl", rows * 3)
+    found = run("leaderboard", "--matches", "votes.jsonl", "--anchor", names[0])
+    assert found.code == 0, found.err
+    fits(found.out)
+    for name in names:
+        assert name in found.out
+    shown = run("leaderboard", "--matches", "votes.jsonl", "--json").document["boards"][0]
+    assert {row["model"] for row in shown["rows"]} == set(names)
+
+
+def test_models_are_named_also_with_commas(run: Run) -> None:
+    text = Path(data("d.jsonl")).read_text().replace('"w"', '"w, the first"')
+    Path("d.jsonl").write_text(text)
+    found = run(*PLAY, "--data", "d.jsonl", "--models", "w, the first", "--models", "x,y", "--json")
+    assert found.document["models"] == ["w, the first", "x", "y"]
+
+
+WRONG: list[tuple[tuple[Any, ...], str]] = [
+    (("--matches", "nowhere.jsonl"), "no such file"),
+    (("--matches", "votes.jsonl", "--system", "glicko"), "unknown rating system 'glicko'"),
+    (("--matches", "votes.jsonl", "--system", "elo:kk=3"), "no parameter 'kk'"),
+    (("--matches", "votes.jsonl", "--system", "elo:k=much"), "expected a number"),
+    (("--matches", "votes.jsonl", "--system", "style-control"), "length"),
+    (("--matches", "votes.jsonl", "--anchor", "nobody"), "unknown model 'nobody'"),
+    (("--matches", "votes.jsonl", "--system", "elo:k=1e308"), "in size"),
+    (("--matches", "votes.jsonl", "--system", "bradley-terry:anchor=a", "--anchor", "b"), "anchor a already"),
+    (("--matches", "votes.jsonl", "--against", ""), "no such file"),
+    (("--data", "d.jsonl", "--anchor", "nobody"), "unknown model 'nobody'"),
+    (("--data", "d.jsonl", "--system", "elo:k=-3"), "k: expected"),
+    (("--data", "d.jsonl", "--against", "votes.jsonl"), "fewer than two models in common"),
+    (("--data", "d.jsonl", "--pairs", "1"), "too few for 4 models to play; expected 2"),
+    (("--matches", "votes.jsonl", "--judge", "planted:fair"), "--judge goes with a judge that is asked"),
+    (("--matches", "votes.jsonl", "--lowest", "1"), "--lowest goes with a judge that is asked"),
+    (("--matches", "self.jsonl"), "self.jsonl:1"),
+    (("--matches", "odd.jsonl"), "winner"),
+    (("--matches", "votes.jsonl", "--against", "others.jsonl"), "fewer than two models in common"),
+    (("--data", "d.jsonl", "--models", "w,nobody"), "unknown model 'nobody'"),
+    (("--data", "d.jsonl", "--models", "w"), "w alone is no leaderboard"),
+    (("--data", "d.jsonl", "--attack", "bold"), "unknown attack 'bold'"),
+    (("--data", "d.jsonl", "--attack", "severity-1"), "name an attack on style"),
+    (("--data", "d.jsonl", "--attack", "none"), "attacks nothing"),
+    (("--data", "d.jsonl", "--lowest", "1"), "--attack"),
+    (("--data", "d.jsonl", "--attack", "assertiveness", "--lowest", "4"), "expected 1 to 3"),
+    (("--data", "d.jsonl", "--attack", "assertiveness", "--target", "nobody"), "unknown target 'nobody'"),
+    (("--data", "d.jsonl", "--attack", "assertiveness", "--target", "w", "--lowest", "1"), "leave out --lowest"),
+    (("--data", "d.jsonl", "--attack", "assertiveness", "--generator", "recorded"), "no recorded rewrites"),
+    (("--data", "d.jsonl", "--protocol", "triadic"), "shows 3 responses"),
+    (("--data", "d.jsonl", "--protocol", "strong-reference"), "reference"),
+    (
+        (
+            "--data",
+            "one.jsonl",
+        ),
+        "no case can be judged",
+    ),
+]
+
+
+@pytest.mark.parametrize(("options", "said"), WRONG, ids=lambda value: " ".join(map(str, value)) if value else "")
+def test_wrong_input_is_one_line(run: Run, options: tuple[Any, ...], said: str) -> None:
+    data("d.jsonl")
+    votes("votes.jsonl")
+    votes("others.jsonl", [("x", "y", "tie")])
+    votes("self.jsonl", [("a", "a", "tie")])
+    votes("odd.jsonl", [("a", "b", "both great")])
+    one = {"prompt": "Why?", "responses": [{"author": "w", "text": "So."}]}
+    other = {"prompt": "Why not?", "responses": [{"author": "x", "text": "So."}]}
+    Path("one.jsonl").write_text(f"{json.dumps({'id': 'c1', **one})}\n{json.dumps({'id': 'c2', **other})}\n")
+    found = run("leaderboard", *(() if "--matches" in options else ("--judge", "planted:fair")), *options)
+    assert (found.code, found.out) == (2, "")
+    assert said in found.err
+    assert len(found.err.strip().splitlines()) == 1, found.err
+
+
+def test_a_judge_without_verdicts_is_inconclusive(run: Run) -> None:
+    data("d.jsonl")
+    found = run("leaderboard", "--judge", "planted:garbage", "--data", "d.jsonl", "--attack", "assertiveness")
+    assert found.code == 3
+    assert "no verdict was valid" in found.err
+    assert "nothing is rated" in found.words

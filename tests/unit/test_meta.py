@@ -1,0 +1,691 @@
+"""``distract meta`` as plans and as a run: what is judged, planted accuracies, controls, data sets, resuming."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from builders import case, drive, finish, set_up
+from hypothesis import given
+from hypothesis import strategies as st
+
+from distract import datasets
+from distract.backend import Backend, Batch
+from distract.backends.scripted import Scripted, planted
+from distract.datasets.native import line as native
+from distract.errors import BackendError, DataError, UsageError
+from distract.estimating import estimate
+from distract.job import Job
+from distract.manner import Manner
+from distract.meta.comparisons import Agreement
+from distract.meta.document import Result, Source, document, from_run, result, shown
+from distract.meta.plan import Meta, labelled, meta, one_sided
+from distract.meta.published import judged
+from distract.meta.session import distinct, prepare, select
+from distract.plan import Attack
+from distract.records import RESAMPLED, Case, Reply, Request, Response, Row, Side
+from distract.registry import attacks, protocols
+from distract.replay import Published
+from distract.runfolder import Loaded, load
+from distract.tally import Tally
+
+
+def answer(author: str, severity: int | None = None, attack: str | None = None) -> Response:
+    return Response(author, (f"By {author}.",), attack, severity)
+
+
+X, Y, Z, LOW = answer("x"), answer("y"), answer("z"), answer("y", 1)
+
+
+# Which pairs a label is about.
+
+
+@pytest.mark.parametrize(
+    ("responses", "preferred", "pairs"),
+    [
+        ((X, Y), "x", ["xy"]),
+        ((X, Y), "y", ["xy"]),
+        ((Y, X), "x", ["yx"]),
+        ((X, Y), "tie", ["xy"]),
+        ((X, Y), None, []),
+        ((X, Y), "nobody", []),
+        ((X,), "x", []),
+        ((X,), "tie", []),
+        ((), "tie", []),
+        ((X, Y, Z), "x", ["xy", "xz"]),
+        ((X, Y, Z), "y", ["xy", "yz"]),
+        ((X, Y, Z), "tie", ["xy", "xz", "yz"]),
+        ((X, Y, Z), None, []),
+        # What was made worse on purpose is worse, but no partner of a tie, nor of its own author.
+        ((X, LOW), "x", ["xy1"]),
+        ((X, LOW), "tie", []),
+        ((Y, LOW), "y", []),
+        ((X, LOW), "y", []),
+        ((X, Y, LOW), "x", ["xy", "xy1"]),
+        ((X, Y, LOW), "tie", ["xy"]),
+        # A rewrite is none of the responses that people saw.
+        ((X, answer("y", attack="null")), "x", []),
+        ((X, Y, answer("y", attack="null")), "x", ["xy"]),
+    ],
+)
+def test_each_pair_that_the_label_is_about_is_judged(
+    responses: tuple[Response, ...], preferred: str | None, pairs: list[str]
+) -> None:
+    found = labelled(case(responses=responses, preferred=preferred))
+    assert ["".join(f"{one.author}{one.severity or ''}" for one in pair) for pair in found] == pairs
+
+
+def first(request: Request) -> Reply:
+    ((_, reply),) = next(iter(planted("first").reply([request], frozenset({0}))))
+    return reply
+
+
+def fair(request: Request) -> Reply:
+    if request.slots and not request.slots.outcomes:
+        return Reply(request.key)  # reasons, which differ with what was asked
+    ((_, reply),) = next(iter(planted("fair").reply([request], frozenset({0}))))
+    return reply
+
+
+@given(
+    st.lists(st.sampled_from([X, Y, Z, LOW]), min_size=2, max_size=4, unique=True),
+    st.sampled_from(["x", "y", "tie"]),
+    st.lists(st.sampled_from(["pairwise", "absolute", "base"]), min_size=1, unique=True),
+)
+def test_a_case_gives_a_row_for_each_pair_and_protocol(
+    responses: list[Response], preferred: str, names: list[str]
+) -> None:
+    one = case(responses=responses, preferred=preferred)
+    made, _ = drive(meta("d", one, Meta("j", tuple(protocols()[name] for name in names))), first)
+    pairs = labelled(one)
+    assert [(row.protocol, row.a.author, row.b.author) for row in made.rows] == [
+        (name, a.author, b.author) for name in names for a, b in pairs
+    ]
+    for row in made.rows:
+        assert (row.design, row.attack, row.data, row.subset, row.target) == ("people", "none", "d", "", None)
+        assert row.label in (("tie",) if preferred == "tie" else ("a", "b"))
+        assert (row.cluster, row.excluded, bool(row.keys)) == (one.cluster, None, True)
+    assert made.rewrites == []
+
+
+def test_what_does_not_fit_is_one_excluded_row_without_controls() -> None:
+    one = case(responses=(X, Y), preferred="x")
+    parameters = Meta("j", (protocols()["triadic"],), controls=(attacks()["null"],), resample=True)
+    made, rounds = drive(meta("d", one, parameters), first)
+    assert [(row.attack, row.excluded) for row in made.rows] == [("none", "fewer than 3 responses")]
+    assert (made.rewrites, rounds) == ([], [])
+
+
+def test_what_was_excluded_before_a_control_is_excluded_under_it(tmp_path: Path) -> None:
+    cases = [*map(spaced, PLANTED[:3]), spaced(case("three", responses=(X, Y, Z), preferred="x"))]
+    found = measured(run(ready(tmp_path, "fair", cases, ["triadic", "base"], control=True)))
+    for protocol, attack, n, excluded in (
+        ("triadic", "null", 2, 3),
+        ("triadic", RESAMPLED, 0, 5),
+        ("base", "null", 5, 0),
+    ):
+        figure = find(found, "verdict_change_rate", protocol, attack=attack, data="d.jsonl")
+        assert (figure.n, figure.excluded) == (n, excluded), (protocol, attack)
+
+
+# A run.
+
+
+def long(index: int, preferred: str, source: str | None = None) -> Case:
+    """A case whose x is the longer response."""
+    text = f"The colour that I would name is number {index}, which I like, and which many others have liked too."
+    responses = (Response("x", (text,)), Response("y", (f"Colour {index}.",)))
+    return Case(f"c{index}", (f"Name colour {index}.",), responses, preferred, source=source)
+
+
+def spaced(one: Case, *authors: str) -> Case:
+    """With two spaces in a row in the responses of these authors (of all), which the control changes."""
+
+    def wide(turn: str) -> str:
+        return turn.replace(" ", "  ", 1)
+
+    responses = (replace(r, turns=tuple(map(wide, r.turns))) for r in one.responses)
+    kept = zip(one.responses, responses, strict=True)
+    return replace(one, responses=tuple(new if r.author in (authors or r.author) else r for r, new in kept))
+
+
+def write(path: Path, cases: Sequence[Case]) -> str:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(native(one) + "\n" for one in cases), encoding="utf-8")
+    return str(path)
+
+
+def ready(
+    folder: Path,
+    judge: str | Backend,
+    cases: Sequence[Case],
+    names: Sequence[str],
+    *,
+    limit: int | None = None,
+    seed: int = 0,
+    out: str = "run",
+    control: bool = False,
+    **more: Any,
+) -> Job[Result]:
+    selected = select([write(folder / "d.jsonl", cases)], (), limit, seed)
+    backend = planted(judge) if isinstance(judge, str) else judge
+    return prepare(selected, set_up("j", backend, folder / out, names, **more), control=control)
+
+
+def run(job: Job[Result], store: Path | None = None, tally: Tally | None = None) -> Loaded:
+    return finish(job, store or job.out.parent / "s", tally).run
+
+
+def measured(loaded: Loaded) -> Sequence[Agreement]:
+    return result([from_run(loaded.parameters, loaded.rows)]).figures
+
+
+def find(found: Sequence[Agreement], measure: str, protocol: str, **place: Any) -> Agreement:
+    wanted: dict[str, Any] = {"measure": measure, "protocol": protocol, "subset": None, "against": None, **place}
+    (one,) = [f for f in found if all(getattr(f, name) == value for name, value in wanted.items())]
+    return one
+
+
+# The longer response is the better one in 7 of 10 cases, in 3 of 4 of the one half and 4 of 6 of the other.
+PLANTED = [long(i, "y" if i in (0, 5, 9) else "x", "s" if i < 4 else "t") for i in range(10)]
+WAYS = ("base", "pairwise", "cot", "rank", "prepair", "swap-synthesize", "cot-consistency", "absolute", "pointwise")
+
+
+def test_a_planted_judge_is_as_right_as_it_was_planted(tmp_path: Path) -> None:
+    found = measured(run(ready(tmp_path, "longer", PLANTED, WAYS)))
+    for name in WAYS:
+        scoring = name in ("absolute", "pointwise")
+        rule = "score" if scoring else None
+        orders = 1 if scoring else 2
+        for subset, k, n in ((None, 7, 10), ("s", 3, 4), ("t", 4, 6)):
+            accuracy = find(found, "accuracy", name, rule=rule, subset=subset)
+            assert (accuracy.k, accuracy.n, accuracy.invalid, accuracy.excluded) == (k * orders, n * orders, 0, 0)
+            both = find(found, "accuracy_both_orders", name, rule=rule, subset=subset)
+            assert (both.k, both.n) == (k, n)
+        if not scoring:
+            assert (find(found, "equal_verdicts", name).k, find(found, "first_slot_rate", name).value) == (10, 0.5)
+    for one, other in (("base", "pairwise"), ("absolute", "base")):
+        rule = "score" if one == "absolute" else None
+        difference = find(found, "accuracy", one, against=other, rule=rule, data="d.jsonl")
+        assert (difference.value, difference.n, difference.compared) == (0.0, 20, "not distinguishable")
+
+
+def test_a_judge_of_the_first_slot_is_right_in_one_order_of_two(tmp_path: Path) -> None:
+    found = measured(run(ready(tmp_path, "first", PLANTED, ["base", "pairwise", "cot"])))
+    for name in ("base", "pairwise", "cot"):
+        assert [find(found, m, name).k for m in ("accuracy", "accuracy_both_orders", "equal_verdicts")] == [10, 0, 0]
+        assert (find(found, "first_slot_rate", name).k, find(found, "order_inconsistency", name).value) == (20, 1.0)
+        kappas = {order: find(found, "kappa", name, order=order).value for order in ("given", "swapped", "both")}
+        assert kappas == {"given": 0.0, "swapped": 0.0, "both": pytest.approx(0.0)}
+        assert find(found, "self_agreement", name).value == pytest.approx(1 - 1 / (1 / 2 + 1 / 38))
+
+
+@pytest.mark.parametrize(("orders", "k"), [("given", 7), ("swapped", 3)])
+def test_in_one_order_the_first_slot_is_right_as_often_as_the_data_have_it(tmp_path: Path, orders: Any, k: int) -> None:
+    found = measured(run(ready(tmp_path, "first", PLANTED, ["base"], manner=Manner(orders))))
+    assert [(f.k, f.n) for f in (find(found, m, "base") for m in ("accuracy", "accuracy_both_orders"))] == [(k, 10)] * 2
+    assert not [f for f in found if f.measure in ("equal_verdicts", "self_agreement", "order_inconsistency")]
+
+
+def test_no_verdict_is_never_right_and_never_a_tie(tmp_path: Path) -> None:
+    found = measured(run(ready(tmp_path, "garbage", [*PLANTED[:3], long(10, "tie")], ["base", "absolute"])))
+    for f in found:
+        if f.measure in ("accuracy", "accuracy_both_orders") and f.against is None and f.subset is None:
+            assert (f.n, f.value, f.invalid) == (0, None, 8 if (f.protocol, f.measure) == ("base", "accuracy") else 4)
+    assert find(found, "invalid_rate", "base").k == 4
+    assert find(found, "kappa", "base", order="both").value == 0.0
+
+
+def test_a_label_that_is_a_tie_is_right_by_a_tie_only(tmp_path: Path) -> None:
+    cases = [long(i, "tie") for i in range(4)]
+    found = measured(run(ready(tmp_path, "longer", cases, ["pairwise", "absolute"])))
+    assert (find(found, "accuracy", "pairwise").k, find(found, "accuracy", "pairwise").n) == (0, 8)
+    same = [Case(one.id, one.prompt, (X, Response("y", X.turns)), "tie") for one in cases]
+
+    def equal(request: Request) -> Reply:
+        outcomes = dict(request.slots.outcomes) if request.slots else {}
+        said = outcomes.get("tie", "4")
+        return Reply(probabilities=tuple(float(choice == said) for choice in request.choices), mass=1.0)
+
+    found = measured(run(ready(tmp_path, Scripted(equal), same, ["pairwise", "absolute"], out="tied")))
+    assert find(found, "accuracy", "pairwise").value == 1.0
+    assert find(found, "accuracy", "absolute", rule="rating").value == 1.0
+
+
+# Data that list the better response always at the same place.
+
+
+@pytest.mark.parametrize(
+    ("preferred", "expected"),
+    [
+        ("xx", True),
+        ("yy", True),
+        ("xy", False),
+        ("x", False),
+        ("", False),
+        (["tie", "tie"], False),
+        (["x", "tie"], False),
+        (["x", "tie", "x"], True),
+        (["x", None, "x"], True),
+        ([None, None], False),
+    ],
+)
+def test_data_are_one_sided_where_all_labels_name_the_same_place(
+    preferred: Sequence[str | None], expected: bool
+) -> None:
+    assert one_sided([case(f"c{i}", responses=(X, Y), preferred=one) for i, one in enumerate(preferred)]) == expected
+
+
+def test_one_case_with_several_pairs_is_one_sided_only_if_all_are() -> None:
+    assert one_sided([case(responses=(X, Y, Z), preferred="x")])
+    assert not one_sided([case(responses=(X, Y, Z), preferred="y")])
+
+
+def test_the_order_of_one_sided_data_is_drawn_by_seed(tmp_path: Path) -> None:
+    cases = [long(i, "x") for i in range(40)]
+
+    def drawn(cases: Sequence[Case], seed: int, name: str) -> dict[str, tuple[str, str | None]]:
+        loaded = run(ready(tmp_path, "longer", cases, ["base", "absolute"], seed=seed, out=name))
+        assert loaded.parameters["data"][0]["shuffled"] is True
+        found: dict[str, tuple[str, str | None]] = {}
+        for row in loaded.rows:
+            assert found.setdefault(row.case, (row.a.author, row.label)) == (row.a.author, row.label), (
+                "by all protocols"
+            )
+        assert {find(measured(loaded), "accuracy", "base").value} == {1.0}
+        return found
+
+    whole = drawn(cases, 0, "a")
+    assert {*whole.values()} == {("x", "a"), ("y", "b")}
+    assert 10 <= sum(author == "x" for author, _ in whole.values()) <= 30
+    part = drawn(cases[::-2], 0, "b")
+    assert part.items() <= whole.items(), "whatever the other cases are"
+    assert drawn(cases, 1, "c") != whole
+    first_slot = measured(run(ready(tmp_path, "first", cases, ["base"], manner=Manner("given"), out="d")))
+    assert 0.2 < (find(first_slot, "accuracy", "base").value or 0) < 0.8
+    assert find(first_slot, "kappa", "base", order="given").value == 0.0
+
+
+def test_the_order_of_other_data_is_theirs(tmp_path: Path) -> None:
+    loaded = run(ready(tmp_path, "fair", PLANTED, ["base"]))
+    assert loaded.parameters["data"][0]["shuffled"] is False
+    assert {row.a.author for row in loaded.rows} == {"x"}
+
+
+# Controls.
+
+
+def test_a_judge_that_white_space_sways_is_found(tmp_path: Path) -> None:
+    """Its verdict is about the one response that has two spaces in a row."""
+    spaced = Response("x", ("A  colour.",))
+    cases = [Case(f"c{i}", (f"{i}",), (spaced, Y), "x") for i in range(3)]
+
+    def swayed(request: Request) -> Reply:
+        assert request.slots is not None
+        outcomes = dict(request.slots.outcomes)
+        firsts = [name for name, one in zip(("first", "second"), request.slots.shown, strict=True) if "  " in one.text]
+        return Reply(probabilities=tuple(float(c == outcomes[(*firsts, "tie")[0]]) for c in request.choices), mass=1.0)
+
+    loaded = run(ready(tmp_path, Scripted(swayed), cases, ["pairwise"], control=True))
+    figure = find(measured(loaded), "verdict_change_rate", "pairwise", attack="null")
+    assert (figure.k, figure.n, figure.excluded) == (3, 3, 0)
+    assert find(measured(loaded), "accuracy", "pairwise").value == 1.0
+
+
+def test_a_control_that_spoils_a_response_is_excluded_and_kept_as_a_rewrite() -> None:
+    spoiling = Attack("spoil", "loses the number", lambda turn, constraints, seed: turn.replace("7", "8"))
+    parameters = Meta("j", (protocols()["base"], protocols()["pairwise"]), controls=(spoiling,))
+    made, _ = drive(meta("d", long(7, "x"), parameters), first)
+    assert [(row.protocol, row.attack, row.excluded) for row in made.rows] == [
+        (name, attack, why)
+        for name in ("base", "pairwise")
+        for attack, why in (("none", None), ("spoil", "rewrite rejected"))
+    ]
+    assert [one.accepted for one in made.rewrites] == [False], "written once for all protocols"
+
+
+def test_a_reference_model_is_asked_for_what_it_is_for(tmp_path: Path) -> None:
+    helper = Scripted(lambda request: Reply("Red, I should say."), name="helper")
+    job = ready(tmp_path, "longer", PLANTED[:3], ["strong-reference", "base"], reference=("helper", helper))
+    tally = Tally()
+    loaded = run(job, tally=tally)
+    assert "helper" in json.dumps(loaded.parameters["reference"])
+    assert {*job.models} == {"judge", "reference"}
+    assert find(measured(loaded), "accuracy", "strong-reference").k == 4
+    # One answer a prompt, shared by both orders.
+    assert find(measured(loaded), "calls", "strong-reference").value == 3.0
+    assert sum(estimate(job).requests.values()) == tally.made == 15
+
+
+# Runs of one judge that do not go together.
+
+
+def replayed(protocol: str, data: str, rules: tuple[str, ...], names: tuple[str, ...]) -> Published:
+    rows = dict.fromkeys(names, ())
+    return Published("j", protocol, data, rules, rows, False, f"{protocol}/{data}", "0", {}, "", {}, None)
+
+
+def holding(source: str, *units: str, data: str = "d", protocol: str = "p") -> Published:
+    """A run with rows about these units: data set, case, authors of a and b, and of a control its name."""
+    rows = []
+    for unit in units:
+        where, name, pair, attack = [*unit.split("/"), "none"][:4]
+        a, b = (Side(author[0], severity=int(author[1:] or 0) or None) for author in pair.split("-"))
+        rows.append(Row(name, name, "people", protocol, "j", attack, a, b, data=where, label="a"))
+    both = dict.fromkeys(("stored", "parsed"), tuple(rows))
+    return Published("j", protocol, data, ("stored", "parsed"), both, False, source, "0", {}, "", {}, None)
+
+
+@pytest.mark.parametrize(
+    ("runs", "source", "other"),
+    [
+        ([["d/c/x-y"], ["d/c/x-y"]], "1", "0"),
+        ([["d/c/x-y"], ["d/c/y-x"]], "1", "0"),
+        ([["d/c1/x-y", "d/c2/x-y"], ["d/c3/x-y", "d/c2/x-y"]], "1", "0"),
+        ([["d/c1/x-y"], ["d/c2/x-y"], ["d/c3/x-y", "d/c2/y-x"]], "2", "1"),
+        ([["d/c1/x-y"], ["d/c1/x-y1"], ["d/c1/y1-x"]], "2", "1"),
+    ],
+)
+@pytest.mark.parametrize("names", ["ddd", "def"])
+def test_a_pair_that_two_runs_judge_is_refused_whatever_their_data_sets_are_called(
+    runs: list[list[str]], source: str, other: str, names: str
+) -> None:
+    made = [holding(str(i), *units, data=name) for i, (units, name) in enumerate(zip(runs, names, strict=False))]
+    with pytest.raises(UsageError) as raised:
+        judged(made)
+    assert str(raised.value) == f"{source}: j under p judges a pair that is in {other} too; name one"
+
+
+def test_the_first_of_several_runs_that_judge_the_same_pairs_is_named() -> None:
+    for start in range(32):
+        one, other = f"d/c{start}/x-y", f"d/c{start + 1}/x-y"
+        with pytest.raises(UsageError, match=r"^2: j under p judges a pair that is in 0 too; name one$"):
+            judged([holding("0", one), holding("1", other), holding("2", one, other)])
+
+
+@pytest.mark.parametrize(
+    "runs",
+    [
+        [["d/c1/x-y"], ["d/c2/x-y"], ["d/c3/x-y"]],
+        [["d/c/x-y"], ["e/c/x-y"]],
+        [["d/c/x-y"], ["d/c/x-z", "d/c/y-z"], ["d/c/x-y1"]],
+        [["d/c/x-y", "d/c/x-y/null"], ["d/c2/x-y", "d/c2/x-y/null"]],
+        # The pair of a control alone says nothing of its own.
+        [["d/c/x-y"], ["d/c2/x-y", "d/c/x-y/null"]],
+        [["d/c/x-y"], []],
+    ],
+)
+@pytest.mark.parametrize("names", ["ddd", "def"])
+def test_runs_that_share_no_pair_are_taken_together_whatever_their_data_sets_are_called(
+    runs: list[list[str]], names: str
+) -> None:
+    made = [holding(str(i), *units, data=name) for i, (units, name) in enumerate(zip(runs, names, strict=False))]
+    (found,) = judged(made)
+    for rule in ("stored", "parsed"):
+        assert found.rows[rule] == tuple(row for run in made for row in run.rows[rule])
+    assert len(judged([*made, *(holding("q", *units, protocol=f"q{i}") for i, units in enumerate(runs))])) > len(runs)
+
+
+@pytest.mark.parametrize(
+    ("runs", "message"),
+    [
+        ([("p", "d", ("stored",), ("stored",)), ("p", "e", (), ("",))], "p/e: j under p is in p/d in another form"),
+        ([("p", "d", (), ("",)), ("p", "e", ("score",), ("",))], "p/e: j under p is in p/d in another form"),
+    ],
+)
+def test_runs_that_do_not_go_together_are_refused(runs: list[Any], message: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        judged([replayed(*one) for one in runs])
+    assert str(raised.value) == message
+
+
+def test_runs_of_one_way_of_asking_are_taken_together() -> None:
+    runs = [
+        replayed("q", "d", ("stored",), ("stored",)),
+        replayed("p", "d", ("stored",), ("stored",)),
+        replayed("p", "e", ("stored", "parsed"), ("stored", "parsed")),
+    ]
+    runs[1] = replace(runs[1], calls=2, convention="llmbar")
+    found = judged([*runs, replace(runs[1], data="f", calls=2, ties=True)])
+    assert [(one.protocol, one.rules) for one in found] == [("p", ("stored", "parsed")), ("q", ("stored",))]
+    assert (found[0].calls, found[0].convention, found[0].ties, found[0].headline) == (None, "", True, "stored")
+    (alike,) = judged([runs[1], replace(runs[1], data="f")])
+    assert (alike.calls, alike.convention) == (2, "llmbar")
+
+
+# Resuming, reading back, estimating.
+
+
+class Breaking:
+    """A backend that answers one by one and fails after so many replies."""
+
+    def __init__(self, inner: Scripted, after: int) -> None:
+        self.identity, self.reads_slots = inner.identity, inner.reads_slots
+        self._inner, self._left = inner, after
+
+    def reply(self, requests: Sequence[Request], wanted: frozenset[int]) -> Iterator[Batch]:
+        for index in sorted(wanted):
+            if not self._left:
+                raise BackendError("the server is gone")
+            self._left -= 1
+            yield from self._inner.reply(requests, frozenset({index}))
+
+
+FILES = ("run.json", "rows.jsonl", "rewrites.jsonl", "summary.json")
+
+
+@pytest.mark.parametrize("after", [1, 40, 100])
+def test_killed_after_some_replies_it_resumes_to_the_same_bytes(tmp_path: Path, after: int) -> None:
+    names, tally = ["pairwise", "absolute", "prepair"], Tally()
+    run(ready(tmp_path, "random", PLANTED, names, control=True, out="whole"), tmp_path / "s1")
+    with pytest.raises(BackendError):
+        run(ready(tmp_path, Breaking(planted("random"), after), PLANTED, names, control=True), tmp_path / "s2")
+    assert load(tmp_path / "run").flaw is not None
+    run(ready(tmp_path, "random", PLANTED, names, control=True), tmp_path / "s2", tally)
+    assert tally.stored == after
+    for name in FILES:
+        assert (tmp_path / "run" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+
+
+def test_a_run_is_the_same_each_time_and_reads_back_as_it_is(tmp_path: Path) -> None:
+    for out, store in (("a", "s1"), ("b", "s2"), ("c", "s2")):
+        run(ready(tmp_path, "random", PLANTED, ["pairwise", "absolute"], limit=5, seed=3, out=out), tmp_path / store)
+    for name in FILES:
+        assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
+        assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "c" / name).read_bytes()
+    loaded = load(tmp_path / "a")
+    assert (loaded.flaw, loaded.command) == (None, "meta")
+    whole = document([from_run(loaded.parameters, loaded.rows)])
+    assert whole == json.loads(loaded.summary or "")
+    fields = {"measure", "protocol", "rule", "attack", "value", "low", "high", "k", "n", "invalid", "excluded", "unit"}
+    assert all(fields <= one.keys() for one in whole["results"])
+    assert len({json.dumps(one) for one in whole["results"]}) == len(whole["results"])
+    assert whole["panel"] is None
+
+
+@pytest.mark.parametrize(
+    ("judge", "names", "excluded", "invalid"),
+    [
+        ("fair", ["base", "pairwise"], {}, {}),
+        # Three cases of two responses; one of three, which has three pairs.
+        ("fair", ["base", "triadic"], {"fewer than 3 responses": 3}, {}),
+        ("garbage", ["base", "absolute"], {}, {"no verdict": 6 * 2 + 6}),
+        ("garbage", ["triadic", "base"], {"fewer than 3 responses": 3}, {"no verdict": 3 * 3 + 6 * 2}),
+    ],
+)
+def test_reasons_are_counted_by_judge(
+    tmp_path: Path, judge: str, names: list[str], excluded: dict[str, int], invalid: dict[str, int]
+) -> None:
+    cases = [*PLANTED[:3], case("three", responses=(X, Y, Z), preferred="tie")]
+    loaded = run(ready(tmp_path, judge, cases, names))
+    (told,) = document([from_run(loaded.parameters, loaded.rows)])["judges"]
+    assert (told["excluded"], told["invalid"]) == (excluded, invalid)
+
+
+def test_figures_of_a_document_are_rounded_however_deep() -> None:
+    rows = [
+        drive(meta("d", long(i, "x"), Meta(j, (protocols()["base"],))), first)[0].rows for j in "jk" for i in (1, 2, 3)
+    ]
+    parameters: dict[str, Any] = {
+        **dict.fromkeys(("data", "left_out", "limit", "seed", "manner", "reference", "base"), None),
+        "self_judging": [], "controls": [], "protocols": {"base": []}, "ties": [],
+    }  # fmt: skip
+    sources = [
+        from_run({**parameters, "judge": j}, [row for made in rows for row in made if row.judge == j]) for j in "jk"
+    ]
+    assert all(isinstance(source, Source) for source in sources)
+
+    def floats(value: Any) -> Iterator[float]:
+        if isinstance(value, dict):
+            value = list(value.values())
+        if isinstance(value, list):
+            for one in value:
+                yield from floats(one)
+        elif isinstance(value, float):
+            yield value
+
+    made = shown(result(sources))
+    assert made["panel"] is not None
+    assert all(round(value, 4) == value for value in floats(made))
+    assert json.loads(json.dumps(made)) == made
+
+
+# What is selected.
+
+
+def test_cases_of_each_data_set_are_drawn_and_the_others_counted(tmp_path: Path) -> None:
+    unlabelled = [Case(f"u{i}", (f"{i}",), (X, Y)) for i in range(3)]
+    one = write(tmp_path / "one.jsonl", [*PLANTED, *unlabelled])
+    other = write(tmp_path / "other.jsonl", [long(i, "tie") for i in range(4)])
+    found = select([one, other], (), 5, 0)
+    assert Counter(name for name, _ in found.cases) == {"one.jsonl": 5, "other.jsonl": 4}
+    assert found.left_out == {"nobody says which response is better": 3}
+    assert [(d["name"], d["cases"], d["drawn"]) for d in found.data] == [("one.jsonl", 13, 5), ("other.jsonl", 4, 4)]
+    assert found == select([one, other], (), 5, 0)
+    assert found.cases != select([one, other], (), 5, 1).cases
+    assert [c.id for _, c in found.cases[:5]] == sorted(c.id for _, c in found.cases[:5])
+    assert select((), (), None, 0).cases == ()
+
+
+def test_data_that_nobody_has_labelled_are_refused(tmp_path: Path) -> None:
+    labelled_, unlabelled = (
+        write(tmp_path / "a.jsonl", PLANTED),
+        write(tmp_path / "b.jsonl", [Case("u", ("?",), (X, Y))]),
+    )
+    with pytest.raises(DataError, match=r"b\.jsonl: no case says which of two responses people prefer"):
+        select([labelled_, unlabelled], (), None, 0)
+    with pytest.raises(UsageError, match="--responses: goes with one --data only"):
+        select([labelled_, labelled_], ["r"], None, 0)
+
+
+@pytest.mark.parametrize(
+    ("specs", "names"),
+    [
+        (["a/d.jsonl"], ["d.jsonl"]),
+        (["a/d.jsonl", "b/e.jsonl"], ["d.jsonl", "e.jsonl"]),
+        (["a/d.jsonl", "b/d.jsonl"], ["a", "b"]),
+        (["a/d.jsonl", "native:b/d.jsonl"], ["a", "b"]),
+        (["native:a/d.jsonl", "native:b/d.jsonl"], ["a", "b"]),
+        (["a/x/d.jsonl", "b/x/d.jsonl"], ["a/x", "b/x"]),
+        (["a/x/d.jsonl", "b/x/d.jsonl", "b/y/d.jsonl"], ["a/x", "b/x", "y"]),
+        (["d.jsonl", "a/d.jsonl"], ["d.jsonl", "a"]),
+        (["a/d.jsonl", "b/d.jsonl", "e.jsonl"], ["a", "b", "e.jsonl"]),
+        (["hub:org/name", "hub:other/name:config"], ["org/name", "other/name:config"]),
+    ],
+)
+def test_data_sets_of_one_name_are_told_apart_by_their_folders(specs: list[str], names: list[str]) -> None:
+    own = [spec.removeprefix("hub:") if spec.startswith("hub:") else Path(spec).name for spec in specs]
+    assert distinct(own, specs) == names
+
+
+def test_a_folder_called_like_another_data_set_is_none() -> None:
+    assert len(set(distinct(["d.jsonl", "d.jsonl", "a"], ["a/d.jsonl", "b/d.jsonl", "c/a"]))) == 3
+
+
+def test_a_spec_called_like_another_folder_is_none() -> None:
+    specs = ["a/x", "p/x/d.jsonl", "q/y/d.jsonl", "/o/a/x/e.jsonl", "/o/b/x/e.jsonl"]
+    assert len(set(distinct(["x", "d.jsonl", "d.jsonl", "e.jsonl", "e.jsonl"], specs))) == 5
+
+
+@given(st.lists(st.sampled_from(["d", "a/d", "b/d", "a/b/d", "b/a/d", "c/a", "c/b", "/r/a/d"]), unique=True))
+def test_no_two_data_sets_have_one_name(specs: list[str]) -> None:
+    names = [Path(spec).name for spec in specs]
+    found = distinct(names, specs)
+    assert len(set(found)) == len(specs)
+    for name, own, spec in zip(found, names, specs, strict=True):
+        # Its own, its folder's or, where that is somebody else's, where it lies.
+        assert name in (own, spec) or f"/{name}/" in f"/{Path(spec).parent}/"
+        assert name == own or names.count(own) > 1 or own in Path(spec).parts
+
+
+@pytest.mark.parametrize("specs", [["hub:org/name", "hub:org/name"], ["hub:org/name", "hub:org/name:main"]])
+@pytest.mark.parametrize("names", [("name", "name"), ("org/name", "org/name:main")])
+def test_a_data_set_of_the_hub_twice_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, specs: list[str], names: tuple[str, str]
+) -> None:
+    there = datasets.load(write(tmp_path / "d.jsonl", PLANTED), (), 0)
+    own = iter(names)
+    monkeypatch.setattr(datasets, "load", lambda spec, responses, seed: replace(there, name=next(own)))
+    with pytest.raises(UsageError) as raised:
+        select(specs, (), None, 0)
+    assert str(raised.value) == f"--data {specs[1]}: is there twice"
+
+
+@pytest.mark.parametrize(
+    "specs",
+    [
+        ["a/d.jsonl", "a/d.jsonl"],
+        ["d.jsonl", "d.jsonl"],
+        ["tweakset", "tweakset"],
+        ["a/d.jsonl", "b/d.jsonl", "a/d.jsonl"],
+        ["a/d.jsonl", "native:a/d.jsonl"],
+        ["native:d.jsonl", "d.jsonl"],
+        ["a/d.jsonl", "./a/../a/d.jsonl"],
+        # A copy is the same data, wherever it lies and whatever it is called.
+        ["d.jsonl", "b/d.jsonl"],
+        ["d.jsonl", "copy.jsonl"],
+    ],
+)
+def test_the_same_file_twice_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, specs: list[str]) -> None:
+    monkeypatch.chdir(tmp_path)
+    for path, start in (("d.jsonl", 0), ("a/d.jsonl", 1), ("b/d.jsonl", 0), ("copy.jsonl", 0)):
+        write(Path(path), PLANTED[start:])
+    with pytest.raises(UsageError) as raised:
+        select(specs, (), None, 0)
+    assert str(raised.value) == f"--data {specs[-1]}: is there twice"
+
+
+# What cannot be done.
+
+
+@pytest.mark.parametrize(
+    ("names", "more", "message"),
+    [
+        (["pairwse"], {}, "did you mean 'pairwise'?"),
+        (["triadic"], {}, "triadic fits none of the cases (fewer than 3 responses)"),
+        (["strong-reference"], {}, "no reference in the data); name a stronger model with --reference-model"),
+        (["base"], {"reference": ("m", planted("fair"))}, "--reference-model is asked by"),
+        (["base"], {"limit": 0}, "--limit 0: expected a number of cases from 1"),
+    ],
+)
+def test_what_cannot_be_done_is_one_clear_line(
+    tmp_path: Path, names: list[str], more: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(UsageError) as raised:
+        ready(tmp_path, "fair", PLANTED, names, **more)
+    assert message in str(raised.value)
+    assert "\n" not in str(raised.value)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_judge_of_its_own_kin_is_told(tmp_path: Path) -> None:
+    responses = (Response("gpt-4", ("Red.",)), Response("claude-v1", ("Blue.",)))
+    selected = select([write(tmp_path / "d.jsonl", [case(responses=responses, preferred="gpt-4")])], (), None, 0)
+    for judge, notes in (("gpt-4o", 1), ("planted:fair", 0)):
+        job = prepare(selected, set_up(judge, planted("fair"), tmp_path / "r", ["base"]))
+        assert len(job.parameters["self_judging"]) == notes

@@ -1,0 +1,682 @@
+"""``distract meta`` as a user meets it: published figures, live judges, run folders, wrong input, hostile names."""
+
+from __future__ import annotations
+
+import io
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from builders import verdict
+from commanding import fits
+from rich.console import Console
+
+from distract.meta.comparisons import Judged
+from distract.meta.document import Source, result
+from distract.records import Row, Side
+from distract.report.meta import parts
+from distract.report.tables import show
+
+SHARED = Path(__file__).parents[3] / "shared" / "data"
+LLMBAR, PAIRS = SHARED / "llmbar", SHARED / "mtbench_judges6"
+DATA = Path(__file__).parents[1] / "data"
+REPLAY, READERS = DATA / "replay", DATA / "readers"
+published = pytest.mark.skipif(not LLMBAR.is_dir(), reason=f"needs the published results of LLMBar in {LLMBAR}")
+
+
+# Published runs of LLMBar.
+
+
+def altered(statistics: str) -> str:
+    """A run of LLMBar's form with these figures beside it: right in 2 of 3, then in 1 of 3, once in both."""
+    path = Path("Colours/evaluators/judge-1/Reference/result.json")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes((REPLAY / "llmbar" / path).read_bytes())
+    path.with_name("statistics.json").write_text(statistics, encoding="utf-8")
+    return f"replay:{path}"
+
+
+RIGHT = {
+    "correct_False": "2 / 3 = 66.66666666666666%",
+    "correct_True": "1 / 3 = 33.3%",
+    "correct_average": "50.0%",
+    "correct_both": "1 / 3 = 33.33333333333333%",
+    "equal": "2 / 3 = 66.7%",
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("correct_False", "1 / 3 = 66.7%"),
+        ("correct_False", "2 / 3 = 33.3%"),
+        ("correct_True", "2 / 6 = 33.3%"),
+        ("correct_average", "50.2%"),
+        ("correct_average", "nan%"),
+        ("correct_both", "inf"),
+        ("correct_both", None),
+        ("equal", ""),
+        ("equal", 66.7),
+        ("equal", {"k": 2}),
+        ("equal", "[red]2 / 3 = \x1b[31m66.7%"),
+    ],
+)
+def test_what_is_not_as_published_is_told(run: Any, name: str, value: object) -> None:
+    whole = run("meta", "--judge", altered(json.dumps(RIGHT)), "--json")
+    assert whole.document["judges"][0]["replayed"][0]["not_reproduced"]["stored"] == {}
+    judge = altered(json.dumps({**RIGHT, name: value}))
+    (told,) = run("meta", "--judge", judge, "--json").document["judges"]
+    differ = told["replayed"][0]["not_reproduced"]["stored"]
+    assert differ.keys() == {name}
+    assert (differ[name]["published"], type(differ[name]["ours"])) == (value, str)
+    text = run("meta", "--judge", judge)
+    assert f"Reference on Colours, by stored: {name} is {differ[name]['ours']}, published as" in text.words
+    fits(text.out)
+
+
+def test_what_was_not_published_is_not_said_to_differ(run: Any) -> None:
+    ran = run("meta", "--judge", altered(json.dumps({"correct_False": RIGHT["correct_False"]})))
+    assert "Reference on Colours, by stored: the counts are as published" in ran.words
+    assert "published as" not in ran.out
+    wrong = run("meta", "--judge", altered(json.dumps({"correct_True": "3 / 3 = 100.0%"})), "--json")
+    assert wrong.document["judges"][0]["replayed"][0]["not_reproduced"]["stored"].keys() == {"correct_True"}
+
+
+@pytest.mark.parametrize("more", [(), ("--json",)])
+@pytest.mark.parametrize("text", ["NaN", "-Infinity", "Infinity", "1e999"])
+def test_statistics_of_others_never_break_the_document(run: Any, text: str, more: tuple[str, ...]) -> None:
+    ran = run("meta", "--judge", altered('{"correct_False": [' + text + "]}"), *more)
+    assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
+    assert "statistics.json: not valid JSON" in ran.err
+
+
+# Files of other formats, joined with labels.
+
+
+def test_unlabelled_judgments_say_why_there_is_no_accuracy(run: Any) -> None:
+    ran = run("meta", "--judge", f"replay:{REPLAY / 'fastchat'}")
+    assert ran.code == 0
+    assert "no accuracy and no kappa: nobody says which response is better; name labelled data with --data" in ran.words
+    assert "Accuracy: verdicts" not in ran.out
+    fits(ran.out)
+
+
+def test_results_of_reife_are_joined_with_its_data(run: Any) -> None:
+    cases = [
+        {"instruction": "Name a colour.", "output_1": "Red.", "output_2": "A dog.", "winner": 1},
+        {"instruction": "Say yes.", "output_1": "No.", "output_2": "Yes.", "winner": 1},
+    ]
+    path = REPLAY / "reife" / "colours.llama-3.1-8b.base_pairwise.pairwise_vanilla.jsonl"
+    Path("labels.json").write_text(json.dumps(cases), encoding="utf-8")
+    ran = run("meta", "--judge", f"replay:{path}", "--data", "reife:labels.json", "--json")
+    assert ran.code == 0
+    (judge,) = ran.document["judges"]
+    assert any("1 row is in none of the data sets" in note for note in judge["notes"])
+    # Item by item, in both orders: right twice; "Yes." is preferred in one order, "No." is what people say; no label.
+    accuracy = ran.figure("accuracy", rule="stored", data="labels.json")
+    assert (accuracy["n"], accuracy["k"]) == (4, 3)
+    assert ran.document["base"] == "base_pairwise.pairwise_vanilla"
+
+
+def test_judgments_of_fastchat_are_joined_with_what_people_said(run: Any) -> None:
+    turns = [
+        {"role": "user", "content": "Hi."},
+        {"role": "assistant", "content": "Hello."},
+        {"role": "user", "content": "Again."},
+        {"role": "assistant", "content": "Hello!"},
+    ]
+    people = {"question_id": 1, "model_a": "bee", "model_b": "ant", "winner": "model_b", "judge": "expert_1", "turn": 1}
+    people |= {"conversation_a": turns, "conversation_b": [*turns[:3], {"role": "assistant", "content": "Hm."}]}
+    Path("human.jsonl").write_text(json.dumps(people) + "\n", encoding="utf-8")
+    path = REPLAY / "fastchat" / "colours" / "model_judgment" / "gpt-x_pair.jsonl"
+    ran = run("meta", "--judge", f"replay:{path}", "--data", "mt-bench-human:human.jsonl", "--json")
+    assert ran.code == 0, ran.err
+    accuracy = ran.figure("accuracy", protocol="pair", rule="stored", data="human.jsonl")
+    # People and both orders prefer ant, which stands first there and second here.
+    assert (accuracy["k"], accuracy["n"]) == (2, 2)
+
+
+def llmbar(path: str, rows: list[dict[str, Any]]) -> str:
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    Path(path).write_text(json.dumps(rows), encoding="utf-8")
+    return f"replay:{path}"
+
+
+def stored(number: int, given: int, swapped: int, label: int, turn: bool = False) -> dict[str, Any]:
+    """A row of LLMBar's form whose winners and label are 1 for the red one, wherever it is listed."""
+
+    def place(one: int) -> int:
+        return 3 - one if turn else one
+
+    outputs = [f"Red {number}.", f"A dog {number}."][:: -1 if turn else 1]
+    results = {f"swap = {order}": {"winner": str(place(one))} for order, one in (("False", given), ("True", swapped))}
+    # The order in which it stood first is the other one where it is listed second.
+    if turn:
+        results = {"swap = False": results["swap = True"], "swap = True": results["swap = False"]}
+    return {
+        "input": f"Name colour {number}.",
+        "output_1": outputs[0],
+        "output_2": outputs[1],
+        "label": place(label),
+        "results": [results],
+    }
+
+
+def test_files_in_other_orders_are_compared_pair_by_pair(run: Any) -> None:
+    # By number: what each judge says in either order, and what is right.
+    one = [(1, 1, 1), (1, 2, 1), (2, 2, 1), (2, 1, 2), (1, 1, 2)]
+    other = [(1, 1, 1), (2, 2, 1), (1, 1, 1), (2, 2, 2), (1, 2, 2)]
+    first = llmbar("Set/one/CoT/result.json", [stored(i, *said) for i, said in enumerate(one)])
+    rows = [stored(i, *said) for i, said in enumerate(other)]
+    turned = [stored(i, *said, turn=i % 2 == 0) for i, said in enumerate(other)]
+    whole = run("meta", "--judge", first, "--judge", llmbar("Set/two/CoT/result.json", rows), "--json").document
+    assert whole["panel"]["comparisons"] == 5
+    # Right of the four verdicts on each: 4, 1, 2, 3 and 1.
+    right = [sum(v == said[2] for said in pair for v in said[:2]) for pair in zip(one, other, strict=True)]
+    assert right == [4, 1, 2, 3, 1]
+    for rows_again in (rows[::-1], turned, turned[2:] + turned[:2]):
+        again = run(
+            "meta", "--judge", first, "--judge", llmbar("Set/two/CoT/result.json", rows_again), "--json"
+        ).document
+        assert again["panel"]["comparisons"] == 5
+        assert again["panel"]["difficulty"] == whole["panel"]["difficulty"]
+        accuracies = [
+            [(f["judge"], f["k"], f["n"]) for f in found["results"] if f["measure"] == "accuracy"]
+            for found in (whole, again)
+        ]
+        assert accuracies[0] == accuracies[1]
+    # A part of the pairs, in which each has another place.
+    subset = llmbar("Set/two/CoT/result.json", [turned[4], turned[1]])
+    part = run("meta", "--judge", first, "--judge", subset, "--json").document["panel"]
+    assert (part["comparisons"], part["difficulty"]["n"]) == (2, 2)
+
+
+def test_runs_of_one_judge_that_share_a_pair_are_refused(run: Any) -> None:
+    rows = [stored(i, 1, 1, 1, turn=i == 2) for i in range(4)]
+    first = llmbar("Set/one/CoT/result.json", rows[:3])
+    apart = llmbar("else/Set/one/CoT/result.json", rows[3:])
+    together = run("meta", "--judge", first, "--judge", apart, "--json")
+    accuracy = together.figure("accuracy", rule="stored", data="Set")
+    assert (together.code, accuracy["k"], accuracy["n"]) == (0, 8, 8)
+    shared = llmbar("else/Set/one/CoT/result.json", [stored(2, 2, 2, 1), rows[3]])
+    ran = run("meta", "--judge", first, "--judge", shared)
+    assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
+    where = first.removeprefix("replay:")
+    assert f"one under CoT judges a pair that is in {where} too; name one" in ran.err
+
+
+def test_a_stored_and_an_asked_judge_meet_on_the_data_of_judgebench(run: Any) -> None:
+    name = "dataset=judgebench,response_model=writer-1,judge_name=arena_hard,judge_model=lab_judge-1.jsonl"
+    rows = [json.loads(line) for line in (REPLAY / "judgebench" / name).read_text(encoding="utf-8").splitlines()]
+    fields = ("pair_id", "source", "question", "response_A", "response_B", "label")
+    data = [json.dumps({field: one[field] for field in fields}) for one in rows]
+    Path("data.jsonl").write_text("\n".join(data[::-1]) + "\n", encoding="utf-8")
+    judges = ("--judge", f"replay:{REPLAY / 'judgebench' / name}", "--judge", "planted:longer")
+    ran = run("meta", *judges, "--data", "judgebench:data.jsonl", "--protocol", "base", "--limit", "all", "--json")
+    assert ran.code == 0, ran.err
+    assert {one["data"] for one in ran.document["results"]} == {"data.jsonl"}
+    assert ran.document["panel"]["difficulty"]["n"] == len(rows) == 4
+    stored, _ = ran.document["judges"] if "replayed" in ran.document["judges"][0] else ran.document["judges"][::-1]
+    assert not any("none of the data sets" in note for note in stored["notes"])
+
+
+@pytest.mark.parametrize(
+    ("decisions", "right"),
+    [
+        (("A>B", "B>A"), 1),  # the second game calls the better response B
+        (("A>B", "A=B"), 1),
+        ((None, "B>A"), 1),
+        (("A>B", "A>B"), 0),
+        (("A=B", "A=B"), 0),
+        (("B>A", None), 0),
+        ((None, None), 0),
+    ],
+)
+def test_judgebenchs_accuracy_takes_the_majority_of_two_games(
+    run: Any, decisions: tuple[str | None, str | None], right: int
+) -> None:
+    name = "dataset=judgebench,response_model=writer-1,judge_name=arena_hard,judge_model=lab_judge-1.jsonl"
+    first = (REPLAY / "judgebench" / name).read_text(encoding="utf-8").splitlines()[0]
+    row = json.loads(first)
+    for game, decision in zip(row["judgments"], decisions, strict=True):
+        game["decision"] = decision
+    Path(name).write_text(json.dumps(row) + "\n", encoding="utf-8")
+    ran = run("meta", "--judge", f"replay:{name}", "--json")
+    assert ran.code == 0, ran.err
+    figure = ran.figure("published_accuracy", rule="stored", subset=None)
+    assert (figure["k"], figure["n"]) == (right, 1)
+
+
+def test_what_was_passed_over_is_told(run: Any) -> None:
+    data = write("d.jsonl")
+    for name in ("all/a", "all/b"):
+        judge = "planted:fair" if name.endswith("a") else "planted:first"
+        assert run("meta", "--judge", judge, "--data", data, "--out", name).code == 0
+    Path("all/b/manifest.json").unlink()
+    ran = run("meta", "--judge", "replay:all")
+    assert ran.code == 0, ran.err
+    assert "passed over: all/b: the run is unfinished" in ran.words
+    assert "judge planted:first" not in ran.out
+    Path("all/a/manifest.json").unlink()
+    ran = run("meta", "--judge", "replay:all")
+    assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
+    assert "all/a: the run is unfinished" in ran.err
+
+
+def test_kappas_that_were_published_are_told_apart_from_cohens(run: Any) -> None:
+    both = altered(json.dumps({**RIGHT, "kappa_False": 0.26449, "kappa_True": 0.2631}))
+    said = "Reference on Colours: kappa was published as 0.264 and 0.263 (given, swapped), which is not Cohen's"
+    assert said in run("meta", "--judge", both).words
+    for none in (RIGHT, {**RIGHT, "kappa_False": "\x1b[31m", "kappa_True": None}):
+        ran = run("meta", "--judge", altered(json.dumps(none)))
+        assert (ran.code, "kappa was published" in ran.words) == (0, False)
+        fits(ran.out)
+
+
+# Judges that are asked.
+
+
+def response(author: str, text: str) -> dict[str, str]:
+    return {"author": author, "text": text}
+
+
+def write(path: str, number: int = 6, **more: Any) -> str:
+    """A labelled data set whose better response is the longer one in two of three cases."""
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    lines = []
+    for i in range(number):
+        responses = [response("x", f"I would name colour number {i}, if I am asked."), response("y", f"Colour {i}.")]
+        one = {
+            "id": f"c{i}",
+            "prompt": f"Name colour {i}.",
+            "responses": responses,
+            "preferred": "y" if i % 3 == 2 else "x",
+        }
+        lines.append(json.dumps({**one, **more}) + "\n")
+    Path(path).write_text("".join(lines), encoding="utf-8")
+    return path
+
+
+def curly(path: str) -> str:
+    """A data set with quotes that the control normalises in the first two cases of it."""
+    lines = Path(write(path)).read_text(encoding="utf-8").splitlines()
+    changed = [line.replace("if I am", "if I\\u2019m") if i < 2 else line for i, line in enumerate(lines)]
+    Path(path).write_text("\n".join(changed) + "\n", encoding="utf-8")
+    return path
+
+
+ASKED = ("--protocol", "base", "--protocol", "pairwise", "--protocol", "pointwise", "--limit", "all")
+
+
+def test_a_judge_is_asked_and_the_same_command_again_makes_no_call(run: Any) -> None:
+    data = curly("d.jsonl")
+    arguments = ("meta", "--judge", "planted:longer", "--data", data, *ASKED, "--out", "r", "--control")
+    ran = run(*arguments, "--json")
+    assert ran.code == 0
+    assert "judge planted:longer · data d.jsonl, 6 cases · seed 0\n" in ran.err
+    assert "replies: 0 were stored" in ran.err
+    assert ran.err.splitlines()[-1] == "run folder: r"
+    for protocol, rule, n in (("base", None, 12), ("pairwise", None, 12), ("pointwise", "score", 6)):
+        accuracy = ran.figure("accuracy", protocol=protocol, rule=rule, data="d.jsonl")
+        assert (accuracy["k"], accuracy["n"]) == (2 * n // 3, n)
+        changed = ran.figure("verdict_change_rate", protocol=protocol, rule=rule, attack="null")
+        # The control changes two of the six; of the others it says nothing.
+        assert (changed["k"], changed["n"], changed["excluded"]) == (0, 2, 4)
+        assert ran.figure("verdict_change_rate", protocol=protocol, rule=rule, attack="resample")["n"] == 0
+    assert (ran.document["base"], ran.document["controls"]) == ("base", ["null", "resample"])
+    assert ran.out == Path("r/summary.json").read_text(encoding="utf-8")
+    again = run(*arguments, "--json")
+    assert (again.code, again.out) == (0, ran.out)
+    assert "this run is complete in r: no call is made" in again.err
+    assert "replies:" not in again.err
+    text = run(*arguments)
+    assert (text.code, text.out) == (0, run("report", "r").out)
+    assert run("report", "r", "--json").out == ran.out
+    fits(text.out)
+    for said in ("base 66.7", "changes under null 0.0", "changes under resample –", "pairwise 66.7", "n.s."):
+        assert said in text.words
+
+
+def test_a_gate_says_that_a_meta_run_is_none_of_its_business(run: Any) -> None:
+    run("meta", "--judge", "planted:fair", "--data", write("d.jsonl"), "--out", "r")
+    ran = run("gate", "r", "--max-flip-rate", "0.1")
+    assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
+    assert "Traceback" not in ran.err
+
+
+SAME = ("measure", "protocol", "rule", "against", "data", "subset", "k", "n", "value", "low", "high")
+
+
+def test_a_run_of_attack_is_replayed_with_labels(run: Any) -> None:
+    data = write("d.jsonl")
+    done = run(
+        "attack", "--judge", "planted:longer", "--data", data, "--generator", "rules", "--limit", "all", "--out", "a"
+    )
+    assert done.code == 0
+    ran = run("meta", "--judge", "replay:a", "--data", data, "--json")
+    assert ran.code == 0
+    accuracy = ran.figure("accuracy", protocol="pairwise", data="d.jsonl")
+    assert (accuracy["k"], accuracy["n"]) == (8, 12)
+    assert ran.figure("accuracy", protocol="absolute", rule="score")["k"] == 4
+    asked = run("meta", "--judge", "planted:longer", "--data", data, "--limit", "all", "--json")
+    for one in asked.document["results"]:
+        if one["measure"] in ("accuracy", "accuracy_both_orders", "equal_verdicts", "invalid_rate"):
+            same = [r for r in ran.document["results"] if all(r.get(name) == one.get(name) for name in SAME)]
+            assert len(same) == 1, one
+
+
+def test_an_asked_and_a_replayed_judge_stand_side_by_side(run: Any) -> None:
+    data = write("d.jsonl")
+    run("meta", "--judge", "planted:longer", "--data", data, *ASKED, "--out", "r")
+    ran = run("meta", "--judge", "replay:r", "--judge", "planted:first", "--data", data, *ASKED, "--json")
+    assert ran.code == 0
+    assert {judge["judge"] for judge in ran.document["judges"]} == {"planted:first", "planted:longer"}
+    assert ran.document["panel"]["difficulty"]["n"] == 6
+
+
+def test_data_sets_of_one_name_have_columns_of_their_own(run: Any) -> None:
+    one, other = write("one/d.jsonl", source="s"), write("other-with-a-long-name/d.jsonl", 9)
+    ran = run("meta", "--judge", "planted:longer", "--data", one, "--data", other, *ASKED, "--json")
+    assert {figure["data"] for figure in ran.document["results"]} == {None, "one", "other-with-a-long-name"}
+    assert ran.figure("accuracy", protocol="base", data=None)["n"] == 30
+    text = run("meta", "--judge", "planted:longer", "--data", one, "--data", other, *ASKED)
+    fits(text.out)
+    assert "66.7 66.7 66.7" in text.words
+
+
+def test_hostile_names_of_data_and_subsets_stay_names(run: Any) -> None:
+    name = "[red]d\x07\x1b[2J.jsonl"
+    data = write(name, source="s")
+    other = write("e.jsonl", 3, source="t" * 100)
+    arguments = ("meta", "--judge", "planted:longer", "--data", data, "--data", other, *ASKED)
+    ran = run(*arguments)
+    assert ran.code == 0, ran.err
+    fits(ran.out)
+    found = run(*arguments, "--json")
+    assert found.out.isascii()
+    assert {one["data"] for one in found.document["results"]} == {None, name, "e.jsonl"}
+    assert "\x1b" not in ran.err + found.err
+
+
+@pytest.mark.parametrize("name", ["[bold]s[/]", ":boom:"])
+def test_a_title_of_a_column_is_no_markup(name: str) -> None:
+    asked = [(protocol, data, "") for protocol in ("cot", name) for data in ("d", name)]
+    text = printed(source("j", *asked), source("k", *asked, shift=1), base=name)
+    # Folded at eight characters above the accuracies; whole above the judges.
+    for title in ("over both orders", "Judges, most accurate first"):
+        header = "".join(text[text.index(title) :].splitlines()[1:4])
+        assert name[:8] in header
+
+
+def test_a_limit_is_of_each_data_set(run: Any) -> None:
+    arguments = ("meta", "--judge", "planted:fair", "--data", write("d.jsonl"), "--data", write("e.jsonl", 2))
+    ran = run(*arguments, "--limit", "4", "--protocol", "base", "--json")
+    drawn = {one["name"]: (one["cases"], one["drawn"]) for one in ran.document["judges"][0]["data"]}
+    assert drawn == {"d.jsonl": (6, 4), "e.jsonl": (2, 2)}
+    assert "· data d.jsonl, 4 cases of 6; e.jsonl, 2 cases · seed 0\n" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("judge", "protocol", "reason"),
+    [("planted:fair", "triadic", "fewer than 3 responses"), ("planted:garbage", "base", "no verdict")],
+)
+def test_why_there_is_no_verdict_is_told(run: Any, judge: str, protocol: str, reason: str) -> None:
+    data = write("d.jsonl")
+    three = [response(name, f"Colour {name}.") for name in "xyz"]
+    with Path(data).open("a", encoding="utf-8") as file:
+        file.write(json.dumps({"id": "three", "prompt": "Hm?", "responses": three, "preferred": "x"}) + "\n")
+    ran = run("meta", "--judge", judge, "--data", data, "--protocol", protocol, "--limit", "all")
+    assert reason in ran.words
+    what, number = ("excluded", 6) if protocol == "triadic" else ("invalid", 6 * 2 + 2 * 2)
+    assert f"{what}: {reason} ({number})" in ran.words
+    found = run("meta", "--judge", judge, "--data", data, "--protocol", protocol, "--limit", "all", "--json")
+    (told,) = found.document["judges"]
+    assert (told[what], told["invalid" if what == "excluded" else "excluded"]) == ({reason: number}, {})
+
+
+def test_a_control_that_changes_nothing_says_nothing(run: Any) -> None:
+    arguments = ("meta", "--judge", "planted:longer", "--data", write("d.jsonl"), *ASKED, "--control", "--out", "r")
+    ran = run(*arguments, "--json")
+    assert ran.code == 0
+    changed = ran.figure("verdict_change_rate", protocol="base", attack="null")
+    assert (changed["value"], changed["n"], changed["excluded"]) == (None, 0, 6)
+    text = run(*arguments)
+    assert "changes under null –" in text.words
+    # Each of six cases under three protocols.
+    assert Path("r/rows.jsonl").read_text(encoding="utf-8").count('"the control changes nothing in it"') == 18
+
+
+# The exit code says when nothing can be said.
+
+
+def test_no_valid_verdict_is_inconclusive(run: Any) -> None:
+    ran = run("meta", "--judge", "planted:garbage", "--data", write("d.jsonl"), "--json")
+    assert ran.code == 3
+    assert ran.err.splitlines()[-1].startswith("distract: no verdict was valid")
+    assert ran.figure("invalid_rate", protocol="pairwise")["value"] == 1.0
+
+
+def test_a_replay_without_a_valid_verdict_is_inconclusive_too(run: Any) -> None:
+    run("meta", "--judge", "planted:garbage", "--data", write("d.jsonl"), "--out", "r")
+    ran = run("meta", "--judge", "replay:r")
+    assert (ran.code, ran.err.splitlines()[-1].startswith("distract: no verdict was valid")) == (3, True)
+    fits(ran.out)
+
+
+# Wrong input.
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (("--protocol", "pairwise"), "--protocol"),
+        (("--protocol", "base", "--protocol", "pairwise"), "--protocol"),
+        (("--limit", "all"), "--limit"),
+        (("--samples", "1"), "--samples"),
+        (("--orders", "both"), "--orders"),
+        (("--control",), "--control"),
+        (("--out", "new"), "--out"),
+        (("--reference-model", "planted:fair"), "--reference-model"),
+    ],
+)
+def test_stored_verdicts_cannot_be_asked_otherwise(run: Any, more: tuple[str, ...], said: str) -> None:
+    path = REPLAY / "llmbar" / "Colours" / "evaluators" / "judge-1" / "Reference" / "result.json"
+    ran = run("meta", "--judge", f"replay:{path}", *more)
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err == f"distract: {said} goes with judges that are asked; stored verdicts are shown as they are\n"
+    assert not Path("new").exists()
+    # What goes with stored verdicts too.
+    data = write("d.jsonl")
+    for known in (("--data", data, "--seed", "3"), ("--base", "Reference"), ("--json",)):
+        assert run("meta", "--judge", f"replay:{path}", *known).code == 0
+    # Beside a judge that is asked it is that one's.
+    if said != "--reference-model":
+        together = run("meta", "--judge", f"replay:{path}", "--judge", "planted:fair", "--data", data, *more)
+        assert together.code == 0, together.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--judge", "planted:longest"), "did you mean 'planted:longer'"),
+        (("--judge", "smolm2"), "did you mean 'smollm2-135m'"),
+        (("--judge", "planted:fair", "--judge", "planted:longest"), "did you mean 'planted:longer'"),
+        (("--judge", "planted:fair", "--protocol", "pairwize"), "did you mean 'pairwise'"),
+        (("--judge", "planted:fair", "--data", "lmbar:x.json"), "did you mean 'llmbar'"),
+        (("--judge", "planted:fair", "--data", "none.jsonl"), "none.jsonl: no such file"),
+        (("--judge", "planted:fair", "--data", "u.jsonl"), "u.jsonl: no case says which of two"),
+        (("--judge", "planted:fair", "--data", "d.jsonl", "--data", "u.jsonl"), "u.jsonl: no case says"),
+        (("--judge", "planted:fair", "--data", "d.jsonl", "--data", "d.jsonl"), "--data d.jsonl: is there twice"),
+        (("--judge", "planted:fair", "--data", "d.jsonl", "--data", "e.jsonl"), "--data e.jsonl: is there twice"),
+        (("--judge", "planted:fair", "--data", "d.jsonl", "--data", "native:d.jsonl"), "native:d.jsonl: is there"),
+        (("--judge", "planted:fair", "--base", "cot"), "unknown base 'cot'"),
+        (("--judge", "planted:fair", "--base", "pairwize"), "unknown base 'pairwize'; did you mean 'pairwise'"),
+        (("--judge", "replay:r", "--base", "cot"), "unknown base 'cot'"),
+        (("--judge", "planted:fair", "--judge", "planted:fair"), "--judge planted:fair: is there twice"),
+        (("--judge", "replay:r", "--judge", "replay:r"), "--judge replay:r: is there twice"),
+        (("--judge", "replay:r", "--judge", "replay:./r"), "judges a pair that is in r too; name one"),
+        (("--judge", "replay:r", "--judge", "planted:fair"), "a replayed judge has that name too"),
+        (("--judge", "replay:"), "--judge replay: names no file; write replay:FILE or replay:FOLDER"),
+        (("--judge", "planted:fair", "--judge", "replay:"), "--judge replay: names no file; write replay:FILE"),
+        (("--judge", "replay:nowhere"), "nowhere: no such file or folder"),
+        (("--judge", "replay:empty"), "empty: is empty"),
+        (("--judge", "replay:d.jsonl"), "d.jsonl: in no format that can be replayed"),
+        (("--judge", "replay:u.jsonl"), "u.jsonl: in no format that can be replayed"),
+        (("--judge", "replay:folder"), "folder: holds nothing that can be replayed"),
+        (("--judge", "replay:x\x1b[31m\ny"), r"x\x1b[31m y: no such file or folder"),
+        (("--judge", "planted:fair", "--data", "d.jsonl", "--data", "e.jsonl", "--responses", "f"), "--responses"),
+        (("--judge", "planted:fair", "--limit", "0"), "expected a number of cases from 1, or 'all'"),
+        (("--judge", "planted:fair", "--limit", "many"), "expected a number of cases from 1, or 'all'"),
+        (("--judge", "planted:fair", "--samples", "0"), "--samples"),
+        (("--judge", "planted:fair", "--orders", "none"), "--orders"),
+        (("--judge", "planted:fair", "--protocol", "strong-reference"), "no reference in the data"),
+        (("--judge", "planted:fair", "--protocol", "quadruple", "--data", "d.jsonl"), "fewer than 4 responses"),
+        (("--judge", "planted:fair", "--reference-model", "planted:bold"), "cannot be a reference; name a model"),
+        (("--judge", "planted:fair", "--data", "d.jsonl", "--out", "folder/file"), "folder/file: is a file"),
+        (("--judge", "planted:fair", "--data", "d.jsonl", "--out", "r", "--seed", "5"), "belongs to a different run"),
+        (("--judge", "planted:fair", "--data", "d.jsonl", "--out", "folder"), "holds files and no run"),
+        (("--nonsense",), "No such option"),
+    ],
+)  # fmt: skip
+def test_wrong_input_is_one_line_and_exit_2(run: Any, arguments: tuple[str, ...], said: str) -> None:
+    write("d.jsonl")
+    write("e.jsonl")
+    write("u.jsonl", preferred=None)
+    Path("empty").touch()
+    Path("folder").mkdir()
+    Path("folder/file").write_text("[]", encoding="utf-8")
+    if "r" in arguments or any(one.startswith("replay:r") for one in arguments):
+        assert run("meta", "--judge", "planted:fair", "--data", "d.jsonl", "--out", "r").code == 0
+    ran = run("meta", *arguments)
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.count("\n") == 1, ran.err
+    assert said in ran.err
+
+
+@pytest.mark.parametrize("more", [("--out", "file/r"), ("--judge", "planted:first", "--out", "file")])
+def test_a_folder_that_cannot_be_made_is_told_before_the_plan(run: Any, more: tuple[str, ...]) -> None:
+    Path("file").touch()
+    ran = run("meta", "--judge", "planted:fair", "--data", write("d.jsonl"), *more)
+    assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
+
+
+@pytest.mark.parametrize("name", ["replay:x", "replay:"])
+def test_stored_verdicts_are_no_judge_of_an_attack(run: Any, name: str) -> None:
+    ran = run("attack", "--judge", name, "--data", write("d.jsonl"), "--generator", "rules")
+    assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
+    assert "stored verdicts answer nothing new" in ran.err
+
+
+def test_an_unfinished_run_is_not_replayed(run: Any) -> None:
+    run("meta", "--judge", "planted:fair", "--data", write("d.jsonl"), "--out", "r")
+    Path("r/manifest.json").unlink()
+    ran = run("meta", "--judge", "replay:r")
+    assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
+    assert "the run is unfinished" in ran.err
+
+
+@pytest.mark.parametrize("name", ["rows.jsonl", "summary.json"])
+def test_a_damaged_run_is_begun_anew_from_the_stored_replies(run: Any, name: str) -> None:
+    arguments = ("meta", "--judge", "planted:random", "--data", write("d.jsonl"), "--out", "r", "--json")
+    whole = run(*arguments).out
+    Path("r", name).write_text("{", encoding="utf-8")
+    again = run(*arguments)
+    assert (again.code, again.out, ", 0 made" in again.err) == (0, whole, True)
+
+
+# Hostile names, long ones, and many.
+
+
+def rows(judge: str, protocol: str, data: str, subset: str, number: int = 6, shift: int = 0) -> list[Row]:
+    return [
+        Row(
+            f"c{i}", f"p{i}", "people", protocol, judge, "none", Side("x"), Side("y"), label="a", data=data,
+            subset=subset, judgments=(verdict("a"), verdict("b" if (i + shift) % 3 else "a")), shown=("a", "b"),
+        )
+        for i in range(number)
+    ]  # fmt: skip
+
+
+def printed(*sources: Source, base: str | None = None) -> str:
+    console = Console(file=io.StringIO(), width=80, highlight=False, force_terminal=False)
+    show(parts(result(sources, base)), console)
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def source(judge: str, *asked: tuple[str, str, str], shift: int = 0, **more: Any) -> Source:
+    made: dict[str, list[Row]] = {}
+    for protocol, data, subset in asked:
+        made.setdefault(protocol, []).extend(rows(judge, protocol, data, subset, shift=shift))
+    judged = tuple(Judged(judge, protocol, (), {"": tuple(found)}) for protocol, found in made.items())
+    return Source(judge, judged, more.pop("record", {}), **more)
+
+
+@pytest.mark.parametrize("name", ["openai:meta-llama/Meta-Llama-3.1-405B-Instruct-FP8", "a" * 100])
+def test_a_long_name_of_the_best_judge_leaves_room_for_its_figures(name: str) -> None:
+    asked = [("base", "d", ""), ("fine-grained-diff", "d", "")]
+    text = printed(source(name, *asked), source("z", *asked, shift=1))
+    table = text[text.index("Protocols over") : text.index("strong, weak")]
+    assert "…" not in table
+    # The mean and the best of either protocol.
+    assert table.count("66.7") == 4
+    assert "".join(table.split()).count(f"best:{name},66.7") == 2
+
+
+def test_wide_characters_leave_room_for_the_totals() -> None:
+    text = printed(
+        source("j", *((protocol, "名前" * 5 + str(d), "") for protocol in ("base", "cot") for d in range(5)))
+    )
+    table = text[: text.index("One by one")]
+    assert "…" not in table
+    assert table.count("66.7") == 12
+
+
+@pytest.mark.parametrize(("words", "lines"), [(3, 3), (4, 4), (5, 4), (40, 4)])
+def test_a_title_of_a_column_has_four_lines_at_most(words: int, lines: int) -> None:
+    name = " ".join(f"title-{i:02}" for i in range(words))
+    text = printed(source("j", ("base", name, ""), ("base", "e", "")))
+    header = text[text.index("over both orders") :].splitlines()[1 : lines + 2]
+    told = [next((word for word in line.split() if word.startswith(("title", "…"))), "") for line in header]
+    shown = [f"title-{i:02}" for i in range(words)]
+    assert told == [*(shown if words <= 4 else [*shown[:3], "…"]), ""]
+
+
+def test_a_protocol_of_one_data_set_of_two_still_has_figures() -> None:
+    text = printed(source("j", ("base", "d", ""), ("base", "e", ""), ("cot", "d", "")))
+    after = text[text.index("One by one") :]
+    assert after[after.index("\ncot") :].split()[:2] == ["cot", "accuracy"]
+
+
+def test_the_record_of_a_run_is_shown() -> None:
+    known = source("j", ("base", "d", ""))
+    record = {
+        "replayed": [
+            {
+                "protocol": "base",
+                "data": "d",
+                "not_reproduced": {"stored": {"equal": {"ours": "1", "published": None}}},
+            },
+            {"protocol": "base", "data": "e", "not_reproduced": {"stored": {}}},
+            {"protocol": "base", "data": "f"},
+        ],
+        "self_judging": ["j wrote some of it"],
+    }
+    words = " ".join(printed(replace(known, record=record, notes=("a note",))).split())
+    assert "a note base on d, by stored: equal is 1, published as None base on e, by stored: the counts are as" in words
+    assert words.endswith("published j wrote some of it")
+
+
+def test_judges_that_share_nothing_are_not_put_side_by_side(run: Any, tmp_path: Path) -> None:
+    for judge, text in (("one", "Name a fruit."), ("two", "Name a tree.")):
+        folder = tmp_path / judge / "CoT"
+        folder.mkdir(parents=True)
+        said = {"completion": ["Output (a) is better.", "stop"], "winner": "1"}
+        stages = [{"swap = False": said, "swap = True": said}]
+        row = {"input": text, "output_1": "A.", "output_2": "B.", "label": 1, "results": stages}
+        (folder / "result.json").write_text(json.dumps([row]))
+    options = [f"--judge=replay:{tmp_path / judge}" for judge in ("one", "two")]
+    assert "the judges are not put side by side" in run("meta", *options).out
+    assert json.loads(run("meta", *options, "--json").out)["panel"] is None

@@ -1,0 +1,140 @@
+"""Plug-ins of somebody else that are wrong in any way: one line that names them, and never a hang or a traceback."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import pytest
+from commanding import Ran
+
+from distract.errors import PluginError
+from distract.plan import Attack
+from distract.writers import checksum
+
+Run = Callable[..., Ran]
+Install = Callable[[str], None]
+GATE = ("gate", "--judge", "planted:fair", "--generator", "rules", "--max-flip-rate", "0.5", "--limit", "3")
+SAYS = ("--attack", "loud", "--protocol", "mine")
+
+PLUGIN = """
+import itertools, math, sys
+from dataclasses import replace
+from distract import verdicts
+from distract.plan import Attack, Calls, Protocol
+from distract.records import Judgment, Message, Request
+
+NAN = math.nan
+ONE = Request((Message("user", "?"),), max_tokens=4)
+
+def raises(*_):
+    raise RuntimeError("no")
+
+Evil = type("Evil", (), dict.fromkeys(("__eq__", "__hash__", "__repr__", "__str__", "__float__", "__bool__"), raises))
+EvilText = type("EvilText", (str,), dict.fromkeys(("__eq__", "__hash__", "__repr__", "__str__"), raises))
+EvilError = type("EvilError", (ValueError,), dict.fromkeys(("__repr__", "__str__"), raises))
+
+def deep():
+    return deep()
+
+def throw(error):
+    raise error
+
+def ask(comparison):
+    {ask}
+    return {judgment}
+
+def rewrite(turn, constraints, seed):
+    {do}
+    return {text}
+
+mine = Protocol({protocol}, "one of the tests", ask, {calls})
+loud = Attack({attack}, "one of the tests", rewrite, lambda text: {marker}, max_new_content={share})
+"""
+SOUND = {
+    "ask": "yield []",
+    "judgment": "verdicts.certain('a')",
+    "do": "pass",
+    "text": "turn + '!'",
+    "protocol": "'mine'",
+    "calls": "Calls(1)",
+    "attack": "'loud'",
+    "marker": "float(text.count('!'))",
+    "share": "None",
+}
+
+
+def module(**wrong: str) -> str:
+    """A module of plug-ins, sound but for what is said."""
+    return PLUGIN.format(**(SOUND | wrong))
+
+
+NAMES = ("3", "None", "NAN", "b'loud'", "''", "'\\ud800'", "'a\\x1b[2J'", "'x' * 10_000", "Evil()", "EvilText('loud')")
+
+
+@pytest.mark.parametrize(
+    ("code", "why"),
+    [
+        *((module(attack=name), "attack") for name in NAMES),
+        *((module(protocol=name), "protocol") for name in NAMES),
+        *((module(calls=calls), "ValueError") for calls in ("3", "None", "Calls(NAN)", "Calls(-1)", "Calls(True)")),
+        *((module(share=share), "max_new_content") for share in ("NAN", "math.inf", "2", "-1")),
+        ("mine = (", "SyntaxError"),
+        ("raise SystemExit(0)", "SystemExit"),
+        (module() + "\nthrow(EvilError())", "EvilError"),
+        (module() + "\ndeep()", "RecursionError"),
+        (module() + "\nthrow(ValueError('long ' * 99_999))", "long long"),
+    ],
+    ids=str,
+)
+def test_what_is_no_plugin_is_told_where_its_name_is_unknown(run: Run, plugin: Install, code: str, why: str) -> None:
+    plugin(code)
+    ran = run(*GATE, *SAYS)
+    assert (ran.code, ran.out, "Traceback" in ran.err) == (2, "", False)
+    last = ran.err.splitlines()[-1]
+    assert last.startswith("distract: unknown ")
+    assert "plug-in 'theirs' (theirs)" in last
+    assert why in last
+    assert len(last) < 5000
+    shown = run("list", "attacks")
+    assert (shown.code, "plug-in 'theirs' (theirs)" in shown.err) == (0, True)
+
+
+@pytest.mark.parametrize(
+    "mischief",
+    ["sys.stdout = None", "sys.stdout = sys.stderr = 3", "sys.stdout.close()"],
+)
+def test_a_plugin_keeps_no_stream(run: Run, plugin: Install, mischief: str) -> None:
+    plugin(module(ask=f"yield []\n    {mischief}", do=mischief))
+    ran = run(*GATE, *SAYS)
+    assert (ran.code, "INCONCLUSIVE" in ran.out, "Traceback" in ran.err) == (3, True, False), ran.err
+
+
+def test_a_module_of_ours_that_does_not_load_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import distract.attacks
+
+    from distract import registry
+
+    (tmp_path / "broken_here.py").write_text("x = (", encoding="utf-8")
+    monkeypatch.setattr(distract.attacks, "__path__", [*distract.attacks.__path__, str(tmp_path)])
+    registry._found.cache_clear()
+    try:
+        with pytest.raises(PluginError, match=r"plug-in distract\.attacks.broken_here does not load: SyntaxError"):
+            registry.attacks()
+    finally:
+        registry._found.cache_clear()
+
+
+class _Shouting:
+    __hash__ = None  # type: ignore[assignment]
+
+    def __call__(self, turn: str, constraints: object, number: int) -> str:
+        return f"{turn}!"
+
+
+@pytest.mark.parametrize("rewrite", [_Shouting(), partial(_Shouting()), partial(max, "x"), max])
+def test_whatever_can_be_called_can_rewrite(rewrite: Callable[..., str]) -> None:
+    one = Attack("loud", "one of the tests", rewrite)
+    assert len(checksum([one])) == 64
+    assert hash(one) is not None

@@ -1,0 +1,319 @@
+"""A store's file that is deleted, replaced, cut short or damaged while it is used, or was before."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import sqlite3
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from builders import request
+from commanding import Ran
+
+from distract.errors import BackendError, UsageError
+from distract.records import MOST_TOKENS, Reply
+from distract.store import DEFAULT, Store
+
+WHO, HELPER = {"model": "m"}, {"model": "helper"}
+ENDS = ("", "-wal", "-shm")
+
+
+def filled(path: Path, numbers: Sequence[int], who: dict[str, str] = WHO) -> None:
+    with Store(path, who) as store:
+        store.put([(store.key(request(str(n))), Reply(f"{n} " * 100)) for n in numbers])
+
+
+def overtaken(path: Path) -> None:
+    """Another store is moved to its place."""
+    filled(path.with_name("other"), range(900, 905))
+    path.with_name("other").replace(path)
+
+
+def taken(path: Path, make: Callable[[Path], object]) -> None:
+    path.unlink()
+    make(path)
+
+
+def deleted(path: Path, *ends: str) -> None:
+    for end in ends:
+        Path(f"{path}{end}").unlink()
+
+
+def cut(path: Path, *ends: str) -> None:
+    for end in ends:
+        os.truncate(f"{path}{end}", Path(f"{path}{end}").stat().st_size // 2)
+
+
+GONE: dict[str, Callable[[Path], object]] = {
+    "deleted": Path.unlink,
+    "deleted with its parts": lambda path: deleted(path, *ENDS),
+    "folder deleted": lambda path: shutil.rmtree(path.parent),
+    "folder moved": lambda path: path.parent.rename(path.parent.with_name("away")),
+    "moved": lambda path: path.rename(path.with_name("away")),
+    "-wal deleted": lambda path: deleted(path, "-wal"),
+    "-shm deleted": lambda path: deleted(path, "-shm"),
+    "replaced by a store": overtaken,
+}
+"""What happens to a file whose replies are all there afterwards."""
+
+TAKEN: dict[str, Callable[[Path], object]] = {
+    "text": lambda path: taken(path, lambda there: there.write_text("a text" * 999)),
+    "folder": lambda path: taken(path, Path.mkdir),
+    "pipe": lambda path: taken(path, os.mkfifo),
+}
+"""What happens to a file that then is no store: its replies are kept beside it."""
+
+CUT: dict[str, Callable[[Path], object]] = {
+    "file": lambda path: cut(path, ""),
+    "-wal": lambda path: cut(path, "-wal"),
+    "all": lambda path: cut(path, *ENDS),
+    "to nothing": lambda path: os.truncate(path, 0),
+}
+
+
+def test_what_was_being_stored_when_a_store_was_cut_short_is_kept(tmp_path: Path) -> None:
+    path = tmp_path / "s.sqlite"
+    filled(path, range(300))
+    with Store(path, WHO) as store:
+        keys = [store.key(request(f"new {n}")) for n in range(20)]
+        cut(path, "")
+        with pytest.raises(BackendError, match="was cut short"):
+            store.put([(key, Reply("kept")) for key in keys])
+    (beside,) = tmp_path.glob("s.kept-*.sqlite")
+    with Store(beside, WHO) as kept:
+        assert kept.get(keys) == dict.fromkeys(keys, Reply("kept"))
+
+
+def test_what_a_locked_store_cannot_take_is_kept_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("distract.replyfile.TIMEOUT", 0.0)
+    path = tmp_path / "s.sqlite"
+    with Store(path, WHO) as store, closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("begin immediate")
+        first, second = store.key(request("1")), store.key(request("2"))
+        for key in (first, second):
+            with pytest.raises(BackendError, match=r"database is locked; what it could not take is kept in .*kept-"):
+                store.put([(key, Reply("kept"))])
+    (beside,) = tmp_path.glob("s.kept-*.sqlite")
+    with Store(beside, WHO) as kept:
+        assert kept.get([first, second]) == dict.fromkeys([first, second], Reply("kept"))
+
+
+@pytest.mark.parametrize("is_used", [True, False])
+@pytest.mark.parametrize("before", [0, 300])
+@pytest.mark.parametrize("damage", [*GONE.values(), *TAKEN.values()], ids=[*GONE, *TAKEN])
+def test_a_file_that_is_gone_is_noticed_and_its_replies_are_kept(
+    tmp_path: Path, damage: Callable[[Path], object], before: int, is_used: bool
+) -> None:
+    path = tmp_path / "folder" / "s.sqlite"
+    filled(path, range(before))
+
+    def use(keys: Sequence[bytes]) -> None:
+        with Store(path, WHO) as store, Store(path, HELPER) as helper:
+            store.put([(key, Reply("kept")) for key in keys[:5]])
+            damage(path)
+            try:
+                if is_used:
+                    store.put([(key, Reply("kept")) for key in keys[5:]])
+            finally:  # what comes while a run ends
+                helper.put([(helper.key(request("late")), Reply("late"))])
+
+    with Store(tmp_path / "keys", WHO) as store:
+        keys = [store.key(request(f"new {n}")) for n in range(9)]
+    with pytest.raises(BackendError, match=r"was deleted, moved or replaced during|lost its -wal or -shm") as raised:
+        use(keys)
+    assert "\n" not in str(raised.value)
+    kept = next((file for file in path.parent.glob("s.kept-*.sqlite")), path)
+    assert (kept != path) == (damage in TAKEN.values())
+    assert (str(kept) in str(raised.value)) or kept == path
+    with Store(kept, WHO) as store, Store(kept, HELPER) as helper:
+        assert store.get(keys) == dict.fromkeys(keys if is_used else keys[:5], Reply("kept"))
+        assert len(store.get([store.key(request(str(n))) for n in range(before)])) == before
+        assert len(helper) == 1
+
+
+@pytest.mark.parametrize("is_used", [True, False])
+@pytest.mark.parametrize("damage", CUT.values(), ids=CUT)
+def test_a_file_that_is_cut_short_is_one_line(tmp_path: Path, damage: Callable[[Path], object], is_used: bool) -> None:
+    path = tmp_path / "s.sqlite"
+    filled(path, range(300))
+
+    def use() -> None:
+        with Store(path, WHO) as store:
+            keys = [store.key(request(f"new {n}")) for n in range(9)]
+            store.put([(key, Reply("kept")) for key in keys[:5]])
+            damage(path)
+            if is_used:
+                store.put([(key, Reply("kept")) for key in keys[5:]])
+                store.get(keys)
+
+    with pytest.raises(BackendError, match=r"was cut short during|failed: ") as raised:
+        use()
+    assert "\n" not in str(raised.value)
+
+
+def test_the_part_that_is_mapped_may_be_cut(tmp_path: Path) -> None:
+    with Store(tmp_path / "s", WHO) as store:
+        key = store.key(request())
+        os.truncate(tmp_path / "s-shm", 0)
+        store.put([(key, Reply("kept"))])
+    with Store(tmp_path / "s", WHO) as store:
+        assert store.get([key])[key].text == "kept"
+
+
+def test_a_reply_that_is_lost_without_a_trace_is_noticed_at_the_end(tmp_path: Path) -> None:
+    with Store(tmp_path / "s", WHO) as store:
+        store.put([(store.key(request(str(n))), Reply("x")) for n in range(3)])
+        store.check()
+        store.put([(store.key(request("more")), Reply("x"))])
+        other = sqlite3.connect(tmp_path / "s")
+        other.execute("delete from replies")
+        other.commit()
+        other.close()
+        with pytest.raises(BackendError, match="has lost 1 replies during the run"):
+            store.check()
+
+
+# Commands.
+
+ATTACK = ("attack", "--judge", "planted:longer", "--attack", "sycophancy", "--protocol", "pairwise", "--limit", 40)
+
+
+def test_a_run_whose_folder_is_gone_with_the_store_ends_with_4(
+    run: Callable[..., Ran], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put, puts = Store.put, list[int]()
+
+    def damaging(store: Store, replies: Sequence[tuple[bytes, Reply]]) -> None:
+        put(store, replies)
+        if store.path == DEFAULT and not puts:
+            puts.append(1)
+            shutil.rmtree(tmp_path / ".distract")
+
+    monkeypatch.setattr(Store, "put", damaging)
+    ran = run(*ATTACK)
+    assert (ran.code, "Traceback" in ran.err) == (4, False)
+    assert run(*ATTACK).code == 0
+
+
+# Damaged pages.
+
+
+def reply(number: int) -> Reply:
+    shares = (0.1, 0.2, 0.7) if number % 2 else None
+    return Reply(f"Answer [[{'ABC'[number % 3]}]] " + "é x" * number * 7, shares, 0.5, "stop", None, number, 2 * number)
+
+
+def damaged(whole: bytes, seed: int) -> list[bytes]:
+    """The file with each page zeroed, overwritten and cut off, and with bits flipped anywhere."""
+    drawn, size = random.Random(seed), 4096
+    files = []
+    for start in range(0, len(whole), size):
+        end = start + size
+        files += [whole[:start] + part + whole[end:] for part in (bytes(size), b"\xff" * size, drawn.randbytes(size))]
+        files += [whole[:start], whole[: start + size // 2]]
+        for _ in range(3):  # where a page says what it holds
+            page = bytearray(whole[start:end])
+            for _ in range(3):
+                page[drawn.randrange(120)] = drawn.randrange(256)
+            files.append(whole[:start] + page + whole[end:])
+    for _ in range(60):
+        flipped = bytearray(whole)
+        for _ in range(drawn.choice([1, 4, 40])):
+            flipped[drawn.randrange(len(whole))] ^= 1 << drawn.randrange(8)
+        files.append(bytes(flipped))
+    return files
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, dict[bytes, Reply], int]:
+    path = tmp_path_factory.mktemp("whole") / "s"
+    with Store(path, WHO) as store:
+        store.renew()
+        replies = {store.key(request(str(number))): reply(number) for number in range(30)}
+        store.put(replies.items())
+    return path.read_bytes(), replies, store.epoch
+
+
+def stored(path: Path, text: str) -> dict[bytes, Reply]:
+    """What is read where a file holds this as a reply."""
+    with Store(path, WHO) as store:
+        key = store.key(request())
+        store.put([(key, Reply("fine"))])
+        other = sqlite3.connect(path)
+        other.execute("update replies set reply = ?", (text,))
+        other.commit()
+        other.close()
+        return store.get([key])
+
+
+FINE = ["text", [0.25, 0.75], 0.5, "stop", None, 3, 4]
+
+
+def test_a_reply_of_before_has_no_checksum(tmp_path: Path) -> None:
+    (found,) = stored(tmp_path / "s", json.dumps(FINE)).values()
+    assert found == Reply("text", (0.25, 0.75), 0.5, "stop", None, 3, 4)
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        *((0, value) for value in (None, 3)),
+        *((1, value) for value in ("a", ["a"], [float("nan")], {"a": 1}, 0, [10**400], [2.0])),
+        *((2, value) for value in (True, False, "", float("inf"))),
+        *((3, None), (4, 5), (5, "3"), (5, True), (6, 1.5), (6, None)),
+    ],
+)
+def test_a_value_of_another_type_is_damage(tmp_path: Path, place: int, value: object) -> None:
+    with pytest.raises(UsageError, match="a stored reply is damaged; name another file with --store"):
+        stored(tmp_path / "s", json.dumps([*FINE[:place], value, *FINE[place + 1 :]]))
+
+
+@pytest.mark.parametrize("count", [10**4299, -1, MOST_TOKENS + 1])
+def test_a_count_beyond_reason_is_bounded_and_its_reply_kept(tmp_path: Path, count: int) -> None:
+    (found,) = stored(tmp_path / "s", json.dumps([*FINE[:5], count, count])).values()
+    assert (found.tokens_in, found.tokens_out) == (min(max(count, 0), MOST_TOKENS),) * 2
+    assert found.text == "text"
+
+
+# What is no store.
+
+
+def test_a_link_leads_to_a_store_or_nothing_is_written(tmp_path: Path) -> None:
+    link = tmp_path / "s"
+    link.symlink_to("target")
+    for content in (None, "", "years of work\n", "years of work\n" * 999):
+        if content is not None:
+            (tmp_path / "target").write_text(content)
+        with pytest.raises(UsageError, match="not usable as a store"):
+            Store(link, WHO)
+        there = tmp_path / "target"
+        assert (there.read_text() if there.exists() else None) == content
+    (tmp_path / "target").unlink()
+    filled(tmp_path / "target", range(3))
+    filled(link, range(3, 5))
+    with Store(tmp_path / "target", WHO) as store:
+        assert len(store) == 5
+    assert link.is_symlink()
+
+
+def test_the_database_of_another_program_is_left_alone(tmp_path: Path) -> None:
+    other = sqlite3.connect(tmp_path / "cookies")
+    other.execute("create table cookies (name)")
+    other.commit()
+    other.close()
+    before = (tmp_path / "cookies").read_bytes()
+    with pytest.raises(UsageError, match="it is the database of another program"):
+        Store(tmp_path / "cookies", WHO)
+    assert (tmp_path / "cookies").read_bytes() == before
+
+
+def test_a_pipe_or_a_device_is_no_store(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", Path(os.devnull)):
+        with pytest.raises(UsageError, match="it is no regular file"):
+            Store(path, WHO)

@@ -1,0 +1,205 @@
+"""What is drawn: kinds of texts, cases written and taken from data, and what each shrinks to."""
+
+from __future__ import annotations
+
+import random
+import unicodedata
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import pytest
+from hypothesis import HealthCheck, Phase, find, given, settings
+from hypothesis import strategies as st
+from hypothesis.strategies import SearchStrategy
+
+from distract import datasets, strategies
+from distract.audit import pairs as judged
+from distract.constraints import check, describe, known, parse
+from distract.errors import UnknownName, UsageError
+from distract.judging.compare import usable
+from distract.records import Case, Response
+from distract.strategies import KINDS, required, wording
+
+T = TypeVar("T")
+TWEAKSET = datasets.load("tweakset").cases
+PLAIN = "Start early."
+
+few = settings(suppress_health_check=[HealthCheck.too_slow])
+
+
+def simplest(strategy: SearchStrategy[T], wanted: Callable[[T], bool] = lambda _: True) -> T:
+    # What hypothesis draws to explain a failure is no simpler than what it has found.
+    phases = [Phase.generate, Phase.shrink]
+    plain = settings(max_examples=1000, database=None, deadline=None, phases=phases)
+    return find(strategy, wanted, settings=plain, random=random.Random(0))
+
+
+def drawn(strategy: SearchStrategy[T], number: int = 40) -> list[T]:
+    found: list[T] = []
+
+    @settings(few, max_examples=number, database=None, derandomize=True)
+    @given(strategy)
+    def draw(one: T) -> None:
+        found.append(one)
+
+    draw()
+    return found
+
+
+@pytest.mark.parametrize(
+    ("strategy", "expected"),
+    [
+        (strategies.prompts(), "How do I make tea?"),
+        (strategies.texts(), PLAIN),
+        (strategies.texts(kinds=["hostile", "lists", "prose"]), PLAIN),
+        (strategies.responses(), Response("x", (PLAIN,))),
+        (strategies.responses("me", kinds=["prose"]), Response("me", (PLAIN,))),
+    ],
+)
+def test_texts_shrink_to_what_is_short_and_plain(strategy: SearchStrategy[Any], expected: object) -> None:
+    assert simplest(strategy) == expected
+
+
+@given(st.data())
+@few
+def test_only_a_hostile_text_is_blank(data: st.DataObject) -> None:
+    kind = data.draw(st.sampled_from(KINDS))
+    text = data.draw(strategies.texts(kinds=[kind]))
+    assert text.strip() or kind == "hostile"
+    text.encode()  # a lone surrogate is no text that a response can be
+
+
+def test_a_hostile_text_may_be_nothing_or_white_space() -> None:
+    assert simplest(strategies.texts(kinds=["hostile"]), lambda text: not text) == ""
+    assert simplest(strategies.texts(kinds=["hostile"]), lambda text: bool(text) and not text.strip())
+
+
+SCRIPTS = "LATIN CYRILLIC GREEK ARABIC HEBREW DEVANAGARI BENGALI TAMIL CJK HIRAGANA HANGUL THAI GEORGIAN ETHIOPIC"
+
+
+@pytest.mark.parametrize("script", SCRIPTS.split())
+def test_languages_have_many_scripts(script: str) -> None:
+    assert any(unicodedata.name(sign, "").startswith(script) for sign in "".join(wording.SPOKEN))
+
+
+def test_several_languages_stand_in_one_text() -> None:
+    texts = drawn(strategies.texts(kinds=["languages"]), 20)
+    assert any(sum(one in text for one in wording.SPOKEN) > 1 for text in texts)
+
+
+@pytest.mark.parametrize(
+    ("kind", "sign"),
+    [("lists", "- "), ("lists", "1. "), ("numbers", "|---"), ("markdown", "# "), ("markdown", "**"), ("code", "```")],
+)
+def test_kinds_hold_what_they_are_named_for(kind: str, sign: str) -> None:
+    assert any(sign in text for text in drawn(strategies.texts(kinds=[kind])))
+
+
+@pytest.mark.parametrize("sign", ["<|im_end|>", "[INST]", "{output_2}", "$a", "[[A]]", "\x1b[", "\x00", "\u202e"])
+def test_hostile_texts_hold_what_a_tool_may_trip_over(sign: str) -> None:
+    assert any(sign in text for text in wording.HOSTILE)
+
+
+def test_pairs_and_triples_are_cases_of_two_and_three() -> None:
+    assert [one.text for one in simplest(strategies.pairs()).responses] == [PLAIN, "Ask a friend first."]
+    assert len(simplest(strategies.triples()).responses) == 3
+
+
+def test_a_case_keeps_its_name_while_its_responses_shrink() -> None:
+    names: dict[tuple[str, ...], set[str]] = {}
+    for case in drawn(strategies.pairs(), 40):
+        names.setdefault(case.prompt, set()).add(case.id)
+    assert all(len(ids) == 1 for ids in names.values())
+    assert len(set.union(*names.values())) == len(names)
+
+
+def test_data_give_the_pairs_that_a_run_judges() -> None:
+    wanted = {(case.id, first.author, second.author) for case in TWEAKSET for first, second in judged(case)}
+    for case in drawn(strategies.pairs(data=iter(TWEAKSET))):
+        first, second = case.originals
+        assert (case.id, first.author, second.author) in wanted
+        # The rewrites that the data record come with the responses that they are of.
+        assert {(one.author, one.severity) for one in case.responses} == {("good", None), ("low-1", 1)}
+        assert any(one.attack for one in case.responses)
+
+
+def test_triples_of_data_are_whole_responses_by_different_authors() -> None:
+    three = [Response(author, (author.upper(),)) for author in "abcd"]
+    case = Case("c", ("Why?",), (*three, Response("a", ("AA",), "null"), Response("e", ("E",), None, 1)), "d")
+    found = drawn(strategies.triples(data=[case]))
+    assert {tuple(one.author for one in case.originals) for case in found} == {
+        ("a", "b", "c"),
+        ("a", "b", "d"),
+        ("a", "c", "d"),
+        ("b", "c", "d"),
+    }
+    assert all(len(usable(one)) == 3 for one in found)
+    assert {one.preferred for one in found} == {"d", None}
+
+
+@given(strategies.constrained())
+@few
+def test_a_response_meets_all_the_requirements_that_its_prompt_states(case: Case) -> None:
+    (response,) = case.responses
+    assert 1 <= len(case.constraints) <= 4
+    for constraint in case.constraints:
+        assert check(constraint, response.text)
+        assert describe(constraint) in case.prompt[0]
+
+
+@pytest.mark.parametrize("least", [1, 2, 3, 4])
+def test_requirements_are_drawn_without_rejection(least: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[bool] = []
+    monkeypatch.setattr(required, "assume", said.append)
+    cases = drawn(strategies.constrained(least=least), 50)
+    assert len(said) >= 50
+    assert said.count(False) <= len(said) // 50
+    assert {len(case.constraints) for case in cases} <= set(range(least, 5))
+
+
+@pytest.mark.parametrize("number", [1, 2, 3])
+@pytest.mark.parametrize("kind", required.PARTS)
+def test_each_part_meets_its_requirement(kind: str, number: int) -> None:
+    text, arguments = required.PARTS[kind]("Start early. Ask a friend first.", number, "How do I start?")
+    assert check(parse({"kind": kind, **arguments}), text)
+
+
+def test_all_kinds_but_languages_are_drawn() -> None:
+    assert set(required.PARTS) == set(known()) - {"language:response_language"}
+
+
+def test_requirements_shrink_to_one() -> None:
+    case = simplest(strategies.constrained())
+    assert case.prompt == ("How do I make tea?\n\nDo not use any commas.",)
+    assert [one.text for one in case.responses] == [PLAIN]
+
+
+def test_requirements_of_data_are_met_by_the_response() -> None:
+    for case in drawn(strategies.constrained(least=3, data=TWEAKSET)):
+        assert [one.author for one in case.originals] == ["good"]
+        assert len(case.constraints) >= 3
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: strategies.texts(kinds=["pros"]), "unknown kind of text 'pros'; did you mean 'prose'?"),
+        (lambda: strategies.texts(kinds="prose"), "kinds='prose': expected several names, as in kinds=['prose']"),
+        (lambda: strategies.texts(kinds=[]), "expected at least one of prose"),
+        (lambda: strategies.responses(""), "author='': expected a name"),
+        (lambda: strategies.cases(responses=0), "responses=0: expected a whole number from 1 to 10"),
+        (lambda: strategies.cases(responses=True), "responses=True: expected a whole number"),
+        (lambda: strategies.cases(responses=11), "responses=11"),
+        (lambda: strategies.pairs(data=[]), "expected cases with 2 whole responses by different authors; none of 0"),
+        (lambda: strategies.triples(data=TWEAKSET), "expected cases with 3 whole responses"),
+        (lambda: strategies.pairs(kinds=["prose"], data=TWEAKSET), "leave one out"),
+        (lambda: strategies.constrained(least=5), "least=5: expected a whole number from 1 to 4"),
+        (lambda: strategies.constrained(least=4, data=TWEAKSET), "at least 4 format requirements"),
+    ],
+)
+def test_what_cannot_be_drawn_is_said_in_one_line(call: Callable[[], object], message: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        call()
+    assert message in str(raised.value)
+    assert "\n" not in str(raised.value)
+    assert isinstance(raised.value, UnknownName) == ("unknown" in message)

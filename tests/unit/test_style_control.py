@@ -1,0 +1,215 @@
+"""Length-controlled Bradley-Terry against plain loops, statsmodels, and lengths whose worth is planted."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import statsmodels.api as sm
+from distract.leaderboards.bradley_terry import bradley_terry
+from distract.leaderboards.style_control import redraw, style_control
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import optimize, stats
+
+from distract import registry
+from distract.errors import UsageError
+from distract.ratings.draws import draw
+from distract.ratings.matches import Matches, encode
+
+LOGIT = 400 / math.log(10)
+POINTS = np.array([1.0, 0.0, 0.5])
+
+
+def covariate(lengths: Any) -> Any:
+    """Relative differences in units of their root mean square, one match after another."""
+    raw = [(int(a) - int(b)) / (int(a) + int(b)) if a + b else 0.0 for a, b in lengths]
+    unit = math.sqrt(sum(x * x for x in raw) / len(raw))
+    return np.array(raw) / (unit or 1)
+
+
+def planted(models: int, matches: int, prompts: int, worth: float, known: bool = True, noise: float = 0.1) -> Matches:
+    """Matches between equally good models of which later ones write more, and ``worth`` points for length.
+
+    With ``noise``, some are ties and prompts suit models, both of which make lengths count for less.
+    """
+    random = np.random.default_rng(0)
+    a = random.integers(models, size=matches)
+    b = (a + 1 + random.integers(models - 1, size=matches)) % models
+    lengths = np.stack([random.gamma(4, 100 * (1 + side)) for side in (a, b)], axis=1).astype(int)
+    mood = random.normal(0, 3 * noise, (prompts, models))
+    prompt = np.arange(matches) % prompts
+    odds = worth / LOGIT * covariate(lengths) + mood[prompt, a] - mood[prompt, b]
+    won = np.where(random.random(matches) < 1 / (1 + np.exp(-odds)), "a", "b")
+    outcome = np.where(random.random(matches) < noise, "tie", won)
+    names = [f"m{i}" for i in range(models)]
+    played = [names[i] for i in a], [names[i] for i in b], outcome.tolist()
+    return encode(*played, [f"q{i}" for i in prompt] if known else None, lengths.tolist())
+
+
+def design(matches: Matches) -> Any:
+    x = np.zeros((len(matches), len(matches.models) + 1))
+    x[np.arange(len(matches)), matches.a] = 1
+    x[np.arange(len(matches)), matches.b] -= 1
+    x[:, -1] = covariate(matches.lengths)
+    return x
+
+
+def naive(matches: Matches, weight: Any = 1.0, mean: Any = 0.0, sd: float = 1000.0) -> Any:
+    """Strengths and the worth of length in logits, by scipy on the dense design."""
+    x, y, ridge = design(matches), POINTS[matches.outcome], (LOGIT / sd) ** 2
+
+    def loss(theta: Any) -> tuple[float, Any]:
+        odds = x @ theta
+        value = (weight * (y * np.logaddexp(0, -odds) + (1 - y) * np.logaddexp(0, odds))).sum()
+        slope = x.T @ (weight * (1 / (1 + np.exp(-odds)) - y)) + ridge * (theta - mean)
+        return value + 0.5 * ridge * ((theta - mean) ** 2).sum(), slope
+
+    def steep(theta: Any) -> Any:
+        return loss(theta)[1]
+
+    found = optimize.minimize(loss, np.zeros(x.shape[1]), jac=True, method="BFGS", options={"maxiter": 5000}).x
+    return optimize.root(steep, found, tol=1e-13).x
+
+
+NAMES = ["a, b", "🦙", "<b>", "x|y"]
+one = st.tuples(
+    st.permutations(NAMES),
+    st.sampled_from(["a", "b", "tie"]),
+    st.sampled_from("pqr"),
+    st.tuples(*[st.integers(0, 900)] * 2),
+)
+
+
+@st.composite
+def played(draw_: st.DrawFn) -> Matches:
+    rows = draw_(st.lists(one, min_size=1, max_size=20))
+    pairs, outcomes, prompts, lengths = zip(*rows, strict=True)
+    return encode([p[0] for p in pairs], [p[1] for p in pairs], outcomes, prompts, lengths)
+
+
+@given(played(), st.sampled_from([50.0, 1000.0]))
+def test_it_agrees_with_a_dense_regression(matches: Matches, sd: float) -> None:
+    found = style_control(matches, prior=sd)
+    theta = naive(matches, sd=sd)
+    assert found.rating == pytest.approx(1000 + LOGIT * (theta[:-1] - theta[:-1].mean()), abs=1e-4)
+    assert found.extra["length"] == pytest.approx(LOGIT * theta[-1], abs=1e-4)
+
+
+@given(played(), st.randoms(use_true_random=False))
+def test_neither_the_order_of_matches_nor_that_of_their_models_matters(matches: Matches, random: Any) -> None:
+    order = list(range(len(matches)))
+    random.shuffle(order)
+    assert matches.cluster is not None
+    assert matches.lengths is not None
+    turned = replace(
+        matches,
+        a=matches.b[order],
+        b=matches.a[order],
+        outcome=np.array([1, 0, 2], np.int8)[matches.outcome][order],
+        cluster=matches.cluster[order],
+        lengths=matches.lengths[order][:, ::-1],
+    )
+    one, other = style_control(matches), style_control(turned)
+    assert one.rating == pytest.approx(other.rating, abs=1e-7)
+    assert one.covariance == pytest.approx(other.covariance, rel=1e-7, abs=1e-4)
+    assert dict(one.extra) == pytest.approx(dict(other.extra), abs=1e-5)
+
+
+@given(played())
+def test_equal_lengths_make_it_bradley_terry(matches: Matches) -> None:
+    assert matches.lengths is not None
+    flat = replace(matches, lengths=np.full_like(matches.lengths, 7))
+    found, expected = style_control(flat), bradley_terry(flat)
+    assert found.rating == pytest.approx(expected.rating, abs=1e-7)
+    assert found.covariance == pytest.approx(expected.covariance, rel=1e-7, abs=1e-5)
+    assert found.extra["length"] == 0
+    assert found.notes == (
+        *expected.notes,
+        "responses are equally long in every match: what length is worth rests on the prior",
+    )
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_statsmodels_has_the_same_sandwich(known: bool) -> None:
+    matches = planted(5, 400, 25, 80, known=known)
+    groups = matches.cluster if known else np.arange(400)
+    fit = sm.GLM(POINTS[matches.outcome], design(matches)[:, 1:], family=sm.families.Binomial()).fit(
+        tol=1e-12, cov_type="cluster", cov_kwds={"groups": groups, "use_correction": False}
+    )
+    found = style_control(matches, prior=3e4, anchor="m0", anchor_rating=0)
+    assert found.rating[1:] == pytest.approx(LOGIT * fit.params[:-1], abs=0.01)
+    assert found.covariance is not None
+    assert found.covariance[1:, 1:] == pytest.approx(LOGIT**2 * fit.cov_params()[:-1, :-1], rel=1e-3)
+    m = matches.clusters
+    half = stats.t.ppf(0.975, m - 1) * LOGIT * fit.bse[-1] * math.sqrt(m / (m - 1))
+    assert found.extra["length"] == pytest.approx(LOGIT * fit.params[-1], abs=0.01)
+    assert found.extra["length_high"] - found.extra["length"] == pytest.approx(half, rel=1e-3)
+    assert found.extra["length"] - found.extra["length_low"] == pytest.approx(half, rel=1e-3)
+
+
+def test_what_length_is_worth_is_taken_out() -> None:
+    matches = planted(4, 20_000, 200, 100, noise=0)
+    found, plain = style_control(matches), bradley_terry(matches)
+    assert found.extra["length_low"] < 100 < found.extra["length_high"]
+    assert found.extra["length"] == pytest.approx(100, abs=12)
+    assert np.ptp(plain.rating) > 100
+    assert np.ptp(found.rating) < 30
+
+
+@given(played(), st.integers(0, 5))
+def test_draws_are_prompts_played_as_often_as_they_are_drawn(matches: Matches, seed: int) -> None:
+    draws = draw(seed, 6, matches.clusters)
+    assert draws.weights is not None
+    found = redraw(matches, draws)
+    normal = draws.normal((*matches.models, " length")) * 1000 / LOGIT
+    for row, weight, mean in zip(found, draws.weights, normal, strict=True):
+        theta = naive(matches, weight[matches.cluster], mean)
+        assert row == pytest.approx(1000 + LOGIT * (theta[:-1] - theta[:-1].mean()), abs=1e-3)
+
+
+def test_weights_of_single_matches_are_those_of_prompts_with_one_match_each() -> None:
+    matches = planted(4, 60, 60, 50)
+    draws = draw(1, 10, 60)
+    expected = redraw(matches, draws)
+    assert redraw(replace(matches, cluster=None, prompts=()), draws) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(("outcome", "length"), [("a", 5), ("tie", 5), ("b", 0)])
+def test_a_single_match_has_a_rating_and_no_interval_for_length(outcome: str, length: int) -> None:
+    found = style_control(encode(["a"], ["b"], [outcome], ["p"], [(length, 0)]))
+    assert np.isfinite(found.rating).all()
+    assert set(found.extra) == {"length"}
+    assert style_control(encode(["a"], ["b"], ["a"], ["p"], [(9, 1)]), interval="bootstrap").covariance is None
+
+
+def test_separated_matches_are_finite() -> None:
+    # Whoever writes more wins, a thousand times.
+    matches = encode(["a", "b"] * 1000, ["b", "a"] * 1000, ["a", "a"] * 1000, None, [(90, 10)] * 2000)
+    found = style_control(matches)
+    assert found.rating == pytest.approx([1000, 1000], abs=1e-6)
+    assert 500 < found.extra["length_low"] < found.extra["length"] < found.extra["length_high"] < 3000
+    assert not found.notes
+    assert np.isfinite(redraw(matches, draw(0, 5, 2000))).all()
+
+
+def test_matches_without_lengths_are_refused_in_one_line() -> None:
+    matches = encode(["a"], ["b"], ["a"])
+    with pytest.raises(UsageError, match="style-control needs the lengths of responses") as error:
+        style_control(matches)
+    assert "\n" not in str(error.value)
+    with pytest.raises(UsageError, match="style-control needs the lengths of responses"):
+        redraw(matches, draw(0, 2, 1))
+    with pytest.raises(UsageError, match="unknown model 'c'"):
+        style_control(planted(3, 20, 5, 0), anchor="c")
+
+
+def test_it_is_a_system_that_asks_for_lengths() -> None:
+    system = registry.systems()["style-control"]
+    assert system.lengths
+    assert not system.default
+    assert system.parameters == registry.systems()["bradley-terry"].parameters
+    assert dict(style_control(planted(3, 20, 5, 0), prior=500.0).parameters)["prior"] == 500.0
