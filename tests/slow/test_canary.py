@@ -409,7 +409,9 @@ def test_any_judge_may_have_a_version(run: Run, judge: str) -> None:
     assert (empty.code, "--judge-version is empty" in empty.err) == (2, True)
 
 
-@pytest.mark.parametrize("name", ["http://h/v1#m", "planted:fair", "smollm2-135m", "vllm:smollm2-135m"])
+@pytest.mark.parametrize(
+    "name", ["http://h/v1#m", "planted:fair", "smollm2-135m", pytest.param("vllm:smollm2-135m", marks=pytest.mark.vllm)]
+)
 def test_a_version_enters_the_identity_of_every_kind_of_backend(name: str) -> None:
     for library in ("transformers", "torch") if name == "smollm2-135m" else ("vllm",) if "vllm" in name else ():
         pytest.importorskip(library)
