@@ -22,13 +22,15 @@ from distract.arguments import (
     Paths,
     judge_of,
     names_of,
+    number_of,
     options_of,
     path_of,
 )
-from distract.backend import Backend
+from distract.errors import DataError
 from distract.job import Finished, summed_up
 from distract.listener import Listener
 from distract.records import Case, Rewrite, Row
+from distract.signals import raised_signals
 
 if TYPE_CHECKING:
     import pandas
@@ -51,6 +53,7 @@ class Run:
     def __init__(self, finished: Finished[Any], notes: Sequence[str] = ()) -> None:
         self._finished = finished
         run = finished.run
+        self._path = run.path.absolute()  # a notebook may change its folder
         self.notes = (*notes, *(reservation for reservation in [run.flaw or run.gap] if reservation))
 
     @classmethod
@@ -67,8 +70,8 @@ class Run:
 
     @property
     def path(self) -> Path:
-        """The run folder."""
-        return self._finished.run.path
+        """The run folder, absolute."""
+        return self._path
 
     @property
     def parameters(self) -> Mapping[str, Any]:
@@ -83,11 +86,13 @@ class Run:
     @property
     def rows(self) -> Sequence[Row]:
         """Every judged comparison, as in ``rows.jsonl``: read from disk whenever they are gone through."""
+        self._look()
         return self._finished.run.rows
 
     @property
     def rewrites(self) -> Sequence[Rewrite]:
         """Every rewrite with the evidence for or against it, as in ``rewrites.jsonl``; read like ``rows``."""
+        self._look()
         return self._finished.run.rewrites
 
     @property
@@ -132,12 +137,18 @@ class Run:
         return frames.frame(self.rows, self.parameters["protocols"])
 
     def __repr__(self) -> str:
-        return f"<run {self.path}: {len(self.rows)} rows>"
+        p = self.parameters
+        return f"<run of {p['judge']} on {p['limit']} cases: {self.path}>"
+
+    def _look(self) -> None:
+        """See that the folder is still there: rows are read when they are needed."""
+        if not (self.path / "run.json").exists():
+            raise DataError("the run folder has gone", path=self.path)
 
 
 def attack(
     *,
-    judge: str | Backend = "smollm2-135m",
+    judge: str = "smollm2-135m",
     data: Data = "tweakset",
     attacks: Names = (),
     protocols: Names = (),
@@ -149,13 +160,14 @@ def attack(
     The measures are those of Distracted evaluation, section 3.1.
 
     Args:
-        judge: a name (``distract list judges`` shows the forms), or an object that answers requests as
-            ``distract.backend.Backend`` says.
+        judge: a name; ``distract list judges`` shows the forms.
         data: built-in name, path, ``FORMAT:PATH``, or cases.
         attacks: names of attacks, severities or both joined by ``+``; the default distractors when empty.
         protocols: names of ways of asking; the basic ones when empty.
         limit: number of cases to draw, from 1; None or ``"all"`` for all.
-        **more: the other options of the command; ``arguments.AuditOptions`` and ``AttackOptions`` describe them.
+        **more: the other options of the command: ``out``, ``store``, ``generator``, ``verifier``, ``orders``,
+            ``samples``, ``control``, ``measures``, ``minimal``, ``seed``, ``fresh``, ``base_url``, ``concurrency`` and
+            more. ``AuditOptions`` and ``AttackOptions`` in ``distract.arguments`` describe each.
 
     Returns:
         The run. It is read from its folder where the same one has finished there already.
@@ -169,10 +181,14 @@ def attack(
     options, listener = options_of(given, AttackOptions, Drawn), Listener()
     store = options.pop("store", None)
     job = execution.attack_job(judge_of(judge), options, store, listener)
-    return Run(execution.carry_out(job, store, listener), listener.notes)
+    with raised_signals():  # Ctrl-C waits for the replies under way, which are paid for
+        finished = execution.carry_out(job, store, listener)
+    measured = any(figure.n for figure in finished.result.figures)
+    why = execution.undecided(finished.run.rows, measured)
+    return Run(finished, [*listener.notes, *([why] if why else [])])
 
 
-def gate(run: Paths | Run | None = None, *, judge: str | Backend | None = None, **more: Unpack[GateOptions]) -> Verdict:
+def gate(run: Paths | Run | None = None, *, judge: str | None = None, **more: Unpack[GateOptions]) -> Verdict:
     """Decide whether a judge flips too often: ``distract gate``.
 
     It reads a finished run, or asks a judge only until the evidence suffices. It fails closed: what cannot be decided
@@ -182,7 +198,9 @@ def gate(run: Paths | Run | None = None, *, judge: str | Backend | None = None, 
     Args:
         run: a finished run of ``attack``, or its folder.
         judge: whom to ask instead, as for ``attack``.
-        **more: the other options of the command; ``arguments.GateOptions`` and ``AuditOptions`` describe them.
+        **more: the other options of the command: ``max_flip_rate``, ``baseline``, ``max_rise``, ``confidence``,
+            ``certify``, ``budget``, those of ``attack`` and more. ``GateOptions`` and ``AuditOptions`` in
+            ``distract.arguments`` describe each.
 
     Returns:
         The verdict: ``decision`` (``pass``, ``fail`` or ``inconclusive``), ``reason``, ``checks`` for each protocol and
@@ -200,7 +218,8 @@ def gate(run: Paths | Run | None = None, *, judge: str | Backend | None = None, 
     options["judge"] = None if judge is None else judge_of(judge)
     place = run.path if isinstance(run, Run) else None if run is None else path_of("run", run)
     listener = Listener()
-    verdict, _ = decide(place, options, given, listener)
+    with raised_signals():
+        verdict, _ = decide(place, options, given, listener)
     return replace(verdict, notes=(*listener.notes, *verdict.notes))
 
 
@@ -218,4 +237,5 @@ def load(data: Paths, *, responses: Names = (), seed: int = 0) -> tuple[Case, ..
     Raises:
         UsageError: a file is missing or wrong (``DataError``: file, line, field), or there is no such format.
     """
-    return datasets.load(str(data), names_of("responses", responses), seed).cases
+    paths, number = names_of("responses", responses), number_of("seed", seed)
+    return datasets.load(str(path_of("data", data)), paths, number).cases

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import reprlib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypedDict, get_type_hints
@@ -17,7 +18,7 @@ from distract.errors import UsageError
 from distract.records import Case
 
 Paths = str | os.PathLike[str]
-Names = str | Sequence[str]
+Names = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 Data = str | os.PathLike[str] | Sequence[Case]
 
 
@@ -153,15 +154,15 @@ class GateOptions(AuditOptions, Drawn, total=False):
     trust_store: bool
 
 
-def judge_of(judge: object) -> Any:
-    """A judge as ``execution.set_up`` takes it.
+def judge_of(judge: object) -> str:
+    """The name of a judge.
 
     Raises:
-        UsageError: it is neither a name nor a backend.
+        UsageError: it is none.
     """
-    if isinstance(judge, str) or callable(getattr(judge, "reply", None)):
+    if isinstance(judge, str):
         return judge
-    raise UsageError(f"judge: expected a name or a backend, found {judge!r}; `distract list judges` shows names")
+    raise UsageError(f"judge: expected a name, found {reprlib.repr(judge)}; `distract list judges` shows the forms")
 
 
 def options_of(given: dict[str, Any], *kinds: type) -> dict[str, Any]:
@@ -178,7 +179,7 @@ def options_of(given: dict[str, Any], *kinds: type) -> dict[str, Any]:
             meant = f"; did you mean {near[0]!r}?" if near else ""
             raise UsageError(f"no argument {name!r}{meant}; they are the options of the command, with underscores")
         if name in BOUNDS:
-            options[name] = _number(name, value, hints[name])
+            options[name] = number_of(name, value, hints[name])
         elif hints[name] == Names:
             options[name] = names_of(name, value)
         elif name == "data":
@@ -201,12 +202,19 @@ def path_of(name: str, value: object) -> Path:
         UsageError: it is none.
     """
     if not isinstance(value, str | os.PathLike):
-        raise UsageError(f"{name}: expected a path, found {value!r}")
+        raise UsageError(f"{name}: expected a path, found {reprlib.repr(value)}")
+    if "\0" in os.fspath(value):
+        raise UsageError(f"{name}: no path holds a NUL character")
     return Path(value)
 
 
-def _number(name: str, value: object, hint: Any) -> object:
-    if value is None and isinstance(value, hint):
+def number_of(name: str, value: object, hint: Any = None) -> Any:
+    """A number in its bounds; None where ``hint`` allows it.
+
+    Raises:
+        UsageError: it is none.
+    """
+    if value is None and hint is not None and isinstance(value, hint):
         return None
     try:
         return BOUNDS[name].read(value)
@@ -216,17 +224,17 @@ def _number(name: str, value: object, hint: Any) -> object:
 
 def names_of(name: str, value: object) -> tuple[str, ...]:
     """Names as a tuple; a single one stands for itself."""
-    names = (value,) if isinstance(value, str) else tuple(value) if isinstance(value, Sequence) else (value,)
-    if wrong := [one for one in names if not isinstance(one, str)]:
-        raise UsageError(f"{name}: expected names, found {wrong[0]!r}")
-    return names
+    names = tuple(value) if isinstance(value, Sequence) and not isinstance(value, str) else (value,)
+    if wrong := [one for one in names if not isinstance(one, str | os.PathLike)]:
+        raise UsageError(f"{name}: expected names, found {reprlib.repr(wrong[0])}")
+    return tuple(os.fspath(one) for one in names)
 
 
 def _data(value: Any) -> str | datasets.DataSet:
     if isinstance(value, str | os.PathLike):
         return str(value)
     if not isinstance(value, Iterable):
-        raise UsageError(f"data: expected a name, a path or cases, found {value!r}")
+        raise UsageError(f"data: expected a name, a path or a list of cases, found one {type(value).__name__}")
     return datasets.gathered(value)
 
 

@@ -23,11 +23,18 @@ import errno
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from distract.printable import line, without_user
 
 MANY = 40
 """Names that still fit into a message."""
+
+
+def _restored(kind: type[DistractError], arguments: tuple[Any, ...], state: dict[str, Any]) -> DistractError:
+    error = kind.__new__(kind, *arguments)
+    error.__dict__.update(state)
+    return error
 
 
 class DistractError(Exception):
@@ -38,6 +45,10 @@ class DistractError(Exception):
 
     def __str__(self) -> str:
         return without_user(line(super().__str__()))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Those with arguments of their own keep the message alone; workers send errors to their parent.
+        return _restored, (type(self), self.args, self.__dict__)
 
 
 class UsageError(DistractError):

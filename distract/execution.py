@@ -16,13 +16,13 @@ from distract import registry, runfolder, session
 from distract import store as stores
 from distract.backend import Backend
 from distract.backends.catalogue import open_models
-from distract.backends.options import Options, flag
-from distract.errors import DataError, UsageError
+from distract.backends.options import Options
+from distract.errors import DataError
 from distract.job import Finished, Job
 from distract.listener import Listener
 from distract.manner import Manner
 from distract.printable import line
-from distract.records import Role
+from distract.records import Role, Row
 from distract.runfolder import Loaded
 from distract.session import Selected
 from distract.setup import Setup
@@ -42,13 +42,11 @@ def sort_out(more: Mapping[str, Any]) -> tuple[Asking, Options, dict[str, Any]]:
     )
 
 
-def set_up(
-    judge: str | Backend, more: dict[str, Any], listener: Listener, protocols: Sequence[str] = ()
-) -> tuple[Setup, Asking]:
+def set_up(judge: str, more: dict[str, Any], listener: Listener, protocols: Sequence[str] = ()) -> tuple[Setup, Asking]:
     """Open the models that are asked, and say what there is to say about them.
 
     Args:
-        judge: its name, or what answers for it.
+        judge: its name.
         more: options by name; those of models and of how they are asked are taken out. What is not there is as the
             command has it by default.
         listener: is told.
@@ -65,25 +63,21 @@ def set_up(
     more.update(rest)
     helper = more.pop("reference_model", None)
     names: dict[Role, str | None] = {
+        "judge": judge,
         "generator": more.get("generator"),
         "verifier": more.get("verifier"),
         "reference": helper,
     }
-    if isinstance(judge, str):
-        names = {"judge": judge, **names}
-    else:
-        _check_own(loading, others=any(name and name not in WRITERS for name in names.values()))
     opened = open_models(names, loading, WRITERS)
     listener.say((*opened.notes, *(f"warning: {problem}" for problem in registry.problems())))
     models = dict(opened.models)
-    backend, name = (models.pop("judge"), judge) if isinstance(judge, str) else (judge, _name(judge))
-    reference = models.pop("reference", None)
+    backend, reference = models.pop("judge"), models.pop("reference", None)
     manner = {name: more.pop(name) for name in ("orders", "samples", "answer_tokens") if name in more}
     asked = registry.asked(more.pop("protocols", ()) or protocols)
     helped = (helper, reference) if helper and reference else None
     return (
         Setup(
-            name,
+            judge,
             backend,
             asked,
             Manner(**manner, seed=more.get("seed", 0)),
@@ -96,7 +90,7 @@ def set_up(
     )
 
 
-def select(judge: str | Backend, more: dict[str, Any], listener: Listener) -> tuple[Selected, Setup]:
+def select(judge: str, more: dict[str, Any], listener: Listener) -> tuple[Selected, Setup]:
     """What an audit is about, who judges and how.
 
     Args:
@@ -112,7 +106,7 @@ def select(judge: str | Backend, more: dict[str, Any], listener: Listener) -> tu
     return session.select(asking=asking, models=setup.helpers, limit=limit, **more), setup
 
 
-def attack_job(judge: str | Backend, more: dict[str, Any], store: Path | None, listener: Listener) -> Job[Any]:
+def attack_job(judge: str, more: dict[str, Any], store: Path | None, listener: Listener) -> Job[Any]:
     """The job of ``distract attack``.
 
     Args:
@@ -189,14 +183,12 @@ def _finished(job: Job[Any], epoch: int) -> Loaded | None:
     return None if loaded.flaw or is_other else loaded
 
 
-def _check_own(loading: Options, others: bool) -> None:
-    """See that no option is given that only a judge with a name has, or a model that nobody names."""
-    of_judge = {"revision", "judge_version", "price_in", "price_out"}
-    given = loading.given() - {"catalogue"}
-    if wrong := sorted(given & of_judge if others else given):
-        raise UsageError(f"{flag(wrong[0])} is for models that are named; the judge is a backend; leave it out")
-
-
-def _name(backend: Backend) -> str:
-    """What a judge is called that has a backend and no name: its model, else its class."""
-    return backend.identity.get("model") or type(backend).__name__
+def undecided(rows: Sequence[Row], is_measured: bool = True) -> str | None:
+    """Why nothing can be said about a judge, if so; ``is_measured`` says whether any figure has cases."""
+    if not any(row.judgments for row in rows):
+        return "nothing was judged: every comparison is excluded (see the reasons above)"
+    if not any(row.judgments and not any(j.failure for j in row.judgments) for row in rows):
+        return "no verdict was valid: nothing can be said about this judge"
+    if not is_measured:
+        return "no figure could be measured: no comparison is eligible and has a valid verdict (see the counts above)"
+    return None

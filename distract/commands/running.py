@@ -115,11 +115,9 @@ def profiled(wanted: bool) -> Iterator[dict[Role, Backend]]:
                 echo(line, err=True)
 
 
-def inconclusive(rows: Sequence[Row], measured: bool = True) -> None:
-    """End with exit code 3 where nothing can be said about a judge; ``measured`` says whether any figure has cases."""
-    if not any(row.judgments for row in rows):
-        stop("nothing was judged: every comparison is excluded (see the reasons above)", 3)
-    if not any(row.judgments and not any(j.failure for j in row.judgments) for row in rows):
-        stop("no verdict was valid: nothing can be said about this judge", 3)
-    if not measured:
-        stop("no figure could be measured: no comparison is eligible and has a valid verdict (see the counts above)", 3)
+def inconclusive(rows: Sequence[Row], is_measured: bool = True) -> None:
+    """End with exit code 3 where nothing can be said about a judge; ``is_measured``: whether any figure has cases."""
+    from distract.execution import undecided
+
+    if why := undecided(rows, is_measured):
+        stop(why, 3)

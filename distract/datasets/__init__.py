@@ -9,6 +9,7 @@ protocols or measures.
 from __future__ import annotations
 
 import hashlib
+import reprlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -113,15 +114,27 @@ def gathered(cases: Iterable[Case]) -> DataSet:
     """
     cases = list(cases)
     if wrong := next((one for one in cases if not isinstance(one, Case)), None):
-        raise DataError(f"expected cases, found {wrong!r}", path=GATHERED)
+        raise DataError(f"expected cases, found {reprlib.repr(wrong)}", path=GATHERED)
     if not cases:
         raise DataError("holds no case", path=GATHERED)
+    for place, case in enumerate(cases, 1):
+        if field := next((field for field, turns in _turns(case) if isinstance(turns, str)), None):
+            problem = "expected a tuple of turns, found a text; write (text,)"
+            raise DataError(problem, path=GATHERED, line=place, field=field)
     try:
         raw = "".join(f"{native.line(case)}\n" for case in cases).encode()
-    except (TypeError, ValueError) as error:
+    except (AttributeError, TypeError, ValueError) as error:
         raise DataError(f"a case holds what no file can ({error})", path=GATHERED) from error
     read = tuple(native.read(raw.decode(), GATHERED))
     return DataSet(GATHERED, "native", hashlib.sha256(raw).hexdigest(), read, Counter(), len(read))
+
+
+def _turns(case: Case) -> Iterator[tuple[str, object]]:
+    """What holds turns in a case, by field."""
+    yield "prompt", case.prompt
+    yield "reference", case.reference
+    for index, response in enumerate(case.responses):
+        yield f"responses[{index}].turns", getattr(response, "turns", ())
 
 
 def load_prompts(spec: str) -> PromptSet:

@@ -3,8 +3,15 @@
 from __future__ import annotations
 
 import builtins
+import contextlib
+import copy
 import inspect
+import itertools
 import json
+import pickle
+import shutil
+import signal
+import sqlite3
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, get_type_hints
@@ -18,11 +25,14 @@ from distract import arguments, execution
 from distract.backends import scripted
 from distract.cli import cli
 from distract.datasets import native
+from distract.errors import InUse
 
 Command = Callable[..., Ran]
 
 OF_COMMANDS = {"as_json", "profile", "junit", "github", "summary"}
 """Options about what a command prints."""
+
+TEXT: Any = "A text, of the wrong type."
 
 PLANTED: Mapping[str, Any] = {"judge": "planted:bold=0.7", "attacks": ["sycophancy"], "limit": 6}
 
@@ -73,7 +83,7 @@ def test_a_run_is_read_back_and_not_made_twice(run: Command) -> None:
     read = distract.Run.read("mine")
     assert read.notes == ()
     assert (read.results, read.flips(), list(read.rows)) == (mine.results, mine.flips(), list(mine.rows))
-    assert (read.flaw, mine.flaw, repr(read)) == (None, None, f"<run mine: {len(mine.rows)} rows>")
+    assert (read.flaw, mine.flaw, repr(read)) == (None, None, f"<run of planted:bold=0.7 on 6 cases: {mine.path}>")
     Path("mine/manifest.json").unlink()
     assert "unfinished" in str(distract.Run.read("mine").flaw)
     assert distract.Run.read("mine").notes == (distract.Run.read("mine").flaw,)
@@ -129,12 +139,59 @@ def test_cases_are_data(run: Command) -> None:
     assert data[0] == {**data[1], "name": "cases"}
 
 
-def test_a_backend_is_a_judge(run: Command) -> None:
-    named = distract.attack(judge="planted:longer", limit=3, out="named")
-    given = distract.attack(judge=scripted.planted("longer"), limit=3, out="given")
-    assert files(named.path) == files(given.path)
-    with pytest.raises(distract.UsageError, match="--revision is for models that are named"):
-        distract.attack(judge=scripted.planted("longer"), revision="main")
+def test_a_run_outlives_a_change_of_folder_and_says_when_its_own_has_gone(
+    run: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mine = distract.attack(**PLANTED, out="mine")
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert distract.gate(mine, max_flip_rate=0.1).checks
+    shutil.rmtree(mine.path)
+    assert "planted:bold" in repr(mine)
+    for look in (lambda: mine.rows, lambda: mine.rewrites, mine.flips):
+        with pytest.raises(distract.DataError, match="the run folder has gone"):
+            look()
+
+
+def test_a_judge_of_whom_nothing_can_be_said_is_noted(run: Command) -> None:
+    silent = distract.attack(judge="planted:garbage", limit=3)
+    assert silent.notes[-1] == "no verdict was valid: nothing can be said about this judge"
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGALRM"), reason="no signal is held back on Windows")
+def test_an_interrupted_call_keeps_the_replies_under_way(run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    reply, numbers = scripted.Scripted.reply, itertools.count()
+
+    def interrupted(self: scripted.Scripted, *asked: Any) -> Any:
+        for batch in reply(self, *asked):
+            if next(numbers) == 0:
+                signal.raise_signal(signal.SIGINT)
+            yield batch
+
+    handler = signal.getsignal(signal.SIGINT)
+    with monkeypatch.context() as patch:
+        patch.setattr(scripted.Scripted, "reply", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            distract.attack(**PLANTED, out="mine")
+    assert signal.getsignal(signal.SIGINT) is handler
+    with contextlib.closing(sqlite3.connect(".distract/replies.sqlite")) as db:
+        assert db.execute("select count(*) from replies").fetchone()[0] > 0
+    assert distract.attack(**PLANTED, out="mine").flaw is None
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        distract.UsageError("x"),
+        distract.UnknownName("attack", "x", ["y"]),
+        distract.DataError("x", path="p", line=3),
+        InUse("folder", "process 3"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_errors_travel_between_processes(error: distract.DistractError) -> None:
+    for again in (pickle.loads(pickle.dumps(error)), copy.copy(error)):
+        assert (type(again), str(again)) == (type(error), str(error))
 
 
 @pytest.mark.parametrize("certify", [False, True])
@@ -164,7 +221,7 @@ def test_a_live_gate_leaves_the_same_run(run: Command, capsys: Any) -> None:
     ("options", "said"),
     [
         ({"judge": "planted:nope"}, "unknown"),
-        ({"judge": 3}, "judge: expected a name or a backend, found 3"),
+        ({"judge": 3}, "judge: expected a name, found 3"),
         ({"attacks": ["nope"]}, "unknown attack 'nope'; did you mean 'none'?"),
         ({"attacks": "nope"}, "unknown attack 'nope'"),
         ({"attacks": [3]}, "attacks: expected names, found 3"),
@@ -179,7 +236,15 @@ def test_a_live_gate_leaves_the_same_run(run: Command, capsys: Any) -> None:
         ({"out": 3}, "out: expected a path, found 3"),
         ({"atacks": []}, "no argument 'atacks'; did you mean 'attacks'?"),
         ({"data": "nope.jsonl"}, "nope.jsonl: no such file"),
-        ({"data": 3}, "data: expected a name, a path or cases, found 3"),
+        ({"data": 3}, "data: expected a name, a path or a list of cases, found one int"),
+        ({"data": distract.Case("x", ("p",), ())}, "expected a name, a path or a list of cases, found one Case"),
+        ({"out": "a\0"}, "out: no path holds a NUL character"),
+        ({"data": [distract.Case("x", TEXT, ())]}, "cases:1: field 'prompt': expected a tuple of turns, found a text"),
+        (
+            {"data": [distract.Case("x", ("p",), (distract.Response("a", TEXT),))]},
+            "cases:1: field 'responses[0].turns': expected a tuple of turns, found a text",
+        ),
+        ({"data": [distract.Case("x", ("p",), (TEXT, TEXT))]}, "cases: a case holds what no file can"),
         ({"data": []}, "cases: holds no case"),
         ({"data": ["one"]}, "cases: expected cases, found 'one'"),
         ({"data": [distract.Case("x", ("p",), ())]}, "cases:1: field 'responses': expected"),

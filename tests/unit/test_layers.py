@@ -59,6 +59,9 @@ OFFENCES = frozenset(
 )
 """Imports that point up. The list may only shrink."""
 
+REGISTRY = "distract.registry"
+"""Finds plug-ins and studies at run time, by the name of their folder."""
+
 
 def modules(root: Path = ROOT) -> dict[str, Path]:
     """Every module of the package by its name, plug-ins included."""
@@ -85,7 +88,12 @@ def imports(name: str, path: Path, known: Set[str]) -> Iterator[str]:
     """
     package = name.split(".") if path.name == "__init__.py" else name.split(".")[:-1]
     for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Import):
+        if isinstance(node, ast.Attribute) and ast.unparse(node.value) == "distract" and node.attr in PUBLIC:
+            yield PUBLIC[node.attr]
+        elif name != REGISTRY and isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module"):
+            values = [one.value for one in node.args if isinstance(one, ast.Constant)]
+            yield from (one for one in values if isinstance(one, str) and one in known)
+        elif isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if alias.name in known)
         elif isinstance(node, ast.ImportFrom):
             above = package[: len(package) - node.level + 1] if node.level else []
@@ -149,7 +157,9 @@ def room(name: str) -> str:
     """The room of a module."""
     places = {place: one for one, names in ROOMS.items() for place in names.split()}
     parts = (name.removeprefix("distract").removeprefix(".") or "__init__").split(".")
-    return next(places[place] for n in range(len(parts), 0, -1) if (place := ".".join(parts[:n])) in places)
+    place = next((place for n in range(len(parts), 0, -1) if (place := ".".join(parts[:n])) in places), None)
+    assert place, f"{name} stands in no room: name it in ROOMS"
+    return places[place]
 
 
 def upward(edges: Mapping[str, Set[str]]) -> set[tuple[str, str]]:
@@ -213,11 +223,22 @@ def test_an_import_upward_is_noticed(importer: str, imported: str) -> None:
         ("from distract import rubric", "distract.rubric"),
         ("from distract import minimal", "distract.minimal"),
         ("from distract import __version__", "distract"),
+        ("def f():\n    return distract.attack", "distract.api"),
+        ("def f():\n    return importlib.import_module('distract.api')", "distract.api"),
     ],
 )
 def test_a_public_name_counts_as_its_module(code: str, imported: str, tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(code)
     assert [*imports("distract.judges.mine", tmp_path / "mine.py", FILES.keys())] == [imported]
+
+
+def test_a_module_without_a_room_is_named() -> None:
+    with pytest.raises(AssertionError, match=r"distract\.newroom stands in no room"):
+        room("distract.newroom")
+
+
+def test_every_module_has_a_room() -> None:
+    assert {*map(room, FILES)} <= {*ROOMS}
 
 
 def test_a_plugin_sees_no_study_through_the_face() -> None:

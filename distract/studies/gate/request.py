@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from distract import registry, runfolder, session
-from distract.backend import Backend, Remote
+from distract.backend import Remote
 from distract.errors import UsageError
 from distract.execution import carry_out, renew, select
 from distract.listener import Listener
@@ -108,7 +108,7 @@ def _live(
     limits: Limits, baseline: Loaded | None, more: dict[str, Any], listener: Listener
 ) -> tuple[Verdict, Loaded | None]:
     """Ask the judge, only as much as it needs."""
-    judge: str | Backend | None = more.pop("judge", None)
+    judge: str | None = more.pop("judge", None)
     store, fresh, trusts = more.pop("store", None), more.pop("fresh", False), more.pop("trust_store", False)
     budget, ahead = more.pop("budget", None), more.pop("ahead", 1)
     if judge is None:
