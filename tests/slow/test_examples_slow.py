@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import runpy
+from pathlib import Path
+
 import pytest
 from test_examples import EXAMPLES
 
@@ -15,3 +18,14 @@ def test_a_judge_of_ones_own_is_tested_in_a_few_lines(pytester: pytest.Pytester)
     said.stdout.fnmatch_lines(
         ["*Violation: pairwise verdict changes when the two responses are shown in the other order"]
     )
+
+
+def test_the_notebook_runs_as_a_script(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    runpy.run_path(str(EXAMPLES / "notebook.py"), run_name="__main__")
+    said = capsys.readouterr()
+    assert "pairwise             prolixity     42 of 42 verdicts flipped" in said.out
+    assert "fail: absolute under prolixity" in said.out
+    assert said.err == ""

@@ -15,7 +15,7 @@ from test_gate_planning import ALPHA
 from distract.errors import UsageError
 from distract.studies.gate import monitor as gate
 from distract.studies.gate.boundary import LONGEST, boundary
-from distract.studies.gate.course import course
+from distract.studies.gate.course import course, decided
 from distract.studies.gate.planning import plan
 from distract.studies.gate.records import Decision
 
@@ -125,3 +125,17 @@ def test_any_plan_holds_what_was_asked_for_or_says_no(
         assert right >= found.each
         assert 1 <= found.live.median <= found.live.cap
         assert 0 < found.live.mean <= found.live.cap
+
+
+@each("threshold", [0.02, 0.1, 0.3, 0.5, 0.9])
+def test_a_set_that_ends_earlier_has_the_limits_of_a_longer_one(threshold: float) -> None:
+    long = boundary(threshold, 0.01, ALPHA, 400)
+    for rate in (0.0, threshold / 2, threshold, 0.95):
+        passes, fails = decided(long, rate)
+        for most in (1, 7, 29, 100, 211, 400):
+            short = boundary(threshold, 0.01, ALPHA, most)
+            for name in ("fail_at", "pass_at", "fail_end", "pass_end"):
+                assert np.array_equal(getattr(short, name), getattr(long, name)[: most + 1])
+            found = course(short, rate)
+            assert (passes[most], fails[most]) == pytest.approx((found.passed, found.failed), abs=1e-12)
+            assert found.passed + found.failed + found.inconclusive == pytest.approx(1)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.metadata
 import json
 import re
-import runpy
 import sys
 import tomllib
 from pathlib import Path
@@ -96,17 +95,6 @@ def test_the_python_in_the_readme_prints_what_stands_there(
     monkeypatch.chdir(tmp_path)
     exec(compile(blocks["python"], "README.md", "exec"), {})
     assert capsys.readouterr() == (blocks["text"], "")
-
-
-def test_the_notebook_runs_as_a_script(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    runpy.run_path(str(EXAMPLES / "notebook.py"), run_name="__main__")
-    said = capsys.readouterr()
-    assert "pairwise             prolixity     42 of 42 verdicts flipped" in said.out
-    assert "fail: absolute under prolixity" in said.out
-    assert said.err == ""
 
 
 @pytest.mark.parametrize(

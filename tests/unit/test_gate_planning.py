@@ -14,7 +14,7 @@ from scipy.stats import binom
 from distract import statistics
 from distract.errors import UsageError
 from distract.studies.gate.boundary import boundary
-from distract.studies.gate.course import course, decided
+from distract.studies.gate.course import course
 from distract.studies.gate.plan_view import plan_report
 from distract.studies.gate.planning import plan
 from distract.studies.gate.power import Tail, at_most
@@ -80,20 +80,6 @@ def test_power_has_teeth() -> None:
     smaller = [less for less in range(1, n) if chance(PASSES, less, 0.05) >= 0.9]
     assert smaller
     assert chance(PASSES, n - 1, 0.05) < 0.9
-
-
-@each("threshold", [0.02, 0.1, 0.3, 0.5, 0.9])
-def test_a_set_that_ends_earlier_has_the_limits_of_a_longer_one(threshold: float) -> None:
-    long = boundary(threshold, 0.01, ALPHA, 400)
-    for rate in (0.0, threshold / 2, threshold, 0.95):
-        passes, fails = decided(long, rate)
-        for most in (1, 7, 29, 100, 211, 400):
-            short = boundary(threshold, 0.01, ALPHA, most)
-            for name in ("fail_at", "pass_at", "fail_end", "pass_end"):
-                assert np.array_equal(getattr(short, name), getattr(long, name)[: most + 1])
-            found = course(short, rate)
-            assert (passes[most], fails[most]) == pytest.approx((found.passed, found.failed), abs=1e-12)
-            assert found.passed + found.failed + found.inconclusive == pytest.approx(1)
 
 
 @each(("rate", "power", "checks"), [(0.02, 0.9, 1), (0.05, 0.8, 3), (0.25, 0.9, 1), (0.25, 0.9, 5)])
