@@ -179,7 +179,8 @@ class _Flow:
         with self._end:
             causes = (problem[1], getattr(problem[1], "__context__", None))
             is_held = isinstance(problem[1], Stopped) and not problem[1].is_urgent
-            if is_held or any(isinstance(one, Exception) for one in causes):
+            # After the wait that a signal asks for, nothing is under way any more.
+            if self.is_busy() and (is_held or any(isinstance(one, Exception) for one in causes)):
                 self._drain(GRACE)
 
     def is_busy(self) -> bool:
