@@ -100,7 +100,10 @@ def _reason(target: Path) -> str:
         return "once"
     expected = recall(target / PARTS) or FIRST_PARTS
     there = [file for file in map(target.joinpath, expected) if file.is_file()]
-    actual, _ = digests(there, cache())
+    try:
+        actual, _ = digests(there, cache())
+    except FileNotFoundError:
+        return "again, since its files have gone"  # another process is putting whole ones in their place
     damaged = next((name for name, value in expected.items() if actual.get(target / name) != value), "")
     return damaged and f"again, since {damaged} is missing or damaged"
 

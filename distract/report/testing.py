@@ -138,7 +138,7 @@ def _place(row: dict[str, Any]) -> tuple[str, str]:
 
 
 def _order(row: dict[str, Any]) -> tuple[Any, ...]:
-    return *_place(row), row["searching"], row["threshold"] or 0.0, row["n"], row["k"], row["words"]
+    return *_place(row), row["searching"], row["threshold"] or 0.0, row["n"], row["k"], row["words"], _row(row)
 
 
 def _length(words: Sequence[str]) -> tuple[int, int, Sequence[str]]:
