@@ -165,7 +165,7 @@ def room(name: str) -> str:
 def upward(edges: Mapping[str, Set[str]]) -> set[tuple[str, str]]:
     """Imports of a room that the law does not allow."""
     height = {one: len(FLOORS) - at for at, floor in enumerate(FLOORS) for one in floor}
-    found = set()
+    arrows = set()
     for name, others in edges.items():
         for other in others:
             mine, its = room(name), room(other)
@@ -173,8 +173,8 @@ def upward(edges: Mapping[str, Set[str]]) -> set[tuple[str, str]]:
                 continue
             allowed = its in ENTERED[mine] if mine in ENTERED else its in height and height[its] < height[mine]
             if not allowed:
-                found.add((name.removeprefix("distract."), other.removeprefix("distract.")))
-    return found
+                arrows.add((name.removeprefix("distract."), other.removeprefix("distract.")))
+    return arrows
 
 
 def steps_by_hand(source: str) -> bool:
