@@ -23,12 +23,13 @@ from typing import Any
 
 from targets import HEADER, row
 
-from distract import registry, session
+from distract import session
 from distract.backends.scripted import planted
 from distract.cli import collect_rarely
-from distract.job import carry_out, stores
+from distract.core import registry
+from distract.core.job import carry_out, stores
+from distract.core.usage import Tally
 from distract.setup import Setup
-from distract.tally import Tally
 
 JUDGMENTS, COMPARISONS = 7, 4
 """Of each case."""

@@ -22,10 +22,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from distract import registry
 from distract.boards.board import drawn, quantile
 from distract.boards.records import Board
 from distract.boards.shift import Shift, shift, union
+from distract.core import registry
 from distract.ratings.matches import TIE, A, B, Matches
 from distract.ratings.system import RatingSystem
 

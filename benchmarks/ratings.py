@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.special import expit, log_expit
 
-from distract import registry
+from distract.core import registry
 from distract.ratings.draws import MOST, draw
 from distract.ratings.matches import Matches, encode
 

@@ -29,18 +29,18 @@ from typing import Any
 
 from targets import HEADER, row
 
-from distract import registry, run, timing
-from distract.backend import Batch
 from distract.backends import precision
 from distract.backends.chat import Encoded
 from distract.backends.transformers import Transformers, embedded_judge
+from distract.core import loop, registry, timing
+from distract.core.backend import Batch
+from distract.core.plan import Comparison, gather
+from distract.core.records import Case, Judgment, Reply, Request, Response
+from distract.core.store import Store
 from distract.manner import judged
-from distract.plan import Comparison, gather
-from distract.records import Case, Judgment, Reply, Request, Response
-from distract.store import Store
 
 DATA = Path(__file__).parents[2] / "shared/data/llmbar/Natural/dataset.json"
-PART = run.CHUNK
+PART = loop.CHUNK
 PADDED = 16
 SHAPES = {  # layers, hidden, between, heads, of keys
     "tiny": (2, 64, 128, 4, 2),
@@ -198,7 +198,7 @@ def verdicts(backend: Any, compared: Sequence[Comparison]) -> tuple[float, list[
     asked = {request.key: request for request in next(gather(plans(compared)), ())}.values()
     with tempfile.TemporaryDirectory() as folder, Store(Path(folder, "s"), backend.identity) as store:
         begin = time.perf_counter()
-        ways = list(run.execute(plans(compared), {"judge": (backend, store)}))
+        ways = list(loop.execute(plans(compared), {"judge": (backend, store)}))
         seconds = time.perf_counter() - begin
         replies = store.get([store.key(request) for request in asked])
         found = {request.key: replies[store.key(request)].probabilities or () for request in asked}

@@ -23,12 +23,12 @@ from statistics import fmean
 from distract import datasets
 from distract.audit import pairs
 from distract.backends.scripted import planted
+from distract.core.plan import Comparison, Plan, Result, T, drive, step
+from distract.core.records import Case, Reply, Request, Response, Smallest, applied
+from distract.core.registry import attack, protocol
 from distract.manner import DEFAULT, judged
 from distract.minimal import edits, smallest
 from distract.minimal.search import Kept, search
-from distract.plan import Comparison, Plan, Result, T, drive, step
-from distract.records import Case, Reply, Request, Response, Smallest, applied
-from distract.registry import attack, protocol
 from distract.verdicts import outcome
 from distract.writers import WRITERS, rewrite
 

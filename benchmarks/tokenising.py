@@ -21,15 +21,16 @@ from pathlib import Path
 from reading import DATA, requests_of
 from targets import HEADER, row
 
-from distract import registry, session
-from distract.backend import Batch
+from distract import session
 from distract.backends.chat import Chat
 from distract.backends.scripted import Scripted, planted
 from distract.backends.transformers import embedded_judge
-from distract.job import carry_out, stores
-from distract.records import Request
+from distract.core import registry
+from distract.core.backend import Batch
+from distract.core.job import carry_out, stores
+from distract.core.records import Request
+from distract.core.usage import Tally
 from distract.setup import Setup
-from distract.tally import Tally
 
 
 class Tokenising:

@@ -9,26 +9,16 @@ import os.path
 
 TYPE_CHECKING = False  # to type checkers it is true; ``typing`` and ``pathlib`` take longer to load than all of this
 if TYPE_CHECKING:
-    from distract import (
-        constraints,
-        facts,
-        fidelity,
-        invariants,
-        manner,
-        prompts,
-        reading,
-        rubric,
-        strategies,
-        verdicts,
-    )
+    from distract import constraints, facts, fidelity, invariants, manner, reading, rubric, strategies, verdicts
     from distract.api import Run, attack, gate, load
-    from distract.errors import BackendError, DataError, DistractError, PluginError, UnknownName, UsageError
+    from distract.core import prompts
+    from distract.core.errors import BackendError, DataError, DistractError, PluginError, UnknownName, UsageError
+    from distract.core.plan import Attack, Calls, Comparison, Plan, Protocol
+    from distract.core.records import Case, Constraint, Judgment, Outcome, Request, Response, Slots
     from distract.judging.judge import Judge
-    from distract.plan import Attack, Calls, Comparison, Plan, Protocol
     from distract.ratings.draws import Draws
     from distract.ratings.matches import Matches
     from distract.ratings.system import Ratings, RatingSystem
-    from distract.records import Case, Constraint, Judgment, Outcome, Request, Response, Slots
     from distract.studies.gate.records import Verdict
 
     __version__: str
@@ -75,30 +65,30 @@ __all__ = [
 ]
 
 _MODULES = {
-    "Attack": "distract.plan",
-    "BackendError": "distract.errors",
-    "Calls": "distract.plan",
-    "Case": "distract.records",
-    "Comparison": "distract.plan",
-    "Constraint": "distract.records",
-    "DataError": "distract.errors",
-    "DistractError": "distract.errors",
+    "Attack": "distract.core.plan",
+    "BackendError": "distract.core.errors",
+    "Calls": "distract.core.plan",
+    "Case": "distract.core.records",
+    "Comparison": "distract.core.plan",
+    "Constraint": "distract.core.records",
+    "DataError": "distract.core.errors",
+    "DistractError": "distract.core.errors",
     "Draws": "distract.ratings.draws",
     "Judge": "distract.judging.judge",
-    "Judgment": "distract.records",
+    "Judgment": "distract.core.records",
     "Matches": "distract.ratings.matches",
-    "Outcome": "distract.records",
-    "Plan": "distract.plan",
-    "PluginError": "distract.errors",
-    "Protocol": "distract.plan",
+    "Outcome": "distract.core.records",
+    "Plan": "distract.core.plan",
+    "PluginError": "distract.core.errors",
+    "Protocol": "distract.core.plan",
     "RatingSystem": "distract.ratings.system",
     "Ratings": "distract.ratings.system",
-    "Request": "distract.records",
-    "Response": "distract.records",
+    "Request": "distract.core.records",
+    "Response": "distract.core.records",
     "Run": "distract.api",
-    "Slots": "distract.records",
-    "UnknownName": "distract.errors",
-    "UsageError": "distract.errors",
+    "Slots": "distract.core.records",
+    "UnknownName": "distract.core.errors",
+    "UsageError": "distract.core.errors",
     "Verdict": "distract.studies.gate.records",
     "attack": "distract.api",
     "constraints": "distract.constraints",
@@ -108,7 +98,7 @@ _MODULES = {
     "invariants": "distract.invariants",
     "load": "distract.api",
     "manner": "distract.manner",
-    "prompts": "distract.prompts",
+    "prompts": "distract.core.prompts",
     "reading": "distract.reading",
     "rubric": "distract.rubric",
     "strategies": "distract.strategies",

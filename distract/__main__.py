@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from distract.errors import unimportable
+from distract.core.errors import unimportable
 
 
 def main() -> None:

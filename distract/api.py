@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
-from distract import datasets, execution, registry, runfolder
+from distract import datasets, execution
 from distract.arguments import (
     AttackOptions,
     Data,
@@ -26,11 +26,12 @@ from distract.arguments import (
     options_of,
     path_of,
 )
-from distract.errors import DataError
-from distract.job import Finished, summed_up
-from distract.listener import Listener
-from distract.records import Case, Rewrite, Row
-from distract.signals import raised_signals
+from distract.core import registry, runs
+from distract.core.errors import DataError
+from distract.core.job import Finished, summed_up
+from distract.core.listener import Listener
+from distract.core.records import Case, Rewrite, Row
+from distract.core.signals import raised_signals
 
 if TYPE_CHECKING:
     import pandas
@@ -64,7 +65,7 @@ class Run:
             DataError: the folder is no run, or is damaged.
             UsageError: it is a run of another command.
         """
-        loaded = runfolder.load(path_of("path", path))
+        loaded = runs.load(path_of("path", path))
         loaded.expect("attack", "gate")
         return cls(summed_up(registry.study(loaded.command), loaded))
 

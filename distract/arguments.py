@@ -14,8 +14,8 @@ from typing import Any, TypedDict, get_type_hints
 
 from distract import datasets
 from distract.bounds import BOUNDS
-from distract.errors import UsageError
-from distract.records import Case
+from distract.core.errors import UsageError
+from distract.core.records import Case
 
 Paths = str | os.PathLike[str]
 Names = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]

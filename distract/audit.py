@@ -16,10 +16,10 @@ from itertools import combinations
 from typing import Literal
 
 from distract.constraints import check
+from distract.core.plan import Attack, Comparison, Degradation, Plan, Protocol, gather
+from distract.core.records import BASELINE, MIRROR, RESAMPLED, UNCHANGED, Audited, Case, Response, Rewrite, Row, Side
 from distract.judging.compare import Unjudged, judged, label, resampled, side
 from distract.manner import DEFAULT, Manner
-from distract.plan import Attack, Comparison, Degradation, Plan, Protocol, gather
-from distract.records import BASELINE, MIRROR, RESAMPLED, UNCHANGED, Audited, Case, Response, Rewrite, Row, Side
 from distract.verdicts import outcome
 from distract.writers import Verifier, Writer, rewrite
 

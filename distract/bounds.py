@@ -11,8 +11,8 @@ import reprlib
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from distract.price import DEAREST
-from distract.printable import as_share
+from distract.core.price import DEAREST
+from distract.core.printable import as_share
 
 MOST = 10**9
 """The largest number of anything that is counted."""

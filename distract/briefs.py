@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from distract.records import Outcome, Row, Side
+from distract.core.records import Outcome, Row, Side
 from distract.verdicts import outcome
 
 

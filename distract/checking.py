@@ -15,16 +15,17 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from distract import fidelity, registry, statistics
+from distract import fidelity, statistics
 from distract.constraints import check, parse
+from distract.core import registry
+from distract.core.errors import DataError, UnknownName, UsageError
+from distract.core.plan import Attack
+from distract.core.records import Constraint, Evidence, Rewrite
 from distract.datasets import text
 from distract.datasets.fields import Item, lines
 from distract.datasets.native import constraint
-from distract.errors import DataError, UnknownName, UsageError
 from distract.facts import Difference, differences
 from distract.figure import CONFIDENCE, rounded
-from distract.plan import Attack
-from distract.records import Constraint, Evidence, Rewrite
 from distract.writers import checked_marker
 
 LABELS = ("faithful", "changed")

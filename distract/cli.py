@@ -18,9 +18,9 @@ import click
 
 from distract.commands import EPILOG, Conclusion, echo, safe
 from distract.commands.process import kept_streams, lost_output
-from distract.errors import DistractError, reason, unimportable
-from distract.printable import without_user
-from distract.signals import GRACE, Stopped, raised_signals
+from distract.core.errors import DistractError, reason, unimportable
+from distract.core.printable import without_user
+from distract.core.signals import GRACE, Stopped, raised_signals
 
 COMMANDS = {
     "attack": "attack",

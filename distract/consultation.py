@@ -10,9 +10,9 @@ from dataclasses import replace
 from itertools import count
 from typing import get_args
 
-from distract.errors import PluginError
-from distract.plan import PENDING, Comparison, Plan, Protocol, tap
-from distract.records import Judgment, Outcome, Reply, Request, Unread
+from distract.core.errors import PluginError
+from distract.core.plan import PENDING, Comparison, Plan, Protocol, tap
+from distract.core.records import Judgment, Outcome, Reply, Request, Unread
 from distract.verdicts import largest
 
 ROUNDS = 1000

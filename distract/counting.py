@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from distract.briefs import Brief
-from distract.records import Outcome, Row
+from distract.core.records import Outcome, Row
 from distract.verdicts import outcome
 
 Unit = tuple[Hashable, ...]

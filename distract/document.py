@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from distract import ranking
+from distract.core.records import Smallest
 from distract.figure import Figure, flat
-from distract.records import Smallest
 from distract.rewrite_metrics import WithoutTexts, by_reason
 
 _SHARED = (

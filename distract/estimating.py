@@ -8,14 +8,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from distract.backend import Backend, Batch
 from distract.backends.scripted import planted
-from distract.job import Job
-from distract.plan import Plan
-from distract.records import Audited, Reply, Request
+from distract.core.backend import Backend, Batch
+from distract.core.job import Job
+from distract.core.loop import execute
+from distract.core.plan import Plan
+from distract.core.records import Audited, Reply, Request
+from distract.core.store import Store
 from distract.rubric import VERDICT_TOKENS
-from distract.run import execute
-from distract.store import Store
 
 CHARACTERS_PER_TOKEN = 4.2
 """Of English text in current tokenizers; only the estimate rests on it."""

@@ -11,23 +11,24 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from distract import job as jobs
-from distract import registry, runfolder, session
-from distract import store as stores
-from distract.backend import Backend
+from distract import session
 from distract.backends.catalogue import open_models
 from distract.backends.options import Options
-from distract.errors import DataError
-from distract.job import Finished, Job
-from distract.listener import Listener
+from distract.core import job as jobs
+from distract.core import registry, runs
+from distract.core import store as stores
+from distract.core.backend import Backend
+from distract.core.errors import DataError
+from distract.core.job import Finished, Job
+from distract.core.listener import Listener
+from distract.core.printable import line
+from distract.core.records import Role, Row
+from distract.core.runs import Loaded
+from distract.core.study import R
+from distract.core.usage import Model, Tally
 from distract.manner import Manner
-from distract.printable import line
-from distract.records import Role, Row
-from distract.runfolder import Loaded
 from distract.session import Selected
 from distract.setup import Setup
-from distract.study import R
-from distract.tally import Model, Tally
 from distract.writers import WRITERS
 from distract.writers.asking import Asking
 
@@ -176,7 +177,7 @@ def _finished(job: Job[Any], epoch: int) -> Loaded | None:
     if not (job.out / "manifest.json").exists():
         return None
     try:
-        loaded = runfolder.load(job.out)
+        loaded = runs.load(job.out)
     except DataError:
         return None  # damaged: it begins again, from the stored replies
     is_other = loaded.parameters != job.parameters or loaded.unanswered or loaded.epoch < epoch

@@ -16,9 +16,9 @@ from functools import lru_cache
 
 from distract import meaning, speech
 from distract.constraints import check
+from distract.core.records import Constraint, Evidence
 from distract.facts import READ, differences, normal, scripts
 from distract.lexicon import content_words
-from distract.records import Constraint, Evidence
 
 Turns = Sequence[str]
 Words = frozenset[str]

@@ -10,9 +10,9 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from distract.core.printable import line
+from distract.core.records import MIRROR, Judgment, Outcome, Rewrite, Row
 from distract.counting import WANTED, Unit, count_flips, pair_of
-from distract.printable import line
-from distract.records import MIRROR, Judgment, Outcome, Rewrite, Row
 
 MOST = 3
 """How many flips are shown where nobody says how many."""

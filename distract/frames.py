@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from distract.errors import UsageError, installed_by
-from distract.records import Judgment, Row
+from distract.core.errors import UsageError, installed_by
+from distract.core.records import Judgment, Row
 from distract.verdicts import outcome
 
 if TYPE_CHECKING:

@@ -15,9 +15,9 @@ from functools import partial
 from typing import Literal, get_args
 
 from distract.consultation import consult
-from distract.errors import UsageError
-from distract.plan import Comparison, Open, Plan, Protocol, T, gather, tap
-from distract.records import Judgment, Outcome, Request
+from distract.core.errors import UsageError
+from distract.core.plan import Comparison, Open, Plan, Protocol, T, gather, tap
+from distract.core.records import Judgment, Outcome, Request
 
 Orders = Literal["both", "given", "swapped"]
 

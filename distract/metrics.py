@@ -15,9 +15,9 @@ from itertools import combinations
 
 from distract import statistics
 from distract.briefs import Brief, Briefs
+from distract.core.records import BASELINE, RESAMPLED, Rewrite, Row
 from distract.counting import COUNT, WANTED, Counted
 from distract.figure import CONFIDENCE, Condition, Figure, adjusted, rate
-from distract.records import BASELINE, RESAMPLED, Rewrite, Row
 from distract.rewrite_metrics import agreements, rejections
 
 GROUPS: Mapping[str, tuple[str, ...]] = {

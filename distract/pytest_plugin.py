@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
+    from distract.core.settings import Project
+    from distract.core.usage import Tally
     from distract.findings import Finding
     from distract.judging.judge import Judge
-    from distract.settings import Project
-    from distract.tally import Tally
 
 NO_JUDGE = (
     'no judge is named: run pytest with --judge NAME, set judge = "NAME" under [tool.distract] in pyproject.toml, or '
@@ -87,7 +87,7 @@ def distract_store(pytestconfig: pytest.Config) -> Path:
         return started / str(given)
     if set_there := _project(pytestconfig).store:
         return set_there
-    from distract.store import DEFAULT
+    from distract.core.store import DEFAULT
 
     return started / DEFAULT
 
@@ -109,7 +109,7 @@ def pytest_fixture_setup(request: pytest.FixtureRequest) -> Generator[None, obje
     try:
         value = yield
     except Exception as error:
-        errors = sys.modules.get("distract.errors")
+        errors = sys.modules.get("distract.core.errors")
         if errors is not None and isinstance(error, errors.DistractError):
             raise pytest.fail.Exception(str(error), pytrace=False) from None
         raise
@@ -143,7 +143,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         from distract.report.testing import document
 
         seen.documents += [document(*numbers) for _, numbers in seen.judges]
-        from distract.errors import BackendError
+        from distract.core.errors import BackendError
 
         for held, _ in seen.judges:
             if (one := held()) is not None:
@@ -202,7 +202,7 @@ def _named(config: pytest.Config, item: pytest.Item) -> bool:
 
 def _project(config: pytest.Config) -> Project:
     """What ``pyproject.toml`` in pytest's root folder sets."""
-    from distract.settings import FILE, Project, project
+    from distract.core.settings import FILE, Project, project
 
     path = config.rootpath / FILE
     return project(path) if path.is_file() else Project()

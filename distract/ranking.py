@@ -13,10 +13,10 @@ from typing import Any, Literal
 
 from distract import statistics
 from distract.briefs import Brief, Briefs, Spent
+from distract.core.records import Row
 from distract.counting import WANTED, Counted, count_flips
 from distract.figure import CONFIDENCE, rounded
 from distract.metrics import headline
-from distract.records import Row
 
 BASE = "base"
 """The protocol that every other one is compared with, where the run has it."""

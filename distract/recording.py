@@ -13,19 +13,20 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from distract import audit, files, session
+from distract import audit, session
+from distract.core import files
+from distract.core.errors import UsageError
+from distract.core.job import Job, Plans, Sample
+from distract.core.plan import Attack, Plan, Protocol, gather
+from distract.core.price import Price
+from distract.core.recorder import dump
+from distract.core.records import Audited, Case, Lineage, Response, Rewrite, Role, Row, Smallest
+from distract.core.study import Held, Study
 from distract.datasets import native
-from distract.errors import UsageError
 from distract.figure import Figure, flat
-from distract.job import Job, Plans, Sample
-from distract.plan import Attack, Plan, Protocol, gather
-from distract.price import Price
-from distract.recorder import dump
-from distract.records import Audited, Case, Lineage, Response, Rewrite, Role, Row, Smallest
 from distract.rewrite_metrics import agreements, by_reason, rejections
 from distract.session import Selected
 from distract.setup import first_cases
-from distract.study import Held, Study
 from distract.writers import offline
 from distract.writers import verifier as verifying
 

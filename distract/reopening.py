@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 
 from distract import datasets
 from distract.backends.names import OPENAI, OWN_KEY
-from distract.errors import DataError, UsageError
+from distract.core.errors import DataError, UsageError
+from distract.core.records import Case
+from distract.core.runs import Loaded
 from distract.manner import Manner
-from distract.records import Case
-from distract.runfolder import Loaded
 
 _OPTIONS: Mapping[str, str] = {
     "engine": "--engine",

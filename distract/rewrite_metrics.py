@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from distract.core.records import BASELINE, Response, Rewrite, slug
 from distract.figure import Condition, Figure, rate
-from distract.records import BASELINE, Response, Rewrite, slug
 
 
 def rejections(rewrites: Iterable[Rewrite], attacks: Sequence[str], clusters: Mapping[str, str]) -> list[Figure]:

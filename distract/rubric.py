@@ -21,10 +21,22 @@ from string import ascii_uppercase
 
 from distract import verdicts
 from distract.constraints import describe
-from distract.plan import Comparison, Plan
-from distract.prompts import Prompt
+from distract.core.plan import Comparison, Plan
+from distract.core.prompts import Prompt
+from distract.core.records import (
+    Case,
+    Constraint,
+    Judgment,
+    Message,
+    Outcome,
+    Reply,
+    Request,
+    Response,
+    Role,
+    Slots,
+    Unread,
+)
 from distract.reading import Format, thoughtless
-from distract.records import Case, Constraint, Judgment, Message, Outcome, Reply, Request, Response, Role, Slots, Unread
 
 CRITERION = (
     "how precisely a response follows the instruction, doing no more and no less than was asked, and how helpful "

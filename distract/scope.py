@@ -12,11 +12,12 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from distract import audit, metrics, registry
-from distract.errors import UnknownName, UsageError
+from distract import audit, metrics
+from distract.core import registry
+from distract.core.errors import UnknownName, UsageError
+from distract.core.plan import Attack, Degradation, Protocol
+from distract.core.records import Case
 from distract.judging import compare as judging
-from distract.plan import Attack, Degradation, Protocol
-from distract.records import Case
 from distract.writers import recorded
 
 T = TypeVar("T")

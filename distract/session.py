@@ -8,13 +8,14 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any
 
-from distract import audit, datasets, registry, scope
-from distract.backend import Backend
-from distract.errors import UsageError
-from distract.job import Job, Plans, Sample
-from distract.plan import Protocol
-from distract.printable import count, line
-from distract.records import RESAMPLED, Case, Rewrite, Role, Row
+from distract import audit, datasets, scope
+from distract.core import registry
+from distract.core.backend import Backend
+from distract.core.errors import UsageError
+from distract.core.job import Job, Plans, Sample
+from distract.core.plan import Protocol
+from distract.core.printable import count, line
+from distract.core.records import RESAMPLED, Case, Rewrite, Role, Row
 from distract.setup import Setup, first_cases
 from distract.writers import Verifier, Writer, choosing, offline
 from distract.writers import verifier as verifying

@@ -8,15 +8,16 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from distract import datasets, families, recorder, registry, rubric, scope, writers
-from distract.backend import Backend
-from distract.errors import UsageError
-from distract.job import Job, Sample, Stages
+from distract import datasets, families, rubric, scope, writers
+from distract.core import recorder, registry
+from distract.core.backend import Backend
+from distract.core.errors import UsageError
+from distract.core.job import Job, Sample, Stages
+from distract.core.plan import Plan, Protocol
+from distract.core.price import Price
+from distract.core.records import Audited, Case, Role
+from distract.core.study import R, Study
 from distract.manner import DEFAULT, Manner
-from distract.plan import Plan, Protocol
-from distract.price import Price
-from distract.records import Audited, Case, Role
-from distract.study import R, Study
 
 SAMPLE = 12
 """Cases by which requests are estimated."""

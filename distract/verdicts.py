@@ -10,8 +10,8 @@ import math
 from collections.abc import Mapping, Sequence
 from operator import mul
 
+from distract.core.records import Judgment, Outcome, Reply, Unread
 from distract.reading import BRACKETS, Format, thoughtless
-from distract.records import Judgment, Outcome, Reply, Unread
 
 SCORE_TOLERANCE = 1e-4
 

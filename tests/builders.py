@@ -6,12 +6,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from distract import registry
-from distract.backend import Backend
-from distract.job import Finished, Job, carry_out, stores
-from distract.minimal import edits
-from distract.plan import Plan, T
-from distract.records import (
+from distract.core import registry
+from distract.core.backend import Backend
+from distract.core.job import Finished, Job, carry_out, stores
+from distract.core.plan import Plan, T
+from distract.core.records import (
     Case,
     Judgment,
     Message,
@@ -25,9 +24,10 @@ from distract.records import (
     Slots,
     Smallest,
 )
+from distract.core.study import R
+from distract.core.usage import Tally
+from distract.minimal import edits
 from distract.setup import Setup
-from distract.study import R
-from distract.tally import Tally
 
 
 def case(

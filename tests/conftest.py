@@ -17,12 +17,13 @@ from fuzzing import Fuzz, add_options
 from hypothesis import settings
 from serving import NAME, vllm_server
 
-from distract import cli, registry
-from distract.backend import Backend
+from distract import cli
 from distract.backends import embedded
 from distract.backends.transformers import Transformers, embedded_judge
 from distract.backends.vllm import Vllm
-from distract.errors import BackendError, UsageError
+from distract.core import registry
+from distract.core.backend import Backend
+from distract.core.errors import BackendError, UsageError
 
 # Runs of pytest inside of a test, for the plugin; what holds in each folder of tests.
 pytest_plugins = ["pytester", "guarding"]

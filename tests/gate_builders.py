@@ -11,9 +11,9 @@ from builders import row, scored
 from builders import verdict as verdict_of
 from hypothesis import strategies as st
 
+from distract.core.records import Row
+from distract.core.runs import Loaded
 from distract.flips import Flip
-from distract.records import Row
-from distract.runfolder import Loaded
 from distract.studies.gate.records import Check, Decision, Effort, Verdict
 
 GOLDEN = Path(__file__).parent / "golden"

@@ -11,7 +11,7 @@ import ipaddress
 import re
 from urllib.parse import SplitResult, urlsplit
 
-from distract.errors import UsageError
+from distract.core.errors import UsageError
 
 NO_SECRETS = "the server's address must not hold a user, a password or a query: keys come from the environment only"
 PORTS = {"http": 80, "https": 443}

@@ -11,15 +11,15 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 
-from distract.backend import Backend
 from distract.backends import scripted
 from distract.backends.models import Model, catalogue, find
 from distract.backends.names import EMBEDDED, FORMS, Target, resolve
 from distract.backends.options import Options, check
 from distract.backends.room import make_room
-from distract.errors import UnknownName, UsageError, installed_by
-from distract.price import Price
-from distract.records import Role
+from distract.core.backend import Backend
+from distract.core.errors import UnknownName, UsageError, installed_by
+from distract.core.price import Price
+from distract.core.records import Role
 
 DEFAULT = EMBEDDED
 REPLAY = "replay:"

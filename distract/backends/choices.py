@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping
 
 from distract.backends.chat import Encoded
-from distract.records import Reply
+from distract.core.records import Reply
 
 Tokens = tuple[int, ...]
 

@@ -15,10 +15,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, Protocol
 
-from distract import timing
 from distract.backends.architecture import operations
 from distract.backends.packing import Forward
 from distract.backends.trie import Ids
+from distract.core import timing
 
 Run = tuple[Forward, Any, list[tuple[Any, Any]]]
 """A forward, the log-probabilities of its reads, and the keys and values, by layer, of all that it sees."""

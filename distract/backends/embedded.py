@@ -23,11 +23,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from distract import files
 from distract.backends.digests import digest, digests
 from distract.backends.kept import recall
-from distract.errors import BackendError, UsageError, installed_by
-from distract.printable import line as one_line
+from distract.core import files
+from distract.core.errors import BackendError, UsageError, installed_by
+from distract.core.printable import line as one_line
 
 NAME = "smollm2-135m"
 SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from distract.backends.addresses import normalised
-from distract.errors import DataError, UsageError
-from distract.price import DEAREST
+from distract.core.errors import DataError, UsageError
+from distract.core.price import DEAREST
 
 _NAME = re.compile(r"\w[\w.+-]*")
 _LARGEST = 100_000

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from distract import timing
-from distract.records import Reply, Request
+from distract.core import timing
+from distract.core.records import Reply, Request
 
 Tokens = tuple[int, ...]
 Decode = Callable[[list[int]], str]

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from distract import files
-from distract.errors import UsageError
+from distract.core import files
+from distract.core.errors import UsageError
 
 
 def recall(file: Path) -> dict[str, Any]:

@@ -16,7 +16,7 @@ import numpy as np
 
 from distract.backends import allocating, budget, embedded, hardware, precision
 from distract.backends.locating import Located, quiet
-from distract.errors import UsageError
+from distract.core.errors import UsageError
 
 DTYPES = ("auto", "float32", "bfloat16", "float16")
 QUANTIZATIONS = (None, "bnb-8bit", "bnb-4bit")

@@ -17,7 +17,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from distract.backends.entries import Model, parse, read, wrong
-from distract.errors import DataError
+from distract.core.errors import DataError
 
 __all__ = ["Model", "catalogue", "find", "kin", "problems"]
 

@@ -18,7 +18,7 @@ from distract.backends import hardware, scripted
 from distract.backends.addresses import NO_SECRETS, normalised
 from distract.backends.models import Model, catalogue, find
 from distract.backends.options import Options
-from distract.errors import UnknownName, UsageError, installed_by
+from distract.core.errors import UnknownName, UsageError, installed_by
 
 EMBEDDED = "smollm2-135m"
 OPENAI = "https://api.openai.com/v1"

@@ -14,7 +14,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from distract.backend import Batch, Stream, reply_through
 from distract.backends.addresses import normalised
 from distract.backends.openai_http import Client
 from distract.backends.openai_manners import PROBES, Manners
@@ -23,8 +22,9 @@ from distract.backends.openai_server import Learnt, Server
 from distract.backends.openai_session import Session
 from distract.backends.openai_stream import ThreadedStream
 from distract.backends.secrets import NO_KEY, scrubber
-from distract.errors import UsageError, installed_by
-from distract.records import Reply, Request
+from distract.core.backend import Batch, Stream, reply_through
+from distract.core.errors import UsageError, installed_by
+from distract.core.records import Reply, Request
 
 OFFICIAL = "https://api.openai.com/v1"
 _MOST = 1000

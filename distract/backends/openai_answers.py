@@ -15,8 +15,8 @@ from typing import Any
 
 from distract.backends.openai_faults import REFUSED, Transient, one_line
 from distract.backends.secrets import Scrub
+from distract.core.records import NO_REPLY, Reply, Request, token_count
 from distract.reading import BRACKETS
-from distract.records import NO_REPLY, Reply, Request, token_count
 
 _LONGEST = 1000
 """Characters that no token has."""

@@ -13,8 +13,8 @@ from collections.abc import Mapping
 
 from distract.backends.openai_pacing import retry_after
 from distract.backends.secrets import Scrub
-from distract.printable import without_user
-from distract.records import NO_REPLY, Reply
+from distract.core.printable import without_user
+from distract.core.records import NO_REPLY, Reply
 
 REFUSED = "refused"
 FINAL = frozenset({401, 402, 403, 404, 405, 410})

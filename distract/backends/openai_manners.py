@@ -15,8 +15,8 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from distract.backends.openai_faults import Rejected
-from distract.errors import BackendError
-from distract.records import Message, Request
+from distract.core.errors import BackendError
+from distract.core.records import Message, Request
 
 Turns = Sequence[Mapping[str, str]]
 

@@ -17,8 +17,8 @@ from distract.backends.openai_answers import Completion, completion
 from distract.backends.openai_faults import FINAL, Rejected, Transient, one_line
 from distract.backends.openai_http import Client
 from distract.backends.openai_manners import TEMPLATE, Manners
-from distract.errors import BackendError, UsageError
-from distract.records import Request
+from distract.core.errors import BackendError, UsageError
+from distract.core.records import Request
 
 _CANDIDATES = re.compile(r"(?=(<[^<>\s]{1,40}>))|(?=(\[[A-Z/_]{2,20}\]))")
 _SURROGATES = re.compile("[\ud800-\udfff]")

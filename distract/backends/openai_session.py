@@ -18,9 +18,9 @@ from distract.backends.openai_faults import Rejected, Transient, one_line
 from distract.backends.openai_manners import PROBES, Manners, adapted, body
 from distract.backends.openai_pacing import LONGEST_BACKOFF, LONGEST_PAUSE, Gate, backoff
 from distract.backends.openai_server import Server
-from distract.errors import BackendError
-from distract.printable import count
-from distract.records import NO_REPLY, Reply, Request
+from distract.core.errors import BackendError
+from distract.core.printable import count
+from distract.core.records import NO_REPLY, Reply, Request
 
 _STEPS = 16
 _IN_A_ROW = 3

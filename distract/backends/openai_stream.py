@@ -13,9 +13,9 @@ from collections.abc import Collection
 from concurrent.futures import Future
 from typing import Protocol
 
-from distract.backend import Batch
-from distract.errors import BackendError
-from distract.records import Reply, Request
+from distract.core.backend import Batch
+from distract.core.errors import BackendError
+from distract.core.records import Reply, Request
 
 _PATIENCE = 1.0
 """Seconds that whoever closes a stream waits for its thread."""

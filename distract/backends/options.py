@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from types import MappingProxyType
 
-from distract.errors import UsageError
+from distract.core.errors import UsageError
 
 _LOCAL = frozenset(("transformers", "vllm"))
 

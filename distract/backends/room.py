@@ -20,7 +20,7 @@ from distract.backends.kept import recall
 from distract.backends.models import Model, kin
 from distract.backends.names import Target
 from distract.backends.options import Options
-from distract.errors import UsageError
+from distract.core.errors import UsageError
 
 AMD = Path("/dev/kfd")
 """Where GPUs of AMD show; how large they are is left to the engine."""

@@ -24,9 +24,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from types import MappingProxyType
 
-from distract.backend import Batch
-from distract.errors import BackendError, UnknownName, UsageError
-from distract.records import ORDINALS, Reply, Request, Response
+from distract.core.backend import Batch
+from distract.core.errors import BackendError, UnknownName, UsageError
+from distract.core.records import ORDINALS, Reply, Request, Response
 
 BATCH = 256
 BOOSTERS = re.compile(

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from distract.backends.encoding import Ids, alternatives
-from distract.errors import BackendError
-from distract.records import Message
+from distract.core.errors import BackendError
+from distract.core.records import Message
 
 Piece = tuple[str | int, ...]
 """Text without structure: literals of the template, and numbers of the messages whose content stands there."""

@@ -17,8 +17,6 @@ from typing import Any
 
 import numpy as np
 
-from distract import timing
-from distract.backend import Batch
 from distract.backends import budget, embedded
 from distract.backends.architecture import layers, operations, reach
 from distract.backends.attention import dense_masks, parts_of, register
@@ -29,8 +27,10 @@ from distract.backends.generation import Answer, write_alone
 from distract.backends.loading import LocalModel
 from distract.backends.locating import quiet
 from distract.backends.packing import Forward, Sharing, plan, prune
-from distract.errors import BackendError
-from distract.records import Reply, Request
+from distract.core import timing
+from distract.core.backend import Batch
+from distract.core.errors import BackendError
+from distract.core.records import Reply, Request
 
 REFUSALS = (BackendError, TypeError, ValueError, KeyError, IndexError, AttributeError)
 """What comes of running a model in a way that it does not know."""

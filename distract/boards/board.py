@@ -24,7 +24,7 @@ from distract.boards import groups
 from distract.boards.ranks import TOLERANCE, Floats, Ints, ranks
 from distract.boards.records import Board, Standing
 from distract.boards.specs import checked
-from distract.errors import UsageError, foreign
+from distract.core.errors import UsageError, foreign
 from distract.ratings.draws import MOST, Draws, draw
 from distract.ratings.matches import TIE, A, B, Matches
 from distract.ratings.system import NOTHING, Ratings, RatingSystem

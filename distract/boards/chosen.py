@@ -9,11 +9,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from distract import registry
 from distract.boards.board import board, drawn
 from distract.boards.records import Board
 from distract.boards.specs import checked, parse
-from distract.errors import UsageError
+from distract.core import registry
+from distract.core.errors import UsageError
 from distract.ratings.draws import Draws
 from distract.ratings.matches import Matches, encode
 from distract.ratings.system import RatingSystem

@@ -12,7 +12,7 @@ from distract.boards.chosen import ANCHOR, Chosen
 from distract.boards.records import Board
 from distract.boards.shift import Shift, shift, union
 from distract.boards.sources import Source
-from distract.errors import UsageError
+from distract.core.errors import UsageError
 
 Way = tuple[str | None, str | None]
 """A protocol, None for votes, and its rule."""

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from distract.printable import line
+from distract.core.printable import line
 from distract.ratings.matches import TIE, A, Matches
 
 WIDTH = 60

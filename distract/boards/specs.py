@@ -7,8 +7,8 @@ import math
 import re
 from typing import Any
 
-from distract import registry
-from distract.errors import UsageError
+from distract.core import registry
+from distract.core.errors import UsageError
 from distract.ratings.system import RatingSystem
 
 LARGEST = 1e6

@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 import click
 
 from distract.commands.numbers import bounded
-from distract.errors import UsageError
+from distract.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from distract.price import Price
-    from distract.records import Role
-    from distract.runfolder import Loaded
-    from distract.tally import Tally
+    from distract.core.price import Price
+    from distract.core.records import Role
+    from distract.core.runs import Loaded
+    from distract.core.usage import Tally
 
 EPILOG = "Exit codes: 0 fine, 1 too flippable, 2 wrong input, 3 inconclusive, 4 the run broke, 129, 130 or 143 stopped."
 
@@ -230,7 +230,7 @@ def echo_json(document: object) -> None:
 
 def safe(text: str) -> str:
     """One line that cannot move the cursor."""
-    from distract.printable import line
+    from distract.core.printable import line
 
     return line(text)
 

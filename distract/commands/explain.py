@@ -27,11 +27,11 @@ from distract.commands import (
 )
 
 if TYPE_CHECKING:
+    from distract.core.records import Role
+    from distract.core.runs import Loaded
     from distract.explaining import Explained
     from distract.flips import Flip
     from distract.judging.judge import Judge
-    from distract.records import Role
-    from distract.runfolder import Loaded
 
 
 @command()
@@ -60,12 +60,13 @@ def explain(
     The judge of the run is asked again, with parts of the rewrite; what it said then comes from the store (--store, if
     the run had its own).
     """
-    from distract import explaining, reopening, runfolder
-    from distract.errors import DistractError
+    from distract import explaining, reopening
+    from distract.core import runs
+    from distract.core.errors import DistractError
     from distract.report.minimal import explained_document, explained_parts, heading
     from distract.report.tables import colour, show
 
-    loaded = runfolder.load(run)
+    loaded = runs.load(run)
     warn(loaded)
     flips = explaining.flips_of(loaded, case, protocols, attacks)
     there = explaining.recorded(loaded, flips)
@@ -99,8 +100,9 @@ def explain(
 
 def _judge(run: Loaded, flips: Sequence[Flip], stack: ExitStack, more: dict[str, Any]) -> Judge:
     """The judge of a run, opened until the stack ends; what it used is said then."""
-    from distract import registry, reopening
+    from distract import reopening
     from distract.backends.catalogue import open_models
+    from distract.core import registry
     from distract.execution import renew, sort_out
     from distract.judging.judge import Judge
 

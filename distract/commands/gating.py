@@ -25,7 +25,7 @@ from distract.commands.auditing import audit_options
 from distract.commands.numbers import CONFIDENCE, INNER_SHARE, SHARE, Whole, bounded
 from distract.commands.outputs import Closing, Outputs, output_options, places
 from distract.commands.running import Terminal, unread
-from distract.errors import DistractError
+from distract.core.errors import DistractError
 
 sure_options = options(
     click.option(
@@ -130,14 +130,14 @@ def gate(run: Path | None, as_json: bool, junit: Path | None, github: bool, summ
 @json_option
 def compare(before: Path, now: Path, as_json: bool, **given: Any) -> None:
     """Compare the flip rates of two RUNs of `attack` on the same cases, the earlier one first. Ends with 0."""
-    from distract import runfolder
+    from distract.core import runs
     from distract.report.tables import show
     from distract.studies.gate import run_gate
     from distract.studies.gate.comparing import comparing_report
     from distract.studies.gate.limits import Limits
 
     limits = Limits(**{name: value for name, value in given.items() if value is not None})
-    verdict = run_gate.decide(runfolder.load(now), limits, runfolder.load(before))
+    verdict = run_gate.decide(runs.load(now), limits, runs.load(before))
     if as_json:
         echo_json(verdict.document())
     else:

@@ -30,14 +30,14 @@ from distract.commands import (
 )
 from distract.commands.numbers import COUNT, Whole
 from distract.commands.running import carried_out, conclude, inconclusive, set_up
-from distract.errors import UsageError
+from distract.core.errors import UsageError
 
 if TYPE_CHECKING:
     from distract.boards.chosen import Chosen
     from distract.boards.comparing import Compared
     from distract.boards.sources import Source
-    from distract.job import Job
-    from distract.runfolder import Loaded
+    from distract.core.job import Job
+    from distract.core.runs import Loaded
 
 PROTOCOLS = ("absolute", "pairwise")
 """Asked where none is named: the paper's two, side by side."""

@@ -25,10 +25,10 @@ from distract.commands import (
     store_option,
 )
 from distract.commands.running import carried_out, inconclusive, set_up
-from distract.errors import UnknownName, UsageError
+from distract.core.errors import UnknownName, UsageError
 
 if TYPE_CHECKING:
-    from distract.job import Job
+    from distract.core.job import Job
     from distract.meta.document import Result, Source
     from distract.meta.session import Selected
 
@@ -71,8 +71,8 @@ def meta(
     **more: Any,
 ) -> None:
     """Measure how far judges agree with people and with themselves, and which way of asking serves each best."""
-    from distract import registry
     from distract.backends.catalogue import REPLAY
+    from distract.core import registry
     from distract.meta import document
     from distract.meta.session import select
     from distract.report import meta as report

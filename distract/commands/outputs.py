@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from distract import files
 from distract.commands import Command, options
-from distract.errors import UsageError
+from distract.core import files
+from distract.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from distract.records import Rewrite, Row
+    from distract.core.records import Rewrite, Row
     from distract.studies.gate.evidence import Flips
     from distract.studies.gate.records import Verdict
 
@@ -179,7 +179,7 @@ def _ours(path: Path) -> bool:
 
 def places(params: Mapping[str, Any]) -> Iterator[Path]:
     """The files and folders that a command reads, or keeps something in, from its parameters."""
-    from distract.store import DEFAULT
+    from distract.core.store import DEFAULT
 
     yield params.get("store") or DEFAULT
     given = [params.get(name) for name in ("run", "baseline", "catalogue", "out", "data", "config")]

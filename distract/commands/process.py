@@ -17,8 +17,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from distract.errors import reason
-from distract.printable import line
+from distract.core.errors import reason
+from distract.core.printable import line
 
 
 class _Stream(io.FileIO):

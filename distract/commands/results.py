@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from distract.commands import catalogue_option, command, echo, echo_json, json_option, safe, warn
-from distract.errors import UnknownName
+from distract.core.errors import UnknownName
 
 if TYPE_CHECKING:
     from distract.ratings.system import RatingSystem
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 @json_option
 def report(run: Path, as_json: bool) -> None:
     """Print the tables of a RUN again, without a model."""
-    from distract import registry, runfolder
     from distract.commands.running import unread
-    from distract.job import summed_up
+    from distract.core import registry, runs
+    from distract.core.job import summed_up
     from distract.report.tables import show
 
-    loaded = runfolder.load(run)
+    loaded = runs.load(run)
     warn(loaded)
     if as_json and loaded.summary and not loaded.flaw:
         echo_json(loaded.summary)
@@ -59,7 +59,8 @@ def check(
     A labelled set is JSON Lines of {prompt, original, rewrite, style, label, kind, constraints?}: style is an attack,
     label faithful or changed, kind what was changed. Ends with 0 whatever it finds.
     """
-    from distract import checking, runfolder
+    from distract import checking
+    from distract.core import runs
     from distract.report import checks
     from distract.report.tables import colour, show
 
@@ -71,7 +72,7 @@ def check(
         found = checking.check_labelled(labelled)
         document, parts = checking.labelled_document(found), checks.labelled_report(checking.error_rates(found))
     elif len(paths) == 1:
-        loaded = runfolder.load(paths[0])
+        loaded = runs.load(paths[0])
         loaded.expect("attack")
         warn(loaded)
         rewrites = loaded.rewrites
@@ -87,12 +88,13 @@ def check(
 @catalogue_option
 def list_(what: str | None, catalogue: Path | None) -> None:
     """Show judges, protocols, attacks, rating systems, data sets, formats, generators, a line each; or WHAT of them."""
-    from distract import datasets, registry, writers
+    from distract import datasets, writers
     from distract.backends.catalogue import known
     from distract.backends.models import catalogue as models
     from distract.backends.models import problems
     from distract.boards.sources import FORMATS
-    from distract.printable import plain
+    from distract.core import registry
+    from distract.core.printable import plain
     from distract.report.judges import model_lines
     from distract.report.protocols import protocol_lines
 

@@ -9,19 +9,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from distract.commands import echo, echo_json, safe, said, say, stop
-from distract.listener import Listener
+from distract.core.listener import Listener
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from distract.backend import Backend
-    from distract.job import Finished, Job
-    from distract.price import Price
-    from distract.records import Role, Row
-    from distract.runfolder import Loaded
+    from distract.core.backend import Backend
+    from distract.core.job import Finished, Job
+    from distract.core.price import Price
+    from distract.core.records import Role, Row
+    from distract.core.runs import Loaded
+    from distract.core.study import R
+    from distract.core.usage import Tally
     from distract.setup import Setup
-    from distract.study import R
-    from distract.tally import Tally
     from distract.writers.asking import Asking
 
 
@@ -97,8 +97,8 @@ def profiled(wanted: bool) -> Iterator[dict[Role, Backend]]:
     if not wanted:
         yield models
         return
+    from distract.core.timing import measured
     from distract.report.profile import profile_lines
-    from distract.timing import measured
 
     begin = time.perf_counter()
     with measured() as clock:

@@ -26,8 +26,8 @@ from distract.commands import (
     store_option,
 )
 from distract.commands.running import carried_out
-from distract.errors import UsageError
-from distract.printable import count
+from distract.core.errors import UsageError
+from distract.core.printable import count
 
 if TYPE_CHECKING:
     from distract.backends.options import Options
@@ -147,15 +147,15 @@ def _check_out(out: Path) -> None:
 def _make(
     job: Job, names: Mapping[Any, str | None], loading: Options, *, out: Path, store: Path | None, as_json: bool
 ) -> None:
-    from distract import job as jobs
     from distract.backends.catalogue import open_models
+    from distract.core import job as jobs
+    from distract.core.store import DEFAULT
+    from distract.core.usage import Tally
     from distract.making.job import run
     from distract.recording import save
     from distract.report.progress import Progress
     from distract.report.tables import show
     from distract.report.written import making_report
-    from distract.store import DEFAULT
-    from distract.tally import Tally
 
     who = open_models(names, loading)
     say(who.notes)

@@ -15,10 +15,10 @@ from types import MappingProxyType
 from typing import Literal
 
 from distract.consistency.drawing import Triple, quadruples, triples
+from distract.core.plan import Comparison, Plan, Protocol, gather
+from distract.core.records import BASELINE, Audited, Case, Response, Row
 from distract.judging.compare import judged, side, usable
 from distract.manner import DEFAULT, Manner
-from distract.plan import Comparison, Plan, Protocol, gather
-from distract.records import BASELINE, Audited, Case, Response, Row
 
 Place = Literal["first", "last"]
 

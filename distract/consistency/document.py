@@ -10,8 +10,8 @@ from typing import Any
 from distract.consistency.asking import compared
 from distract.consistency.measuring import MEASURES, NotApplied, Placed, figures, not_applied
 from distract.consistency.published import PUBLISHED
+from distract.core.records import Row
 from distract.figure import flat
-from distract.records import Row
 
 _SHARED = ("judge", "data", "left_out", "limit", "seed", "sets", "protocols", "self_judging")
 

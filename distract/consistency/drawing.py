@@ -9,8 +9,8 @@ import random
 from itertools import permutations
 from math import comb
 
+from distract.core.records import Case, Response
 from distract.judging.compare import usable
-from distract.records import Case, Response
 
 Triple = tuple[Response, Response, Response]
 

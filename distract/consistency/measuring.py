@@ -15,8 +15,8 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from distract.core.records import BASELINE, Outcome, Row, Side
 from distract.figure import PLACE, Figure, by_name, rate
-from distract.records import BASELINE, Outcome, Row, Side
 from distract.verdicts import outcome
 
 MEASURES: Mapping[str, tuple[str, str]] = {

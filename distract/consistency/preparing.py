@@ -7,14 +7,15 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from distract import datasets, registry
+from distract import datasets
 from distract.consistency.asking import NO_QUADRUPLE, Consistency, consistency, no_sets, no_triples
-from distract.errors import UsageError
-from distract.job import Job, Plans, Sample
+from distract.core import registry
+from distract.core.errors import UsageError
+from distract.core.job import Job, Plans, Sample
+from distract.core.plan import Protocol
+from distract.core.printable import count
+from distract.core.records import Case, Rewrite, Row
 from distract.judging.compare import unfit, usable
-from distract.plan import Protocol
-from distract.printable import count
-from distract.records import Case, Rewrite, Row
 from distract.setup import Setup, draw
 
 TOO_FEW = "fewer than three responses by different authors"

@@ -15,7 +15,7 @@ from typing import Any
 
 from distract.constraints import layout, whole, wording
 from distract.constraints.kind import ConstraintError, Kind, Unavailable
-from distract.records import Constraint
+from distract.core.records import Constraint
 
 __all__ = ["ConstraintError", "Unavailable", "break_", "breaks", "check", "describe", "known", "parse"]
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from distract.constraints import counting, editing
 from distract.constraints.editing import cased, core, styler, subsets, substitute
-from distract.records import Constraint
+from distract.core.records import Constraint
 
 _MENTIONS = (
     "The word {} also comes to mind.",

@@ -8,7 +8,7 @@ from itertools import cycle, islice, pairwise
 
 from distract.constraints import counting, editing
 from distract.constraints.editing import NEUTRAL, core, lowered, opaque, styler, subsets, substitute
-from distract.records import Constraint
+from distract.core.records import Constraint
 
 _ITEM = re.compile(r"^([^\S\n]*)([*-][^\S\n]+|-(?!-)|\*(?!\*))(?=\S)(.*)$", re.M)
 _VERB = r"\b(?:is|are|was|were|can|will|has|have|should|may|might|must|would|could|do|does)(?= [a-z])"

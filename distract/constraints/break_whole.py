@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from distract.constraints import counting, editing
 from distract.constraints.editing import NEUTRAL, core, styler, subsets, substitute
-from distract.records import Constraint
+from distract.core.records import Constraint
 
 
 def repeat_prompt(c: Constraint, text: str) -> Iterator[str]:

@@ -8,7 +8,7 @@ from itertools import cycle, islice, pairwise
 
 from distract.constraints import counting, editing
 from distract.constraints.editing import NEUTRAL, SYNONYMS, cased, core, free, opaque, subsets, substitute
-from distract.records import Constraint
+from distract.core.records import Constraint
 
 _LETTERED = (
     "It is quite a question.",

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from distract.errors import UsageError
-from distract.records import Constraint
+from distract.core.errors import UsageError
+from distract.core.records import Constraint
 
 
 class ConstraintError(UsageError):

@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any
 
 from distract.constraints.kind import Argument, Unavailable
-from distract.errors import installed_by
+from distract.core.errors import installed_by
 
 _NAMES = (
     "af=Afrikaans am=Amharic ar=Arabic as=Assamese az=Azerbaijani be=Belarusian bg=Bulgarian bn=Bengali "

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from distract.constraints import break_layout, counting
 from distract.constraints.kind import COUNT, RELATION, TEXT, WORD, Kind, bound, number, within
-from distract.records import Constraint
+from distract.core.records import Constraint
 
 
 def _nth(c: Constraint, text: str) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from distract.constraints import break_whole, counting
 from distract.constraints.kind import TEXT, Kind
 from distract.constraints.language import LANGUAGE, NAMES, detect
-from distract.records import Constraint
+from distract.core.records import Constraint
 
 ANSWERS = ("My answer is yes.", "My answer is no.", "My answer is maybe.")
 

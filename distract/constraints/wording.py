@@ -18,7 +18,7 @@ from distract.constraints.kind import (
     times,
     within,
 )
-from distract.records import Constraint
+from distract.core.records import Constraint
 
 
 def _capitals(c: Constraint) -> str:

@@ -16,14 +16,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from distract.core.errors import DataError, UsageError
+from distract.core.files import content, decoded, text
+from distract.core.records import Case, Response
 from distract.datasets import native
 from distract.datasets.answers import LeftOut
 from distract.datasets.files import BUILT_IN, Source, located
 from distract.datasets.ifeval import Prompted
 from distract.datasets.readers import READERS, Reader
-from distract.errors import DataError, UsageError
-from distract.files import content, decoded, text
-from distract.records import Case, Response
 
 __all__ = ["BUILT_IN", "READERS", "DataSet", "PromptSet", "Reader", "gathered", "load", "load_prompts", "text"]
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from distract.core.errors import DataError, UsageError
+from distract.core.records import Case, Response
 from distract.datasets.answers import LeftOut
 from distract.datasets.fields import Item
 from distract.datasets.rows import identified, names, rows
-from distract.errors import DataError, UsageError
-from distract.records import Case, Response
 
 SUMMARY = "a JSON array of {instruction, output, generator}, with --responses for the other models"
 NEEDS = "a further file of {instruction, output, generator}"

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from distract.core.errors import DataError, UsageError
 from distract.datasets.fields import Item, lines
-from distract.errors import DataError, UsageError
 
 
 @dataclass(frozen=True, slots=True)

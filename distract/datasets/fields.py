@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from distract.errors import DataError
-from distract.printable import plain
+from distract.core.errors import DataError
+from distract.core.printable import plain
 
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 _NAMES = {dict: "an object", list: "a list", str: "text", int: "a whole number", bool: "true or false"}

@@ -12,10 +12,10 @@ from importlib import resources
 from pathlib import Path
 from types import MappingProxyType
 
+from distract.core.errors import DataError, UnknownName, UsageError
+from distract.core.files import content, decoded
 from distract.datasets import hub
 from distract.datasets.readers import READERS, told
-from distract.errors import DataError, UnknownName, UsageError
-from distract.files import content, decoded
 
 BUILT_IN: Mapping[str, tuple[str, str]] = MappingProxyType(
     {"tweakset": ("tweakset.jsonl", "questions with three format constraints, good and broken answers, rewrites")}

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from distract.errors import DataError, UsageError, installed_by
+from distract.core.errors import DataError, UsageError, installed_by
 
 FORM = "hub:ORG/NAME[:CONFIG[:SPLIT]]"
 _NAME = re.compile(r"[\w-][\w.-]*(/[\w-][\w.-]*)?")

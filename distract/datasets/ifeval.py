@@ -12,10 +12,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from distract.constraints import ConstraintError, Unavailable, known, parse
+from distract.core.records import Case, Constraint, Response
 from distract.datasets.answers import LeftOut, read_all
 from distract.datasets.fields import Item, lines
 from distract.datasets.splitting import split
-from distract.records import Case, Constraint, Response
 
 SUMMARY = "JSON Lines of {key, prompt, instruction_id_list, kwargs}, with --responses"
 NEEDS = "a file of {prompt, response}"

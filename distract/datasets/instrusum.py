@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from distract.core.records import Case
 from distract.datasets.rows import identified, label, names, pair, rows
-from distract.records import Case
 
 SUMMARY = "a JSON array of {article, requirement, output_1, output_2, winner}"
 

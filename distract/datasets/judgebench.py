@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from distract.core.records import Case
 from distract.datasets.rows import identified, label, names, pair, rows
-from distract.records import Case
 
 SUMMARY = 'JSON Lines of {question, response_A, response_B, label: "A>B"}'
 

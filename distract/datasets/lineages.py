@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from distract.core.records import Lineage, Response
 from distract.datasets.fields import Item, describe
-from distract.records import Lineage, Response
 
 
 def read(item: Item, response: Response) -> Lineage:

@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from distract.core.errors import DataError
+from distract.core.printable import count
+from distract.core.records import Case, Response
 from distract.datasets.answers import LeftOut
 from distract.datasets.fields import Item
 from distract.datasets.rows import names, number, rows
-from distract.errors import DataError
-from distract.printable import count
-from distract.records import Case, Response
 
 SUMMARY = "a folder of question.jsonl, model_answer/*.jsonl and reference_answer/*.jsonl"
 QUESTIONS = ("question.jsonl", "questions.jsonl")

@@ -13,11 +13,11 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from distract.core.printable import count
+from distract.core.records import Case, Response
 from distract.datasets.answers import LeftOut
 from distract.datasets.fields import Item
 from distract.datasets.rows import DISAGREE, label, names, number, plurality, rows
-from distract.printable import count
-from distract.records import Case, Response
 
 SUMMARY = "rows of {question_id, model_a, model_b, winner, conversation_a, conversation_b, turn}"
 _TIES: dict[str | int, str] = {"tie": "tie", "tie (inconsistent)": "tie"}

@@ -13,13 +13,13 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from distract import registry
 from distract.constraints import ConstraintError, parse
+from distract.core import registry
+from distract.core.errors import UnknownName
+from distract.core.printable import count
+from distract.core.records import Case, Constraint, Response
 from distract.datasets import lineages
 from distract.datasets.fields import Item, lines
-from distract.errors import UnknownName
-from distract.printable import count
-from distract.records import Case, Constraint, Response
 
 SUMMARY = "JSON Lines of {id, prompt, responses: [{author, text}], preferred?}"
 

@@ -13,10 +13,10 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
+from distract.core.records import Case
 from distract.datasets.answers import LeftOut
 from distract.datasets.fields import Item
 from distract.datasets.rows import DISAGREE, identified, label, names, pair, plurality, rows
-from distract.records import Case
 
 SUMMARY = "a JSON array of {instruction, input, response1, response2, annotator1 …}"
 RESPONSES = ("response1", "response2")

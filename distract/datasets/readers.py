@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType, ModuleType
 
+from distract.core.records import Case
 from distract.datasets import (
     alpaca_eval,
     ifeval,
@@ -23,7 +24,6 @@ from distract.datasets import (
 )
 from distract.datasets.answers import LeftOut
 from distract.datasets.ifeval import Prompted
-from distract.records import Case
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from distract.core.records import Case
 from distract.datasets.rows import identified, label, names, pair, rows
-from distract.records import Case
 
 SUMMARY = "a JSON array of {instruction, output_1, output_2, winner}"
 

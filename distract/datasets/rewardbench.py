@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from distract.core.records import Case, Response
 from distract.datasets.answers import LeftOut
 from distract.datasets.fields import Item
 from distract.datasets.rows import identified, names, rows
-from distract.records import Case, Response
 
 SUMMARY = "rows of {prompt, chosen, rejected, subset?}"
 AUTHORS = ("response_1", "response_2")

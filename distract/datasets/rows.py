@@ -11,9 +11,9 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
+from distract.core.errors import DataError
+from distract.core.records import Case, Response
 from distract.datasets.fields import Item, array, describe, lines
-from distract.errors import DataError
-from distract.records import Case, Response
 
 DISAGREE = "the annotators do not agree"
 """Why a case without a most frequent vote is left out."""

@@ -14,8 +14,8 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 from distract.constraints.language import NAMES
+from distract.core.records import Constraint
 from distract.lexicon import content_words
-from distract.records import Constraint
 
 _SPEAKS: Mapping[str, str] = {
     "change_case:capital_word_frequency": r"capital|upper",

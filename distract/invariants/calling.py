@@ -11,9 +11,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from distract import registry
+from distract.core import registry
+from distract.core.errors import BackendError, UsageError
+from distract.core.plan import Protocol
+from distract.core.records import Case, Response, Smallest
 from distract.datasets import DataSet
-from distract.errors import BackendError, UsageError
 from distract.findings import Finding
 from distract.invariants import telling
 from distract.invariants.failures import Failed, Inconclusive, NoVerdict, Violation
@@ -22,8 +24,6 @@ from distract.invariants.settling import Course, Form, course
 from distract.judging.judge import Judge
 from distract.metrics import headline
 from distract.minimal import said, smallest
-from distract.plan import Protocol
-from distract.records import Case, Response, Smallest
 
 S = TypeVar("S")
 

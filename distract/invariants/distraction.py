@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from distract.audit import pairs
-from distract.errors import UsageError
+from distract.core.errors import UsageError
+from distract.core.plan import Attack, Plan, Protocol
+from distract.core.records import Case, Response
 from distract.findings import Finding
 from distract.invariants.calling import Cases, decided, given, of_name
 from distract.invariants.rewriting import carried, made_of, of_cases
@@ -29,8 +31,6 @@ from distract.invariants.seen import (
 from distract.invariants.settling import Form
 from distract.judging.compare import usable
 from distract.judging.judge import Judge
-from distract.plan import Attack, Plan, Protocol
-from distract.records import Case, Response
 
 Pair = tuple[Response, Response]
 

@@ -1,6 +1,6 @@
 """How a test of an invariant fails: as an assertion, so that any test runner shows it as a failure and not as an error.
 
-What a judge does wrong is raised here only, because a test asked for it; ``distract.errors`` has what is wrong with a
+What a judge does wrong is raised here only, because a test asked for it; ``distract.core.errors`` has what is wrong with a
 call. The messages are made elsewhere.
 """
 

@@ -8,6 +8,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from distract.audit import pairs
+from distract.core.plan import Plan, Protocol, gather
+from distract.core.printable import count
+from distract.core.records import Case, Request, Response
 from distract.findings import Finding
 from distract.invariants.calling import Cases, decided, of_name
 from distract.invariants.seen import Asked, Invariant, Seen, compared, unusable
@@ -16,9 +19,6 @@ from distract.invariants.telling import difference
 from distract.judging.compare import usable
 from distract.judging.judge import Judge
 from distract.manner import adjusted
-from distract.plan import Plan, Protocol, gather
-from distract.printable import count
-from distract.records import Case, Request, Response
 
 Pair = tuple[Response, Response]
 

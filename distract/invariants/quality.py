@@ -11,12 +11,14 @@ from dataclasses import replace
 from functools import partial
 from itertools import combinations
 
-from distract import registry
 from distract.audit import compliant_response
 from distract.consistency.asking import TURNS, no_sets, no_triples
 from distract.consistency.drawing import Quadruple, Triple, quadruples, triples
 from distract.consistency.measuring import chains, changes
 from distract.constraints import check, describe
+from distract.core import registry
+from distract.core.plan import Comparison, Plan, Protocol, gather
+from distract.core.records import BASELINE, Case, Response, Row
 from distract.findings import Finding
 from distract.invariants.calling import Cases, decided, of_name
 from distract.invariants.rewriting import made_of
@@ -25,8 +27,6 @@ from distract.invariants.settling import Form
 from distract.invariants.telling import difference
 from distract.judging.compare import judged, side
 from distract.judging.judge import Judge
-from distract.plan import Comparison, Plan, Protocol, gather
-from distract.records import BASELINE, Case, Response, Row
 
 SETS = 4
 """The most triples, or choices of a pair and two others, that are looked at in one case."""

@@ -12,13 +12,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from distract import registry
 from distract.constraints import check
-from distract.errors import UsageError
+from distract.core import registry
+from distract.core.errors import UsageError
+from distract.core.plan import Attack, Plan
+from distract.core.records import BASELINE, Case, Constraint, Response
 from distract.facts import code_spans
 from distract.fidelity import inspect
-from distract.plan import Attack, Plan
-from distract.records import BASELINE, Case, Constraint, Response
 from distract.writers import DRAWN, WRITERS, recorded, rewrite, written
 
 UNCHANGED = "nothing to change in the response"

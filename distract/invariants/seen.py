@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Generic, TypeVar
 
+from distract.core.plan import Comparison, Plan, Protocol
+from distract.core.printable import digits
+from distract.core.records import BASELINE, Case, Judgment, Outcome, Response, Row
 from distract.flips import strengths
 from distract.judging.compare import judged, side
 from distract.manner import Manner
-from distract.plan import Comparison, Plan, Protocol
-from distract.printable import digits
-from distract.records import BASELINE, Case, Judgment, Outcome, Response, Row
 from distract.verdicts import outcome
 
 S = TypeVar("S")

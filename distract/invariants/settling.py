@@ -13,12 +13,12 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TypeVar
 
-from distract.errors import UsageError
+from distract.core.errors import UsageError
+from distract.core.printable import count
+from distract.core.records import Case
 from distract.findings import Decision
 from distract.invariants.seen import Asked, Invariant, Seen
 from distract.judging.judge import Judge
-from distract.printable import count
-from distract.records import Case
 from distract.studies.gate import checks
 from distract.studies.gate.limits import Limits, least_n
 from distract.studies.gate.monitor import AT_ONCE, Monitor, Prompt, Test

@@ -10,12 +10,12 @@ import re
 from collections.abc import Iterator, Sequence
 
 from distract import flips
+from distract.core.printable import count, line
+from distract.core.records import Smallest
 from distract.findings import Finding
 from distract.invariants.seen import Flipped, Seen
 from distract.invariants.settling import Course
 from distract.minimal import edits, said
-from distract.printable import count, line
-from distract.records import Smallest
 
 WIDTH = 92
 """Characters of a text in a line, beside its label."""

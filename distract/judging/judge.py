@@ -14,18 +14,18 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from distract import registry
-from distract import store as stores
-from distract.backend import Backend
-from distract.errors import BackendError, UsageError
-from distract.job import stores as opened
+from distract.core import registry
+from distract.core import store as stores
+from distract.core.backend import Backend
+from distract.core.errors import BackendError, UsageError
+from distract.core.job import stores as opened
+from distract.core.loop import answer
+from distract.core.plan import Comparison, Plan, Protocol, T, drive, gather
+from distract.core.printable import line
+from distract.core.records import Judgment, Reply, Request, Role
+from distract.core.usage import Tally
 from distract.manner import DEFAULT, Manner
 from distract.manner import judged as asked
-from distract.plan import Comparison, Plan, Protocol, T, drive, gather
-from distract.printable import line
-from distract.records import Judgment, Reply, Request, Role
-from distract.run import answer
-from distract.tally import Tally
 
 if TYPE_CHECKING:
     from distract.backends.options import Options

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from distract.constraints import check, parse
-from distract.records import Constraint
+from distract.core.records import Constraint
 
 _ANY: tuple[str, int, int] = ("", 0, 0)
 EASY: Mapping[str, tuple[str, int, int]] = {

@@ -11,14 +11,14 @@ from typing import Any
 
 from distract import datasets
 from distract.audit import good_response
-from distract.errors import UsageError
+from distract.core.errors import UsageError
+from distract.core.loop import execute
+from distract.core.plan import Plan
+from distract.core.records import Case, Lineage, Role
+from distract.core.usage import Model, Tally
 from distract.making import pairs, tweakset
 from distract.making.made import Made, known_author, yields
-from distract.plan import Plan
-from distract.records import Case, Lineage, Role
-from distract.run import execute
 from distract.scope import sampled
-from distract.tally import Model, Tally
 from distract.writers import verifier as verifying
 from distract.writers.asking import Asking
 

@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from distract.errors import UsageError
-from distract.plan import Plan
-from distract.records import Case, Evidence, Message, slug
+from distract.core.errors import UsageError
+from distract.core.plan import Plan
+from distract.core.records import Case, Evidence, Message, slug
 from distract.writers.asking import Asking, flaws
 
 V = TypeVar("V")

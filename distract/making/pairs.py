@@ -11,12 +11,12 @@ import re
 from collections.abc import Iterator
 
 from distract.audit import good_response
+from distract.core.plan import Plan, gather
+from distract.core.prompts import Prompt, load
+from distract.core.records import Case, Evidence, Message, Response, slug
 from distract.facts import normal
 from distract.fidelity import inspect
 from distract.making.made import Made, ask, feedback
-from distract.plan import Plan, gather
-from distract.prompts import Prompt, load
-from distract.records import Case, Evidence, Message, Response, slug
 from distract.writers import Verifier
 from distract.writers.asking import Asking
 

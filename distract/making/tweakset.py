@@ -11,17 +11,17 @@ import hashlib
 import random
 from dataclasses import replace
 
-from distract import registry
 from distract.constraints import check, describe
+from distract.core import registry
+from distract.core.errors import UsageError
+from distract.core.plan import Attack, Plan
+from distract.core.prompts import Prompt, load
+from distract.core.records import Case, Evidence, Message, Response, slug
 from distract.datasets.ifeval import Prompted
 from distract.datasets.splitting import split
-from distract.errors import UsageError
 from distract.fidelity import inspect
 from distract.making.formats import choose
 from distract.making.made import BROKEN, Made, ask, feedback, known_author
-from distract.plan import Attack, Plan
-from distract.prompts import Prompt, load
-from distract.records import Case, Evidence, Message, Response, slug
 from distract.writers import written
 from distract.writers.asking import Asking
 

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from distract.core.records import BASELINE, Outcome, Row
 from distract.figure import PLACE, Figure, by_name
-from distract.records import BASELINE, Outcome, Row
 from distract.replay.published import Convention
 from distract.statistics import Interval
 from distract.verdicts import outcome

@@ -12,6 +12,7 @@ from dataclasses import replace
 from itertools import combinations
 
 from distract import statistics
+from distract.core.records import MIRROR
 from distract.figure import CONFIDENCE, adjusted
 from distract.meta.comparisons import (
     ORDERS,
@@ -23,7 +24,6 @@ from distract.meta.comparisons import (
     comparisons,
     with_interval,
 )
-from distract.records import MIRROR
 
 
 def differences(asked: Sequence[Judged], everywhere: Iterable[Place]) -> list[Agreement]:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 
 from distract import agreement, statistics
+from distract.core.records import MIRROR, Outcome
 from distract.figure import CONFIDENCE, rate
 from distract.meta.comparisons import (
     ORDERS,
@@ -24,7 +25,6 @@ from distract.meta.comparisons import (
     with_interval,
 )
 from distract.meta.differences import differences
-from distract.records import MIRROR, Outcome
 from distract.replay.published import PARSED, STORED
 
 

@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations
 
+from distract.core.plan import Attack, Comparison, Plan, Protocol, gather
+from distract.core.records import BASELINE, RESAMPLED, UNCHANGED, Audited, Case, Response, Rewrite, Row
 from distract.judging.compare import judged, label, resampled, side
 from distract.manner import DEFAULT, Manner
-from distract.plan import Attack, Comparison, Plan, Protocol, gather
-from distract.records import BASELINE, RESAMPLED, UNCHANGED, Audited, Case, Response, Rewrite, Row
 from distract.writers import WRITERS, rewrite
 
 Pair = tuple[Response, Response]

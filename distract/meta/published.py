@@ -9,9 +9,9 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
-from distract.errors import UsageError
+from distract.core.errors import UsageError
+from distract.core.records import BASELINE, Row
 from distract.meta.comparisons import Compared, Judged, Unit, comparisons, unit_of
-from distract.records import BASELINE, Row
 from distract.replay import Published
 
 

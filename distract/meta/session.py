@@ -8,14 +8,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from distract import datasets, registry, scope, writers
+from distract import datasets, scope, writers
+from distract.core import registry
+from distract.core.errors import DataError, UsageError
+from distract.core.job import Job, Plans, Sample
+from distract.core.plan import Protocol
+from distract.core.printable import line
+from distract.core.records import RESAMPLED, Case, Rewrite, Row
 from distract.datasets import DataSet
-from distract.errors import DataError, UsageError
-from distract.job import Job, Plans, Sample
 from distract.meta.plan import Meta, labelled, meta, one_sided
-from distract.plan import Protocol
-from distract.printable import line
-from distract.records import RESAMPLED, Case, Rewrite, Row
 from distract.setup import SAMPLE, Setup
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from distract.core.records import Edit, Smallest, applied
 from distract.minimal.chosen import clearest_flips, plan_for
 from distract.minimal.edits import edits, phrases
 from distract.minimal.finding import smallest
 from distract.minimal.search import MOST
 from distract.minimal.words import Word, counts, said
-from distract.records import Edit, Smallest, applied
 
 __all__ = [
     "MOST",

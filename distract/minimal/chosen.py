@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, zip_longest
 
+from distract.core.plan import Plan, Protocol
+from distract.core.records import Case, Response, Rewrite, Row, Smallest
 from distract.flips import Flip, clearest
 from distract.manner import Manner
 from distract.minimal.finding import smallest
 from distract.minimal.search import MOST
-from distract.plan import Plan, Protocol
-from distract.records import Case, Response, Rewrite, Row, Smallest
 
 
 def clearest_flips(

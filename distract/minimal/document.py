@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from distract.core.records import Smallest
 from distract.minimal import counts
-from distract.records import Smallest
 
 
 def minimal_document(found: Sequence[Smallest]) -> dict[str, Any]:

@@ -10,13 +10,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+from distract.core.plan import Comparison, Plan, Protocol, gather
+from distract.core.records import MIRROR, Case, Edit, Outcome, Response, Row, Smallest, applied
 from distract.flips import strengths
 from distract.judging.compare import judged, side
 from distract.manner import Manner
 from distract.minimal.edits import edits, phrases
 from distract.minimal.search import MOST, Kept, search
-from distract.plan import Comparison, Plan, Protocol, gather
-from distract.records import MIRROR, Case, Edit, Outcome, Response, Row, Smallest, applied
 from distract.verdicts import outcome
 
 Turns = tuple[str, ...]

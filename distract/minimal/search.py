@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from distract.plan import Plan
+from distract.core.plan import Plan
 
 MOST = 500
 """How many sets are asked about where nobody says how many."""

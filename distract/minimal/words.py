@@ -8,9 +8,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
+from distract.core.printable import line
+from distract.core.records import Edit, Smallest
 from distract.minimal.edits import phrases
-from distract.printable import line
-from distract.records import Edit, Smallest
 
 WIDTH = 80
 """Characters of a phrase that are shown."""

@@ -15,8 +15,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from distract import printable
-from distract.errors import UsageError
+from distract.core import printable
+from distract.core.errors import UsageError
 
 A, B, TIE = 0, 1, 2
 """Codes of outcomes: the first model won, the second one, neither."""

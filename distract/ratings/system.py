@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from distract.definitions import define
-from distract.errors import foreign
-from distract.printable import line
+from distract.core.definitions import define
+from distract.core.errors import foreign
+from distract.core.printable import line
 
 if TYPE_CHECKING:
     import numpy as np

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from distract.core.errors import DataError
+from distract.core.files import content, decoded
 from distract.datasets.fields import Item, lines
-from distract.errors import DataError
-from distract.files import content, decoded
 
 
 @dataclass(frozen=True, slots=True)

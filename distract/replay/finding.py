@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn
 
-from distract.errors import DataError, DistractError
+from distract.core.errors import DataError, DistractError
 from distract.replay import fastchat, judgebench, llmbar, mt_bench, reife, runs
 from distract.replay.files import first, head
 from distract.replay.published import Published

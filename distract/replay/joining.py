@@ -13,9 +13,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
+from distract.core.printable import count
+from distract.core.records import Case, Outcome, Response, Row, Side
 from distract.judging import compare as judging
-from distract.printable import count
-from distract.records import Case, Outcome, Response, Row, Side
 from distract.replay.published import Published
 
 _Texts = tuple[tuple[str, ...], frozenset[tuple[str, ...]]]

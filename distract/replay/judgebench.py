@@ -12,10 +12,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from distract.core.errors import DataError
+from distract.core.records import Case, Judgment, Outcome, Response
 from distract.datasets.fields import Item
-from distract.errors import DataError
 from distract.reading import BRACKETS, GRADED, OUTPUT, RANKING, Format
-from distract.records import Case, Judgment, Outcome, Response
 from distract.replay.files import answer, choice, named, opened
 from distract.replay.published import (
     Compared,

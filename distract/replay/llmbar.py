@@ -14,11 +14,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
+from distract.core.errors import DataError
+from distract.core.records import Case, Outcome
 from distract.datasets import llmbar
 from distract.datasets.fields import Item, array
-from distract.errors import DataError
 from distract.reading import OUTPUT
-from distract.records import Case, Outcome
 from distract.replay.files import HEAD, choice, head, named, opened
 from distract.replay.published import Heard, Names, Published, Slot, assembled, compared, meant, parsed, stored
 

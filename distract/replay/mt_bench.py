@@ -12,9 +12,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from distract.core.records import Outcome
 from distract.datasets.fields import Item
 from distract.reading import BRACKETS
-from distract.records import Outcome
 from distract.replay.files import answer, checksum, choice, named, opened
 from distract.replay.mt_bench_texts import NO_TEXTS, Texts, case_id, category, load, material, pair, question_id, turn
 from distract.replay.published import (

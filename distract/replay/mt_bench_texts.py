@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from distract.core.records import Case, Response
 from distract.datasets.fields import Item
 from distract.datasets.rows import number
-from distract.records import Case, Response
 from distract.replay.files import Source, choice, opened
 
 _Turns = tuple[str, ...]

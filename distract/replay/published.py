@@ -13,10 +13,10 @@ from types import MappingProxyType
 from typing import Literal
 
 from distract import verdicts
-from distract.errors import DataError
+from distract.core.errors import DataError
+from distract.core.records import BASELINE, MIRROR, Case, Judgment, Outcome, Reply, Row, Side
 from distract.judging import compare as judging
 from distract.reading import Format
-from distract.records import BASELINE, MIRROR, Case, Judgment, Outcome, Reply, Row, Side
 
 STORED = "stored"
 PARSED = "parsed"

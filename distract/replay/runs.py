@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from distract import runfolder
-from distract.errors import DataError, UsageError
-from distract.records import BASELINE, Row
+from distract.core import runs
+from distract.core.errors import DataError, UsageError
+from distract.core.records import BASELINE, Row
 from distract.replay.files import checksum, named, opened
 from distract.replay.published import Published
 
@@ -29,7 +29,7 @@ def read(path: Path) -> tuple[Published, ...]:
         DataError: it is none, or holds no comparison of two authors.
         UsageError: it is unfinished or damaged.
     """
-    loaded = runfolder.load(path)
+    loaded = runs.load(path)
     if loaded.flaw:
         raise UsageError(f"{path}: {loaded.flaw}")
     parameters = loaded.parameters

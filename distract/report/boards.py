@@ -13,7 +13,7 @@ from rich.text import Text
 
 from distract.boards.records import Board, Standing
 from distract.boards.shift import Shift
-from distract.printable import count, line, percent
+from distract.core.printable import count, line, percent
 from distract.report.tables import grid
 
 ATTACKED = "▲"

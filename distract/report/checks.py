@@ -14,9 +14,9 @@ from rich.table import Table
 from rich.text import Text
 
 from distract.checking import ERRORS, Checked, ErrorRate
+from distract.core.printable import interval, line, percent, plain
+from distract.core.records import Rewrite
 from distract.facts import opcodes
-from distract.printable import interval, line, percent, plain
-from distract.records import Rewrite
 from distract.report.tables import grid
 
 _TOKENS = re.compile(r"\s*\w+|\s*[^\w\s]|\s+")

@@ -12,8 +12,8 @@ from rich.text import Text
 from distract.consistency.document import Measured
 from distract.consistency.measuring import MEASURES, Placed
 from distract.consistency.published import CRITERIA, PUBLISHED
+from distract.core.printable import count, interval, line, percent, set_aside
 from distract.metrics import headline
-from distract.printable import count, interval, line, percent, set_aside
 from distract.report.tables import grid
 
 FEW = 30

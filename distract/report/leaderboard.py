@@ -9,8 +9,8 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from distract.boards.comparing import Compared, SourceBoard, way
-from distract.printable import count, line, set_aside
-from distract.records import BASELINE
+from distract.core.printable import count, line, set_aside
+from distract.core.records import BASELINE
 from distract.report.boards import ATTACKED, board_table, extra_lines, heading, shift_parts
 from distract.report.written import rewrite_notes
 from distract.tournament.document import Result, remarks

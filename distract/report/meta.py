@@ -13,9 +13,9 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from distract.core.printable import interval, line, p_value, percent, set_aside
 from distract.meta.comparisons import Agreement
 from distract.meta.document import Result, Source
-from distract.printable import interval, line, p_value, percent, set_aside
 from distract.report.panel import VERSUS, panel_parts
 from distract.report.tables import grid
 

@@ -13,12 +13,12 @@ from typing import Any
 from rich.console import RenderableType
 from rich.text import Text
 
+from distract.core.printable import count, digits, line, plain
+from distract.core.records import Edit, Smallest
 from distract.explaining import Explained
 from distract.flips import Flip
 from distract.minimal import counts, phrases, said
 from distract.minimal.document import flat
-from distract.printable import count, digits, line, plain
-from distract.records import Edit, Smallest
 from distract.report.tables import grid
 
 TOP = 10

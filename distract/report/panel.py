@@ -10,9 +10,9 @@ from collections.abc import Iterable
 from rich.console import RenderableType
 from rich.text import Text
 
+from distract.core.printable import bar, count, interval, line, p_value, percent
 from distract.meta.difficulty import Correlation
 from distract.meta.judges import Panel
-from distract.printable import bar, count, interval, line, p_value, percent
 from distract.report.tables import grid
 
 VERSUS = {"better": "better", "worse": "worse", "not distinguishable": "n.s."}

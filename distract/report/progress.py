@@ -14,13 +14,13 @@ from typing import Any
 from rich import progress as rich_progress
 from rich.console import Console
 
+from distract.core.job import Job
+from distract.core.price import Price, cost, dollars
+from distract.core.printable import count, line, set_aside
+from distract.core.records import Role
+from distract.core.usage import Tally
 from distract.estimating import Estimate
-from distract.job import Job
 from distract.manner import Manner
-from distract.price import Price, cost, dollars
-from distract.printable import count, line, set_aside
-from distract.records import Role
-from distract.tally import Tally
 
 SECONDS_BETWEEN_LINES = 15.0
 _READ = {

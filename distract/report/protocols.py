@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from distract.plan import Protocol
+from distract.core.plan import Protocol
 
 READ = {"choices": "log-probability", "text": "text"}
 

@@ -15,7 +15,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from distract.printable import count, interval, line, p_value, percent
+from distract.core.printable import count, interval, line, p_value, percent
 from distract.ranking import BASE, Standing
 from distract.report.tables import grid
 

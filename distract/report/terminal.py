@@ -13,11 +13,11 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from distract.core.printable import bar, count, interval, line, p_value, percent, set_aside
+from distract.core.records import BASELINE
 from distract.document import Measured
 from distract.figure import Figure
 from distract.metrics import headline
-from distract.printable import bar, count, interval, line, p_value, percent, set_aside
-from distract.records import BASELINE
 from distract.report.ranking import ranking_parts
 from distract.report.tables import grid
 from distract.report.written import rewrite_notes

@@ -10,11 +10,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from distract.printable import count, interval, line, percent
+from distract.core.printable import count, interval, line, percent
 
 if TYPE_CHECKING:
+    from distract.core.usage import Tally
     from distract.findings import Finding
-    from distract.tally import Tally
 
 FLIPS = 10
 """The most changes that are shown of one judge."""

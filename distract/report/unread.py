@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from distract.printable import count, line
-from distract.runfolder import TEXTS, unread
+from distract.core.printable import count, line
+from distract.core.runs import TEXTS, unread
 
 MOST = 300
 """Characters of an answer that are shown: half of them from its beginning, half from its end, where verdicts stand."""

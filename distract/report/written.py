@@ -12,9 +12,9 @@ from typing import Any
 from rich.console import RenderableType
 from rich.text import Text
 
+from distract.core.printable import count, interval, line, percent, set_aside
+from distract.core.records import Rewrite
 from distract.figure import Figure
-from distract.printable import count, interval, line, percent, set_aside
-from distract.records import Rewrite
 from distract.report.tables import grid
 from distract.rewrite_metrics import WithoutTexts, by_reason, layer_verdicts
 

@@ -20,7 +20,7 @@ one edit. It needs hypothesis, which distract itself does not.
 
 from __future__ import annotations
 
-from distract.errors import installed_by
+from distract.core.errors import installed_by
 
 try:
     import hypothesis  # noqa: F401

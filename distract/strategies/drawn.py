@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from distract.audit import pairs as judged
+from distract.core.errors import UsageError
+from distract.core.records import Case, Response
 from distract.datasets import DataSet
-from distract.errors import UsageError
 from distract.judging.compare import usable
-from distract.records import Case, Response
 from distract.strategies.text import checked, prompts, texts
 
 Data = Iterable[Case] | DataSet

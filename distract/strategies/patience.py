@@ -10,7 +10,7 @@ from typing import Any
 from hypothesis import HealthCheck, Phase, Verbosity, settings
 from hypothesis.database import DirectoryBasedExampleDatabase
 
-from distract.store import DEFAULT
+from distract.core.store import DEFAULT
 
 EXAMPLES = DEFAULT.parent / "examples"
 """Where failing examples are kept: beside the store with the replies that they need."""

@@ -17,9 +17,9 @@ from hypothesis.strategies import DrawFn, SearchStrategy
 
 from distract.audit import compliant_response
 from distract.constraints import check, counting, describe, parse
-from distract.errors import UsageError
+from distract.core.errors import UsageError
+from distract.core.records import Case, Constraint, Response
 from distract.making.formats import conflict
-from distract.records import Case, Constraint, Response
 from distract.strategies import wording
 from distract.strategies.drawn import AUTHORS, Data, listed, named, narrowed
 from distract.strategies.text import prompts

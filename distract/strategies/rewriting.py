@@ -13,12 +13,12 @@ from functools import lru_cache
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
-from distract import registry
 from distract.constraints import check
-from distract.errors import UsageError
+from distract.core import registry
+from distract.core.errors import UsageError
+from distract.core.plan import Attack, Result, step
+from distract.core.records import BASELINE, Case, Edit, Lineage, Response, applied
 from distract.minimal import edits, phrases
-from distract.plan import Attack, Result, step
-from distract.records import BASELINE, Case, Edit, Lineage, Response, applied
 from distract.strategies import wording
 from distract.strategies.drawn import Data, chosen, pairs
 from distract.strategies.required import constrained

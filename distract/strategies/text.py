@@ -12,8 +12,8 @@ from types import MappingProxyType
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from distract.errors import UnknownName, UsageError
-from distract.records import Response
+from distract.core.errors import UnknownName, UsageError
+from distract.core.records import Response
 from distract.strategies import wording
 
 MOST = 6

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from distract.audit import Memory, in_order, rewritten
+from distract.core.plan import Attack, Comparison, Plan, Protocol, gather
+from distract.core.records import BASELINE, UNCHANGED, Audited, Case, Response, Row
 from distract.judging.compare import judged, side, usable
 from distract.manner import DEFAULT, Manner
-from distract.plan import Attack, Comparison, Plan, Protocol, gather
-from distract.records import BASELINE, UNCHANGED, Audited, Case, Response, Row
 from distract.tournament.pairing import Pair
 from distract.writers import Verifier, Writer
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from distract.boards.document import board_document, shift_document
-from distract.records import BASELINE, Rewrite, Row
+from distract.core.records import BASELINE, Rewrite, Row
 from distract.rewrite_metrics import WithoutTexts, by_reason
 from distract.tournament.measuring import Measured, RunShift, measured
 

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from distract.job import Sample
-from distract.plan import Protocol
-from distract.records import Case
+from distract.core.job import Sample
+from distract.core.plan import Protocol
+from distract.core.records import Case
 from distract.setup import SAMPLE
 from distract.tournament.asking import Tournament, attacked, baseline
 from distract.tournament.pairing import Pair

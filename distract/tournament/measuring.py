@@ -16,10 +16,10 @@ from distract.boards.comparing import way
 from distract.boards.records import Board
 from distract.boards.shift import Shift, shift
 from distract.boards.sources import from_rows
-from distract.errors import DataError
+from distract.core.errors import DataError
+from distract.core.records import BASELINE, Row
 from distract.metrics import headline
 from distract.ratings.matches import Matches
-from distract.records import BASELINE, Row
 from distract.verdicts import outcome
 
 Key = tuple[str, str, str]

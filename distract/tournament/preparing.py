@@ -10,15 +10,16 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from distract import datasets, registry, scope
+from distract import datasets, scope
 from distract.boards.chosen import Chosen
+from distract.core import registry
+from distract.core.errors import UnknownName, UsageError
+from distract.core.job import Job, Plans
+from distract.core.plan import Attack
+from distract.core.printable import count, line
+from distract.core.records import BASELINE, Case, Rewrite, Row
 from distract.datasets import DataSet
-from distract.errors import UnknownName, UsageError
-from distract.job import Job, Plans
 from distract.judging.compare import usable
-from distract.plan import Attack
-from distract.printable import count, line
-from distract.records import BASELINE, Case, Rewrite, Row
 from distract.setup import Setup, draw
 from distract.tournament.asking import Tournament, attacked, baseline, no_match
 from distract.tournament.estimating import samples

@@ -19,9 +19,9 @@ from types import MappingProxyType
 from typing import Any
 
 from distract import amounts, constraints, facts, fidelity, meaning, speech
-from distract.errors import UnknownName, foreign
-from distract.plan import Attack, Plan, gather
-from distract.records import Case, Evidence, Response, Rewrite, slug
+from distract.core.errors import UnknownName, foreign
+from distract.core.plan import Attack, Plan, gather
+from distract.core.records import Case, Evidence, Response, Rewrite, slug
 
 LASTING = ("no text", "truncated", "verifier")
 """How reasons begin that only the writing could find: looking at the text again does not find them."""

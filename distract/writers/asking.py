@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
-from distract.errors import UsageError
-from distract.records import Message, Reply, Request
+from distract.core.errors import UsageError
+from distract.core.records import Message, Reply, Request
 
 SPARE = 64
 """Tokens that even the shortest text may take."""

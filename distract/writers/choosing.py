@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from distract import writers
-from distract.backend import Backend
-from distract.plan import Attack
-from distract.prompts import Prompt
-from distract.records import Role
+from distract.core.backend import Backend
+from distract.core.plan import Attack
+from distract.core.prompts import Prompt
+from distract.core.records import Role
 from distract.writers import Writer, verifier
 from distract.writers.asking import Asking
 from distract.writers.generator import generator as generator_writer

@@ -11,8 +11,8 @@ import random
 from collections.abc import Mapping, Sequence
 
 from distract.constraints import check, describe
-from distract.plan import Attack, Plan
-from distract.records import Case, Constraint, Message, Reply, Response
+from distract.core.plan import Attack, Plan
+from distract.core.records import Case, Constraint, Message, Reply, Response
 from distract.writers import Draft, Writer, rewritten, theirs
 from distract.writers.asking import Asking, flaws
 

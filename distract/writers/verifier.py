@@ -7,9 +7,9 @@ has them. It does not know which text is the rewrite, nor what an attack is.
 
 from __future__ import annotations
 
-from distract.plan import Plan
-from distract.prompts import Prompt, load
-from distract.records import Case, Evidence, Request, Response
+from distract.core.plan import Plan
+from distract.core.prompts import Prompt, load
+from distract.core.records import Case, Evidence, Request, Response
 from distract.verdicts import chosen
 from distract.writers import Verifier
 

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from distract import datasets, manner
-from distract.backend import Backend
-from distract.plan import Comparison, Plan, gather
-from distract.records import Case, Judgment, Reply, Request, Response
-from distract.registry import protocol
-from distract.run import execute
-from distract.store import Store
+from distract.core.backend import Backend
+from distract.core.loop import execute
+from distract.core.plan import Comparison, Plan, gather
+from distract.core.records import Case, Judgment, Reply, Request, Response
+from distract.core.registry import protocol
+from distract.core.store import Store
 from distract.verdicts import outcome
 
 pytestmark = pytest.mark.vllm

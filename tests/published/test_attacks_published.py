@@ -13,9 +13,9 @@ from test_attacks import (
 )
 
 from distract.constraints import parse
+from distract.core.plan import Attack
+from distract.core.records import Constraint
 from distract.fidelity import inspect
-from distract.plan import Attack
-from distract.records import Constraint
 
 LLMBAR = ROOT / "../shared/data/llmbar/Natural/dataset.json"
 

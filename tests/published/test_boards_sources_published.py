@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from distract.boards.sources import read
-from distract.errors import DataError
+from distract.core.errors import DataError
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"
 

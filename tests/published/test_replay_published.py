@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from distract import datasets, replay
-from distract.records import Outcome, Row
+from distract.core.records import Outcome, Row
 from distract.replay import Published
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"

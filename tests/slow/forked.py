@@ -29,7 +29,7 @@ HUNG = 120.0
 
 _STUDIES = ("attack", "consistency", "gate", "leaderboard", "meta")
 _MODULES = (
-    *("distract.cli", "distract.session", "distract.job", "distract.recording", "distract.estimating"),
+    *("distract.cli", "distract.session", "distract.core.job", "distract.recording", "distract.estimating"),
     *("distract.backends.catalogue", "distract.backends.models", "distract.backends.openai", "distract.backends.room"),
     *("distract.backends.scripted", "distract.boards", "distract.meta.session", "distract.tournament.preparing"),
     *("distract.consistency.preparing", "distract.report.terminal", "distract.report.meta", "distract.report.written"),
@@ -140,7 +140,7 @@ class Forks:
 
 def _warm() -> None:
     """Import what commands import, but for what brings torch, and start no thread."""
-    from distract import registry
+    from distract.core import registry
 
     for name in _MODULES:
         importlib.import_module(name)

@@ -20,13 +20,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from loopback import Answer, Asked, FakeServer, completion, refused, token
 
-from distract import job
 from distract.backends.catalogue import open_judge
 from distract.backends.options import Options
-from distract.errors import BackendError
-from distract.records import Reply
-from distract.runfolder import load
-from distract.store import Store
+from distract.core import job
+from distract.core.errors import BackendError
+from distract.core.records import Reply
+from distract.core.runs import load
+from distract.core.store import Store
 from distract.studies.gate.canary import ASKED, NARROW, _chosen, _Stored
 
 pytest.importorskip("openai")

@@ -15,8 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distract import claims as module
-from distract.claims import PAUSE, PLACES, Claims
+from distract.core import locks as module
+from distract.core.locks import PAUSE, PLACES, Claims
 
 pytest.importorskip("fcntl")
 
@@ -25,7 +25,7 @@ KEYS = [bytes([number]) * 32 for number in range(20)]
 HOLD = """
 import sys
 from pathlib import Path
-from distract.claims import Claims
+from distract.core.locks import Claims
 
 with Claims(Path(sys.argv[1])) as claims:
     print(len(claims.take([bytes([int(n)]) * 32 for n in sys.argv[2:]])), flush=True)
@@ -35,7 +35,7 @@ with Claims(Path(sys.argv[1])) as claims:
 TAKE_TURNS = """
 import random, sys
 from pathlib import Path
-from distract.claims import Claims
+from distract.core.locks import Claims
 
 draw, folder = random.Random(int(sys.argv[2])), Path(sys.argv[1]).parent
 for _ in range(10):
@@ -96,7 +96,7 @@ def test_what_another_process_holds_is_not_taken_and_is_free_when_that_dies(
             other.kill()
             other.wait()
 
-        monkeypatch.setattr("distract.claims.time.sleep", pause)
+        monkeypatch.setattr("distract.core.locks.time.sleep", pause)
         assert list(claims.shares([KEYS[2], KEYS[5]])) == [{KEYS[5]}, {KEYS[2]}]
         assert pauses == [PAUSE]
 
@@ -174,14 +174,14 @@ def unlockable(monkeypatch: pytest.MonkeyPatch, path: Path) -> None:
     def lockf(*_: object) -> None:
         raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
 
-    monkeypatch.setattr("distract.claims.fcntl.lockf", lockf)
+    monkeypatch.setattr("distract.core.locks.fcntl.lockf", lockf)
 
 
 def unmakable(monkeypatch: pytest.MonkeyPatch, path: Path) -> None:
     def lock_file(*_: object) -> None:
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
 
-    monkeypatch.setattr("distract.files.lock_file", lock_file)
+    monkeypatch.setattr("distract.core.files.lock_file", lock_file)
 
 
 @pytest.mark.parametrize(("spoil", "why"), [(unlockable, "No locks available"), (unmakable, "Permission denied")])

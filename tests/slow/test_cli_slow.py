@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from test_cli import PLANTED, pair, write
 
-from distract.runfolder import load
+from distract.core.runs import load
 
 
 @pytest.fixture(autouse=True)

@@ -13,11 +13,11 @@ from distract.backends.scripted import Scripted
 from distract.backends.transformers import Transformers
 from distract.consistency import asking
 from distract.consistency.measuring import figures
+from distract.core.records import Reply, Request, Response
+from distract.core.store import Store
+from distract.core.usage import Tally
 from distract.estimating import estimate
 from distract.manner import Manner
-from distract.records import Reply, Request, Response
-from distract.store import Store
-from distract.tally import Tally
 
 # What is drawn.
 

@@ -16,8 +16,8 @@ from distract.backends import hardware
 from distract.backends.architecture import least_parameters, odd_size
 from distract.backends.catalogue import open_models
 from distract.backends.options import Options
-from distract.errors import BackendError, UsageError
-from distract.records import Message, Request
+from distract.core.errors import BackendError, UsageError
+from distract.core.records import Message, Request
 
 Damage = Callable[[Path], object]
 DEEP = "[" * 5000 + "]" * 5000

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from test_datasets import REIFE, Missing
 
+from distract.core.errors import UsageError
 from distract.datasets import load
-from distract.errors import UsageError
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from distract.backends.decoding import Decoding, Run, Told, write
 from distract.backends.generation import Answer
 from distract.backends.packing import Sharing, plan, prune
 from distract.backends.transformers import Transformers
-from distract.records import Message, Request
+from distract.core.records import Message, Request
 
 
 class Item(NamedTuple):

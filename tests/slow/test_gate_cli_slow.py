@@ -31,8 +31,8 @@ from test_gate_cli import (
 from distract.backends import catalogue, scripted
 from distract.backends.names import Target
 from distract.backends.scripted import Scripted
-from distract.errors import BackendError
-from distract.runfolder import checksum, load
+from distract.core.errors import BackendError
+from distract.core.runs import checksum, load
 from distract.studies.gate.deciding import Gate
 
 FILES = ("rows.jsonl", "rewrites.jsonl", "summary.json", "run.json")

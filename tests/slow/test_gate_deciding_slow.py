@@ -23,7 +23,7 @@ from test_gate_deciding import (
     parameters,
 )
 
-from distract.records import Row
+from distract.core.records import Row
 from distract.studies.gate.deciding import replayed
 from distract.studies.gate.limits import Limits
 from distract.studies.gate.records import Verdict as Said

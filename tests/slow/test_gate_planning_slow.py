@@ -12,7 +12,7 @@ from looping import each
 from scipy.stats import binom
 from test_gate_planning import ALPHA
 
-from distract.errors import UsageError
+from distract.core.errors import UsageError
 from distract.studies.gate import monitor as gate
 from distract.studies.gate.boundary import LONGEST, boundary
 from distract.studies.gate.course import course, decided

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from test_gate_worse import Run, compared, decide
 
-from distract.runfolder import Loaded, load
+from distract.core.runs import Loaded, load
 from distract.studies.gate.limits import Limits
 
 

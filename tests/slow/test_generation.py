@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from distract.backends import decoding
 from distract.backends.generation import Answer, draw
 from distract.backends.transformers import Transformers
-from distract.errors import BackendError
-from distract.records import Message, Reply, Request
+from distract.core.errors import BackendError
+from distract.core.records import Message, Reply, Request
 
 RULES = "You are asked by people of all trades. Answer each in one or two plain sentences, without any list. "
 QUESTIONS = [

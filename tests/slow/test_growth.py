@@ -21,17 +21,18 @@ from builders import case
 from fuzzing import Fuzz
 from test_constraints_break import HOSTILE
 
-from distract import checking, flips, minimal, printable, reading, registry
+from distract import checking, flips, minimal, reading
 from distract.boards.sources import streaming, tables
 from distract.constraints import breaks, check, parse
+from distract.core import printable, registry
+from distract.core.errors import DistractError
+from distract.core.plan import Attack
+from distract.core.records import Constraint, Response
 from distract.datasets import native, readers, splitting
-from distract.errors import DistractError
 from distract.facts import differences
 from distract.fidelity import inspect
 from distract.invariants import rewriting, telling
 from distract.making import pairs
-from distract.plan import Attack
-from distract.records import Constraint, Response
 from distract.report import checks, unread
 from distract.report.minimal import marked
 from distract.studies.gate import github, junit

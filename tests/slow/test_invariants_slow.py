@@ -14,10 +14,10 @@ from test_invariants import PAIR, Open, X, Y, message
 from distract import invariants
 from distract.backends.scripted import Scripted, planted
 from distract.backends.transformers import Transformers
+from distract.core.records import Case, Constraint
 from distract.invariants import Finding, Inconclusive, Violation
 from distract.judging.judge import Judge
 from distract.manner import Manner
-from distract.records import Case, Constraint
 
 
 @pytest.fixture

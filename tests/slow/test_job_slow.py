@@ -11,12 +11,12 @@ import pytest
 REPLAY = """
 import sys
 from pathlib import Path
-from distract import job, registry, session
+from distract.core import job, registry; from distract import session
 from distract.backends.catalogue import open_judge
 from distract.backends.scripted import Scripted
-from distract.records import Reply
+from distract.core.records import Reply
 from distract.setup import Setup
-from distract.tally import Tally
+from distract.core.usage import Tally
 
 def run(backend, out):
     selected = session.select(data="tweakset", limit=2)

@@ -9,7 +9,7 @@ from pathlib import Path
 from commanding import fits
 from test_leaderboard_cli import PLAY, Run, data, votes
 
-from distract.runfolder import load
+from distract.core.runs import load
 
 
 def test_the_lowest_are_restyled_and_both_boards_stand_side_by_side(run: Run) -> None:

@@ -9,12 +9,13 @@ from functools import partial
 
 import pytest
 
-from distract import reading, registry
+from distract import reading
 from distract.constraints import parse
+from distract.core import registry
+from distract.core.records import Case, Response
 from distract.datasets import native, splitting
 from distract.fidelity import inspect
 from distract.invariants.rewriting import restyled
-from distract.records import Case, Response
 
 N = 100_000
 SAID = "So it is. The cat sat there."

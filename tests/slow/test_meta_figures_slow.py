@@ -17,9 +17,9 @@ from test_meta_figures import (
     exchanged,
 )
 
+from distract.core.records import Row
 from distract.meta.comparisons import Agreement, Judged
 from distract.meta.figures import figures
-from distract.records import Row
 
 # Random rows.
 

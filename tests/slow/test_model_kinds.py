@@ -19,8 +19,8 @@ from distract.backends.architecture import unfit
 from distract.backends.locating import quiet
 from distract.backends.transformers import Transformers
 from distract.backends.vllm import Vllm
-from distract.errors import BackendError, UsageError
-from distract.records import Message, Request
+from distract.core.errors import BackendError, UsageError
+from distract.core.records import Message, Request
 
 Run = Callable[..., Ran]
 ASKED = [Request((Message("user", "Which is better?"),), choices=("A", "B"), prefill="[[")]

@@ -14,8 +14,8 @@ from commanding import Ran
 from loopback import Answer, FakeServer, FaultProxy, completion
 from test_openai_backend import FAULTS, ask, backend, prefers_a, tokens_of_vllm, words
 
-from distract.backend import Streaming
 from distract.backends.openai import OpenAI
+from distract.core.backend import Streaming
 
 pytest.importorskip("openai")
 

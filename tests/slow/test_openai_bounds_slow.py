@@ -14,8 +14,8 @@ from distract.backends.openai import OpenAI
 from distract.backends.openai_answers import Completion, Token, read
 from distract.backends.openai_http import LARGE, MOST, STEP
 from distract.backends.openai_manners import Manners
-from distract.errors import BackendError
-from distract.records import Message, Reply, Request
+from distract.core.errors import BackendError
+from distract.core.records import Message, Reply, Request
 
 pytest.importorskip("openai")
 

@@ -18,15 +18,15 @@ from hypothesis import strategies as st
 from loopback import Answer, Asked, FakeServer, Script, completion, refused, token
 
 from distract import session
-from distract.backend import Probing
 from distract.backends.openai import OpenAI
 from distract.backends.openai_manners import PROBES, Manners
-from distract.errors import BackendError
-from distract.probes import settle
-from distract.records import Message, Reply, Request
-from distract.runfolder import load
-from distract.store import Store
-from distract.tally import Tally
+from distract.core.backend import Probing
+from distract.core.errors import BackendError
+from distract.core.probes import settle
+from distract.core.records import Message, Reply, Request
+from distract.core.runs import load
+from distract.core.store import Store
+from distract.core.usage import Tally
 
 pytest.importorskip("openai")
 

@@ -14,12 +14,12 @@ from loopback import Answer, Asked, FakeServer, Script, completion, refused, tok
 
 from distract.backends.openai import OpenAI
 from distract.backends.openai_manners import PROBES
-from distract.errors import BackendError, UsageError
-from distract.records import Message, Reply, Request
-from distract.run import answer
-from distract.runfolder import load
-from distract.store import Store
-from distract.tally import Tally
+from distract.core.errors import BackendError, UsageError
+from distract.core.loop import answer
+from distract.core.records import Message, Reply, Request
+from distract.core.runs import load
+from distract.core.store import Store
+from distract.core.usage import Tally
 
 pytest.importorskip("openai")
 

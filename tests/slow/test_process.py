@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 from commanding import Ran
 
-from distract import signals
 from distract.commands import process
+from distract.core import signals
 
 Run = Callable[..., Ran]
 GATE = ("gate", "--judge", "planted:fair", "--generator", "rules", "--max-flip-rate", "0.5", "--limit", "9")
@@ -23,7 +23,7 @@ GATE = ("gate", "--judge", "planted:fair", "--generator", "rules", "--max-flip-r
 PLUGIN = """
 import click
 from distract import verdicts
-from distract.plan import Attack, Calls, Protocol
+from distract.core.plan import Attack, Calls, Protocol
 
 def bang(here):
     if here == {hook!r}:
@@ -123,7 +123,7 @@ def test_a_broken_stream_changes_no_exit_code(passing: Path, streams: str, thres
 def test_a_plugin_that_takes_the_streams_away_changes_no_exit_code(passing: Path, mischief: str) -> None:
     script = (
         "import sys\n"
-        "from distract import cli, runfolder\n"
+        "from distract import cli; from distract.core import runs as runfolder\n"
         "load = runfolder.load\n"
         "def loads(path):\n"
         f"    {mischief}\n"

@@ -44,7 +44,7 @@ def test_no_submodule_takes_the_place_of_a_name() -> None:
 @pytest.mark.parametrize(
     ("code", "absent"),
     [
-        ("import distract", ("numpy", "click", "rich", "pandas", "importlib.metadata", "distract.errors")),
+        ("import distract", ("numpy", "click", "rich", "pandas", "importlib.metadata", "distract.core.errors")),
         ("import distract; distract.attack(judge='planted:longer', limit=2)", ("click", "rich", "pandas", "torch")),
         ("import distract; distract.attack, distract.gate", ("click", "rich", "pandas", "torch")),
         ("from distract import *", ("click", "torch", "pandas")),

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 # Imported here, since an inner run forgets what is first imported in it, and numpy cannot be imported twice.
-from distract import invariants, registry
+from distract import invariants
 from distract.backends import catalogue
+from distract.core import registry
 from distract.judging import judge
 from distract.report import testing
 
@@ -20,8 +21,8 @@ LEFT_OUT = "distract: 1 test that calls a judge was left out; run it with --judg
 
 ASKING = """
 import pytest
-from distract.plan import Comparison
-from distract.records import Case, Response
+from distract.core.plan import Comparison
+from distract.core.records import Case, Response
 
 def compared(number):
     sides = Response("x", ("Red.",)), Response("y", ("I think it might be blue.",))
@@ -47,7 +48,7 @@ import time
 from pathlib import Path
 import pytest
 from distract.judging.judge import Judge
-from distract.records import Reply
+from distract.core.records import Reply
 
 LOG = Path(__file__).with_name("asked")
 
@@ -260,7 +261,7 @@ def test_under_xdist_no_request_is_judged_twice_and_one_summary_says_so(pytester
     pytest.importorskip("xdist")
     pytester.makeconftest(OWN_JUDGE)
     file = f"""{ASKING}
-from distract import registry
+from distract.core import registry
 from distract.manner import judged
 
 @pytest.mark.parametrize("number", ORDER)

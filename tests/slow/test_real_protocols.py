@@ -13,13 +13,13 @@ from pathlib import Path
 from distract import datasets
 from distract.audit import Audit, audit
 from distract.backends.transformers import Transformers
+from distract.core.loop import execute
+from distract.core.plan import Protocol
+from distract.core.registry import attacks, protocols
+from distract.core.store import Store
+from distract.core.usage import Tally
 from distract.manner import Manner
 from distract.metrics import figures
-from distract.plan import Protocol
-from distract.registry import attacks, protocols
-from distract.run import execute
-from distract.store import Store
-from distract.tally import Tally
 from distract.writers import writer
 
 TOKENS = 24

@@ -22,9 +22,9 @@ from test_replyfile import (
     reply,
 )
 
-from distract.errors import DistractError
-from distract.records import Reply
-from distract.store import Store
+from distract.core.errors import DistractError
+from distract.core.records import Reply
+from distract.core.store import Store
 
 # Commands.
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from test_scripted import LONG, SHORT, prefers
 
-from distract.records import Response
-from distract.registry import protocols
+from distract.core.records import Response
+from distract.core.registry import protocols
 
 
 # Those that show more than a case of two holds are driven in test_protocols.

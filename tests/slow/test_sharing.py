@@ -14,11 +14,11 @@ from running import HeldServer, Running
 from test_flow import Shuffled
 from test_run import Recording
 
-from distract.plan import Plan
+from distract.core.loop import execute
+from distract.core.plan import Plan
+from distract.core.store import Store
+from distract.core.usage import Tally
 from distract.report.progress import end_lines
-from distract.run import execute
-from distract.store import Store
-from distract.tally import Tally
 
 pytest.importorskip("fcntl")
 pytest.importorskip("openai")
@@ -212,7 +212,7 @@ def test_a_store_that_cannot_be_locked_is_used_all_the_same_and_that_is_said(
         (reply,) = yield [request("x")]
         return reply.text
 
-    monkeypatch.setattr("distract.claims.fcntl.lockf", lockf)
+    monkeypatch.setattr("distract.core.locks.fcntl.lockf", lockf)
     said = list[list[str]]()
     for _ in range(2):
         tally = Tally()

@@ -9,7 +9,7 @@ import pytest
 from loopback import Answer, Asked, FakeServer, refused
 from running import HeldServer, Running, stored
 
-from distract import signals
+from distract.core import signals
 
 pytest.importorskip("openai")
 
@@ -18,7 +18,7 @@ SIGNALS = pytest.mark.parametrize(
     ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
 )
 LAST = "distract: stopped; the same command resumes"
-FOR_EVER = "from distract import signals\nsignals.GRACE = 10000.0"
+FOR_EVER = "from distract.core import signals\nsignals.GRACE = 10000.0"
 """A wait that a test does not see the end of: what ends before has not waited."""
 
 HALTED = """

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from test_strategies import few
 
 from distract import strategies
-from distract.records import Case
+from distract.core.records import Case
 
 
 @given(st.integers(1, 10).flatmap(lambda number: st.tuples(st.just(number), strategies.cases(responses=number))))

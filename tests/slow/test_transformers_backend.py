@@ -14,8 +14,8 @@ from distract.backends import embedded
 from distract.backends.chat import Encoded
 from distract.backends.choices import verdict
 from distract.backends.transformers import Transformers, embedded_judge
-from distract.errors import BackendError, UsageError
-from distract.records import Message, Reply, Request
+from distract.core.errors import BackendError, UsageError
+from distract.core.records import Message, Reply, Request
 
 RULES = "You compare two answers to one question. Look at whether each is correct and complete. Length, order and "
 RULES += "tone do not count. Say [[A]] or [[B]] for the better one, [[C]] if they are equal."

@@ -13,11 +13,11 @@ from test_unread import texts
 
 from distract import session
 from distract.backends.scripted import Scripted
-from distract.errors import BackendError
+from distract.core.errors import BackendError
+from distract.core.records import Reply, Request, Side
+from distract.core.runs import Loaded, load
 from distract.manner import Manner
-from distract.records import Reply, Request, Side
 from distract.report.unread import unread_lines
-from distract.runfolder import Loaded, load
 
 HOSTILE = "\x1b[31m::error::[bold]I must not say\ud800 ##[error]\u202e"
 PROTOCOLS = ("absolute", "cot", "cot-consistency", "metric", "multi-role-round1", "pairwise", "prepair", "rank")

@@ -19,14 +19,14 @@ from typing import Any
 
 import pytest
 
-from distract.backend import Streaming
 from distract.backends import embedded, vllm, vllm_engine
 from distract.backends.chat import Encoded
 from distract.backends.hardware import Gpu
 from distract.backends.transformers import Transformers
 from distract.backends.vllm import Vllm
-from distract.errors import BackendError, UsageError
-from distract.records import Message, Reply, Request
+from distract.core.backend import Streaming
+from distract.core.errors import BackendError, UsageError
+from distract.core.records import Message, Reply, Request
 
 GIB = 2**30
 WORDS = (Message("user", "What is the capital of France? Answer in one word."),)
@@ -376,7 +376,7 @@ SCRIPT = """
 import sys
 from distract.backends import embedded
 from distract.backends.vllm import Vllm
-from distract.records import Message, Request
+from distract.core.records import Message, Request
 
 judge = Vllm(embedded.NAME, revision=embedded.SHA256, prepare=embedded.ensure, dtype="float32")
 story = (Message("user", "Tell me a story about a fox."),)

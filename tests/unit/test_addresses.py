@@ -15,7 +15,7 @@ from distract.backends.models import catalogue
 from distract.backends.names import resolve
 from distract.backends.openai import OpenAI
 from distract.backends.options import Options
-from distract.errors import DataError, UsageError
+from distract.core.errors import DataError, UsageError
 
 ODD = (
     "http://[x/v1",

@@ -24,8 +24,8 @@ import distract
 from distract import arguments, execution
 from distract.backends import scripted
 from distract.cli import cli
+from distract.core.errors import InUse
 from distract.datasets import native
-from distract.errors import InUse
 
 Command = Callable[..., Ran]
 

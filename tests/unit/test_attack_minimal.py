@@ -13,12 +13,12 @@ from builders import finish, set_up
 from commanding import Ran, fits
 
 from distract import session
-from distract.backend import Batch
 from distract.backends.scripted import Scripted, planted
-from distract.errors import BackendError, DataError
-from distract.records import Reply, Request, applied
-from distract.runfolder import Loaded, load
-from distract.tally import Tally
+from distract.core.backend import Batch
+from distract.core.errors import BackendError, DataError
+from distract.core.records import Reply, Request, applied
+from distract.core.runs import Loaded, load
+from distract.core.usage import Tally
 
 Run = Callable[..., Ran]
 RULES = ("attack", "--judge", "planted:bold", "--generator", "rules", "--measure", "flip_rate")
@@ -98,9 +98,9 @@ def test_the_document_has_the_smallest_flips_and_their_words(finished: Loaded) -
 
 def test_each_smallest_flip_flips_and_none_with_an_edit_less_does(finished: Loaded) -> None:
     from distract import datasets
+    from distract.core.plan import Comparison
+    from distract.core.records import Response
     from distract.judging.judge import Judge
-    from distract.plan import Comparison
-    from distract.records import Response
     from distract.verdicts import outcome
 
     cases = {case.id: case for case in datasets.load("tweakset").cases}

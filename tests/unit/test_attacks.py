@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from distract.constraints import check, parse
+from distract.core.plan import Attack
+from distract.core.records import Constraint
+from distract.core.registry import attack as named
 from distract.fidelity import inspect
-from distract.plan import Attack
-from distract.records import Constraint
-from distract.registry import attack as named
 
 ROOT = Path(__file__).parents[2]
 GOLDEN = json.loads((ROOT / "tests/golden/attacks.json").read_text(encoding="utf-8"))

@@ -12,15 +12,15 @@ from builders import case, request
 from distract.audit import Audit, audit, good_response, pairs
 from distract.backends.scripted import Scripted, planted
 from distract.constraints import parse
-from distract.errors import PluginError
+from distract.core.errors import PluginError
+from distract.core.loop import execute
+from distract.core.plan import Attack, Comparison, Degradation, Plan
+from distract.core.records import Audited, Case, Evidence, Reply, Request, Response, Side
+from distract.core.registry import composed, protocols
+from distract.core.store import Store
+from distract.core.usage import Tally
 from distract.judging.compare import others, unfit
 from distract.manner import Manner
-from distract.plan import Attack, Comparison, Degradation, Plan
-from distract.records import Audited, Case, Evidence, Reply, Request, Response, Side
-from distract.registry import composed, protocols
-from distract.run import execute
-from distract.store import Store
-from distract.tally import Tally
 from distract.writers import Verifier, writer
 
 NO_COMMA = (parse({"kind": "punctuation:no_comma"}),)

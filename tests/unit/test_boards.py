@@ -16,13 +16,13 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import stats
 
-from distract import registry
 from distract.boards import board as boards
 from distract.boards import groups
 from distract.boards.board import board, drawn
 from distract.boards.ranks import ranks
 from distract.boards.specs import parse
-from distract.errors import PluginError, UnknownName, UsageError
+from distract.core import registry
+from distract.core.errors import PluginError, UnknownName, UsageError
 from distract.ratings.draws import Draws
 from distract.ratings.matches import TIE, A, Matches, encode
 from distract.ratings.system import Ratings, RatingSystem

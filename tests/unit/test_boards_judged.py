@@ -17,12 +17,12 @@ from test_runfolder import PARAMETERS
 
 from distract.boards.sources import from_rows, read
 from distract.boards.sources.labelled import NO_LABEL, NOT_TWO
+from distract.core.errors import DataError
+from distract.core.recorder import Recorder
+from distract.core.records import Case, Judgment, Response, Row, Side
 from distract.datasets import load
 from distract.datasets.native import line
-from distract.errors import DataError
 from distract.ratings.matches import Matches
-from distract.recorder import Recorder
-from distract.records import Case, Judgment, Response, Row, Side
 
 GOLDEN = Path(__file__).parents[1] / "data" / "readers"
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distract.errors import UsageError
+from distract.core.errors import UsageError
 from distract.ratings.matches import OUTCOMES, encode
 
 NAMES = ("gpt-4", "a, b", 'say "hi"', "🦙", "<b>bold</b>", "tie")

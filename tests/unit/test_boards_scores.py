@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from distract.boards.sources import read
-from distract.errors import DataError
+from distract.core.errors import DataError
 
 OUTCOMES = ("a", "b", "tie")
 Rows = list[dict[str, Any]]

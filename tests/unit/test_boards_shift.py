@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 from scipy import stats
 from test_boards import CLOSED, HARD, POINTS, Row, matches, some
 
-from distract import registry
 from distract.boards import shift as shifts
 from distract.boards.board import DRAWS, board, drawn
 from distract.boards.ranks import kendall
 from distract.boards.shift import Change, Shift, shift, union
-from distract.errors import UsageError
+from distract.core import registry
+from distract.core.errors import UsageError
 from distract.ratings.matches import Matches
 from distract.ratings.system import RatingSystem
 

@@ -19,8 +19,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import optimize, special
 
-from distract import registry
-from distract.errors import UnknownName, UsageError
+from distract.core import registry
+from distract.core.errors import UnknownName, UsageError
 from distract.ratings.draws import Draws, draw
 from distract.ratings.matches import Matches, encode
 

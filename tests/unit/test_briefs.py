@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from distract.briefs import Briefs
+from distract.core.errors import DataError
+from distract.core.recorder import dump
+from distract.core.records import Judgment, Row
+from distract.core.rows import Records
+from distract.core.rows import row as read
 from distract.counting import count_flips
-from distract.errors import DataError
-from distract.recorder import dump
-from distract.records import Judgment, Row
-from distract.runrecords import Records
-from distract.runrecords import row as read
 
 ONE = st.sampled_from([verdict("a"), verdict("b"), verdict("tie"), verdict(None)])
 SCORED = st.tuples(st.floats(1, 7), st.floats(1, 7)).map(lambda pair: scored(pair, (round(pair[0]), round(pair[1]))))

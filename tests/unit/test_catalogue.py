@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from distract.backend import Backend
 from distract.backends import catalogue, hardware
 from distract.backends.catalogue import open_judge, open_models
 from distract.backends.options import Options
 from distract.backends.transformers import Transformers
-from distract.errors import UnknownName, UsageError
-from distract.price import Price
-from distract.records import Role
+from distract.core.backend import Backend
+from distract.core.errors import UnknownName, UsageError
+from distract.core.price import Price
+from distract.core.records import Role
 
 EMBEDDED = "smollm2-135m"
 

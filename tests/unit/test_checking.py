@@ -20,9 +20,9 @@ from distract.checking import (
     labelled_document,
     pair_document,
 )
-from distract.errors import DataError, PluginError, UnknownName, UsageError
+from distract.core.errors import DataError, PluginError, UnknownName, UsageError
+from distract.core.registry import attacks
 from distract.facts import new_content_share
-from distract.registry import attacks
 from distract.report.checks import difference
 
 DATA = Path(__file__).parents[1] / "data"

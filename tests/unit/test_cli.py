@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from distract.runfolder import load
+from distract.core.runs import load
 
 PLANTED = ("--generator", "rules", "--limit", "8")
 """A part of the built-in set, which the gate's tests judge as a whole."""

@@ -19,7 +19,6 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from distract import cli
-from distract.backend import Backend, Batch
 from distract.backends.scripted import Scripted, planted
 from distract.commands.consistency import PROTOCOLS, consistency
 from distract.consistency import asking
@@ -29,17 +28,18 @@ from distract.consistency.drawing import quadruples, triples
 from distract.consistency.measuring import Placed, changes, figures, not_applied
 from distract.consistency.preparing import prepare
 from distract.consistency.published import PUBLISHED
+from distract.core.backend import Backend, Batch
+from distract.core.errors import BackendError, UsageError
+from distract.core.job import Job
+from distract.core.records import ORDINALS, Case, Judgment, Outcome, Reply, Request, Response, Row, Side
+from distract.core.registry import protocols
+from distract.core.runs import Loaded, load
+from distract.core.usage import Tally
 from distract.datasets.native import line as native
-from distract.errors import BackendError, UsageError
-from distract.job import Job
 from distract.judging.compare import usable
 from distract.manner import Manner
-from distract.records import ORDINALS, Case, Judgment, Outcome, Reply, Request, Response, Row, Side
-from distract.registry import protocols
 from distract.report.consistency import report_parts
 from distract.report.tables import show
-from distract.runfolder import Loaded, load
-from distract.tally import Tally
 
 RULES: dict[str, tuple[str, ...]] = {"pairwise": (), "rank": ()}
 OUTCOMES: tuple[Outcome, ...] = ("a", "b", "tie")

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from looping import each
 
 from distract.constraints import ConstraintError, check, describe, known, parse
-from distract.errors import UsageError
-from distract.records import Constraint
+from distract.core.errors import UsageError
+from distract.core.records import Constraint
 
 ANSWER = {"kind": "detectable_format:constrained_response"}
 CAPITAL = {"kind": "change_case:english_capital"}

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from distract.constraints import ConstraintError, break_, breaks, check, counting, known, parse
-from distract.records import Constraint
+from distract.core.records import Constraint
 
 Draw = Callable[[st.SearchStrategy[Any]], Any]
 Raw = dict[str, object]

@@ -17,9 +17,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from distract.constraints import parse
+from distract.core.errors import DataError, UnknownName, UsageError
+from distract.core.records import Case, Response
 from distract.datasets import BUILT_IN, READERS, load, load_prompts, native
-from distract.errors import DataError, UnknownName, UsageError
-from distract.records import Case, Response
 
 GOOD: dict[str, Any] = {
     "id": "c1",

@@ -13,8 +13,8 @@ from distract.leaderboards.orders import Orders, settled, weights
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distract import registry
-from distract.errors import UsageError
+from distract.core import registry
+from distract.core.errors import UsageError
 from distract.ratings.draws import Draws, draw
 from distract.ratings.matches import Matches, encode
 

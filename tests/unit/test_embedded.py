@@ -17,7 +17,7 @@ import pytest
 from overwriting import overwrite
 
 from distract.backends import digests, embedded
-from distract.errors import BackendError
+from distract.core.errors import BackendError
 
 CONTENT = b"stand-in for the weights"
 

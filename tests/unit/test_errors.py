@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from distract.errors import BackendError, DataError, DistractError, PluginError, UnknownName, UsageError
+from distract.core.errors import BackendError, DataError, DistractError, PluginError, UnknownName, UsageError
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from distract import cli, registry
+from distract import cli
+from distract.core import registry
 from distract.datasets import load
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -116,7 +117,7 @@ def test_a_protocol_that_fails_is_named_in_one_line(
         registry._found.cache_clear()
         return registry.source("mine")
 
-    head = "from distract.plan import *\nfrom distract.records import *\ndef ask(one):\n    yield []\n"
+    head = "from distract.core.plan import *\nfrom distract.core.records import *\ndef ask(one):\n    yield []\n"
     tail = "mine = Protocol(name='mine', summary='', ask=ask, calls=Calls(1))\n"
     entry = importlib.metadata.EntryPoint("mine", "mine", "distract.judges")
     monkeypatch.setattr(

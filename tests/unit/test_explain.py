@@ -19,12 +19,12 @@ from hypothesis import strategies as st
 from distract import explaining, reopening
 from distract.backends.names import resolve
 from distract.backends.options import Options
-from distract.errors import UsageError
+from distract.core.errors import UsageError
+from distract.core.printable import plain
+from distract.core.records import Edit, Smallest
+from distract.core.runs import Loaded, load
 from distract.minimal import edits
-from distract.printable import plain
-from distract.records import Edit, Smallest
 from distract.report.minimal import NEAR, enough, marked
-from distract.runfolder import Loaded, load
 
 Run = Callable[..., Ran]
 HOW = ("--judge", "planted:bold", "--generator", "rules", "--protocol", "pairwise", "--attack", "assertiveness")

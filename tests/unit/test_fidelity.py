@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from distract import amounts, facts, fidelity, meaning, speech
+from distract.core.records import Constraint
 from distract.facts import code_spans, new_content_share, quote_spans, url_spans
 from distract.fidelity import inspect, inspect_severity
 from distract.lexicon import content_words
-from distract.records import Constraint
 
 NO_COMMA = Constraint("punctuation:no_comma")
 PROMPT = ("How long does the trip take and what does it cost? Yours, Ewa",)

@@ -12,14 +12,14 @@ import pytest
 from builders import case, row, verdict
 from commanding import Ran
 
-from distract import files
-from distract.claims import Claims
 from distract.commands import outputs
-from distract.errors import BackendError, UsageError
-from distract.recorder import Recorder
+from distract.core import files
+from distract.core.errors import BackendError, UsageError
+from distract.core.locks import Claims
+from distract.core.recorder import Recorder
+from distract.core.runs import load
+from distract.core.store import Store
 from distract.recording import save
-from distract.runfolder import load
-from distract.store import Store
 
 # What a user names.
 

@@ -9,9 +9,9 @@ from builders import row, scored, verdict
 from hypothesis import given
 from hypothesis import strategies as st
 
+from distract.core.records import Judgment, Response, Rewrite, Row
 from distract.counting import WANTED, count_flips
 from distract.flips import Flip, clearest, difference
-from distract.records import Judgment, Response, Rewrite, Row
 
 Triple = tuple[float, float, float]
 

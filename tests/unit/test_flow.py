@@ -12,15 +12,15 @@ from builders import request
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distract.backend import Batch, reply_through
 from distract.backends.scripted import Scripted
-from distract.errors import BackendError
-from distract.plan import PENDING, Open, Plan, gather
-from distract.records import Reply, Request, Role
-from distract.run import execute
-from distract.signals import Stopped, is_asked, raised_signals
-from distract.store import Store
-from distract.tally import Model, Tally
+from distract.core.backend import Batch, reply_through
+from distract.core.errors import BackendError
+from distract.core.loop import execute
+from distract.core.plan import PENDING, Open, Plan, gather
+from distract.core.records import Reply, Request, Role
+from distract.core.signals import Stopped, is_asked, raised_signals
+from distract.core.store import Store
+from distract.core.usage import Model, Tally
 
 
 class Shuffled:

@@ -12,14 +12,14 @@ from xml.etree import ElementTree
 import pytest
 from commanding import Ran, fits
 
-from distract.backend import Batch
 from distract.backends import catalogue, scripted
 from distract.backends.names import Target
 from distract.backends.scripted import Scripted
-from distract.errors import BackendError
-from distract.records import Reply, Request
-from distract.runfolder import checksum
-from distract.signals import Stopped
+from distract.core.backend import Batch
+from distract.core.errors import BackendError
+from distract.core.records import Reply, Request
+from distract.core.runs import checksum
+from distract.core.signals import Stopped
 
 Run = Callable[..., Ran]
 RULES = ("--generator", "rules", "--attack", "prolixity")

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from builders import row, scored, verdict
 
-from distract import registry
-from distract.errors import UsageError
-from distract.records import RESAMPLED, Judgment, Row
+from distract.core import registry
+from distract.core.errors import UsageError
+from distract.core.records import RESAMPLED, Judgment, Row
 from distract.studies.gate.checks import check
 from distract.studies.gate.deciding import Gate, Place, record, replayed
 from distract.studies.gate.limits import Limits

@@ -12,9 +12,9 @@ from gate_builders import made, rows
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distract.errors import UsageError
-from distract.records import Row
-from distract.runfolder import Loaded
+from distract.core.errors import UsageError
+from distract.core.records import Row
+from distract.core.runs import Loaded
 from distract.statistics import effective_n, lower_bound, p_above, upper_bound
 from distract.studies.gate.dependence import gathered, shrunk, uneven_prompts
 from distract.studies.gate.exact import needed

@@ -12,7 +12,7 @@ from looping import each
 from scipy.stats import binom
 
 from distract import statistics
-from distract.errors import UsageError
+from distract.core.errors import UsageError
 from distract.studies.gate.boundary import boundary
 from distract.studies.gate.course import course
 from distract.studies.gate.plan_view import plan_report

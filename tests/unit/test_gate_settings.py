@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import settings as drawn
 from hypothesis import strategies as st
 
-from distract import printable, registry
-from distract.errors import DataError, UsageError
-from distract.settings import FILE, Project, project
+from distract.core import printable, registry
+from distract.core.errors import DataError, UsageError
+from distract.core.settings import FILE, Project, project
 from distract.studies.gate.limits import Limits
 from distract.studies.gate.settings import Settings, limits, load
 

@@ -16,9 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from distract.errors import UsageError
-from distract.records import Response, Rewrite
-from distract.runfolder import Loaded, load
+from distract.core.errors import UsageError
+from distract.core.records import Response, Rewrite
+from distract.core.runs import Loaded, load
 from distract.statistics import holm
 from distract.studies.gate import run_gate
 from distract.studies.gate.comparable import comparable

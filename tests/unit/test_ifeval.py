@@ -10,10 +10,10 @@ import pytest
 
 from distract import constraints as kinds
 from distract.constraints import Unavailable, parse
+from distract.core.errors import DataError, UnknownName, UsageError
 from distract.datasets import load, load_prompts
 from distract.datasets.ifeval import Prompted
 from distract.datasets.splitting import split
-from distract.errors import DataError, UnknownName, UsageError
 
 PROMPT: dict[str, Any] = {
     "key": 7,

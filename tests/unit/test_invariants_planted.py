@@ -11,9 +11,9 @@ from builders import case
 
 from distract import datasets, invariants
 from distract.backends.scripted import PLANTED, planted
+from distract.core.records import Case, Response
 from distract.invariants import Failed, Finding, Inconclusive, NoVerdict, Violation
 from distract.judging.judge import Judge
-from distract.records import Case, Response
 
 TWEAKS = datasets.load("tweakset").cases[:6]
 

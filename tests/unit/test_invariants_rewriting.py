@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from distract import datasets
 from distract.constraints import check
+from distract.core.records import Case, Constraint, Response
 from distract.facts import code_spans
 from distract.invariants.rewriting import restyled
-from distract.records import Case, Constraint, Response
 
 TWEAKS = datasets.load("tweakset").cases
 

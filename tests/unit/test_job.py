@@ -12,14 +12,14 @@ from builders import finish, request, row, set_up, verdict
 
 from distract import session
 from distract.backends.scripted import Scripted, planted
-from distract.errors import BackendError
-from distract.job import Job, Plans, summed_up
-from distract.plan import Plan
-from distract.records import Audited, Request, Rewrite, Row
-from distract.runfolder import Loaded, load
-from distract.study import Held, Study
-from distract.tally import Tally
-from distract.timing import measured
+from distract.core.errors import BackendError
+from distract.core.job import Job, Plans, summed_up
+from distract.core.plan import Plan
+from distract.core.records import Audited, Request, Rewrite, Row
+from distract.core.runs import Loaded, load
+from distract.core.study import Held, Study
+from distract.core.timing import measured
+from distract.core.usage import Tally
 
 PARAMETERS = {
     "command": "attack",

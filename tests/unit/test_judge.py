@@ -9,17 +9,18 @@ from pathlib import Path
 import pytest
 from builders import case, request
 
-from distract import datasets, registry
-from distract.backend import Batch, Stream, reply_through
+from distract import datasets
 from distract.backends.scripted import Scripted, planted
-from distract.claims import Claims
-from distract.errors import BackendError, UnknownName, UsageError
+from distract.core import registry
+from distract.core.backend import Batch, Stream, reply_through
+from distract.core.errors import BackendError, UnknownName, UsageError
+from distract.core.locks import Claims
+from distract.core.loop import execute
+from distract.core.plan import Comparison, Plan
+from distract.core.records import NO_REPLY, Judgment, Reply, Request
+from distract.core.store import Store
 from distract.judging.judge import Judge
 from distract.manner import Manner, judged
-from distract.plan import Comparison, Plan
-from distract.records import NO_REPLY, Judgment, Reply, Request
-from distract.run import execute
-from distract.store import Store
 
 FAIR = "planted:fair"
 CASES = [case(f"c{number}") for number in range(5)]

@@ -59,7 +59,7 @@ OFFENCES = frozenset(
 )
 """Imports that point up. The list may only shrink."""
 
-REGISTRY = "distract.registry"
+REGISTRY = "distract.core.registry"
 """Finds plug-ins and studies at run time, by the name of their folder."""
 
 
@@ -206,7 +206,8 @@ def test_the_list_of_offences_only_shrinks() -> None:
 
 
 @pytest.mark.parametrize(
-    ("importer", "imported"), [("distract.store", "distract.studies.gate.live"), ("distract.run", "distract.flow")]
+    ("importer", "imported"),
+    [("distract.core.store", "distract.studies.gate.live"), ("distract.core.loop", "distract.core.flow")],
 )
 def test_an_import_upward_is_noticed(importer: str, imported: str) -> None:
     edges = {name: set(others) for name, others in EDGES.items()}
@@ -219,7 +220,7 @@ def test_an_import_upward_is_noticed(importer: str, imported: str) -> None:
     ("code", "imported"),
     [
         ("from distract import attack", "distract.api"),
-        ("from distract import Case as Kase", "distract.records"),
+        ("from distract import Case as Kase", "distract.core.records"),
         ("from distract import rubric", "distract.rubric"),
         ("from distract import minimal", "distract.minimal"),
         ("from distract import __version__", "distract"),
@@ -257,7 +258,7 @@ def test_plugins_and_examples_import_from_distract_alone(path: Path) -> None:
 
 
 def test_plans_are_stepped_in_one_place_only() -> None:
-    assert [name for name, path in FILES.items() if steps_by_hand(path.read_text())] == ["distract.plan"]
+    assert [name for name, path in FILES.items() if steps_by_hand(path.read_text())] == ["distract.core.plan"]
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from commanding import Ran, fits
 
-from distract.runfolder import load
+from distract.core.runs import load
 
 Run = Callable[..., Ran]
 VOTES = [("a", "b", "model_a"), ("b", "c", "model_a"), ("a", "c", "tie"), ("c", "a", "model_b"), ("b", "a", "model_b")]

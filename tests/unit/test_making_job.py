@@ -10,12 +10,12 @@ from builders import finish, set_up
 
 from distract import datasets, session
 from distract.backends.scripted import Scripted, planted
-from distract.errors import UsageError
-from distract.job import stores
+from distract.core.errors import UsageError
+from distract.core.job import stores
+from distract.core.records import Request
+from distract.core.usage import Tally
 from distract.making import job
 from distract.recording import save
-from distract.records import Request
-from distract.tally import Tally
 from distract.writers.asking import Asking
 
 NO_COMMA = {"instruction_id_list": ["punctuation:no_comma"], "kwargs": [{}]}

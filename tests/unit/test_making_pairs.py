@@ -10,12 +10,12 @@ import pytest
 from builders import drive
 
 from distract.constraints import parse
+from distract.core.errors import UsageError
+from distract.core.plan import Plan
+from distract.core.records import Case, Evidence, Reply, Request, Response
 from distract.datasets import native
-from distract.errors import UsageError
 from distract.making import Made, make_pair, yields
 from distract.making.made import known_author
-from distract.plan import Plan
-from distract.records import Case, Evidence, Reply, Request, Response
 from distract.writers import Verifier
 from distract.writers.asking import Asking
 

@@ -15,18 +15,18 @@ from builders import drive
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distract import registry
 from distract.audit import compliant_response
 from distract.constraints import breaks, check, describe, known, parse
+from distract.core import registry
+from distract.core.errors import PluginError, UsageError
+from distract.core.plan import Attack
+from distract.core.records import Constraint, Reply, Request
 from distract.datasets import load, load_prompts, native
 from distract.datasets.ifeval import Prompted
 from distract.datasets.splitting import split
-from distract.errors import PluginError, UsageError
 from distract.fidelity import inspect
 from distract.making import Made, make_tweak, yields
 from distract.making.formats import EASY, MENU, choose, conflict, easy
-from distract.plan import Attack
-from distract.records import Constraint, Reply, Request
 from distract.writers.asking import Asking
 
 SHARED = Path(__file__).parents[3] / "shared" / "data" / "ifeval"

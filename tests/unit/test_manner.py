@@ -9,10 +9,10 @@ from builders import case, drive, request, scored, verdict
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distract.errors import UsageError
+from distract.core.errors import UsageError
+from distract.core.plan import Calls, Comparison, Plan, Protocol
+from distract.core.records import Judgment, Message, Outcome, Reply, Request, Response
 from distract.manner import Manner, Orders, both_orders, consistent, judged, majority, sampled, vote
-from distract.plan import Calls, Comparison, Plan, Protocol
-from distract.records import Judgment, Message, Outcome, Reply, Request, Response
 
 X, Y, Z = (Response(name, (name,)) for name in "xyz")
 PAIR = Comparison(case(), X, Y)

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from distract import errors
 from distract.backends.models import catalogue
 from distract.backends.names import _SERVERS, elsewhere
-from distract.printable import as_share, count
+from distract.core import errors
+from distract.core.printable import as_share, count
 
 ROOT = Path(__file__).parents[2]
 

@@ -15,24 +15,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from distract import datasets
-from distract.backend import Backend, Batch
 from distract.backends.scripted import Scripted, planted
+from distract.core.backend import Backend, Batch
+from distract.core.errors import BackendError, DataError, UsageError
+from distract.core.job import Job
+from distract.core.plan import Attack
+from distract.core.records import RESAMPLED, Case, Reply, Request, Response, Row, Side
+from distract.core.registry import attacks, protocols
+from distract.core.runs import Loaded, load
+from distract.core.usage import Tally
 from distract.datasets.native import line as native
-from distract.errors import BackendError, DataError, UsageError
 from distract.estimating import estimate
-from distract.job import Job
 from distract.manner import Manner
 from distract.meta.comparisons import Agreement
 from distract.meta.document import Result, Source, document, from_run, result, shown
 from distract.meta.plan import Meta, labelled, meta, one_sided
 from distract.meta.published import judged
 from distract.meta.session import distinct, prepare, select
-from distract.plan import Attack
-from distract.records import RESAMPLED, Case, Reply, Request, Response, Row, Side
-from distract.registry import attacks, protocols
 from distract.replay import Published
-from distract.runfolder import Loaded, load
-from distract.tally import Tally
 
 
 def answer(author: str, severity: int | None = None, attack: str | None = None) -> Response:

@@ -13,9 +13,9 @@ from builders import verdict
 from commanding import fits
 from rich.console import Console
 
+from distract.core.records import Row, Side
 from distract.meta.comparisons import Judged
 from distract.meta.document import Source, result
-from distract.records import Row, Side
 from distract.report.meta import parts
 from distract.report.tables import show
 

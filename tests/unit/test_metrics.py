@@ -7,10 +7,10 @@ from builders import row, scored, verdict
 from hypothesis import given
 from hypothesis import strategies as st
 
+from distract.core.records import Judgment, Outcome, Response, Rewrite, Row
 from distract.counting import Counted
 from distract.figure import Figure
 from distract.metrics import figures, shared
-from distract.records import Judgment, Outcome, Response, Rewrite, Row
 from distract.statistics import holm
 
 A, B, TIE = verdict("a"), verdict("b"), verdict("tie")

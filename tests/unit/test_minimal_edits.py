@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from distract.core.records import Edit, applied
 from distract.minimal import edits, phrases
 from distract.minimal.aligning import common, settled
-from distract.records import Edit, applied
 
 ALPHABET = [
     "a",

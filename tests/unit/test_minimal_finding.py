@@ -14,13 +14,13 @@ from builders import drive
 from distract import datasets
 from distract.audit import Audit, audit, pairs
 from distract.backends.scripted import BOOSTERS, Scripted, planted
+from distract.core.plan import Comparison, Protocol
+from distract.core.records import Audited, Case, Reply, Request, Response, Rewrite, Row, Smallest, applied
+from distract.core.registry import attack, protocol
 from distract.judging.judge import Judge
 from distract.manner import DEFAULT, Manner
 from distract.metrics import headline
 from distract.minimal import clearest_flips, edits, plan_for, smallest
-from distract.plan import Comparison, Protocol
-from distract.records import Audited, Case, Reply, Request, Response, Rewrite, Row, Smallest, applied
-from distract.registry import attack, protocol
 from distract.verdicts import outcome
 from distract.writers import WRITERS
 

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from looping import each
 
+from distract.core.plan import Plan, Result, step
 from distract.minimal.search import Found, Kept, search
-from distract.plan import Plan, Result, step
 
 Enough = Callable[[Kept], bool]
 

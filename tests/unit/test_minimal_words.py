@@ -9,9 +9,9 @@ from builders import small
 from hypothesis import given
 from hypothesis import strategies as st
 
+from distract.core.printable import line
+from distract.core.records import Edit
 from distract.minimal import Word, counts, edits, said
-from distract.printable import line
-from distract.records import Edit
 
 
 @pytest.mark.parametrize(

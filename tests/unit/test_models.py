@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from distract.backends import models
 from distract.backends.entries import parse
 from distract.backends.models import Model, catalogue, find, kin, problems
-from distract.errors import DataError
+from distract.core.errors import DataError
 from distract.families import families
 
 DISTRACTED = "llama-3.2-3b llama-3.3-70b qwen2.5-3b qwen2.5-72b gpt-4-0613 o3-mini"

@@ -14,7 +14,7 @@ from distract.backends.hardware import Gpu
 from distract.backends.models import Model
 from distract.backends.names import ENGINES, OPENAI, Target, choose, resolve
 from distract.backends.options import USES, Options
-from distract.errors import UnknownName, UsageError
+from distract.core.errors import UnknownName, UsageError
 
 LLAMA = Model("llama-3.3-70b", "meta-llama/Llama-3.3-70B-Instruct", parameters=70.6, aliases=("llama-70b",))
 GPT = Model("gpt-4o", "gpt-4o-2024-08-06", engine="openai")

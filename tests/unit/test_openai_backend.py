@@ -16,9 +16,9 @@ from distract import verdicts
 from distract.backends.openai import OpenAI
 from distract.backends.openai_manners import Manners, seed
 from distract.backends.openai_pacing import LONGEST_BACKOFF, backoff, retry_after
-from distract.errors import BackendError, UsageError
+from distract.core.errors import BackendError, UsageError
+from distract.core.records import Message, Reply, Request
 from distract.reading import BRACKETS
-from distract.records import Message, Reply, Request
 
 pytest.importorskip("openai")
 

@@ -16,8 +16,8 @@ from loopback import CHAT, Answer, Asked, FakeServer, completion
 from distract.backends.openai import OpenAI
 from distract.backends.openai_http import LARGE, MOST, PLACES, STEP
 from distract.backends.secrets import scrubbed
-from distract.errors import BackendError, UsageError
-from distract.records import Message, Reply, Request
+from distract.core.errors import BackendError, UsageError
+from distract.core.records import Message, Reply, Request
 
 pytest.importorskip("openai")
 

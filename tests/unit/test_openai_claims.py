@@ -18,8 +18,8 @@ from loopback import Answer, Asked, FakeServer, completion, refused
 from distract.backends.openai import OpenAI
 from distract.backends.openai_answers import completion as read_completion
 from distract.backends.openai_pacing import LONGEST_PAUSE, Gate, retry_after
-from distract.errors import BackendError, UsageError
-from distract.records import Message, Reply, Request
+from distract.core.errors import BackendError, UsageError
+from distract.core.records import Message, Reply, Request
 
 pytest.importorskip("openai")
 

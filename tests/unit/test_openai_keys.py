@@ -19,11 +19,11 @@ from distract.backends.names import resolve
 from distract.backends.openai import OFFICIAL, OpenAI
 from distract.backends.options import Options
 from distract.backends.secrets import MARK
-from distract.errors import DistractError, UsageError
-from distract.records import Message, Reply, Request
-from distract.run import answer
-from distract.store import Store
-from distract.tally import Tally
+from distract.core.errors import DistractError, UsageError
+from distract.core.loop import answer
+from distract.core.records import Message, Reply, Request
+from distract.core.store import Store
+from distract.core.usage import Tally
 
 openai = pytest.importorskip("openai")
 

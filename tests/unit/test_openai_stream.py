@@ -8,7 +8,7 @@ import threading
 from builders import request
 
 from distract.backends.openai_stream import ThreadedStream
-from distract.records import Reply, Request
+from distract.core.records import Reply, Request
 
 
 class Slow:

@@ -11,9 +11,9 @@ from builders import drive, request, verdict
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distract import plan as plans
-from distract.plan import PENDING, Calls, Comparison, Open, Plan, Protocol, Result, gather, is_enough, step, tap
-from distract.records import Judgment, Outcome, Reply, Request
+from distract.core import plan as plans
+from distract.core.plan import PENDING, Calls, Comparison, Open, Plan, Protocol, Result, gather, is_enough, step, tap
+from distract.core.records import Judgment, Outcome, Reply, Request
 
 Texts = list[str]
 SHAPE = st.lists(st.integers(0, 3), max_size=4)

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from commanding import Ran
 
-from distract.errors import PluginError
-from distract.plan import Attack
+from distract.core.errors import PluginError
+from distract.core.plan import Attack
 from distract.writers import checksum
 
 Run = Callable[..., Ran]
@@ -22,8 +22,8 @@ PLUGIN = """
 import itertools, math, sys
 from dataclasses import replace
 from distract import verdicts
-from distract.plan import Attack, Calls, Protocol
-from distract.records import Judgment, Message, Request
+from distract.core.plan import Attack, Calls, Protocol
+from distract.core.records import Judgment, Message, Request
 
 NAN = math.nan
 ONE = Request((Message("user", "?"),), max_tokens=4)
@@ -114,7 +114,7 @@ def test_a_plugin_keeps_no_stream(run: Run, plugin: Install, mischief: str) -> N
 def test_a_module_of_ours_that_does_not_load_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import distract.attacks
 
-    from distract import registry
+    from distract.core import registry
 
     (tmp_path / "broken_here.py").write_text("x = (", encoding="utf-8")
     monkeypatch.setattr(distract.attacks, "__path__", [*distract.attacks.__path__, str(tmp_path)])

@@ -9,13 +9,13 @@ from builders import case, drive
 
 from distract.audit import Audit, audit
 from distract.backends.scripted import planted
+from distract.core.loop import execute
+from distract.core.plan import Comparison
+from distract.core.records import Reply, Request, Response
+from distract.core.registry import attacks, protocols
+from distract.core.store import Store
+from distract.core.usage import Tally
 from distract.manner import judged
-from distract.plan import Comparison
-from distract.records import Reply, Request, Response
-from distract.registry import attacks, protocols
-from distract.run import execute
-from distract.store import Store
-from distract.tally import Tally
 from distract.verdicts import outcome
 from distract.writers import writer
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distract.printable import line, plain
+from distract.core.printable import line, plain
 
 
 @given(st.text())

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from commanding import Ran
 
+from distract.core.timing import Clock
 from distract.report.profile import PARTS, profile_lines
-from distract.timing import Clock
 
 
 def test_the_lines_add_up() -> None:

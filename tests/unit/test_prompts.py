@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distract.errors import PromptError
-from distract.prompts import load, parse
-from distract.records import Message, Request
+from distract.core.errors import PromptError
+from distract.core.prompts import load, parse
+from distract.core.records import Message, Request
 
 TEXT = "[system]\nJudge {criterion}.\n[user]\nA: {one}\nB: {two}\nDone.\n[prefill]\n[[\n"
 HOSTILE = [

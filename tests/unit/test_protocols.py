@@ -16,11 +16,11 @@ import pytest
 from builders import case, drive
 from looping import each
 
+from distract.core.plan import Comparison, Protocol
+from distract.core.records import Case, Constraint, Reply, Request, Response
+from distract.core.registry import protocols
 from distract.judging.compare import others
 from distract.manner import judged
-from distract.plan import Comparison, Protocol
-from distract.records import Case, Constraint, Reply, Request, Response
-from distract.registry import protocols
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "protocols"
 NAMES = sorted(protocols())

@@ -18,8 +18,8 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from distract import statistics
+from distract.core.records import Row
 from distract.ranking import BASE, Standing, document, ranking
-from distract.records import Row
 from distract.report import ranking as report
 from distract.report.ranking import HEIGHT, MARKS, WIDTH, ranking_parts
 from distract.report.tables import show

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from distract.core.errors import UsageError
 from distract.datasets import READERS, DataSet, load, native
-from distract.errors import UsageError
 
 GOLDEN = Path(__file__).parents[1] / "data" / "readers"
 

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from distract.core.records import Reply
 from distract.reading import BRACKETS, GRADED, JSON, LETTER, OUTPUT, RANKING
-from distract.records import Reply
 from distract.verdicts import words
 
 DATA = Path(__file__).parents[1] / "data"

@@ -14,14 +14,15 @@ from builders import case, drive, finish, set_up
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distract import datasets, recording, registry, session
+from distract import datasets, recording, session
 from distract.audit import pairs
-from distract.backend import Backend
 from distract.backends.scripted import Scripted, planted, share
+from distract.core import registry
+from distract.core.backend import Backend
+from distract.core.errors import DataError
+from distract.core.records import Case, Lineage, Reply, Request, Response, Rewrite, Role
+from distract.core.usage import Tally
 from distract.datasets import native
-from distract.errors import DataError
-from distract.records import Case, Lineage, Reply, Request, Response, Rewrite, Role
-from distract.tally import Tally
 from distract.writers import WRITERS, rewrite
 from distract.writers import verifier as verifying
 from distract.writers.asking import Asking

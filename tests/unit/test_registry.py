@@ -9,9 +9,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from distract import registry
-from distract.errors import UnknownName
-from distract.plan import Attack
+from distract.core import registry
+from distract.core.errors import UnknownName
+from distract.core.plan import Attack
 
 
 def test_what_is_shipped_is_found() -> None:

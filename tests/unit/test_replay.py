@@ -15,9 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from distract import replay
-from distract.errors import DataError, DistractError, UsageError
-from distract.recorder import Recorder
-from distract.records import Row
+from distract.core.errors import DataError, DistractError, UsageError
+from distract.core.recorder import Recorder
+from distract.core.records import Row
 
 DATA = Path(__file__).parents[1] / "data" / "replay"
 PARAMETERS: dict[str, Any] = {

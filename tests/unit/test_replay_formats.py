@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from distract import replay
-from distract.records import Row
+from distract.core.records import Row
 from distract.replay import Published
 
 DATA = Path(__file__).parents[1] / "data" / "replay"

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from distract import replay
+from distract.core.records import Case, Judgment, Outcome, Response, Row, Side
 from distract.meta.comparisons import unit_of
-from distract.records import Case, Judgment, Outcome, Response, Row, Side
 from distract.replay import Published, joined
 
 DATA = Path(__file__).parents[1] / "data" / "replay"

@@ -15,9 +15,9 @@ import pytest
 from builders import request
 from commanding import Ran
 
-from distract.errors import BackendError, UsageError
-from distract.records import MOST_TOKENS, Reply
-from distract.store import DEFAULT, Store
+from distract.core.errors import BackendError, UsageError
+from distract.core.records import MOST_TOKENS, Reply
+from distract.core.store import DEFAULT, Store
 
 WHO, HELPER = {"model": "m"}, {"model": "helper"}
 ENDS = ("", "-wal", "-shm")
@@ -90,7 +90,7 @@ def test_what_was_being_stored_when_a_store_was_cut_short_is_kept(tmp_path: Path
 
 
 def test_what_a_locked_store_cannot_take_is_kept_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("distract.replyfile.TIMEOUT", 0.0)
+    monkeypatch.setattr("distract.core.replyfile.TIMEOUT", 0.0)
     path = tmp_path / "s.sqlite"
     with Store(path, WHO) as store, closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("begin immediate")

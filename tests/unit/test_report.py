@@ -12,10 +12,10 @@ from builders import row, verdict
 from gate_builders import made
 from rich.console import Console
 
-from distract import registry
+from distract.core import registry
+from distract.core.printable import bar, count, interval, p_value, percent
+from distract.core.records import Row
 from distract.document import _SHARED, Measured, document
-from distract.printable import bar, count, interval, p_value, percent
-from distract.records import Row
 from distract.report.tables import show
 from distract.report.terminal import run_report
 from distract.studies.gate.limits import Limits

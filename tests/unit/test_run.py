@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 from builders import request
 
-from distract.backend import Batch
 from distract.backends.scripted import Scripted
-from distract.errors import BackendError
-from distract.plan import Plan
-from distract.records import Reply, Request
+from distract.core.backend import Batch
+from distract.core.errors import BackendError
+from distract.core.loop import execute
+from distract.core.plan import Plan
+from distract.core.records import Reply, Request
+from distract.core.store import Store
+from distract.core.usage import Tally
 from distract.report.progress import end_lines
-from distract.run import execute
-from distract.store import Store
-from distract.tally import Tally
 
 
 class Recording:

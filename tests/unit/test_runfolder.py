@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from builders import row, scored, verdict
 
-from distract.errors import DataError, UsageError
-from distract.recorder import Recorder, default_path, dump
-from distract.records import Response, Rewrite, Row, Side
-from distract.runfolder import load
+from distract.core.errors import DataError, UsageError
+from distract.core.recorder import Recorder, default_path, dump
+from distract.core.records import Response, Rewrite, Row, Side
+from distract.core.runs import load
 
 PARAMETERS: dict[str, Any] = {
     "judge": "j",

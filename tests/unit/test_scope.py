@@ -8,11 +8,11 @@ import pytest
 from builders import case
 
 from distract.constraints import parse
+from distract.core.errors import UnknownName, UsageError
+from distract.core.plan import Attack, Degradation
+from distract.core.records import Case, Response
+from distract.core.registry import attack, composed
 from distract.datasets import load
-from distract.errors import UnknownName, UsageError
-from distract.plan import Attack, Degradation
-from distract.records import Case, Response
-from distract.registry import attack, composed
 from distract.scope import Scope, draw, holds_any, on_record, scope
 
 TWEAKSET = load("tweakset").cases

@@ -8,13 +8,13 @@ import pytest
 from builders import case, request
 
 from distract.backends.scripted import PLANTED, planted
-from distract.errors import UnknownName, UsageError
+from distract.core.errors import UnknownName, UsageError
+from distract.core.loop import execute
+from distract.core.plan import Comparison
+from distract.core.records import Judgment, Outcome, Response
+from distract.core.registry import protocols
+from distract.core.store import Store
 from distract.manner import judged
-from distract.plan import Comparison
-from distract.records import Judgment, Outcome, Response
-from distract.registry import protocols
-from distract.run import execute
-from distract.store import Store
 from distract.verdicts import outcome
 
 SHORT = Response("x", ("Red certainly.",))

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from looping import each
 
 from distract.constraints import check, parse
+from distract.core.records import Case
+from distract.core.registry import attacks
 from distract.datasets import load
 from distract.fidelity import inspect
-from distract.records import Case
-from distract.registry import attacks
 
 CASES = load("tweakset").cases
 LOWER = {s: attacks()[f"severity-{s}"] for s in (1, 2, 3)}

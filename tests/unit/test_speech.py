@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 
 import pytest
 
+from distract.core.plan import Attack
+from distract.core.records import Constraint
+from distract.core.registry import attack as named
 from distract.fidelity import inspect
-from distract.plan import Attack
-from distract.records import Constraint
-from distract.registry import attack as named
 
 ATTACKS = [named(name) for name in ("assertiveness", "prolixity", "sycophancy")]
 by_attack = pytest.mark.parametrize("attack", ATTACKS, ids=[attack.name for attack in ATTACKS])

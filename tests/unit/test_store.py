@@ -12,9 +12,9 @@ from builders import request
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distract.errors import BackendError, UsageError
-from distract.records import Reply, Response, Slots
-from distract.store import Store
+from distract.core.errors import BackendError, UsageError
+from distract.core.records import Reply, Response, Slots
+from distract.core.store import Store
 
 WHO = {"model": "m", "engine": "scripted"}
 

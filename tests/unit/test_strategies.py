@@ -15,9 +15,9 @@ from hypothesis.strategies import SearchStrategy
 from distract import datasets, strategies
 from distract.audit import pairs as judged
 from distract.constraints import check, describe, known, parse
-from distract.errors import UnknownName, UsageError
+from distract.core.errors import UnknownName, UsageError
+from distract.core.records import Case, Response
 from distract.judging.compare import usable
-from distract.records import Case, Response
 from distract.strategies import KINDS, required, wording
 
 T = TypeVar("T")

@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import optimize, stats
 
-from distract import registry
-from distract.errors import UsageError
+from distract.core import registry
+from distract.core.errors import UsageError
 from distract.ratings.draws import draw
 from distract.ratings.matches import Matches, encode
 

@@ -7,8 +7,8 @@ from itertools import count as counting
 
 import pytest
 
-from distract import timing
-from distract.timing import Clock
+from distract.core import timing
+from distract.core.timing import Clock
 
 
 def test_a_part_within_another_is_charged_once() -> None:

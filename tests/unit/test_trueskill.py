@@ -16,8 +16,8 @@ from looping import each
 from scipy.integrate import quad
 from scipy.special import ndtr, ndtri
 
-from distract import registry
-from distract.errors import UsageError
+from distract.core import registry
+from distract.core.errors import UsageError
 from distract.ratings.draws import Draws, draw
 from distract.ratings.matches import Matches, encode
 

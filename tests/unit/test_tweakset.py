@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from distract import registry
 from distract.constraints import check, parse
+from distract.core import registry
+from distract.core.records import Constraint
 from distract.datasets import load
 from distract.fidelity import inspect, inspect_severity
-from distract.records import Constraint
 
 LINES = (resources.files("distract.datasets") / "tweakset.jsonl").read_text(encoding="utf-8").splitlines()
 CASES: list[dict[str, Any]] = [json.loads(line) for line in LINES]

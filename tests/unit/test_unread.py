@@ -14,11 +14,11 @@ from commanding import Ran
 from hypothesis import given
 from hypothesis import strategies as st
 
+from distract.core.plan import Calls, Comparison, Plan, Protocol
+from distract.core.printable import plain
+from distract.core.records import Judgment, Reply, Request, Response, Row, Side, Unread
 from distract.judging.compare import judged
 from distract.manner import Manner, majority
-from distract.plan import Calls, Comparison, Plan, Protocol
-from distract.printable import plain
-from distract.records import Judgment, Reply, Request, Response, Row, Side, Unread
 from distract.report.unread import MOST, unread_lines
 
 

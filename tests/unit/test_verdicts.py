@@ -7,8 +7,8 @@ from builders import scored, verdict
 from hypothesis import given
 from hypothesis import strategies as st
 
+from distract.core.records import Judgment, Outcome, Reply
 from distract.reading import OUTPUT
-from distract.records import Judgment, Outcome, Reply
 from distract.verdicts import comparison, largest, outcome, rating
 
 ABC: dict[str, Outcome] = {"A": "a", "B": "b", "C": "tie"}

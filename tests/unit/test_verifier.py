@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from builders import case, drive
 
+from distract.core.records import Reply, Request, Response, Rewrite
+from distract.core.registry import attacks
 from distract.figure import Figure
-from distract.records import Reply, Request, Response, Rewrite
-from distract.registry import attacks
 from distract.rewrite_metrics import agreements, by_reason, layer_verdicts
 from distract.writers import WRITERS, Draft, Verifier, Writer, rewrite
 from distract.writers.verifier import verifier, verify

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distract import registry
+from distract.core import registry
 from distract.ratings.draws import Draws, draw
 from distract.ratings.matches import Matches, encode
 

@@ -13,10 +13,10 @@ from distract import datasets
 from distract.boards.sources import arena, judgments, labelled, runs, scores, tables
 from distract.boards.sources.runs import from_rows
 from distract.boards.sources.source import Source
+from distract.core.errors import DataError, UnknownName
 from distract.datasets import files
 from distract.datasets.readers import told
 from distract.datasets.rows import names
-from distract.errors import DataError, UnknownName
 from distract.replay import runs as folders
 
 __all__ = ["FORMATS", "Source", "from_rows", "read"]

@@ -21,10 +21,10 @@ from typing import Any, NoReturn
 
 from distract.boards.sources.source import Columns, Lengths, Source, identity, model, no_match
 from distract.boards.sources.tables import MISSING, Row, Table
+from distract.core.errors import DataError
+from distract.core.records import Outcome
+from distract.core.runs import checksum
 from distract.datasets.fields import Item, describe
-from distract.errors import DataError
-from distract.records import Outcome
-from distract.runfolder import checksum
 
 MODELS = ("model_a", "model_b")
 WINNER = "winner"

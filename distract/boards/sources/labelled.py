@@ -10,9 +10,9 @@ from pathlib import Path
 
 from distract import datasets
 from distract.boards.sources.source import Columns, Source, no_match
+from distract.core.errors import UsageError
+from distract.core.records import Case, Outcome, Response
 from distract.datasets import files
-from distract.errors import UsageError
-from distract.records import Case, Outcome, Response
 
 NOT_TWO = "not two responses of different authors"
 NO_LABEL = "no label"

@@ -11,11 +11,11 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
-from distract import runfolder
 from distract.boards.sources.source import Source, no_match
-from distract.errors import DataError
+from distract.core import runs
+from distract.core.errors import DataError
+from distract.core.records import BASELINE, Row, slug
 from distract.ratings.matches import encode
-from distract.records import BASELINE, Row, slug
 from distract.replay.files import checksum, named, opened
 from distract.verdicts import outcome
 
@@ -34,7 +34,7 @@ def read(path: Path) -> tuple[Source, ...]:
     Raises:
         DataError: it is no run, is unfinished or damaged, or holds no match.
     """
-    loaded = runfolder.load(path)
+    loaded = runs.load(path)
     if loaded.flaw:
         raise DataError(loaded.flaw, path=path)
     judge = named(str(loaded.parameters["judge"]), path, "judge")

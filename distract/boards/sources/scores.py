@@ -17,10 +17,10 @@ from itertools import combinations
 from distract.boards.sources.arena import prompt_identity, tells
 from distract.boards.sources.source import Columns, Source, model, no_match
 from distract.boards.sources.tables import MISSING, Table
+from distract.core.errors import DataError
+from distract.core.records import Outcome
+from distract.core.runs import checksum
 from distract.datasets.fields import Item
-from distract.errors import DataError
-from distract.records import Outcome
-from distract.runfolder import checksum
 from distract.verdicts import SCORE_TOLERANCE
 
 MODEL, SCORE = "model", "score"

@@ -17,10 +17,10 @@ from typing import cast
 
 import numpy as np
 
+from distract.core.errors import DataError
+from distract.core.records import BASELINE, Outcome
 from distract.datasets.fields import Item
-from distract.errors import DataError
 from distract.ratings.matches import OUTCOMES, Matches, encode
-from distract.records import BASELINE, Outcome
 
 _OUTCOMES = tuple(OUTCOMES)
 

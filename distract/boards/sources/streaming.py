@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
+from distract.core.errors import DataError
 from distract.datasets.fields import DECODER, describe, flaw
-from distract.errors import DataError
 
 CHUNK = 1 << 20
 _NEAR = 12

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from distract.boards.sources import streaming
-from distract.errors import DataError, UsageError, installed_by
+from distract.core.errors import DataError, UsageError, installed_by
 from distract.replay.files import head
 
 MISSING: Final = object()

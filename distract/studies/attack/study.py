@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from distract import metrics, ranking
 from distract.briefs import Briefs
+from distract.core.records import Rewrite, Row, Smallest
+from distract.core.study import Study
 from distract.document import Measured, document
-from distract.records import Rewrite, Row, Smallest
 from distract.rewrite_metrics import WithoutTexts
-from distract.study import Study
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

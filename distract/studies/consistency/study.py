@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from distract.consistency.document import Measured, document, measured
-from distract.records import Rewrite, Row
-from distract.study import Held, Study, Sums
+from distract.core.records import Rewrite, Row
+from distract.core.study import Held, Study, Sums
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

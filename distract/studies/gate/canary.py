@@ -13,13 +13,13 @@ from typing import Any
 
 from distract.audit import Audit, audit
 from distract.consultation import consult
-from distract.errors import BackendError, DistractError
+from distract.core.errors import BackendError, DistractError
+from distract.core.plan import PENDING, Comparison, Plan, Protocol, Result, drive, is_enough, tap
+from distract.core.printable import count
+from distract.core.probes import settle
+from distract.core.records import Audited, Case, Judgment, Reply, Request, Role
+from distract.core.usage import Canary, Model, Tally
 from distract.judging.compare import noted
-from distract.plan import PENDING, Comparison, Plan, Protocol, Result, drive, is_enough, tap
-from distract.printable import count
-from distract.probes import settle
-from distract.records import Audited, Case, Judgment, Reply, Request, Role
-from distract.tally import Canary, Model, Tally
 
 ASKED = 8
 """Requests that are asked again; half of them have a narrow margin, where there are such."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from distract.printable import count, p_value
+from distract.core.printable import count, p_value
 from distract.studies.gate import bounds
 from distract.studies.gate.exact import beside, ineligible, missing, needed, open_reason, threshold
 from distract.studies.gate.limits import Limits, least_n, unreadable

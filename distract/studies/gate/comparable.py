@@ -10,9 +10,9 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from distract.errors import UsageError
-from distract.printable import count, line
-from distract.runfolder import Loaded, json_object
+from distract.core.errors import UsageError
+from distract.core.printable import count, line
+from distract.core.runs import Loaded, json_object
 
 _SETTINGS = ("judge", "identity", "reference", "manner", "limit", "seed", "generator", "asking", "verifier")
 """What may differ between runs that are compared, as the parameters name it."""

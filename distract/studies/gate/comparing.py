@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from rich.console import RenderableType
 from rich.text import Text
 
-from distract.printable import interval, line, p_value, percent
+from distract.core.printable import interval, line, p_value, percent
 from distract.report.tables import grid
 from distract.studies.gate.records import Check, Verdict
 from distract.studies.gate.view import COLOURS

@@ -12,12 +12,13 @@ from functools import partial
 from itertools import groupby
 from typing import Any, get_args
 
-from distract import registry, statistics
+from distract import statistics
+from distract.core import registry
+from distract.core.errors import UsageError
+from distract.core.printable import count
+from distract.core.records import Row
 from distract.counting import Unit
-from distract.errors import UsageError
 from distract.metrics import headline
-from distract.printable import count
-from distract.records import Row
 from distract.studies.gate.checks import check
 from distract.studies.gate.exact import threshold
 from distract.studies.gate.limits import Limits

@@ -11,7 +11,7 @@ from collections.abc import Hashable, Sequence
 from statistics import fmean
 
 from distract import statistics
-from distract.printable import count
+from distract.core.printable import count
 from distract.studies.gate.bounds import evidence
 from distract.studies.gate.limits import Limits, least_n
 

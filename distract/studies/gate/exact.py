@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 
 from distract import statistics
 from distract.briefs import Briefs
+from distract.core.errors import UsageError
+from distract.core.printable import count, percent
+from distract.core.runs import Loaded
 from distract.counting import Counted, count_flips
-from distract.errors import UsageError
 from distract.metrics import headline
-from distract.printable import count, percent
-from distract.runfolder import Loaded
 from distract.studies.gate.dependence import few_prompts, gathered, repeated, shrunk
 from distract.studies.gate.limits import MOST, Limits, least_n, unreadable
 from distract.studies.gate.records import Check, Decision

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
-from distract.errors import UsageError
-from distract.runfolder import Loaded
+from distract.core.errors import UsageError
+from distract.core.runs import Loaded
 from distract.studies.gate.deciding import Place, record, replayed
 from distract.studies.gate.limits import Limits
 from distract.studies.gate.records import Verdict

@@ -10,7 +10,7 @@ breaks a table. It decides nothing, writes nothing and reads no environment.
 import re
 from collections.abc import Iterator
 
-from distract.printable import interval, line, p_value, percent
+from distract.core.printable import interval, line, p_value, percent
 from distract.studies.gate.evidence import (
     Finding,
     Flips,

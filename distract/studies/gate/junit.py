@@ -12,7 +12,7 @@ from collections import Counter
 from datetime import UTC, datetime
 from xml.etree import ElementTree as ET
 
-from distract.printable import line
+from distract.core.printable import line
 from distract.studies.gate.evidence import (
     WHOLE,
     Finding,

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from distract.errors import UsageError
-from distract.printable import as_share
+from distract.core.errors import UsageError
+from distract.core.printable import as_share
 
 MOST = 1_000_000
 """The most comparisons that a gate asks for; beyond that it gives no number."""

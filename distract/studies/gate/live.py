@@ -9,13 +9,14 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from distract import audit, registry, session
-from distract.errors import UsageError
-from distract.job import Job, Plans
+from distract import audit, session
+from distract.core import registry
+from distract.core.errors import UsageError
+from distract.core.job import Job, Plans
+from distract.core.plan import Plan, Protocol, Result, gather, tap
+from distract.core.records import Audited, Case, Request, Rewrite, Role, Row, Slots
+from distract.core.runs import Loaded
 from distract.metrics import headline
-from distract.plan import Plan, Protocol, Result, gather, tap
-from distract.records import Audited, Case, Request, Rewrite, Role, Row, Slots
-from distract.runfolder import Loaded
 from distract.session import Selected
 from distract.setup import Setup
 from distract.studies.gate import deciding

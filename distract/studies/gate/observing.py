@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from distract.core.records import RESAMPLED, Row
 from distract.counting import Counted, Unit, count_flips
-from distract.records import RESAMPLED, Row
 from distract.studies.gate.monitor import Prompt
 
 Flips = Mapping[Unit, bool | None]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from distract.printable import count, percent
+from distract.core.printable import count, percent
 from distract.studies.gate.planning import Plan
 
 WHAT = "eligible comparison"

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from distract.errors import UsageError
+from distract.core.errors import UsageError
 from distract.figure import rounded
 from distract.studies.gate.boundary import LONGEST, boundary
 from distract.studies.gate.course import Course, course, decided

@@ -11,13 +11,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from distract import registry, runfolder, session
-from distract.backend import Remote
-from distract.errors import UsageError
+from distract import session
+from distract.core import registry, runs
+from distract.core.backend import Remote
+from distract.core.errors import UsageError
+from distract.core.listener import Listener
+from distract.core.plan import Degradation
+from distract.core.runs import Loaded
 from distract.execution import carry_out, renew, select
-from distract.listener import Listener
-from distract.plan import Degradation
-from distract.runfolder import Loaded
 from distract.studies.gate import canary, excess, live, run_gate, settings
 from distract.studies.gate.comparable import changes, unusable
 from distract.studies.gate.limits import Limits
@@ -79,7 +80,7 @@ def _baseline(path: Path | None) -> Loaded | None:
     """
     if path is None:
         return None
-    loaded = runfolder.load(path)
+    loaded = runs.load(path)
     if why := unusable(loaded):
         raise UsageError(f"{path} {why}")
     return loaded
@@ -95,7 +96,7 @@ def _check_finished(given: Mapping[str, str]) -> None:
 
 def _finished(run: Path, limits: Limits, baseline: Loaded | None, control: bool) -> tuple[Verdict, Loaded]:
     """Decide by a run of ``attack``."""
-    loaded = runfolder.load(run)
+    loaded = runs.load(run)
     if loaded.command == "gate":
         decided = "which has decided; `distract report` shows it again"
         raise UsageError(f"{run}: is a live gate, {loaded.flaw or decided}")

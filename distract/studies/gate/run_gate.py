@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from distract import statistics
-from distract.printable import count, line
-from distract.runfolder import Loaded
+from distract.core.printable import count, line
+from distract.core.runs import Loaded
 from distract.studies.gate import exact, worse
 from distract.studies.gate.comparable import comparable
 from distract.studies.gate.exact import Rate

@@ -11,10 +11,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from distract import registry
-from distract.errors import DataError, UsageError
-from distract.settings import FILE, LARGEST, check, project, told, wrong
-from distract.settings import TABLE as ABOVE
+from distract.core import registry
+from distract.core.errors import DataError, UsageError
+from distract.core.settings import FILE, LARGEST, check, project, told, wrong
+from distract.core.settings import TABLE as ABOVE
 from distract.studies.gate.limits import Limits
 
 TABLE = (*ABOVE, "gate")

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from distract.records import Rewrite, Row
+from distract.core.records import Rewrite, Row
+from distract.core.study import Held, Study, Sums
 from distract.studies.attack import study as attack
 from distract.studies.gate.deciding import replayed
 from distract.studies.gate.records import Verdict
-from distract.study import Held, Study, Sums
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

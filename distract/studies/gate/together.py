@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from distract.printable import line
+from distract.core.printable import line
 from distract.studies.gate.records import Check, Decision
 
 

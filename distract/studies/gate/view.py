@@ -12,7 +12,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from distract.printable import count, interval, line, p_value, percent
+from distract.core.printable import count, interval, line, p_value, percent
 from distract.report.tables import grid
 from distract.studies.gate.evidence import asked, limit, spent
 from distract.studies.gate.exact import threshold

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from distract import statistics
+from distract.core.printable import count, p_value, percent
+from distract.core.runs import Loaded
 from distract.counting import Counted
-from distract.printable import count, p_value, percent
-from distract.runfolder import Loaded
 from distract.studies.gate.comparable import common
 from distract.studies.gate.dependence import few_prompts, repeated, uneven_prompts
 from distract.studies.gate.exact import MEASURE, Flips, beside, first, flips, ineligible, missing

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from distract.records import Rewrite, Row
-from distract.study import Held, Study, Sums
+from distract.core.records import Rewrite, Row
+from distract.core.study import Held, Study, Sums
 from distract.tournament.document import Result, document, result
 
 if TYPE_CHECKING:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from distract.core.records import Rewrite, Row
+from distract.core.study import Held, Study, Sums
 from distract.meta.document import Result, from_run, result, shown
-from distract.records import Rewrite, Row
-from distract.study import Held, Study, Sums
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

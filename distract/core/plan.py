@@ -16,9 +16,9 @@ from itertools import chain
 from types import NoneType
 from typing import Any, Generic, Literal, TypeVar
 
-from distract.definitions import define
-from distract.prompts import Prompt
-from distract.records import Case, Constraint, Judgment, Reply, Request, Response
+from distract.core.definitions import define
+from distract.core.prompts import Prompt
+from distract.core.records import Case, Constraint, Judgment, Reply, Request, Response
 
 T = TypeVar("T")
 Plan = Generator[Sequence[Request], Sequence[Reply], T]

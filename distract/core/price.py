@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from distract.records import Role
+    from distract.core.records import Role
 
 DEAREST = 1_000_000
 """US dollars per million tokens: a dollar for each is more than any costs."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from types import EllipsisType, UnionType
 from typing import Any, Generic, Protocol, TypeVar
 
-from distract.records import Rewrite, Row, Smallest
+from distract.core.records import Rewrite, Row, Smallest
 
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)

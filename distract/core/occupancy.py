@@ -14,8 +14,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
-from distract import files
-from distract.errors import InUse, UsageError
+from distract.core import files
+from distract.core.errors import InUse, UsageError
 
 try:
     import fcntl

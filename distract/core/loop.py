@@ -3,7 +3,7 @@
 It knows nothing of protocols, attacks or measures: a plan yields requests and is sent replies. Plans of one chunk
 advance in lockstep, so that one round is one batch for each backend; a chunk ends at plan boundaries, whatever
 is stored, so that a resumed run packs its batches as an uninterrupted one does. Where every backend answers each
-request as it can, no plan waits for another (``distract.flow``).
+request as it can, no plan waits for another (``distract.core.flow``).
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
 
-from distract.backend import Local, Streaming
-from distract.errors import BackendError
-from distract.exchange import ask
-from distract.flow import flow
-from distract.plan import Plan, T, drive, gather, tap
-from distract.probes import settle
-from distract.records import Reply, Request, Role
-from distract.tally import Model, Tally
-from distract.timing import part
+from distract.core.backend import Local, Streaming
+from distract.core.errors import BackendError
+from distract.core.exchange import ask
+from distract.core.flow import flow
+from distract.core.plan import Plan, T, drive, gather, tap
+from distract.core.probes import settle
+from distract.core.records import Reply, Request, Role
+from distract.core.timing import part
+from distract.core.usage import Model, Tally
 
 CHUNK = 32
 """Plans that advance together; more of them share more of their prompts, and hold more of them in memory."""

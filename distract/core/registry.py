@@ -18,10 +18,10 @@ from pathlib import Path
 from types import MappingProxyType, ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from distract.errors import DistractError, UnknownName, UsageError, foreign
-from distract.plan import Attack, Degradation, Protocol
-from distract.records import BASELINE
-from distract.study import Study
+from distract.core.errors import DistractError, UnknownName, UsageError, foreign
+from distract.core.plan import Attack, Degradation, Protocol
+from distract.core.records import BASELINE
+from distract.core.study import Study
 
 if TYPE_CHECKING:
     from distract.ratings.system import RatingSystem

@@ -25,7 +25,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from distract.printable import line, without_user
+from distract.core.printable import line, without_user
 
 MANY = 40
 """Names that still fit into a message."""

@@ -14,9 +14,9 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from distract import files
-from distract.errors import BackendError, UsageError
-from distract.signals import is_asked
+from distract.core import files
+from distract.core.errors import BackendError, UsageError
+from distract.core.signals import is_asked
 
 TIMEOUT = 60.0
 """Seconds to wait for another process that writes."""

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from distract import files
-from distract.errors import DataError, UnknownName
+from distract.core import files
+from distract.core.errors import DataError, UnknownName
 
 FILE = "pyproject.toml"
 TABLE = ("tool", "distract")

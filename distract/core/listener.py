@@ -7,10 +7,10 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from distract.job import Job
-    from distract.price import Price
-    from distract.records import Role
-    from distract.tally import Tally
+    from distract.core.job import Job
+    from distract.core.price import Price
+    from distract.core.records import Role
+    from distract.core.usage import Tally
 
 
 class Listener:

@@ -17,7 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO
 
-from distract import files
+from distract.core import files
 
 try:
     import fcntl

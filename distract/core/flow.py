@@ -18,15 +18,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from distract.backend import Batch, Stream, Streaming
-from distract.claims import PAUSE, Claims
-from distract.errors import DistractError
-from distract.plan import PENDING, Plan, Result, T, is_enough, step
-from distract.probes import settle
-from distract.records import Reply, Request, Role
-from distract.signals import GRACE, Stopped, check, held_back, is_asked
-from distract.store import Store
-from distract.tally import Model, Tally
+from distract.core.backend import Batch, Stream, Streaming
+from distract.core.errors import DistractError
+from distract.core.locks import PAUSE, Claims
+from distract.core.plan import PENDING, Plan, Result, T, is_enough, step
+from distract.core.probes import settle
+from distract.core.records import Reply, Request, Role
+from distract.core.signals import GRACE, Stopped, check, held_back, is_asked
+from distract.core.store import Store
+from distract.core.usage import Model, Tally
 
 PATIENCE = 0.1
 """Seconds to wait for a reply before looking around: whether the process is to end, and what other runs have stored."""

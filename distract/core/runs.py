@@ -19,11 +19,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from distract import files, registry
-from distract.errors import DataError, UnknownName, UsageError
-from distract.printable import line
-from distract.records import Rewrite, Row, Smallest
-from distract.runrecords import Records, rewrite, row, smallest
+from distract.core import files, registry
+from distract.core.errors import DataError, UnknownName, UsageError
+from distract.core.printable import line
+from distract.core.records import Rewrite, Row, Smallest
+from distract.core.rows import Records, rewrite, row, smallest
 
 TEXTS = "texts.jsonl"
 """What a judge said where its verdict could not be read: beside the records of a run, and covered by no checksum."""

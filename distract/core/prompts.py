@@ -15,8 +15,8 @@ from functools import cache
 from importlib import resources
 from typing import Any, Literal
 
-from distract.errors import PromptError
-from distract.records import Message, joined
+from distract.core.errors import PromptError
+from distract.core.records import Message, joined
 
 _ROLE = re.compile(r"^\[(system|user|assistant|prefill)\][ \t]*\n", re.MULTILINE)
 _SLOT = re.compile(r"\{([a-z_][a-z0-9_]*)\}")

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from distract import timing
-from distract.backend import Backend
-from distract.records import Reply, Request, Role
-from distract.store import Store
+from distract.core import timing
+from distract.core.backend import Backend
+from distract.core.records import Reply, Request, Role
+from distract.core.store import Store
 
 Model = tuple[Backend, Store]
 """What answers requests, and where its replies are kept."""

@@ -19,7 +19,7 @@ from io import BufferedReader
 from pathlib import Path
 from typing import IO
 
-from distract.errors import DataError, UsageError, unwritable
+from distract.core.errors import DataError, UsageError, unwritable
 
 _AT_ONCE = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 """Opening a pipe that nobody reads fails instead of waiting; systems differ in the flags that they have."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 
-from distract.backend import Streaming
-from distract.claims import Claims
-from distract.records import Reply, Request
-from distract.signals import check, held_back
-from distract.tally import Model, Tally
-from distract.timing import part
+from distract.core.backend import Streaming
+from distract.core.locks import Claims
+from distract.core.records import Reply, Request
+from distract.core.signals import check, held_back
+from distract.core.timing import part
+from distract.core.usage import Model, Tally
 
 
 def ask(

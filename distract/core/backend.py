@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
-from distract.errors import DistractError
-from distract.records import Reply, Request
-from distract.signals import is_asked
+from distract.core.errors import DistractError
+from distract.core.records import Reply, Request
+from distract.core.signals import is_asked
 
 Batch = Sequence[tuple[int, Reply]]
 """Replies that became available together, each with the index of its request."""

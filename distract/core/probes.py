@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from distract.backend import Probing
-from distract.claims import Claims
-from distract.exchange import ask
-from distract.records import Role
-from distract.tally import Model, Tally
+from distract.core.backend import Probing
+from distract.core.exchange import ask
+from distract.core.locks import Claims
+from distract.core.records import Role
+from distract.core.usage import Model, Tally
 
 
 def settle(role: Role, model: Model, tally: Tally, claims: Claims) -> None:

@@ -19,10 +19,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from distract.claims import Claims
-from distract.errors import BackendError, DistractError, UsageError
-from distract.records import Reply, Request, flat, token_count
-from distract.replyfile import FAULTS, ReplyFile
+from distract.core.errors import BackendError, DistractError, UsageError
+from distract.core.locks import Claims
+from distract.core.records import Reply, Request, flat, token_count
+from distract.core.replyfile import FAULTS, ReplyFile
 
 DEFAULT = Path(".distract/replies.sqlite")
 

