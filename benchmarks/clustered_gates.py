@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 from scipy.stats import binom
 
-from distract import statistics
+from distract.stats import intervals
 from distract.studies.gate.boundary import boundary
 from distract.studies.gate.course import course
 from distract.studies.gate.dependence import few_prompts, gathered, shrunk
@@ -98,9 +98,9 @@ def finished(hits: Ints, sizes: Sequence[int], threshold: float) -> list[Decisio
 
 def by_bounds(k: float, n: float, threshold: float) -> Decision:
     """The decision of one check on k of n independent comparisons."""
-    if statistics.upper_bound(k, n, 1 - ALPHA) < threshold:
+    if intervals.upper_bound(k, n, 1 - ALPHA) < threshold:
         return "pass"
-    return "fail" if statistics.p_above(k, n, threshold) <= ALPHA else "inconclusive"
+    return "fail" if intervals.p_above(k, n, threshold) <= ALPHA else "inconclusive"
 
 
 def live(rng: np.random.Generator, hits: Ints, sizes: Sequence[int], threshold: float) -> list[Decision]:

@@ -20,8 +20,9 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from distract import agreement, statistics
-from distract.statistics import Interval
+from distract.stats import agreement
+from distract.stats import intervals as statistics
+from distract.stats.intervals import Interval
 
 PROMPTS = (50, 75, 113, 200)
 ACCURACIES = (0.55, 0.7, 0.9)

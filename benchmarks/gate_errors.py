@@ -22,7 +22,7 @@ from clustered_gates import DECISIONS, Ints, clustered, power, prompt
 from clustered_gates import single as singles
 from numpy.typing import NDArray
 
-from distract.statistics import holm
+from distract.stats.intervals import holm
 from distract.studies.gate.boundary import boundary
 from distract.studies.gate.checks import check
 from distract.studies.gate.course import course

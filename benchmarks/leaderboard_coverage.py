@@ -26,8 +26,8 @@ from distract.boards.board import drawn, quantile
 from distract.boards.records import Board
 from distract.boards.shift import Shift, shift, union
 from distract.core import registry
-from distract.ratings.matches import TIE, A, B, Matches
-from distract.ratings.system import RatingSystem
+from distract.stats.ratings.matches import TIE, A, B, Matches
+from distract.stats.ratings.system import RatingSystem
 
 PROMPTS = 113
 MANY = 40_000  # prompts that stand for all there are

@@ -32,8 +32,8 @@ from scipy.optimize import minimize
 from scipy.special import expit, log_expit
 
 from distract.core import registry
-from distract.ratings.draws import MOST, draw
-from distract.ratings.matches import Matches, encode
+from distract.stats.ratings.draws import MOST, draw
+from distract.stats.ratings.matches import Matches, encode
 
 SMALL, MIDDLE, LARGE = (6, 1_689), (50, 100_000), (50, 1_000_000)
 DRAWS = 1_000

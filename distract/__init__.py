@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from distract.core.plan import Attack, Calls, Comparison, Plan, Protocol
     from distract.core.records import Case, Constraint, Judgment, Outcome, Request, Response, Slots
     from distract.judging.judge import Judge
-    from distract.ratings.draws import Draws
-    from distract.ratings.matches import Matches
-    from distract.ratings.system import Ratings, RatingSystem
+    from distract.stats.ratings.draws import Draws
+    from distract.stats.ratings.matches import Matches
+    from distract.stats.ratings.system import Ratings, RatingSystem
     from distract.studies.gate.records import Verdict
 
     __version__: str
@@ -73,16 +73,16 @@ _MODULES = {
     "Constraint": "distract.core.records",
     "DataError": "distract.core.errors",
     "DistractError": "distract.core.errors",
-    "Draws": "distract.ratings.draws",
+    "Draws": "distract.stats.ratings.draws",
     "Judge": "distract.judging.judge",
     "Judgment": "distract.core.records",
-    "Matches": "distract.ratings.matches",
+    "Matches": "distract.stats.ratings.matches",
     "Outcome": "distract.core.records",
     "Plan": "distract.core.plan",
     "PluginError": "distract.core.errors",
     "Protocol": "distract.core.plan",
-    "RatingSystem": "distract.ratings.system",
-    "Ratings": "distract.ratings.system",
+    "RatingSystem": "distract.stats.ratings.system",
+    "Ratings": "distract.stats.ratings.system",
     "Request": "distract.core.records",
     "Response": "distract.core.records",
     "Run": "distract.api",

@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from distract import fidelity, statistics
+from distract import fidelity
 from distract.constraints import check, parse
 from distract.core import registry
 from distract.core.errors import DataError, UnknownName, UsageError
@@ -25,7 +25,8 @@ from distract.datasets import text
 from distract.datasets.fields import Item, lines
 from distract.datasets.native import constraint
 from distract.facts import Difference, differences
-from distract.figure import CONFIDENCE, rounded
+from distract.stats import intervals
+from distract.stats.figure import CONFIDENCE, rounded
 from distract.writers import checked_marker
 
 LABELS = ("faithful", "changed")
@@ -138,7 +139,7 @@ def error_rates(labelled: Sequence[Labelled]) -> list[ErrorRate]:
             here = [one for one in mine if style in (None, one.style) and kind in (None, one.kind)]
             values = [float(one.wrong) for one in here]
             clusters = ["\x1e".join(one.checked.pair.original) for one in here]
-            low, high = statistics.proportion(values, clusters, CONFIDENCE)
+            low, high = intervals.proportion(values, clusters, CONFIDENCE)
             k = int(math.fsum(values))
             made.append(ErrorRate(measure, style, kind, k / len(here), low, high, k, len(here)))
     return made

@@ -13,12 +13,12 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
-from distract import statistics
 from distract.briefs import Brief, Briefs
 from distract.core.records import BASELINE, RESAMPLED, Rewrite, Row
 from distract.counting import COUNT, WANTED, Counted
-from distract.figure import CONFIDENCE, Condition, Figure, adjusted, rate
 from distract.rewrite_metrics import agreements, rejections
+from distract.stats import intervals
+from distract.stats.figure import CONFIDENCE, Condition, Figure, adjusted, rate
 
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "fixed": ("distractor_win_rate", "original_win_rate", "tie_rate"),
@@ -154,7 +154,7 @@ def _quality(protocol: str, briefs: Briefs) -> list[Figure]:
             names += [row.cluster] * (len(values) - len(names))
         mass = replace(figure, measure="choice_mass", n=len(values))
         if values:
-            low, high = statistics.mean(values, names, CONFIDENCE) or (None, None)
+            low, high = intervals.mean(values, names, CONFIDENCE) or (None, None)
             low, high = (None if low is None else max(0.0, low)), (None if high is None else min(1.0, high))
             mass = replace(mass, value=math.fsum(values) / len(values), low=low, high=high)
         made.append(mass)
@@ -213,6 +213,6 @@ def _difference(
     )
     if not clusters:
         return figure
-    low, high = statistics.paired_difference(a, b, clusters, CONFIDENCE)
+    low, high = intervals.paired_difference(a, b, clusters, CONFIDENCE)
     value = (math.fsum(a) - math.fsum(b)) / len(clusters)
-    return replace(figure, value=value, low=low, high=high, p_value=statistics.paired_p(a, b, clusters))
+    return replace(figure, value=value, low=low, high=high, p_value=intervals.paired_p(a, b, clusters))

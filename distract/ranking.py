@@ -11,12 +11,12 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
-from distract import statistics
 from distract.briefs import Brief, Briefs, Spent
 from distract.core.records import Row
 from distract.counting import WANTED, Counted, count_flips
-from distract.figure import CONFIDENCE, rounded
 from distract.metrics import headline
+from distract.stats import intervals
+from distract.stats.figure import CONFIDENCE, rounded
 
 BASE = "base"
 """The protocol that every other one is compared with, where the run has it."""
@@ -122,7 +122,7 @@ def _standing(protocol: str, rule: str | None, counted: Counted, spent: Spent) -
     # One pair is there once per attack, with its prompt's cluster each time: it never passes for several prompts.
     clusters = [cluster for cluster, _, _ in counted.outcomes.values()]
     k, n = int(math.fsum(values)), len(values)
-    low, high = statistics.proportion(values, clusters, CONFIDENCE) if n else (None, None)
+    low, high = intervals.proportion(values, clusters, CONFIDENCE) if n else (None, None)
     each = max(spent.comparisons, 1)
     return Standing(
         protocol=protocol,
@@ -160,9 +160,9 @@ def _with_base(standings: Sequence[Standing], counted: Mapping[str, Counted]) ->
             standing,
             shared=len(units),
             difference=(math.fsum(ours) - math.fsum(theirs)) / len(units),
-            p_value=statistics.paired_p(ours, theirs, [mine.outcomes[unit][0] for unit in units]),
+            p_value=intervals.paired_p(ours, theirs, [mine.outcomes[unit][0] for unit in units]),
         )
-    adjusted = statistics.holm([standing.p_value or 0.0 for standing in compared.values()])
+    adjusted = intervals.holm([standing.p_value or 0.0 for standing in compared.values()])
     for p, (name, standing) in zip(adjusted, compared.items(), strict=True):
         compared[name] = replace(standing, p_adjusted=p, against_base=_decided(standing.difference or 0.0, p))
     return [compared.get(standing.protocol, standing) for standing in standings]

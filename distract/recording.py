@@ -23,10 +23,10 @@ from distract.core.recorder import dump
 from distract.core.records import Audited, Case, Lineage, Response, Rewrite, Role, Row, Smallest
 from distract.core.study import Held, Study
 from distract.datasets import native
-from distract.figure import Figure, flat
 from distract.rewrite_metrics import agreements, by_reason, rejections
 from distract.session import Selected
 from distract.setup import first_cases
+from distract.stats.figure import Figure, flat
 from distract.writers import offline
 from distract.writers import verifier as verifying
 

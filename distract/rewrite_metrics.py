@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from distract.core.records import BASELINE, Response, Rewrite, slug
-from distract.figure import Condition, Figure, rate
+from distract.stats.figure import Condition, Figure, rate
 
 
 def rejections(rewrites: Iterable[Rewrite], attacks: Sequence[str], clusters: Mapping[str, str]) -> list[Figure]:

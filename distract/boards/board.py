@@ -25,9 +25,9 @@ from distract.boards.ranks import TOLERANCE, Floats, Ints, ranks
 from distract.boards.records import Board, Standing
 from distract.boards.specs import checked
 from distract.core.errors import UsageError, foreign
-from distract.ratings.draws import MOST, Draws, draw
-from distract.ratings.matches import TIE, A, B, Matches
-from distract.ratings.system import NOTHING, Ratings, RatingSystem
+from distract.stats.ratings.draws import MOST, Draws, draw
+from distract.stats.ratings.matches import TIE, A, B, Matches
+from distract.stats.ratings.system import NOTHING, Ratings, RatingSystem
 
 DRAWS = 1000
 """Draws where nobody asks for another number."""

@@ -14,9 +14,9 @@ from distract.boards.records import Board
 from distract.boards.specs import checked, parse
 from distract.core import registry
 from distract.core.errors import UsageError
-from distract.ratings.draws import Draws
-from distract.ratings.matches import Matches, encode
-from distract.ratings.system import RatingSystem
+from distract.stats.ratings.draws import Draws
+from distract.stats.ratings.matches import Matches, encode
+from distract.stats.ratings.system import RatingSystem
 
 ANCHOR = "anchor"
 """The parameter of those systems that can fix the rating of one model."""

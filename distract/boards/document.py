@@ -12,7 +12,7 @@ from distract.boards.comparing import Compared, SourceBoard
 from distract.boards.records import Board
 from distract.boards.shift import Shift
 from distract.boards.sources import Source
-from distract.figure import rounded
+from distract.stats.figure import rounded
 
 
 def board_document(board: Board) -> dict[str, Any]:

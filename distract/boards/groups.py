@@ -16,7 +16,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from distract.core.printable import line
-from distract.ratings.matches import TIE, A, Matches
+from distract.stats.ratings.matches import TIE, A, Matches
 
 WIDTH = 60
 """Characters of a name that a note shows."""

@@ -29,9 +29,9 @@ from distract.boards.board import (
 )
 from distract.boards.ranks import TOLERANCE, kendall, middle, ranks
 from distract.boards.records import Board
-from distract.ratings.draws import MOST, Draws, draw
-from distract.ratings.matches import Matches
-from distract.ratings.system import RatingSystem
+from distract.stats.ratings.draws import MOST, Draws, draw
+from distract.stats.ratings.matches import Matches
+from distract.stats.ratings.system import RatingSystem
 
 
 @dataclass(frozen=True, slots=True)

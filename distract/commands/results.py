@@ -11,7 +11,7 @@ from distract.commands import catalogue_option, command, echo, echo_json, json_o
 from distract.core.errors import UnknownName
 
 if TYPE_CHECKING:
-    from distract.ratings.system import RatingSystem
+    from distract.stats.ratings.system import RatingSystem
 
 
 @command()

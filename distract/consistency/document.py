@@ -11,7 +11,7 @@ from distract.consistency.asking import compared
 from distract.consistency.measuring import MEASURES, NotApplied, Placed, figures, not_applied
 from distract.consistency.published import PUBLISHED
 from distract.core.records import Row
-from distract.figure import flat
+from distract.stats.figure import flat
 
 _SHARED = ("judge", "data", "left_out", "limit", "seed", "sets", "protocols", "self_judging")
 

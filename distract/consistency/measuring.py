@@ -16,7 +16,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from distract.core.records import BASELINE, Outcome, Row, Side
-from distract.figure import PLACE, Figure, by_name, rate
+from distract.stats.figure import PLACE, Figure, by_name, rate
 from distract.verdicts import outcome
 
 MEASURES: Mapping[str, tuple[str, str]] = {

@@ -24,7 +24,7 @@ from distract.core.records import BASELINE
 from distract.core.study import Study
 
 if TYPE_CHECKING:
-    from distract.ratings.system import RatingSystem
+    from distract.stats.ratings.system import RatingSystem
 
 P = TypeVar("P", "Protocol", "Attack", "RatingSystem")
 GROUPS = ("distract.judges", "distract.attacks", "distract.leaderboards")
@@ -172,7 +172,7 @@ def _found(group: str) -> tuple[Mapping[str, Any], tuple[str, ...], Mapping[str,
 def _kind(group: str) -> type[Any]:
     """The record that plug-ins of a group are; rating systems bring what no other command needs."""
     if group == "distract.leaderboards":
-        from distract.ratings.system import RatingSystem
+        from distract.stats.ratings.system import RatingSystem
 
         return RatingSystem
     return Protocol if group == "distract.judges" else Attack

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from distract.core.records import BASELINE, Outcome, Row
-from distract.figure import PLACE, Figure, by_name
 from distract.replay.published import Convention
-from distract.statistics import Interval
+from distract.stats.figure import PLACE, Figure, by_name
+from distract.stats.intervals import Interval
 from distract.verdicts import outcome
 
 Place = tuple[str | None, str | None]

@@ -11,9 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import combinations
 
-from distract import statistics
 from distract.core.records import MIRROR
-from distract.figure import CONFIDENCE, adjusted
 from distract.meta.comparisons import (
     ORDERS,
     Agreement,
@@ -24,6 +22,8 @@ from distract.meta.comparisons import (
     comparisons,
     with_interval,
 )
+from distract.stats import intervals
+from distract.stats.figure import CONFIDENCE, adjusted
 
 
 def differences(asked: Sequence[Judged], everywhere: Iterable[Place]) -> list[Agreement]:
@@ -76,9 +76,9 @@ def _difference(empty: Agreement, first: Right, second: Right) -> Agreement:
         return figure
     clusters = [cluster for cluster, _, _ in shared]
     a, b = [value for _, value, _ in shared], [value for _, _, value in shared]
-    interval = statistics.paired_difference(a, b, clusters, CONFIDENCE)
+    interval = intervals.paired_difference(a, b, clusters, CONFIDENCE)
     value = (math.fsum(a) - math.fsum(b)) / len(shared)
-    return replace(with_interval(figure, interval), value=value, p_value=statistics.paired_p(a, b, clusters))
+    return replace(with_interval(figure, interval), value=value, p_value=intervals.paired_p(a, b, clusters))
 
 
 def _paired(first: Right, second: Right) -> tuple[list[tuple[str, float, float]], int]:

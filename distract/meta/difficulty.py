@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from distract import agreement
-from distract.figure import CONFIDENCE
 from distract.meta.comparisons import Agreement, Judged, Place, comparisons
+from distract.stats import agreement
+from distract.stats.figure import CONFIDENCE
 
 BINS = 10
 """Of the share of verdicts that are right."""

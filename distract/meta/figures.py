@@ -10,9 +10,7 @@ import math
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 
-from distract import agreement, statistics
 from distract.core.records import MIRROR, Outcome
-from distract.figure import CONFIDENCE, rate
 from distract.meta.comparisons import (
     ORDERS,
     Agreement,
@@ -26,6 +24,8 @@ from distract.meta.comparisons import (
 )
 from distract.meta.differences import differences
 from distract.replay.published import PARSED, STORED
+from distract.stats import agreement, intervals
+from distract.stats.figure import CONFIDENCE, rate
 
 
 def figures(judged: Sequence[Judged], controls: Sequence[str] = ()) -> list[Agreement]:
@@ -130,7 +130,7 @@ def _costs(here: Agreement, part: Comparisons, everything: Comparisons) -> Itera
             yield replace(here, measure=unit, unit=unit)
             continue
         values, clusters = [value for _, value in known], [cluster for cluster, _ in known]
-        interval = statistics.mean(values, clusters, CONFIDENCE)
+        interval = intervals.mean(values, clusters, CONFIDENCE)
         if interval is not None:
             interval = max(0.0, interval[0]), interval[1]
         made = replace(here, measure=unit, unit=unit, value=math.fsum(values) / len(values), n=len(values))

@@ -16,11 +16,11 @@ from rich.text import Text
 from distract.core.printable import bar, count, interval, line, p_value, percent, set_aside
 from distract.core.records import BASELINE
 from distract.document import Measured
-from distract.figure import Figure
 from distract.metrics import headline
 from distract.report.ranking import ranking_parts
 from distract.report.tables import grid
 from distract.report.written import rewrite_notes
+from distract.stats.figure import Figure
 
 MANY = 3
 """Above this many protocols their differences are not shown pair by pair."""

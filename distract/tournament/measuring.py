@@ -19,7 +19,7 @@ from distract.boards.sources import from_rows
 from distract.core.errors import DataError
 from distract.core.records import BASELINE, Row
 from distract.metrics import headline
-from distract.ratings.matches import Matches
+from distract.stats.ratings.matches import Matches
 from distract.verdicts import outcome
 
 Key = tuple[str, str, str]

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_bradley_terry import LOGIT, Played, matches_of, naive, played
 
-from distract.ratings.draws import draw
-from distract.ratings.matches import Matches
+from distract.stats.ratings.draws import draw
+from distract.stats.ratings.matches import Matches
 
 HARD: dict[str, tuple[Played, set[str]]] = {
     "two models, one match": ([("a", "b", "a", "p")], {"a", "b"}),

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from distract.statistics import upper_bound
+from distract.stats.intervals import upper_bound
 from distract.studies.gate.dependence import few_prompts, gathered, shrunk
 from distract.studies.gate.limits import Limits
 

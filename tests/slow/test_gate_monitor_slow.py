@@ -32,7 +32,7 @@ from test_gate_monitor import (
     simulated,
 )
 
-from distract.statistics import holm
+from distract.stats.intervals import holm
 from distract.studies.gate import bounds
 from distract.studies.gate.boundary import boundary
 from distract.studies.gate.checks import check

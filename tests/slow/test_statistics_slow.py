@@ -7,9 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from statsmodels.stats.multitest import multipletests
 
-from distract.statistics import (
-    holm,
-)
+from distract.stats.intervals import holm
 
 
 @settings(max_examples=10)  # statsmodels collects garbage at every call

@@ -10,7 +10,7 @@ import pytest
 from distract.leaderboards.style_control import redraw, style_control
 from test_style_control import LOGIT, naive, planted
 
-from distract.ratings.draws import draw
+from distract.stats.ratings.draws import draw
 
 
 def test_many_matches_are_worked_on_in_parts() -> None:

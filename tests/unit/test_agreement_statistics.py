@@ -15,15 +15,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from statsmodels.stats.inter_rater import cohens_kappa, fleiss_kappa
 
-from distract.agreement import (
-    alpha,
-    alpha_interval,
-    kappa,
-    kappa_interval,
-    ranks,
-    spearman,
-    spearman_interval,
-)
+from distract.stats.agreement import alpha, alpha_interval, kappa, kappa_interval, ranks, spearman, spearman_interval
 
 verdicts = st.sampled_from(["a", "b", "tie", None])
 units_of = st.lists(st.lists(verdicts, max_size=4), max_size=20)

@@ -23,9 +23,9 @@ from distract.boards.ranks import ranks
 from distract.boards.specs import parse
 from distract.core import registry
 from distract.core.errors import PluginError, UnknownName, UsageError
-from distract.ratings.draws import Draws
-from distract.ratings.matches import TIE, A, Matches, encode
-from distract.ratings.system import Ratings, RatingSystem
+from distract.stats.ratings.draws import Draws
+from distract.stats.ratings.matches import TIE, A, Matches, encode
+from distract.stats.ratings.system import Ratings, RatingSystem
 
 Row = tuple[str, str, str, str]
 """First model, second model, outcome, prompt."""

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from distract.boards.sources import Source, read, streaming
 from distract.boards.sources.arena import WORDS
 from distract.core.errors import DataError, UsageError
-from distract.ratings.matches import Matches, encode
+from distract.stats.ratings.matches import Matches, encode
 
 HEADER = "model_a,model_b,winner\n"
 Rows = Sequence[Mapping[str, Any]]

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distract.ratings import draws
-from distract.ratings.draws import draw
+from distract.stats.ratings import draws
+from distract.stats.ratings.draws import draw
 
 
 @given(st.integers(0, 9), st.integers(2, 20), st.integers(1, 40))

@@ -22,7 +22,7 @@ from distract.core.recorder import Recorder
 from distract.core.records import Case, Judgment, Response, Row, Side
 from distract.datasets import load
 from distract.datasets.native import line
-from distract.ratings.matches import Matches
+from distract.stats.ratings.matches import Matches
 
 GOLDEN = Path(__file__).parents[1] / "data" / "readers"
 

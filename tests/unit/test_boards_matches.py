@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from distract.core.errors import UsageError
-from distract.ratings.matches import OUTCOMES, encode
+from distract.stats.ratings.matches import OUTCOMES, encode
 
 NAMES = ("gpt-4", "a, b", 'say "hi"', "🦙", "<b>bold</b>", "tie")
 

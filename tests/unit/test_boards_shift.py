@@ -20,8 +20,8 @@ from distract.boards.ranks import kendall
 from distract.boards.shift import Change, Shift, shift, union
 from distract.core import registry
 from distract.core.errors import UsageError
-from distract.ratings.matches import Matches
-from distract.ratings.system import RatingSystem
+from distract.stats.ratings.matches import Matches
+from distract.stats.ratings.system import RatingSystem
 
 SYSTEMS = [POINTS, CLOSED, *registry.systems().values()]
 

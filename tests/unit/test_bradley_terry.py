@@ -21,8 +21,8 @@ from scipy import optimize, special
 
 from distract.core import registry
 from distract.core.errors import UnknownName, UsageError
-from distract.ratings.draws import Draws, draw
-from distract.ratings.matches import Matches, encode
+from distract.stats.ratings.draws import Draws, draw
+from distract.stats.ratings.matches import Matches, encode
 
 Played = list[tuple[str, str, str, str]]
 """First model, second model, outcome, prompt."""

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from distract.core import registry
 from distract.core.errors import UsageError
-from distract.ratings.draws import Draws, draw
-from distract.ratings.matches import Matches, encode
+from distract.stats.ratings.draws import Draws, draw
+from distract.stats.ratings.matches import Matches, encode
 
 elo = importlib.import_module("distract.leaderboards.elo")
 NAMES = ("a, the first", 'b "quoted"', "c [bold]", "d 🦙")

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from distract.core.errors import UsageError
 from distract.core.records import Row
 from distract.core.runs import Loaded
-from distract.statistics import effective_n, lower_bound, p_above, upper_bound
+from distract.stats.intervals import effective_n, lower_bound, p_above, upper_bound
 from distract.studies.gate.dependence import gathered, shrunk, uneven_prompts
 from distract.studies.gate.exact import needed
 from distract.studies.gate.limits import Limits, least_n

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from distract.statistics import holm
+from distract.stats.intervals import holm
 from distract.studies.gate import bounds
 from distract.studies.gate.boundary import Ints, boundary, p_end
 from distract.studies.gate.limits import least_n

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from looping import each
 from scipy.stats import binom
 
-from distract import statistics
 from distract.core.errors import UsageError
+from distract.stats import intervals
 from distract.studies.gate.boundary import boundary
 from distract.studies.gate.course import course
 from distract.studies.gate.plan_view import plan_report
@@ -50,11 +50,11 @@ def test_published_numbers_that_can_pass(flips: int, n: int) -> None:
 def test_limits_are_those_of_the_exact_bounds(threshold: float, level: float, n: int) -> None:
     k = limit(Tail(threshold, level), n)
     # Fractions of counts stand for numbers next to the limit, where rounding does not matter.
-    assert k < 0 or statistics.upper_bound(k, n, 1 - level) < threshold * (1 + 1e-9)
-    assert statistics.upper_bound(k + 1, n, 1 - level) > threshold * (1 - 1e-9)
+    assert k < 0 or intervals.upper_bound(k, n, 1 - level) < threshold * (1 + 1e-9)
+    assert intervals.upper_bound(k + 1, n, 1 - level) > threshold * (1 - 1e-9)
     failing = n - limit(Tail(1 - threshold, level), n)
-    assert failing > n or statistics.p_above(failing, n, threshold) < level * (1 + 1e-9)
-    assert statistics.p_above(failing - 1, n, threshold) > level * (1 - 1e-9)
+    assert failing > n or intervals.p_above(failing, n, threshold) < level * (1 + 1e-9)
+    assert intervals.p_above(failing - 1, n, threshold) > level * (1 - 1e-9)
 
 
 @given(st.integers(1, 200), st.floats(0, 1))

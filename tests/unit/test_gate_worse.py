@@ -19,7 +19,7 @@ from scipy import stats
 from distract.core.errors import UsageError
 from distract.core.records import Response, Rewrite
 from distract.core.runs import Loaded, load
-from distract.statistics import holm
+from distract.stats.intervals import holm
 from distract.studies.gate import run_gate
 from distract.studies.gate.comparable import comparable
 from distract.studies.gate.limits import Limits

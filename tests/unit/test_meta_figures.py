@@ -15,10 +15,10 @@ from builders import scored, verdict
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distract import statistics
 from distract.core.records import MIRROR, Judgment, Outcome, Row, Side
 from distract.meta.comparisons import Agreement, Judged
 from distract.meta.figures import figures
+from distract.stats import intervals
 
 CONTROLS = ("null", "resample")
 Key = tuple[str | None, ...]
@@ -148,7 +148,7 @@ def share(values: Sequence[tuple[bool, str]], invalid: int, excluded: int, cappe
         return Counted(0, 0, invalid, excluded, None)
     numbers, clusters = [float(value) for value, _ in values], [cluster for _, cluster in values]
     k = sum(value for value, _ in values)
-    interval = statistics.proportion(numbers, clusters, capped=capped)
+    interval = intervals.proportion(numbers, clusters, capped=capped)
     return Counted(k, len(values), invalid, excluded, k / len(values), interval)
 
 
@@ -371,7 +371,7 @@ def paired(first: list[Right], second: list[Right]) -> Counted:
         return Counted(None, 0, 0, alone, None)
     a, b = [float(x[2]) for x, _ in pairs], [float(y[2]) for _, y in pairs]
     clusters = [x[0].cluster for x, _ in pairs]
-    interval, p = statistics.paired_difference(a, b, clusters), statistics.paired_p(a, b, clusters)
+    interval, p = intervals.paired_difference(a, b, clusters), intervals.paired_p(a, b, clusters)
     return Counted(None, len(pairs), 0, alone, (sum(a) - sum(b)) / len(pairs), interval, p)
 
 
@@ -558,7 +558,7 @@ def test_slots_that_balance_each_other_count_for_more_than_they_are() -> None:
     rows = tuple(plain(f"c{i}", "ab", [A, B] if i < 3 else [A, A]) for i in range(30))
     (f,) = [f for f in check([Judged("j", "p", (), {"": rows})]) if f.measure == "first_slot_rate"]
     values = [1.0, 1.0] * 3 + [1.0, 0.0] * 27
-    capped = statistics.proportion(values, [f"c{i // 2}" for i in range(60)])
+    capped = intervals.proportion(values, [f"c{i // 2}" for i in range(60)])
     assert (f.k, f.n) == (33, 60)
     assert f.low is not None
     assert f.high is not None

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from distract.core.records import Judgment, Outcome, Response, Rewrite, Row
 from distract.counting import Counted
-from distract.figure import Figure
 from distract.metrics import figures, shared
-from distract.statistics import holm
+from distract.stats.figure import Figure
+from distract.stats.intervals import holm
 
 A, B, TIE = verdict("a"), verdict("b"), verdict("tie")
 

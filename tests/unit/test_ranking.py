@@ -17,12 +17,12 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.console import Console
 
-from distract import statistics
 from distract.core.records import Row
 from distract.ranking import BASE, Standing, document, ranking
 from distract.report import ranking as report
 from distract.report.ranking import HEIGHT, MARKS, WIDTH, ranking_parts
 from distract.report.tables import show
+from distract.stats import intervals
 
 A, B, NONE = verdict("a"), verdict("b"), verdict(None)
 
@@ -66,7 +66,7 @@ def test_flips_are_pooled_over_attacks_and_controls_left_out() -> None:
     # Under f and g each: c0 and c1 count, c2 is invalid, c3 a tie before, "gone" excluded.
     assert (found.k, found.n, found.invalid, found.excluded) == (3, 4, 2, 4)
     assert (found.value, found.rule, found.against_base) == (0.75, None, None)
-    assert (found.low, found.high) == statistics.proportion([1, 0, 1, 1], ["1", "2", "1", "2"])
+    assert (found.low, found.high) == intervals.proportion([1, 0, 1, 1], ["1", "2", "1", "2"])
     assert found.comparisons == 4 + 4 + 4 + 4 + 1
 
 
@@ -125,8 +125,8 @@ def test_protocols_are_compared_with_the_base_by_mcnemar_and_holm() -> None:
         asked("elsewhere", "?" * 20),
     )
     mcnemar = {"robust": (0, 12, 20), "same": (1, 1, 19), "fragile": (8, 0, 20)}
-    p_values = [statistics.mcnemar(up, down) for up, down, _ in mcnemar.values()]
-    adjusted = statistics.holm(p_values)
+    p_values = [intervals.mcnemar(up, down) for up, down, _ in mcnemar.values()]
+    adjusted = intervals.holm(p_values)
     assert p_values == pytest.approx([2 * 0.5**12, 1.0, 2 * 0.5**8])
     for (name, (up, down, n)), p, holm in zip(mcnemar.items(), p_values, adjusted, strict=True):
         standing = found[name]
@@ -147,12 +147,12 @@ def test_protocols_are_compared_with_the_base_by_mcnemar_and_holm() -> None:
 def test_units_of_one_prompt_are_not_taken_for_so_many_prompts() -> None:
     base, other = asked(BASE, "x" * 12, clusters="112233445566"), asked("p", "." * 12, clusters="112233445566")
     # Twelve pairs of six prompts that all say the same are worth six.
-    assert ranked(base, other)["p"].p_value == pytest.approx(statistics.mcnemar(0, 6))
+    assert ranked(base, other)["p"].p_value == pytest.approx(intervals.mcnemar(0, 6))
     twice = [*asked(BASE, "xxxxxx"), *asked("p", "......")]
     twice += [replace(one, attack="g") for one in twice if one.target]
     found = ranked(twice, attacks=("f", "g"))["p"]
     assert found.shared == 12
-    assert found.p_value == pytest.approx(statistics.mcnemar(0, 6))
+    assert found.p_value == pytest.approx(intervals.mcnemar(0, 6))
 
 
 def test_without_the_base_nothing_is_compared() -> None:

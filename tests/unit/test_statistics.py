@@ -15,7 +15,7 @@ from scipy import stats
 from statsmodels.stats import contingency_tables
 from statsmodels.stats.proportion import proportion_confint
 
-from distract.statistics import (
+from distract.stats.intervals import (
     discordant,
     effective_n,
     holm,

@@ -17,8 +17,8 @@ from scipy import optimize, stats
 
 from distract.core import registry
 from distract.core.errors import UsageError
-from distract.ratings.draws import draw
-from distract.ratings.matches import Matches, encode
+from distract.stats.ratings.draws import draw
+from distract.stats.ratings.matches import Matches, encode
 
 LOGIT = 400 / math.log(10)
 POINTS = np.array([1.0, 0.0, 0.5])

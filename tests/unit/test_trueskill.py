@@ -18,8 +18,8 @@ from scipy.special import ndtr, ndtri
 
 from distract.core import registry
 from distract.core.errors import UsageError
-from distract.ratings.draws import Draws, draw
-from distract.ratings.matches import Matches, encode
+from distract.stats.ratings.draws import Draws, draw
+from distract.stats.ratings.matches import Matches, encode
 
 ours = importlib.import_module("distract.leaderboards.trueskill")
 NAMES = ("a, the first", 'b "quoted"', "c [bold]", "d 🦙")

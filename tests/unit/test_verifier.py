@@ -7,8 +7,8 @@ from builders import case, drive
 
 from distract.core.records import Reply, Request, Response, Rewrite
 from distract.core.registry import attacks
-from distract.figure import Figure
 from distract.rewrite_metrics import agreements, by_reason, layer_verdicts
+from distract.stats.figure import Figure
 from distract.writers import WRITERS, Draft, Verifier, Writer, rewrite
 from distract.writers.verifier import verifier, verify
 

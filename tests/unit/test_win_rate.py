@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from distract.core import registry
-from distract.ratings.draws import Draws, draw
-from distract.ratings.matches import Matches, encode
+from distract.stats.ratings.draws import Draws, draw
+from distract.stats.ratings.matches import Matches, encode
 
 win_rate = importlib.import_module("distract.leaderboards.win_rate")
 NAMES = ("a, the first", 'b "quoted"', "c [bold]", "d 🦙")

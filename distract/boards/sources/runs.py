@@ -15,8 +15,8 @@ from distract.boards.sources.source import Source, no_match
 from distract.core import runs
 from distract.core.errors import DataError
 from distract.core.records import BASELINE, Row, slug
-from distract.ratings.matches import encode
 from distract.replay.files import checksum, named, opened
+from distract.stats.ratings.matches import encode
 from distract.verdicts import outcome
 
 DESIGNS = frozenset({"flip", "people", "triple", "match"})

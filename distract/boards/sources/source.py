@@ -20,7 +20,7 @@ import numpy as np
 from distract.core.errors import DataError
 from distract.core.records import BASELINE, Outcome
 from distract.datasets.fields import Item
-from distract.ratings.matches import OUTCOMES, Matches, encode
+from distract.stats.ratings.matches import OUTCOMES, Matches, encode
 
 _OUTCOMES = tuple(OUTCOMES)
 

@@ -12,13 +12,13 @@ from functools import partial
 from itertools import groupby
 from typing import Any, get_args
 
-from distract import statistics
 from distract.core import registry
 from distract.core.errors import UsageError
 from distract.core.printable import count
 from distract.core.records import Row
 from distract.counting import Unit
 from distract.metrics import headline
+from distract.stats import intervals
 from distract.studies.gate.checks import check
 from distract.studies.gate.exact import threshold
 from distract.studies.gate.limits import Limits
@@ -103,7 +103,7 @@ class Gate:
         checks = tuple(
             check(protocol, self._rules[protocol], attack, monitor, measure, p, self.limits, len(p_values))
             for ((protocol, attack, measure), monitor), p in zip(
-                self.monitors.items(), statistics.holm(p_values), strict=True
+                self.monitors.items(), intervals.holm(p_values), strict=True
             )
         )
         decision, reason = together(checks, flaw)

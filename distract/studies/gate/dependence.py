@@ -10,8 +10,8 @@ import math
 from collections.abc import Hashable, Sequence
 from statistics import fmean
 
-from distract import statistics
 from distract.core.printable import count
+from distract.stats import intervals
 from distract.studies.gate.bounds import evidence
 from distract.studies.gate.limits import Limits, least_n
 
@@ -35,7 +35,7 @@ def shrunk(values: Sequence[float], clusters: Sequence[Hashable], limits: Limits
     """
     # Where few prompts flip, the degrees of freedom say less than the prompts themselves: at worst the pairs of each
     # are one pair repeated.
-    n = max(statistics.effective_n(values, clusters, limits.alpha), statistics.repeated_n(clusters))
+    n = max(intervals.effective_n(values, clusters, limits.alpha), intervals.repeated_n(clusters))
     return math.fsum(values) / len(values) * n, n
 
 
@@ -61,7 +61,7 @@ def uneven_prompts(clusters: Sequence[Hashable], limit: float, limits: Limits) -
         limit: of the rise of a rate.
         limits: how sure to be.
     """
-    equal, least = math.floor(statistics.repeated_n(clusters)), least_n(limit, limits.confidence)
+    equal, least = math.floor(intervals.repeated_n(clusters)), least_n(limit, limits.confidence)
     if len(clusters) <= FEW_REPEATED * equal or equal >= least:
         return None
     return (
@@ -81,7 +81,7 @@ def gathered(values: Sequence[float], clusters: Sequence[Hashable], limit: float
         limit: of the rate.
         limits: how sure to be.
     """
-    if not any(values) or len(values) <= FEW_REPEATED * statistics.repeated_n(clusters):
+    if not any(values) or len(values) <= FEW_REPEATED * intervals.repeated_n(clusters):
         return None
     prompts: dict[Hashable, list[float]] = {}
     for value, prompt in zip(values, clusters, strict=True):

@@ -11,13 +11,13 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from distract import statistics
 from distract.briefs import Briefs
 from distract.core.errors import UsageError
 from distract.core.printable import count, percent
 from distract.core.runs import Loaded
 from distract.counting import Counted, count_flips
 from distract.metrics import headline
+from distract.stats import intervals
 from distract.studies.gate.dependence import few_prompts, gathered, repeated, shrunk
 from distract.studies.gate.limits import MOST, Limits, least_n, unreadable
 from distract.studies.gate.records import Check, Decision
@@ -85,7 +85,7 @@ class Rate:
     @property
     def p_value(self) -> float:
         """Of "the flip rate is at most the threshold"."""
-        return statistics.p_above(*self._shrunk(self._best), self._threshold) if self._best else 1.0
+        return intervals.p_above(*self._shrunk(self._best), self._threshold) if self._best else 1.0
 
     def check(self, adjusted: float, checks: int) -> Check:
         """What it comes to.
@@ -97,8 +97,8 @@ class Rate:
         counted, limit, limits = self.flips.counted, self._threshold, self._limits
         n, sure, lower, upper, more = len(counted.outcomes), limits.confidence, None, None, None
         if self._best:
-            lower = statistics.lower_bound(*self._shrunk(self._best), sure)
-            upper = statistics.upper_bound(*self._shrunk(self._worst), sure)
+            lower = intervals.lower_bound(*self._shrunk(self._best), sure)
+            upper = intervals.upper_bound(*self._shrunk(self._worst), sure)
         decision: Decision = "inconclusive"
         short = (
             missing(n, counted.invalid, limits)
@@ -187,11 +187,11 @@ def needed(rate: float | None, threshold: float, limits: Limits, checks: int) ->
     if not rate:
         return max(least_n(threshold, limits.confidence), limits.min_n)
     if rate < threshold:
-        found = first(lambda n: statistics.upper_bound(math.ceil(rate * n), n, limits.confidence) < threshold)
+        found = first(lambda n: intervals.upper_bound(math.ceil(rate * n), n, limits.confidence) < threshold)
         return None if found is None else max(found, limits.min_n)
     if rate > threshold:
         level = limits.alpha / checks
-        return first(lambda n: statistics.p_above(math.floor(rate * n), n, threshold) <= level)
+        return first(lambda n: intervals.p_above(math.floor(rate * n), n, threshold) <= level)
     return None
 
 

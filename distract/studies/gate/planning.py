@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 
 from distract.core.errors import UsageError
-from distract.figure import rounded
+from distract.stats.figure import rounded
 from distract.studies.gate.boundary import LONGEST, boundary
 from distract.studies.gate.course import Course, course, decided
 from distract.studies.gate.limits import Limits

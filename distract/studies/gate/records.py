@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from distract.figure import rounded
+from distract.stats.figure import rounded
 
 Decision = Literal["pass", "fail", "inconclusive"]
 Measure = Literal["flip_rate", "excess_flip_rate", "flip_rate_rise"]

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from distract import statistics
 from distract.core.printable import count, line
 from distract.core.runs import Loaded
+from distract.stats import intervals
 from distract.studies.gate import exact, worse
 from distract.studies.gate.comparable import comparable
 from distract.studies.gate.exact import Rate
@@ -41,7 +41,7 @@ def decide(run: Loaded, limits: Limits, baseline: Loaded | None = None) -> Verdi
     needed = [one for one in counted if baseline is None or limits.threshold(one.protocol, one.attack) is not None]
     rates = [Rate(one, limits) for one in needed]
     tests: list[Rate | Rise] = [*rates, *rises]
-    adjusted = statistics.holm([test.p_value for test in tests])
+    adjusted = intervals.holm([test.p_value for test in tests])
     checks = tuple(test.check(p, len(tests)) for test, p in zip(tests, adjusted, strict=True))
     decision, reason = together(checks, run.flaw)
     notes += [*map(line, worse.not_compared(rises)), *_few(tests)]

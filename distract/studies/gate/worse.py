@@ -11,10 +11,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from distract import statistics
 from distract.core.printable import count, p_value, percent
 from distract.core.runs import Loaded
 from distract.counting import Counted
+from distract.stats import intervals
 from distract.studies.gate.comparable import common
 from distract.studies.gate.dependence import few_prompts, repeated, uneven_prompts
 from distract.studies.gate.exact import MEASURE, Flips, beside, first, flips, ineligible, missing
@@ -69,7 +69,7 @@ class Rise:
     def p_value(self) -> float:
         """Of "the flip rate did not rise": exact, one-sided, on counts shrunk to the effective number."""
         found = self._discordance(self._best)
-        return statistics.mcnemar_above(found.up, found.down)
+        return intervals.mcnemar_above(found.up, found.down)
 
     def check(self, adjusted: float, checks: int) -> Check:
         """What it comes to: ``lower`` and ``upper`` bound the rise, -1 to 1.
@@ -111,12 +111,12 @@ class Rise:
         if not values:
             return Discordance(0, 0, 0)
         first, second = zip(*values, strict=True)
-        up, down, shrink = statistics.discordant(first, second, self._clusters, self._limits.alpha)
+        up, down, shrink = intervals.discordant(first, second, self._clusters, self._limits.alpha)
         return Discordance(up * shrink, down * shrink, len(values) * shrink)
 
-    def _bounds(self, values: Sequence[tuple[float, float]]) -> statistics.Interval:
+    def _bounds(self, values: Sequence[tuple[float, float]]) -> intervals.Interval:
         found = self._discordance(values)
-        return statistics.rise_bounds(found.up, found.down, found.n, self._limits.confidence)
+        return intervals.rise_bounds(found.up, found.down, found.n, self._limits.confidence)
 
     def _decided(
         self, adjusted: float, checks: int, lower: float | None, upper: float | None
@@ -159,11 +159,11 @@ class Rise:
 
         def passes(n: int) -> bool:
             up, down = math.ceil(worst.up / worst.n * n), math.floor(worst.down / worst.n * n)
-            return statistics.rise_bounds(up, down, max(n, up + down), limits.confidence)[1] < limits.max_rise
+            return intervals.rise_bounds(up, down, max(n, up + down), limits.confidence)[1] < limits.max_rise
 
         def fails(n: int) -> bool:
             up, down = math.floor(best.up / best.n * n), math.ceil(best.down / best.n * n)
-            return statistics.mcnemar_above(up, down) <= limits.alpha / checks
+            return intervals.mcnemar_above(up, down) <= limits.alpha / checks
 
         if (worst.up - worst.down) / worst.n < limits.max_rise:
             found, shrunk = first(passes), worst

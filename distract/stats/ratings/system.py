@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from distract.ratings.matches import Matches
+    from distract.stats.ratings.matches import Matches
 
 
 NOTHING: Mapping[str, Any] = MappingProxyType({})

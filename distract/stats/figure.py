@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, TypeVar
 
-from distract import statistics
+from distract.stats import intervals
 
 CONFIDENCE = 0.95
 
@@ -104,7 +104,7 @@ def adjusted(figures: Sequence[F]) -> list[F]:
     """The same figures in their order, the p-values of differences adjusted by Holm for how many there are."""
     tested = [at for at, figure in enumerate(figures) if figure.p_value is not None]
     filled = list(figures)
-    for at, p in zip(tested, statistics.holm([figures[at].p_value or 0.0 for at in tested]), strict=True):
+    for at, p in zip(tested, intervals.holm([figures[at].p_value or 0.0 for at in tested]), strict=True):
         filled[at] = replace(filled[at], p_adjusted=p)
     return filled
 
@@ -114,6 +114,6 @@ def rate(figure: F, values: Sequence[float], clusters: Sequence[str], capped: bo
     n, k = len(values), int(math.fsum(values))
     if not n:
         return replace(figure, k=0)
-    low, high = statistics.proportion(values, clusters, CONFIDENCE, capped)
-    effective = statistics.effective_n(values, clusters, (1 - CONFIDENCE) / 2, capped)
+    low, high = intervals.proportion(values, clusters, CONFIDENCE, capped)
+    effective = intervals.effective_n(values, clusters, (1 - CONFIDENCE) / 2, capped)
     return replace(figure, value=k / n, low=low, high=high, k=k, n=n, effective_n=effective)

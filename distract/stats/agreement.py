@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri, stdtrit
 
-from distract.statistics import Interval, lower_bound, upper_bound
+from distract.stats.intervals import Interval, lower_bound, upper_bound
 
 _Array = NDArray[np.float64]
 
