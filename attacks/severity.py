@@ -1,7 +1,7 @@
 """Lower the quality by a known amount: break exactly one, two or three format constraints, and nothing else.
 
 Which constraints are broken depends on the seed. Edits that keep every number, name and quotation are preferred. It
-does not know how a constraint is broken (``distract.constraints.breaks`` does) nor whether the result is used: the
+does not know how a constraint is broken (``distract.data.constraints.breaks`` does) nor whether the result is used: the
 engine verifies how many are broken.
 """
 

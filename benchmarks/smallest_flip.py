@@ -20,12 +20,12 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from statistics import fmean
 
-from distract import datasets
 from distract.audit import pairs
 from distract.backends.scripted import planted
 from distract.core.plan import Comparison, Plan, Result, T, drive, step
 from distract.core.records import Case, Reply, Request, Response, Smallest, applied
 from distract.core.registry import attack, protocol
+from distract.data import datasets
 from distract.manner import DEFAULT, judged
 from distract.minimal import edits, smallest
 from distract.minimal.search import Kept, search

@@ -9,12 +9,13 @@ import os.path
 
 TYPE_CHECKING = False  # to type checkers it is true; ``typing`` and ``pathlib`` take longer to load than all of this
 if TYPE_CHECKING:
-    from distract import constraints, facts, fidelity, invariants, manner, reading, rubric, strategies, verdicts
+    from distract import facts, fidelity, invariants, manner, reading, rubric, strategies, verdicts
     from distract.api import Run, attack, gate, load
     from distract.core import prompts
     from distract.core.errors import BackendError, DataError, DistractError, PluginError, UnknownName, UsageError
     from distract.core.plan import Attack, Calls, Comparison, Plan, Protocol
     from distract.core.records import Case, Constraint, Judgment, Outcome, Request, Response, Slots
+    from distract.data import constraints
     from distract.judging.judge import Judge
     from distract.stats.ratings.draws import Draws
     from distract.stats.ratings.matches import Matches
@@ -91,7 +92,7 @@ _MODULES = {
     "UsageError": "distract.core.errors",
     "Verdict": "distract.studies.gate.records",
     "attack": "distract.api",
-    "constraints": "distract.constraints",
+    "constraints": "distract.data.constraints",
     "facts": "distract.facts",
     "fidelity": "distract.fidelity",
     "gate": "distract.api",

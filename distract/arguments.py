@@ -12,10 +12,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypedDict, get_type_hints
 
-from distract import datasets
 from distract.bounds import BOUNDS
 from distract.core.errors import UsageError
 from distract.core.records import Case
+from distract.data import datasets
 
 Paths = str | os.PathLike[str]
 Names = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]

@@ -15,9 +15,9 @@ from functools import partial
 from itertools import combinations
 from typing import Literal
 
-from distract.constraints import check
 from distract.core.plan import Attack, Comparison, Degradation, Plan, Protocol, gather
 from distract.core.records import BASELINE, MIRROR, RESAMPLED, UNCHANGED, Audited, Case, Response, Rewrite, Row, Side
+from distract.data.constraints import check
 from distract.judging.compare import Unjudged, judged, label, resampled, side
 from distract.manner import DEFAULT, Manner
 from distract.verdicts import outcome

@@ -16,14 +16,14 @@ from pathlib import Path
 from typing import Any
 
 from distract import fidelity
-from distract.constraints import check, parse
 from distract.core import registry
 from distract.core.errors import DataError, UnknownName, UsageError
 from distract.core.plan import Attack
 from distract.core.records import Constraint, Evidence, Rewrite
-from distract.datasets import text
-from distract.datasets.fields import Item, lines
-from distract.datasets.native import constraint
+from distract.data.constraints import check, parse
+from distract.data.datasets import text
+from distract.data.fields import Item, lines
+from distract.data.formats.native import constraint
 from distract.facts import Difference, differences
 from distract.stats import intervals
 from distract.stats.figure import CONFIDENCE, rounded

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import lru_cache
 
-from distract.amounts import DAY, MONTH, amounts, units_in
-from distract.lexicon import PARTS, content_words
+from distract.data.lexicon import PARTS, content_words
+from distract.data.numbers import DAY, MONTH, amounts, units_in
 
 MOST_PAIRS = 200_000
 """Pairs of equal words in two texts up to which their difference is searched for."""

@@ -15,10 +15,10 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 
 from distract import meaning, speech
-from distract.constraints import check
 from distract.core.records import Constraint, Evidence
+from distract.data.constraints import check
+from distract.data.lexicon import content_words
 from distract.facts import READ, differences, normal, scripts
-from distract.lexicon import content_words
 
 Turns = Sequence[str]
 Words = frozenset[str]

@@ -22,7 +22,7 @@ from distract.core.price import Price
 from distract.core.recorder import dump
 from distract.core.records import Audited, Case, Lineage, Response, Rewrite, Role, Row, Smallest
 from distract.core.study import Held, Study
-from distract.datasets import native
+from distract.data.formats import native
 from distract.rewrite_metrics import agreements, by_reason, rejections
 from distract.session import Selected
 from distract.setup import first_cases

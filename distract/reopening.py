@@ -8,11 +8,11 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 
-from distract import datasets
 from distract.backends.names import OPENAI, OWN_KEY
 from distract.core.errors import DataError, UsageError
 from distract.core.records import Case
 from distract.core.runs import Loaded
+from distract.data import datasets
 from distract.manner import Manner
 
 _OPTIONS: Mapping[str, str] = {

@@ -20,7 +20,6 @@ from functools import lru_cache
 from string import ascii_uppercase
 
 from distract import verdicts
-from distract.constraints import describe
 from distract.core.plan import Comparison, Plan
 from distract.core.prompts import Prompt
 from distract.core.records import (
@@ -36,6 +35,7 @@ from distract.core.records import (
     Slots,
     Unread,
 )
+from distract.data.constraints import describe
 from distract.reading import Format, thoughtless
 
 CRITERION = (

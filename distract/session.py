@@ -8,7 +8,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any
 
-from distract import audit, datasets, scope
+from distract import audit, scope
 from distract.core import registry
 from distract.core.backend import Backend
 from distract.core.errors import UsageError
@@ -16,6 +16,7 @@ from distract.core.job import Job, Plans, Sample
 from distract.core.plan import Protocol
 from distract.core.printable import count, line
 from distract.core.records import RESAMPLED, Case, Rewrite, Role, Row
+from distract.data import datasets
 from distract.setup import Setup, first_cases
 from distract.writers import Verifier, Writer, choosing, offline
 from distract.writers import verifier as verifying

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from distract import datasets, families, rubric, scope, writers
+from distract import families, rubric, scope, writers
 from distract.core import recorder, registry
 from distract.core.backend import Backend
 from distract.core.errors import UsageError
@@ -17,6 +17,7 @@ from distract.core.plan import Plan, Protocol
 from distract.core.price import Price
 from distract.core.records import Audited, Case, Role
 from distract.core.study import R, Study
+from distract.data import datasets
 from distract.manner import DEFAULT, Manner
 
 SAMPLE = 12

@@ -7,7 +7,6 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from distract import datasets
 from distract.consistency.asking import NO_QUADRUPLE, Consistency, consistency, no_sets, no_triples
 from distract.core import registry
 from distract.core.errors import UsageError
@@ -15,6 +14,7 @@ from distract.core.job import Job, Plans, Sample
 from distract.core.plan import Protocol
 from distract.core.printable import count
 from distract.core.records import Case, Rewrite, Row
+from distract.data import datasets
 from distract.judging.compare import unfit, usable
 from distract.setup import Setup, draw
 

@@ -1,6 +1,6 @@
 """Invariants: properties of a judge, as functions that a test calls with it.
 
-    from distract import datasets
+    from distract.data import datasets
     from distract.invariants import swap_consistent
 
     def test_the_order_does_not_matter(judge):

@@ -15,7 +15,7 @@ from distract.core import registry
 from distract.core.errors import BackendError, UsageError
 from distract.core.plan import Protocol
 from distract.core.records import Case, Response, Smallest
-from distract.datasets import DataSet
+from distract.data.datasets import DataSet
 from distract.findings import Finding
 from distract.invariants import telling
 from distract.invariants.failures import Failed, Inconclusive, NoVerdict, Violation

@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from distract.audit import pairs
-from distract.constraints import check
 from distract.core.plan import Plan, gather
 from distract.core.records import Case, Response
+from distract.data.constraints import check
 from distract.findings import Finding
 from distract.invariants.calling import Cases, decided, of_name
 from distract.invariants.distraction import WINNER, Pair, flipped

@@ -15,10 +15,10 @@ from distract.audit import compliant_response
 from distract.consistency.asking import TURNS, no_sets, no_triples
 from distract.consistency.drawing import Quadruple, Triple, quadruples, triples
 from distract.consistency.measuring import chains, changes
-from distract.constraints import check, describe
 from distract.core import registry
 from distract.core.plan import Comparison, Plan, Protocol, gather
 from distract.core.records import BASELINE, Case, Response, Row
+from distract.data.constraints import check, describe
 from distract.findings import Finding
 from distract.invariants.calling import Cases, decided, of_name
 from distract.invariants.rewriting import made_of

@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from distract.constraints import check
 from distract.core import registry
 from distract.core.errors import UsageError
 from distract.core.plan import Attack, Plan
 from distract.core.records import BASELINE, Case, Constraint, Response
+from distract.data.constraints import check
 from distract.facts import code_spans
 from distract.fidelity import inspect
 from distract.writers import DRAWN, WRITERS, recorded, rewrite, written

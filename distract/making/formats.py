@@ -11,8 +11,8 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from distract.constraints import check, parse
 from distract.core.records import Constraint
+from distract.data.constraints import check, parse
 
 _ANY: tuple[str, int, int] = ("", 0, 0)
 EASY: Mapping[str, tuple[str, int, int]] = {

@@ -9,13 +9,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from distract import datasets
 from distract.audit import good_response
 from distract.core.errors import UsageError
 from distract.core.loop import execute
 from distract.core.plan import Plan
 from distract.core.records import Case, Lineage, Role
 from distract.core.usage import Model, Tally
+from distract.data import datasets
 from distract.making import pairs, tweakset
 from distract.making.made import Made, known_author, yields
 from distract.scope import sampled

@@ -11,14 +11,14 @@ import hashlib
 import random
 from dataclasses import replace
 
-from distract.constraints import check, describe
 from distract.core import registry
 from distract.core.errors import UsageError
 from distract.core.plan import Attack, Plan
 from distract.core.prompts import Prompt, load
 from distract.core.records import Case, Evidence, Message, Response, slug
-from distract.datasets.ifeval import Prompted
-from distract.datasets.splitting import split
+from distract.data.constraints import check, describe
+from distract.data.formats.ifeval import Prompted
+from distract.data.requirements import split
 from distract.fidelity import inspect
 from distract.making.formats import choose
 from distract.making.made import BROKEN, Made, ask, feedback, known_author

@@ -8,14 +8,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from distract import datasets, scope, writers
+from distract import scope, writers
 from distract.core import registry
 from distract.core.errors import DataError, UsageError
 from distract.core.job import Job, Plans, Sample
 from distract.core.plan import Protocol
 from distract.core.printable import line
 from distract.core.records import RESAMPLED, Case, Rewrite, Row
-from distract.datasets import DataSet
+from distract.data import datasets
+from distract.data.datasets import DataSet
 from distract.meta.plan import Meta, labelled, meta, one_sided
 from distract.setup import SAMPLE, Setup
 

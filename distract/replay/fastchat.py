@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from distract.core.records import Outcome
-from distract.datasets.fields import Item
+from distract.data.fields import Item
 from distract.replay.files import checksum, named, opened
 from distract.replay.mt_bench import heard
 from distract.replay.mt_bench_texts import Texts, case_id, category, load, material, pair, question_id, turn

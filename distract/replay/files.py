@@ -14,7 +14,7 @@ from typing import Any
 
 from distract.core.errors import DataError
 from distract.core.files import content, decoded
-from distract.datasets.fields import Item, lines
+from distract.data.fields import Item, lines
 
 
 @dataclass(frozen=True, slots=True)

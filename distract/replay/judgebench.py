@@ -14,7 +14,7 @@ from typing import Any
 
 from distract.core.errors import DataError
 from distract.core.records import Case, Judgment, Outcome, Response
-from distract.datasets.fields import Item
+from distract.data.fields import Item
 from distract.reading import BRACKETS, GRADED, OUTPUT, RANKING, Format
 from distract.replay.files import answer, choice, named, opened
 from distract.replay.published import (

@@ -16,8 +16,8 @@ from typing import Any, NoReturn
 
 from distract.core.errors import DataError
 from distract.core.records import Case, Outcome
-from distract.datasets import llmbar
-from distract.datasets.fields import Item, array
+from distract.data.fields import Item, array
+from distract.data.formats import llmbar
 from distract.reading import OUTPUT
 from distract.replay.files import HEAD, choice, head, named, opened
 from distract.replay.published import Heard, Names, Published, Slot, assembled, compared, meant, parsed, stored

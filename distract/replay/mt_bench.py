@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from distract.core.records import Outcome
-from distract.datasets.fields import Item
+from distract.data.fields import Item
 from distract.reading import BRACKETS
 from distract.replay.files import answer, checksum, choice, named, opened
 from distract.replay.mt_bench_texts import NO_TEXTS, Texts, case_id, category, load, material, pair, question_id, turn

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from distract.core.records import Case, Response
-from distract.datasets.fields import Item
-from distract.datasets.rows import number
+from distract.data.fields import Item
+from distract.data.rows import number
 from distract.replay.files import Source, choice, opened
 
 _Turns = tuple[str, ...]

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from distract.core.records import Case, Outcome, Response
-from distract.datasets.fields import Item
+from distract.data.fields import Item
 from distract.reading import OUTPUT
 from distract.replay.files import Source, checksum, choice, named, opened
 from distract.replay.published import Heard, Names, Published, Slot, assembled, compared, parsed, stored

@@ -4,7 +4,7 @@ All cases are records of distract, so that an invariant takes what is drawn:
 
     from hypothesis import given
 
-    from distract import datasets, invariants, strategies
+    from distract.data import datasets; from distract import invariants, strategies
 
     TWEAKSET = datasets.load("tweakset").cases
 

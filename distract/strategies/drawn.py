@@ -15,7 +15,7 @@ from hypothesis.strategies import SearchStrategy
 from distract.audit import pairs as judged
 from distract.core.errors import UsageError
 from distract.core.records import Case, Response
-from distract.datasets import DataSet
+from distract.data.datasets import DataSet
 from distract.judging.compare import usable
 from distract.strategies.text import checked, prompts, texts
 

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
 from distract.audit import compliant_response
-from distract.constraints import check, counting, describe, parse
 from distract.core.errors import UsageError
 from distract.core.records import Case, Constraint, Response
+from distract.data.constraints import check, describe, parse, spans
 from distract.making.formats import conflict
 from distract.strategies import wording
 from distract.strategies.drawn import AUTHORS, Data, listed, named, narrowed
@@ -102,7 +102,7 @@ def _existence(text: str, number: int, question: str) -> tuple[str, Arguments]:
 
 def _frequency(text: str, number: int, question: str) -> tuple[str, Arguments]:
     if number == 3:
-        return text, _fewer("relation", "frequency", counting.occurrences(text, "river")) | {"keyword": "river"}
+        return text, _fewer("relation", "frequency", spans.occurrences(text, "river")) | {"keyword": "river"}
     crossed = " and ".join(["cross the river"] * number)
     return f"{text} You will {crossed}.", {"keyword": "river", "relation": "at least", "frequency": number}
 
@@ -128,11 +128,11 @@ def _paragraphs(text: str, number: int, question: str) -> tuple[str, Arguments]:
 
 
 def _nth(text: str, number: int, question: str) -> tuple[str, Arguments]:
-    blocks = counting.blocks(text)
+    blocks = spans.blocks(text)
     # A title or the like begins with no word.
-    place = next(place for place, block in enumerate(blocks) if counting.first_word(block).isalpha())
+    place = next(place for place, block in enumerate(blocks) if spans.first_word(block).isalpha())
     blocks[place:place] = wording.PLAIN[: number - 1]
-    word = counting.first_word(blocks[place])
+    word = spans.first_word(blocks[place])
     return "\n\n".join(blocks), {"num_paragraphs": len(blocks), "nth_paragraph": place + 1, "first_word": word}
 
 
@@ -188,8 +188,8 @@ TOGETHER: Mapping[str, Part] = MappingProxyType(
         "startend:quotation": lambda text, number, _: (f'"{text}"', {}),
         "change_case:english_lowercase": lambda text, number, _: (text.lower(), {}),
         "change_case:english_capital": lambda text, number, _: (text.upper(), {}),
-        "length_constraints:number_sentences": _limited(counting.sentences, "num_sentences"),
-        "length_constraints:number_words": _limited(counting.words, "num_words"),
+        "length_constraints:number_sentences": _limited(spans.sentences, "num_sentences"),
+        "length_constraints:number_words": _limited(spans.words, "num_words"),
         "keywords:letter_frequency": _limited(
             lambda text: text.lower().count("k"), "let_frequency", "let_relation", letter="k"
         ),

@@ -13,11 +13,11 @@ from functools import lru_cache
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
-from distract.constraints import check
 from distract.core import registry
 from distract.core.errors import UsageError
 from distract.core.plan import Attack, Result, step
 from distract.core.records import BASELINE, Case, Edit, Lineage, Response, applied
+from distract.data.constraints import check
 from distract.minimal import edits, phrases
 from distract.strategies import wording
 from distract.strategies.drawn import Data, chosen, pairs

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from distract import datasets, scope
+from distract import scope
 from distract.boards.chosen import Chosen
 from distract.core import registry
 from distract.core.errors import UnknownName, UsageError
@@ -18,7 +18,8 @@ from distract.core.job import Job, Plans
 from distract.core.plan import Attack
 from distract.core.printable import count, line
 from distract.core.records import BASELINE, Case, Rewrite, Row
-from distract.datasets import DataSet
+from distract.data import datasets
+from distract.data.datasets import DataSet
 from distract.judging.compare import usable
 from distract.setup import Setup, draw
 from distract.tournament.asking import Tournament, attacked, baseline, no_match

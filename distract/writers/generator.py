@@ -10,9 +10,9 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping, Sequence
 
-from distract.constraints import check, describe
 from distract.core.plan import Attack, Plan
 from distract.core.records import Case, Constraint, Message, Reply, Response
+from distract.data.constraints import check, describe
 from distract.writers import Draft, Writer, rewritten, theirs
 from distract.writers.asking import Asking, flaws
 

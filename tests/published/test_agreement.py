@@ -10,13 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from distract import datasets, manner
+from distract import manner
 from distract.core.backend import Backend
 from distract.core.loop import execute
 from distract.core.plan import Comparison, Plan, gather
 from distract.core.records import Case, Judgment, Reply, Request, Response
 from distract.core.registry import protocol
 from distract.core.store import Store
+from distract.data import datasets
 from distract.verdicts import outcome
 
 pytestmark = pytest.mark.vllm

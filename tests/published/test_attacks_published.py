@@ -12,9 +12,9 @@ from test_attacks import (
     tweakset,
 )
 
-from distract.constraints import parse
 from distract.core.plan import Attack
 from distract.core.records import Constraint
+from distract.data.constraints import parse
 from distract.fidelity import inspect
 
 LLMBAR = ROOT / "../shared/data/llmbar/Natural/dataset.json"

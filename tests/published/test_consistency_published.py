@@ -12,7 +12,7 @@ from test_consistency import of
 
 from distract import cli
 from distract.commands.consistency import consistency
-from distract.datasets.native import line as native
+from distract.data.formats.native import line as native
 
 MT_BENCH = Path(__file__).parents[3] / "shared" / "data" / "mt_bench"
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from distract.constraints import check, describe, known, parse
+from distract.data.constraints import check, describe, known, parse
 
 IFEVAL = Path(__file__).parents[3] / "shared" / "data" / "ifeval"
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from distract.datasets import load
+from distract.data.datasets import load
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"
 

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from distract import datasets, replay
+from distract import replay
 from distract.core.records import Outcome, Row
+from distract.data import datasets
 from distract.replay import Published
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"

@@ -10,9 +10,9 @@ from test_attacks import (
     tweakset,
 )
 
-from distract.constraints import parse
 from distract.core.plan import Attack
 from distract.core.records import Constraint
+from distract.data.constraints import parse
 from distract.fidelity import inspect
 
 

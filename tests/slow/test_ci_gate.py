@@ -18,7 +18,7 @@ import pytest
 import yaml
 from commanding import Ran
 
-from distract.datasets import load
+from distract.data.datasets import load
 from distract.studies.gate.settings import limits
 from distract.studies.gate.settings import load as settings
 

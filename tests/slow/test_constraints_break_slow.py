@@ -7,7 +7,7 @@ from test_constraints_break import (
     HOSTILE,
 )
 
-from distract.constraints import breaks, check, known, parse
+from distract.data.constraints import breaks, check, known, parse
 
 PIECES = ["a. ", "*", "* a\n", "***\n", "\n", " ", "[", "<<", '"', "`", "?", "1", "A very ", "\ud800İ", "-", "{", "p."]
 

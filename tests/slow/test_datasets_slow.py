@@ -15,7 +15,7 @@ import pytest
 from test_datasets import REIFE, Missing
 
 from distract.core.errors import UsageError
-from distract.datasets import load
+from distract.data.datasets import load
 
 
 @pytest.fixture

@@ -23,12 +23,13 @@ from test_constraints_break import HOSTILE
 
 from distract import checking, flips, minimal, reading
 from distract.boards.sources import streaming, tables
-from distract.constraints import breaks, check, parse
 from distract.core import printable, registry
 from distract.core.errors import DistractError
 from distract.core.plan import Attack
 from distract.core.records import Constraint, Response
-from distract.datasets import native, readers, splitting
+from distract.data import readers, requirements
+from distract.data.constraints import breaks, check, parse
+from distract.data.formats import native
 from distract.facts import differences
 from distract.fidelity import inspect
 from distract.invariants import rewriting, telling
@@ -138,7 +139,7 @@ def _targets(folder: Path) -> Iterator[tuple[str, Callable[[str], object]]]:
     yield "for GitHub and JUnit", lambda text: (github._code(text), github._inert(text), junit._plain(text))
     yield "answers of a pair", lambda text: list(pairs._wrong(case(), Response("x", (TEXT,)), (text, TEXT)))
     yield "separator of a pair", lambda text: pairs._SEPARATOR.split(text)
-    yield "question", lambda text: splitting.split(f"Add two different responses. Use no commas. {text}", every[5:8])
+    yield "question", lambda text: requirements.split(f"Add two different responses. Use no commas. {text}", every[5:8])
     yield (
         "cases",
         lambda text: _cases(json.dumps({"id": "c", "prompt": text, "responses": [{"author": "x", "text": text}]})),

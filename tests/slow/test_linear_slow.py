@@ -10,10 +10,11 @@ from functools import partial
 import pytest
 
 from distract import reading
-from distract.constraints import parse
 from distract.core import registry
 from distract.core.records import Case, Response
-from distract.datasets import native, splitting
+from distract.data import requirements
+from distract.data.constraints import parse
+from distract.data.formats import native
 from distract.fidelity import inspect
 from distract.invariants.rewriting import restyled
 
@@ -48,8 +49,10 @@ SLOW: dict[str, Callable[[int], object]] = {
     "reading: dots before a verdict": lambda n: reading.BRACKETS.read(f"{',' * n}[[A]]", "AB"),
     "reading: outputs of a cut answer": lambda n: reading.OUTPUT.read("output (a) better " * (n // 18), "ab", cut=True),
     "reading: braces": lambda n: reading.JSON.read("{" * (3 * n), "AB"),
-    "data: lines of a prompt": lambda n: splitting.split("a\n" * (3 * n), [parse({"kind": "punctuation:no_comma"})]),
-    "data: two": lambda n: splitting.split(f"Make sure {'two ' * n}", [parse({"kind": "combination:two_responses"})]),
+    "data: lines of a prompt": lambda n: requirements.split("a\n" * (3 * n), [parse({"kind": "punctuation:no_comma"})]),
+    "data: two": lambda n: requirements.split(
+        f"Make sure {'two ' * n}", [parse({"kind": "combination:two_responses"})]
+    ),
     "data: responses of a case": lambda n: read_responses(n // 5),
 }
 

@@ -28,7 +28,7 @@ RULES = ("--generator", "rules", "--limit", "3")
 TEST = """
 import pytest
 from hypothesis import given
-from distract import datasets, invariants, strategies
+from distract.data import datasets; from distract import invariants, strategies
 
 @pytest.mark.distract
 @given(case=strategies.rewrites("prolixity", data=datasets.load("tweakset").cases))
@@ -121,8 +121,8 @@ def test_rating_systems_and_tables(lowest: Path, tmp_path: Path) -> None:
 
 def test_libraries_of_extras(lowest: Path, tmp_path: Path) -> None:
     script = (
-        "from distract.constraints.language import detect\n"
-        "from distract.datasets import hub\n"
+        "from distract.data.constraints.language import detect\n"
+        "from distract.data.datasets import hub\n"
         "import datasets\n"
         "assert detect('Das ist ein deutscher Satz und kein anderer.') == 'de'\n"
         "assert datasets.Dataset.from_list([{'a': 1}])[0] == {'a': 1}\n"

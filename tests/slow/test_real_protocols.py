@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from distract import datasets
 from distract.audit import Audit, audit
 from distract.backends.transformers import Transformers
 from distract.core.loop import execute
@@ -18,6 +17,7 @@ from distract.core.plan import Protocol
 from distract.core.registry import attacks, protocols
 from distract.core.store import Store
 from distract.core.usage import Tally
+from distract.data import datasets
 from distract.manner import Manner
 from distract.metrics import figures
 from distract.writers import writer

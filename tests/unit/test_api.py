@@ -25,7 +25,7 @@ from distract import arguments, execution
 from distract.backends import scripted
 from distract.cli import cli
 from distract.core.errors import InUse
-from distract.datasets import native
+from distract.data.formats import native
 
 Command = Callable[..., Ran]
 

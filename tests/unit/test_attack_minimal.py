@@ -97,9 +97,9 @@ def test_the_document_has_the_smallest_flips_and_their_words(finished: Loaded) -
 
 
 def test_each_smallest_flip_flips_and_none_with_an_edit_less_does(finished: Loaded) -> None:
-    from distract import datasets
     from distract.core.plan import Comparison
     from distract.core.records import Response
+    from distract.data import datasets
     from distract.judging.judge import Judge
     from distract.verdicts import outcome
 

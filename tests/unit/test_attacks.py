@@ -11,10 +11,10 @@ from distract.attacks import lexicon
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distract.constraints import check, parse
 from distract.core.plan import Attack
 from distract.core.records import Constraint
 from distract.core.registry import attack as named
+from distract.data.constraints import check, parse
 from distract.fidelity import inspect
 
 ROOT = Path(__file__).parents[2]

@@ -11,7 +11,6 @@ from builders import case, request
 
 from distract.audit import Audit, audit, good_response, pairs
 from distract.backends.scripted import Scripted, planted
-from distract.constraints import parse
 from distract.core.errors import PluginError
 from distract.core.loop import execute
 from distract.core.plan import Attack, Comparison, Degradation, Plan
@@ -19,6 +18,7 @@ from distract.core.records import Audited, Case, Evidence, Reply, Request, Respo
 from distract.core.registry import composed, protocols
 from distract.core.store import Store
 from distract.core.usage import Tally
+from distract.data.constraints import parse
 from distract.judging.compare import others, unfit
 from distract.manner import Manner
 from distract.writers import Verifier, writer

@@ -20,8 +20,8 @@ from distract.boards.sources.labelled import NO_LABEL, NOT_TWO
 from distract.core.errors import DataError
 from distract.core.recorder import Recorder
 from distract.core.records import Case, Judgment, Response, Row, Side
-from distract.datasets import load
-from distract.datasets.native import line
+from distract.data.datasets import load
+from distract.data.formats.native import line
 from distract.stats.ratings.matches import Matches
 
 GOLDEN = Path(__file__).parents[1] / "data" / "readers"

@@ -35,7 +35,7 @@ from distract.core.records import ORDINALS, Case, Judgment, Outcome, Reply, Requ
 from distract.core.registry import protocols
 from distract.core.runs import Loaded, load
 from distract.core.usage import Tally
-from distract.datasets.native import line as native
+from distract.data.formats.native import line as native
 from distract.judging.compare import usable
 from distract.manner import Manner
 from distract.report.consistency import report_parts

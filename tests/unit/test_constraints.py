@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from looping import each
 
-from distract.constraints import ConstraintError, check, describe, known, parse
 from distract.core.errors import UsageError
 from distract.core.records import Constraint
+from distract.data.constraints import ConstraintError, check, describe, known, parse
 
 ANSWER = {"kind": "detectable_format:constrained_response"}
 CAPITAL = {"kind": "change_case:english_capital"}

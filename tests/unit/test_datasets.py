@@ -16,10 +16,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distract.constraints import parse
 from distract.core.errors import DataError, UnknownName, UsageError
 from distract.core.records import Case, Response
-from distract.datasets import BUILT_IN, READERS, load, load_prompts, native
+from distract.data.constraints import parse
+from distract.data.datasets import BUILT_IN, READERS, load, load_prompts
+from distract.data.formats import native
 
 GOOD: dict[str, Any] = {
     "id": "c1",
@@ -235,7 +236,7 @@ def test_what_is_written_says_no_more_than_it_must() -> None:
         native.line(case)
         == f'{{"id": "c", "prompt": "Why?", "responses": [{{"author": "x", "text": "é"}}, {rewrite}]}}'
     )
-    built_in = (resources.files("distract.datasets") / "tweakset.jsonl").read_text(encoding="utf-8")
+    built_in = (resources.files("distract.data.datasets") / "tweakset.jsonl").read_text(encoding="utf-8")
     for case, line in zip(load("tweakset").cases, built_in.splitlines(), strict=True):
         assert json.loads(native.line(case)) == json.loads(line)
 

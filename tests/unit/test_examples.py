@@ -13,7 +13,7 @@ import pytest
 
 from distract import cli
 from distract.core import registry
-from distract.datasets import load
+from distract.data.datasets import load
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

@@ -6,11 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distract import amounts, facts, fidelity, meaning, speech
+from distract import facts, fidelity, meaning, speech
 from distract.core.records import Constraint
+from distract.data import numbers
+from distract.data.lexicon import content_words
 from distract.facts import code_spans, new_content_share, quote_spans, url_spans
 from distract.fidelity import inspect, inspect_severity
-from distract.lexicon import content_words
 
 NO_COMMA = Constraint("punctuation:no_comma")
 PROMPT = ("How long does the trip take and what does it cost? Yours, Ewa",)
@@ -217,7 +218,7 @@ def test_any_text_can_be_inspected(original: str, rewrite: str) -> None:
 
 
 drawn = st.lists(st.sampled_from([text for _, *pair in ACCEPTED for text in pair]), max_size=4).map(" ".join)
-MODULES = (amounts, facts, fidelity, meaning, speech)
+MODULES = (numbers, facts, fidelity, meaning, speech)
 REMEMBERED = [found for module in MODULES for found in vars(module).values() if hasattr(found, "cache_clear")]
 
 
@@ -236,9 +237,9 @@ def test_what_is_not_searched_for_is_not_there(text: str) -> None:
     assert url_spans(text) == [found.span() for found in facts.URL.finditer(text)]
     assert code_spans(text) == [found.span() for found in facts._CODE.finditer(text)]
     lower = text.casefold()
-    dates = {f"{amounts.MONTH[m[1] or m[4]]} {int(m[2] or m[3])}" for m in amounts._DATE.finditer(lower)}
-    dates |= {*amounts.DAY.findall(lower), *amounts._SLASHES.findall(lower)}
-    assert amounts._dates(lower, True) == dates | {a or b for a, b in amounts._IN_MONTH.findall(lower)}
+    dates = {f"{numbers.MONTH[m[1] or m[4]]} {int(m[2] or m[3])}" for m in numbers._DATE.finditer(lower)}
+    dates |= {*numbers.DAY.findall(lower), *numbers._SLASHES.findall(lower)}
+    assert numbers._dates(lower, True) == dates | {a or b for a, b in numbers._IN_MONTH.findall(lower)}
 
 
 @given(st.text())

@@ -10,12 +10,12 @@ from builders import case, drive
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distract.constraints import parse
 from distract.core.errors import PluginError, UsageError
 from distract.core.plan import Attack
 from distract.core.prompts import parse as parse_prompt
 from distract.core.records import Case, Reply, Request, Response, Rewrite
 from distract.core.registry import attacks
+from distract.data.constraints import parse
 from distract.writers import rewrite
 from distract.writers.asking import Asking, flaws
 from distract.writers.generator import generator

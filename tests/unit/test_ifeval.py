@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from distract import constraints as kinds
-from distract.constraints import Unavailable, parse
 from distract.core.errors import DataError, UnknownName, UsageError
-from distract.datasets import load, load_prompts
-from distract.datasets.ifeval import Prompted
-from distract.datasets.splitting import split
+from distract.data import constraints as kinds
+from distract.data.constraints import Unavailable, parse
+from distract.data.datasets import load, load_prompts
+from distract.data.formats.ifeval import Prompted
+from distract.data.requirements import split
 
 PROMPT: dict[str, Any] = {
     "key": 7,

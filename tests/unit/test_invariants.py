@@ -17,7 +17,7 @@ from distract import invariants
 from distract.backends.scripted import Scripted, planted
 from distract.core.errors import BackendError, UnknownName, UsageError
 from distract.core.records import Case, Constraint, Lineage, Reply, Request, Response
-from distract.datasets import load
+from distract.data.datasets import load
 from distract.invariants import Failed, Finding, Inconclusive, NoVerdict, Violation
 from distract.judging.judge import Judge
 from distract.manner import Manner

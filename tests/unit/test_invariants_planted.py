@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 from builders import case
 
-from distract import datasets, invariants
+from distract import invariants
 from distract.backends.scripted import PLANTED, planted
 from distract.core.records import Case, Response
+from distract.data import datasets
 from distract.invariants import Failed, Finding, Inconclusive, NoVerdict, Violation
 from distract.judging.judge import Judge
 

@@ -9,9 +9,9 @@ from builders import case
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distract import datasets
-from distract.constraints import check
 from distract.core.records import Case, Constraint, Response
+from distract.data import datasets
+from distract.data.constraints import check
 from distract.facts import code_spans
 from distract.invariants.rewriting import restyled
 

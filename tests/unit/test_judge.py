@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from builders import case, request
 
-from distract import datasets
 from distract.backends.scripted import Scripted, planted
 from distract.core import registry
 from distract.core.backend import Batch, Stream, reply_through
@@ -19,6 +18,7 @@ from distract.core.loop import execute
 from distract.core.plan import Comparison, Plan
 from distract.core.records import NO_REPLY, Judgment, Reply, Request
 from distract.core.store import Store
+from distract.data import datasets
 from distract.judging.judge import Judge
 from distract.manner import Manner, judged
 

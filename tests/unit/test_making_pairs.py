@@ -9,11 +9,11 @@ from dataclasses import replace
 import pytest
 from builders import drive
 
-from distract.constraints import parse
 from distract.core.errors import UsageError
 from distract.core.plan import Plan
 from distract.core.records import Case, Evidence, Reply, Request, Response
-from distract.datasets import native
+from distract.data.constraints import parse
+from distract.data.formats import native
 from distract.making import Made, make_pair, yields
 from distract.making.made import known_author
 from distract.writers import Verifier

@@ -16,14 +16,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from distract.audit import compliant_response
-from distract.constraints import breaks, check, describe, known, parse
 from distract.core import registry
 from distract.core.errors import PluginError, UsageError
 from distract.core.plan import Attack
 from distract.core.records import Constraint, Reply, Request
-from distract.datasets import load, load_prompts, native
-from distract.datasets.ifeval import Prompted
-from distract.datasets.splitting import split
+from distract.data.constraints import breaks, check, describe, known, parse
+from distract.data.datasets import load, load_prompts
+from distract.data.formats import native
+from distract.data.formats.ifeval import Prompted
+from distract.data.requirements import split
 from distract.fidelity import inspect
 from distract.making import Made, make_tweak, yields
 from distract.making.formats import EASY, MENU, choose, conflict, easy

@@ -14,7 +14,6 @@ from builders import case, drive, finish, set_up
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distract import datasets
 from distract.backends.scripted import Scripted, planted
 from distract.core.backend import Backend, Batch
 from distract.core.errors import BackendError, DataError, UsageError
@@ -24,7 +23,8 @@ from distract.core.records import RESAMPLED, Case, Reply, Request, Response, Row
 from distract.core.registry import attacks, protocols
 from distract.core.runs import Loaded, load
 from distract.core.usage import Tally
-from distract.datasets.native import line as native
+from distract.data import datasets
+from distract.data.formats.native import line as native
 from distract.estimating import estimate
 from distract.manner import Manner
 from distract.meta.comparisons import Agreement

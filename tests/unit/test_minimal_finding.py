@@ -11,12 +11,12 @@ import pytest
 from builders import case as made_case
 from builders import drive
 
-from distract import datasets
 from distract.audit import Audit, audit, pairs
 from distract.backends.scripted import BOOSTERS, Scripted, planted
 from distract.core.plan import Comparison, Protocol
 from distract.core.records import Audited, Case, Reply, Request, Response, Rewrite, Row, Smallest, applied
 from distract.core.registry import attack, protocol
+from distract.data import datasets
 from distract.judging.judge import Judge
 from distract.manner import DEFAULT, Manner
 from distract.metrics import headline

@@ -13,7 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from distract.core.errors import UsageError
-from distract.datasets import READERS, DataSet, load, native
+from distract.data.datasets import READERS, DataSet, load
+from distract.data.formats import native
 
 GOLDEN = Path(__file__).parents[1] / "data" / "readers"
 

@@ -14,7 +14,7 @@ from builders import case, drive, finish, set_up
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distract import datasets, recording, session
+from distract import recording, session
 from distract.audit import pairs
 from distract.backends.scripted import Scripted, planted, share
 from distract.core import registry
@@ -22,7 +22,8 @@ from distract.core.backend import Backend
 from distract.core.errors import DataError
 from distract.core.records import Case, Lineage, Reply, Request, Response, Rewrite, Role
 from distract.core.usage import Tally
-from distract.datasets import native
+from distract.data import datasets
+from distract.data.formats import native
 from distract.writers import WRITERS, rewrite
 from distract.writers import verifier as verifying
 from distract.writers.asking import Asking

@@ -7,12 +7,12 @@ from dataclasses import replace
 import pytest
 from builders import case
 
-from distract.constraints import parse
 from distract.core.errors import UnknownName, UsageError
 from distract.core.plan import Attack, Degradation
 from distract.core.records import Case, Response
 from distract.core.registry import attack, composed
-from distract.datasets import load
+from distract.data.constraints import parse
+from distract.data.datasets import load
 from distract.scope import Scope, draw, holds_any, on_record, scope
 
 TWEAKSET = load("tweakset").cases

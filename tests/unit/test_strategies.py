@@ -12,11 +12,12 @@ from hypothesis import HealthCheck, Phase, find, given, settings
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from distract import datasets, strategies
+from distract import strategies
 from distract.audit import pairs as judged
-from distract.constraints import check, describe, known, parse
 from distract.core.errors import UnknownName, UsageError
 from distract.core.records import Case, Response
+from distract.data import datasets
+from distract.data.constraints import check, describe, known, parse
 from distract.judging.compare import usable
 from distract.strategies import KINDS, required, wording
 

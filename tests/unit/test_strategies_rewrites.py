@@ -13,11 +13,12 @@ from hypothesis.database import DirectoryBasedExampleDatabase
 from hypothesis.errors import InvalidArgument
 from hypothesis.strategies import SearchStrategy
 
-from distract import datasets, strategies
-from distract.constraints import check
+from distract import strategies
 from distract.core import registry
 from distract.core.errors import UnknownName, UsageError
 from distract.core.records import Case, Edit, Response
+from distract.data import datasets
+from distract.data.constraints import check
 from distract.minimal import edits
 from distract.strategies import rewriting
 

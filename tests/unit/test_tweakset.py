@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from distract.constraints import check, parse
 from distract.core import registry
 from distract.core.records import Constraint
-from distract.datasets import load
+from distract.data.constraints import check, parse
+from distract.data.datasets import load
 from distract.fidelity import inspect, inspect_severity
 
-LINES = (resources.files("distract.datasets") / "tweakset.jsonl").read_text(encoding="utf-8").splitlines()
+LINES = (resources.files("distract.data.datasets") / "tweakset.jsonl").read_text(encoding="utf-8").splitlines()
 CASES: list[dict[str, Any]] = [json.loads(line) for line in LINES]
 
 EXPECTED = Counter(

@@ -9,14 +9,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 
-from distract import datasets
 from distract.boards.sources import arena, judgments, labelled, runs, scores, tables
 from distract.boards.sources.runs import from_rows
 from distract.boards.sources.source import Source
 from distract.core.errors import DataError, UnknownName
-from distract.datasets import files
-from distract.datasets.readers import told
-from distract.datasets.rows import names
+from distract.data import datasets, sources
+from distract.data.readers import told
+from distract.data.rows import names
 from distract.replay import runs as folders
 
 __all__ = ["FORMATS", "Source", "from_rows", "read"]
@@ -55,15 +54,15 @@ def read(spec: str) -> tuple[Source, ...]:
         UsageError: a library that a format needs is not installed.
     """
     prefix, colon, rest = spec.partition(":")
-    if spec in datasets.BUILT_IN or (prefix == files.HUB and colon and not _exists(spec)):
+    if spec in datasets.BUILT_IN or (prefix == sources.HUB and colon and not _exists(spec)):
         return (labelled.read(spec),)
     form, place = None, spec
     if colon and not _exists(spec):
         if prefix not in FORMATS:
-            raise UnknownName("format of matches", prefix, [*FORMATS, files.HUB])
+            raise UnknownName("format of matches", prefix, [*FORMATS, sources.HUB])
         form, place = prefix, rest
     path = Path(place)
-    if form in datasets.READERS and place.startswith(f"{files.HUB}:") and not _exists(place):
+    if form in datasets.READERS and place.startswith(f"{sources.HUB}:") and not _exists(place):
         return (labelled.read(spec),)
     if not _exists(place):
         raise DataError(f"no such file (built-in data sets: {', '.join(datasets.BUILT_IN)})", path=place or spec)

@@ -24,7 +24,7 @@ from distract.boards.sources.tables import MISSING, Row, Table
 from distract.core.errors import DataError
 from distract.core.records import Outcome
 from distract.core.runs import checksum
-from distract.datasets.fields import Item, describe
+from distract.data.fields import Item, describe
 
 MODELS = ("model_a", "model_b")
 WINNER = "winner"

@@ -18,7 +18,7 @@ from distract import verdicts
 from distract.boards.sources.source import Columns, Source, identity, model, no_match
 from distract.core.errors import DataError
 from distract.core.records import Outcome
-from distract.datasets.fields import Item
+from distract.data.fields import Item
 from distract.replay import fastchat, mt_bench
 from distract.replay.files import checksum, choice, first, named, opened
 from distract.replay.mt_bench_texts import pair, question_id, turn

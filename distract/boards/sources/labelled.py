@@ -8,11 +8,10 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
-from distract import datasets
 from distract.boards.sources.source import Columns, Source, no_match
 from distract.core.errors import UsageError
 from distract.core.records import Case, Outcome, Response
-from distract.datasets import files
+from distract.data import datasets, sources
 
 NOT_TWO = "not two responses of different authors"
 NO_LABEL = "no label"
@@ -22,14 +21,14 @@ def read(spec: str) -> Source:
     """The matches of a data set.
 
     Args:
-        spec: as ``distract.datasets.load`` takes it.
+        spec: as ``distract.data.datasets.load`` takes it.
 
     Raises:
         DataError: the data set cannot be read, or holds no match.
         UnknownName: no such format.
         UsageError: its responses lie in further files; the hub or its library cannot be reached.
     """
-    if not spec.partition(":")[0] == files.HUB and datasets.READERS[files.located(spec, "cases").format].needs:
+    if not spec.partition(":")[0] == sources.HUB and datasets.READERS[sources.located(spec, "cases").format].needs:
         raise UsageError(f"{spec}: holds no pairs of responses that anybody has compared; name votes or judgments")
     data = datasets.load(spec)
     left_out = Counter(data.left_out)

@@ -20,7 +20,7 @@ from distract.boards.sources.tables import MISSING, Table
 from distract.core.errors import DataError
 from distract.core.records import Outcome
 from distract.core.runs import checksum
-from distract.datasets.fields import Item
+from distract.data.fields import Item
 from distract.verdicts import SCORE_TOLERANCE
 
 MODEL, SCORE = "model", "score"

@@ -19,7 +19,7 @@ import numpy as np
 
 from distract.core.errors import DataError
 from distract.core.records import BASELINE, Outcome
-from distract.datasets.fields import Item
+from distract.data.fields import Item
 from distract.stats.ratings.matches import OUTCOMES, Matches, encode
 
 _OUTCOMES = tuple(OUTCOMES)

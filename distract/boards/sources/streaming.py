@@ -1,6 +1,6 @@
 """Objects of JSON files one by one, so that a file need not fit into memory.
 
-It reads the same JSON as ``distract.datasets.fields`` reads from a text, with the same strictness. It knows no field.
+It reads the same JSON as ``distract.data.fields`` reads from a text, with the same strictness. It knows no field.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
 from distract.core.errors import DataError
-from distract.datasets.fields import DECODER, describe, flaw
+from distract.data.fields import DECODER, describe, flaw
 
 CHUNK = 1 << 20
 _NEAR = 12

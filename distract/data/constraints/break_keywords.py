@@ -1,0 +1,128 @@
+"""Edits that break kinds about keywords. Whether one does break its constraint, the caller checks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from distract.core.records import Constraint
+from distract.data.constraints import edits as editing
+from distract.data.constraints import spans
+from distract.data.constraints.edits import cased, core, styler, subsets, substitute
+
+_MENTIONS = (
+    "The word {} also comes to mind.",
+    "Another word for it is {}.",
+    "Some would add {} here.",
+    "One could say {} as well.",
+    "Think of {} too.",
+)
+_CLAUSES = ("and the word {} also comes to mind", "and some would add {}", "or {} in a word")
+
+
+_BEFORE_VERB = "to can could will would should may might must not i we you they"
+_BEFORE_ATTRIBUTE = "is are was were be been being am very so too more most quite"
+_PREPOSITIONS = "by in on at with from for of about into near and or"
+_ATTRIBUTES = ("ed", "able", "ible", "ful", "ous", "ive", "less", "ish", "ian", "ic")
+
+
+def _vague(word: str, before: str, after: str) -> list[str]:
+    """Words to put for one that must not be there, by what stands around it; an empty one leaves it out."""
+    lower, previous = word.lower(), (before.split() or [""])[-1]
+    options = [editing.SYNONYMS[lower]] if lower in editing.SYNONYMS else []
+    plural = lower.endswith("s") and not lower.endswith("ss")
+    thing = "things" if plural else "thing"
+    leads = re.match(r" [^\W\d_]", after) is not None
+    if word[0].isupper() and not word.isupper() and re.search(r"[\w,;)] \W?\Z", before):  # a name
+        joined = previous[:1].isupper() or leads
+        return [*options, *(["", f"{word[0]}."] if joined else [f"{word[0]}.", ""]), "one"]
+    if lower.endswith("ly"):
+        return [*options, "", "somehow"]
+    if previous.lower() in _BEFORE_ATTRIBUTE.split():
+        return [*options, "like that", "so", thing]
+    if lower.endswith(_ATTRIBUTES) and leads:
+        return [*options, "", "certain", thing]
+    if previous.lower() in _BEFORE_VERB.split():
+        return [*options, "do so", "act", ""]
+    if lower.endswith("ing"):
+        return [*options, "doing it", thing, ""]
+    if previous.lower() in _PREPOSITIONS.split():
+        return [*options, thing if plural else "something", thing, "some", ""]
+    return [*options, thing, "one", "part", ""]
+
+
+def _host(text: str, start: int, end: int) -> editing.Span:
+    """The word that a part of it lies in."""
+    low, high = max(start - 40, 0), min(end + 40, len(text))
+    while start > low and (text[start - 1].isalnum() or text[start - 1] == "_"):
+        start -= 1
+    while end < high and (text[end].isalnum() or text[end] == "_"):
+        end += 1
+    return start, end
+
+
+def _replaced(text: str, matches: Sequence[re.Match[str]], choice: int) -> str:
+    """Say something vague for the words that hold the matches."""
+    edits, put = dict[int, editing.Edit](), styler(text)
+    for start, end in (_host(text, *match.span()) for match in matches):
+        before, after = text[max(0, start - 30) : start], text[end : end + 2]
+        options = _vague(text[start:end], before, after)
+        new = put(cased(text[start:end], options[min(choice, len(options) - 1)]))
+        article = re.search(r"\b([Aa])n? \Z", before)
+        if not new:
+            start -= before.endswith(" ") and not after[:1].isalnum()
+            end += after[:1] == " " and (not before or before[-1] in " \n")
+        elif article:
+            start -= len(article[0])
+            new = f"{article[1]}{'n' * (new[0].lower() in 'aeiou')} {new}"
+        edits[end] = (start, end, new)  # two matches may lie in one word
+    return substitute(text, edits.values())
+
+
+def _without_word(text: str, word: str, surplus: int | None = None) -> Iterator[str]:
+    """Put other words for all occurrences of one, or for so many."""
+    matches = list(re.finditer(re.escape(word), text, re.I))
+    for choice in range(4):
+        for chosen in subsets(matches, surplus or len(matches)):
+            yield _replaced(text, chosen, choice)
+    for mark in ("…", "-", "x", "it"):
+        for chosen in subsets(matches, surplus or len(matches)):
+            yield substitute(text, [(*match.span(), mark) for match in chosen])
+
+
+def existence(c: Constraint, text: str) -> Iterator[str]:
+    """Put something vague for a keyword, the one that occurs least first."""
+    # A word in small letters is easier to do without than a name.
+    for word in sorted(c["keywords"], key=lambda word: (word.lower() not in text, spans.occurrences(text, word))):
+        yield from _without_word(text, word)
+
+
+def _with_word(text: str, word: str, count: int) -> Iterator[str]:
+    """Bring a word in so many times."""
+    if count > editing.MOST:
+        return
+    extra = [f"Again: {' '.join([word] * (count - 4))}."] if count > 4 else []
+    for shift in range(len(_MENTIONS) if count == 1 else 1):
+        mentions = [_MENTIONS[(shift + i) % 5].format(word) for i in range(min(count, 4))]
+        yield from editing.with_sentences(text, [" ".join([*mentions, *extra])])
+    repeated = " and ".join([word] * count)
+    for clause in _CLAUSES:
+        yield from editing.with_clause(text, clause.format(repeated))
+    _, high = core(text)
+    yield f"{text[:high]} {repeated} {text[high:]}"
+
+
+def forbidden(c: Constraint, text: str) -> Iterator[str]:
+    """Bring in one of the words."""
+    for word in c["forbidden_words"]:
+        yield from _with_word(text, word, 1)
+
+
+def frequency(c: Constraint, text: str) -> Iterator[str]:
+    """Put something vague for the surplus, or bring in what is lacking."""
+    word, limit, found = c["keyword"], c["frequency"], spans.occurrences(text, c["keyword"])
+    if c["relation"] == "at least":
+        yield from _without_word(text, word, found - limit + 1)
+        yield from _without_word(text, word)
+    else:
+        yield from _with_word(text, word, limit - found)

@@ -1,0 +1,193 @@
+"""Edits that break kinds about layout and length. Whether one does break its constraint, the caller checks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import cycle, islice, pairwise
+
+from distract.core.records import Constraint
+from distract.data.constraints import edits as editing
+from distract.data.constraints import spans as counting
+from distract.data.constraints.edits import NEUTRAL, core, lowered, opaque, styler, subsets, substitute
+
+_ITEM = re.compile(r"^([^\S\n]*)([*-][^\S\n]+|-(?!-)|\*(?!\*))(?=\S)(.*)$", re.M)
+_VERB = r"\b(?:is|are|was|were|can|will|has|have|should|may|might|must|would|could|do|does)(?= [a-z])"
+
+
+def placeholders(c: Constraint, text: str) -> Iterator[str]:
+    """Take the brackets off some placeholders; the words stay."""
+    found = list(counting.PLACEHOLDER.finditer(text))
+    for chosen in subsets(found, len(found) - c["num_placeholders"] + 1):
+        yield substitute(text, [(*match.span(), match[0][1:-1]) for match in chosen])
+    yield counting.PLACEHOLDER.sub(lambda match: match[0][1:-1], text)
+    yield text.replace("[", "(").replace("]", ")")
+    yield text.replace("[", "")
+
+
+def json(c: Constraint, text: str) -> Iterator[str]:
+    """Leave out the last bracket, or write a sentence around it."""
+    inner = text.rstrip().removesuffix("```").rstrip()
+    if inner.endswith(("}", "]")):
+        yield inner[:-1].rstrip() + text[len(inner) :]
+        yield f"{inner[:-1].rstrip()},{inner[-1]}{text[len(inner) :]}"
+    if inner.endswith('"') and len(inner) > 1:
+        yield f"{inner[:-1]}\n{text[len(inner) - 1 :]}"
+    for opening in ("Here is the answer:", "As JSON:"):
+        yield f"{styler(text)(opening)}\n{text}"
+    yield f"{text}\n{NEUTRAL[0]}"
+
+
+def sections(c: Constraint, text: str) -> Iterator[str]:
+    """Give some sections another name; their numbers stay."""
+    marker = c["section_spliter"]
+    found = list(re.finditer(rf"{re.escape(marker)}(?=\s?\d)", text))
+    need = counting.sections(text, marker) - c["num_sections"] + 1
+    for name in ("Part", "Chapter", "No.", "§"):
+        name = name.upper() if marker.isupper() else name.lower() if marker.islower() else name
+        for chosen in [*subsets(found, need), found]:
+            yield substitute(text, [(*match.span(), name) for match in chosen])
+    for new in ("", "–"):
+        yield substitute(text, [(*match.span(), new) for match in found])
+
+
+def bullets(c: Constraint, text: str) -> Iterator[str]:
+    """Make one line of two bullets, a plain line of one, or two bullets of one."""
+    items, put = list(_ITEM.finditer(text)), styler(text)
+    pairs = [(a, b) for a, b in pairwise(items) if not text[a.end() : b.start()].strip()]
+    for a, b in [pair for chosen in subsets(pairs, 1) for pair in chosen][:3]:
+        end = a.end() - len(a[0]) + len(a[0].rstrip(" \t.;,"))
+        yield f"{text[:end]}; {lowered(b[3])}{text[b.end() :]}"
+    for (item,) in subsets([item for item in items if item[2][1:]], 1):
+        yield f"{text[: item.start()]}{item[1]}{item[3]}{text[item.end() :]}"
+    for item in items[:3]:
+        for match in islice(re.finditer(r"[.;:] (?=\w)", item[3]), 2):
+            cut = item.start(3) + match.start() + 1
+            first = put(text[cut + 1].upper())
+            yield f"{text[:cut]}\n{item[1]}{item[2]}{first}{text[cut + 2 :]}"
+    for chosen in [items, *subsets(items, 1)]:
+        yield substitute(text, [(item.start(2), item.start(2) + 1, "•") for item in chosen])
+    yield f"{text}\n* {put(NEUTRAL[0])}"
+    yield re.sub(r"^[^\S\n]*[*-]", "•", text, flags=re.M)
+
+
+def highlights(c: Constraint, text: str) -> Iterator[str]:
+    """Take the asterisks off some parts; the words stay."""
+    found = sorted((m for p in counting.HIGHLIGHT for m in p.finditer(text) if m[0].strip("*").strip()), key=_start)
+    for chosen in [*subsets(found, len(found) - c["num_highlights"] + 1), found]:
+        yield substitute(text, [(*match.span(), match[0].strip("*")) for match in chosen])
+    yield re.sub(r"(?<=[^\s*])\*++|(?<!\*)\*++(?=[^\s*])", "", text)
+    yield text.replace("*", "")
+
+
+def _start(match: re.Match[str]) -> int:
+    return match.start()
+
+
+def title(c: Constraint, text: str) -> Iterator[str]:
+    """Take the brackets off; the words stay."""
+    spans = []
+    for line in re.finditer(r"[^\n]+", text):
+        start, end = line[0].find("<<"), line[0].rfind(">>")
+        if 0 <= start <= end - 3:
+            spans.append((line.start() + start, line.start() + end))
+    for left, right in (("", ""), ("<", ">"), ("# ", "")):
+        edits = [edit for start, end in spans for edit in ((start, start + 2, left), (end, end + 2, right))]
+        yield substitute(text, edits)
+    yield text.replace("<<", "").replace(">>", "")
+
+
+def nth_paragraph(c: Constraint, text: str) -> Iterator[str]:
+    """Begin the paragraph with another word; or make one of two paragraphs, or two of one."""
+    blocks = counting.blocks(text)
+    start = sum(len(block) + 2 for block in blocks[: c["nth_paragraph"] - 1])
+    word = re.compile(r"[\s\"'*_#>(-]{0,99}").match(text, start)
+    at = word.end() if word else start
+    first = str(c["first_word"])
+    rest = text[at : at + 1].lower() + text[at + 1 :] if first.islower() and not text.isupper() else text[at:]
+    for opening in ("Here", "Now", "As it is", "Well"):
+        yield f"{text[:at]}{styler(text)(opening)} {rest}"
+    gaps = list(re.finditer(r"(?<=\S)\n\n(?=\S)", text))
+    for joint in (" ", "\n"):
+        for (gap,) in subsets(gaps, 1):
+            yield f"{text[: gap.start()]}{joint}{text[gap.end() :]}"
+    for (end,) in subsets([end for end in counting.sentence_ends(text) if text[end] == " "], 1):
+        yield f"{text[:end]}\n\n{text[end + 1 :]}"
+    yield from (f"{text[:end]}\n\n{styler(text)(NEUTRAL[0])}{text[end:]}" for end in core(text)[1:])
+
+
+def paragraphs(c: Constraint, text: str) -> Iterator[str]:
+    """Put a blank line for a divider, or a divider between two sentences."""
+    high = core(text)[1]
+    parts = [part.strip() for part in counting.DIVIDER.split(text)]
+    dividers = [m for m, sides in zip(counting.DIVIDER.finditer(text), pairwise(parts), strict=True) if all(sides)]
+    for joint in ("\n\n", " "):
+        for (divider,) in subsets(dividers, 1):
+            yield f"{text[: divider.start()]}{joint}{text[divider.end() :]}"
+    for (gap,) in subsets(list(re.finditer(r"(?<=[^\s*])\n\n(?=[^\s*])", text)), 1):
+        yield f"{text[: gap.start()]}\n***\n{text[gap.end() :]}"
+    for (end,) in subsets([end for end in counting.sentence_ends(text) if text[end] == " "], 1):
+        yield f"{text[:end]}\n***\n{text[end + 1 :]}"
+    yield f"{text[:high]}\n***\n{styler(text)(NEUTRAL[0])}{text[high:]}"
+    yield text.replace("***", "")
+
+
+def sentences(c: Constraint, text: str) -> Iterator[str]:
+    """Make one sentence of two, or two of one; or add sentences that say nothing."""
+    limit, found = c["num_sentences"], counting.sentences(text)
+    if c["relation"] == "at least":
+        edits = editing.joins(text)
+        inline = [edit for edit in edits if "; " in edit[2]]
+        for chosen in [*subsets(inline, found - limit + 1), *subsets(edits, found - limit + 1)]:
+            yield substitute(text, chosen)
+        yield from editing.without(text, lambda part: len(re.findall(r"[.!?]", part)), found - limit + 1)
+        yield re.sub(r"[.!?]", "", text)
+        return
+    lacking, spans, put = limit - found, opaque(text), styler(text)
+    if lacking > editing.MOST:
+        return
+
+    def split(sites: list[re.Match[str]]) -> str:
+        return substitute(text, [(m.start(), m.end() + 1, f". {put(text[m.end()].upper())}") for m in sites])
+
+    joints = re.finditer(r"; (?=\w)|, (?=(?:and|but|so|because|which|while) \w)", text)
+    sites = [match for match in joints if editing.free(spans, match.start())]
+    for marks in subsets(sites, lacking):
+        yield split(marks)
+    for shift in range(4):
+        yield from editing.with_sentences(text, [" ".join(islice(cycle(NEUTRAL), shift, shift + lacking))])
+    # What stands after the last mark is taken in by the first sentence that is added.
+    yield from editing.with_sentences(text, [" ".join(islice(cycle(NEUTRAL), lacking + 1))])
+    if 0 < len(sites) < lacking:
+        yield from editing.with_sentences(split(sites), [" ".join(islice(cycle(NEUTRAL), lacking - len(sites)))])
+    for pattern in (r" (?=(?:and|or|but) \w)", r",? (?=\w{3})"):
+        for marks in subsets([m for m in re.finditer(pattern, text) if m.start()], lacking):
+            yield split(marks)
+
+
+def words(c: Constraint, text: str) -> Iterator[str]:
+    """Leave out words, and then sentences, that say little; or add some that say nothing."""
+    limit, found = c["num_words"], counting.words(text)
+    if c["relation"] == "at least":
+        if limit > 1:  # an empty answer is none
+            yield from editing.without(text, counting.words, found - limit + 1)
+        return
+    lacking, put = limit - found, styler(text)
+    if lacking > editing.MOST:
+        return
+    for shift in range(3):
+        supply = cycle(NEUTRAL[shift:] + NEUTRAL[:shift])
+        yield from editing.with_sentences(text, [" ".join(_sentences(supply, lacking))])
+    verbs = [match.end() for match in re.finditer(_VERB, text, re.I)]
+    for filler in ("really", "indeed", "surely"):
+        for ends in subsets(verbs, lacking):
+            yield substitute(text, [(end, end, put(f" {filler}")) for end in ends])
+    yield from editing.with_clause(text, " ".join(["and so on"] * (lacking // 3 + 1)))
+    yield f"{text}{put(' again') * lacking}"
+
+
+def _sentences(supply: Iterator[str], lacking: int) -> Iterator[str]:
+    while lacking > 0:
+        sentence = next(supply)
+        lacking -= counting.words(sentence)
+        yield sentence

@@ -1,0 +1,100 @@
+"""Edits that break kinds about the whole answer. Whether one does break its constraint, the caller checks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from distract.core.records import Constraint
+from distract.data.constraints import edits as editing
+from distract.data.constraints import spans
+from distract.data.constraints.edits import NEUTRAL, core, styler, subsets, substitute
+
+
+def repeat_prompt(c: Constraint, text: str) -> Iterator[str]:
+    """Repeat the request in slightly other words, or after other words, or at the end."""
+    low, put = len(text) - len(text.lstrip()), styler(text)
+    size = len(c["prompt_to_repeat"].strip())
+    request, rest = text[low : low + size], text[low + size :]
+    at = low + len(re.match(r"\W{0,99}", request)[0])  # type: ignore[index]
+    for opening in ("Please", "So", "Once more:"):
+        first = text[at : at + 1].lower() + text[at + 1 :] if re.match(r"[A-Z][a-z]", text[at : at + 2]) else text[at:]
+        yield f"{text[:at]}{put(opening)} {first}"
+    space = re.search(r"\s", request)
+    if space:
+        for word in ("now", "please"):
+            yield f"{text[: low + space.start()]} {put(word)}{text[low + space.start() :]}"
+    yield f"{put('Your request:')} {text}"
+    yield f"{rest.strip()}\n\n{request}"
+    if rest.strip():
+        yield rest.strip()
+
+
+def two_responses(c: Constraint, text: str) -> Iterator[str]:
+    """Put something else for the asterisks between the two."""
+    parts = [part for part in text.split("******") if part.strip()]
+    for joint in ("", "\n=====\n", "\n***\n", "\nOr:\n"):
+        yield f"{parts[0].rstrip()}\n{styler(text)(joint)}\n{parts[-1].lstrip()}"
+    yield text.replace("*", "")
+
+
+def postscript(c: Constraint, text: str) -> Iterator[str]:
+    """Leave the marker out; what it introduces stays."""
+    marker, put = c["postscript_marker"], styler(text)
+    pattern = {"P.P.S": r"p\.\s?p\.\s?s\.?", "P.S.": r"p\.\s?s\."}.get(marker, re.escape(marker))
+    found = list(re.finditer(rf"{pattern}:?[^\S\n]*", text, re.I))
+    for new in ("", "Also: ", "One more thing: ", "– "):
+        yield substitute(text, [(*match.span(), put(new)) for match in found])
+    yield re.sub(pattern, "–", text.lower())
+
+
+def answer(c: Constraint, text: str) -> Iterator[str]:
+    """Give the same answer in other words."""
+    found = list(re.finditer(r"My answer is (yes|no|maybe)\.", text))
+    for opening in ("I would say", "The answer is", "My reply is", ""):
+        edits = [
+            (*match.span(), f"{opening} {match[1]}." if opening else f"{match[1].capitalize()}.") for match in found
+        ]
+        yield substitute(text, edits)
+    yield text.replace("My answer", "My reply")
+
+
+def language(c: Constraint, text: str) -> Iterator[str]:
+    """Yield nothing: only a translation breaks it."""
+    yield from ()
+
+
+def end_phrase(c: Constraint, text: str) -> Iterator[str]:
+    """Add a sentence after the phrase, move the phrase, or end it with another mark."""
+    (low, high), put = core(text), styler(text)
+    phrase = c["end_phrase"].strip()
+    last = text[low:high].rstrip(' "')
+    start = low + len(last) - len(phrase)
+    before, said = text[low:start], last[len(last) - len(phrase) :]
+    for sentence in NEUTRAL[:3]:
+        yield f"{text[:high]} {put(sentence)}{text[high:]}"
+    ends = spans.sentence_ends(before)
+    for end in ends[:-3:-1]:
+        yield f"{text[:low]}{before[:end]} {said}{before[end:].rstrip()}{text[high:]}"
+    for (end,) in subsets(ends, 1):
+        yield f"{text[:low]}{before[:end]} {said}{before[end:].rstrip()}{text[high:]}"
+    if before.strip():
+        yield f"{text[:low]}{said} {before.strip()}{text[high:]}"
+    for mark in ("!", ".", " …"):
+        yield f"{text[: low + len(last)].rstrip('.!?')}{mark}{text[high:]}"
+    for clause in ("as it were", "in short"):
+        yield from editing.with_clause(text, clause)
+    if before.strip():
+        yield f"{text[:low]}{before.rstrip()}{text[high:]}"
+
+
+def quotation(c: Constraint, text: str) -> Iterator[str]:
+    """Leave out the outer marks, or one of them; what they enclose stays."""
+    low, high = len(text) - len(text.lstrip()), len(text.rstrip())
+    inner = text[low + 1 : high - 1]
+    yield inner
+    yield f"“{inner}”"
+    yield f"{text[: high - 1]}"
+    yield inner + '"'
+    yield text.strip().strip('"')
+    yield f"{text.rstrip()} {styler(text)(NEUTRAL[0])}"

@@ -1,0 +1,189 @@
+"""Edits that break kinds about words and characters. Whether one does break its constraint, the caller checks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import cycle, islice, pairwise
+
+from distract.core.records import Constraint
+from distract.data.constraints import edits
+from distract.data.constraints import spans as counting
+from distract.data.constraints.edits import NEUTRAL, SYNONYMS, cased, core, free, opaque, subsets, substitute
+
+_LETTERED = (
+    "It is quite a question.",
+    "Just enjoy the journey.",
+    "The next example explains it exactly.",
+    "It takes all sizes.",
+    "Many people keep looking back.",
+    "Very few have ever given up.",
+)
+"""Sentences for the letters that are rare."""
+_PHRASES = (
+    "as always",
+    "by and by",
+    "of course",
+    "indeed",
+    "here and there",
+    "for half of it",
+    "as things go",
+    "each time",
+    "in a way",
+    "just so",
+    "for the sake of it",
+    "all in all",
+    "more or less",
+    "now and then",
+    "so to speak",
+    "step by step",
+    "as quick as quick can be",
+    "in every respect",
+    "most of the time",
+    "up to now",
+    "even so",
+    "to the max",
+    "by any size",
+)
+"""Words to end a sentence with, for any letter."""
+_JOINTS = (
+    r" (?:but|because|so|which|although|while|whereas)(?= \w)",
+    r" (?:and|or) (?:it|he|she|they|we|you|i|the|this|that|there|a|an|then)(?= )",
+    r" (?:and|or|if|when|then|where|unless|until|since|as|with|without|for)(?= \w)",
+)
+_OPENERS = (
+    r"\b(?:However|Then|Today|Now|First|Second|Third|Finally|Later|Usually|Often|Sometimes|Perhaps|Of course|Also|"
+    r"Outside|Inside|Meanwhile|Therefore|Instead|Still|Tomorrow|Yesterday|Here|There|Please|Yes|No|So|And|But)\b(?= \w)"
+)
+
+
+def no_comma(c: Constraint, text: str) -> Iterator[str]:
+    """Put one comma where a writer might: before a conjunction, after an opening word, else before any word."""
+    spans, (low, high) = opaque(text), core(text)
+    for pattern in (_OPENERS, *_JOINTS, r"(?<=\w{3}) (?=[^\W\d])"):
+        opener = pattern is _OPENERS
+        found = re.finditer(pattern, text[:high], 0 if opener else re.I)
+        sites = (match.end() if opener else match.start() for match in found)
+        for site in islice((s for s in sites if s > low and free(spans, s)), 6):
+            yield f"{text[:site]},{text[site:]}"
+    yield from edits.with_clause(text, "of course, or so it seems")
+    yield f"{text[:high]},{text[high:]}"
+
+
+def _starts(text: str) -> list[int]:
+    """Where a capital belongs in prose: at the start of a sentence, a line or a title, and in a lone ``i``."""
+    low, _ = core(text)
+    begins = [low, *counting.sentence_ends(text), *(m.end() for m in re.finditer(r"\n[^\S\n]*(?:[*-] )?|<<", text))]
+    letter = re.compile(r"[\s\"'“‘(\[*_#]{0,9}(?=([^\W\d_]))")
+    found = {m.start(1) for begin in begins if (m := letter.match(text, begin))}
+    return sorted(found | {m.start() for m in re.finditer(r"(?<![\w.])i(?![\w.])", text)})
+
+
+def _raised(text: str, sites: list[int]) -> str:
+    return substitute(text, [(site, site + 1, text[site].upper()) for site in sites])
+
+
+def lowercase(c: Constraint, text: str) -> Iterator[str]:
+    """Write it as normal prose; or begin it, or one sentence, or end it, with a capital."""
+    starts = _starts(text)
+    yield _raised(text, starts)
+    for site in [*starts[:3], *starts[:-4:-1]]:
+        yield _raised(text, [site])
+    for word in islice(re.finditer(r"[^\W\d_]{4,}", text), 3):
+        yield substitute(text, [(*word.span(), word[0].upper())])
+    low, high = core(text)
+    yield f"{text[:high]}{' ' if high > low else ''}{NEUTRAL[0]}{text[high:]}"
+
+
+def capitals(c: Constraint, text: str) -> Iterator[str]:
+    """Write it as normal prose; or one sentence, or one word, of it."""
+    lower = text.lower()
+    yield _raised(lower, _starts(lower))
+    for ((start, end),) in subsets(edits.sentence_spans(text), 1):
+        piece = text[start:end].lower()
+        yield text[:start] + _raised(piece, _starts(piece)) + text[end:]
+    for word in islice(re.finditer(r"[^\W\d_]{4,}", text), 3):
+        yield substitute(text, [(*word.span(), word[0].lower())])
+    yield lower
+    _, high = core(text)
+    yield f"{text[:high]} {NEUTRAL[0]}{text[high:]}"
+
+
+def capital_words(c: Constraint, text: str) -> Iterator[str]:
+    """Write words in capitals, or capitals as words."""
+    limit, found = c["capital_frequency"], counting.capital_words(text)
+    spans = opaque(text)
+    if c["capital_relation"] == "at least":
+        upper = [m for m in re.finditer(r"(?<!\w)[^\W_](?:[\w'.-]*\w)?", text) if m[0].isupper()]
+        starts = set(_starts(text.lower())) if len(text.lower()) == len(text) else set[int]()
+        for a, b in pairwise(upper):  # several in a row may be a name
+            starts |= {a.start(), b.start()} if text[a.end() : b.start()] == " " else set()
+        # A word of a few capitals is mostly an abbreviation; one capital, a pronoun or an article.
+        long = [match for match in upper if free(spans, match.start()) and len(match[0]) > 3]
+        for pool in (long, [match for match in upper if len(match[0]) > 1], upper):
+            for words in subsets(pool, found - limit + 1):
+                named = [m[0].title() if m.start() in starts and m[0][1:] else m[0].lower() for m in words]
+                yield substitute(text, [(*m.span(), new) for m, new in zip(words, named, strict=True)])
+        lower = text.lower()
+        yield _raised(lower, [site for site in _starts(lower) if re.match(r"\w{2}", lower[site : site + 2])])
+        yield lower
+        return
+    if limit - found > edits.MOST:
+        return
+    for size in (6, 4, 1):
+        words = [m for m in re.finditer(rf"(?<!\w)[^\W\d_]{{{size},}}(?!\w)", text) if not m[0].isupper()]
+        for chosen in subsets([m for m in words if free(spans, m.start())], limit - found):
+            yield substitute(text, [(*m.span(), m[0].upper()) for m in chosen])
+    shout = " ".join(islice(cycle(f"{NEUTRAL[0]} {NEUTRAL[2]}".upper().split()), limit - found + 5))
+    yield from edits.with_sentences(text, [shout])
+    high = core(text)[1]
+    yield f"{text[:high]} {shout}{text[high:]}"
+
+
+def _fewer(text: str, letter: str, need: int) -> Iterator[str]:
+    if not letter.isalnum():
+        marks = list(re.finditer(re.escape(letter), text))
+        for new in ({"!": ".", "?": ".", ";": " –", ":": " –"}.get(letter, ""), "", " "):
+            for chosen in subsets(marks, need):
+                yield substitute(text, [(*mark.span(), new) for mark in chosen])
+    plainer = [m for m in re.finditer(r"[^\W\d_]+", text) if m[0].lower() in SYNONYMS]
+    plainer = [m for m in plainer if letter in m[0].lower() and letter not in SYNONYMS[m[0].lower()]]
+    for size in dict.fromkeys((1, min(2, need), need)):
+        for words in subsets(plainer, size):
+            yield substitute(text, [(*m.span(), cased(m[0], SYNONYMS[m[0].lower()])) for m in words])
+    yield from edits.without(text, lambda part: part.lower().count(letter), need)
+
+
+def _enough(phrases: Sequence[str], letter: str, need: int) -> list[str]:
+    """Phrases in turn, until they have the letter so often."""
+    chosen, supply = list[str](), cycle(phrases)
+    while need > 0 and phrases:
+        chosen.append(next(supply))
+        need -= chosen[-1].lower().count(letter)
+    return chosen
+
+
+def letters(c: Constraint, text: str) -> Iterator[str]:
+    """Say it in words with fewer of the letter, or leave some out; or add words that have it."""
+    letter, limit = c["letter"].lower(), c["let_frequency"]
+    need = limit - text.lower().count(letter)
+    if c["let_relation"] == "at least":
+        yield from _fewer(text, letter, 1 - need)
+        return
+    if need > edits.MOST:
+        return
+    if letter in ("!", "?"):
+        ends = [end for end in [*counting.sentence_ends(text), core(text)[1]] if text[end - 1 : end] in (".", "!", "?")]
+        for marks in subsets([end for end in ends if text[end - 1] != letter], need):
+            yield substitute(text, [(end - 1, end, letter) for end in marks])
+    rich = sorted((*NEUTRAL, *_LETTERED), key=lambda sentence: -sentence.lower().count(letter))[:4]
+    rich = [sentence for sentence in rich if letter in sentence.lower()]
+    for shift in range(len(rich)):
+        yield from edits.with_sentences(text, [" ".join(_enough(rich[shift:] + rich[:shift], letter, need))])
+    phrases = [phrase for phrase in _PHRASES if letter in phrase]
+    for shift in range(len(phrases)):
+        chosen = _enough(phrases[shift:] + phrases[:shift], letter, need)
+        yield from edits.with_clause(text, " and ".join(chosen))
+    yield from edits.with_sentences(text, [" ".join([letter] * need)])
+    yield from edits.with_clause(text, letter * need)
+    yield f"{text}{letter * need}"

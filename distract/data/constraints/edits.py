@@ -1,0 +1,237 @@
+"""Small edits of a text that keep what it says: where a sentence fits, what may go, how to say it in other words.
+
+Edits are made in the letter case of the text, inside quotation marks around the whole of it, and outside code,
+quotations and addresses. Nothing here takes more than linear time. It knows no constraint.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from itertools import islice
+from typing import TypeVar
+
+from distract.data.constraints.spans import sentence_ends
+
+Span = tuple[int, int]
+Edit = tuple[int, int, str]
+_T = TypeVar("_T")
+
+NEUTRAL = (
+    "That is worth keeping in mind.",
+    "It is as simple as that.",
+    "There is not much more to add.",
+    "The rest follows from there.",
+    "Those are the essentials.",
+    "This is only the short version.",
+    "A little patience helps here.",
+    "Everything else is a matter of taste.",
+    "The details can wait for another day.",
+    "Opinions on such things differ.",
+    "It never hurts to look twice.",
+    "Beyond that it depends on the situation.",
+    "Each of these points stands on its own.",
+    "A closer look may well be worthwhile.",
+)
+"""Sentences that say nothing: no facts, numbers, commas or names, and few letters in common."""
+
+_FILLERS = (
+    "really very just quite simply actually basically indeed rather also even already anyway certainly definitely "
+    "truly clearly usually generally probably perhaps mainly mostly perfectly completely especially nearly"
+)
+FILLERS = tuple(_FILLERS.split())
+"""Words that can go without much harm; those that say least first."""
+
+MOST = 20_000
+"""More sentences, words or letters than this are not added to a text."""
+
+_PAIRS = (
+    "big:large quick:fast quickly:fast buy:purchase help:aid need:require begin:start end:finish often:frequently "
+    "show:reveal important:vital easy:simple easily:simply hard:difficult small:little many:numerous good:fine "
+    "bad:poor people:folks use:employ keep:retain make:create quality:standard question:issue unique:singular "
+    "method:way job:task project:undertaking journey:trip enjoy:like major:main subject:topic object:thing "
+    "amazing:superb size:extent exact:precise next:following extra:further relax:rest example:instance"
+)
+SYNONYMS = {a: b for pair in _PAIRS.split() for x, y in [pair.split(":")] for a, b in ((x, y), (y, x))}
+
+_OPAQUE = re.compile(
+    r"```.*?(?:```|\Z)|`[^`\n]{1,500}`|\"[^\"\n]{1,500}\"|“[^“”\n]{1,500}”|(?:https?://|www\.)\S+"
+    r"|<<[^\n<>]{1,300}>>|\[[^\[\]\n]{1,300}\]",
+    re.S,
+)
+_CLOSERS = "\"'”’)]*_"
+_FUNCTION_WORDS = (
+    "a an and are as at both but by can do each even for from he here her his how if in is it its many more most much "
+    "my no not of on one only or our she so some such that the their then there these they this those to too use was "
+    "we were what when where which while who why with you your"
+)
+_LOWERED = frozenset(_FUNCTION_WORDS.split())  # what is no name where it begins a sentence
+
+
+def core(text: str) -> Span:
+    """Find the text proper: without outer white space and double quotation marks around the whole of it."""
+    start, end = len(text) - len(text.lstrip()), len(text.rstrip())
+    if end - start > 2 and text[start] == text[end - 1] == '"':
+        return start + 1, end - 1
+    return start, max(start, end)
+
+
+def opaque(text: str) -> list[Span]:
+    """Find what is better left alone: code, quotations, addresses, titles and placeholders."""
+    return [match.span() for match in _OPAQUE.finditer(text, *core(text))]
+
+
+def free(spans: Sequence[Span], position: int) -> bool:
+    """Whether a position lies in none of the spans."""
+    index = bisect_right(spans, (position, position)) - 1
+    return index < 0 or position >= spans[index][1]
+
+
+def styler(text: str) -> Callable[[str], str]:
+    """What puts words into the case of a text that has only one."""
+    return str.upper if text.isupper() else str.lower if text.islower() else str
+
+
+def cased(model: str, word: str) -> str:
+    """Put a word into the case of another."""
+    if model.isupper() and len(model) > 1:
+        return word.upper()
+    return word[:1].upper() + word[1:] if model[:1].isupper() else word
+
+
+def lowered(text: str, known: Container[str] = _LOWERED) -> str:
+    """A piece of text that no longer begins a sentence: its first letter is lowered where that is surely no name."""
+    word = re.split(r"\W", text[:40], maxsplit=1)[0]
+    return text[:1].lower() + text[1:] if word.lower() in known and word[1:].islower() | (word == "A") else text
+
+
+def substitute(text: str, edits: Iterable[Edit]) -> str:
+    """Replace spans, given in order; what two of them share goes with the first."""
+    parts, position = [], 0
+    for start, end, new in edits:
+        parts += [text[position:start], new]
+        position = max(position, end)
+    return "".join([*parts, text[position:]])
+
+
+def subsets(items: Sequence[_T], size: int) -> Iterator[list[_T]]:
+    """A few ways to choose so many items, in order: the last ones, the first ones, then others."""
+    room = len(items) - size
+    if size > 0 and room >= 0:
+        for start in dict.fromkeys([room, 0, room // 2, room // 4, 3 * room // 4, room - 1, 1]):
+            if 0 <= start <= room:
+                yield list(items[start : start + size])
+
+
+def places(text: str) -> list[int]:
+    """Where a sentence may be added: at the end if prose is there, then before the last sentences, then elsewhere."""
+    low, high = core(text)
+    spans = opaque(text)
+    ends = [end for end in sentence_ends(text[:high]) if end > low and free(spans, end - 1)]
+    # A sentence within a list item or a letter's head is worse than one between two sentences of a line.
+    inner = [end for end in ends if text[end] != "\n"]
+    found = [high, *islice(reversed(inner), 3), *inner[:3], *islice(reversed(ends), 3), *ends[:3]]
+    if text[low:high].startswith(("{", "[", "```")):  # JSON, where only a string can take words
+        strings = [match.end() for match in re.finditer(r"[\w.!?](?=\"\s*[,}\]])", text)]
+        found += strings[:-3:-1]
+    return list(dict.fromkeys(found))
+
+
+def with_sentences(text: str, options: Iterable[str]) -> Iterator[str]:
+    """Add one of several sentences, in each of the places that suit it."""
+    low, high = core(text)
+    options, sites = list(map(styler(text), options)), places(text)
+    last = text.rfind("\n", low, high) + 1
+    prose = text[low:high].rstrip(_CLOSERS).endswith((".", "!", "?")) and not re.match(r"\W*[*#|>-]", text[last:high])
+    for site in sites:
+        for option in options:
+            gap = " " if site != high or prose else "\n\n" if high > low else ""
+            yield f"{text[:site]}{gap}{option}{text[site:]}"
+
+
+def with_clause(text: str, clause: str) -> Iterator[str]:
+    """Add words to a sentence, before the mark that ends it: to the last one, then to others."""
+    spans, (low, high) = opaque(text), core(text)
+    clause = styler(text)(clause)
+    for end in places(text):
+        stop = len(text[low:end].rstrip(_CLOSERS + " ").rstrip(".!?")) + low
+        if low < stop < end <= high and free(spans, stop - 1):
+            yield f"{text[:stop]} {clause}{text[stop:]}"
+
+
+def sentence_spans(text: str) -> list[Span]:
+    """The sentences, each with the blanks after it, or before it where a line ends after it."""
+    low, high = core(text)
+    begin, found = low, []
+    for end in [*(low + end for end in sentence_ends(text[low:high])), high]:
+        gap = text[end : min(end + 99, high)]
+        after = end + len(gap) - len(gap.lstrip())
+        if end == high or "\n" in text[end:after]:
+            found.append((begin - (low < begin and text[begin - 1] == " "), end))
+        else:
+            found.append((begin, after))
+        begin = after
+    return found
+
+
+def joins(text: str) -> list[Edit]:
+    """Edits that turn two sentences into one: by a semicolon within a line, by dropping the mark at its end."""
+    found, upper = list[Edit](), text.isupper()
+    known = _LOWERED.union(re.findall(r"\b[a-z]+\b", text))
+    for end in sentence_ends(text):
+        word = text[max(0, end - 200) : end].split()[-1]
+        bare = word.rstrip(_CLOSERS)
+        start, closers = end - len(word) + len(bare.rstrip(".!?")), word[len(bare) :]
+        following = text[end + 1 : end + 42]
+        if text[end] != " " or not following[:1].strip():
+            found.append((start, end, closers))
+        elif upper or not following[0].isalpha():
+            found.append((start, end + 1, f"{closers}; "))
+        else:
+            found.append((start, end + 2, f"{closers}; {lowered(following, known)[0]}"))
+    return found
+
+
+def without(text: str, weigh: Callable[[str], int], need: int) -> Iterator[str]:
+    """Take out parts that weigh at least so much together, those that say least first.
+
+    Args:
+        text: what to shorten.
+        weigh: how much a part counts; that of a whole must be that of its parts together.
+        need: how much has to go.
+    """
+    spans, (low, high) = opaque(text), core(text)
+
+    def loose(pattern: str) -> list[Span]:
+        found = (match.span() for match in re.compile(pattern, re.I).finditer(text, low, high))
+        return [span for span in found if free(spans, span[0])]
+
+    fillers = loose(rf"(?<!\ba)(?<!\ban) (?:{'|'.join(FILLERS)})(?=[ .])")
+    fillers.sort(key=lambda span: FILLERS.index(text[slice(*span)].strip().lower()))
+    clauses = loose(r", (?:and|but|so|which|because|although|while|since|though) [^.,:;!?\d\"“`*<\[\n]{1,200}(?=[.!?])")
+    clauses.sort(key=lambda span: span[1] - span[0])
+    parts = sentence_spans(text)
+    # Sentences with facts go last, and so does the first one: it says what the text is about.
+    plain = [(a, b) for a, b in parts[1:] if not re.search(r"[\d\"“`*<\[\n]", text[a:b])]
+    single = sorted((span for span in plain if weigh(text[slice(*span)]) >= need), key=lambda span: span[1] - span[0])
+    words = [match.span() for match in re.finditer(r"\S+[^\S\n]?", text)]
+    characters = [(i, i + 1) for i in range(len(text))]
+    pools = [fillers, [*fillers, *clauses], clauses, *([span] for span in single[:3])]
+    pools += [plain[::-1], plain, parts[:0:-1], words[::-1], characters[::-1]]
+    for pool in pools:
+        chosen, total = list[Span](), 0
+        for span in pool:
+            if total < need and (weight := weigh(text[slice(*span)])):
+                chosen.append(span)
+                total += weight
+        if total >= need:
+            shorter = substitute(text, [(a, b, "") for a, b in sorted(chosen)])
+            yield _closed_up(shorter) if len(chosen) > 1 and chosen[0] in parts[-1:] + plain else shorter
+
+
+def _closed_up(text: str) -> str:
+    """Close the gaps of paragraphs that are gone."""
+    text = re.sub(r"\n{3,}", "\n\n", re.sub(r"(?m)^[^\S\n]+$", "", text))
+    _, high = core(text)
+    return text[:high].rstrip() + text[high:]

@@ -1,0 +1,55 @@
+"""Which language a text is in, by the optional library py3langid.
+
+The library is looked for only where a constraint needs it. It knows no constraint.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from functools import cache
+from typing import Any
+
+from distract.core.errors import installed_by
+from distract.data.constraints.kind import Argument, Unavailable
+
+_NAMES = (
+    "af=Afrikaans am=Amharic ar=Arabic as=Assamese az=Azerbaijani be=Belarusian bg=Bulgarian bn=Bengali "
+    "bs=Bosnian ca=Catalan cs=Czech cy=Welsh da=Danish de=German el=Greek en=English eo=Esperanto es=Spanish "
+    "et=Estonian eu=Basque fa=Persian fi=Finnish fr=French ga=Irish gl=Galician gu=Gujarati he=Hebrew hi=Hindi "
+    "hr=Croatian hu=Hungarian hy=Armenian id=Indonesian is=Icelandic it=Italian ja=Japanese ka=Georgian kk=Kazakh "
+    "km=Khmer kn=Kannada ko=Korean la=Latin lo=Lao lt=Lithuanian lv=Latvian mk=Macedonian ml=Malayalam "
+    "mn=Mongolian mr=Marathi ms=Malay mt=Maltese my=Burmese ne=Nepali nl=Dutch no=Norwegian or=Odia pa=Punjabi "
+    "pl=Polish ps=Pashto pt=Portuguese ro=Romanian ru=Russian si=Sinhala sk=Slovak sl=Slovenian so=Somali "
+    "sq=Albanian sr=Serbian sv=Swedish sw=Swahili ta=Tamil te=Telugu th=Thai tl=Tagalog tr=Turkish uk=Ukrainian "
+    "ur=Urdu vi=Vietnamese zh=Chinese zu=Zulu"
+)
+NAMES = dict(pair.split("=") for pair in _NAMES.split())
+"""Languages by their codes."""
+
+
+def _fits(value: Any) -> bool:
+    if not isinstance(value, str) or value not in NAMES:
+        return False
+    if importlib.util.find_spec("py3langid") is None:
+        raise Unavailable("language", f"needs py3langid, which is not installed: {installed_by('language')}")
+    return True
+
+
+LANGUAGE = Argument(f"the code of a language ({' '.join(NAMES)})", _fits)
+
+
+@cache
+def _identifier() -> Any:
+    _fits("en")  # a constraint that nobody parsed has not been asked yet
+    module = importlib.import_module("py3langid.langid")
+    identifier = module.LanguageIdentifier.from_model_file(module.MODEL_FILE)
+    identifier.set_languages(list(NAMES))
+    return identifier
+
+
+def detect(text: str) -> str | None:
+    """The code of the language that a text is most likely in; None for a text without letters."""
+    # The library takes UTF-8, which a lone surrogate is not.
+    text = text.encode(errors="replace").decode()
+    return str(_identifier().classify(text)[0]) if any(map(str.isalpha, text)) else None

@@ -1,0 +1,127 @@
+"""IFEval's ``input_data.jsonl``: ``{key, prompt, instruction_id_list, kwargs}``, prompts with verifiable constraints.
+
+The responses come from further files and are matched by the whole prompt; ``prompts`` reads the prompts without any. A
+prompt whose requirements can be told from its question is split, so that a judge sees the two apart; what cannot be
+used is left out with the reason. Swap convention: none, there are no labels; the good response is one that meets all
+constraints.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from distract.core.records import Case, Constraint, Response
+from distract.data.constraints import ConstraintError, Unavailable, known, parse
+from distract.data.fields import Item, lines
+from distract.data.formats.answers import LeftOut, read_all
+from distract.data.requirements import split
+
+SUMMARY = "JSON Lines of {key, prompt, instruction_id_list, kwargs}, with --responses"
+NEEDS = "a file of {prompt, response}"
+
+
+@dataclass(frozen=True, slots=True)
+class Prompted:
+    """A prompt without responses.
+
+    Attributes:
+        id: its key, unique in its file.
+        text: the prompt as it stands, requirements included.
+        constraints: the requirements that it holds, at least one.
+    """
+
+    id: str
+    text: str
+    constraints: tuple[Constraint, ...]
+
+
+def recognise(text: str) -> bool:
+    """True when the first line holds IFEval's list of instructions."""
+    return text.lstrip().startswith("{") and '"instruction_id_list"' in text.lstrip().split("\n", 1)[0]
+
+
+def join(text: str, path: str, files: Mapping[str, str]) -> Iterator[Case | LeftOut]:
+    """The prompts with their responses, and what was left out.
+
+    Args:
+        text: of the file of prompts.
+        path: its name.
+        files: texts of the files of responses, by path, each of one author.
+
+    Raises:
+        DataError: naming the line and field.
+        UsageError: two files stand for one author.
+    """
+    answers = read_all(files)
+    known_prompts = set[str]()
+    for key, prompt, constraints in _entries(text, path):
+        known_prompts.add(prompt)
+        found = [Response(a.author, (a.by_prompt[prompt],)) for a in answers if prompt in a.by_prompt]
+        if isinstance(constraints, str):
+            yield LeftOut(constraints)
+        elif not found:
+            yield LeftOut("the prompt has no response")
+        else:
+            question = split(prompt, constraints) or prompt
+            yield Case(f"ifeval-{key}", (question,), tuple(found), constraints=constraints, source="ifeval")
+    for one in answers:
+        for prompt in one.by_prompt:
+            if prompt not in known_prompts:
+                yield LeftOut("a response matches no prompt", prompt=False)
+
+
+def prompts(text: str, path: str) -> Iterator[Prompted | LeftOut]:
+    """The prompts without responses, and what was left out.
+
+    Args:
+        text: of the file of prompts.
+        path: its name.
+
+    Raises:
+        DataError: naming the line and field.
+    """
+    for key, prompt, constraints in _entries(text, path):
+        yield LeftOut(constraints) if isinstance(constraints, str) else Prompted(key, prompt, constraints)
+
+
+def _entries(text: str, path: str) -> Iterator[tuple[str, str, tuple[Constraint, ...] | str]]:
+    """Key, prompt and constraints of every line, or why the constraints cannot be checked."""
+    keys = dict[str, int]()
+    for item in lines(text, path):
+        key, prompt = _key(item), item.text("prompt")
+        if key in keys:
+            item.fail(f"{key} was used on line {keys[key]}; keys must be unique", "key")
+        keys[key] = item.line
+        yield key, prompt, _constraints(item)
+
+
+def _key(item: Item) -> str:
+    key = item.value.get("key")
+    name = str(key) if type(key) is int else item.name("key")
+    item.as_name(f"ifeval-{name}", "key")  # the id of the case
+    return name
+
+
+def _constraints(item: Item) -> tuple[Constraint, ...] | str:
+    """The constraints, or why they cannot be checked."""
+    kinds, arguments = item.value.get("instruction_id_list"), item.value.get("kwargs")
+    if not isinstance(kinds, list) or not kinds:
+        item.fail("expected a list of constraint kinds", "instruction_id_list")
+    if not isinstance(arguments, list) or len(arguments) != len(kinds):
+        item.fail(f"expected a list of {len(kinds)} objects, one for each kind", "kwargs")
+    found = []
+    for index, (kind, given) in enumerate(zip(kinds, arguments, strict=True)):
+        if kind not in known():
+            name = item.as_name(item.checked(kind, f"instruction_id_list[{index}]"), "instruction_id_list")
+            return f"the kind {name} cannot be checked"
+        entry = item.object(given, f"kwargs[{index}]")
+        # Some copies of the data list every argument of every kind, null where it does not apply.
+        said = {name: value for name, value in entry.value.items() if value is not None}
+        try:
+            found.append(parse({"kind": kind, **said}))
+        except Unavailable as error:
+            return f"{kind} {error.problem}"
+        except ConstraintError as error:
+            entry.fail(error.problem, error.field)
+    return tuple(found)

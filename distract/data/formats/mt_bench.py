@@ -1,0 +1,125 @@
+"""MT-Bench as its authors lay it out: a folder with questions, the models' answers and reference answers.
+
+``question.jsonl`` (or ``questions.jsonl``) of ``{question_id, category, turns}``; ``model_answer/*.jsonl`` (or
+``answers/*.jsonl``) of ``{question_id, choices: [{turns}]}``, one file a model, named after it, of which the first
+choice is read; ``reference_answer/*.jsonl`` in the same form, of which the first file by name is read. A question is
+one case with all models' answers. Swap convention: none, there are no labels. Other fields are passed over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from distract.core.errors import DataError
+from distract.core.printable import count
+from distract.core.records import Case, Response
+from distract.data.fields import Item
+from distract.data.formats.answers import LeftOut
+from distract.data.rows import names, number, rows
+
+SUMMARY = "a folder of question.jsonl, model_answer/*.jsonl and reference_answer/*.jsonl"
+QUESTIONS = ("question.jsonl", "questions.jsonl")
+ANSWERS = ("model_answer", "answers")
+REFERENCES = "reference_answer"
+UNASKED = "an answer matches no question"
+
+Turns = dict[str, tuple[str, ...]]
+"""What one model answered, by question."""
+
+
+def recognise(text: str) -> bool:
+    """True when the first row holds a question's number and its turns."""
+    return {"question_id", "turns"} <= names(text)
+
+
+def gather(path: Path) -> tuple[Path, ...]:
+    """The files of a data set: the questions first, then the answers by name, then the reference answers.
+
+    Args:
+        path: the folder, or its file of questions.
+
+    Returns:
+        No file where the path is a folder without questions.
+
+    Raises:
+        DataError: there are questions and no answers.
+    """
+    folder = path if path.is_dir() else path.parent
+    questions = path
+    if path.is_dir():
+        found = [folder / name for name in QUESTIONS if (folder / name).is_file()]
+        if not found:
+            return ()
+        questions = found[0]
+    answers = next((files for name in ANSWERS if (files := sorted((folder / name).glob("*.jsonl")))), None)
+    if answers is None:
+        raise DataError(f"holds no answers; expected {' or '.join(f'{name}/*.jsonl' for name in ANSWERS)}", path=folder)
+    return questions, *answers, *sorted((folder / REFERENCES).glob("*.jsonl"))[:1]
+
+
+def join(text: str, path: str, files: Mapping[str, str]) -> Iterator[Case | LeftOut]:
+    """The questions with all answers, and those without any.
+
+    Args:
+        text: of the questions.
+        path: their file's name.
+        files: texts of the files of answers and of the reference answers, by path.
+
+    Raises:
+        DataError: naming the line and field.
+    """
+    questions: dict[str, Item] = {}
+    for item in rows(text, path):
+        key = number(item, "question_id")
+        if key in questions:
+            item.fail(f"{key} was used on line {questions[key].line}; ids must be unique", "question_id")
+        questions[key] = item
+    authors: dict[str, Turns] = {}
+    reference: Turns = {}
+    for name, content in files.items():
+        turns = dict(_answers(content, name, questions))
+        yield from [LeftOut(UNASKED, prompt=False)] * len(turns.keys() - questions.keys())
+        if Path(name).parent.name == REFERENCES:
+            reference = turns
+        else:
+            authors[_author(name)] = turns
+    for key, item in questions.items():
+        yield _case(key, item, authors, reference)
+
+
+def _author(path: str) -> str:
+    author = Item({}, path, 1).as_name(Path(path).stem, "file name")
+    if author == "tie":
+        raise DataError("'tie' is what a label says; name the file after the model", path=path)
+    return author
+
+
+def _answers(text: str, path: str, questions: Mapping[str, Item]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """What a file answers, by question; a reference may have fewer turns, or blank ones."""
+    reference = Path(path).parent.name == REFERENCES
+    seen: dict[str, int] = {}
+    for item in rows(text, path):
+        key = number(item, "question_id")
+        if key in seen:
+            item.fail(f"{key} was answered on line {seen[key]}; one answer is expected", "question_id")
+        seen[key] = item.line
+        choices = list(item.items("choices"))
+        if not choices:
+            item.fail("is an empty list; expected at least one choice", "choices")
+        turns = choices[0].turns("turns", empty=True)
+        wanted = len(questions[key].turns("turns")) if key in questions else len(turns)
+        if len(turns) != wanted and not reference:
+            choices[0].fail(f"has {count(len(turns), 'turn')}, the question has {wanted}", "turns")
+        yield key, turns
+
+
+def _case(key: str, item: Item, authors: Mapping[str, Turns], reference: Turns) -> Case | LeftOut:
+    name = item.as_name(f"question-{key}", "question_id")
+    prompt, source = item.turns("turns"), item.optional_name("category") or "mt-bench"
+    responses = tuple(Response(author, turns[key]) for author, turns in authors.items() if key in turns)
+    if not responses:
+        return LeftOut("no model has answered the question")
+    good = reference.get(key, ())
+    complete = len(good) == len(prompt) and all(turn.strip() for turn in good)
+    return Case(name, prompt, responses, source=source, reference=good if complete else ())

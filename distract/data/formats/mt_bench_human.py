@@ -1,0 +1,113 @@
+"""MT-Bench's human judgments as the hub has them, one vote a row.
+
+``{question_id, model_a, model_b, winner, judge, conversation_a, conversation_b, turn}``; a conversation is a list of
+``{content, role}``. Winner is ``model_a``, ``model_b`` or ``tie`` (``tie (inconsistent)`` is one too). Swap convention:
+different rows name the same two models in different orders, so that a winner is mapped to the model's name before the
+votes are counted; responses stand in the order of the models' names. A vote on the first turn is about that turn only,
+and the case shows no more.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from distract.core.printable import count
+from distract.core.records import Case, Response
+from distract.data.fields import Item
+from distract.data.formats.answers import LeftOut
+from distract.data.rows import DISAGREE, label, names, number, plurality, rows
+
+SUMMARY = "rows of {question_id, model_a, model_b, winner, conversation_a, conversation_b, turn}"
+_TIES: dict[str | int, str] = {"tie": "tie", "tie (inconsistent)": "tie"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Voted:
+    """A case with the votes on it, and the line where it was first seen."""
+
+    case: Case
+    line: int
+    votes: Counter[str] = field(default_factory=Counter)
+
+
+def recognise(text: str) -> bool:
+    """True when the first row holds two conversations."""
+    return bool(names(text) & {"conversation_a", "conversation_b"})
+
+
+def read(text: str, path: str) -> Iterator[Case | LeftOut]:
+    """One case for each question, pair of models and turn; the most frequent vote is its label.
+
+    Raises:
+        DataError: naming the line and field.
+    """
+    found: dict[str, _Voted] = {}
+    for item in rows(text, path):
+        models = {side: _model(item, f"model_{side}") for side in "ab"}
+        if models["a"] == models["b"]:
+            item.fail(f"{models['a']!r} is model_a too; expected another model", "model_b")
+        vote = label(item, "winner", {"model_a": models["a"], "model_b": models["b"], **_TIES})
+        case = _case(item, models)
+        before = found.setdefault(case.id, _Voted(case, item.line))
+        if case != before.case:
+            _differ(item, models, case, before)
+        before.votes[vote] += 1
+    for voted in found.values():
+        better = plurality(voted.votes)
+        case = voted.case
+        if better is None:
+            yield LeftOut(DISAGREE)
+        else:
+            yield Case(case.id, case.prompt, case.responses, better, source=case.source)
+
+
+def _model(item: Item, name: str) -> str:
+    model = item.name(name)
+    if model == "tie":
+        item.fail("'tie' is what a label says; name the model otherwise", name)
+    return model
+
+
+def _case(item: Item, models: dict[str, str]) -> Case:
+    turn = item.value.get("turn")
+    if type(turn) is not int or turn < 1:
+        item.fail("expected the number of a turn, from 1", "turn")
+    asked, said = {}, {}
+    for side in "ab":
+        asked[side], said[side] = _conversation(item, f"conversation_{side}")
+        if len(said[side]) < turn:
+            item.fail(f"has {count(len(said[side]), 'turn')}, the vote is about turn {turn}", f"conversation_{side}")
+    if asked["a"] != asked["b"]:
+        item.fail("the user's turns differ from those of conversation_a", "conversation_b")
+    order = sorted("ab", key=lambda side: models[side])
+    first, second = (models[side] for side in order)
+    question = number(item, "question_id")
+    name = item.as_name(f"question-{question}-turn-{turn}-{first}-vs-{second}", "question_id")
+    responses = tuple(Response(models[side], said[side][:turn]) for side in order)
+    return Case(name, asked["a"][:turn], responses, source=f"turn {turn}")
+
+
+def _conversation(item: Item, name: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What the user and what the assistant said, turn by turn."""
+    asked, said = list[str](), list[str]()
+    for index, message in enumerate(item.items(name)):
+        expected = ("user", "assistant")[index % 2]
+        if (role := message.text("role")) != expected:
+            message.fail(f"expected {expected!r}, found {role[:40]!r}; user and assistant take turns", "role")
+        (said if index % 2 else asked).append(message.text("content", empty=index % 2 == 1))
+    if len(asked) != len(said):
+        item.fail("ends without an answer to the last turn", name)
+    return tuple(asked), tuple(said)
+
+
+def _differ(item: Item, models: dict[str, str], case: Case, before: _Voted) -> None:
+    """Fail on a vote about other texts than an earlier vote on the same case."""
+    earlier = {response.author: response for response in before.case.responses}
+    if set(earlier) != set(models.values()):
+        item.fail(f"gives the case of line {before.line} the same id; rename a model", "model_a")
+    if case.prompt != before.case.prompt:
+        item.fail(f"the user's turns differ from line {before.line}", "conversation_a")
+    side = next(s for s in "ab" if earlier[models[s]] not in case.responses)
+    item.fail(f"{models[side]!r} answers otherwise than on line {before.line}", f"conversation_{side}")

@@ -1,0 +1,157 @@
+"""The native format: JSON Lines, one case a line.
+
+``{"id", "prompt", "responses": [{"author", "text", "attack"?, "severity"?, "lineage"?}], "preferred"?: author or "tie",
+"criterion"?, "constraints"?: [{"kind", …}], "source"?, "reference"?}``. Prompt, text and reference (a good answer that
+some judges are shown) are a text or a list of turns. A response with ``attack``, the name of an installed one, is a
+recorded rewrite of the response with the same author and severity; ``lineage`` says how it was written. Swap
+convention: none, a label names an author.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from distract.core import registry
+from distract.core.errors import UnknownName
+from distract.core.printable import count
+from distract.core.records import Case, Constraint, Response
+from distract.data import lineages
+from distract.data.constraints import ConstraintError, parse
+from distract.data.fields import Item, lines
+
+SUMMARY = "JSON Lines of {id, prompt, responses: [{author, text}], preferred?}"
+
+
+def recognise(text: str) -> bool:
+    """True when the first line that is not blank begins a JSON object."""
+    return text.lstrip().startswith("{")
+
+
+def read(text: str, path: str) -> Iterator[Case]:
+    """The cases of a file.
+
+    Raises:
+        DataError: naming the line and field.
+    """
+    seen: dict[str, int] = {}
+    for item in lines(text, path):
+        case = _case(item)
+        if case.id in seen:
+            item.fail(f"{case.id!r} was used on line {seen[case.id]}; ids must be unique", "id")
+        seen[case.id] = item.line
+        yield case
+
+
+def dump(case: Case) -> dict[str, Any]:
+    """A case as the JSON object that ``read`` takes; optional fields that say nothing are left out."""
+    optional = {
+        "preferred": case.preferred,
+        "criterion": case.criterion,
+        "constraints": [{"kind": c.kind, **_jsonable(c)} for c in case.constraints],
+        "source": case.source,
+        "reference": _turns(case.reference) if case.reference else None,
+    }
+    fields = {"id": case.id, "prompt": _turns(case.prompt), "responses": [_dumped(case, r) for r in case.responses]}
+    return fields | {name: value for name, value in optional.items() if value}
+
+
+def line(case: Case) -> str:
+    """A case as one line of a file, without the line's end."""
+    return json.dumps(dump(case), ensure_ascii=False, allow_nan=False)
+
+
+def _dumped(case: Case, response: Response) -> dict[str, Any]:
+    lineage = case.lineage(response)
+    optional = {
+        "attack": response.attack,
+        "severity": response.severity,
+        "lineage": lineages.dump(lineage) if lineage else None,
+    }
+    fields = {"author": response.author, "text": _turns(response.turns)}
+    return fields | {name: value for name, value in optional.items() if value is not None}
+
+
+def _jsonable(c: Constraint) -> dict[str, Any]:
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in c.arguments}
+
+
+def _turns(turns: tuple[str, ...]) -> str | list[str]:
+    return turns[0] if len(turns) == 1 else list(turns)
+
+
+def _case(item: Item) -> Case:
+    item.only("id", "prompt", "responses", "preferred", "criterion", "constraints", "source", "reference")
+    name, prompt = item.name("id"), item.turns("prompt")
+    entries = [(entry, _response(entry, len(prompt))) for entry in item.items("responses")]
+    responses = tuple(response for _, response in entries)
+    originals = {(r.author, r.severity) for r in responses if r.attack is None}
+    if not originals:
+        item.fail("expected at least one response without an attack", "responses")
+    identities = [(r.author, r.severity, r.attack) for r in responses]
+    seen = set[tuple[str, int | None, str | None]]()
+    for index, response in enumerate(responses):
+        if identities[index] in seen:
+            item.fail(f"two responses by {response.author!r} with the same attack and severity", "responses")
+        seen.add(identities[index])
+        if (response.author, response.severity) not in originals:
+            item.fail(f"responses[{index}] rewrites a response of {response.author!r} that is not there", "responses")
+    preferred = item.optional_name("preferred")
+    authors = {author for author, severity in originals if severity is None}
+    if preferred not in authors | {None, "tie"}:
+        item.fail(f"{preferred!r} is neither 'tie' nor an author ({', '.join(sorted(authors))})", "preferred")
+    criterion = item.text("criterion") if item.has("criterion") else None
+    constraints = tuple(map(constraint, item.items("constraints"))) if item.has("constraints") else ()
+    reference = item.turns("reference") if item.has("reference") else ()
+    if reference and len(reference) != len(prompt):
+        item.fail(f"has {count(len(reference), 'turn')}, the prompt has {len(prompt)}", "reference")
+    return Case(
+        name,
+        prompt,
+        responses,
+        preferred,
+        criterion,
+        constraints,
+        item.optional_name("source"),
+        tuple(
+            lineages.read(entry.object(entry.value["lineage"], "lineage"), response)
+            for entry, response in entries
+            if entry.has("lineage")
+        ),
+        reference,
+    )
+
+
+def _response(item: Item, turns: int) -> Response:
+    item.only("author", "text", "attack", "severity", "lineage")
+    author, text = item.name("author"), item.turns("text", empty=True)
+    if author == "tie":
+        item.fail("'tie' is what a label says; name the author otherwise", "author")
+    if len(text) != turns:
+        item.fail(f"has {count(len(text), 'turn')}, the prompt has {turns}", "text")
+    severity = item.value.get("severity")
+    if severity is not None and (type(severity) is not int or not 1 <= severity <= 3):
+        item.fail(f"expected 1, 2 or 3, found {json.dumps(severity)}", "severity")
+    return Response(author, text, _attack(item), severity)
+
+
+def _attack(item: Item) -> str | None:
+    """The attack of a recorded rewrite: under a name that nobody asks for it would be passed over in silence."""
+    name = item.optional_name("attack")
+    known = [attack.name for attack in registry.attacks().values() if attack.severity is None] if name else []
+    if name and name not in known:
+        item.fail(str(UnknownName("attack", name, known, "; ".join(registry.problems()))), "attack")
+    return name
+
+
+def constraint(item: Item) -> Constraint:
+    """A constraint from its JSON object.
+
+    Raises:
+        DataError: naming the line and field.
+    """
+    try:
+        return parse(item.value)
+    except ConstraintError as error:
+        item.fail(error.problem, error.field)

@@ -1,0 +1,63 @@
+"""RewardBench and sets like it: rows of ``{prompt, chosen, rejected, subset?, id?}``.
+
+The better response is always listed first. Swap convention: ``read`` keeps that order, and whoever loads the data
+exchanges the responses of about half of the cases (``Reader.better_first``), because a judge that always takes the
+first slot would look perfect. The authors are places, since ``chosen`` would give the label away. A text may also be a
+list of ``{role, content}``; a conversation of several turns is left out. Other fields, the models' names among them,
+are passed over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from distract.core.records import Case, Response
+from distract.data.fields import Item
+from distract.data.formats.answers import LeftOut
+from distract.data.rows import identified, names, rows
+
+SUMMARY = "rows of {prompt, chosen, rejected, subset?}"
+AUTHORS = ("response_1", "response_2")
+SEVERAL = "a conversation of several turns"
+
+
+def recognise(text: str) -> bool:
+    """True when the first row holds a chosen or rejected response."""
+    return bool(names(text) & {"chosen", "rejected"})
+
+
+def read(text: str, path: str) -> Iterator[Case | LeftOut]:
+    """The cases of a file, the better response first; the subset of each is its ``subset``.
+
+    Raises:
+        DataError: naming the line and field.
+    """
+    items = list(rows(text, path))
+    for name, item in zip(identified(items, "id"), items, strict=True):
+        prompt = _said(item, "prompt", "user")
+        chosen, rejected = (_said(item, field, "assistant") for field in ("chosen", "rejected"))
+        source = item.optional_name("subset") or "rewardbench"
+        if prompt is None or chosen is None or rejected is None:
+            yield LeftOut(SEVERAL)
+            continue
+        responses = (Response(AUTHORS[0], (chosen,)), Response(AUTHORS[1], (rejected,)))
+        yield Case(name, (prompt,), responses, AUTHORS[0], source=source)
+
+
+def _said(item: Item, field: str, role: str) -> str | None:
+    """A text, or what the one message of a role says; None where there are more turns than one."""
+    blank = role == "assistant"
+    if not isinstance(item.value.get(field), list):
+        return item.text(field, empty=blank)
+    spoken = []
+    for message in item.items(field):
+        speaker = message.text("role")
+        if speaker not in ("user", "assistant", "system"):
+            message.fail(f"expected 'user', 'assistant' or 'system', found {speaker[:40]!r}", "role")
+        spoken.append((speaker, message.text("content", empty=blank or speaker == "assistant")))
+    speakers = [speaker for speaker, _ in spoken]
+    if not spoken or speakers[-1] != role:
+        item.fail(f"expected its last message from the {role}", field)
+    # A response in the form of messages may repeat the prompt before it.
+    alone = speakers in (["assistant"], ["user", "assistant"]) if blank else speakers == ["user"]
+    return spoken[-1][1] if alone else None

@@ -1,0 +1,70 @@
+"""How a recorded response was written, in the native format: the ``lineage`` of a response, read and written.
+
+``{"generator", "model"?: {…}, "prompt"?: SHA-256, "parameters"?: {…}, "reasons"?: […], "evidence"?: {…}}``. Names and
+values are kept as they are and in their order; nothing is checked against the text.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from distract.core.records import Lineage, Response
+from distract.data.fields import Item, describe
+
+
+def read(item: Item, response: Response) -> Lineage:
+    """The lineage of a response.
+
+    Args:
+        item: the object in its field ``lineage``.
+        response: which it is about.
+
+    Raises:
+        DataError: naming the line and field.
+    """
+    item.only("generator", "model", "prompt", "parameters", "reasons", "evidence")
+    reasons = item.value.get("reasons") or []
+    if not isinstance(reasons, list):
+        item.fail("expected a list of texts", "reasons")
+    model = _values(item, "model")
+    for name, value in model:
+        if not isinstance(value, str):
+            item.fail(f"expected text, found {describe(value)}", f"model.{name}")
+    return Lineage(
+        response,
+        item.one_line(item.text("generator"), "generator"),  # a model's name may be a path
+        tuple((name, str(value)) for name, value in model),
+        item.name("prompt") if item.has("prompt") else "",
+        _values(item, "parameters"),
+        tuple(item.checked(reason, f"reasons[{i}]") for i, reason in enumerate(reasons)),
+        _values(item, "evidence"),
+    )
+
+
+def dump(lineage: Lineage) -> dict[str, Any]:
+    """The object for the field ``lineage``; what is empty is left out."""
+    parts = {
+        "model": dict(lineage.model),
+        "prompt": lineage.prompt,
+        "parameters": dict(lineage.parameters),
+        "reasons": list(lineage.reasons),
+        "evidence": dict(lineage.evidence),
+    }
+    return {"generator": lineage.generator, **{name: value for name, value in parts.items() if value}}
+
+
+def _values(item: Item, field: str) -> tuple[tuple[str, float | int | str], ...]:
+    if not item.has(field):
+        return ()
+    inner = item.object(item.value[field], field)
+    for name, value in inner.value.items():
+        inner.one_line(inner.checked(name, name), name)
+        # A bool is an int in Python, and no number in JSON.
+        if isinstance(value, bool) or not isinstance(value, int | float | str):
+            inner.fail(f"expected a number or text, found {describe(value)}", name)
+        if isinstance(value, str):
+            inner.checked(value, name, empty=True)
+        elif not math.isfinite(value):
+            inner.fail("expected a finite number", name)
+    return tuple(inner.value.items())

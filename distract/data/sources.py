@@ -1,0 +1,123 @@
+"""Where a data set lies: names, paths, folders and the hub to texts in a known format.
+
+What a spec may be is said in ``distract.data.datasets.load``. It makes no cases.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from importlib import resources
+from pathlib import Path
+from types import MappingProxyType
+
+from distract.core.errors import DataError, UnknownName, UsageError
+from distract.core.files import content, decoded
+from distract.data import hub
+from distract.data.readers import READERS, told
+
+BUILT_IN: Mapping[str, tuple[str, str]] = MappingProxyType(
+    {"tweakset": ("tweakset.jsonl", "questions with three format constraints, good and broken answers, rewrites")}
+)
+HUB = "hub"
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A data set whose format is known.
+
+    Attributes:
+        text: of the file, or of the first one.
+        checksum: SHA-256 (hex) of its bytes, which are not kept: a large file would be held twice.
+        where: the file in messages.
+        name: of the data set.
+        format: a key of ``READERS``.
+        further: bytes of the files that the format finds beside the first, by path.
+    """
+
+    text: str
+    checksum: str
+    where: str
+    name: str
+    format: str
+    further: Mapping[str, bytes] = field(default_factory=dict)
+
+
+def located(spec: str, expected: str) -> Source:
+    """The data set that a spec means.
+
+    Args:
+        spec: as ``distract.data.datasets.load`` takes it.
+        expected: what it should hold, for messages.
+
+    Raises:
+        DataError: a file is missing, empty, not UTF-8 or in no known format.
+        UnknownName: no such format.
+        UsageError: the hub or its library cannot be reached.
+    """
+    if spec in BUILT_IN:
+        raw = (resources.files("distract.data.datasets") / BUILT_IN[spec][0]).read_bytes()
+        return _source(raw, spec, spec, "native", expected)
+    form, place = None, spec
+    prefix, colon, rest = spec.partition(":")
+    # A path that exists wins over a format's name, so that no file name is out of reach.
+    if colon and prefix != HUB and not _exists(spec):
+        if prefix not in READERS:
+            raise UnknownName("data format", prefix, [*READERS, HUB])
+        form, place = prefix, rest
+    if place.startswith(f"{HUB}:") and not _exists(place):
+        name = place.removeprefix(f"{HUB}:")
+        source = _source(hub.rows(name).encode(), place, name, form, expected)
+        if READERS[source.format].gather:
+            raise UsageError(f"{place}: {source.format} is a folder of files; download it and name the folder")
+        return source
+    if form is None and not _exists(place):
+        raise DataError(f"no such file (built-in data sets: {', '.join(BUILT_IN)})", path=spec)
+    return _at(Path(place), form, expected)
+
+
+def _at(path: Path, form: str | None, expected: str) -> Source:
+    """What lies at a path: a file, or a folder of a format that is one."""
+    if _exists(str(path)) and path.is_dir():
+        for name in READERS if form is None else (form,):
+            if files := _gathered(name, path):
+                return _folder(files, name, expected)
+        wanted = f"is not {READERS[form].summary}" if form and READERS[form].gather else "name a file in it"
+        raise DataError(f"is a directory; {wanted}", path=path)
+    source = _source(content(path), str(path), path.name, form, expected)
+    files = _gathered(source.format, path)
+    return _folder(files, source.format, expected) if files else source
+
+
+def _gathered(form: str, path: Path) -> tuple[Path, ...]:
+    gather = READERS[form].gather
+    return gather(path) if gather else ()
+
+
+def _folder(files: tuple[Path, ...], form: str, expected: str) -> Source:
+    first, *others = files
+    source = _source(content(first), str(first), first.parent.resolve().name, form, expected)
+    further = {str(path): content(path) for path in others}
+    return replace(source, further=further)
+
+
+def _source(raw: bytes, where: str, name: str, form: str | None, expected: str) -> Source:
+    """A text in the format given, or told from its beginning."""
+    text = decoded(raw, where)
+    if not text or text.isspace():
+        raise DataError(f"is empty; expected {expected}", path=where)
+    form = form or told(text)
+    if form is None:
+        raise DataError(
+            f"in no format that distract knows ({', '.join(READERS)}); `distract list data` says what each holds",
+            path=where,
+        )
+    return Source(text, hashlib.sha256(raw).hexdigest(), where, name, form)
+
+
+def _exists(path: str) -> bool:
+    try:
+        return Path(path).exists()
+    except (OSError, ValueError):  # too long for a name, or holds a character that none may hold
+        return False
