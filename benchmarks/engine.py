@@ -24,11 +24,11 @@ from typing import Any
 from targets import HEADER, row
 
 from distract import session
-from distract.backends.scripted import planted
 from distract.cli import collect_rarely
 from distract.core import registry
 from distract.core.job import carry_out, stores
 from distract.core.usage import Tally
+from distract.models.scripted import planted
 from distract.setup import Setup
 
 JUDGMENTS, COMPARISONS = 7, 4

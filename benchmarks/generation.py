@@ -22,11 +22,11 @@ from typing import Any
 
 from targets import HEADER, row
 
-from distract.backends.transformers import Transformers, embedded_judge
 from distract.core import registry
 from distract.core.plan import Comparison
 from distract.core.records import Case, Request, Response
 from distract.manner import judged
+from distract.models.transformers.backend import Transformers, embedded_judge
 
 DATA = Path(__file__).parents[2] / "shared/data/llmbar/Natural/dataset.json"
 TARGET = 3.0

@@ -29,15 +29,15 @@ from typing import Any
 
 from targets import HEADER, row
 
-from distract.backends import precision
-from distract.backends.chat import Encoded
-from distract.backends.transformers import Transformers, embedded_judge
 from distract.core import loop, registry, timing
 from distract.core.backend import Batch
 from distract.core.plan import Comparison, gather
 from distract.core.records import Case, Judgment, Reply, Request, Response
 from distract.core.store import Store
 from distract.manner import judged
+from distract.models.transformers import precision
+from distract.models.transformers.backend import Transformers, embedded_judge
+from distract.models.transformers.chat import Encoded
 
 DATA = Path(__file__).parents[2] / "shared/data/llmbar/Natural/dataset.json"
 PART = loop.CHUNK
@@ -155,8 +155,8 @@ def serve_vllm() -> None:
     """Read the parts that come on stdin, a line each, and say on stderr how long each took."""
     from vllm import SamplingParams  # type: ignore[import-not-found, unused-ignore]
 
-    from distract.backends import embedded
-    from distract.backends.vllm import Vllm
+    from distract.models.transformers import embedded
+    from distract.models.vllm.backend import Vllm
 
     judge = Vllm(embedded.NAME, revision=embedded.SHA256, prepare=embedded.ensure, dtype="float32")
     llm = judge._engine.llm

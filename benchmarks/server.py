@@ -23,13 +23,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from distract.backends.openai import OpenAI
 from distract.core import registry
 from distract.core.loop import execute
 from distract.core.plan import Comparison
 from distract.core.records import Case, Message, Request, Response
 from distract.core.store import Store
 from distract.manner import judged
+from distract.models.server.backend import OpenAI
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 

@@ -21,7 +21,6 @@ from functools import partial
 from statistics import fmean
 
 from distract.audit import pairs
-from distract.backends.scripted import planted
 from distract.core.plan import Comparison, Plan, Result, T, drive, step
 from distract.core.records import Case, Reply, Request, Response, Smallest, applied
 from distract.core.registry import attack, protocol
@@ -29,6 +28,7 @@ from distract.data import datasets
 from distract.manner import DEFAULT, judged
 from distract.minimal import edits, smallest
 from distract.minimal.search import Kept, search
+from distract.models.scripted import planted
 from distract.verdicts import outcome
 from distract.writers import WRITERS, rewrite
 

@@ -22,14 +22,14 @@ from reading import DATA, requests_of
 from targets import HEADER, row
 
 from distract import session
-from distract.backends.chat import Chat
-from distract.backends.scripted import Scripted, planted
-from distract.backends.transformers import embedded_judge
 from distract.core import registry
 from distract.core.backend import Batch
 from distract.core.job import carry_out, stores
 from distract.core.records import Request
 from distract.core.usage import Tally
+from distract.models.scripted import Scripted, planted
+from distract.models.transformers.backend import embedded_judge
+from distract.models.transformers.chat import Chat
 from distract.setup import Setup
 
 

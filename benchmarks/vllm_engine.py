@@ -21,16 +21,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from distract.backends import embedded
-from distract.backends.chat import Encoded
-from distract.backends.choices import lookups
-from distract.backends.vllm import Vllm
 from distract.core import registry
 from distract.core.loop import execute
 from distract.core.plan import Comparison, gather
 from distract.core.records import Case, Response
 from distract.core.store import Store
 from distract.manner import judged
+from distract.models.choices import lookups
+from distract.models.transformers import embedded
+from distract.models.transformers.chat import Encoded
+from distract.models.vllm.backend import Vllm
 
 LLMBAR = Path(__file__).parents[2] / "shared/data/llmbar"
 PER_ITEM = 4

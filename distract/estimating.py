@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from distract.backends.scripted import planted
 from distract.core.backend import Backend, Batch
 from distract.core.job import Job
 from distract.core.loop import execute
 from distract.core.plan import Plan
 from distract.core.records import Audited, Reply, Request
 from distract.core.store import Store
+from distract.models.scripted import planted
 from distract.rubric import VERDICT_TOKENS
 
 CHARACTERS_PER_TOKEN = 4.2

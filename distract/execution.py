@@ -12,8 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from distract import session
-from distract.backends.catalogue import open_models
-from distract.backends.options import Options
 from distract.core import job as jobs
 from distract.core import registry, runs
 from distract.core import store as stores
@@ -27,6 +25,8 @@ from distract.core.runs import Loaded
 from distract.core.study import R
 from distract.core.usage import Model, Tally
 from distract.manner import Manner
+from distract.models.opening import open_models
+from distract.models.options import Options
 from distract.session import Selected
 from distract.setup import Setup
 from distract.writers import WRITERS

@@ -8,12 +8,12 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 
-from distract.backends.names import OPENAI, OWN_KEY
 from distract.core.errors import DataError, UsageError
 from distract.core.records import Case
 from distract.core.runs import Loaded
 from distract.data import datasets
 from distract.manner import Manner
+from distract.models.names import OPENAI, OWN_KEY
 
 _OPTIONS: Mapping[str, str] = {
     "engine": "--engine",

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from distract import families, rubric, scope, writers
+from distract import rubric, scope, writers
 from distract.core import recorder, registry
 from distract.core.backend import Backend
 from distract.core.errors import UsageError
@@ -19,6 +19,7 @@ from distract.core.records import Audited, Case, Role
 from distract.core.study import R, Study
 from distract.data import datasets
 from distract.manner import DEFAULT, Manner
+from distract.models import families
 
 SAMPLE = 12
 """Cases by which requests are estimated."""

@@ -18,12 +18,12 @@ from hypothesis import settings
 from serving import NAME, vllm_server
 
 from distract import cli
-from distract.backends import embedded
-from distract.backends.transformers import Transformers, embedded_judge
-from distract.backends.vllm import Vllm
 from distract.core import registry
 from distract.core.backend import Backend
 from distract.core.errors import BackendError, UsageError
+from distract.models.transformers import embedded
+from distract.models.transformers.backend import Transformers, embedded_judge
+from distract.models.vllm.backend import Vllm
 
 # Runs of pytest inside of a test, for the plugin; what holds in each folder of tests.
 pytest_plugins = ["pytester", "guarding"]
@@ -206,6 +206,6 @@ def real() -> Vllm:
 @pytest.fixture(scope="session")
 def engines(smollm2: Transformers, real: Vllm, server: str) -> Mapping[str, Backend]:
     """The embedded judge in float32 on each engine, by the engine's name."""
-    from distract.backends.openai import OpenAI
+    from distract.models.server.backend import OpenAI
 
     return {"transformers": smollm2, "vllm": real, "server": OpenAI(NAME, base_url=server)}

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 from urllib.parse import urlsplit
 
-from distract.backends.openai_manners import PROBES
+from distract.models.server.capabilities import PROBES
 
 CHAT = "/v1/chat/completions"
 

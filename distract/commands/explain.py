@@ -101,10 +101,10 @@ def explain(
 def _judge(run: Loaded, flips: Sequence[Flip], stack: ExitStack, more: dict[str, Any]) -> Judge:
     """The judge of a run, opened until the stack ends; what it used is said then."""
     from distract import reopening
-    from distract.backends.catalogue import open_models
     from distract.core import registry
     from distract.execution import renew, sort_out
     from distract.judging.judge import Judge
+    from distract.models.opening import open_models
 
     _, loading, rest = sort_out(more)
     name, manner = run.parameters["judge"], reopening.manner_of(run)

@@ -71,10 +71,10 @@ def meta(
     **more: Any,
 ) -> None:
     """Measure how far judges agree with people and with themselves, and which way of asking serves each best."""
-    from distract.backends.catalogue import REPLAY
     from distract.core import registry
     from distract.meta import document
     from distract.meta.session import select
+    from distract.models.opening import REPLAY
     from distract.report import meta as report
     from distract.report.tables import show
 

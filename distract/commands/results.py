@@ -89,13 +89,13 @@ def check(
 def list_(what: str | None, catalogue: Path | None) -> None:
     """Show judges, protocols, attacks, rating systems, data sets, formats, generators, a line each; or WHAT of them."""
     from distract import writers
-    from distract.backends.catalogue import known
-    from distract.backends.models import catalogue as models
-    from distract.backends.models import problems
     from distract.boards.sources import FORMATS
     from distract.core import registry
     from distract.core.printable import plain
     from distract.data import datasets
+    from distract.models.catalogue import catalogue as models
+    from distract.models.catalogue import problems
+    from distract.models.opening import known
     from distract.report.judges import model_lines
     from distract.report.protocols import protocol_lines
 

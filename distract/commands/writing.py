@@ -30,8 +30,8 @@ from distract.core.errors import UsageError
 from distract.core.printable import count
 
 if TYPE_CHECKING:
-    from distract.backends.options import Options
     from distract.making.job import Job
+    from distract.models.options import Options
 
 out_option = click.option(
     "--out", type=click.Path(path_type=Path, dir_okay=False), required=True, help="JSON Lines file to write."
@@ -74,8 +74,8 @@ def rewrite(
     `distract attack --data FILE --generator recorded` then uses them. A rejected rewrite is recorded with its reasons.
     """
     from distract import recording, session
-    from distract.backends.catalogue import open_models
     from distract.execution import sort_out
+    from distract.models.opening import open_models
     from distract.report.tables import show
     from distract.writers import WRITERS
 
@@ -147,11 +147,11 @@ def _check_out(out: Path) -> None:
 def _make(
     job: Job, names: Mapping[Any, str | None], loading: Options, *, out: Path, store: Path | None, as_json: bool
 ) -> None:
-    from distract.backends.catalogue import open_models
     from distract.core import job as jobs
     from distract.core.store import DEFAULT
     from distract.core.usage import Tally
     from distract.making.job import run
+    from distract.models.opening import open_models
     from distract.recording import save
     from distract.report.progress import Progress
     from distract.report.tables import show

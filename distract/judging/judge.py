@@ -28,8 +28,8 @@ from distract.manner import DEFAULT, Manner
 from distract.manner import judged as asked
 
 if TYPE_CHECKING:
-    from distract.backends.options import Options
     from distract.findings import Finding
+    from distract.models.options import Options
 
 
 class Judge:
@@ -88,7 +88,7 @@ class Judge:
         Raises:
             UsageError: no such judge, or what it needs is missing.
         """
-        from distract.backends.catalogue import open_judge
+        from distract.models.opening import open_judge
 
         return cls(name, open_judge(name, options), store=store, manner=manner)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from distract.backends.models import Model
+from distract.models.catalogue import Model
 
 
 def model_lines(models: Iterable[Model]) -> dict[str, str]:

@@ -30,8 +30,13 @@ HUNG = 120.0
 _STUDIES = ("attack", "consistency", "gate", "leaderboard", "meta")
 _MODULES = (
     *("distract.cli", "distract.session", "distract.core.job", "distract.recording", "distract.estimating"),
-    *("distract.backends.catalogue", "distract.backends.models", "distract.backends.openai", "distract.backends.room"),
-    *("distract.backends.scripted", "distract.boards", "distract.meta.session", "distract.tournament.preparing"),
+    *(
+        "distract.models.opening",
+        "distract.models.catalogue",
+        "distract.models.server.backend",
+        "distract.models.capacity",
+    ),
+    *("distract.models.scripted", "distract.boards", "distract.meta.session", "distract.tournament.preparing"),
     *("distract.consistency.preparing", "distract.report.terminal", "distract.report.meta", "distract.report.written"),
     *("distract.report.leaderboard", "distract.report.consistency", "distract.report.progress"),
     *("distract.studies.gate.live", "distract.studies.gate.view", "distract.report.ranking", "distract.report.unread"),

@@ -13,7 +13,7 @@ SCRIPT = """
 import resource
 import sys
 import numpy as np
-from distract.backends import allocating
+from distract.models import allocating
 
 kept = allocating.keep() if sys.argv[1] == "keep" else None
 def faults():

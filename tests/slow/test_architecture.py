@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from distract.backends.architecture import Layer, layers, reach
+from distract.models.transformers.architecture import Layer, layers, reach
 
 FULL, NEAR = ("full_attention", None), ("sliding_attention", 8)
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from distract.backends import vllm
-from distract.backends.vllm import Vllm
+from distract.models.vllm import backend
+from distract.models.vllm.backend import Vllm
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 LLMBAR = BENCHMARKS.parents[1] / "shared" / "data" / "llmbar"
@@ -64,7 +64,7 @@ def test_it_measures_how_a_model_reads_and_writes(folders: Mapping[str, Path]) -
 @pytest.mark.skipif(not LLMBAR.is_dir(), reason=f"needs the data in {LLMBAR}")
 def test_it_measures_vllm(real: Vllm, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     # On the engine that is there: another one takes a minute to start.
-    monkeypatch.setattr(vllm, "Vllm", lambda *_, **__: real)
+    monkeypatch.setattr(backend, "Vllm", lambda *_, **__: real)
     script = str(BENCHMARKS / "vllm_engine.py")
     monkeypatch.setattr(sys, "argv", [script, "--judgments", "4", "--rounds", "1"])
     runpy.run_path(script, run_name="__main__")

@@ -20,13 +20,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from loopback import Answer, Asked, FakeServer, completion, refused, token
 
-from distract.backends.catalogue import open_judge
-from distract.backends.options import Options
 from distract.core import job
 from distract.core.errors import BackendError
 from distract.core.records import Reply
 from distract.core.runs import load
 from distract.core.store import Store
+from distract.models.opening import open_judge
+from distract.models.options import Options
 from distract.studies.gate.canary import ASKED, NARROW, _chosen, _Stored
 
 pytest.importorskip("openai")

@@ -9,8 +9,6 @@ import pytest
 from builders import case
 from test_consistency import RULES, SWAYED, fair, find, judged, of, parameters_of, printed, ready, run
 
-from distract.backends.scripted import Scripted
-from distract.backends.transformers import Transformers
 from distract.consistency import asking
 from distract.consistency.measuring import figures
 from distract.core.records import Reply, Request, Response
@@ -18,6 +16,8 @@ from distract.core.store import Store
 from distract.core.usage import Tally
 from distract.estimating import estimate
 from distract.manner import Manner
+from distract.models.scripted import Scripted
+from distract.models.transformers.backend import Transformers
 
 # What is drawn.
 

@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from distract.backends import hardware
-from distract.backends.architecture import least_parameters, odd_size
-from distract.backends.catalogue import open_models
-from distract.backends.options import Options
 from distract.core.errors import BackendError, UsageError
 from distract.core.records import Message, Request
+from distract.models import hardware
+from distract.models.opening import open_models
+from distract.models.options import Options
+from distract.models.transformers.architecture import least_parameters, odd_size
 
 Damage = Callable[[Path], object]
 DEEP = "[" * 5000 + "]" * 5000

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distract.backends import decoding
-from distract.backends.decoding import Decoding, Run, Told, write
-from distract.backends.generation import Answer
-from distract.backends.packing import Sharing, plan, prune
-from distract.backends.transformers import Transformers
 from distract.core.records import Message, Request
+from distract.models.transformers import decoder
+from distract.models.transformers.backend import Transformers
+from distract.models.transformers.decoder import Decoding, Run, Told, write
+from distract.models.transformers.generation import Answer
+from distract.models.transformers.layout import Sharing, plan, prune
 
 
 class Item(NamedTuple):
@@ -99,8 +99,8 @@ def sizes() -> Iterator[list[tuple[int, int]]]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Decoding, "step", watched)
-        patch.setattr(decoding, "_SPARE", 6)
-        patch.setattr(decoding, "_STEPS", 4)
+        patch.setattr(decoder, "_SPARE", 6)
+        patch.setattr(decoder, "_STEPS", 4)
         yield seen
 
 

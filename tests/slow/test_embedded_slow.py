@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from test_embedded import CONTENT, pip, stand_in
 
-from distract.backends import embedded
+from distract.models.transformers import embedded
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 DIES = """
 import hashlib, os, signal, sys
 from pathlib import Path
-from distract.backends import embedded
+from distract.models import embedded
 
 def dies(source, target):
     (target / "model.safetensors").write_bytes(bytes(100_000))

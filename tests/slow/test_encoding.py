@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distract.backends import encoding
-from distract.backends.encoding import Encoder, Ids
-from distract.backends.transformers import Transformers
+from distract.models.transformers import encoder as encoding
+from distract.models.transformers.backend import Transformers
+from distract.models.transformers.encoder import Encoder, Ids
 
 pytest.importorskip("transformers")
 

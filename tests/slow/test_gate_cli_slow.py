@@ -28,11 +28,11 @@ from test_gate_cli import (
     write,
 )
 
-from distract.backends import catalogue, scripted
-from distract.backends.names import Target
-from distract.backends.scripted import Scripted
 from distract.core.errors import BackendError
 from distract.core.runs import checksum, load
+from distract.models import opening, scripted
+from distract.models.names import Target
+from distract.models.scripted import Scripted
 from distract.studies.gate.deciding import Gate
 
 FILES = ("rows.jsonl", "rewrites.jsonl", "summary.json", "run.json")
@@ -60,7 +60,7 @@ def watch(monkeypatch: pytest.MonkeyPatch) -> Watch:
             opened.append(Counted(inner, breaks_after, error or BackendError("the model broke")))
             return opened[-1]
 
-        monkeypatch.setattr(catalogue, "open_target", open_one)
+        monkeypatch.setattr(opening, "open_target", open_one)
         return opened
 
     return install
@@ -239,7 +239,7 @@ def test_a_broken_run_passes_nothing_and_is_resumed(run: Run, watch: Watch, opti
 def test_a_real_signal_ends_with_its_code(tmp_path: Path, number: int, code: int) -> None:
     script = (
         "import sys, time\n"
-        "from distract.backends import scripted\n"
+        "from distract.models import scripted\n"
         "def slow(request):\n"
         "    print('asked', flush=True)\n"
         "    time.sleep(60)\n"

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distract.backends import decoding
-from distract.backends.generation import Answer, draw
-from distract.backends.transformers import Transformers
 from distract.core.errors import BackendError
 from distract.core.records import Message, Reply, Request
+from distract.models.transformers import decoder
+from distract.models.transformers.backend import Transformers
+from distract.models.transformers.generation import Answer, draw
 
 RULES = "You are asked by people of all trades. Answer each in one or two plain sentences, without any list. "
 QUESTIONS = [
@@ -223,7 +223,7 @@ def test_half_precision_is_written_side_by_side_too(folders: dict[str, Path]) ->
 
 @pytest.fixture
 def tiny(folders: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> Transformers:
-    monkeypatch.setattr(decoding.write, "__defaults__", (3,))
+    monkeypatch.setattr(decoder.write, "__defaults__", (3,))
     return Transformers(str(folders["gpt2"]), dtype="float32")
 
 

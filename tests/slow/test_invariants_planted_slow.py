@@ -8,8 +8,8 @@ from pathlib import Path
 from test_invariants_planted import Test, biased, failure
 
 from distract import invariants
-from distract.backends.scripted import planted
 from distract.judging.judge import Judge
+from distract.models.scripted import planted
 
 
 def test_at_the_threshold_it_is_seldom_wrong_either_way(tmp_path: Path) -> None:

@@ -12,12 +12,12 @@ import pytest
 from test_invariants import PAIR, Open, X, Y, message
 
 from distract import invariants
-from distract.backends.scripted import Scripted, planted
-from distract.backends.transformers import Transformers
 from distract.core.records import Case, Constraint
 from distract.invariants import Finding, Inconclusive, Violation
 from distract.judging.judge import Judge
 from distract.manner import Manner
+from distract.models.scripted import Scripted, planted
+from distract.models.transformers.backend import Transformers
 
 
 @pytest.fixture

@@ -12,8 +12,8 @@ REPLAY = """
 import sys
 from pathlib import Path
 from distract.core import job, registry; from distract import session
-from distract.backends.catalogue import open_judge
-from distract.backends.scripted import Scripted
+from distract.models.opening import open_judge
+from distract.models.scripted import Scripted
 from distract.core.records import Reply
 from distract.setup import Setup
 from distract.core.usage import Tally

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from test_meta import PLANTED, fair, find, long, measured, ready, run, spaced
 
-from distract.backends.scripted import Scripted
 from distract.core.records import RESAMPLED, UNCHANGED, Row
 from distract.core.usage import Tally
 from distract.estimating import estimate
 from distract.manner import Manner
+from distract.models.scripted import Scripted
 
 # Which pairs a label is about.
 

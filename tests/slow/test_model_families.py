@@ -14,11 +14,11 @@ from builders import request
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distract.backends import generation
-from distract.backends.architecture import operations, reach
-from distract.backends.chat import Encoded
-from distract.backends.packing import Sharing, plan
-from distract.backends.transformers import Transformers
+from distract.models.transformers import generation
+from distract.models.transformers.architecture import operations, reach
+from distract.models.transformers.backend import Transformers
+from distract.models.transformers.chat import Encoded
+from distract.models.transformers.layout import Sharing, plan
 
 SHAPE: dict[str, Any] = {
     "vocab_size": 64,

@@ -15,12 +15,12 @@ import pytest
 from commanding import Ran
 from overwriting import overwrite
 
-from distract.backends.architecture import unfit
-from distract.backends.locating import quiet
-from distract.backends.transformers import Transformers
-from distract.backends.vllm import Vllm
 from distract.core.errors import BackendError, UsageError
 from distract.core.records import Message, Request
+from distract.models.location import quiet
+from distract.models.transformers.architecture import unfit
+from distract.models.transformers.backend import Transformers
+from distract.models.vllm.backend import Vllm
 
 Run = Callable[..., Ran]
 ASKED = [Request((Message("user", "Which is better?"),), choices=("A", "B"), prefill="[[")]
@@ -220,7 +220,7 @@ def test_a_reward_model_of_the_hub_is_refused(hub: dict[str, str], tmp_path: Pat
 
 def test_a_model_of_the_hub_is_identified_by_its_commit(hub: dict[str, str], tmp_path: Path) -> None:
     code = (
-        "from distract.backends.transformers import Transformers\n"
+        "from distract.models.transformers.backend import Transformers\n"
         "for revision in (None, 'main'):\n"
         "    print(sorted(Transformers('org/llama', revision=revision, dtype='float32').identity.items()))"
     )

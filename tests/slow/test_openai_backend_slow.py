@@ -14,8 +14,8 @@ from commanding import Ran
 from loopback import Answer, FakeServer, FaultProxy, completion
 from test_openai_backend import FAULTS, ask, backend, prefers_a, tokens_of_vllm, words
 
-from distract.backends.openai import OpenAI
 from distract.core.backend import Streaming
+from distract.models.server.backend import OpenAI
 
 pytest.importorskip("openai")
 
@@ -33,7 +33,7 @@ def test_it_is_a_streaming_backend_that_costs_nothing_to_name() -> None:
     judge = OpenAI("gpt-x", base_url="HTTPS://API.OpenAI.com:443/v1/")
     assert isinstance(judge, Streaming)
     assert judge.identity == {"engine": "openai", "model": "gpt-x", "server": "https://api.openai.com/v1"}
-    code = "import sys; from distract.backends.openai import OpenAI; OpenAI('x').identity; "
+    code = "import sys; from distract.models.server.backend import OpenAI; OpenAI('x').identity; "
     code += "assert 'openai' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 

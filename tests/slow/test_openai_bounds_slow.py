@@ -9,13 +9,13 @@ import pytest
 from loopback import Answer, FakeServer, completion
 from test_openai_bounds import TOO_LARGE, Endless, ask, of_odd, packed, words
 
-from distract.backends import openai_http
-from distract.backends.openai import OpenAI
-from distract.backends.openai_answers import Completion, Token, read
-from distract.backends.openai_http import LARGE, MOST, STEP
-from distract.backends.openai_manners import Manners
 from distract.core.errors import BackendError
 from distract.core.records import Message, Reply, Request
+from distract.models.server import http
+from distract.models.server.backend import OpenAI
+from distract.models.server.capabilities import Manners
+from distract.models.server.completions import Completion, Token, read
+from distract.models.server.http import LARGE, MOST, STEP
 
 pytest.importorskip("openai")
 
@@ -36,16 +36,16 @@ def test_a_server_that_only_sends_too_much_ends_the_run() -> None:
 @pytest.mark.parametrize("encoding", ["gzip", "deflate"])
 def test_a_bomb_is_unpacked_as_far_as_the_bound(encoding: str, monkeypatch: pytest.MonkeyPatch) -> None:
     held = []
-    add = openai_http._Body.add
+    add = http._Body.add
 
-    def added(self: openai_http._Body, chunk: bytes) -> bytes:
+    def added(self: http._Body, chunk: bytes) -> bytes:
         before = len(self.data)
         try:
             return add(self, chunk)
         finally:
             held.append((len(self.data), len(self.data) - before))
 
-    monkeypatch.setattr(openai_http._Body, "add", added)
+    monkeypatch.setattr(http._Body, "add", added)
     with of_odd(packed(completion("a" * (4 * MOST)), encoding)) as server:
         odd, fine = ask(server.url, "odd", "fine")
     assert (odd.failure, fine.text) == (f"no reply: {TOO_LARGE}, 2 attempts", "fine")
@@ -67,18 +67,18 @@ def test_a_verdict_among_a_million_places_is_found_in_as_many_steps() -> None:
 
 
 def test_few_large_answers_are_held_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    alive: weakref.WeakSet[openai_http._Body] = weakref.WeakSet()
+    alive: weakref.WeakSet[http._Body] = weakref.WeakSet()
     peak = [0]
-    add = openai_http._Body.add
+    add = http._Body.add
 
-    def added(self: openai_http._Body, chunk: bytes) -> bytes:
+    def added(self: http._Body, chunk: bytes) -> bytes:
         alive.add(self)
         left = add(self, chunk)
         peak[0] = max(peak[0], sum(len(body.data) for body in alive))
         return left
 
-    monkeypatch.setattr(openai_http._Body, "add", added)
-    monkeypatch.setattr(openai_http, "PLACES", 2)
+    monkeypatch.setattr(http._Body, "add", added)
+    monkeypatch.setattr(http, "PLACES", 2)
     size = 3 * 2**20
     with FakeServer(lambda asked: completion("x" * size)) as server:
         judge = OpenAI("m", base_url=server.url, concurrency=24)

@@ -18,8 +18,6 @@ from hypothesis import strategies as st
 from loopback import Answer, Asked, FakeServer, Script, completion, refused, token
 
 from distract import session
-from distract.backends.openai import OpenAI
-from distract.backends.openai_manners import PROBES, Manners
 from distract.core.backend import Probing
 from distract.core.errors import BackendError
 from distract.core.probes import settle
@@ -27,6 +25,8 @@ from distract.core.records import Message, Reply, Request
 from distract.core.runs import load
 from distract.core.store import Store
 from distract.core.usage import Tally
+from distract.models.server.backend import OpenAI
+from distract.models.server.capabilities import PROBES, Manners
 
 pytest.importorskip("openai")
 

@@ -12,14 +12,14 @@ from typing import Any
 import pytest
 from loopback import Answer, Asked, FakeServer, Script, completion, refused, token
 
-from distract.backends.openai import OpenAI
-from distract.backends.openai_manners import PROBES
 from distract.core.errors import BackendError, UsageError
 from distract.core.loop import answer
 from distract.core.records import Message, Reply, Request
 from distract.core.runs import load
 from distract.core.store import Store
 from distract.core.usage import Tally
+from distract.models.server.backend import OpenAI
+from distract.models.server.capabilities import PROBES
 
 pytest.importorskip("openai")
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distract.backends import budget, precision
+from distract.models.transformers import budget, precision
 
 
 @pytest.mark.parametrize(

@@ -10,12 +10,12 @@ import pytest
 
 # Imported here, since an inner run forgets what is first imported in it, and numpy cannot be imported twice.
 from distract import invariants
-from distract.backends import catalogue
 from distract.core import registry
 from distract.judging import judge
+from distract.models import opening
 from distract.report import testing
 
-IMPORTED = (invariants, judge, registry, catalogue, testing)
+IMPORTED = (invariants, judge, registry, opening, testing)
 
 LEFT_OUT = "distract: 1 test that calls a judge was left out; run it with --judge NAME or -m distract"
 

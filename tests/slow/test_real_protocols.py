@@ -11,7 +11,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from distract.audit import Audit, audit
-from distract.backends.transformers import Transformers
 from distract.core.loop import execute
 from distract.core.plan import Protocol
 from distract.core.registry import attacks, protocols
@@ -20,6 +19,7 @@ from distract.core.usage import Tally
 from distract.data import datasets
 from distract.manner import Manner
 from distract.metrics import figures
+from distract.models.transformers.backend import Transformers
 from distract.writers import writer
 
 TOKENS = 24

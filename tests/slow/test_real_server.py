@@ -21,7 +21,7 @@ from builders import request
 from loopback import FaultProxy
 from serving import NAME
 
-from distract.backends.openai import OpenAI
+from distract.models.server.backend import OpenAI
 
 pytestmark = pytest.mark.vllm
 

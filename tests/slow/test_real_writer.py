@@ -10,13 +10,13 @@ import pytest
 from builders import finish, set_up
 
 from distract import recording, session
-from distract.backends.transformers import Transformers
 from distract.core.backend import Backend
 from distract.core.job import stores
 from distract.core.records import Role
 from distract.core.usage import Tally
 from distract.making import job
 from distract.manner import DEFAULT, Manner
+from distract.models.transformers.backend import Transformers
 from distract.writers.asking import Asking
 
 NAME = "smollm2-135m"

@@ -8,7 +8,7 @@ from builders import finish, set_up
 from test_recording import ASKING, ATTACKS, models, record
 
 from distract import session
-from distract.backends.scripted import planted
+from distract.models.scripted import planted
 
 
 def judge(folder: Path, data: str, generator: str, with_models: bool) -> None:

@@ -27,7 +27,7 @@ ATTACK = ("attack", "--limit", 8, "--protocol", "pairwise", "--attack", "asserti
 
 LOCAL = """
 import pathlib, time
-from distract.backends import scripted
+from distract.models import scripted
 planted = scripted.planted
 longer = planted("longer")
 def slow(request):

@@ -22,7 +22,7 @@ FOR_EVER = "from distract.core import signals\nsignals.GRACE = 10000.0"
 """A wait that a test does not see the end of: what ends before has not waited."""
 
 HALTED = """
-from distract.backends import openai_stream
+from distract.models import openai_stream
 halt = openai_stream.ThreadedStream.halt
 def told(stream):
     given_up = halt(stream)
@@ -33,7 +33,7 @@ openai_stream.ThreadedStream.halt = told
 """Says when nothing more is sent to a server."""
 
 TOLD = """
-from distract.backends import openai_pacing
+from distract.models import openai_pacing
 pause = openai_pacing.Gate.pause
 def told(gate, seconds):
     pause(gate, seconds)
@@ -45,7 +45,7 @@ openai_pacing.Gate.pause = told
 LOCAL = f"""
 {FOR_EVER}
 import pathlib, time
-from distract.backends import scripted
+from distract.models import scripted
 planted = scripted.planted
 longer = planted("longer")
 def slow(request):

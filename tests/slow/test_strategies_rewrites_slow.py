@@ -10,13 +10,13 @@ from hypothesis import given, settings
 from test_strategies_rewrites import ATTACKS, TWEAKSET, both, drawn, simplest
 
 from distract import strategies
-from distract.backends.scripted import planted
 from distract.core import registry
 from distract.core.backend import Batch
 from distract.core.plan import Attack, Comparison
 from distract.core.records import Case, Request
 from distract.judging.judge import Judge
 from distract.minimal import edits
+from distract.models.scripted import planted
 from distract.strategies import rewriting
 
 

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from distract.backends import embedded
-from distract.backends.chat import Encoded
-from distract.backends.choices import verdict
-from distract.backends.transformers import Transformers, embedded_judge
 from distract.core.errors import BackendError, UsageError
 from distract.core.records import Message, Reply, Request
+from distract.models.choices import verdict
+from distract.models.transformers import embedded
+from distract.models.transformers.backend import Transformers, embedded_judge
+from distract.models.transformers.chat import Encoded
 
 RULES = "You compare two answers to one question. Look at whether each is correct and complete. Length, order and "
 RULES += "tone do not count. Say [[A]] or [[B]] for the better one, [[C]] if they are equal."
@@ -120,7 +120,7 @@ def test_nothing_wanted_loads_nothing() -> None:
 
 def test_the_embedded_identity_imports_neither_torch_nor_transformers() -> None:
     code = (
-        "import sys; from distract.backends.transformers import embedded_judge; judge = embedded_judge();"
+        "import sys; from distract.models.transformers.backend import embedded_judge; judge = embedded_judge();"
         "assert judge.identity['dtype'] == 'float32' and judge.identity['engine'] == 'transformers';"
         "assert not {'torch', 'transformers'} & set(sys.modules); print(judge.identity['revision'])"
     )

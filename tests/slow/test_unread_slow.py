@@ -12,11 +12,11 @@ from builders import finish, set_up
 from test_unread import texts
 
 from distract import session
-from distract.backends.scripted import Scripted
 from distract.core.errors import BackendError
 from distract.core.records import Reply, Request, Side
 from distract.core.runs import Loaded, load
 from distract.manner import Manner
+from distract.models.scripted import Scripted
 from distract.report.unread import unread_lines
 
 HOSTILE = "\x1b[31m::error::[bold]I must not say\ud800 ##[error]\u202e"

@@ -19,14 +19,16 @@ from typing import Any
 
 import pytest
 
-from distract.backends import embedded, vllm, vllm_engine
-from distract.backends.chat import Encoded
-from distract.backends.hardware import Gpu
-from distract.backends.transformers import Transformers
-from distract.backends.vllm import Vllm
 from distract.core.backend import Streaming
 from distract.core.errors import BackendError, UsageError
 from distract.core.records import Message, Reply, Request
+from distract.models.hardware import Gpu
+from distract.models.transformers import embedded
+from distract.models.transformers.backend import Transformers
+from distract.models.transformers.chat import Encoded
+from distract.models.vllm import backend as vllm
+from distract.models.vllm import engine
+from distract.models.vllm.backend import Vllm
 
 GIB = 2**30
 WORDS = (Message("user", "What is the capital of France? Answer in one word."),)
@@ -78,7 +80,7 @@ def deviation(one: list[Reply], other: list[Reply]) -> float:
 
 def test_the_identity_imports_nothing_and_says_what_was_set() -> None:
     code = (
-        "import sys; from distract.backends.vllm import Vllm; from distract.backends import embedded;"
+        "import sys; from distract.models.vllm.backend import Vllm; from distract.models import embedded;"
         "judge = Vllm(embedded.NAME, revision=embedded.SHA256, prepare=embedded.ensure);"
         "assert judge.identity['engine'] == 'vllm'; print(judge.identity['dtype']);"
         "assert not {'torch', 'transformers', 'vllm'} & set(sys.modules)"
@@ -277,7 +279,7 @@ def test_a_checkpoint_that_lacks_weights_is_wrong_input(planted: Vllm) -> None:
 
 
 def test_what_runs_while_an_engine_loads_cannot_write_to_stdout(capfd: pytest.CaptureFixture[str]) -> None:
-    with vllm_engine._off_stdout():
+    with engine._off_stdout():
         subprocess.run([sys.executable, "-c", "print('child')"], check=True)
         os.write(1, b"written\n")
         print("printed")
@@ -374,8 +376,8 @@ def test_what_vllm_refuses_is_one_line(real: Vllm, tmp_path: Path) -> None:
 
 SCRIPT = """
 import sys
-from distract.backends import embedded
-from distract.backends.vllm import Vllm
+from distract.models import embedded
+from distract.models.vllm.backend import Vllm
 from distract.core.records import Message, Request
 
 judge = Vllm(embedded.NAME, revision=embedded.SHA256, prepare=embedded.ensure, dtype="float32")

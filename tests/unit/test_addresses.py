@@ -10,12 +10,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from distract.backends.addresses import normalised
-from distract.backends.models import catalogue
-from distract.backends.names import resolve
-from distract.backends.openai import OpenAI
-from distract.backends.options import Options
 from distract.core.errors import DataError, UsageError
+from distract.models.catalogue import catalogue
+from distract.models.names import resolve
+from distract.models.options import Options
+from distract.models.server.addresses import normalised
+from distract.models.server.backend import OpenAI
 
 ODD = (
     "http://[x/v1",

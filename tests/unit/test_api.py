@@ -22,10 +22,10 @@ from commanding import Ran
 
 import distract
 from distract import arguments, execution
-from distract.backends import scripted
 from distract.cli import cli
 from distract.core.errors import InUse
 from distract.data.formats import native
+from distract.models import scripted
 
 Command = Callable[..., Ran]
 

@@ -10,7 +10,6 @@ import pytest
 from builders import case, request
 
 from distract.audit import Audit, audit, good_response, pairs
-from distract.backends.scripted import Scripted, planted
 from distract.core.errors import PluginError
 from distract.core.loop import execute
 from distract.core.plan import Attack, Comparison, Degradation, Plan
@@ -21,6 +20,7 @@ from distract.core.usage import Tally
 from distract.data.constraints import parse
 from distract.judging.compare import others, unfit
 from distract.manner import Manner
+from distract.models.scripted import Scripted, planted
 from distract.writers import Verifier, writer
 
 NO_COMMA = (parse({"kind": "punctuation:no_comma"}),)

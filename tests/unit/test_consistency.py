@@ -19,7 +19,6 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from distract import cli
-from distract.backends.scripted import Scripted, planted
 from distract.commands.consistency import PROTOCOLS, consistency
 from distract.consistency import asking
 from distract.consistency.asking import Consistency
@@ -38,6 +37,7 @@ from distract.core.usage import Tally
 from distract.data.formats.native import line as native
 from distract.judging.compare import usable
 from distract.manner import Manner
+from distract.models.scripted import Scripted, planted
 from distract.report.consistency import report_parts
 from distract.report.tables import show
 

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from overwriting import overwrite
 
-from distract.backends import digests as module
-from distract.backends.digests import digest, digests, folder_digest
-from distract.backends.kept import keep, recall
+from distract.models import digests as module
+from distract.models.cache import keep, recall
+from distract.models.digests import digest, digests, folder_digest
 
 CONFIG = "config.json"
 

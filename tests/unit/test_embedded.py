@@ -16,8 +16,9 @@ from typing import Any
 import pytest
 from overwriting import overwrite
 
-from distract.backends import digests, embedded
 from distract.core.errors import BackendError
+from distract.models import digests
+from distract.models.transformers import embedded
 
 CONTENT = b"stand-in for the weights"
 

@@ -17,13 +17,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from distract import explaining, reopening
-from distract.backends.names import resolve
-from distract.backends.options import Options
 from distract.core.errors import UsageError
 from distract.core.printable import plain
 from distract.core.records import Edit, Smallest
 from distract.core.runs import Loaded, load
 from distract.minimal import edits
+from distract.models.names import resolve
+from distract.models.options import Options
 from distract.report.minimal import NEAR, enough, marked
 
 Run = Callable[..., Ran]

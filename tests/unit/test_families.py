@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distract.families import families, self_judging
+from distract.models.families import families, self_judging
 
 
 @pytest.mark.parametrize(

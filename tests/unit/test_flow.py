@@ -12,7 +12,6 @@ from builders import request
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distract.backends.scripted import Scripted
 from distract.core.backend import Batch, reply_through
 from distract.core.errors import BackendError
 from distract.core.loop import execute
@@ -21,6 +20,7 @@ from distract.core.records import Reply, Request, Role
 from distract.core.signals import Stopped, is_asked, raised_signals
 from distract.core.store import Store
 from distract.core.usage import Model, Tally
+from distract.models.scripted import Scripted
 
 
 class Shuffled:

@@ -12,14 +12,14 @@ from xml.etree import ElementTree
 import pytest
 from commanding import Ran, fits
 
-from distract.backends import catalogue, scripted
-from distract.backends.names import Target
-from distract.backends.scripted import Scripted
 from distract.core.backend import Batch
 from distract.core.errors import BackendError
 from distract.core.records import Reply, Request
 from distract.core.runs import checksum
 from distract.core.signals import Stopped
+from distract.models import opening, scripted
+from distract.models.names import Target
+from distract.models.scripted import Scripted
 
 Run = Callable[..., Ran]
 RULES = ("--generator", "rules", "--attack", "prolixity")
@@ -71,7 +71,7 @@ def watch(monkeypatch: pytest.MonkeyPatch) -> Watch:
             opened.append(Counted(inner, breaks_after, error or BackendError("the model broke")))
             return opened[-1]
 
-        monkeypatch.setattr(catalogue, "open_target", open_one)
+        monkeypatch.setattr(opening, "open_target", open_one)
         return opened
 
     return install

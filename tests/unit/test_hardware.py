@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distract.backends import hardware
-from distract.backends.fitting import explain, fits, need, size
-from distract.backends.hardware import Gpu, memory, visible, weights
+from distract.models import hardware
+from distract.models.fit import explain, fits, need, size
+from distract.models.hardware import Gpu, memory, visible, weights
 
 GIB = 2**30
 

@@ -14,13 +14,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from distract import invariants
-from distract.backends.scripted import Scripted, planted
 from distract.core.errors import BackendError, UnknownName, UsageError
 from distract.core.records import Case, Constraint, Lineage, Reply, Request, Response
 from distract.data.datasets import load
 from distract.invariants import Failed, Finding, Inconclusive, NoVerdict, Violation
 from distract.judging.judge import Judge
 from distract.manner import Manner
+from distract.models.scripted import Scripted, planted
 from distract.writers import DRAWN
 
 X, Y, Z = (Response(author, (text,)) for author, text in (("x", "Red."), ("y", "It may be blue."), ("z", "Or green.")))

@@ -10,11 +10,11 @@ import pytest
 from builders import case
 
 from distract import invariants
-from distract.backends.scripted import PLANTED, planted
 from distract.core.records import Case, Response
 from distract.data import datasets
 from distract.invariants import Failed, Finding, Inconclusive, NoVerdict, Violation
 from distract.judging.judge import Judge
+from distract.models.scripted import PLANTED, planted
 
 TWEAKS = datasets.load("tweakset").cases[:6]
 

@@ -11,7 +11,6 @@ import pytest
 from builders import finish, request, row, set_up, verdict
 
 from distract import session
-from distract.backends.scripted import Scripted, planted
 from distract.core.errors import BackendError
 from distract.core.job import Job, Plans, summed_up
 from distract.core.plan import Plan
@@ -20,6 +19,7 @@ from distract.core.runs import Loaded, load
 from distract.core.study import Held, Study
 from distract.core.timing import measured
 from distract.core.usage import Tally
+from distract.models.scripted import Scripted, planted
 
 PARAMETERS = {
     "command": "attack",

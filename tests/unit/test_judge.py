@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from builders import case, request
 
-from distract.backends.scripted import Scripted, planted
 from distract.core import registry
 from distract.core.backend import Batch, Stream, reply_through
 from distract.core.errors import BackendError, UnknownName, UsageError
@@ -21,6 +20,7 @@ from distract.core.store import Store
 from distract.data import datasets
 from distract.judging.judge import Judge
 from distract.manner import Manner, judged
+from distract.models.scripted import Scripted, planted
 
 FAIR = "planted:fair"
 CASES = [case(f"c{number}") for number in range(5)]

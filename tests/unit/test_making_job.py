@@ -9,13 +9,13 @@ import pytest
 from builders import finish, set_up
 
 from distract import session
-from distract.backends.scripted import Scripted, planted
 from distract.core.errors import UsageError
 from distract.core.job import stores
 from distract.core.records import Request
 from distract.core.usage import Tally
 from distract.data import datasets
 from distract.making import job
+from distract.models.scripted import Scripted, planted
 from distract.recording import save
 from distract.writers.asking import Asking
 

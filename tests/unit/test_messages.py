@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from distract.backends.models import catalogue
-from distract.backends.names import _SERVERS, elsewhere
 from distract.core import errors
 from distract.core.printable import as_share, count
+from distract.models.catalogue import catalogue
+from distract.models.names import _SERVERS, elsewhere
 
 ROOT = Path(__file__).parents[2]
 

@@ -14,7 +14,6 @@ from builders import case, drive, finish, set_up
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distract.backends.scripted import Scripted, planted
 from distract.core.backend import Backend, Batch
 from distract.core.errors import BackendError, DataError, UsageError
 from distract.core.job import Job
@@ -32,6 +31,7 @@ from distract.meta.document import Result, Source, document, from_run, result, s
 from distract.meta.plan import Meta, labelled, meta, one_sided
 from distract.meta.published import judged
 from distract.meta.session import distinct, prepare, select
+from distract.models.scripted import Scripted, planted
 from distract.replay import Published
 
 

@@ -12,7 +12,6 @@ from builders import case as made_case
 from builders import drive
 
 from distract.audit import Audit, audit, pairs
-from distract.backends.scripted import BOOSTERS, Scripted, planted
 from distract.core.plan import Comparison, Protocol
 from distract.core.records import Audited, Case, Reply, Request, Response, Rewrite, Row, Smallest, applied
 from distract.core.registry import attack, protocol
@@ -21,6 +20,7 @@ from distract.judging.judge import Judge
 from distract.manner import DEFAULT, Manner
 from distract.metrics import headline
 from distract.minimal import clearest_flips, edits, plan_for, smallest
+from distract.models.scripted import BOOSTERS, Scripted, planted
 from distract.verdicts import outcome
 from distract.writers import WRITERS
 

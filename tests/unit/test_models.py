@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distract.backends import models
-from distract.backends.entries import parse
-from distract.backends.models import Model, catalogue, find, kin, problems
 from distract.core.errors import DataError
-from distract.families import families
+from distract.models import catalogue as models
+from distract.models.catalogue import Model, catalogue, find, kin, problems
+from distract.models.entries import parse
+from distract.models.families import families
 
 DISTRACTED = "llama-3.2-3b llama-3.3-70b qwen2.5-3b qwen2.5-72b gpt-4-0613 o3-mini"
 REIFE = (

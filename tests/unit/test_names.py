@@ -9,12 +9,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from distract.backends import hardware, names
-from distract.backends.hardware import Gpu
-from distract.backends.models import Model
-from distract.backends.names import ENGINES, OPENAI, Target, choose, resolve
-from distract.backends.options import USES, Options
 from distract.core.errors import UnknownName, UsageError
+from distract.models import hardware, names
+from distract.models.catalogue import Model
+from distract.models.hardware import Gpu
+from distract.models.names import ENGINES, OPENAI, Target, choose, resolve
+from distract.models.options import USES, Options
 
 LLAMA = Model("llama-3.3-70b", "meta-llama/Llama-3.3-70B-Instruct", parameters=70.6, aliases=("llama-70b",))
 GPT = Model("gpt-4o", "gpt-4o-2024-08-06", engine="openai")

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distract.backends.models import catalogue
 from distract.cli import COMMANDS, cli
 from distract.commands.numbers import INNER_SHARE, LIMIT, PRICE, SEED, Number, Whole
 from distract.core.errors import DataError, UsageError
+from distract.models.catalogue import catalogue
 from distract.studies.gate.limits import Limits
 from distract.studies.gate.settings import load
 

@@ -13,11 +13,11 @@ import pytest
 from loopback import Answer, Asked, FakeServer, FaultProxy, completion, refused, token
 
 from distract import verdicts
-from distract.backends.openai import OpenAI
-from distract.backends.openai_manners import Manners, seed
-from distract.backends.openai_pacing import LONGEST_BACKOFF, backoff, retry_after
 from distract.core.errors import BackendError, UsageError
 from distract.core.records import Message, Reply, Request
+from distract.models.server.backend import OpenAI
+from distract.models.server.capabilities import Manners, seed
+from distract.models.server.limiter import LONGEST_BACKOFF, backoff, retry_after
 from distract.reading import BRACKETS
 
 pytest.importorskip("openai")

@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 from loopback import CHAT, Answer, Asked, FakeServer, completion
 
-from distract.backends.openai import OpenAI
-from distract.backends.openai_http import LARGE, MOST, PLACES, STEP
-from distract.backends.secrets import scrubbed
 from distract.core.errors import BackendError, UsageError
 from distract.core.records import Message, Reply, Request
+from distract.models.server.backend import OpenAI
+from distract.models.server.http import LARGE, MOST, PLACES, STEP
+from distract.models.server.secrets import scrubbed
 
 pytest.importorskip("openai")
 
@@ -163,7 +163,7 @@ def test_large_answers_are_read_beside_the_thread_that_keeps_time(monkeypatch: p
         places[len(json.dumps(value)) > LARGE].add(threading.current_thread().name)
         return scrubbed(value, scrub)
 
-    monkeypatch.setattr("distract.backends.openai_http.scrubbed", noted)
+    monkeypatch.setattr("distract.models.server.http.scrubbed", noted)
     with FakeServer(lambda asked: completion(asked.content * (200_000 if asked.content == "L" else 1))) as server:
         large, small = ask(server.url, "L", "s")
     assert (len(large.text), small.text) == (200_000, "s")

@@ -15,11 +15,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from loopback import Answer, Asked, FakeServer, completion, refused
 
-from distract.backends.openai import OpenAI
-from distract.backends.openai_answers import completion as read_completion
-from distract.backends.openai_pacing import LONGEST_PAUSE, Gate, retry_after
 from distract.core.errors import BackendError, UsageError
 from distract.core.records import Message, Reply, Request
+from distract.models.server.backend import OpenAI
+from distract.models.server.completions import completion as read_completion
+from distract.models.server.limiter import LONGEST_PAUSE, Gate, retry_after
 
 pytest.importorskip("openai")
 

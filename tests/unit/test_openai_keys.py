@@ -13,17 +13,17 @@ import pytest
 from commanding import Ran
 from loopback import CHAT, Answer, Asked, FakeServer, Script, completion, refused, token
 
-from distract.backends.catalogue import open_judge, open_models
-from distract.backends.models import catalogue
-from distract.backends.names import resolve
-from distract.backends.openai import OFFICIAL, OpenAI
-from distract.backends.options import Options
-from distract.backends.secrets import MARK
 from distract.core.errors import DistractError, UsageError
 from distract.core.loop import answer
 from distract.core.records import Message, Reply, Request
 from distract.core.store import Store
 from distract.core.usage import Tally
+from distract.models.catalogue import catalogue
+from distract.models.names import resolve
+from distract.models.opening import open_judge, open_models
+from distract.models.options import Options
+from distract.models.server.backend import OFFICIAL, OpenAI
+from distract.models.server.secrets import MARK
 
 openai = pytest.importorskip("openai")
 

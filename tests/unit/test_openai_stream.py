@@ -7,8 +7,8 @@ import threading
 
 from builders import request
 
-from distract.backends.openai_stream import ThreadedStream
 from distract.core.records import Reply, Request
+from distract.models.server.stream import ThreadedStream
 
 
 class Slow:

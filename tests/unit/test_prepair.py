@@ -8,7 +8,6 @@ import pytest
 from builders import case, drive
 
 from distract.audit import Audit, audit
-from distract.backends.scripted import planted
 from distract.core.loop import execute
 from distract.core.plan import Comparison
 from distract.core.records import Reply, Request, Response
@@ -16,6 +15,7 @@ from distract.core.registry import attacks, protocols
 from distract.core.store import Store
 from distract.core.usage import Tally
 from distract.manner import judged
+from distract.models.scripted import planted
 from distract.verdicts import outcome
 from distract.writers import writer
 

@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 
 from distract import recording, session
 from distract.audit import pairs
-from distract.backends.scripted import Scripted, planted, share
 from distract.core import registry
 from distract.core.backend import Backend
 from distract.core.errors import DataError
@@ -24,6 +23,7 @@ from distract.core.records import Case, Lineage, Reply, Request, Response, Rewri
 from distract.core.usage import Tally
 from distract.data import datasets
 from distract.data.formats import native
+from distract.models.scripted import Scripted, planted, share
 from distract.writers import WRITERS, rewrite
 from distract.writers import verifier as verifying
 from distract.writers.asking import Asking

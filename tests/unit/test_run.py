@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from builders import request
 
-from distract.backends.scripted import Scripted
 from distract.core.backend import Batch
 from distract.core.errors import BackendError
 from distract.core.loop import execute
@@ -16,6 +15,7 @@ from distract.core.plan import Plan
 from distract.core.records import Reply, Request
 from distract.core.store import Store
 from distract.core.usage import Tally
+from distract.models.scripted import Scripted
 from distract.report.progress import end_lines
 
 

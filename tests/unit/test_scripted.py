@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 from builders import case, request
 
-from distract.backends.scripted import PLANTED, planted
 from distract.core.errors import UnknownName, UsageError
 from distract.core.loop import execute
 from distract.core.plan import Comparison
@@ -15,6 +14,7 @@ from distract.core.records import Judgment, Outcome, Response
 from distract.core.registry import protocols
 from distract.core.store import Store
 from distract.manner import judged
+from distract.models.scripted import PLANTED, planted
 from distract.verdicts import outcome
 
 SHORT = Response("x", ("Red certainly.",))

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from distract.backends.secrets import MARK, PART, scrubbed, scrubber
+from distract.models.server.secrets import MARK, PART, scrubbed, scrubber
 
 KEY = "sk-proj-Ab3dEf6hIj9lMn2pQr5tUv8xYz1-WXYZ"
 PRINTABLE = "".join(sorted(set(string.printable) - set(string.whitespace)))

@@ -13,10 +13,10 @@ from builders import case, drive, verdict
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distract.backends.scripted import planted
 from distract.core import registry
 from distract.core.plan import Attack, Plan
 from distract.core.records import BASELINE, UNCHANGED, Case, Reply, Request, Response, Row, Side
+from distract.models.scripted import planted
 from distract.tournament.asking import Tournament, attacked, baseline, no_match
 from distract.tournament.measuring import measured, targets
 from distract.tournament.pairing import balanced, round_robin

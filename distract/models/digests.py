@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
-from distract.backends.kept import keep, recall
+from distract.models.cache import keep, recall
 
 KEPT = "digests.json"
 SETTLED = 100_000_000

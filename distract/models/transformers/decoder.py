@@ -15,10 +15,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, Protocol
 
-from distract.backends.architecture import operations
-from distract.backends.packing import Forward
-from distract.backends.trie import Ids
 from distract.core import timing
+from distract.models.transformers.architecture import operations
+from distract.models.transformers.layout import Forward
+from distract.models.transformers.trie import Ids
 
 Run = tuple[Forward, Any, list[tuple[Any, Any]]]
 """A forward, the log-probabilities of its reads, and the keys and values, by layer, of all that it sees."""

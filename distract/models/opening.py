@@ -11,15 +11,15 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 
-from distract.backends import scripted
-from distract.backends.models import Model, catalogue, find
-from distract.backends.names import EMBEDDED, FORMS, Target, resolve
-from distract.backends.options import Options, check
-from distract.backends.room import make_room
 from distract.core.backend import Backend
 from distract.core.errors import UnknownName, UsageError, installed_by
 from distract.core.price import Price
 from distract.core.records import Role
+from distract.models import scripted
+from distract.models.capacity import make_room
+from distract.models.catalogue import Model, catalogue, find
+from distract.models.names import EMBEDDED, FORMS, Target, resolve
+from distract.models.options import Options, check
 
 DEFAULT = EMBEDDED
 REPLAY = "replay:"
@@ -127,7 +127,7 @@ def open_target(target: Target, name: str, options: Options, listed: Mapping[str
     if find_spec(library) is None:
         raise UsageError(f"{name} needs {library}, which is not installed: {installed_by(extra)}")
     if target.engine == "openai":
-        from distract.backends.openai import OpenAI
+        from distract.models.server.backend import OpenAI
 
         server = OpenAI(
             target.model,
@@ -146,7 +146,7 @@ def open_target(target: Target, name: str, options: Options, listed: Mapping[str
 
 
 def _on_transformers(target: Target, name: str, options: Options) -> Backend:
-    from distract.backends.transformers import Transformers, embedded_judge
+    from distract.models.transformers.backend import Transformers, embedded_judge
 
     if target.model == EMBEDDED:
         return embedded_judge(
@@ -169,8 +169,8 @@ def _on_transformers(target: Target, name: str, options: Options) -> Backend:
 
 
 def _on_vllm(target: Target, name: str, options: Options) -> Backend:
-    from distract.backends import embedded
-    from distract.backends.vllm import Vllm
+    from distract.models.transformers import embedded
+    from distract.models.vllm.backend import Vllm
 
     fixed = target.model == EMBEDDED
     return Vllm(

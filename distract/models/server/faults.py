@@ -11,10 +11,10 @@ import os
 import re
 from collections.abc import Mapping
 
-from distract.backends.openai_pacing import retry_after
-from distract.backends.secrets import Scrub
 from distract.core.printable import without_user
 from distract.core.records import NO_REPLY, Reply
+from distract.models.server.limiter import retry_after
+from distract.models.server.secrets import Scrub
 
 REFUSED = "refused"
 FINAL = frozenset({401, 402, 403, 404, 405, 410})

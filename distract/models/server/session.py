@@ -13,14 +13,14 @@ import re
 from dataclasses import replace
 from typing import Any
 
-from distract.backends import openai_answers as answers
-from distract.backends.openai_faults import Rejected, Transient, one_line
-from distract.backends.openai_manners import PROBES, Manners, adapted, body
-from distract.backends.openai_pacing import LONGEST_BACKOFF, LONGEST_PAUSE, Gate, backoff
-from distract.backends.openai_server import Server
 from distract.core.errors import BackendError
 from distract.core.printable import count
 from distract.core.records import NO_REPLY, Reply, Request
+from distract.models.server import completions as answers
+from distract.models.server.calls import Server
+from distract.models.server.capabilities import PROBES, Manners, adapted, body
+from distract.models.server.faults import Rejected, Transient, one_line
+from distract.models.server.limiter import LONGEST_BACKOFF, LONGEST_PAUSE, Gate, backoff
 
 _STEPS = 16
 _IN_A_ROW = 3

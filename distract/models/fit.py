@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
-from distract.backends.hardware import Gpu
+from distract.models.hardware import Gpu
 
 Engine = Literal["transformers", "vllm"]
 

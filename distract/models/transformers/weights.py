@@ -14,9 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from distract.backends import allocating, budget, embedded, hardware, precision
-from distract.backends.locating import Located, quiet
 from distract.core.errors import UsageError
+from distract.models import hardware
+from distract.models.location import Located, quiet
+from distract.models.transformers import budget, embedded, malloc, precision
 
 DTYPES = ("auto", "float32", "bfloat16", "float16")
 QUANTIZATIONS = (None, "bnb-8bit", "bnb-4bit")
@@ -93,7 +94,7 @@ class LocalModel(Located):
             if device_map is None:
                 model = model.to("cuda" if torch.cuda.is_available() else "cpu")
             if model.device.type == "cpu":
-                allocating.keep()
+                malloc.keep()
             # A model's own sampling defaults (penalties, top-p) would change what greedy means.
             own = model.generation_config
             self._ends = {self._chat.tokenizer.eos_token_id, *np.atleast_1d(own.eos_token_id or [])} - {None}

@@ -17,13 +17,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from distract.backends import embedded
-from distract.backends.architecture import odd_size, unfit
-from distract.backends.chat import Chat
-from distract.backends.digests import folder_digest
 from distract.core import timing
 from distract.core.errors import BackendError, DataError, DistractError, UsageError, installed_by
 from distract.core.records import Request
+from distract.models.digests import folder_digest
+from distract.models.transformers import embedded
+from distract.models.transformers.architecture import odd_size, unfit
+from distract.models.transformers.chat import Chat
 
 _DAMAGE = re.compile("corrupted|conversion of the weights")
 """In messages of RuntimeErrors and the like that are about files, not about memory or devices."""

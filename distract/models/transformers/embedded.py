@@ -5,7 +5,7 @@ the only server that is ever asked, and only at first use. They are expanded to 
 user's cache folder, which later starts map into memory in a fraction of a second.
 
 It does not know how a model is run or a prompt is built; it only makes the folder that
-``distract.backends.transformers`` loads like any other local model.
+``distract.models.transformers.backend`` loads like any other local model.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from distract.backends.digests import digest, digests
-from distract.backends.kept import recall
 from distract.core import files
 from distract.core.errors import BackendError, UsageError, installed_by
 from distract.core.printable import line as one_line
+from distract.models.cache import recall
+from distract.models.digests import digest, digests
 
 NAME = "smollm2-135m"
 SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"

@@ -14,17 +14,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from distract.backends.addresses import normalised
-from distract.backends.openai_http import Client
-from distract.backends.openai_manners import PROBES, Manners
-from distract.backends.openai_pacing import Gate
-from distract.backends.openai_server import Learnt, Server
-from distract.backends.openai_session import Session
-from distract.backends.openai_stream import ThreadedStream
-from distract.backends.secrets import NO_KEY, scrubber
 from distract.core.backend import Batch, Stream, reply_through
 from distract.core.errors import UsageError, installed_by
 from distract.core.records import Reply, Request
+from distract.models.server.addresses import normalised
+from distract.models.server.calls import Learnt, Server
+from distract.models.server.capabilities import PROBES, Manners
+from distract.models.server.http import Client
+from distract.models.server.limiter import Gate
+from distract.models.server.secrets import NO_KEY, scrubber
+from distract.models.server.session import Session
+from distract.models.server.stream import ThreadedStream
 
 OFFICIAL = "https://api.openai.com/v1"
 _MOST = 1000

@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Any
 
-from distract.backends.openai_faults import REFUSED, Transient, one_line
-from distract.backends.secrets import Scrub
 from distract.core.records import NO_REPLY, Reply, Request, token_count
+from distract.models.server.faults import REFUSED, Transient, one_line
+from distract.models.server.secrets import Scrub
 from distract.reading import BRACKETS
 
 _LONGEST = 1000

@@ -12,15 +12,15 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from distract.backends import hardware
-from distract.backends.architecture import least_parameters, odd_size
-from distract.backends.fitting import explain, fits
-from distract.backends.hardware import weights
-from distract.backends.kept import recall
-from distract.backends.models import Model, kin
-from distract.backends.names import Target
-from distract.backends.options import Options
 from distract.core.errors import UsageError
+from distract.models import hardware
+from distract.models.cache import recall
+from distract.models.catalogue import Model, kin
+from distract.models.fit import explain, fits
+from distract.models.hardware import weights
+from distract.models.names import Target
+from distract.models.options import Options
+from distract.models.transformers.architecture import least_parameters, odd_size
 
 AMD = Path("/dev/kfd")
 """Where GPUs of AMD show; how large they are is left to the engine."""

@@ -15,8 +15,8 @@ from contextlib import AsyncExitStack
 from functools import partial
 from typing import Any, TypeVar
 
-from distract.backends.openai_faults import Refusal, Transient, fault
-from distract.backends.secrets import Scrub, scrubbed
+from distract.models.server.faults import Refusal, Transient, fault
+from distract.models.server.secrets import Scrub, scrubbed
 
 Read = TypeVar("Read")
 

@@ -14,11 +14,11 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
 
-from distract.backends import hardware, scripted
-from distract.backends.addresses import NO_SECRETS, normalised
-from distract.backends.models import Model, catalogue, find
-from distract.backends.options import Options
 from distract.core.errors import UnknownName, UsageError, installed_by
+from distract.models import hardware, scripted
+from distract.models.catalogue import Model, catalogue, find
+from distract.models.options import Options
+from distract.models.server.addresses import NO_SECRETS, normalised
 
 EMBEDDED = "smollm2-135m"
 OPENAI = "https://api.openai.com/v1"

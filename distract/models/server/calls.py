@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from distract.backends.embedded import say
-from distract.backends.openai_answers import Completion, completion
-from distract.backends.openai_faults import FINAL, Rejected, Transient, one_line
-from distract.backends.openai_http import Client
-from distract.backends.openai_manners import TEMPLATE, Manners
 from distract.core.errors import BackendError, UsageError
 from distract.core.records import Request
+from distract.models.server.capabilities import TEMPLATE, Manners
+from distract.models.server.completions import Completion, completion
+from distract.models.server.faults import FINAL, Rejected, Transient, one_line
+from distract.models.server.http import Client
+from distract.models.transformers.embedded import say
 
 _CANDIDATES = re.compile(r"(?=(<[^<>\s]{1,40}>))|(?=(\[[A-Z/_]{2,20}\]))")
 _SURROGATES = re.compile("[\ud800-\udfff]")

@@ -11,7 +11,7 @@ import reprlib
 from collections.abc import Mapping
 from typing import Any
 
-from distract.backends.budget import number
+from distract.models.transformers.budget import number
 
 Window = int | None
 """How many tokens a token sees, itself and the nearest before it; None for all."""

@@ -24,7 +24,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from distract.backends.trie import Ids, Node, trie, walk
+from distract.models.transformers.trie import Ids, Node, trie, walk
 
 Sharing = Literal["packed", "prefix", "none"]
 """``packed``: as above. ``prefix``: a forward is one unbranched run behind kept ones, for models that take no

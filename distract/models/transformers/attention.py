@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from distract.backends.architecture import Layer, Window
-from distract.backends.packing import Forward
+from distract.models.transformers.architecture import Layer, Window
+from distract.models.transformers.layout import Forward
 
 Part = tuple[int, int, Any, Any]
 T = TypeVar("T")

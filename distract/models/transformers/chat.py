@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
-from distract.backends.encoding import Encoder, Ids
-from distract.backends.template import Piece, Template
 from distract.core import timing
 from distract.core.errors import BackendError
 from distract.core.records import Request
+from distract.models.transformers.encoder import Encoder, Ids
+from distract.models.transformers.template import Piece, Template
 
 _BENIGN = "Plain words: 1, 2 and 3.\n\nA second line"
 _SURROGATES = re.compile("[\ud800-\udfff]")

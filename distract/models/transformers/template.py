@@ -10,9 +10,9 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from distract.backends.encoding import Ids, alternatives
 from distract.core.errors import BackendError
 from distract.core.records import Message
+from distract.models.transformers.encoder import Ids, alternatives
 
 Piece = tuple[str | int, ...]
 """Text without structure: literals of the template, and numbers of the messages whose content stands there."""

@@ -16,8 +16,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from types import MappingProxyType
 
-from distract.backends.entries import Model, parse, read, wrong
 from distract.core.errors import DataError
+from distract.models.entries import Model, parse, read, wrong
 
 __all__ = ["Model", "catalogue", "find", "kin", "problems"]
 

@@ -16,9 +16,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-from distract.backends.addresses import normalised
 from distract.core.errors import DataError, UsageError
 from distract.core.price import DEAREST
+from distract.models.server.addresses import normalised
 
 _NAME = re.compile(r"\w[\w.+-]*")
 _LARGEST = 100_000
@@ -39,7 +39,7 @@ class Model:
         active: those of a mixture of experts that one token uses, in billions.
         weights_gb: size of the weights in GB (10^9 bytes) of a model published in fewer than 16 bits.
         context: most tokens, as the model's configuration has it.
-        family: as ``distract.families`` names it, of the model that this one was made from.
+        family: as ``distract.models.families`` names it, of the model that this one was made from.
         licence: its name, for people.
         notes: for people.
         revision: a commit, tag or branch of the hub.

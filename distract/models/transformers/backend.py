@@ -17,20 +17,20 @@ from typing import Any
 
 import numpy as np
 
-from distract.backends import budget, embedded
-from distract.backends.architecture import layers, operations, reach
-from distract.backends.attention import dense_masks, parts_of, register
-from distract.backends.chat import Encoded
-from distract.backends.choices import Tokens, longest, lookups, verdict
-from distract.backends.decoding import Run, Told, write
-from distract.backends.generation import Answer, write_alone
-from distract.backends.loading import LocalModel
-from distract.backends.locating import quiet
-from distract.backends.packing import Forward, Sharing, plan, prune
 from distract.core import timing
 from distract.core.backend import Batch
 from distract.core.errors import BackendError
 from distract.core.records import Reply, Request
+from distract.models.choices import Tokens, longest, lookups, verdict
+from distract.models.location import quiet
+from distract.models.transformers import budget, embedded
+from distract.models.transformers.architecture import layers, operations, reach
+from distract.models.transformers.attention import dense_masks, parts_of, register
+from distract.models.transformers.chat import Encoded
+from distract.models.transformers.decoder import Run, Told, write
+from distract.models.transformers.generation import Answer, write_alone
+from distract.models.transformers.layout import Forward, Sharing, plan, prune
+from distract.models.transformers.weights import LocalModel
 
 REFUSALS = (BackendError, TypeError, ValueError, KeyError, IndexError, AttributeError)
 """What comes of running a model in a way that it does not know."""

@@ -14,8 +14,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from distract.backends import hardware
-from distract.backends.kept import keep, recall
+from distract.models import hardware
+from distract.models.cache import keep, recall
 
 FASTER = 1.5
 """Times the rate of float32 that a smaller type must reach to be worth its rounding."""

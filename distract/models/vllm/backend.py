@@ -17,15 +17,15 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any
 
-from distract.backends.chat import Encoded
-from distract.backends.choices import Tokens, longest, lookups, verdict
-from distract.backends.hardware import gpus
-from distract.backends.loading import DTYPES
-from distract.backends.locating import Located
-from distract.backends.vllm_engine import Engine, Output
 from distract.core.backend import Batch, reply_through
 from distract.core.errors import DistractError, UsageError, installed_by
 from distract.core.records import Reply, Request
+from distract.models.choices import Tokens, longest, lookups, verdict
+from distract.models.hardware import gpus
+from distract.models.location import Located
+from distract.models.transformers.chat import Encoded
+from distract.models.transformers.weights import DTYPES
+from distract.models.vllm.engine import Engine, Output
 
 
 class Vllm(Located):

@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from distract.backends.chat import Encoded
 from distract.core.records import Reply
+from distract.models.transformers.chat import Encoded
 
 Tokens = tuple[int, ...]
 

@@ -14,9 +14,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from distract.backends.openai_faults import Rejected
 from distract.core.errors import BackendError
 from distract.core.records import Message, Request
+from distract.models.server.faults import Rejected
 
 Turns = Sequence[Mapping[str, str]]
 
