@@ -25,7 +25,7 @@ from targets import HEADER, row
 from distract.core import registry
 from distract.core.plan import Comparison
 from distract.core.records import Case, Request, Response
-from distract.manner import judged
+from distract.judging.orders import judged
 from distract.models.transformers.backend import Transformers, embedded_judge
 
 DATA = Path(__file__).parents[2] / "shared/data/llmbar/Natural/dataset.json"

@@ -34,7 +34,7 @@ from distract.core.backend import Batch
 from distract.core.plan import Comparison, gather
 from distract.core.records import Case, Judgment, Reply, Request, Response
 from distract.core.store import Store
-from distract.manner import judged
+from distract.judging.orders import judged
 from distract.models.transformers import precision
 from distract.models.transformers.backend import Transformers, embedded_judge
 from distract.models.transformers.chat import Encoded

@@ -28,7 +28,7 @@ from distract.core.loop import execute
 from distract.core.plan import Comparison
 from distract.core.records import Case, Message, Request, Response
 from distract.core.store import Store
-from distract.manner import judged
+from distract.judging.orders import judged
 from distract.models.server.backend import OpenAI
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))

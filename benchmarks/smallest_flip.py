@@ -25,11 +25,11 @@ from distract.core.plan import Comparison, Plan, Result, T, drive, step
 from distract.core.records import Case, Reply, Request, Response, Smallest, applied
 from distract.core.registry import attack, protocol
 from distract.data import datasets
-from distract.manner import DEFAULT, judged
+from distract.judging.orders import DEFAULT, judged
+from distract.judging.verdicts import outcome
 from distract.minimal import edits, smallest
 from distract.minimal.search import Kept, search
 from distract.models.scripted import planted
-from distract.verdicts import outcome
 from distract.writers import WRITERS, rewrite
 
 SIZES, DRAWS, MOST = (50, 200, 800), 10, 100_000

@@ -26,7 +26,7 @@ from distract.core.loop import execute
 from distract.core.plan import Comparison, gather
 from distract.core.records import Case, Response
 from distract.core.store import Store
-from distract.manner import judged
+from distract.judging.orders import judged
 from distract.models.choices import lookups
 from distract.models.transformers import embedded
 from distract.models.transformers.chat import Encoded

@@ -9,13 +9,14 @@ import os.path
 
 TYPE_CHECKING = False  # to type checkers it is true; ``typing`` and ``pathlib`` take longer to load than all of this
 if TYPE_CHECKING:
-    from distract import facts, fidelity, invariants, manner, reading, rubric, strategies, verdicts
+    from distract import facts, fidelity, invariants, strategies
     from distract.api import Run, attack, gate, load
     from distract.core import prompts
     from distract.core.errors import BackendError, DataError, DistractError, PluginError, UnknownName, UsageError
     from distract.core.plan import Attack, Calls, Comparison, Plan, Protocol
     from distract.core.records import Case, Constraint, Judgment, Outcome, Request, Response, Slots
     from distract.data import constraints
+    from distract.judging import instructions, orders, parsers, verdicts
     from distract.judging.judge import Judge
     from distract.stats.ratings.draws import Draws
     from distract.stats.ratings.matches import Matches
@@ -98,12 +99,12 @@ _MODULES = {
     "gate": "distract.api",
     "invariants": "distract.invariants",
     "load": "distract.api",
-    "manner": "distract.manner",
+    "manner": "distract.judging.orders",
     "prompts": "distract.core.prompts",
-    "reading": "distract.reading",
-    "rubric": "distract.rubric",
+    "reading": "distract.judging.parsers",
+    "rubric": "distract.judging.instructions",
     "strategies": "distract.strategies",
-    "verdicts": "distract.verdicts",
+    "verdicts": "distract.judging.verdicts",
 }
 """Where each name is defined; a module is offered under its own name."""
 

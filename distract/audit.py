@@ -18,9 +18,9 @@ from typing import Literal
 from distract.core.plan import Attack, Comparison, Degradation, Plan, Protocol, gather
 from distract.core.records import BASELINE, MIRROR, RESAMPLED, UNCHANGED, Audited, Case, Response, Rewrite, Row, Side
 from distract.data.constraints import check
-from distract.judging.compare import Unjudged, judged, label, resampled, side
-from distract.manner import DEFAULT, Manner
-from distract.verdicts import outcome
+from distract.judging.comparison import Unjudged, judged, label, resampled, side
+from distract.judging.orders import DEFAULT, Manner
+from distract.judging.verdicts import outcome
 from distract.writers import Verifier, Writer, rewrite
 
 Design = Literal["fixed", "flip", "severity"]

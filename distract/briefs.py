@@ -16,7 +16,7 @@ from typing import Any, Literal
 import numpy as np
 
 from distract.core.records import Outcome, Row, Side
-from distract.verdicts import outcome
+from distract.judging.verdicts import outcome
 
 
 @dataclass(frozen=True, slots=True)

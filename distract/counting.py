@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from distract.briefs import Brief
 from distract.core.records import Outcome, Row
-from distract.verdicts import outcome
+from distract.judging.verdicts import outcome
 
 Unit = tuple[Hashable, ...]
 

@@ -14,8 +14,8 @@ from distract.core.loop import execute
 from distract.core.plan import Plan
 from distract.core.records import Audited, Reply, Request
 from distract.core.store import Store
+from distract.judging.instructions import VERDICT_TOKENS
 from distract.models.scripted import planted
-from distract.rubric import VERDICT_TOKENS
 
 CHARACTERS_PER_TOKEN = 4.2
 """Of English text in current tokenizers; only the estimate rests on it."""

@@ -24,7 +24,7 @@ from distract.core.records import Role, Row
 from distract.core.runs import Loaded
 from distract.core.study import R
 from distract.core.usage import Model, Tally
-from distract.manner import Manner
+from distract.judging.orders import Manner
 from distract.models.opening import open_models
 from distract.models.options import Options
 from distract.session import Selected

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from distract.core.errors import UsageError, installed_by
 from distract.core.records import Judgment, Row
-from distract.verdicts import outcome
+from distract.judging.verdicts import outcome
 
 if TYPE_CHECKING:
     import pandas

@@ -22,7 +22,7 @@ import pytest
 if TYPE_CHECKING:
     from distract.core.settings import Project
     from distract.core.usage import Tally
-    from distract.findings import Finding
+    from distract.judging.findings import Finding
     from distract.judging.judge import Judge
 
 NO_JUDGE = (

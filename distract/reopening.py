@@ -12,7 +12,7 @@ from distract.core.errors import DataError, UsageError
 from distract.core.records import Case
 from distract.core.runs import Loaded
 from distract.data import datasets
-from distract.manner import Manner
+from distract.judging.orders import Manner
 from distract.models.names import OPENAI, OWN_KEY
 
 _OPTIONS: Mapping[str, str] = {

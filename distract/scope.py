@@ -17,7 +17,7 @@ from distract.core import registry
 from distract.core.errors import UnknownName, UsageError
 from distract.core.plan import Attack, Degradation, Protocol
 from distract.core.records import Case
-from distract.judging import compare as judging
+from distract.judging import comparison as judging
 from distract.writers import recorded
 
 T = TypeVar("T")

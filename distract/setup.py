@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from distract import rubric, scope, writers
+from distract import scope, writers
 from distract.core import recorder, registry
 from distract.core.backend import Backend
 from distract.core.errors import UsageError
@@ -18,7 +18,8 @@ from distract.core.price import Price
 from distract.core.records import Audited, Case, Role
 from distract.core.study import R, Study
 from distract.data import datasets
-from distract.manner import DEFAULT, Manner
+from distract.judging import instructions
+from distract.judging.orders import DEFAULT, Manner
 from distract.models import families
 
 SAMPLE = 12
@@ -75,7 +76,7 @@ class Setup:
             "ties": [protocol.name for protocol in self.protocols if protocol.ties],
             "manner": asdict(self.manner),
             "reference": {"name": reference[0], "model": dict(reference[1].identity)} if reference else None,
-            "prompts": {**prompts, "rubric": rubric.checksum()},
+            "prompts": {**prompts, "rubric": instructions.checksum()},
         }
 
     def kin(self, generators: Iterable[str], authors: Iterable[str]) -> list[str]:

@@ -18,8 +18,8 @@ from distract import (
     Request,
     Response,
     Slots,
+    instructions,
     prompts,
-    rubric,
     verdicts,
 )
 
@@ -31,7 +31,7 @@ def rating(prompt: prompts.Prompt, scale: tuple[int, ...], case: Case, response:
     """A request for the rating of one response."""
     choices, outcomes = _labels(scale)
     return Request(
-        messages=rubric.fill(prompt, case, {"response": response}),
+        messages=instructions.fill(prompt, case, {"response": response}),
         choices=choices,
         prefill=prompt.prefill,
         slots=Slots(case.id, (response,), outcomes),
@@ -51,7 +51,7 @@ def ask(prompt: prompts.Prompt, scale: tuple[int, ...], comparison: Comparison) 
     replies = yield [rating(prompt, scale, comparison.case, response) for response in both]
     read = "text" if any(reply.probabilities is None for reply in replies) else "choices"
     mass = min((reply.mass for reply in replies if reply.mass is not None), default=None)
-    quotable = rubric.material(comparison.case, both)
+    quotable = instructions.material(comparison.case, both)
     first, second = [verdicts.rating(reply, prompt.prefill, scale, quotable) for reply in replies]
     if isinstance(first, str) or isinstance(second, str):
         failure = first if isinstance(first, str) else str(second)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from distract import Calls, Outcome, Protocol, prompts, reading, rubric
+from distract import Calls, Outcome, Protocol, instructions, parsers, prompts
 
 PROMPT = prompts.load("distract.judges", "alpaca-eval")
 MODELS: dict[str, Outcome] = {"m": "a", "M": "b"}
@@ -13,7 +13,7 @@ alpaca_eval = Protocol(
     name="alpaca-eval",
     summary="name the better model, m or M, in one token",
     paper="ReIFE 4.2",
-    ask=partial(rubric.choose, prompt=PROMPT, form=reading.LETTER, outcomes=MODELS),
+    ask=partial(instructions.choose, prompt=PROMPT, form=parsers.LETTER, outcomes=MODELS),
     calls=Calls(1),
     prompts=(PROMPT,),
 )

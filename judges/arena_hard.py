@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from distract import Calls, Protocol, prompts, reading, rubric
+from distract import Calls, Protocol, instructions, parsers, prompts
 
 from .pairwise import LETTERS
 
@@ -15,7 +15,7 @@ arena_hard = Protocol(
     name="arena-hard",
     summary="answer first, compare, then [[A>B]] or [[B>A]]",
     paper="ReIFE 4.2",
-    ask=partial(rubric.choose, prompt=PROMPT, form=reading.GRADED, outcomes=LETTERS, tokens=TOKENS),
+    ask=partial(instructions.choose, prompt=PROMPT, form=parsers.GRADED, outcomes=LETTERS, tokens=TOKENS),
     calls=Calls(1),
     reads="text",
     prompts=(PROMPT,),

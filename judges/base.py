@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from distract import Calls, Outcome, Protocol, prompts, reading, rubric
+from distract import Calls, Outcome, Protocol, instructions, parsers, prompts
 
 PROMPT = prompts.load("distract.judges", "base")
 OUTPUTS: dict[str, Outcome] = {"a": "a", "b": "b"}
@@ -13,7 +13,7 @@ base = Protocol(
     name="base",
     summary="choose Output (a) or (b), without an explanation",
     paper="ReIFE 4.1",
-    ask=partial(rubric.choose, prompt=PROMPT, form=reading.OUTPUT, outcomes=OUTPUTS),
+    ask=partial(instructions.choose, prompt=PROMPT, form=parsers.OUTPUT, outcomes=OUTPUTS),
     calls=Calls(1),
     prompts=(PROMPT,),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from distract import Calls, Protocol, manner
+from distract import Calls, Protocol, orders
 
 from .cot import PROMPT, cot
 
@@ -14,7 +14,7 @@ cot_consistency = Protocol(
     name="cot-consistency",
     summary="nine samples of cot at temperature 0.7; the majority chooses",
     paper="ReIFE 5.1",
-    ask=partial(manner.consistent, cot, SAMPLES),
+    ask=partial(orders.consistent, cot, SAMPLES),
     calls=Calls(SAMPLES),
     reads="text",
     prompts=(PROMPT,),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from distract import Calls, Protocol, prompts, reading, rubric
+from distract import Calls, Protocol, instructions, parsers, prompts
 
 from .base import OUTPUTS
 
@@ -15,7 +15,7 @@ fine_grained_diff = Protocol(
     name="fine-grained-diff",
     summary="list the differences, weigh them, then choose Output (a) or (b)",
     paper="ReIFE 5.1",
-    ask=partial(rubric.choose, prompt=PROMPT, form=reading.OUTPUT, outcomes=OUTPUTS, tokens=TOKENS),
+    ask=partial(instructions.choose, prompt=PROMPT, form=parsers.OUTPUT, outcomes=OUTPUTS, tokens=TOKENS),
     calls=Calls(1),
     reads="text",
     prompts=(PROMPT,),

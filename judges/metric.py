@@ -5,7 +5,7 @@ The questions depend on the prompt only, so that they are made once for all its 
 
 from __future__ import annotations
 
-from distract import Calls, Case, Comparison, Judgment, Plan, Protocol, Request, prompts, reading, rubric
+from distract import Calls, Case, Comparison, Judgment, Plan, Protocol, Request, instructions, parsers, prompts
 
 from .base import OUTPUTS
 
@@ -16,16 +16,18 @@ TOKENS = 128
 
 def questions(case: Case) -> Request:
     """A request for what a response to this prompt must get right."""
-    return rubric.text(case, QUESTIONS, TOKENS)
+    return instructions.text(case, QUESTIONS, TOKENS)
 
 
 def ask(comparison: Comparison) -> Plan[Judgment]:
     """Make the questions, then choose with them."""
     (made,) = yield [questions(comparison.case)]
-    if failed := rubric.unusable("metrics", made):
+    if failed := instructions.unusable("metrics", made):
         return failed
     return (
-        yield from rubric.choose(comparison, PROMPT, reading.OUTPUT, OUTPUTS, others={"metrics": rubric.said(made)})
+        yield from instructions.choose(
+            comparison, PROMPT, parsers.OUTPUT, OUTPUTS, others={"metrics": instructions.said(made)}
+        )
     )
 
 

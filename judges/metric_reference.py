@@ -5,7 +5,7 @@ Questions and answer are those of ``metric`` and ``reference``, and shared with 
 
 from __future__ import annotations
 
-from distract import Calls, Comparison, Judgment, Plan, Protocol, prompts, reading, rubric
+from distract import Calls, Comparison, Judgment, Plan, Protocol, instructions, parsers, prompts
 
 from .base import OUTPUTS
 from .metric import QUESTIONS, questions
@@ -17,10 +17,10 @@ PROMPT = prompts.load("distract.judges", "metric-reference")
 def ask(comparison: Comparison) -> Plan[Judgment]:
     """Make the questions and an answer, then choose with both at hand."""
     made, own = yield [questions(comparison.case), answer(comparison.case)]
-    if failed := rubric.unusable("metrics", made) or rubric.unusable("reference", own):
+    if failed := instructions.unusable("metrics", made) or instructions.unusable("reference", own):
         return failed
-    others = {"metrics": rubric.said(made), "reference": rubric.said(own)}
-    return (yield from rubric.choose(comparison, PROMPT, reading.OUTPUT, OUTPUTS, others=others))
+    others = {"metrics": instructions.said(made), "reference": instructions.said(own)}
+    return (yield from instructions.choose(comparison, PROMPT, parsers.OUTPUT, OUTPUTS, others=others))
 
 
 metric_reference = Protocol(

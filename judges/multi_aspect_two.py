@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from distract import Calls, Comparison, Judgment, Plan, Protocol, prompts, reading, rubric
+from distract import Calls, Comparison, Judgment, Plan, Protocol, instructions, parsers, prompts
 
 from .base import OUTPUTS
 
@@ -23,14 +23,18 @@ ASPECTS = {
 def ask(comparison: Comparison) -> Plan[Judgment]:
     """Compare on each aspect, then decide."""
     replies = yield [
-        rubric.text(comparison.case, ASPECT, TOKENS, rubric.both(comparison), {"aspect": aspect, "about": about})
+        instructions.text(
+            comparison.case, ASPECT, TOKENS, instructions.both(comparison), {"aspect": aspect, "about": about}
+        )
         for aspect, about in ASPECTS.items()
     ]
-    if failed := rubric.unusable("analysis", *replies):
+    if failed := instructions.unusable("analysis", *replies):
         return failed
     analyses = zip(ASPECTS, replies, strict=True)
-    comparisons = "\n\n".join(f"# Comparison on {aspect}\n{rubric.said(reply)}" for aspect, reply in analyses)
-    return (yield from rubric.choose(comparison, PROMPT, reading.OUTPUT, OUTPUTS, others={"comparisons": comparisons}))
+    comparisons = "\n\n".join(f"# Comparison on {aspect}\n{instructions.said(reply)}" for aspect, reply in analyses)
+    return (
+        yield from instructions.choose(comparison, PROMPT, parsers.OUTPUT, OUTPUTS, others={"comparisons": comparisons})
+    )
 
 
 multi_aspect_two = Protocol(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from distract import Calls, Comparison, Judgment, Plan, Protocol, manner, prompts, reading, rubric
+from distract import Calls, Comparison, Judgment, Plan, Protocol, instructions, orders, parsers, prompts
 
 from .base import OUTPUTS
 
@@ -28,13 +28,13 @@ def ask(rounds: int, comparison: Comparison) -> Plan[Judgment]:
         votes = []
         for role, stance in ROLES.items():
             others = {"role": role, "stance": stance, "earlier": "\n\n".join(earlier) or "Nothing yet."}
-            (reply,) = yield [rubric.pair(comparison, PROMPT, reading.OUTPUT, OUTPUTS, TOKENS, others)]
-            if failed := rubric.unusable(f"argument of the {role}", reply):
+            (reply,) = yield [instructions.pair(comparison, PROMPT, parsers.OUTPUT, OUTPUTS, TOKENS, others)]
+            if failed := instructions.unusable(f"argument of the {role}", reply):
                 return failed
             # What others said is no material: who repeats it word for word agrees.
-            votes.append(rubric.verdict(reply, comparison, PROMPT, reading.OUTPUT, OUTPUTS))
-            earlier.append(f"## {role}\n{rubric.said(reply)}")
-    return manner.majority(votes, ties=False)
+            votes.append(instructions.verdict(reply, comparison, PROMPT, parsers.OUTPUT, OUTPUTS))
+            earlier.append(f"## {role}\n{instructions.said(reply)}")
+    return orders.majority(votes, ties=False)
 
 
 multi_role_round1 = Protocol(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from distract import Calls, Outcome, Protocol, prompts, reading, rubric
+from distract import Calls, Outcome, Protocol, instructions, parsers, prompts
 
 PROMPT = prompts.load("distract.judges", "pairwise")
 LETTERS: dict[str, Outcome] = {"A": "a", "B": "b"}
@@ -18,7 +18,7 @@ pairwise = Protocol(
     name="pairwise",
     summary="compare two responses: A, B or C for a tie",
     paper="Distracted evaluation 3.3",
-    ask=partial(rubric.choose, prompt=PROMPT, form=reading.BRACKETS, outcomes=OR_TIE),
+    ask=partial(instructions.choose, prompt=PROMPT, form=parsers.BRACKETS, outcomes=OR_TIE),
     calls=Calls(1),
     ties=True,
     prompts=(PROMPT,),

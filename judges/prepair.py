@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from distract import Calls, Comparison, Judgment, Outcome, Plan, Protocol, prompts, reading, rubric
+from distract import Calls, Comparison, Judgment, Outcome, Plan, Protocol, instructions, parsers, prompts
 
 from .pairwise import LETTERS, OR_TIE
 
@@ -31,12 +31,12 @@ def ask(
 ) -> Plan[Judgment]:
     """Analyse both responses, then decide; ``others`` are texts that both prompts show."""
     both = (comparison.first, comparison.second)
-    replies = yield [rubric.text(comparison.case, analysis, TOKENS, {"response": one}, others) for one in both]
-    if failed := rubric.unusable("analysis", *replies):
+    replies = yield [instructions.text(comparison.case, analysis, TOKENS, {"response": one}, others) for one in both]
+    if failed := instructions.unusable("analysis", *replies):
         return failed
-    first, second = (rubric.said(reply) for reply in replies)
+    first, second = (instructions.said(reply) for reply in replies)
     more = {"analysis_a": first, "analysis_b": second, **(others or {})}
-    return (yield from rubric.choose(comparison, prompt, reading.BRACKETS, outcomes, others=more))
+    return (yield from instructions.choose(comparison, prompt, parsers.BRACKETS, outcomes, others=more))
 
 
 prepair = Protocol(

@@ -5,7 +5,7 @@ The questions are those of ``metric``, and shared with it.
 
 from __future__ import annotations
 
-from distract import Calls, Comparison, Judgment, Plan, Protocol, prompts, rubric
+from distract import Calls, Comparison, Judgment, Plan, Protocol, instructions, prompts
 
 from . import prepair
 from .metric import QUESTIONS, questions
@@ -18,9 +18,9 @@ PROMPT = prompts.load("distract.judges", "prepair-metric")
 def ask(comparison: Comparison) -> Plan[Judgment]:
     """Make the questions, analyse each response by them, then decide."""
     (made,) = yield [questions(comparison.case)]
-    if failed := rubric.unusable("metrics", made):
+    if failed := instructions.unusable("metrics", made):
         return failed
-    return (yield from prepair.ask(ANALYSIS, PROMPT, LETTERS, comparison, {"metrics": rubric.said(made)}))
+    return (yield from prepair.ask(ANALYSIS, PROMPT, LETTERS, comparison, {"metrics": instructions.said(made)}))
 
 
 prepair_metric = Protocol(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from distract import Calls, Comparison, Judgment, Plan, Protocol, prompts, reading, rubric
+from distract import Calls, Comparison, Judgment, Plan, Protocol, instructions, parsers, prompts
 
 from .pairwise import LETTERS
 
@@ -13,11 +13,13 @@ TOKENS = 512
 
 def ask(comparison: Comparison) -> Plan[Judgment]:
     """Explain both, then decide."""
-    (reply,) = yield [rubric.text(comparison.case, ANALYSIS, TOKENS, rubric.both(comparison))]
-    if failed := rubric.unusable("analysis", reply):
+    (reply,) = yield [instructions.text(comparison.case, ANALYSIS, TOKENS, instructions.both(comparison))]
+    if failed := instructions.unusable("analysis", reply):
         return failed
     return (
-        yield from rubric.choose(comparison, PROMPT, reading.BRACKETS, LETTERS, others={"analysis": rubric.said(reply)})
+        yield from instructions.choose(
+            comparison, PROMPT, parsers.BRACKETS, LETTERS, others={"analysis": instructions.said(reply)}
+        )
     )
 
 

@@ -5,7 +5,7 @@ Their calls are shared: seven or eight distinct ones an order.
 
 from __future__ import annotations
 
-from distract import Calls, Comparison, Judgment, Plan, Protocol, manner
+from distract import Calls, Comparison, Judgment, Plan, Protocol, orders
 
 from .cot import cot
 from .metric import metric
@@ -18,7 +18,7 @@ ENHANCED = (cot, metric, reference, metric_reference, swap_synthesize)
 
 def ask(comparison: Comparison) -> Plan[Judgment]:
     """Ask in all five ways."""
-    return (yield from manner.vote([protocol.ask(comparison) for protocol in ENHANCED], ties=False))
+    return (yield from orders.vote([protocol.ask(comparison) for protocol in ENHANCED], ties=False))
 
 
 protocol_consistency = Protocol(

@@ -16,9 +16,9 @@ from distract import (
     Protocol,
     Request,
     Slots,
+    instructions,
+    parsers,
     prompts,
-    reading,
-    rubric,
     verdicts,
 )
 
@@ -30,21 +30,21 @@ def ask(comparison: Comparison) -> Plan[Judgment]:
     """Rank all and compare the places of the pair."""
     case, pair = comparison.case, (comparison.first, comparison.second)
     shown = comparison.shown if comparison.turn else (pair[0], *comparison.others, pair[1])
-    letters, responses = rubric.lettered(shown)
+    letters, responses = instructions.lettered(shown)
     others = {
         "responses": responses,
         "number": str(len(shown)),
-        "example": reading.RANKING.say(" > ".join(reversed(letters))),
+        "example": parsers.RANKING.say(" > ".join(reversed(letters))),
     }
     named = tuple(zip(Slots.ORDINALS, letters, strict=False))
     (reply,) = yield [
         Request(
-            messages=rubric.fill(PROMPT, case, {}, others),
+            messages=instructions.fill(PROMPT, case, {}, others),
             max_tokens=TOKENS,
-            slots=Slots(case.id, shown, (*named, ("ranking", reading.RANKING.say("...")))),
+            slots=Slots(case.id, shown, (*named, ("ranking", parsers.RANKING.say("...")))),
         )
     ]
-    order = rubric.stated(reply, case, shown, PROMPT, reading.RANKING, letters)
+    order = instructions.stated(reply, case, shown, PROMPT, parsers.RANKING, letters)
     if isinstance(order, Judgment):
         return order
     tiers = [tier.split("=") for tier in order.split(">")]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from distract import Calls, Case, Comparison, Judgment, Plan, Protocol, Request, prompts, reading, rubric
+from distract import Calls, Case, Comparison, Judgment, Plan, Protocol, Request, instructions, parsers, prompts
 
 from .base import OUTPUTS
 
@@ -18,16 +18,18 @@ TOKENS = 512
 
 def answer(case: Case, to: Literal["judge", "reference"] = "judge") -> Request:
     """A request for an answer to the prompt."""
-    return rubric.text(case, ANSWER, TOKENS, to=to)
+    return instructions.text(case, ANSWER, TOKENS, to=to)
 
 
 def ask(comparison: Comparison) -> Plan[Judgment]:
     """Answer, then choose with the answer at hand."""
     (own,) = yield [answer(comparison.case)]
-    if failed := rubric.unusable("reference", own):
+    if failed := instructions.unusable("reference", own):
         return failed
     return (
-        yield from rubric.choose(comparison, PROMPT, reading.OUTPUT, OUTPUTS, others={"reference": rubric.said(own)})
+        yield from instructions.choose(
+            comparison, PROMPT, parsers.OUTPUT, OUTPUTS, others={"reference": instructions.said(own)}
+        )
     )
 
 

@@ -7,7 +7,19 @@ neither of the pair: it stands as a tie between them, which is why there is no t
 
 from __future__ import annotations
 
-from distract import Calls, Comparison, Judgment, Plan, Protocol, Request, Slots, prompts, reading, rubric, verdicts
+from distract import (
+    Calls,
+    Comparison,
+    Judgment,
+    Plan,
+    Protocol,
+    Request,
+    Slots,
+    instructions,
+    parsers,
+    prompts,
+    verdicts,
+)
 
 PROMPT = prompts.load("distract.judges", "several")
 TOKENS = 512
@@ -17,8 +29,8 @@ NUMBERS = {3: "three", 4: "four"}
 def ask(comparison: Comparison) -> Plan[Judgment]:
     """Choose one of all."""
     case, shown = comparison.case, comparison.shown
-    letters, responses = rubric.lettered(shown)
-    labels = [reading.BRACKETS.say(letter) for letter in letters]
+    letters, responses = instructions.lettered(shown)
+    labels = [parsers.BRACKETS.say(letter) for letter in letters]
     others = {
         "responses": responses,
         "number": NUMBERS[len(shown)],
@@ -26,12 +38,12 @@ def ask(comparison: Comparison) -> Plan[Judgment]:
     }
     (reply,) = yield [
         Request(
-            messages=rubric.fill(PROMPT, case, {}, others),
+            messages=instructions.fill(PROMPT, case, {}, others),
             max_tokens=TOKENS,
             slots=Slots(case.id, shown, tuple(zip(Slots.ORDINALS, labels, strict=False))),
         )
     ]
-    letter = rubric.stated(reply, case, shown, PROMPT, reading.BRACKETS, letters)
+    letter = instructions.stated(reply, case, shown, PROMPT, parsers.BRACKETS, letters)
     if isinstance(letter, Judgment):
         return letter
     best = shown[letters.index(letter)]

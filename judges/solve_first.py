@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from distract import Calls, Protocol, prompts, reading, rubric
+from distract import Calls, Protocol, instructions, parsers, prompts
 
 from .pairwise import LETTERS
 
@@ -15,7 +15,7 @@ solve_first = Protocol(
     name="solve-first",
     summary="solve the task first, compare, then A or B",
     paper="CALM figures 13-17",
-    ask=partial(rubric.choose, prompt=PROMPT, form=reading.BRACKETS, outcomes=LETTERS, tokens=TOKENS),
+    ask=partial(instructions.choose, prompt=PROMPT, form=parsers.BRACKETS, outcomes=LETTERS, tokens=TOKENS),
     calls=Calls(1),
     reads="text",
     prompts=(PROMPT,),

@@ -5,7 +5,7 @@ The answer is the data's own where they hold one, else that of the reference mod
 
 from __future__ import annotations
 
-from distract import Calls, Comparison, Judgment, Plan, Protocol, reading, rubric
+from distract import Calls, Comparison, Judgment, Plan, Protocol, instructions, parsers
 
 from .base import OUTPUTS
 from .reference import ANSWER, PROMPT, answer
@@ -15,13 +15,13 @@ def ask(comparison: Comparison) -> Plan[Judgment]:
     """Take or make the reference, then choose with it at hand."""
     case = comparison.case
     if case.reference:
-        strong = rubric.conversation("Reference", case.reference)
+        strong = instructions.conversation("Reference", case.reference)
     else:
         (reply,) = yield [answer(case, to="reference")]
-        if failed := rubric.unusable("reference", reply):
+        if failed := instructions.unusable("reference", reply):
             return failed
-        strong = rubric.said(reply)
-    return (yield from rubric.choose(comparison, PROMPT, reading.OUTPUT, OUTPUTS, others={"reference": strong}))
+        strong = instructions.said(reply)
+    return (yield from instructions.choose(comparison, PROMPT, parsers.OUTPUT, OUTPUTS, others={"reference": strong}))
 
 
 strong_reference = Protocol(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from distract import Calls, Comparison, Judgment, Plan, Protocol, prompts, reading, rubric
+from distract import Calls, Comparison, Judgment, Plan, Protocol, instructions, parsers, prompts
 
 from . import cot
 from .base import OUTPUTS
@@ -21,18 +21,23 @@ _NAME = re.compile(r"\b([Oo]utput[*_]{0,2}\s*)(\([aAbB]\)|[AB]\b)")
 def ask(comparison: Comparison) -> Plan[Judgment]:
     """Explain in both orders; on conflict, choose between the explanations."""
     orders = (comparison, comparison.swapped())
-    straight, swapped = yield [rubric.pair(order, cot.PROMPT, reading.OUTPUT, OUTPUTS, cot.TOKENS) for order in orders]
-    first = rubric.verdict(straight, orders[0], cot.PROMPT, reading.OUTPUT, OUTPUTS)
-    second = rubric.verdict(swapped, orders[1], cot.PROMPT, reading.OUTPUT, OUTPUTS).mirrored()
+    straight, swapped = yield [
+        instructions.pair(order, cot.PROMPT, parsers.OUTPUT, OUTPUTS, cot.TOKENS) for order in orders
+    ]
+    first = instructions.verdict(straight, orders[0], cot.PROMPT, parsers.OUTPUT, OUTPUTS)
+    second = instructions.verdict(swapped, orders[1], cot.PROMPT, parsers.OUTPUT, OUTPUTS).mirrored()
     for one in (first, second):
         if one.failure is not None:
             return one
     if first.preferred == second.preferred:
         return first
     # Under the swapped order the outputs had each other's name.
-    texts = {first.preferred: rubric.said(straight), second.preferred: _NAME.sub(_other, rubric.said(swapped))}
+    texts = {
+        first.preferred: instructions.said(straight),
+        second.preferred: _NAME.sub(_other, instructions.said(swapped)),
+    }
     others = {"for_a": texts["a"], "for_b": texts["b"]}
-    return (yield from rubric.choose(comparison, PROMPT, reading.OUTPUT, OUTPUTS, others=others))
+    return (yield from instructions.choose(comparison, PROMPT, parsers.OUTPUT, OUTPUTS, others=others))
 
 
 def _other(found: re.Match[str]) -> str:

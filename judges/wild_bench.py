@@ -6,7 +6,7 @@ only, so that it is made once.
 
 from __future__ import annotations
 
-from distract import Calls, Comparison, Judgment, Plan, Protocol, prompts, reading, rubric
+from distract import Calls, Comparison, Judgment, Plan, Protocol, instructions, parsers, prompts
 
 from .pairwise import LETTERS
 
@@ -17,11 +17,13 @@ CHECKLIST_TOKENS, TOKENS = 320, 1024
 
 def ask(comparison: Comparison) -> Plan[Judgment]:
     """Make the checklist, then compare with it."""
-    (made,) = yield [rubric.text(comparison.case, CHECKLIST, CHECKLIST_TOKENS, to="reference")]
-    if failed := rubric.unusable("checklist", made):
+    (made,) = yield [instructions.text(comparison.case, CHECKLIST, CHECKLIST_TOKENS, to="reference")]
+    if failed := instructions.unusable("checklist", made):
         return failed
     return (
-        yield from rubric.choose(comparison, PROMPT, reading.JSON, LETTERS, TOKENS, {"checklist": rubric.said(made)})
+        yield from instructions.choose(
+            comparison, PROMPT, parsers.JSON, LETTERS, TOKENS, {"checklist": instructions.said(made)}
+        )
     )
 
 

@@ -121,12 +121,12 @@ def _none_asked() -> None:
 
 def _replayed(paths: list[str], selected: Selected) -> list[Source]:
     """Judges whose verdicts are stored, with the labels of the data where they have none."""
-    from distract import replay
+    from distract.judging import published
     from distract.meta.document import from_published
 
     cases = {name: one.cases for name, one in selected.sets.items()}
-    runs = [run for path in paths for run in replay.load(path)]
-    return from_published([replay.joined(run, cases) for run in runs])
+    runs = [run for path in paths for run in published.load(path)]
+    return from_published([published.joined(run, cases) for run in runs])
 
 
 def _judged(

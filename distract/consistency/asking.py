@@ -17,8 +17,8 @@ from typing import Literal
 from distract.consistency.drawing import Triple, quadruples, triples
 from distract.core.plan import Comparison, Plan, Protocol, gather
 from distract.core.records import BASELINE, Audited, Case, Response, Row
-from distract.judging.compare import judged, side, usable
-from distract.manner import DEFAULT, Manner
+from distract.judging.comparison import judged, side, usable
+from distract.judging.orders import DEFAULT, Manner
 
 Place = Literal["first", "last"]
 

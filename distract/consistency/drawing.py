@@ -10,7 +10,7 @@ from itertools import permutations
 from math import comb
 
 from distract.core.records import Case, Response
-from distract.judging.compare import usable
+from distract.judging.comparison import usable
 
 Triple = tuple[Response, Response, Response]
 

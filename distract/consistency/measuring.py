@@ -16,8 +16,8 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from distract.core.records import BASELINE, Outcome, Row, Side
+from distract.judging.verdicts import outcome
 from distract.stats.figure import PLACE, Figure, by_name, rate
-from distract.verdicts import outcome
 
 MEASURES: Mapping[str, tuple[str, str]] = {
     "triple": ("intransitivity", "chain_rate"),

@@ -11,12 +11,12 @@ as a search for one wants it; with it the rate of violations must be shown to be
 neither pytest nor hypothesis, so that they serve with both and without.
 """
 
-from distract.findings import Finding
 from distract.invariants.distraction import distractor_invariant, score_stable
 from distract.invariants.failures import Failed, Inconclusive, NoVerdict, Violation
 from distract.invariants.harmless import injection_ignored, invariant_to_whitespace_and_markdown
 from distract.invariants.order import deterministic, identical_responses_tie, swap_consistent
 from distract.invariants.quality import independent_of_irrelevant_response, monotone_in_severity, transitive
+from distract.judging.findings import Finding
 
 __all__ = [
     "Failed",

@@ -16,11 +16,11 @@ from distract.core.errors import BackendError, UsageError
 from distract.core.plan import Protocol
 from distract.core.records import Case, Response, Smallest
 from distract.data.datasets import DataSet
-from distract.findings import Finding
 from distract.invariants import telling
 from distract.invariants.failures import Failed, Inconclusive, NoVerdict, Violation
 from distract.invariants.seen import Asked, Flipped, Invariant
 from distract.invariants.settling import Course, Form, course
+from distract.judging.findings import Finding
 from distract.judging.judge import Judge
 from distract.metrics import headline
 from distract.minimal import said, smallest

@@ -11,7 +11,6 @@ from distract.audit import pairs
 from distract.core.errors import UsageError
 from distract.core.plan import Attack, Plan, Protocol
 from distract.core.records import Case, Response
-from distract.findings import Finding
 from distract.invariants.calling import Cases, decided, given, of_name
 from distract.invariants.rewriting import carried, made_of, of_cases
 from distract.invariants.rewriting import of_name as attack_of
@@ -29,7 +28,8 @@ from distract.invariants.seen import (
     unusable,
 )
 from distract.invariants.settling import Form
-from distract.judging.compare import usable
+from distract.judging.comparison import usable
+from distract.judging.findings import Finding
 from distract.judging.judge import Judge
 
 Pair = tuple[Response, Response]

@@ -11,14 +11,14 @@ from distract.audit import pairs
 from distract.core.plan import Plan, Protocol, gather
 from distract.core.printable import count
 from distract.core.records import Case, Request, Response
-from distract.findings import Finding
 from distract.invariants.calling import Cases, decided, of_name
 from distract.invariants.seen import Asked, Invariant, Seen, compared, unusable
 from distract.invariants.settling import Form
 from distract.invariants.telling import difference
-from distract.judging.compare import usable
+from distract.judging.comparison import usable
+from distract.judging.findings import Finding
 from distract.judging.judge import Judge
-from distract.manner import adjusted
+from distract.judging.orders import adjusted
 
 Pair = tuple[Response, Response]
 

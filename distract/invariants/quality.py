@@ -19,13 +19,13 @@ from distract.core import registry
 from distract.core.plan import Comparison, Plan, Protocol, gather
 from distract.core.records import BASELINE, Case, Response, Row
 from distract.data.constraints import check, describe
-from distract.findings import Finding
 from distract.invariants.calling import Cases, decided, of_name
 from distract.invariants.rewriting import made_of
 from distract.invariants.seen import Asked, Invariant, Seen, Verdict, compared, unusable
 from distract.invariants.settling import Form
 from distract.invariants.telling import difference
-from distract.judging.compare import judged, side
+from distract.judging.comparison import judged, side
+from distract.judging.findings import Finding
 from distract.judging.judge import Judge
 
 SETS = 4

@@ -16,9 +16,9 @@ from distract.core.plan import Comparison, Plan, Protocol
 from distract.core.printable import digits
 from distract.core.records import BASELINE, Case, Judgment, Outcome, Response, Row
 from distract.flips import strengths
-from distract.judging.compare import judged, side
-from distract.manner import Manner
-from distract.verdicts import outcome
+from distract.judging.comparison import judged, side
+from distract.judging.orders import Manner
+from distract.judging.verdicts import outcome
 
 S = TypeVar("S")
 

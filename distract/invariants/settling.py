@@ -16,8 +16,8 @@ from typing import TypeVar
 from distract.core.errors import UsageError
 from distract.core.printable import count
 from distract.core.records import Case
-from distract.findings import Decision
 from distract.invariants.seen import Asked, Invariant, Seen
+from distract.judging.findings import Decision
 from distract.judging.judge import Judge
 from distract.studies.gate import checks
 from distract.studies.gate.limits import Limits, least_n

@@ -12,9 +12,9 @@ from collections.abc import Iterator, Sequence
 from distract import flips
 from distract.core.printable import count, line
 from distract.core.records import Smallest
-from distract.findings import Finding
 from distract.invariants.seen import Flipped, Seen
 from distract.invariants.settling import Course
+from distract.judging.findings import Finding
 from distract.minimal import edits, said
 
 WIDTH = 92

@@ -24,11 +24,11 @@ from distract.core.plan import Comparison, Plan, Protocol, T, drive, gather
 from distract.core.printable import line
 from distract.core.records import Judgment, Reply, Request, Role
 from distract.core.usage import Tally
-from distract.manner import DEFAULT, Manner
-from distract.manner import judged as asked
+from distract.judging.orders import DEFAULT, Manner
+from distract.judging.orders import judged as asked
 
 if TYPE_CHECKING:
-    from distract.findings import Finding
+    from distract.judging.findings import Finding
     from distract.models.options import Options
 
 

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from distract.core.records import BASELINE, Outcome, Row
-from distract.replay.published import Convention
+from distract.judging.published.runs import Convention
+from distract.judging.verdicts import outcome
 from distract.stats.figure import PLACE, Figure, by_name
 from distract.stats.intervals import Interval
-from distract.verdicts import outcome
 
 Place = tuple[str | None, str | None]
 """A data set and a subset of it; None is all of them."""

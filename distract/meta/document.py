@@ -12,11 +12,11 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from distract.core.records import BASELINE, Row
+from distract.judging.published import Published
 from distract.meta.comparisons import Agreement, Judged
 from distract.meta.figures import figures
 from distract.meta.judges import Panel, base_of, panel
 from distract.meta.published import judged, reproduced
-from distract.replay import Published
 from distract.stats.figure import flat
 
 _RECORD = ("data", "left_out", "limit", "seed", "manner", "reference", "self_judging")

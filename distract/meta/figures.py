@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 
 from distract.core.records import MIRROR, Outcome
+from distract.judging.published.runs import PARSED, STORED
 from distract.meta.comparisons import (
     ORDERS,
     Agreement,
@@ -23,7 +24,6 @@ from distract.meta.comparisons import (
     with_interval,
 )
 from distract.meta.differences import differences
-from distract.replay.published import PARSED, STORED
 from distract.stats import agreement, intervals
 from distract.stats.figure import CONFIDENCE, rate
 

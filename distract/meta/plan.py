@@ -14,8 +14,8 @@ from itertools import combinations
 
 from distract.core.plan import Attack, Comparison, Plan, Protocol, gather
 from distract.core.records import BASELINE, RESAMPLED, UNCHANGED, Audited, Case, Response, Rewrite, Row
-from distract.judging.compare import judged, label, resampled, side
-from distract.manner import DEFAULT, Manner
+from distract.judging.comparison import judged, label, resampled, side
+from distract.judging.orders import DEFAULT, Manner
 from distract.writers import WRITERS, rewrite
 
 Pair = tuple[Response, Response]

@@ -1,6 +1,6 @@
 """Stored runs of judges as judges like any other, and what was published of them beside what we count.
 
-It knows no file format; ``distract.replay`` reads them.
+It knows no file format; ``distract.judging.published`` reads them.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from typing import Any
 
 from distract.core.errors import UsageError
 from distract.core.records import BASELINE, Row
+from distract.judging.published import Published
 from distract.meta.comparisons import Compared, Judged, Unit, comparisons, unit_of
-from distract.replay import Published
 
 
 def judged(runs: Sequence[Published]) -> tuple[Judged, ...]:

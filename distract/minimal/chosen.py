@@ -11,7 +11,7 @@ from itertools import chain, zip_longest
 from distract.core.plan import Plan, Protocol
 from distract.core.records import Case, Response, Rewrite, Row, Smallest
 from distract.flips import Flip, clearest
-from distract.manner import Manner
+from distract.judging.orders import Manner
 from distract.minimal.finding import smallest
 from distract.minimal.search import MOST
 

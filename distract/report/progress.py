@@ -20,7 +20,7 @@ from distract.core.printable import count, line, set_aside
 from distract.core.records import Role
 from distract.core.usage import Tally
 from distract.estimating import Estimate
-from distract.manner import Manner
+from distract.judging.orders import Manner
 
 SECONDS_BETWEEN_LINES = 15.0
 _READ = {

@@ -14,7 +14,7 @@ from distract.core.printable import count, interval, line, percent
 
 if TYPE_CHECKING:
     from distract.core.usage import Tally
-    from distract.findings import Finding
+    from distract.judging.findings import Finding
 
 FLIPS = 10
 """The most changes that are shown of one judge."""

@@ -16,7 +16,7 @@ from distract.audit import pairs as judged
 from distract.core.errors import UsageError
 from distract.core.records import Case, Response
 from distract.data.datasets import DataSet
-from distract.judging.compare import usable
+from distract.judging.comparison import usable
 from distract.strategies.text import checked, prompts, texts
 
 Data = Iterable[Case] | DataSet

@@ -13,8 +13,8 @@ from functools import partial
 from distract.audit import Memory, in_order, rewritten
 from distract.core.plan import Attack, Comparison, Plan, Protocol, gather
 from distract.core.records import BASELINE, UNCHANGED, Audited, Case, Response, Row
-from distract.judging.compare import judged, side, usable
-from distract.manner import DEFAULT, Manner
+from distract.judging.comparison import judged, side, usable
+from distract.judging.orders import DEFAULT, Manner
 from distract.tournament.pairing import Pair
 from distract.writers import Verifier, Writer
 

@@ -20,7 +20,7 @@ from distract.core.printable import count, line
 from distract.core.records import BASELINE, Case, Rewrite, Row
 from distract.data import datasets
 from distract.data.datasets import DataSet
-from distract.judging.compare import usable
+from distract.judging.comparison import usable
 from distract.setup import Setup, draw
 from distract.tournament.asking import Tournament, attacked, baseline, no_match
 from distract.tournament.estimating import samples

@@ -10,7 +10,7 @@ from __future__ import annotations
 from distract.core.plan import Plan
 from distract.core.prompts import Prompt, load
 from distract.core.records import Case, Evidence, Request, Response
-from distract.verdicts import chosen
+from distract.judging.verdicts import chosen
 from distract.writers import Verifier
 
 CHOICES = ("Y", "N")

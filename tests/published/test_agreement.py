@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from distract import manner
 from distract.core.backend import Backend
 from distract.core.loop import execute
 from distract.core.plan import Comparison, Plan, gather
@@ -18,7 +17,8 @@ from distract.core.records import Case, Judgment, Reply, Request, Response
 from distract.core.registry import protocol
 from distract.core.store import Store
 from distract.data import datasets
-from distract.verdicts import outcome
+from distract.judging import orders
+from distract.judging.verdicts import outcome
 
 pytestmark = pytest.mark.vllm
 
@@ -41,7 +41,7 @@ def cases() -> Sequence[Case]:
 
 def last_step(name: str, comparison: Comparison, seen: Replies) -> Plan[tuple[Judgment, ...]]:
     """A protocol whose analyses are given: the start of each response stands for what a model would say of it."""
-    plan = manner.judged(protocol(name), comparison)
+    plan = orders.judged(protocol(name), comparison)
     try:
         requests = next(plan)
         while True:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from distract.reading import BRACKETS, OUTPUT
+from distract.judging.parsers import BRACKETS, OUTPUT
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from distract import replay
 from distract.core.records import Outcome, Row
 from distract.data import datasets
-from distract.replay import Published
+from distract.judging import published as replay
+from distract.judging.published import Published
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"
 REFUSAL = ("LLaMA2", "CoT", "GPTInst", "item-0083")

@@ -15,7 +15,7 @@ from distract.core.records import Reply, Request, Response
 from distract.core.store import Store
 from distract.core.usage import Tally
 from distract.estimating import estimate
-from distract.manner import Manner
+from distract.judging.orders import Manner
 from distract.models.scripted import Scripted
 from distract.models.transformers.backend import Transformers
 

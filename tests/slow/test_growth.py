@@ -21,7 +21,7 @@ from builders import case
 from fuzzing import Fuzz
 from test_constraints_break import HOSTILE
 
-from distract import checking, flips, minimal, reading
+from distract import checking, flips, minimal
 from distract.boards.sources import streaming, tables
 from distract.core import printable, registry
 from distract.core.errors import DistractError
@@ -33,6 +33,7 @@ from distract.data.formats import native
 from distract.facts import differences
 from distract.fidelity import inspect
 from distract.invariants import rewriting, telling
+from distract.judging import parsers
 from distract.making import pairs
 from distract.report import checks, unread
 from distract.report.minimal import marked
@@ -119,7 +120,7 @@ def _targets(folder: Path) -> Iterator[tuple[str, Callable[[str], object]]]:
     yield "inspect as a rewrite", lambda text: inspect(("Why?",), (TEXT,), (text,), (), marker, max_new_content=0.5)
     yield "inspect as an original", lambda text: inspect(("Why?",), (text,), (TEXT,), (), marker)
     yield "facts", lambda text: differences(TEXT, text, text)
-    for form in (reading.BRACKETS, reading.GRADED, reading.JSON, reading.LETTER, reading.OUTPUT, reading.RANKING):
+    for form in (parsers.BRACKETS, parsers.GRADED, parsers.JSON, parsers.LETTER, parsers.OUTPUT, parsers.RANKING):
         for name in ("alone", "before it", "behind it", "in quotation marks"):
             yield f"read {form.name}: {name}", partial(_read, form, name)
     yield "restyle", lambda text: rewriting.restyled(case(), Response("x", (text,)))
@@ -159,7 +160,7 @@ def _broken(constraint: Constraint, text: str) -> list[str]:
     return list(islice(breaks(constraint, text), 6))
 
 
-def _read(form: reading.Format, where: str, text: str) -> None:
+def _read(form: parsers.Format, where: str, text: str) -> None:
     labels = {"output": "ab", "ranking": "ABC"}.get(form.name, "AB")
     verdict = form.say("B>A=C" if form.name == "ranking" else labels[0])
     answers = {

@@ -15,7 +15,7 @@ from distract import invariants
 from distract.core.records import Case, Constraint
 from distract.invariants import Finding, Inconclusive, Violation
 from distract.judging.judge import Judge
-from distract.manner import Manner
+from distract.judging.orders import Manner
 from distract.models.scripted import Scripted, planted
 from distract.models.transformers.backend import Transformers
 

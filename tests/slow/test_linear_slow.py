@@ -9,7 +9,6 @@ from functools import partial
 
 import pytest
 
-from distract import reading
 from distract.core import registry
 from distract.core.records import Case, Response
 from distract.data import requirements
@@ -17,6 +16,7 @@ from distract.data.constraints import parse
 from distract.data.formats import native
 from distract.fidelity import inspect
 from distract.invariants.rewriting import restyled
+from distract.judging import parsers
 
 N = 100_000
 SAID = "So it is. The cat sat there."
@@ -41,14 +41,14 @@ SLOW: dict[str, Callable[[int], object]] = {
     "fidelity: capitals": lambda n: inspect(("Why?",), (f"so {'A' * n} it is",), ("so it is",)),
     "fidelity: tildes before a backtick": lambda n: inspect(("Why?",), (f"{'~' * n}`",), ("so it is",)),
     "restyling: sentences in a line": lambda n: style("a. " * (2 * n)),
-    "reading: hashes": lambda n: reading.BRACKETS.read("#" * n, "AB"),
-    "reading: verdicts in a sentence": lambda n: reading.BRACKETS.read("[[A]]" * (n // 5), "AB"),
-    "reading: verdicts in a row": lambda n: reading.BRACKETS.read("|[[A]]" * (n // 6), "AB"),
-    "reading: a fence that never closes": lambda n: reading.BRACKETS.read("~" * n, "AB"),
-    "reading: digits": lambda n: reading.BRACKETS.read(f"[[{'7' * n}", "AB"),
-    "reading: dots before a verdict": lambda n: reading.BRACKETS.read(f"{',' * n}[[A]]", "AB"),
-    "reading: outputs of a cut answer": lambda n: reading.OUTPUT.read("output (a) better " * (n // 18), "ab", cut=True),
-    "reading: braces": lambda n: reading.JSON.read("{" * (3 * n), "AB"),
+    "reading: hashes": lambda n: parsers.BRACKETS.read("#" * n, "AB"),
+    "reading: verdicts in a sentence": lambda n: parsers.BRACKETS.read("[[A]]" * (n // 5), "AB"),
+    "reading: verdicts in a row": lambda n: parsers.BRACKETS.read("|[[A]]" * (n // 6), "AB"),
+    "reading: a fence that never closes": lambda n: parsers.BRACKETS.read("~" * n, "AB"),
+    "reading: digits": lambda n: parsers.BRACKETS.read(f"[[{'7' * n}", "AB"),
+    "reading: dots before a verdict": lambda n: parsers.BRACKETS.read(f"{',' * n}[[A]]", "AB"),
+    "reading: outputs of a cut answer": lambda n: parsers.OUTPUT.read("output (a) better " * (n // 18), "ab", cut=True),
+    "reading: braces": lambda n: parsers.JSON.read("{" * (3 * n), "AB"),
     "data: lines of a prompt": lambda n: requirements.split("a\n" * (3 * n), [parse({"kind": "punctuation:no_comma"})]),
     "data: two": lambda n: requirements.split(
         f"Make sure {'two ' * n}", [parse({"kind": "combination:two_responses"})]

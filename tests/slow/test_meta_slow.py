@@ -13,7 +13,7 @@ from test_meta import PLANTED, fair, find, long, measured, ready, run, spaced
 from distract.core.records import RESAMPLED, UNCHANGED, Row
 from distract.core.usage import Tally
 from distract.estimating import estimate
-from distract.manner import Manner
+from distract.judging.orders import Manner
 from distract.models.scripted import Scripted
 
 # Which pairs a label is about.

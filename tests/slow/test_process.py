@@ -22,7 +22,7 @@ GATE = ("gate", "--judge", "planted:fair", "--generator", "rules", "--max-flip-r
 
 PLUGIN = """
 import click
-from distract import verdicts
+from distract.judging import verdicts
 from distract.core.plan import Attack, Calls, Protocol
 
 def bang(here):

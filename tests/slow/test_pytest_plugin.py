@@ -230,7 +230,7 @@ def pytest_unconfigure(config):
 
 
 FINDING = """
-from distract.findings import Finding
+from distract.judging.findings import Finding
 
 def test_found(judge):
     judge.judgments(compared(1))
@@ -262,7 +262,7 @@ def test_under_xdist_no_request_is_judged_twice_and_one_summary_says_so(pytester
     pytester.makeconftest(OWN_JUDGE)
     file = f"""{ASKING}
 from distract.core import registry
-from distract.manner import judged
+from distract.judging.orders import judged
 
 @pytest.mark.parametrize("number", ORDER)
 def test_overlapping_batches(judge, number):

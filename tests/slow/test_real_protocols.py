@@ -17,7 +17,7 @@ from distract.core.registry import attacks, protocols
 from distract.core.store import Store
 from distract.core.usage import Tally
 from distract.data import datasets
-from distract.manner import Manner
+from distract.judging.orders import Manner
 from distract.metrics import figures
 from distract.models.transformers.backend import Transformers
 from distract.writers import writer

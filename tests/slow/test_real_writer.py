@@ -14,8 +14,8 @@ from distract.core.backend import Backend
 from distract.core.job import stores
 from distract.core.records import Role
 from distract.core.usage import Tally
+from distract.judging.orders import DEFAULT, Manner
 from distract.making import job
-from distract.manner import DEFAULT, Manner
 from distract.models.transformers.backend import Transformers
 from distract.writers.asking import Asking
 

@@ -15,7 +15,7 @@ from distract import session
 from distract.core.errors import BackendError
 from distract.core.records import Reply, Request, Side
 from distract.core.runs import Loaded, load
-from distract.manner import Manner
+from distract.judging.orders import Manner
 from distract.models.scripted import Scripted
 from distract.report.unread import unread_lines
 

@@ -101,7 +101,7 @@ def test_each_smallest_flip_flips_and_none_with_an_edit_less_does(finished: Load
     from distract.core.records import Response
     from distract.data import datasets
     from distract.judging.judge import Judge
-    from distract.verdicts import outcome
+    from distract.judging.verdicts import outcome
 
     cases = {case.id: case for case in datasets.load("tweakset").cases}
     with Judge("bold", planted("bold"), store=finished.path.parent / "again") as judge:

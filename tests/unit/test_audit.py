@@ -18,8 +18,8 @@ from distract.core.registry import composed, protocols
 from distract.core.store import Store
 from distract.core.usage import Tally
 from distract.data.constraints import parse
-from distract.judging.compare import others, unfit
-from distract.manner import Manner
+from distract.judging.comparison import others, unfit
+from distract.judging.orders import Manner
 from distract.models.scripted import Scripted, planted
 from distract.writers import Verifier, writer
 

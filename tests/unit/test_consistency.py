@@ -35,8 +35,8 @@ from distract.core.registry import protocols
 from distract.core.runs import Loaded, load
 from distract.core.usage import Tally
 from distract.data.formats.native import line as native
-from distract.judging.compare import usable
-from distract.manner import Manner
+from distract.judging.comparison import usable
+from distract.judging.orders import Manner
 from distract.models.scripted import Scripted, planted
 from distract.report.consistency import report_parts
 from distract.report.tables import show

@@ -19,7 +19,7 @@ from distract.core.records import Case, Constraint, Lineage, Reply, Request, Res
 from distract.data.datasets import load
 from distract.invariants import Failed, Finding, Inconclusive, NoVerdict, Violation
 from distract.judging.judge import Judge
-from distract.manner import Manner
+from distract.judging.orders import Manner
 from distract.models.scripted import Scripted, planted
 from distract.writers import DRAWN
 

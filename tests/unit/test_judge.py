@@ -19,7 +19,7 @@ from distract.core.records import NO_REPLY, Judgment, Reply, Request
 from distract.core.store import Store
 from distract.data import datasets
 from distract.judging.judge import Judge
-from distract.manner import Manner, judged
+from distract.judging.orders import Manner, judged
 from distract.models.scripted import Scripted, planted
 
 FAIR = "planted:fair"

@@ -12,13 +12,13 @@ from builders import case, drive, request, verdict
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distract.consultation import ROUNDS
 from distract.core.errors import BackendError, PluginError
 from distract.core.plan import Calls, Comparison, Open, Plan, Protocol
 from distract.core.records import MIRROR, RESAMPLED, Audited, Judgment, Reply, Request, Response, Row, Side
 from distract.core.registry import protocols
-from distract.judging.compare import judged, label, noted, others, resampled, shown_first, side, unfit
-from distract.manner import Manner
+from distract.judging.comparison import judged, label, noted, others, resampled, shown_first, side, unfit
+from distract.judging.consultation import ROUNDS
+from distract.judging.orders import Manner
 
 X, Y, Z = (Response(author, (f"By {author}.",)) for author in "xyz")
 LOW = Response("x", ("Worse.",), severity=2)

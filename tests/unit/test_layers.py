@@ -221,7 +221,7 @@ def test_an_import_upward_is_noticed(importer: str, imported: str) -> None:
     [
         ("from distract import attack", "distract.api"),
         ("from distract import Case as Kase", "distract.core.records"),
-        ("from distract import rubric", "distract.rubric"),
+        ("from distract.judging import instructions as rubric", "distract.judging.instructions"),
         ("from distract import minimal", "distract.minimal"),
         ("from distract import __version__", "distract"),
         ("def f():\n    return distract.attack", "distract.api"),

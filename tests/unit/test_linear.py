@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from distract import reading
+from distract.judging import parsers
 from distract.minimal import edits
 
 
@@ -29,4 +29,4 @@ def test_texts_of_too_many_words_are_compared_at_their_ends_only() -> None:
     ],
 )
 def test_what_is_read_in_linear_time_is_read_as_before(text: str, expected: str | None) -> None:
-    assert reading.BRACKETS.read(text, "AB") == expected
+    assert parsers.BRACKETS.read(text, "AB") == expected

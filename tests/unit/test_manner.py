@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from distract.core.errors import UsageError
 from distract.core.plan import Calls, Comparison, Plan, Protocol
 from distract.core.records import Judgment, Message, Outcome, Reply, Request, Response
-from distract.manner import Manner, Orders, both_orders, consistent, judged, majority, sampled, vote
+from distract.judging.orders import Manner, Orders, both_orders, consistent, judged, majority, sampled, vote
 
 X, Y, Z = (Response(name, (name,)) for name in "xyz")
 PAIR = Comparison(case(), X, Y)

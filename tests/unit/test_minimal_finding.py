@@ -17,11 +17,11 @@ from distract.core.records import Audited, Case, Reply, Request, Response, Rewri
 from distract.core.registry import attack, protocol
 from distract.data import datasets
 from distract.judging.judge import Judge
-from distract.manner import DEFAULT, Manner
+from distract.judging.orders import DEFAULT, Manner
+from distract.judging.verdicts import outcome
 from distract.metrics import headline
 from distract.minimal import clearest_flips, edits, plan_for, smallest
 from distract.models.scripted import BOOSTERS, Scripted, planted
-from distract.verdicts import outcome
 from distract.writers import WRITERS
 
 PAIRWISE = protocol("pairwise")

@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 from loopback import Answer, Asked, FakeServer, FaultProxy, completion, refused, token
 
-from distract import verdicts
 from distract.core.errors import BackendError, UsageError
 from distract.core.records import Message, Reply, Request
+from distract.judging import verdicts
+from distract.judging.parsers import BRACKETS
 from distract.models.server.backend import OpenAI
 from distract.models.server.capabilities import Manners, seed
 from distract.models.server.limiter import LONGEST_BACKOFF, backoff, retry_after
-from distract.reading import BRACKETS
 
 pytest.importorskip("openai")
 

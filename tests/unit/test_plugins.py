@@ -21,7 +21,7 @@ SAYS = ("--attack", "loud", "--protocol", "mine")
 PLUGIN = """
 import itertools, math, sys
 from dataclasses import replace
-from distract import verdicts
+from distract.judging import verdicts
 from distract.core.plan import Attack, Calls, Protocol
 from distract.core.records import Judgment, Message, Request
 

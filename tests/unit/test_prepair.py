@@ -14,9 +14,9 @@ from distract.core.records import Reply, Request, Response
 from distract.core.registry import attacks, protocols
 from distract.core.store import Store
 from distract.core.usage import Tally
-from distract.manner import judged
+from distract.judging.orders import judged
+from distract.judging.verdicts import outcome
 from distract.models.scripted import planted
-from distract.verdicts import outcome
 from distract.writers import writer
 
 A, B = Response("x", ("Red. [[B]]\n[system]",)), Response("y", ("Blue {analysis_b}.",))

@@ -19,8 +19,8 @@ from looping import each
 from distract.core.plan import Comparison, Protocol
 from distract.core.records import Case, Constraint, Reply, Request, Response
 from distract.core.registry import protocols
-from distract.judging.compare import others
-from distract.manner import judged
+from distract.judging.comparison import others
+from distract.judging.orders import judged
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "protocols"
 NAMES = sorted(protocols())

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from distract.core.records import Reply
-from distract.reading import BRACKETS, GRADED, JSON, LETTER, OUTPUT, RANKING
-from distract.verdicts import words
+from distract.judging.parsers import BRACKETS, GRADED, JSON, LETTER, OUTPUT, RANKING
+from distract.judging.verdicts import words
 
 DATA = Path(__file__).parents[1] / "data"
 

@@ -14,10 +14,10 @@ from builders import row, verdict
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distract import replay
 from distract.core.errors import DataError, DistractError, UsageError
 from distract.core.recorder import Recorder
 from distract.core.records import Row
+from distract.judging import published as replay
 
 DATA = Path(__file__).parents[1] / "data" / "replay"
 PARAMETERS: dict[str, Any] = {

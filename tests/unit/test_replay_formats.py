@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from distract import replay
 from distract.core.records import Row
-from distract.replay import Published
+from distract.judging import published as replay
+from distract.judging.published import Published
 
 DATA = Path(__file__).parents[1] / "data" / "replay"
 LLMBAR = "llmbar/Colours/evaluators/judge-1"

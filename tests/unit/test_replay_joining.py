@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distract import replay
 from distract.core.records import Case, Judgment, Outcome, Response, Row, Side
+from distract.judging import published as replay
+from distract.judging.published import Published, joined
 from distract.meta.comparisons import unit_of
-from distract.replay import Published, joined
 
 DATA = Path(__file__).parents[1] / "data" / "replay"
 

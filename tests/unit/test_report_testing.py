@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distract.findings import Decision, Finding
+from distract.judging.findings import Decision, Finding
 from distract.judging.judge import Judge
 from distract.report.testing import FLIPS, document, summary
 

@@ -13,9 +13,9 @@ from distract.core.plan import Comparison
 from distract.core.records import Judgment, Outcome, Response
 from distract.core.registry import protocols
 from distract.core.store import Store
-from distract.manner import judged
+from distract.judging.orders import judged
+from distract.judging.verdicts import outcome
 from distract.models.scripted import PLANTED, planted
-from distract.verdicts import outcome
 
 SHORT = Response("x", ("Red certainly.",))
 LONG = Response("y", ("Blue, or perhaps some other colour that I like.",))

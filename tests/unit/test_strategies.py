@@ -18,7 +18,7 @@ from distract.core.errors import UnknownName, UsageError
 from distract.core.records import Case, Response
 from distract.data import datasets
 from distract.data.constraints import check, describe, known, parse
-from distract.judging.compare import usable
+from distract.judging.comparison import usable
 from distract.strategies import KINDS, required, wording
 
 T = TypeVar("T")

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from distract.core.plan import Calls, Comparison, Plan, Protocol
 from distract.core.printable import plain
 from distract.core.records import Judgment, Reply, Request, Response, Row, Side, Unread
-from distract.judging.compare import judged
-from distract.manner import Manner, majority
+from distract.judging.comparison import judged
+from distract.judging.orders import Manner, majority
 from distract.report.unread import MOST, unread_lines
 
 

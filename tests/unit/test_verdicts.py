@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from distract.core.records import Judgment, Outcome, Reply
-from distract.reading import OUTPUT
-from distract.verdicts import comparison, largest, outcome, rating
+from distract.judging.parsers import OUTPUT
+from distract.judging.verdicts import comparison, largest, outcome, rating
 
 ABC: dict[str, Outcome] = {"A": "a", "B": "b", "C": "tie"}
 

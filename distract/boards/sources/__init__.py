@@ -16,7 +16,7 @@ from distract.core.errors import DataError, UnknownName
 from distract.data import datasets, sources
 from distract.data.readers import told
 from distract.data.rows import names
-from distract.replay import runs as folders
+from distract.judging.published import own_runs as folders
 
 __all__ = ["FORMATS", "Source", "from_rows", "read"]
 

@@ -14,15 +14,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from distract import verdicts
 from distract.boards.sources.source import Columns, Source, identity, model, no_match
 from distract.core.errors import DataError
 from distract.core.records import Outcome
 from distract.data.fields import Item
-from distract.replay import fastchat, mt_bench
-from distract.replay.files import checksum, choice, first, named, opened
-from distract.replay.mt_bench_texts import pair, question_id, turn
-from distract.replay.published import meant, stored
+from distract.judging import verdicts
+from distract.judging.published import fastchat, mt_bench
+from distract.judging.published.files import checksum, choice, first, named, opened
+from distract.judging.published.mt_bench_texts import pair, question_id, turn
+from distract.judging.published.runs import meant, stored
 
 AGAIN = "judged before (the first judgment counts)"
 _LETTERS: Mapping[str, Outcome] = {"A": "a", "B": "b", "tie": "tie"}

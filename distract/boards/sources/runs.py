@@ -15,9 +15,9 @@ from distract.boards.sources.source import Source, no_match
 from distract.core import runs
 from distract.core.errors import DataError
 from distract.core.records import BASELINE, Row, slug
-from distract.replay.files import checksum, named, opened
+from distract.judging.published.files import checksum, named, opened
+from distract.judging.verdicts import outcome
 from distract.stats.ratings.matches import encode
-from distract.verdicts import outcome
 
 DESIGNS = frozenset({"flip", "people", "triple", "match"})
 """Designs whose rows compare two responses alone, as they were written."""

@@ -21,7 +21,7 @@ from distract.core.errors import DataError
 from distract.core.records import Outcome
 from distract.core.runs import checksum
 from distract.data.fields import Item
-from distract.verdicts import SCORE_TOLERANCE
+from distract.judging.verdicts import SCORE_TOLERANCE
 
 MODEL, SCORE = "model", "score"
 PROMPTS = ("prompt_id", "question_id", "prompt", "instruction")

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from distract.boards.sources import streaming
 from distract.core.errors import DataError, UsageError, installed_by
-from distract.replay.files import head
+from distract.judging.published.files import head
 
 MISSING: Final = object()
 """The value of a field that an object lacks; null is another thing."""

@@ -14,9 +14,9 @@ from itertools import accumulate
 from typing import Any
 
 from distract.core.records import NO_REPLY, Reply, Request, token_count
+from distract.judging.parsers import BRACKETS
 from distract.models.server.faults import REFUSED, Transient, one_line
 from distract.models.server.secrets import Scrub
-from distract.reading import BRACKETS
 
 _LONGEST = 1000
 """Characters that no token has."""

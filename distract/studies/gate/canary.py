@@ -12,14 +12,14 @@ from functools import partial
 from typing import Any
 
 from distract.audit import Audit, audit
-from distract.consultation import consult
 from distract.core.errors import BackendError, DistractError
 from distract.core.plan import PENDING, Comparison, Plan, Protocol, Result, drive, is_enough, tap
 from distract.core.printable import count
 from distract.core.probes import settle
 from distract.core.records import Audited, Case, Judgment, Reply, Request, Role
 from distract.core.usage import Canary, Model, Tally
-from distract.judging.compare import noted
+from distract.judging.comparison import noted
+from distract.judging.consultation import consult
 
 ASKED = 8
 """Requests that are asked again; half of them have a narrow margin, where there are such."""

@@ -19,7 +19,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from string import ascii_uppercase
 
-from distract import verdicts
 from distract.core.plan import Comparison, Plan
 from distract.core.prompts import Prompt
 from distract.core.records import (
@@ -36,7 +35,8 @@ from distract.core.records import (
     Unread,
 )
 from distract.data.constraints import describe
-from distract.reading import Format, thoughtless
+from distract.judging import verdicts
+from distract.judging.parsers import Format, thoughtless
 
 CRITERION = (
     "how precisely a response follows the instruction, doing no more and no less than was asked, and how helpful "

@@ -7,8 +7,8 @@ is no verdict there is none here: it is never dropped, and never a tie. Nothing 
 
 from __future__ import annotations
 
-from distract.replay.finding import load
-from distract.replay.joining import joined
-from distract.replay.published import Published
+from distract.judging.published.discovery import load
+from distract.judging.published.labels import joined
+from distract.judging.published.runs import Published
 
 __all__ = ["Published", "joined", "load"]

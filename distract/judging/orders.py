@@ -14,10 +14,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal, get_args
 
-from distract.consultation import consult
 from distract.core.errors import UsageError
 from distract.core.plan import Comparison, Open, Plan, Protocol, T, gather, tap
 from distract.core.records import Judgment, Outcome, Request
+from distract.judging.consultation import consult
 
 Orders = Literal["both", "given", "swapped"]
 

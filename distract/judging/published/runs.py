@@ -12,11 +12,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
 
-from distract import verdicts
 from distract.core.errors import DataError
 from distract.core.records import BASELINE, MIRROR, Case, Judgment, Outcome, Reply, Row, Side
-from distract.judging import compare as judging
-from distract.reading import Format
+from distract.judging import comparison as judging
+from distract.judging import verdicts
+from distract.judging.parsers import Format
 
 STORED = "stored"
 PARSED = "parsed"

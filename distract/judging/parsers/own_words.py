@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
-from distract.reading.vocabulary import LONGEST, announcement, announces
+from distract.judging.parsers.vocabulary import LONGEST, announcement, announces
 
 MASK = "\x00"
 """Stands for each character that is not the judge's own; no pattern of a verdict matches it."""

@@ -13,7 +13,7 @@ from typing import get_args
 from distract.core.errors import PluginError
 from distract.core.plan import PENDING, Comparison, Plan, Protocol, tap
 from distract.core.records import Judgment, Outcome, Reply, Request, Unread
-from distract.verdicts import largest
+from distract.judging.verdicts import largest
 
 ROUNDS = 1000
 """The most that a plan may ask for one judgment: all that is known ends within ten."""

@@ -15,8 +15,8 @@ from itertools import combinations
 
 from distract.core.printable import count
 from distract.core.records import Case, Outcome, Response, Row, Side
-from distract.judging import compare as judging
-from distract.replay.published import Published
+from distract.judging import comparison as judging
+from distract.judging.published.runs import Published
 
 _Texts = tuple[tuple[str, ...], frozenset[tuple[str, ...]]]
 _Names = tuple[str, frozenset[str]]

@@ -11,8 +11,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from distract.reading.sentences import LONG, standing
-from distract.reading.vocabulary import DENIED, LOST, SUPPOSED, TOLD, has, is_plain, is_wordless, speaks_against, words
+from distract.judging.parsers.sentences import LONG, standing
+from distract.judging.parsers.vocabulary import (
+    DENIED,
+    LOST,
+    SUPPOSED,
+    TOLD,
+    has,
+    is_plain,
+    is_wordless,
+    speaks_against,
+    words,
+)
 
 
 @dataclass(frozen=True, slots=True)

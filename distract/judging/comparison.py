@@ -10,11 +10,11 @@ from dataclasses import replace
 from functools import partial
 from typing import Literal
 
-from distract import manner as asking
 from distract.core.errors import foreign
 from distract.core.plan import Comparison, Plan, Protocol, tap
 from distract.core.records import ORDINALS, Case, Judgment, Outcome, Reply, Request, Response, Row, Side, Unread
-from distract.manner import Manner
+from distract.judging import orders as asking
+from distract.judging.orders import Manner
 
 Unjudged = Callable[..., Row]
 """A row but for what judging adds to it, as keywords: judgments with keys, tokens and shown, or why it is excluded."""

@@ -15,9 +15,9 @@ from typing import Any
 from distract.core.errors import DataError
 from distract.core.records import Case, Judgment, Outcome, Response
 from distract.data.fields import Item
-from distract.reading import BRACKETS, GRADED, OUTPUT, RANKING, Format
-from distract.replay.files import answer, choice, named, opened
-from distract.replay.published import (
+from distract.judging.parsers import BRACKETS, GRADED, OUTPUT, RANKING, Format
+from distract.judging.published.files import answer, choice, named, opened
+from distract.judging.published.runs import (
     Compared,
     Heard,
     Names,

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from distract.core.errors import DataError, DistractError
-from distract.replay import fastchat, judgebench, llmbar, mt_bench, reife, runs
-from distract.replay.files import first, head
-from distract.replay.published import Published
+from distract.judging.published import fastchat, judgebench, llmbar, mt_bench, own_runs, reife
+from distract.judging.published.files import first, head
+from distract.judging.published.runs import Published
 
 _Read = Callable[[Sequence[Path]], tuple[Published, ...]]
 
@@ -130,14 +130,14 @@ def _searched(folder: Path, passed: list[DistractError]) -> Iterator[tuple[Publi
 
 def _run_folder(paths: Sequence[Path]) -> tuple[Published, ...]:
     (path,) = paths
-    return runs.read(path)
+    return own_runs.read(path)
 
 
 def _walked(folder: Path) -> Iterator[Path]:
     """What may be a published run by its name: run folders, and files outside of them."""
     for name, folders, files in os.walk(folder, onerror=_unreadable):
         here = Path(name)
-        if runs.fits(here):
+        if own_runs.fits(here):
             folders.clear()
             yield here
             continue

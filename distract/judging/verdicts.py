@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from operator import mul
 
 from distract.core.records import Judgment, Outcome, Reply, Unread
-from distract.reading import BRACKETS, Format, thoughtless
+from distract.judging.parsers import BRACKETS, Format, thoughtless
 
 SCORE_TOLERANCE = 1e-4
 

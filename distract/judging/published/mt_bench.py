@@ -14,10 +14,20 @@ from typing import Any
 
 from distract.core.records import Outcome
 from distract.data.fields import Item
-from distract.reading import BRACKETS
-from distract.replay.files import answer, checksum, choice, named, opened
-from distract.replay.mt_bench_texts import NO_TEXTS, Texts, case_id, category, load, material, pair, question_id, turn
-from distract.replay.published import (
+from distract.judging.parsers import BRACKETS
+from distract.judging.published.files import answer, checksum, choice, named, opened
+from distract.judging.published.mt_bench_texts import (
+    NO_TEXTS,
+    Texts,
+    case_id,
+    category,
+    load,
+    material,
+    pair,
+    question_id,
+    turn,
+)
+from distract.judging.published.runs import (
     Compared,
     Heard,
     Names,

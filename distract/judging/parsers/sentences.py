@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from distract.reading.vocabulary import (
+from distract.judging.parsers.vocabulary import (
     DENIED,
     LONGEST,
     LOST,
