@@ -30,7 +30,7 @@ from distract.judging.verdicts import outcome
 from distract.minimal import edits, smallest
 from distract.minimal.search import Kept, search
 from distract.models.scripted import planted
-from distract.writers import WRITERS, rewrite
+from distract.rewriting.writers import WRITERS, rewrite
 
 SIZES, DRAWS, MOST = (50, 200, 800), 10, 100_000
 PAIRWISE = protocol("pairwise")

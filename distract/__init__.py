@@ -9,7 +9,7 @@ import os.path
 
 TYPE_CHECKING = False  # to type checkers it is true; ``typing`` and ``pathlib`` take longer to load than all of this
 if TYPE_CHECKING:
-    from distract import facts, fidelity, invariants, strategies
+    from distract import invariants, strategies
     from distract.api import Run, attack, gate, load
     from distract.core import prompts
     from distract.core.errors import BackendError, DataError, DistractError, PluginError, UnknownName, UsageError
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from distract.data import constraints
     from distract.judging import instructions, orders, parsers, verdicts
     from distract.judging.judge import Judge
+    from distract.rewriting import fidelity
+    from distract.rewriting.fidelity import facts
     from distract.stats.ratings.draws import Draws
     from distract.stats.ratings.matches import Matches
     from distract.stats.ratings.system import Ratings, RatingSystem
@@ -94,8 +96,8 @@ _MODULES = {
     "Verdict": "distract.studies.gate.records",
     "attack": "distract.api",
     "constraints": "distract.data.constraints",
-    "facts": "distract.facts",
-    "fidelity": "distract.fidelity",
+    "facts": "distract.rewriting.fidelity.facts",
+    "fidelity": "distract.rewriting.fidelity",
     "gate": "distract.api",
     "invariants": "distract.invariants",
     "load": "distract.api",

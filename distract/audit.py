@@ -21,7 +21,7 @@ from distract.data.constraints import check
 from distract.judging.comparison import Unjudged, judged, label, resampled, side
 from distract.judging.orders import DEFAULT, Manner
 from distract.judging.verdicts import outcome
-from distract.writers import Verifier, Writer, rewrite
+from distract.rewriting.writers import Verifier, Writer, rewrite
 
 Design = Literal["fixed", "flip", "severity"]
 """Those of an audit; ``records.Design`` has all."""

@@ -15,7 +15,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from distract import fidelity
 from distract.core import registry
 from distract.core.errors import DataError, UnknownName, UsageError
 from distract.core.plan import Attack
@@ -24,10 +23,11 @@ from distract.data.constraints import check, parse
 from distract.data.datasets import text
 from distract.data.fields import Item, lines
 from distract.data.formats.native import constraint
-from distract.facts import Difference, differences
+from distract.rewriting import fidelity
+from distract.rewriting.fidelity.facts import Difference, differences
+from distract.rewriting.writers import checked_marker
 from distract.stats import intervals
 from distract.stats.figure import CONFIDENCE, rounded
-from distract.writers import checked_marker
 
 LABELS = ("faithful", "changed")
 ERRORS = {"faithful": "false_rejection_rate", "changed": "missed_change_rate"}

@@ -27,10 +27,10 @@ from distract.core.usage import Model, Tally
 from distract.judging.orders import Manner
 from distract.models.opening import open_models
 from distract.models.options import Options
+from distract.rewriting.options import Asking
+from distract.rewriting.writers import WRITERS
 from distract.session import Selected
 from distract.setup import Setup
-from distract.writers import WRITERS
-from distract.writers.asking import Asking
 
 
 def sort_out(more: Mapping[str, Any]) -> tuple[Asking, Options, dict[str, Any]]:

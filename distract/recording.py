@@ -24,11 +24,11 @@ from distract.core.records import Audited, Case, Lineage, Response, Rewrite, Rol
 from distract.core.study import Held, Study
 from distract.data.formats import native
 from distract.rewrite_metrics import agreements, by_reason, rejections
+from distract.rewriting import verifier as verifying
+from distract.rewriting.writers import offline
 from distract.session import Selected
 from distract.setup import first_cases
 from distract.stats.figure import Figure, flat
-from distract.writers import offline
-from distract.writers import verifier as verifying
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -18,7 +18,7 @@ from distract.core.errors import UnknownName, UsageError
 from distract.core.plan import Attack, Degradation, Protocol
 from distract.core.records import Case
 from distract.judging import comparison as judging
-from distract.writers import recorded
+from distract.rewriting.writers import recorded
 
 T = TypeVar("T")
 Treatment = Attack | Degradation

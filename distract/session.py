@@ -17,10 +17,11 @@ from distract.core.plan import Protocol
 from distract.core.printable import count, line
 from distract.core.records import RESAMPLED, Case, Rewrite, Role, Row
 from distract.data import datasets
+from distract.rewriting import choice
+from distract.rewriting import verifier as verifying
+from distract.rewriting.options import Asking
+from distract.rewriting.writers import Verifier, Writer, offline
 from distract.setup import Setup, first_cases
-from distract.writers import Verifier, Writer, choosing, offline
-from distract.writers import verifier as verifying
-from distract.writers.asking import Asking
 
 NO_MODELS: Mapping[Role, Backend] = MappingProxyType({})
 
@@ -87,7 +88,7 @@ def select(
     if control:
         found = scope.controlled(found)
     asking = asking or Asking()
-    writer = choosing.chosen(generator, asking, models, scope.holds_any(found, loaded.cases))
+    writer = choice.chosen(generator, asking, models, scope.holds_any(found, loaded.cases))
     if writer.name == "recorded":
         found = scope.on_record(found, attacks, loaded.cases)
     cases, left_out = scope.draw(found, loaded.cases, limit, seed)
@@ -102,7 +103,7 @@ def select(
         "degradations": [degradation.name for degradation in found.degradations],
         "designs": sorted(found.designs),
         "controls": [attack.name for attack in found.attacks if attack.control] + resampled,
-        **choosing.record(writer, asking, verifier, models, found.writing),
+        **choice.record(writer, asking, verifier, models, found.writing),
     }
     verify = verifying.verifier(verifier) if verifier else None
     # As it was given: where a file really lies is nobody's business.

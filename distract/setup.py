@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from distract import scope, writers
+from distract import scope
 from distract.core import recorder, registry
 from distract.core.backend import Backend
 from distract.core.errors import UsageError
@@ -21,6 +21,7 @@ from distract.data import datasets
 from distract.judging import instructions
 from distract.judging.orders import DEFAULT, Manner
 from distract.models import families
+from distract.rewriting import writers
 
 SAMPLE = 12
 """Cases by which requests are estimated."""

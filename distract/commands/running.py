@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from distract.core.runs import Loaded
     from distract.core.study import R
     from distract.core.usage import Tally
+    from distract.rewriting.options import Asking
     from distract.setup import Setup
-    from distract.writers.asking import Asking
 
 
 class Terminal(Listener):

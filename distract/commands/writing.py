@@ -77,7 +77,7 @@ def rewrite(
     from distract.execution import sort_out
     from distract.models.opening import open_models
     from distract.report.tables import show
-    from distract.writers import WRITERS
+    from distract.rewriting.writers import WRITERS
 
     if generator == "recorded":
         raise UsageError("rewrite writes new rewrites; name rules or a model with --generator")

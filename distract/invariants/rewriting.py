@@ -17,9 +17,9 @@ from distract.core.errors import UsageError
 from distract.core.plan import Attack, Plan
 from distract.core.records import BASELINE, Case, Constraint, Response
 from distract.data.constraints import check
-from distract.facts import code_spans
-from distract.fidelity import inspect
-from distract.writers import DRAWN, WRITERS, recorded, rewrite, written
+from distract.rewriting.fidelity import inspect
+from distract.rewriting.fidelity.facts import code_spans
+from distract.rewriting.writers import DRAWN, WRITERS, recorded, rewrite, written
 
 UNCHANGED = "nothing to change in the response"
 REJECTED = "rewrite rejected"

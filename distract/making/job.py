@@ -18,9 +18,9 @@ from distract.core.usage import Model, Tally
 from distract.data import datasets
 from distract.making import pairs, tweakset
 from distract.making.made import Made, known_author, yields
+from distract.rewriting import verifier as verifying
+from distract.rewriting.options import Asking
 from distract.scope import sampled
-from distract.writers import verifier as verifying
-from distract.writers.asking import Asking
 
 
 @dataclass(frozen=True)

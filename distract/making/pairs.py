@@ -14,11 +14,11 @@ from distract.audit import good_response
 from distract.core.plan import Plan, gather
 from distract.core.prompts import Prompt, load
 from distract.core.records import Case, Evidence, Message, Response, slug
-from distract.facts import normal
-from distract.fidelity import inspect
 from distract.making.made import Made, ask, feedback
-from distract.writers import Verifier
-from distract.writers.asking import Asking
+from distract.rewriting.fidelity import inspect
+from distract.rewriting.fidelity.facts import normal
+from distract.rewriting.options import Asking
+from distract.rewriting.writers import Verifier
 
 AUTHORS = ("better", "worse")
 SOURCE = "make-pairs"

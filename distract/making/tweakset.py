@@ -19,11 +19,11 @@ from distract.core.records import Case, Evidence, Message, Response, slug
 from distract.data.constraints import check, describe
 from distract.data.formats.ifeval import Prompted
 from distract.data.requirements import split
-from distract.fidelity import inspect
 from distract.making.formats import choose
 from distract.making.made import BROKEN, Made, ask, feedback, known_author
-from distract.writers import written
-from distract.writers.asking import Asking
+from distract.rewriting.fidelity import inspect
+from distract.rewriting.options import Asking
+from distract.rewriting.writers import written
 
 SOURCE = "make-tweakset"
 SEVERITIES = (1, 2, 3)

@@ -16,7 +16,7 @@ from distract.core.plan import Attack, Comparison, Plan, Protocol, gather
 from distract.core.records import BASELINE, RESAMPLED, UNCHANGED, Audited, Case, Response, Rewrite, Row
 from distract.judging.comparison import judged, label, resampled, side
 from distract.judging.orders import DEFAULT, Manner
-from distract.writers import WRITERS, rewrite
+from distract.rewriting.writers import WRITERS, rewrite
 
 Pair = tuple[Response, Response]
 

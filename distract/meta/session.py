@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from distract import scope, writers
+from distract import scope
 from distract.core import registry
 from distract.core.errors import DataError, UsageError
 from distract.core.job import Job, Plans, Sample
@@ -18,6 +18,7 @@ from distract.core.records import RESAMPLED, Case, Rewrite, Row
 from distract.data import datasets
 from distract.data.datasets import DataSet
 from distract.meta.plan import Meta, labelled, meta, one_sided
+from distract.rewriting import writers
 from distract.setup import SAMPLE, Setup
 
 

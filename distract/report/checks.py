@@ -16,8 +16,8 @@ from rich.text import Text
 from distract.checking import ERRORS, Checked, ErrorRate
 from distract.core.printable import interval, line, percent, plain
 from distract.core.records import Rewrite
-from distract.facts import opcodes
 from distract.report.tables import grid
+from distract.rewriting.fidelity.facts import opcodes
 
 _TOKENS = re.compile(r"\s*\w+|\s*[^\w\s]|\s+")
 

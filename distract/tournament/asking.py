@@ -15,8 +15,8 @@ from distract.core.plan import Attack, Comparison, Plan, Protocol, gather
 from distract.core.records import BASELINE, UNCHANGED, Audited, Case, Response, Row
 from distract.judging.comparison import judged, side, usable
 from distract.judging.orders import DEFAULT, Manner
+from distract.rewriting.writers import Verifier, Writer
 from distract.tournament.pairing import Pair
-from distract.writers import Verifier, Writer
 
 Two = tuple[Response, Response]
 

@@ -9,10 +9,10 @@ from dataclasses import replace
 from distract.core.job import Sample
 from distract.core.plan import Protocol
 from distract.core.records import Case
+from distract.rewriting.writers import offline
 from distract.setup import SAMPLE
 from distract.tournament.asking import Tournament, attacked, baseline
 from distract.tournament.pairing import Pair
-from distract.writers import offline
 
 
 def samples(

@@ -21,14 +21,14 @@ from distract.core.records import BASELINE, Case, Rewrite, Row
 from distract.data import datasets
 from distract.data.datasets import DataSet
 from distract.judging.comparison import usable
+from distract.rewriting import choice
+from distract.rewriting import verifier as verifying
+from distract.rewriting.options import Asking
 from distract.setup import Setup, draw
 from distract.tournament.asking import Tournament, attacked, baseline, no_match
 from distract.tournament.estimating import samples
 from distract.tournament.measuring import targets
 from distract.tournament.pairing import Pair, balanced, round_robin
-from distract.writers import choosing
-from distract.writers import verifier as verifying
-from distract.writers.asking import Asking
 
 TOO_FEW = "fewer than two of the models have answered it"
 
@@ -107,12 +107,12 @@ def prepare(
     named = _split("target", attack.targets, playing)
     lowest = _lowest(attack, wanted, playing)
     on_record = any(scope.is_recorded(one, cases) and not one.control for one in wanted)
-    writer = choosing.chosen(attack.generator, attack.asking, setup.helpers, on_record)
+    writer = choice.chosen(attack.generator, attack.asking, setup.helpers, on_record)
     if absent := [a.name for a in wanted if writer.name == "recorded" and not scope.is_recorded(a, cases)]:
         raise UsageError(f"{absent[0]}: the data hold no recorded rewrites for it; write them with --generator rules")
     parameters: dict[str, Any] = {
         **replace(drawn, cases=cases).record,
-        **choosing.record(writer, attack.asking, attack.verifier, setup.helpers, wanted),
+        **choice.record(writer, attack.asking, attack.verifier, setup.helpers, wanted),
         "models": playing,
         "pairs": pairs,
         "attacks": [one.name for one in wanted],

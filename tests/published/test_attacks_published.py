@@ -15,7 +15,7 @@ from test_attacks import (
 from distract.core.plan import Attack
 from distract.core.records import Constraint
 from distract.data.constraints import parse
-from distract.fidelity import inspect
+from distract.rewriting.fidelity import inspect
 
 LLMBAR = ROOT / "../shared/data/llmbar/Natural/dataset.json"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from test_fidelity import PIECES
 
-from distract.fidelity import inspect
+from distract.rewriting.fidelity import inspect
 
 
 @pytest.mark.parametrize("piece", PIECES)

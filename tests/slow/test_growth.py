@@ -30,13 +30,13 @@ from distract.core.records import Constraint, Response
 from distract.data import readers, requirements
 from distract.data.constraints import breaks, check, parse
 from distract.data.formats import native
-from distract.facts import differences
-from distract.fidelity import inspect
 from distract.invariants import rewriting, telling
 from distract.judging import parsers
 from distract.making import pairs
 from distract.report import checks, unread
 from distract.report.minimal import marked
+from distract.rewriting.fidelity import inspect
+from distract.rewriting.fidelity.facts import differences
 from distract.studies.gate import github, junit
 
 SMALL, MIDDLE, LARGE = 10_000, 20_000, 100_000

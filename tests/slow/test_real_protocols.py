@@ -20,7 +20,7 @@ from distract.data import datasets
 from distract.judging.orders import Manner
 from distract.metrics import figures
 from distract.models.transformers.backend import Transformers
-from distract.writers import writer
+from distract.rewriting.writers import writer
 
 TOKENS = 24
 KINDS = ("absolute", "cot", "metric", "prepair", "wild-bench")

@@ -17,7 +17,7 @@ from distract.core.usage import Tally
 from distract.judging.orders import DEFAULT, Manner
 from distract.making import job
 from distract.models.transformers.backend import Transformers
-from distract.writers.asking import Asking
+from distract.rewriting.options import Asking
 
 NAME = "smollm2-135m"
 # Retries are tested with a scripted generator; here each text takes seconds.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from test_fidelity import PIECES
 
-from distract.fidelity import inspect
+from distract.rewriting.fidelity import inspect
 
 HOSTILE = (*PIECES, "\n\n", ">\n", "# ", "actually ", "...", "here is a ", "i ", "i have made the ", "note ",
            "all the ", "please provide the ", "user", "very very ", "a b c d e f g h ", "sorry i ", "in a ", "the \n",

@@ -15,7 +15,7 @@ from distract.core.plan import Attack
 from distract.core.records import Constraint
 from distract.core.registry import attack as named
 from distract.data.constraints import check, parse
-from distract.fidelity import inspect
+from distract.rewriting.fidelity import inspect
 
 ROOT = Path(__file__).parents[2]
 GOLDEN = json.loads((ROOT / "tests/golden/attacks.json").read_text(encoding="utf-8"))

@@ -21,7 +21,7 @@ from distract.data.constraints import parse
 from distract.judging.comparison import others, unfit
 from distract.judging.orders import Manner
 from distract.models.scripted import Scripted, planted
-from distract.writers import Verifier, writer
+from distract.rewriting.writers import Verifier, writer
 
 NO_COMMA = (parse({"kind": "punctuation:no_comma"}),)
 LOUDER = Attack("louder", "adds a booster", lambda turn, constraints, seed: f"Certainly! {turn}", marker=len)

@@ -22,8 +22,8 @@ from distract.checking import (
 )
 from distract.core.errors import DataError, PluginError, UnknownName, UsageError
 from distract.core.registry import attacks
-from distract.facts import new_content_share
 from distract.report.checks import difference
+from distract.rewriting.fidelity.facts import new_content_share
 
 DATA = Path(__file__).parents[1] / "data"
 DEVELOPED = DATA / "labelled.jsonl"

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distract import facts, fidelity, meaning, speech
 from distract.core.records import Constraint
 from distract.data import numbers
 from distract.data.lexicon import content_words
-from distract.facts import code_spans, new_content_share, quote_spans, url_spans
-from distract.fidelity import inspect, inspect_severity
+from distract.rewriting import fidelity
+from distract.rewriting.fidelity import facts, inspect, inspect_severity, meaning, misbehaviour
+from distract.rewriting.fidelity.facts import code_spans, new_content_share, quote_spans, url_spans
 
 NO_COMMA = Constraint("punctuation:no_comma")
 PROMPT = ("How long does the trip take and what does it cost? Yours, Ewa",)
@@ -218,7 +218,7 @@ def test_any_text_can_be_inspected(original: str, rewrite: str) -> None:
 
 
 drawn = st.lists(st.sampled_from([text for _, *pair in ACCEPTED for text in pair]), max_size=4).map(" ".join)
-MODULES = (numbers, facts, fidelity, meaning, speech)
+MODULES = (numbers, facts, fidelity, meaning, misbehaviour)
 REMEMBERED = [found for module in MODULES for found in vars(module).values() if hasattr(found, "cache_clear")]
 
 

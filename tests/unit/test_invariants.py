@@ -21,7 +21,7 @@ from distract.invariants import Failed, Finding, Inconclusive, NoVerdict, Violat
 from distract.judging.judge import Judge
 from distract.judging.orders import Manner
 from distract.models.scripted import Scripted, planted
-from distract.writers import DRAWN
+from distract.rewriting.writers import DRAWN
 
 X, Y, Z = (Response(author, (text,)) for author, text in (("x", "Red."), ("y", "It may be blue."), ("z", "Or green.")))
 REWRITE = Response("y", ("It must be blue, definitely.",), "assertiveness")

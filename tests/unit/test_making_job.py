@@ -17,7 +17,7 @@ from distract.data import datasets
 from distract.making import job
 from distract.models.scripted import Scripted, planted
 from distract.recording import save
-from distract.writers.asking import Asking
+from distract.rewriting.options import Asking
 
 NO_COMMA = {"instruction_id_list": ["punctuation:no_comma"], "kwargs": [{}]}
 

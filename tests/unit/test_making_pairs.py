@@ -16,8 +16,8 @@ from distract.data.constraints import parse
 from distract.data.formats import native
 from distract.making import Made, make_pair, yields
 from distract.making.made import known_author
-from distract.writers import Verifier
-from distract.writers.asking import Asking
+from distract.rewriting.options import Asking
+from distract.rewriting.writers import Verifier
 
 REFERENCE = "Water boils at 100 degrees Celsius at sea level, and at about 93 degrees Celsius in Denver."
 BETTER = "At sea level water boils at 100 degrees Celsius. In Denver it takes only about 93 degrees Celsius."

@@ -25,10 +25,10 @@ from distract.data.datasets import load, load_prompts
 from distract.data.formats import native
 from distract.data.formats.ifeval import Prompted
 from distract.data.requirements import split
-from distract.fidelity import inspect
 from distract.making import Made, make_tweak, yields
 from distract.making.formats import EASY, MENU, choose, conflict, easy
-from distract.writers.asking import Asking
+from distract.rewriting.fidelity import inspect
+from distract.rewriting.options import Asking
 
 SHARED = Path(__file__).parents[3] / "shared" / "data" / "ifeval"
 ASKING = Asking(retries=2)

@@ -22,7 +22,7 @@ from distract.judging.verdicts import outcome
 from distract.metrics import headline
 from distract.minimal import clearest_flips, edits, plan_for, smallest
 from distract.models.scripted import BOOSTERS, Scripted, planted
-from distract.writers import WRITERS
+from distract.rewriting.writers import WRITERS
 
 PAIRWISE = protocol("pairwise")
 LOSER = Response("y", ("It might perhaps be blue, I think.",))

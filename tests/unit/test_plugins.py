@@ -11,7 +11,7 @@ from commanding import Ran
 
 from distract.core.errors import PluginError
 from distract.core.plan import Attack
-from distract.writers import checksum
+from distract.rewriting.writers import checksum
 
 Run = Callable[..., Ran]
 Install = Callable[[str], None]

@@ -24,9 +24,9 @@ from distract.core.usage import Tally
 from distract.data import datasets
 from distract.data.formats import native
 from distract.models.scripted import Scripted, planted, share
-from distract.writers import WRITERS, rewrite
-from distract.writers import verifier as verifying
-from distract.writers.asking import Asking
+from distract.rewriting import verifier as verifying
+from distract.rewriting.options import Asking
+from distract.rewriting.writers import WRITERS, rewrite
 
 ATTACKS = ("assertiveness", "sycophancy", "severity-1", "severity-2+assertiveness")
 ASKING = Asking(retries=1, best_of=2)

@@ -14,7 +14,7 @@ from distract.core.records import Case
 from distract.core.registry import attacks
 from distract.data.constraints import check, parse
 from distract.data.datasets import load
-from distract.fidelity import inspect
+from distract.rewriting.fidelity import inspect
 
 CASES = load("tweakset").cases
 LOWER = {s: attacks()[f"severity-{s}"] for s in (1, 2, 3)}

@@ -9,7 +9,7 @@ import pytest
 from distract.core.plan import Attack
 from distract.core.records import Constraint
 from distract.core.registry import attack as named
-from distract.fidelity import inspect
+from distract.rewriting.fidelity import inspect
 
 ATTACKS = [named(name) for name in ("assertiveness", "prolixity", "sycophancy")]
 by_attack = pytest.mark.parametrize("attack", ATTACKS, ids=[attack.name for attack in ATTACKS])

@@ -13,7 +13,7 @@ from distract.core import registry
 from distract.core.records import Constraint
 from distract.data.constraints import check, parse
 from distract.data.datasets import load
-from distract.fidelity import inspect, inspect_severity
+from distract.rewriting.fidelity import inspect, inspect_severity
 
 LINES = (resources.files("distract.data.datasets") / "tweakset.jsonl").read_text(encoding="utf-8").splitlines()
 CASES: list[dict[str, Any]] = [json.loads(line) for line in LINES]

@@ -11,7 +11,7 @@ from distract.core.plan import Plan
 from distract.core.prompts import Prompt, load
 from distract.core.records import Case, Evidence, Request, Response
 from distract.judging.verdicts import chosen
-from distract.writers import Verifier
+from distract.rewriting.writers import Verifier
 
 CHOICES = ("Y", "N")
 LOST, ADDED = "verifier finds something lost", "verifier finds something added"
@@ -28,7 +28,7 @@ def verifier(name: str) -> Verifier:
 
 def prompt() -> Prompt:
     """The prompt file that is used."""
-    return load("distract.writers", "verify")
+    return load("distract.rewriting.writers", "verify")
 
 
 def parameters(name: str) -> tuple[tuple[str, str], ...]:

@@ -18,11 +18,12 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from distract import facts, fidelity, meaning, speech
 from distract.core.errors import UnknownName, foreign
 from distract.core.plan import Attack, Plan, gather
 from distract.core.records import Case, Evidence, Response, Rewrite, slug
 from distract.data import constraints, numbers
+from distract.rewriting import fidelity
+from distract.rewriting.fidelity import facts, meaning, misbehaviour
 
 LASTING = ("no text", "truncated", "verifier")
 """How reasons begin that only the writing could find: looking at the text again does not find them."""
@@ -301,7 +302,7 @@ def checksum(attacks: Sequence[Attack]) -> str:
 
     A run is another one after that code changed, or an old result would be shown for a new rule.
     """
-    files = {Path(str(module.__file__)) for module in (numbers, facts, fidelity, meaning, speech)}
+    files = {Path(str(module.__file__)) for module in (numbers, facts, fidelity, meaning, misbehaviour)}
     files.update(Path(str(constraints.__file__)).parent.glob("*.py"))
     files.update(Path(__file__).parent.glob("*.py"))
     for attack in attacks:

@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from distract import writers
 from distract.core.backend import Backend
 from distract.core.plan import Attack
 from distract.core.prompts import Prompt
 from distract.core.records import Role
-from distract.writers import Writer, verifier
-from distract.writers.asking import Asking
-from distract.writers.generator import generator as generator_writer
+from distract.rewriting import verifier, writers
+from distract.rewriting.generator import generator as generator_writer
+from distract.rewriting.options import Asking
+from distract.rewriting.writers import Writer
 
 
 def chosen(name: str | None, asking: Asking, models: Mapping[Role, Backend], on_record: bool) -> Writer:

@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 from distract.core.plan import Attack, Plan
 from distract.core.records import Case, Constraint, Message, Reply, Response
 from distract.data.constraints import check, describe
-from distract.writers import Draft, Writer, rewritten, theirs
-from distract.writers.asking import Asking, flaws
+from distract.rewriting.options import Asking, flaws
+from distract.rewriting.writers import Draft, Writer, rewritten, theirs
 
 
 def generator(name: str, asking: Asking) -> Writer:

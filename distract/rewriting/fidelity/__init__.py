@@ -14,11 +14,11 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 
-from distract import meaning, speech
 from distract.core.records import Constraint, Evidence
 from distract.data.constraints import check
 from distract.data.lexicon import content_words
-from distract.facts import READ, differences, normal, scripts
+from distract.rewriting.fidelity import meaning, misbehaviour
+from distract.rewriting.fidelity.facts import READ, differences, normal, scripts
 
 Turns = Sequence[str]
 Words = frozenset[str]
@@ -54,7 +54,7 @@ def _compare(original: str, rewrite: str, prompt: str) -> Iterator[str]:  # the 
                 yield f"{kind} {verb}: {', '.join(fact[:60] for fact in facts[:5])}"
     if (scripts(original) - scripts(rewrite)).total() > 30 and sum(map(str.isalpha, original)) > 3:
         yield "script changed"
-    yield from speech.said(original, rewrite)
+    yield from misbehaviour.said(original, rewrite)
 
 
 @lru_cache(READ)
@@ -158,7 +158,7 @@ def inspect(
         reasons.append("answers the prompt" if answers else f"not a rewrite: {share:.0%} of the words kept")
     if not severity:
         # What is broken on purpose may well read as a sign, or stop short.
-        reasons += dict.fromkeys(reason for pair in pairs for reason in speech.formed(*pair))
+        reasons += dict.fromkeys(reason for pair in pairs for reason in misbehaviour.formed(*pair))
         signs = dict.fromkeys(sign for before, after in pairs for sign in meaning.signs(before, after))
         reasons, evidence = [*reasons, *signs], evidence | {"signs": len(signs)}
     if max_new_content is not None and len(kept) >= MIN_WORDS and new_share > max_new_content:

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import groupby
 
-from distract.facts import READ, URL, normal
+from distract.rewriting.fidelity.facts import READ, URL, normal
 
 SAID_AGAIN = 3
 """Times that a sentence must stand in a rewrite for each time in its original (at least one) to be a repetition."""

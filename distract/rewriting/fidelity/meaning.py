@@ -15,7 +15,7 @@ from functools import lru_cache
 from itertools import islice, pairwise
 
 from distract.data.lexicon import PARTS, content_words
-from distract.facts import READ, new_content_share, normal, opcodes
+from distract.rewriting.fidelity.facts import READ, new_content_share, normal, opcodes
 
 MOST_CLAUSES = 150
 """Clauses of a text that are looked at: each is compared with each of the other text."""
