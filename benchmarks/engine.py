@@ -29,7 +29,7 @@ from distract.core import registry
 from distract.core.job import carry_out, stores
 from distract.core.usage import Tally
 from distract.models.scripted import planted
-from distract.setup import Setup
+from distract.studies.setup import Setup
 
 JUDGMENTS, COMPARISONS = 7, 4
 """Of each case."""

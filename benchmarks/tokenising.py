@@ -30,7 +30,7 @@ from distract.core.usage import Tally
 from distract.models.scripted import Scripted, planted
 from distract.models.transformers.backend import embedded_judge
 from distract.models.transformers.chat import Chat
-from distract.setup import Setup
+from distract.studies.setup import Setup
 
 
 class Tokenising:

@@ -12,7 +12,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
-from distract import execution
 from distract.arguments import (
     AttackOptions,
     Data,
@@ -33,6 +32,7 @@ from distract.core.listener import Listener
 from distract.core.records import Case, Rewrite, Row
 from distract.core.signals import raised_signals
 from distract.data import datasets
+from distract.studies import execution
 
 if TYPE_CHECKING:
     import pandas

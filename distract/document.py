@@ -13,8 +13,8 @@ from typing import Any
 
 from distract import ranking
 from distract.core.records import Smallest
-from distract.rewrite_metrics import WithoutTexts, by_reason
 from distract.stats.figure import Figure, flat
+from distract.studies.rewrites import WithoutTexts, by_reason
 
 _SHARED = (
     "judge",

@@ -16,9 +16,9 @@ from itertools import combinations
 from distract.briefs import Brief, Briefs
 from distract.core.records import BASELINE, RESAMPLED, Rewrite, Row
 from distract.counting import COUNT, WANTED, Counted
-from distract.rewrite_metrics import agreements, rejections
 from distract.stats import intervals
 from distract.stats.figure import CONFIDENCE, Condition, Figure, adjusted, rate
+from distract.studies.rewrites import agreements, rejections
 
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "fixed": ("distractor_win_rate", "original_win_rate", "tie_rate"),

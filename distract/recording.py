@@ -23,12 +23,12 @@ from distract.core.recorder import dump
 from distract.core.records import Audited, Case, Lineage, Response, Rewrite, Role, Row, Smallest
 from distract.core.study import Held, Study
 from distract.data.formats import native
-from distract.rewrite_metrics import agreements, by_reason, rejections
 from distract.rewriting import verifier as verifying
 from distract.rewriting.writers import offline
 from distract.session import Selected
-from distract.setup import first_cases
 from distract.stats.figure import Figure, flat
+from distract.studies.rewrites import agreements, by_reason, rejections
+from distract.studies.setup import first_cases
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -193,7 +193,7 @@ def document(parameters: Mapping[str, Any], written: Written) -> dict[str, Any]:
 
 
 def _report(_: Mapping[str, Any], written: Written) -> Iterable[RenderableType]:
-    from distract.report.written import recording_report
+    from distract.studies.rewrites_view import recording_report
 
     return recording_report(written.figures, written.rewrites)
 

@@ -8,7 +8,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any
 
-from distract import audit, scope
+from distract import audit
 from distract.core import registry
 from distract.core.backend import Backend
 from distract.core.errors import UsageError
@@ -21,7 +21,8 @@ from distract.rewriting import choice
 from distract.rewriting import verifier as verifying
 from distract.rewriting.options import Asking
 from distract.rewriting.writers import Verifier, Writer, offline
-from distract.setup import Setup, first_cases
+from distract.studies import selection
+from distract.studies.setup import Setup, first_cases
 
 NO_MODELS: Mapping[Role, Backend] = MappingProxyType({})
 
@@ -38,7 +39,7 @@ class Selected:
     """
 
     data: datasets.DataSet
-    scope: scope.Scope
+    selection: selection.Scope
     cases: tuple[Case, ...]
     writer: Writer
     verifier: Verifier | None
@@ -84,14 +85,14 @@ def select(
     if not isinstance(data, str) and responses:
         raise UsageError("responses go with data that have a name or a path; put them into the cases")
     loaded = datasets.load(data, responses, seed) if isinstance(data, str) else data
-    found = scope.scope(attacks, measures, loaded.cases)
+    found = selection.scope(attacks, measures, loaded.cases)
     if control:
-        found = scope.controlled(found)
+        found = selection.controlled(found)
     asking = asking or Asking()
-    writer = choice.chosen(generator, asking, models, scope.holds_any(found, loaded.cases))
+    writer = choice.chosen(generator, asking, models, selection.holds_any(found, loaded.cases))
     if writer.name == "recorded":
-        found = scope.on_record(found, attacks, loaded.cases)
-    cases, left_out = scope.draw(found, loaded.cases, limit, seed)
+        found = selection.on_record(found, attacks, loaded.cases)
+    cases, left_out = selection.draw(found, loaded.cases, limit, seed)
     left_out += loaded.left_out
     resampled = [RESAMPLED] if control and "flip" in found.designs else []
     parameters = {
@@ -118,7 +119,7 @@ def design(selected: Selected, setup: Setup) -> audit.Audit:
         UsageError: a protocol fits no case.
     """
     wanted = selected.scope
-    scope.check(setup.protocols, wanted.designs, selected.cases, helped=setup.helped)
+    selection.check(setup.protocols, wanted.designs, selected.cases, helped=setup.helped)
     return audit.Audit(
         setup.judge,
         setup.protocols,

@@ -27,7 +27,7 @@ from distract.core.records import (
 from distract.core.study import R
 from distract.core.usage import Tally
 from distract.minimal import edits
-from distract.setup import Setup
+from distract.studies.setup import Setup
 
 
 def case(

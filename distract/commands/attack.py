@@ -46,8 +46,8 @@ from distract.commands.running import Terminal, carried_out, conclude, inconclus
 @json_option
 def attack(judge: str, profile: bool, store: Path | None, as_json: bool, **more: Any) -> None:
     """Rewrite responses with distractors and measure how often the judge's verdict changes."""
-    from distract.execution import attack_job
     from distract.metrics import MEASURES
+    from distract.studies.execution import attack_job
 
     wanted = MEASURES | {*more["measures"]}
     with profiled(profile) as models:

@@ -49,8 +49,8 @@ def consistency(judge: str, store: Path | None, fresh: bool, as_json: bool, **mo
 
     It needs data with three or four responses to a prompt. Choice sets are shown in one order each, whatever --orders.
     """
-    from distract import execution
     from distract.consistency import preparing
+    from distract.studies import execution
 
     setup, _ = set_up(judge, more, PROTOCOLS)
     job = preparing.prepare(setup, limit=more.pop("limit") or None, **more)

@@ -102,9 +102,9 @@ def _judge(run: Loaded, flips: Sequence[Flip], stack: ExitStack, more: dict[str,
     """The judge of a run, opened until the stack ends; what it used is said then."""
     from distract import reopening
     from distract.core import registry
-    from distract.execution import renew, sort_out
     from distract.judging.judge import Judge
     from distract.models.opening import open_models
+    from distract.studies.execution import renew, sort_out
 
     _, loading, rest = sort_out(more)
     name, manner = run.parameters["judge"], reopening.manner_of(run)

@@ -103,13 +103,13 @@ def leaderboard(
     **more: Any,
 ) -> None:
     """Rate models by a judge's verdicts, or by votes in a file, and measure what restyling the lowest ones changes."""
-    from distract import execution
     from distract.boards import comparing, document, sources
     from distract.boards.chosen import choose, renamed
-    from distract.estimating import estimate
     from distract.report import leaderboard as report
     from distract.report.progress import plan_lines
     from distract.report.tables import show
+    from distract.studies import execution
+    from distract.studies.estimate import estimate
 
     chosen = choose(systems, anchor)
     say(renamed(systems))

@@ -133,8 +133,8 @@ def _judged(
     names: list[str], selected: Selected, out: Path | None, base: str | None, more: dict[str, Any]
 ) -> list[Source]:
     """Judges that are asked: all are looked at before the first one is."""
-    from distract import execution
     from distract.meta.session import prepare
+    from distract.studies import execution
 
     store, fresh, control = (more.pop(name) for name in ("store", "fresh", "control"))
     jobs = []

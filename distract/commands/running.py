@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from distract.core.study import R
     from distract.core.usage import Tally
     from distract.rewriting.options import Asking
-    from distract.setup import Setup
+    from distract.studies.setup import Setup
 
 
 class Terminal(Listener):
@@ -39,8 +39,8 @@ class Terminal(Listener):
     @contextmanager
     def follow(self, job: Job[Any], stored: int, doing: str) -> Iterator[Callable[[Tally], None]]:
         """See ``Listener``."""
-        from distract.estimating import estimate
         from distract.report.progress import Progress, plan_lines
+        from distract.studies.estimate import estimate
 
         estimated = estimate(job)
         say(plan_lines(job, estimated, stored))
@@ -56,14 +56,14 @@ class Terminal(Listener):
 
 def set_up(judge: str, more: dict[str, Any], protocols: Sequence[str] = ()) -> tuple[Setup, Asking]:
     """Open the models of a command before the user's eyes; see ``execution.set_up``."""
-    from distract import execution
+    from distract.studies import execution
 
     return execution.set_up(judge, more, Terminal(), protocols)
 
 
 def carried_out(job: Job[R], store: Path | None, doing: str = "judging") -> Finished[R]:
     """Carry out a run before the user's eyes; see ``execution.carry_out``."""
-    from distract import execution
+    from distract.studies import execution
 
     return execution.carry_out(job, store, Terminal(), doing=doing)
 
@@ -117,7 +117,7 @@ def profiled(wanted: bool) -> Iterator[dict[Role, Backend]]:
 
 def inconclusive(rows: Sequence[Row], is_measured: bool = True) -> None:
     """End with exit code 3 where nothing can be said about a judge; ``is_measured``: whether any figure has cases."""
-    from distract.execution import undecided
+    from distract.studies.execution import undecided
 
     if why := undecided(rows, is_measured):
         stop(why, 3)

@@ -74,10 +74,10 @@ def rewrite(
     `distract attack --data FILE --generator recorded` then uses them. A rejected rewrite is recorded with its reasons.
     """
     from distract import recording, session
-    from distract.execution import sort_out
     from distract.models.opening import open_models
     from distract.report.tables import show
     from distract.rewriting.writers import WRITERS
+    from distract.studies.execution import sort_out
 
     if generator == "recorded":
         raise UsageError("rewrite writes new rewrites; name rules or a model with --generator")
@@ -112,8 +112,8 @@ def make_pairs(
 
     Both are to be correct and complete and about equally long; the worse one lacks coherence and clarity.
     """
-    from distract.execution import sort_out
     from distract.making import job
+    from distract.studies.execution import sort_out
 
     asking, loading, where = sort_out(more)
     found = job.pair_job(data, responses, generator, asking, verifier, limit or None, seed)
@@ -129,8 +129,8 @@ def make_tweakset(data: str, generator: str, limit: int, seed: int, **more: Any)
     Question and format are split, three easy requirements that go together are kept or added, a compliant response is
     written and checked, and versions that break one, two and three requirements are made of it by rule.
     """
-    from distract.execution import sort_out
     from distract.making import job
+    from distract.studies.execution import sort_out
 
     asking, loading, where = sort_out(more)
     found = job.tweakset_job(data, generator, asking, limit or None, seed)
@@ -155,7 +155,7 @@ def _make(
     from distract.recording import save
     from distract.report.progress import Progress
     from distract.report.tables import show
-    from distract.report.written import making_report
+    from distract.studies.rewrites_view import making_report
 
     who = open_models(names, loading)
     say(who.notes)

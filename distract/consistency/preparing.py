@@ -16,7 +16,7 @@ from distract.core.printable import count
 from distract.core.records import Case, Rewrite, Row
 from distract.data import datasets
 from distract.judging.comparison import unfit, usable
-from distract.setup import Setup, draw
+from distract.studies.setup import Setup, draw
 
 TOO_FEW = "fewer than three responses by different authors"
 

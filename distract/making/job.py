@@ -20,7 +20,7 @@ from distract.making import pairs, tweakset
 from distract.making.made import Made, known_author, yields
 from distract.rewriting import verifier as verifying
 from distract.rewriting.options import Asking
-from distract.scope import sampled
+from distract.studies.selection import sampled
 
 
 @dataclass(frozen=True)

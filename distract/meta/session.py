@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from distract import scope
 from distract.core import registry
 from distract.core.errors import DataError, UsageError
 from distract.core.job import Job, Plans, Sample
@@ -19,7 +18,8 @@ from distract.data import datasets
 from distract.data.datasets import DataSet
 from distract.meta.plan import Meta, labelled, meta, one_sided
 from distract.rewriting import writers
-from distract.setup import SAMPLE, Setup
+from distract.studies import selection
+from distract.studies.setup import SAMPLE, Setup
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ def select(specs: Sequence[str], responses: Sequence[str], limit: int | None, se
             raise DataError("no case says which of two responses people prefer; name labelled data", path=name)
         left_out += one.left_out
         left_out["nobody says which response is better"] += len(one.cases) - len(fitting)
-        cases += [(name, case) for case in scope.sampled(fitting, limit, seed)]
+        cases += [(name, case) for case in selection.sampled(fitting, limit, seed)]
     shuffled = frozenset(name for name, one in zip(names, loaded, strict=True) if one_sided(one.cases))
     kept = {reason: n for reason, n in sorted(left_out.items()) if n}
     return Selected(dict(zip(names, loaded, strict=True)), tuple(cases), kept, shuffled, limit, seed)
@@ -122,7 +122,7 @@ def prepare(selected: Selected, setup: Setup, *, control: bool = False, base: st
     Raises:
         UsageError: a protocol fits no case, or the folder belongs to another run.
     """
-    scope.check(setup.protocols, {"flip"}, [case for _, case in selected.cases], helped=setup.helped)
+    selection.check(setup.protocols, {"flip"}, [case for _, case in selected.cases], helped=setup.helped)
     controls = registry.controls() if control else ()
     design = Meta(
         setup.judge,

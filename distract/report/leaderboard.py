@@ -12,7 +12,7 @@ from distract.boards.comparing import Compared, SourceBoard, way
 from distract.core.printable import count, line, set_aside
 from distract.core.records import BASELINE
 from distract.report.boards import ATTACKED, board_table, extra_lines, heading, shift_parts
-from distract.report.written import rewrite_notes
+from distract.studies.rewrites_view import rewrite_notes
 from distract.tournament.document import Result, remarks
 from distract.tournament.measuring import RunShift
 

@@ -19,8 +19,8 @@ from distract.core.price import Price, cost, dollars
 from distract.core.printable import count, line, set_aside
 from distract.core.records import Role
 from distract.core.usage import Tally
-from distract.estimating import Estimate
 from distract.judging.orders import Manner
+from distract.studies.estimate import Estimate
 
 SECONDS_BETWEEN_LINES = 15.0
 _READ = {

@@ -19,8 +19,8 @@ from distract.document import Measured
 from distract.metrics import headline
 from distract.report.ranking import ranking_parts
 from distract.report.tables import grid
-from distract.report.written import rewrite_notes
 from distract.stats.figure import Figure
+from distract.studies.rewrites_view import rewrite_notes
 
 MANY = 3
 """Above this many protocols their differences are not shown pair by pair."""

@@ -9,7 +9,7 @@ from typing import Any
 
 from distract.boards.document import board_document, shift_document
 from distract.core.records import BASELINE, Rewrite, Row
-from distract.rewrite_metrics import WithoutTexts, by_reason
+from distract.studies.rewrites import WithoutTexts, by_reason
 from distract.tournament.measuring import Measured, RunShift, measured
 
 _SHARED = (

@@ -10,7 +10,7 @@ from distract.core.job import Sample
 from distract.core.plan import Protocol
 from distract.core.records import Case
 from distract.rewriting.writers import offline
-from distract.setup import SAMPLE
+from distract.studies.setup import SAMPLE
 from distract.tournament.asking import Tournament, attacked, baseline
 from distract.tournament.pairing import Pair
 

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from distract import scope
 from distract.boards.chosen import Chosen
 from distract.core import registry
 from distract.core.errors import UnknownName, UsageError
@@ -24,7 +23,8 @@ from distract.judging.comparison import usable
 from distract.rewriting import choice
 from distract.rewriting import verifier as verifying
 from distract.rewriting.options import Asking
-from distract.setup import Setup, draw
+from distract.studies import selection
+from distract.studies.setup import Setup, draw
 from distract.tournament.asking import Tournament, attacked, baseline, no_match
 from distract.tournament.estimating import samples
 from distract.tournament.measuring import targets
@@ -95,7 +95,7 @@ def prepare(
     for protocol in setup.protocols:
         if why := no_match(protocol):
             raise UsageError(f"{protocol.name} {why}; name another protocol")
-    scope.check(setup.protocols, {"flip"}, drawn.cases, helped=setup.helped)
+    selection.check(setup.protocols, {"flip"}, drawn.cases, helped=setup.helped)
     answered = [[response.author for response in usable(case)] for case in drawn.cases]
     matches = round_robin(answered) if pairs is None else balanced(answered, pairs, seed)
     paired = {case.id: tuple(of) for case, of in zip(drawn.cases, matches, strict=True) if of}
@@ -106,9 +106,9 @@ def prepare(
     wanted = _attacks(attack.names)
     named = _split("target", attack.targets, playing)
     lowest = _lowest(attack, wanted, playing)
-    on_record = any(scope.is_recorded(one, cases) and not one.control for one in wanted)
+    on_record = any(selection.is_recorded(one, cases) and not one.control for one in wanted)
     writer = choice.chosen(attack.generator, attack.asking, setup.helpers, on_record)
-    if absent := [a.name for a in wanted if writer.name == "recorded" and not scope.is_recorded(a, cases)]:
+    if absent := [a.name for a in wanted if writer.name == "recorded" and not selection.is_recorded(a, cases)]:
         raise UsageError(f"{absent[0]}: the data hold no recorded rewrites for it; write them with --generator rules")
     parameters: dict[str, Any] = {
         **replace(drawn, cases=cases).record,

@@ -29,7 +29,7 @@ HUNG = 120.0
 
 _STUDIES = ("attack", "consistency", "gate", "leaderboard", "meta")
 _MODULES = (
-    *("distract.cli", "distract.session", "distract.core.job", "distract.recording", "distract.estimating"),
+    *("distract.cli", "distract.session", "distract.core.job", "distract.recording", "distract.studies.estimate"),
     *(
         "distract.models.opening",
         "distract.models.catalogue",
@@ -37,7 +37,12 @@ _MODULES = (
         "distract.models.capacity",
     ),
     *("distract.models.scripted", "distract.boards", "distract.meta.session", "distract.tournament.preparing"),
-    *("distract.consistency.preparing", "distract.report.terminal", "distract.report.meta", "distract.report.written"),
+    *(
+        "distract.consistency.preparing",
+        "distract.report.terminal",
+        "distract.report.meta",
+        "distract.studies.rewrites_view",
+    ),
     *("distract.report.leaderboard", "distract.report.consistency", "distract.report.progress"),
     *("distract.studies.gate.live", "distract.studies.gate.view", "distract.report.ranking", "distract.report.unread"),
     *(f"distract.studies.{name}.study" for name in _STUDIES),

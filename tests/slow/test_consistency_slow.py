@@ -14,10 +14,10 @@ from distract.consistency.measuring import figures
 from distract.core.records import Reply, Request, Response
 from distract.core.store import Store
 from distract.core.usage import Tally
-from distract.estimating import estimate
 from distract.judging.orders import Manner
 from distract.models.scripted import Scripted
 from distract.models.transformers.backend import Transformers
+from distract.studies.estimate import estimate
 
 # What is drawn.
 

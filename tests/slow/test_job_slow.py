@@ -15,7 +15,7 @@ from distract.core import job, registry; from distract import session
 from distract.models.opening import open_judge
 from distract.models.scripted import Scripted
 from distract.core.records import Reply
-from distract.setup import Setup
+from distract.studies.setup import Setup
 from distract.core.usage import Tally
 
 def run(backend, out):

@@ -12,9 +12,9 @@ from test_meta import PLANTED, fair, find, long, measured, ready, run, spaced
 
 from distract.core.records import RESAMPLED, UNCHANGED, Row
 from distract.core.usage import Tally
-from distract.estimating import estimate
 from distract.judging.orders import Manner
 from distract.models.scripted import Scripted
+from distract.studies.estimate import estimate
 
 # Which pairs a label is about.
 

@@ -21,11 +21,12 @@ import pytest
 from commanding import Ran
 
 import distract
-from distract import arguments, execution
+from distract import arguments
 from distract.cli import cli
 from distract.core.errors import InUse
 from distract.data.formats import native
 from distract.models import scripted
+from distract.studies import execution
 
 Command = Callable[..., Ran]
 

@@ -24,7 +24,6 @@ from distract.core.runs import Loaded, load
 from distract.core.usage import Tally
 from distract.data import datasets
 from distract.data.formats.native import line as native
-from distract.estimating import estimate
 from distract.judging.orders import Manner
 from distract.judging.published import Published
 from distract.meta.comparisons import Agreement
@@ -33,6 +32,7 @@ from distract.meta.plan import Meta, labelled, meta, one_sided
 from distract.meta.published import judged
 from distract.meta.session import distinct, prepare, select
 from distract.models.scripted import Scripted, planted
+from distract.studies.estimate import estimate
 
 
 def answer(author: str, severity: int | None = None, attack: str | None = None) -> Response:

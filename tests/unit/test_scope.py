@@ -13,7 +13,7 @@ from distract.core.records import Case, Response
 from distract.core.registry import attack, composed
 from distract.data.constraints import parse
 from distract.data.datasets import load
-from distract.scope import Scope, draw, holds_any, on_record, scope
+from distract.studies.selection import Scope, draw, holds_any, on_record, scope
 
 TWEAKSET = load("tweakset").cases
 NO_COMMA, LOWER, TITLE = (

@@ -7,10 +7,10 @@ from builders import case, drive
 
 from distract.core.records import Reply, Request, Response, Rewrite
 from distract.core.registry import attacks
-from distract.rewrite_metrics import agreements, by_reason, layer_verdicts
 from distract.rewriting.verifier import verifier, verify
 from distract.rewriting.writers import WRITERS, Draft, Verifier, Writer, rewrite
 from distract.stats.figure import Figure
+from distract.studies.rewrites import agreements, by_reason, layer_verdicts
 
 SAME, OTHER = Response("x", ("I think it is red.",)), Response("x", ("It is certainly red.",), "assertiveness")
 SURE = Reply(probabilities=(0.9, 0.1), mass=1.0, finish="choices")

@@ -11,7 +11,7 @@ from distract.briefs import Briefs
 from distract.core.records import Rewrite, Row, Smallest
 from distract.core.study import Study
 from distract.document import Measured, document
-from distract.rewrite_metrics import WithoutTexts
+from distract.studies.rewrites import WithoutTexts
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

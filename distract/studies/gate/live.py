@@ -18,7 +18,6 @@ from distract.core.records import Audited, Case, Request, Rewrite, Role, Row, Sl
 from distract.core.runs import Loaded
 from distract.metrics import headline
 from distract.session import Selected
-from distract.setup import Setup
 from distract.studies.gate import deciding
 from distract.studies.gate.comparable import common
 from distract.studies.gate.deciding import Gate, Place
@@ -26,6 +25,7 @@ from distract.studies.gate.exact import threshold
 from distract.studies.gate.limits import Limits
 from distract.studies.gate.observing import flipped
 from distract.studies.gate.records import Measure, Verdict
+from distract.studies.setup import Setup
 
 
 @dataclass(slots=True)

@@ -18,7 +18,7 @@ from distract.core.errors import UsageError
 from distract.core.listener import Listener
 from distract.core.plan import Degradation
 from distract.core.runs import Loaded
-from distract.execution import carry_out, renew, select
+from distract.studies.execution import carry_out, renew, select
 from distract.studies.gate import canary, excess, live, run_gate, settings
 from distract.studies.gate.comparable import changes, unusable
 from distract.studies.gate.limits import Limits

@@ -30,7 +30,7 @@ from distract.models.options import Options
 from distract.rewriting.options import Asking
 from distract.rewriting.writers import WRITERS
 from distract.session import Selected
-from distract.setup import Setup
+from distract.studies.setup import Setup
 
 
 def sort_out(more: Mapping[str, Any]) -> tuple[Asking, Options, dict[str, Any]]:
