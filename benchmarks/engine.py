@@ -23,12 +23,12 @@ from typing import Any
 
 from targets import HEADER, row
 
-from distract import session
 from distract.cli import collect_rarely
 from distract.core import registry
 from distract.core.job import carry_out, stores
 from distract.core.usage import Tally
 from distract.models.scripted import planted
+from distract.studies.attack import session
 from distract.studies.setup import Setup
 
 JUDGMENTS, COMPARISONS = 7, 4

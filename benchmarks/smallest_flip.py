@@ -20,7 +20,6 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from statistics import fmean
 
-from distract.audit import pairs
 from distract.core.plan import Comparison, Plan, Result, T, drive, step
 from distract.core.records import Case, Reply, Request, Response, Smallest, applied
 from distract.core.registry import attack, protocol
@@ -31,6 +30,7 @@ from distract.minimal import edits, smallest
 from distract.minimal.search import Kept, search
 from distract.models.scripted import planted
 from distract.rewriting.writers import WRITERS, rewrite
+from distract.studies.attack.design import pairs
 
 SIZES, DRAWS, MOST = (50, 200, 800), 10, 100_000
 PAIRWISE = protocol("pairwise")

@@ -21,7 +21,6 @@ from pathlib import Path
 from reading import DATA, requests_of
 from targets import HEADER, row
 
-from distract import session
 from distract.core import registry
 from distract.core.backend import Batch
 from distract.core.job import carry_out, stores
@@ -30,6 +29,7 @@ from distract.core.usage import Tally
 from distract.models.scripted import Scripted, planted
 from distract.models.transformers.backend import embedded_judge
 from distract.models.transformers.chat import Chat
+from distract.studies.attack import session
 from distract.studies.setup import Setup
 
 

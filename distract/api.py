@@ -37,7 +37,7 @@ from distract.studies import execution
 if TYPE_CHECKING:
     import pandas
 
-    from distract.flips import Flip
+    from distract.studies.attack.flips import Flip
     from distract.studies.gate.records import Verdict
 
 

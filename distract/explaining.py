@@ -11,14 +11,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from distract import minimal
-from distract.audit import Audit
 from distract.core import registry
 from distract.core.errors import UnknownName, UsageError
 from distract.core.plan import Plan, Result, T, tap
 from distract.core.printable import line
 from distract.core.records import RESAMPLED, Audited, Case, Reply, Request, Rewrite, Row, Smallest
 from distract.core.runs import Loaded
-from distract.flips import Flip
+from distract.studies.attack.design import Audit
+from distract.studies.attack.flips import Flip
 
 if TYPE_CHECKING:
     from distract.judging.judge import Judge

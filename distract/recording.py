@@ -13,7 +13,6 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from distract import audit, session
 from distract.core import files
 from distract.core.errors import UsageError
 from distract.core.job import Job, Plans, Sample
@@ -25,8 +24,10 @@ from distract.core.study import Held, Study
 from distract.data.formats import native
 from distract.rewriting import verifier as verifying
 from distract.rewriting.writers import offline
-from distract.session import Selected
 from distract.stats.figure import Figure, flat
+from distract.studies.attack import design as audit
+from distract.studies.attack import session
+from distract.studies.attack.session import Selected
 from distract.studies.rewrites import agreements, by_reason, rejections
 from distract.studies.setup import first_cases
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from distract.core.records import Row
 from distract.core.runs import Loaded
-from distract.flips import Flip
+from distract.studies.attack.flips import Flip
 from distract.studies.gate.records import Check, Decision, Effort, Verdict
 
 GOLDEN = Path(__file__).parent / "golden"

@@ -46,7 +46,7 @@ from distract.commands.running import Terminal, carried_out, conclude, inconclus
 @json_option
 def attack(judge: str, profile: bool, store: Path | None, as_json: bool, **more: Any) -> None:
     """Rewrite responses with distractors and measure how often the judge's verdict changes."""
-    from distract.metrics import MEASURES
+    from distract.studies.attack.measures import MEASURES
     from distract.studies.execution import attack_job
 
     wanted = MEASURES | {*more["measures"]}

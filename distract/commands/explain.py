@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from distract.core.records import Role
     from distract.core.runs import Loaded
     from distract.explaining import Explained
-    from distract.flips import Flip
     from distract.judging.judge import Judge
+    from distract.studies.attack.flips import Flip
 
 
 @command()

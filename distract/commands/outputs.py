@@ -114,7 +114,7 @@ class Outputs:
             rows: of the run, for the clearest flips of failed checks.
             rewrites: of the run.
         """
-        from distract.flips import clearest
+        from distract.studies.attack.flips import clearest
         from distract.studies.gate import github
 
         failed = [check for check in verdict.checks if check.decision == "fail"]

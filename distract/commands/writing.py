@@ -73,10 +73,11 @@ def rewrite(
 
     `distract attack --data FILE --generator recorded` then uses them. A rejected rewrite is recorded with its reasons.
     """
-    from distract import recording, session
+    from distract import recording
     from distract.models.opening import open_models
     from distract.report.tables import show
     from distract.rewriting.writers import WRITERS
+    from distract.studies.attack import session
     from distract.studies.execution import sort_out
 
     if generator == "recorded":

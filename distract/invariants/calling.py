@@ -22,8 +22,8 @@ from distract.invariants.seen import Asked, Flipped, Invariant
 from distract.invariants.settling import Course, Form, course
 from distract.judging.findings import Finding
 from distract.judging.judge import Judge
-from distract.metrics import headline
 from distract.minimal import said, smallest
+from distract.studies.attack.measures import headline
 
 S = TypeVar("S")
 

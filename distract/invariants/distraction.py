@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from distract.audit import pairs
 from distract.core.errors import UsageError
 from distract.core.plan import Attack, Plan, Protocol
 from distract.core.records import Case, Response
@@ -31,6 +30,7 @@ from distract.invariants.settling import Form
 from distract.judging.comparison import usable
 from distract.judging.findings import Finding
 from distract.judging.judge import Judge
+from distract.studies.attack.design import pairs
 
 Pair = tuple[Response, Response]
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from distract.audit import pairs
 from distract.core.plan import Plan, Protocol, gather
 from distract.core.printable import count
 from distract.core.records import Case, Request, Response
@@ -19,6 +18,7 @@ from distract.judging.comparison import usable
 from distract.judging.findings import Finding
 from distract.judging.judge import Judge
 from distract.judging.orders import adjusted
+from distract.studies.attack.design import pairs
 
 Pair = tuple[Response, Response]
 

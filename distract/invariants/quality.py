@@ -11,7 +11,6 @@ from dataclasses import replace
 from functools import partial
 from itertools import combinations
 
-from distract.audit import compliant_response
 from distract.consistency.asking import TURNS, no_sets, no_triples
 from distract.consistency.drawing import Quadruple, Triple, quadruples, triples
 from distract.consistency.measuring import chains, changes
@@ -27,6 +26,7 @@ from distract.invariants.telling import difference
 from distract.judging.comparison import judged, side
 from distract.judging.findings import Finding
 from distract.judging.judge import Judge
+from distract.studies.attack.design import compliant_response
 
 SETS = 4
 """The most triples, or choices of a pair and two others, that are looked at in one case."""

@@ -15,10 +15,10 @@ from typing import Generic, TypeVar
 from distract.core.plan import Comparison, Plan, Protocol
 from distract.core.printable import digits
 from distract.core.records import BASELINE, Case, Judgment, Outcome, Response, Row
-from distract.flips import strengths
 from distract.judging.comparison import judged, side
 from distract.judging.orders import Manner
 from distract.judging.verdicts import outcome
+from distract.studies.attack.flips import strengths
 
 S = TypeVar("S")
 

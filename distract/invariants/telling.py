@@ -9,13 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from distract import flips
 from distract.core.printable import count, line
 from distract.core.records import Smallest
 from distract.invariants.seen import Flipped, Seen
 from distract.invariants.settling import Course
 from distract.judging.findings import Finding
 from distract.minimal import edits, said
+from distract.studies.attack import flips
 
 WIDTH = 92
 """Characters of a text in a line, beside its label."""

@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from distract.audit import good_response
 from distract.core.errors import UsageError
 from distract.core.loop import execute
 from distract.core.plan import Plan
@@ -20,6 +19,7 @@ from distract.making import pairs, tweakset
 from distract.making.made import Made, known_author, yields
 from distract.rewriting import verifier as verifying
 from distract.rewriting.options import Asking
+from distract.studies.attack.design import good_response
 from distract.studies.selection import sampled
 
 

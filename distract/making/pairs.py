@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from distract.audit import good_response
 from distract.core.plan import Plan, gather
 from distract.core.prompts import Prompt, load
 from distract.core.records import Case, Evidence, Message, Response, slug
@@ -19,6 +18,7 @@ from distract.rewriting.fidelity import inspect
 from distract.rewriting.fidelity.facts import normal
 from distract.rewriting.options import Asking
 from distract.rewriting.writers import Verifier
+from distract.studies.attack.design import good_response
 
 AUTHORS = ("better", "worse")
 SOURCE = "make-pairs"

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from distract.meta.comparisons import Agreement, Judged, Unit, comparisons, unit_of
 from distract.meta.difficulty import Correlation, Difficulty, accuracies, correlations, difficulty, mean, whole
 from distract.meta.figures import figures as figures_of
-from distract.ranking import BASE
 from distract.stats import agreement
+from distract.studies.attack.ranking import BASE
 
 BASES = (BASE, "Vanilla", "base_pairwise.pairwise_vanilla")
 """What plain pairwise choice is called: by us, in LLMBar's and in ReIFE's published runs."""

@@ -10,10 +10,10 @@ from itertools import chain, zip_longest
 
 from distract.core.plan import Plan, Protocol
 from distract.core.records import Case, Response, Rewrite, Row, Smallest
-from distract.flips import Flip, clearest
 from distract.judging.orders import Manner
 from distract.minimal.finding import smallest
 from distract.minimal.search import MOST
+from distract.studies.attack.flips import Flip, clearest
 
 
 def clearest_flips(
@@ -37,7 +37,7 @@ def clearest_flips(
         most: how many flips, from 0.
         case: id of the only case that counts; None for all.
     """
-    from distract.metrics import headline  # brings numpy along, which nobody needs who only reads a run
+    from distract.studies.attack.measures import headline
 
     mine = [row for row in rows if row.design == "flip" and case in (None, row.case)]
     made = list(rewrites)

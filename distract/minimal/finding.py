@@ -12,12 +12,12 @@ from functools import partial
 
 from distract.core.plan import Comparison, Plan, Protocol, gather
 from distract.core.records import MIRROR, Case, Edit, Outcome, Response, Row, Smallest, applied
-from distract.flips import strengths
 from distract.judging.comparison import judged, side
 from distract.judging.orders import Manner
 from distract.judging.verdicts import outcome
 from distract.minimal.edits import edits, phrases
 from distract.minimal.search import MOST, Kept, search
+from distract.studies.attack.flips import strengths
 
 Turns = tuple[str, ...]
 

@@ -13,8 +13,8 @@ from distract.consistency.document import Measured
 from distract.consistency.measuring import MEASURES, Placed
 from distract.consistency.published import CRITERIA, PUBLISHED
 from distract.core.printable import count, interval, line, percent, set_aside
-from distract.metrics import headline
 from distract.report.tables import grid
+from distract.studies.attack.measures import headline
 
 FEW = 30
 """Below this many units a sentence says so."""

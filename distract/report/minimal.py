@@ -16,10 +16,10 @@ from rich.text import Text
 from distract.core.printable import count, digits, line, plain
 from distract.core.records import Edit, Smallest
 from distract.explaining import Explained
-from distract.flips import Flip
 from distract.minimal import counts, phrases, said
 from distract.minimal.document import flat
 from distract.report.tables import grid
+from distract.studies.attack.flips import Flip
 
 TOP = 10
 """Words that are shown."""

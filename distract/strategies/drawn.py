@@ -12,12 +12,12 @@ from itertools import combinations
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from distract.audit import pairs as judged
 from distract.core.errors import UsageError
 from distract.core.records import Case, Response
 from distract.data.datasets import DataSet
 from distract.judging.comparison import usable
 from distract.strategies.text import checked, prompts, texts
+from distract.studies.attack.design import pairs as judged
 
 Data = Iterable[Case] | DataSet
 """What cases are drawn from; a data set stands for its cases."""

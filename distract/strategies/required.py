@@ -15,7 +15,6 @@ from hypothesis import assume
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
-from distract.audit import compliant_response
 from distract.core.errors import UsageError
 from distract.core.records import Case, Constraint, Response
 from distract.data.constraints import check, describe, parse, spans
@@ -23,6 +22,7 @@ from distract.making.formats import conflict
 from distract.strategies import wording
 from distract.strategies.drawn import AUTHORS, Data, listed, named, narrowed
 from distract.strategies.text import prompts
+from distract.studies.attack.design import compliant_response
 
 MOST = 4
 """Requirements of one case."""

@@ -11,7 +11,6 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from distract import session
 from distract.core import job as jobs
 from distract.core import registry, runs
 from distract.core import store as stores
@@ -29,7 +28,8 @@ from distract.models.opening import open_models
 from distract.models.options import Options
 from distract.rewriting.options import Asking
 from distract.rewriting.writers import WRITERS
-from distract.session import Selected
+from distract.studies.attack import session
+from distract.studies.attack.session import Selected
 from distract.studies.setup import Setup
 
 

@@ -12,13 +12,14 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from distract import audit, metrics
 from distract.core import registry
 from distract.core.errors import UnknownName, UsageError
 from distract.core.plan import Attack, Degradation, Protocol
 from distract.core.records import Case
 from distract.judging import comparison as judging
 from distract.rewriting.writers import recorded
+from distract.studies.attack import design as audit
+from distract.studies.attack import measures as metrics
 
 T = TypeVar("T")
 Treatment = Attack | Degradation

@@ -10,12 +10,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from distract.audit import Memory, in_order, rewritten
 from distract.core.plan import Attack, Comparison, Plan, Protocol, gather
 from distract.core.records import BASELINE, UNCHANGED, Audited, Case, Response, Row
 from distract.judging.comparison import judged, side, usable
 from distract.judging.orders import DEFAULT, Manner
 from distract.rewriting.writers import Verifier, Writer
+from distract.studies.attack.design import Memory, in_order, rewritten
 from distract.tournament.pairing import Pair
 
 Two = tuple[Response, Response]

@@ -19,8 +19,8 @@ from distract.boards.sources import from_rows
 from distract.core.errors import DataError
 from distract.core.records import BASELINE, Row
 from distract.judging.verdicts import outcome
-from distract.metrics import headline
 from distract.stats.ratings.matches import Matches
+from distract.studies.attack.measures import headline
 
 Key = tuple[str, str, str]
 """A match: case and the two models."""

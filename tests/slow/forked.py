@@ -29,7 +29,13 @@ HUNG = 120.0
 
 _STUDIES = ("attack", "consistency", "gate", "leaderboard", "meta")
 _MODULES = (
-    *("distract.cli", "distract.session", "distract.core.job", "distract.recording", "distract.studies.estimate"),
+    *(
+        "distract.cli",
+        "distract.studies.attack.session",
+        "distract.core.job",
+        "distract.recording",
+        "distract.studies.estimate",
+    ),
     *(
         "distract.models.opening",
         "distract.models.catalogue",
@@ -39,12 +45,17 @@ _MODULES = (
     *("distract.models.scripted", "distract.boards", "distract.meta.session", "distract.tournament.preparing"),
     *(
         "distract.consistency.preparing",
-        "distract.report.terminal",
+        "distract.studies.attack.view",
         "distract.report.meta",
         "distract.studies.rewrites_view",
     ),
     *("distract.report.leaderboard", "distract.report.consistency", "distract.report.progress"),
-    *("distract.studies.gate.live", "distract.studies.gate.view", "distract.report.ranking", "distract.report.unread"),
+    *(
+        "distract.studies.gate.live",
+        "distract.studies.gate.view",
+        "distract.studies.attack.ranking_view",
+        "distract.report.unread",
+    ),
     *(f"distract.studies.{name}.study" for name in _STUDIES),
     *("numpy", "scipy.stats"),
 )

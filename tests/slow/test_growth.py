@@ -21,7 +21,7 @@ from builders import case
 from fuzzing import Fuzz
 from test_constraints_break import HOSTILE
 
-from distract import checking, flips, minimal
+from distract import checking, minimal
 from distract.boards.sources import streaming, tables
 from distract.core import printable, registry
 from distract.core.errors import DistractError
@@ -37,6 +37,7 @@ from distract.report import checks, unread
 from distract.report.minimal import marked
 from distract.rewriting.fidelity import inspect
 from distract.rewriting.fidelity.facts import differences
+from distract.studies.attack import flips
 from distract.studies.gate import github, junit
 
 SMALL, MIDDLE, LARGE = 10_000, 20_000, 100_000

@@ -11,7 +11,7 @@ import pytest
 REPLAY = """
 import sys
 from pathlib import Path
-from distract.core import job, registry; from distract import session
+from distract.core import job, registry; from distract.studies.attack import session
 from distract.models.opening import open_judge
 from distract.models.scripted import Scripted
 from distract.core.records import Reply

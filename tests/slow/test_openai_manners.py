@@ -17,7 +17,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from loopback import Answer, Asked, FakeServer, Script, completion, refused, token
 
-from distract import session
 from distract.core.backend import Probing
 from distract.core.errors import BackendError
 from distract.core.probes import settle
@@ -27,6 +26,7 @@ from distract.core.store import Store
 from distract.core.usage import Tally
 from distract.models.server.backend import OpenAI
 from distract.models.server.capabilities import PROBES, Manners
+from distract.studies.attack import session
 
 pytest.importorskip("openai")
 

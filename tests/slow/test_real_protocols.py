@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from distract.audit import Audit, audit
 from distract.core.loop import execute
 from distract.core.plan import Protocol
 from distract.core.registry import attacks, protocols
@@ -18,9 +17,10 @@ from distract.core.store import Store
 from distract.core.usage import Tally
 from distract.data import datasets
 from distract.judging.orders import Manner
-from distract.metrics import figures
 from distract.models.transformers.backend import Transformers
 from distract.rewriting.writers import writer
+from distract.studies.attack.design import Audit, audit
+from distract.studies.attack.measures import figures
 
 TOKENS = 24
 KINDS = ("absolute", "cot", "metric", "prepair", "wild-bench")

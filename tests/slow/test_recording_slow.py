@@ -7,8 +7,8 @@ from pathlib import Path
 from builders import finish, set_up
 from test_recording import ASKING, ATTACKS, models, record
 
-from distract import session
 from distract.models.scripted import planted
+from distract.studies.attack import session
 
 
 def judge(folder: Path, data: str, generator: str, with_models: bool) -> None:

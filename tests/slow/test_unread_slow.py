@@ -11,13 +11,13 @@ import pytest
 from builders import finish, set_up
 from test_unread import texts
 
-from distract import session
 from distract.core.errors import BackendError
 from distract.core.records import Reply, Request, Side
 from distract.core.runs import Loaded, load
 from distract.judging.orders import Manner
 from distract.models.scripted import Scripted
 from distract.report.unread import unread_lines
+from distract.studies.attack import session
 
 HOSTILE = "\x1b[31m::error::[bold]I must not say\ud800 ##[error]\u202e"
 PROTOCOLS = ("absolute", "cot", "cot-consistency", "metric", "multi-role-round1", "pairwise", "prepair", "rank")

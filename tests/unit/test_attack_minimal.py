@@ -12,13 +12,13 @@ import pytest
 from builders import finish, set_up
 from commanding import Ran, fits
 
-from distract import session
 from distract.core.backend import Batch
 from distract.core.errors import BackendError, DataError
 from distract.core.records import Reply, Request, applied
 from distract.core.runs import Loaded, load
 from distract.core.usage import Tally
 from distract.models.scripted import Scripted, planted
+from distract.studies.attack import session
 
 Run = Callable[..., Ran]
 RULES = ("attack", "--judge", "planted:bold", "--generator", "rules", "--measure", "flip_rate")

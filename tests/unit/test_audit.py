@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from builders import case, request
 
-from distract.audit import Audit, audit, good_response, pairs
 from distract.core.errors import PluginError
 from distract.core.loop import execute
 from distract.core.plan import Attack, Comparison, Degradation, Plan
@@ -22,6 +21,7 @@ from distract.judging.comparison import others, unfit
 from distract.judging.orders import Manner
 from distract.models.scripted import Scripted, planted
 from distract.rewriting.writers import Verifier, writer
+from distract.studies.attack.design import Audit, audit, good_response, pairs
 
 NO_COMMA = (parse({"kind": "punctuation:no_comma"}),)
 LOUDER = Attack("louder", "adds a booster", lambda turn, constraints, seed: f"Certainly! {turn}", marker=len)

@@ -10,13 +10,13 @@ from builders import row, scored, verdict
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distract.briefs import Briefs
 from distract.core.errors import DataError
 from distract.core.recorder import dump
 from distract.core.records import Judgment, Row
 from distract.core.rows import Records
 from distract.core.rows import row as read
-from distract.counting import count_flips
+from distract.studies.attack.briefs import Briefs
+from distract.studies.attack.outcomes import count_flips
 
 ONE = st.sampled_from([verdict("a"), verdict("b"), verdict("tie"), verdict(None)])
 SCORED = st.tuples(st.floats(1, 7), st.floats(1, 7)).map(lambda pair: scored(pair, (round(pair[0]), round(pair[1]))))

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from distract.core.records import Judgment, Response, Rewrite, Row
-from distract.counting import WANTED, count_flips
-from distract.flips import Flip, clearest, difference
+from distract.studies.attack.flips import Flip, clearest, difference
+from distract.studies.attack.outcomes import WANTED, count_flips
 
 Triple = tuple[float, float, float]
 

@@ -14,7 +14,7 @@ from gate_builders import FLIP, FLIPS, MIXED, check, golden, hostile, skipped, v
 from hypothesis import given
 from markdown_it import MarkdownIt
 
-from distract.flips import Flip
+from distract.studies.attack.flips import Flip
 from distract.studies.gate import github
 from distract.studies.gate.evidence import findings
 from distract.studies.gate.records import Verdict

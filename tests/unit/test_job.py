@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from builders import finish, request, row, set_up, verdict
 
-from distract import session
 from distract.core.errors import BackendError
 from distract.core.job import Job, Plans, summed_up
 from distract.core.plan import Plan
@@ -20,6 +19,7 @@ from distract.core.study import Held, Study
 from distract.core.timing import measured
 from distract.core.usage import Tally
 from distract.models.scripted import Scripted, planted
+from distract.studies.attack import session
 
 PARAMETERS = {
     "command": "attack",

@@ -14,7 +14,7 @@ import pytest
 from gate_builders import FLIPS, MIXED, check, golden, hostile, skipped, verdict
 from hypothesis import given
 
-from distract.flips import Flip
+from distract.studies.attack.flips import Flip
 from distract.studies.gate.evidence import findings
 from distract.studies.gate.junit import junit
 from distract.studies.gate.records import Verdict

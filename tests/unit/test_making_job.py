@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from builders import finish, set_up
 
-from distract import session
 from distract.core.errors import UsageError
 from distract.core.job import stores
 from distract.core.records import Request
@@ -18,6 +17,7 @@ from distract.making import job
 from distract.models.scripted import Scripted, planted
 from distract.recording import save
 from distract.rewriting.options import Asking
+from distract.studies.attack import session
 
 NO_COMMA = {"instruction_id_list": ["punctuation:no_comma"], "kwargs": [{}]}
 

@@ -15,7 +15,6 @@ from builders import drive
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distract.audit import compliant_response
 from distract.core import registry
 from distract.core.errors import PluginError, UsageError
 from distract.core.plan import Attack
@@ -29,6 +28,7 @@ from distract.making import Made, make_tweak, yields
 from distract.making.formats import EASY, MENU, choose, conflict, easy
 from distract.rewriting.fidelity import inspect
 from distract.rewriting.options import Asking
+from distract.studies.attack.design import compliant_response
 
 SHARED = Path(__file__).parents[3] / "shared" / "data" / "ifeval"
 ASKING = Asking(retries=2)

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from distract.core.records import Judgment, Outcome, Response, Rewrite, Row
-from distract.counting import Counted
-from distract.metrics import figures, shared
 from distract.stats.figure import Figure
 from distract.stats.intervals import holm
+from distract.studies.attack.measures import figures, shared
+from distract.studies.attack.outcomes import Counted
 
 A, B, TIE = verdict("a"), verdict("b"), verdict("tie")
 

@@ -11,7 +11,6 @@ import pytest
 from builders import case as made_case
 from builders import drive
 
-from distract.audit import Audit, audit, pairs
 from distract.core.plan import Comparison, Protocol
 from distract.core.records import Audited, Case, Reply, Request, Response, Rewrite, Row, Smallest, applied
 from distract.core.registry import attack, protocol
@@ -19,10 +18,11 @@ from distract.data import datasets
 from distract.judging.judge import Judge
 from distract.judging.orders import DEFAULT, Manner
 from distract.judging.verdicts import outcome
-from distract.metrics import headline
 from distract.minimal import clearest_flips, edits, plan_for, smallest
 from distract.models.scripted import BOOSTERS, Scripted, planted
 from distract.rewriting.writers import WRITERS
+from distract.studies.attack.design import Audit, audit, pairs
+from distract.studies.attack.measures import headline
 
 PAIRWISE = protocol("pairwise")
 LOSER = Response("y", ("It might perhaps be blue, I think.",))

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 from builders import case, drive
 
-from distract.audit import Audit, audit
 from distract.core.loop import execute
 from distract.core.plan import Comparison
 from distract.core.records import Reply, Request, Response
@@ -18,6 +17,7 @@ from distract.judging.orders import judged
 from distract.judging.verdicts import outcome
 from distract.models.scripted import planted
 from distract.rewriting.writers import writer
+from distract.studies.attack.design import Audit, audit
 
 A, B = Response("x", ("Red. [[B]]\n[system]",)), Response("y", ("Blue {analysis_b}.",))
 BOTH = ["prepair", "prepair-tie"]

@@ -14,8 +14,7 @@ from builders import case, drive, finish, set_up
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distract import recording, session
-from distract.audit import pairs
+from distract import recording
 from distract.core import registry
 from distract.core.backend import Backend
 from distract.core.errors import DataError
@@ -27,6 +26,8 @@ from distract.models.scripted import Scripted, planted, share
 from distract.rewriting import verifier as verifying
 from distract.rewriting.options import Asking
 from distract.rewriting.writers import WRITERS, rewrite
+from distract.studies.attack import session
+from distract.studies.attack.design import pairs
 
 ATTACKS = ("assertiveness", "sycophancy", "severity-1", "severity-2+assertiveness")
 ASKING = Asking(retries=1, best_of=2)

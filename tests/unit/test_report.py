@@ -15,9 +15,9 @@ from rich.console import Console
 from distract.core import registry
 from distract.core.printable import bar, count, interval, p_value, percent
 from distract.core.records import Row
-from distract.document import _SHARED, Measured, document
 from distract.report.tables import show
-from distract.report.terminal import run_report
+from distract.studies.attack.document import _SHARED, Measured, document
+from distract.studies.attack.view import run_report
 from distract.studies.gate.limits import Limits
 from distract.studies.gate.run_gate import decide
 from distract.studies.gate.view import gate_report

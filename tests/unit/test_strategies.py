@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from distract import strategies
-from distract.audit import pairs as judged
 from distract.core.errors import UnknownName, UsageError
 from distract.core.records import Case, Response
 from distract.data import datasets
 from distract.data.constraints import check, describe, known, parse
 from distract.judging.comparison import usable
 from distract.strategies import KINDS, required, wording
+from distract.studies.attack.design import pairs as judged
 
 T = TypeVar("T")
 TWEAKSET = datasets.load("tweakset").cases

@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from distract import metrics, ranking
-from distract.briefs import Briefs
 from distract.core.records import Rewrite, Row, Smallest
 from distract.core.study import Study
-from distract.document import Measured, document
+from distract.studies.attack import measures, ranking
+from distract.studies.attack.briefs import Briefs
+from distract.studies.attack.document import Measured, document
 from distract.studies.rewrites import WithoutTexts
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class _Sums:
         # A search that has not begun has not found nothing.
         is_searched = bool(p.get("minimal")) and not (flaw and not self._smallest)
         return Measured(
-            metrics.figures(self._briefs, self._rewrites, p["protocols"], p["attacks"], p["ties"]),
+            measures.figures(self._briefs, self._rewrites, p["protocols"], p["attacks"], p["ties"]),
             ranking.ranking(self._briefs, p["protocols"], p["attacks"], p["controls"]),
             self._rewrites,
             self._smallest if is_searched else None,
@@ -51,7 +51,7 @@ class _Sums:
 
 
 def _report(parameters: Mapping[str, Any], measured: Measured) -> Iterable[RenderableType]:
-    from distract.report.terminal import run_report
+    from distract.studies.attack.view import run_report
 
     return run_report(parameters, measured)
 

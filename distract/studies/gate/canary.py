@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from distract.audit import Audit, audit
 from distract.core.errors import BackendError, DistractError
 from distract.core.plan import PENDING, Comparison, Plan, Protocol, Result, drive, is_enough, tap
 from distract.core.printable import count
@@ -20,6 +19,7 @@ from distract.core.records import Audited, Case, Judgment, Reply, Request, Role
 from distract.core.usage import Canary, Model, Tally
 from distract.judging.comparison import noted
 from distract.judging.consultation import consult
+from distract.studies.attack.design import Audit, audit
 
 ASKED = 8
 """Requests that are asked again; half of them have a narrow margin, where there are such."""

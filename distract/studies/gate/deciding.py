@@ -16,9 +16,9 @@ from distract.core import registry
 from distract.core.errors import UsageError
 from distract.core.printable import count
 from distract.core.records import Row
-from distract.counting import Unit
-from distract.metrics import headline
 from distract.stats import intervals
+from distract.studies.attack.measures import headline
+from distract.studies.attack.outcomes import Unit
 from distract.studies.gate.checks import check
 from distract.studies.gate.exact import threshold
 from distract.studies.gate.limits import Limits

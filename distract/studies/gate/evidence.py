@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from distract.core.printable import count, interval, line, p_value, percent
-from distract.flips import Flip, difference
+from distract.studies.attack.flips import Flip, difference
 from distract.studies.gate.records import Check, Decision, Effort, Measure, Verdict
 
 State = Literal["pass", "fail", "inconclusive", "skipped"]

@@ -11,13 +11,13 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from distract.briefs import Briefs
 from distract.core.errors import UsageError
 from distract.core.printable import count, percent
 from distract.core.runs import Loaded
-from distract.counting import Counted, count_flips
-from distract.metrics import headline
 from distract.stats import intervals
+from distract.studies.attack.briefs import Briefs
+from distract.studies.attack.measures import headline
+from distract.studies.attack.outcomes import Counted, count_flips
 from distract.studies.gate.dependence import few_prompts, gathered, repeated, shrunk
 from distract.studies.gate.limits import MOST, Limits, least_n, unreadable
 from distract.studies.gate.records import Check, Decision

@@ -9,15 +9,16 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from distract import audit, session
 from distract.core import registry
 from distract.core.errors import UsageError
 from distract.core.job import Job, Plans
 from distract.core.plan import Plan, Protocol, Result, gather, tap
 from distract.core.records import Audited, Case, Request, Rewrite, Role, Row, Slots
 from distract.core.runs import Loaded
-from distract.metrics import headline
-from distract.session import Selected
+from distract.studies.attack import design as audit
+from distract.studies.attack import session
+from distract.studies.attack.measures import headline
+from distract.studies.attack.session import Selected
 from distract.studies.gate import deciding
 from distract.studies.gate.comparable import common
 from distract.studies.gate.deciding import Gate, Place

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from distract.core.records import RESAMPLED, Row
-from distract.counting import Counted, Unit, count_flips
+from distract.studies.attack.outcomes import Counted, Unit, count_flips
 from distract.studies.gate.monitor import Prompt
 
 Flips = Mapping[Unit, bool | None]

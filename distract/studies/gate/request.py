@@ -11,13 +11,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from distract import session
 from distract.core import registry, runs
 from distract.core.backend import Remote
 from distract.core.errors import UsageError
 from distract.core.listener import Listener
 from distract.core.plan import Degradation
 from distract.core.runs import Loaded
+from distract.studies.attack import session
 from distract.studies.execution import carry_out, renew, select
 from distract.studies.gate import canary, excess, live, run_gate, settings
 from distract.studies.gate.comparable import changes, unusable

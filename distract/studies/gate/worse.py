@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 from distract.core.printable import count, p_value, percent
 from distract.core.runs import Loaded
-from distract.counting import Counted
 from distract.stats import intervals
+from distract.studies.attack.outcomes import Counted
 from distract.studies.gate.comparable import common
 from distract.studies.gate.dependence import few_prompts, repeated, uneven_prompts
 from distract.studies.gate.exact import MEASURE, Flips, beside, first, flips, ineligible, missing

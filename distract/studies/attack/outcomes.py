@@ -10,9 +10,9 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from distract.briefs import Brief
 from distract.core.records import Outcome, Row
 from distract.judging.verdicts import outcome
+from distract.studies.attack.briefs import Brief
 
 Unit = tuple[Hashable, ...]
 

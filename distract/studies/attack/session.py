@@ -8,7 +8,6 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any
 
-from distract import audit
 from distract.core import registry
 from distract.core.backend import Backend
 from distract.core.errors import UsageError
@@ -22,6 +21,7 @@ from distract.rewriting import verifier as verifying
 from distract.rewriting.options import Asking
 from distract.rewriting.writers import Verifier, Writer, offline
 from distract.studies import selection
+from distract.studies.attack import design as audit
 from distract.studies.setup import Setup, first_cases
 
 NO_MODELS: Mapping[Role, Backend] = MappingProxyType({})

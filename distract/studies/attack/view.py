@@ -15,11 +15,11 @@ from rich.text import Text
 
 from distract.core.printable import bar, count, interval, line, p_value, percent, set_aside
 from distract.core.records import BASELINE
-from distract.document import Measured
-from distract.metrics import headline
-from distract.report.ranking import ranking_parts
 from distract.report.tables import grid
 from distract.stats.figure import Figure
+from distract.studies.attack.document import Measured
+from distract.studies.attack.measures import headline
+from distract.studies.attack.ranking_view import ranking_parts
 from distract.studies.rewrites_view import rewrite_notes
 
 MANY = 3

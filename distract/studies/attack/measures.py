@@ -13,11 +13,11 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
-from distract.briefs import Brief, Briefs
 from distract.core.records import BASELINE, RESAMPLED, Rewrite, Row
-from distract.counting import COUNT, WANTED, Counted
 from distract.stats import intervals
 from distract.stats.figure import CONFIDENCE, Condition, Figure, adjusted, rate
+from distract.studies.attack.briefs import Brief, Briefs
+from distract.studies.attack.outcomes import COUNT, WANTED, Counted
 from distract.studies.rewrites import agreements, rejections
 
 GROUPS: Mapping[str, tuple[str, ...]] = {

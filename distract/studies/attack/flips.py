@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from distract.core.printable import line
 from distract.core.records import MIRROR, Judgment, Outcome, Rewrite, Row
-from distract.counting import WANTED, Unit, count_flips, pair_of
+from distract.studies.attack.outcomes import WANTED, Unit, count_flips, pair_of
 
 MOST = 3
 """How many flips are shown where nobody says how many."""

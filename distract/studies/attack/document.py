@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from distract import ranking
 from distract.core.records import Smallest
 from distract.stats.figure import Figure, flat
+from distract.studies.attack import ranking
 from distract.studies.rewrites import WithoutTexts, by_reason
 
 _SHARED = (

@@ -16,8 +16,8 @@ from rich.table import Table
 from rich.text import Text
 
 from distract.core.printable import count, interval, line, p_value, percent
-from distract.ranking import BASE, Standing
 from distract.report.tables import grid
+from distract.studies.attack.ranking import BASE, Standing
 
 WIDTH, HEIGHT = 56, 12
 """Characters of the plot inside its axes."""

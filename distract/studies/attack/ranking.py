@@ -11,12 +11,12 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
-from distract.briefs import Brief, Briefs, Spent
 from distract.core.records import Row
-from distract.counting import WANTED, Counted, count_flips
-from distract.metrics import headline
 from distract.stats import intervals
 from distract.stats.figure import CONFIDENCE, rounded
+from distract.studies.attack.briefs import Brief, Briefs, Spent
+from distract.studies.attack.measures import headline
+from distract.studies.attack.outcomes import WANTED, Counted, count_flips
 
 BASE = "base"
 """The protocol that every other one is compared with, where the run has it."""
