@@ -26,11 +26,11 @@ from distract.core.registry import attack, protocol
 from distract.data import datasets
 from distract.judging.orders import DEFAULT, judged
 from distract.judging.verdicts import outcome
-from distract.minimal import edits, smallest
-from distract.minimal.search import Kept, search
 from distract.models.scripted import planted
 from distract.rewriting.writers import WRITERS, rewrite
 from distract.studies.attack.design import pairs
+from distract.studies.explain import edits, smallest
+from distract.studies.explain.search import Kept, search
 
 SIZES, DRAWS, MOST = (50, 200, 800), 10, 100_000
 PAIRWISE = protocol("pairwise")

@@ -29,9 +29,9 @@ from distract.commands import (
 if TYPE_CHECKING:
     from distract.core.records import Role
     from distract.core.runs import Loaded
-    from distract.explaining import Explained
     from distract.judging.judge import Judge
     from distract.studies.attack.flips import Flip
+    from distract.studies.explain.run import Explained
 
 
 @command()
@@ -60,11 +60,12 @@ def explain(
     The judge of the run is asked again, with parts of the rewrite; what it said then comes from the store (--store, if
     the run had its own).
     """
-    from distract import explaining, reopening
     from distract.core import runs
     from distract.core.errors import DistractError
-    from distract.report.minimal import explained_document, explained_parts, heading
     from distract.report.tables import colour, show
+    from distract.studies.explain import run as explaining
+    from distract.studies.explain import source
+    from distract.studies.explain.view import explained_document, explained_parts, heading
 
     loaded = runs.load(run)
     warn(loaded)
@@ -75,7 +76,7 @@ def explain(
         judge = None
         try:
             if len(there) < len(flips):
-                whole = reopening.case_of(loaded, case, data, responses)
+                whole = source.case_of(loaded, case, data, responses)
                 judge = _judge(loaded, flips, stack, more)
         except DistractError as error:
             if not there:
@@ -100,24 +101,24 @@ def explain(
 
 def _judge(run: Loaded, flips: Sequence[Flip], stack: ExitStack, more: dict[str, Any]) -> Judge:
     """The judge of a run, opened until the stack ends; what it used is said then."""
-    from distract import reopening
     from distract.core import registry
     from distract.judging.judge import Judge
     from distract.models.opening import open_models
     from distract.studies.execution import renew, sort_out
+    from distract.studies.explain import source
 
     _, loading, rest = sort_out(more)
-    name, manner = run.parameters["judge"], reopening.manner_of(run)
-    helper = reopening.helper_of(run) if any(registry.protocol(flip.protocol).reference for flip in flips) else None
+    name, manner = run.parameters["judge"], source.manner_of(run)
+    helper = source.helper_of(run) if any(registry.protocol(flip.protocol).reference for flip in flips) else None
     wanted: dict[Role, str | None] = {"judge": name, "reference": helper[0] if helper else None}
     for model in wanted.values():
-        reopening.check_server(run, model, loading.base_url)
+        source.check_server(run, model, loading.base_url)
     opened = open_models(wanted, loading)
     say(opened.notes)
     backend, reference = opened.models["judge"], opened.models.get("reference")
-    reopening.check_same(run, name, run.parameters.get("identity"), backend.identity)
+    source.check_same(run, name, run.parameters.get("identity"), backend.identity)
     if helper and reference:
-        reopening.check_same(run, *helper, reference.identity)
+        source.check_same(run, *helper, reference.identity)
     if rest["fresh"]:
         renew([backend], rest["store"])
     judge = stack.enter_context(Judge(name, backend, store=rest["store"], manner=manner, reference=reference))

@@ -22,8 +22,8 @@ from distract.invariants.seen import Asked, Flipped, Invariant
 from distract.invariants.settling import Course, Form, course
 from distract.judging.findings import Finding
 from distract.judging.judge import Judge
-from distract.minimal import said, smallest
 from distract.studies.attack.measures import headline
+from distract.studies.explain import said, smallest
 
 S = TypeVar("S")
 

@@ -14,8 +14,8 @@ from distract.core.records import Smallest
 from distract.invariants.seen import Flipped, Seen
 from distract.invariants.settling import Course
 from distract.judging.findings import Finding
-from distract.minimal import edits, said
 from distract.studies.attack import flips
+from distract.studies.explain import edits, said
 
 WIDTH = 92
 """Characters of a text in a line, beside its label."""

@@ -18,12 +18,12 @@ from distract.core.errors import UsageError
 from distract.core.plan import Attack, Result, step
 from distract.core.records import BASELINE, Case, Edit, Lineage, Response, applied
 from distract.data.constraints import check
-from distract.minimal import edits, phrases
 from distract.rewriting.writers import DRAWN, rewritten, writer
 from distract.strategies import wording
 from distract.strategies.drawn import Data, chosen, pairs
 from distract.strategies.required import constrained
 from distract.strategies.text import checked
+from distract.studies.explain import edits, phrases
 
 SEEDS = 99
 """The largest number that varies what a rule chooses; 0 is what commands use where no seed is named."""

@@ -21,7 +21,7 @@ from builders import case
 from fuzzing import Fuzz
 from test_constraints_break import HOSTILE
 
-from distract import checking, minimal
+from distract import checking
 from distract.boards.sources import streaming, tables
 from distract.core import printable, registry
 from distract.core.errors import DistractError
@@ -34,10 +34,11 @@ from distract.invariants import rewriting, telling
 from distract.judging import parsers
 from distract.making import pairs
 from distract.report import checks, unread
-from distract.report.minimal import marked
 from distract.rewriting.fidelity import inspect
 from distract.rewriting.fidelity.facts import differences
+from distract.studies import explain
 from distract.studies.attack import flips
+from distract.studies.explain.view import marked
 from distract.studies.gate import github, junit
 
 SMALL, MIDDLE, LARGE = 10_000, 20_000, 100_000
@@ -129,9 +130,9 @@ def _targets(folder: Path) -> Iterator[tuple[str, Callable[[str], object]]]:
         "restyle, with a format",
         lambda text: rewriting.restyled(replace(case(), constraints=few), Response("x", (text,))),
     )
-    yield "edits", lambda text: minimal.said(minimal.edits((text,), (f"so {text.upper()}",)))
-    yield "edits of a plain text", lambda text: minimal.said(minimal.edits((TEXT,), (text,)))
-    yield "marked edits", lambda text: list(marked((text,), minimal.edits((text,), (f"so {text}.",)), False))
+    yield "edits", lambda text: explain.said(explain.edits((text,), (f"so {text.upper()}",)))
+    yield "edits of a plain text", lambda text: explain.said(explain.edits((TEXT,), (text,)))
+    yield "marked edits", lambda text: list(marked((text,), explain.edits((text,), (f"so {text}.",)), False))
     yield "difference of two", lambda text: checks.difference(text, f"so {text}.", False)
     yield "first difference", lambda text: flips.difference(text, f"{text}.", 80)
     yield (

@@ -15,9 +15,9 @@ from distract.core.backend import Batch
 from distract.core.plan import Attack, Comparison
 from distract.core.records import Case, Request
 from distract.judging.judge import Judge
-from distract.minimal import edits
 from distract.models.scripted import planted
 from distract.strategies import rewriting
+from distract.studies.explain import edits
 
 
 def test_a_rewrite_is_weak_or_whole_or_between() -> None:

@@ -16,15 +16,15 @@ from commanding import Ran, fits
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distract import explaining, reopening
 from distract.core.errors import UsageError
 from distract.core.printable import plain
 from distract.core.records import Edit, Smallest
 from distract.core.runs import Loaded, load
-from distract.minimal import edits
 from distract.models.names import resolve
 from distract.models.options import Options
-from distract.report.minimal import NEAR, enough, marked
+from distract.studies.explain import edits, source
+from distract.studies.explain import run as explaining
+from distract.studies.explain.view import NEAR, enough, marked
 
 Run = Callable[..., Ran]
 HOW = ("--judge", "planted:bold", "--generator", "rules", "--protocol", "pairwise", "--attack", "assertiveness")
@@ -104,7 +104,7 @@ def test_the_clearest_flip_comes_first_and_options_narrow_the_choice(run: Run) -
 
 def flipped(loaded: Any) -> str:
     """The case of a run with the most flips."""
-    from distract.minimal import clearest_flips
+    from distract.studies.explain import clearest_flips
 
     p = loaded.parameters
     found = [one.case for one in clearest_flips(loaded.rows, loaded.rewrites, p["protocols"], p["attacks"], 99)]
@@ -212,9 +212,9 @@ def test_the_reference_model_of_a_run_is_named_by_it(run: Run) -> None:
     loaded = load(Path("r"))
     for reference, expected in ((None, None), ({"name": "m", "model": {"engine": "e"}}, ("m", {"engine": "e"}))):
         found = replace(loaded, parameters={**loaded.parameters, "reference": reference})
-        assert reopening.helper_of(found) == expected
+        assert source.helper_of(found) == expected
     with pytest.raises(UsageError, match="does not say which reference model"):
-        reopening.helper_of(replace(loaded, parameters={**loaded.parameters, "reference": ["m"]}))
+        source.helper_of(replace(loaded, parameters={**loaded.parameters, "reference": ["m"]}))
 
 
 def test_a_flip_that_is_gone_is_told_and_leaves_nothing_to_say(run: Run) -> None:
@@ -319,7 +319,7 @@ def test_what_is_enough_is_said_in_words(one: Smallest, said: str) -> None:
 def test_a_server_of_the_run_is_to_be_named_and_never_taken_from_it(tmp_path: Path) -> None:
     def asked(server: str, given: str | None = None) -> None:
         run = Loaded(tmp_path, {"identity": {"server": server}, "reference": None}, (), (), None, None)
-        reopening.check_server(run, "openai:m", given)
+        source.check_server(run, "openai:m", given)
 
     with pytest.raises(UsageError, match=r"openai:m was asked at http://h/v1; name that with --base-url"):
         asked("http://h/v1")
@@ -330,9 +330,9 @@ def test_a_server_of_the_run_is_to_be_named_and_never_taken_from_it(tmp_path: Pa
 def test_the_key_goes_to_no_server_that_only_the_run_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = Loaded(tmp_path, {"identity": {}, "reference": None}, (), (), None, None)
     monkeypatch.delenv("DISTRACT_API_KEY", raising=False)
-    reopening.check_server(run, "https://h/v1#m", None)
+    source.check_server(run, "https://h/v1#m", None)
     monkeypatch.setenv("DISTRACT_API_KEY", "sk-secret-0123456789")
     with pytest.raises(UsageError, match=r"names the server https://h/v1; to send it the key in DISTRACT_API_KEY, add"):
-        reopening.check_server(run, "https://h/v1#m", None)
-    reopening.check_server(run, "https://h/v1#m", "https://h/v1")
+        source.check_server(run, "https://h/v1#m", None)
+    source.check_server(run, "https://h/v1#m", "https://h/v1")
     assert resolve("https://h/v1#m", Options(base_url="https://h/v1/"), {}).server == "https://h/v1"

@@ -18,11 +18,11 @@ from distract.data import datasets
 from distract.judging.judge import Judge
 from distract.judging.orders import DEFAULT, Manner
 from distract.judging.verdicts import outcome
-from distract.minimal import clearest_flips, edits, plan_for, smallest
 from distract.models.scripted import BOOSTERS, Scripted, planted
 from distract.rewriting.writers import WRITERS
 from distract.studies.attack.design import Audit, audit, pairs
 from distract.studies.attack.measures import headline
+from distract.studies.explain import clearest_flips, edits, plan_for, smallest
 
 PAIRWISE = protocol("pairwise")
 LOSER = Response("y", ("It might perhaps be blue, I think.",))

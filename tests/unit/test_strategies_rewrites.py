@@ -19,8 +19,8 @@ from distract.core.errors import UnknownName, UsageError
 from distract.core.records import Case, Edit, Response
 from distract.data import datasets
 from distract.data.constraints import check
-from distract.minimal import edits
 from distract.strategies import rewriting
+from distract.studies.explain import edits
 
 TWEAKSET = datasets.load("tweakset").cases
 ATTACKS = [name for name, attack in registry.attacks().items() if not attack.severity and name != "none"]

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from distract.core.records import Edit, Smallest, applied
-from distract.minimal.chosen import clearest_flips, plan_for
-from distract.minimal.edits import edits, phrases
-from distract.minimal.finding import smallest
-from distract.minimal.search import MOST
-from distract.minimal.words import Word, counts, said
+from distract.studies.explain.edits import edits, phrases
+from distract.studies.explain.search import MOST
+from distract.studies.explain.selection import clearest_flips, plan_for
+from distract.studies.explain.smallest import smallest
+from distract.studies.explain.words import Word, counts, said
 
 __all__ = [
     "MOST",

@@ -10,13 +10,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from distract import minimal
 from distract.core import registry
 from distract.core.errors import UnknownName, UsageError
 from distract.core.plan import Plan, Result, T, tap
 from distract.core.printable import line
 from distract.core.records import RESAMPLED, Audited, Case, Reply, Request, Rewrite, Row, Smallest
 from distract.core.runs import Loaded
+from distract.studies import explain
 from distract.studies.attack.design import Audit
 from distract.studies.attack.flips import Flip
 
@@ -59,9 +59,9 @@ def stage(
     """
     by, protocols = {case.id: case for case in cases}, {one.name: one for one in audit.protocols}
     attacks, rewrites = _distractors(parameters), tuple(rewrites)
-    for flip in minimal.clearest_flips(rows, rewrites, parameters["protocols"], attacks, parameters["minimal"]):
+    for flip in explain.clearest_flips(rows, rewrites, parameters["protocols"], attacks, parameters["minimal"]):
         case, protocol = by[flip.case], protocols[flip.protocol]
-        plan = minimal.plan_for(flip, case, protocol, audit.manner, audit.helped, rewrites)
+        plan = explain.plan_for(flip, case, protocol, audit.manner, audit.helped, rewrites)
         yield _recorded(_answered(plan))
 
 
@@ -84,10 +84,10 @@ def flips_of(run: Loaded, case: str, protocols: Sequence[str] = (), attacks: Seq
     _known("attack", attacks, [name for name in p["attacks"] if name != RESAMPLED])
     rules = {name: rules for name, rules in p["protocols"].items() if not protocols or name in protocols}
     wanted = attacks or _distractors(p)
-    if found := minimal.clearest_flips(run.rows, run.rewrites, rules, wanted, len(run.rows), case):
+    if found := explain.clearest_flips(run.rows, run.rewrites, rules, wanted, len(run.rows), case):
         return found
     there = any(row.case == case for row in run.rows)
-    elsewhere = minimal.clearest_flips(run.rows, run.rewrites, p["protocols"], _distractors(p), len(run.rows))
+    elsewhere = explain.clearest_flips(run.rows, run.rewrites, p["protocols"], _distractors(p), len(run.rows))
     if mine := dict.fromkeys(f"{one.protocol} under {one.attack}" for one in elsewhere if one.case == case):
         raise UsageError(f"case {case!r}: no verdict flipped there so; these did: {', '.join(mine)}")
     why = "no verdict flipped there" if there else f"{run.path} has no such case"
@@ -123,7 +123,7 @@ def explained(run: Loaded, flips: Iterable[Flip], case: Case, judge: Judge | Non
             continue
         assert judge is not None
         before, protocol = judge.tally.stored, registry.protocol(flip.protocol)
-        found = judge.run(_answered(minimal.plan_for(flip, case, protocol, judge.manner, helped, run.rewrites)))
+        found = judge.run(_answered(explain.plan_for(flip, case, protocol, judge.manner, helped, run.rewrites)))
         yield Explained(flip, found, judge.tally.stored - before)
 
 

@@ -11,9 +11,9 @@ from itertools import chain, zip_longest
 from distract.core.plan import Plan, Protocol
 from distract.core.records import Case, Response, Rewrite, Row, Smallest
 from distract.judging.orders import Manner
-from distract.minimal.finding import smallest
-from distract.minimal.search import MOST
 from distract.studies.attack.flips import Flip, clearest
+from distract.studies.explain.search import MOST
+from distract.studies.explain.smallest import smallest
 
 
 def clearest_flips(

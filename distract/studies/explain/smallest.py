@@ -15,9 +15,9 @@ from distract.core.records import MIRROR, Case, Edit, Outcome, Response, Row, Sm
 from distract.judging.comparison import judged, side
 from distract.judging.orders import Manner
 from distract.judging.verdicts import outcome
-from distract.minimal.edits import edits, phrases
-from distract.minimal.search import MOST, Kept, search
 from distract.studies.attack.flips import strengths
+from distract.studies.explain.edits import edits, phrases
+from distract.studies.explain.search import MOST, Kept, search
 
 Turns = tuple[str, ...]
 

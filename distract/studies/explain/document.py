@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from distract.core.records import Smallest
-from distract.minimal import counts
+from distract.studies.explain import counts
 
 
 def minimal_document(found: Sequence[Smallest]) -> dict[str, Any]:

@@ -15,11 +15,11 @@ from rich.text import Text
 
 from distract.core.printable import count, digits, line, plain
 from distract.core.records import Edit, Smallest
-from distract.explaining import Explained
-from distract.minimal import counts, phrases, said
-from distract.minimal.document import flat
 from distract.report.tables import grid
 from distract.studies.attack.flips import Flip
+from distract.studies.explain import counts, phrases, said
+from distract.studies.explain.document import flat
+from distract.studies.explain.run import Explained
 
 TOP = 10
 """Words that are shown."""
