@@ -59,27 +59,26 @@ def check(
     A labelled set is JSON Lines of {prompt, original, rewrite, style, label, kind, constraints?}: style is an attack,
     label faithful or changed, kind what was changed. Ends with 0 whatever it finds.
     """
-    from distract import checking
     from distract.core import runs
-    from distract.report import checks
     from distract.report.tables import colour, show
+    from distract.studies.check import audit, view
 
     if len(paths) not in ((0,) if labelled else (1, 2)):
         raise click.UsageError("check takes two text files, or one run folder, or --labelled FILE")
     if (name or prompt or constraints) and len(paths) != 2:
         raise click.UsageError("--attack, --prompt and --constraint go with two text files")
     if labelled:
-        found = checking.check_labelled(labelled)
-        document, parts = checking.labelled_document(found), checks.labelled_report(checking.error_rates(found))
+        found = audit.check_labelled(labelled)
+        document, parts = audit.labelled_document(found), view.labelled_report(audit.error_rates(found))
     elif len(paths) == 1:
         loaded = runs.load(paths[0])
         loaded.expect("attack")
         warn(loaded)
         rewrites = loaded.rewrites
-        document, parts = checking.run_document(rewrites), checks.run_report(rewrites, colour())
+        document, parts = audit.run_document(rewrites), view.run_report(rewrites, colour())
     else:
-        one = checking.check_files(paths[0], paths[1], prompt, name, constraints)
-        document, parts = checking.pair_document(one), checks.pair_report(one, colour())
+        one = audit.check_files(paths[0], paths[1], prompt, name, constraints)
+        document, parts = audit.pair_document(one), view.pair_report(one, colour())
     echo_json(document) if as_json else show(parts)
 
 

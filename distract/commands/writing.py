@@ -30,8 +30,8 @@ from distract.core.errors import UsageError
 from distract.core.printable import count
 
 if TYPE_CHECKING:
-    from distract.making.job import Job
     from distract.models.options import Options
+    from distract.studies.make.job import Job
 
 out_option = click.option(
     "--out", type=click.Path(path_type=Path, dir_okay=False), required=True, help="JSON Lines file to write."
@@ -73,12 +73,12 @@ def rewrite(
 
     `distract attack --data FILE --generator recorded` then uses them. A rejected rewrite is recorded with its reasons.
     """
-    from distract import recording
     from distract.models.opening import open_models
     from distract.report.tables import show
     from distract.rewriting.writers import WRITERS
     from distract.studies.attack import session
     from distract.studies.execution import sort_out
+    from distract.studies.make import rewrites
 
     if generator == "recorded":
         raise UsageError("rewrite writes new rewrites; name rules or a model with --generator")
@@ -87,7 +87,7 @@ def rewrite(
     say(opened.notes)
     writing: dict[str, Any] = {"generator": generator, "verifier": verifier, "models": opened.models, "asking": asking}
     selected = session.select(**writing, limit=limit or None, **chosen)
-    job = recording.prepare(selected, out, opened.prices)
+    job = rewrites.prepare(selected, out, opened.prices)
     _check_out(out)
     finished = carried_out(job, store, doing="writing")
     echo_json(finished.document) if as_json else show(finished.report)
@@ -113,8 +113,8 @@ def make_pairs(
 
     Both are to be correct and complete and about equally long; the worse one lacks coherence and clarity.
     """
-    from distract.making import job
     from distract.studies.execution import sort_out
+    from distract.studies.make import job
 
     asking, loading, where = sort_out(more)
     found = job.pair_job(data, responses, generator, asking, verifier, limit or None, seed)
@@ -130,8 +130,8 @@ def make_tweakset(data: str, generator: str, limit: int, seed: int, **more: Any)
     Question and format are split, three easy requirements that go together are kept or added, a compliant response is
     written and checked, and versions that break one, two and three requirements are made of it by rule.
     """
-    from distract.making import job
     from distract.studies.execution import sort_out
+    from distract.studies.make import job
 
     asking, loading, where = sort_out(more)
     found = job.tweakset_job(data, generator, asking, limit or None, seed)
@@ -151,11 +151,11 @@ def _make(
     from distract.core import job as jobs
     from distract.core.store import DEFAULT
     from distract.core.usage import Tally
-    from distract.making.job import run
     from distract.models.opening import open_models
-    from distract.recording import save
     from distract.report.progress import Progress
     from distract.report.tables import show
+    from distract.studies.make.job import run
+    from distract.studies.make.rewrites import save
     from distract.studies.rewrites_view import making_report
 
     who = open_models(names, loading)

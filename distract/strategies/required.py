@@ -1,7 +1,7 @@
 """Drawn cases with format requirements, and a response that meets them all.
 
 The response is put together from parts that meet the requirements, and limits are then set to what it holds, so that
-nothing is drawn in vain. Which requirements go together ``distract.making.formats`` says. It knows no attack, and asks
+nothing is drawn in vain. Which requirements go together ``distract.studies.make.formats`` says. It knows no attack, and asks
 for no language: whether one was met depends on an optional library.
 """
 
@@ -18,11 +18,11 @@ from hypothesis.strategies import DrawFn, SearchStrategy
 from distract.core.errors import UsageError
 from distract.core.records import Case, Constraint, Response
 from distract.data.constraints import check, describe, parse, spans
-from distract.making.formats import conflict
 from distract.strategies import wording
 from distract.strategies.drawn import AUTHORS, Data, listed, named, narrowed
 from distract.strategies.text import prompts
 from distract.studies.attack.design import compliant_response
+from distract.studies.make.formats import conflict
 
 MOST = 4
 """Requirements of one case."""

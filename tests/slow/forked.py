@@ -33,7 +33,7 @@ _MODULES = (
         "distract.cli",
         "distract.studies.attack.session",
         "distract.core.job",
-        "distract.recording",
+        "distract.studies.make.rewrites",
         "distract.studies.estimate",
     ),
     *(

@@ -21,7 +21,6 @@ from builders import case
 from fuzzing import Fuzz
 from test_constraints_break import HOSTILE
 
-from distract import checking
 from distract.boards.sources import streaming, tables
 from distract.core import printable, registry
 from distract.core.errors import DistractError
@@ -32,14 +31,15 @@ from distract.data.constraints import breaks, check, parse
 from distract.data.formats import native
 from distract.invariants import rewriting, telling
 from distract.judging import parsers
-from distract.making import pairs
-from distract.report import checks, unread
+from distract.report import unread
 from distract.rewriting.fidelity import inspect
 from distract.rewriting.fidelity.facts import differences
 from distract.studies import explain
 from distract.studies.attack import flips
+from distract.studies.check import audit, view
 from distract.studies.explain.view import marked
 from distract.studies.gate import github, junit
+from distract.studies.make import pairs
 
 SMALL, MIDDLE, LARGE = 10_000, 20_000, 100_000
 TOLERANCE = 4.0
@@ -133,7 +133,7 @@ def _targets(folder: Path) -> Iterator[tuple[str, Callable[[str], object]]]:
     yield "edits", lambda text: explain.said(explain.edits((text,), (f"so {text.upper()}",)))
     yield "edits of a plain text", lambda text: explain.said(explain.edits((TEXT,), (text,)))
     yield "marked edits", lambda text: list(marked((text,), explain.edits((text,), (f"so {text}.",)), False))
-    yield "difference of two", lambda text: checks.difference(text, f"so {text}.", False)
+    yield "difference of two", lambda text: view.difference(text, f"so {text}.", False)
     yield "first difference", lambda text: flips.difference(text, f"{text}.", 80)
     yield (
         "printed",
@@ -200,7 +200,7 @@ def _checked(folder: Path, text: str) -> None:
     original, rewrite = folder / "original", folder / "rewrite"
     original.write_text(text, encoding="utf-8", errors="replace")
     rewrite.write_text(f"{text} So.", encoding="utf-8", errors="replace")
-    checking.pair_document(checking.check_files(original, rewrite))
+    audit.pair_document(audit.check_files(original, rewrite))
 
 
 def cost(target: Callable[[str], object], text: str) -> float:

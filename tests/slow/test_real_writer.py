@@ -9,16 +9,16 @@ from typing import Any
 import pytest
 from builders import finish, set_up
 
-from distract import recording
 from distract.core.backend import Backend
 from distract.core.job import stores
 from distract.core.records import Role
 from distract.core.usage import Tally
 from distract.judging.orders import DEFAULT, Manner
-from distract.making import job
 from distract.models.transformers.backend import Transformers
 from distract.rewriting.options import Asking
 from distract.studies.attack import session
+from distract.studies.make import job
+from distract.studies.make import rewrites as recording
 
 NAME = "smollm2-135m"
 # Retries are tested with a scripted generator; here each text takes seconds.

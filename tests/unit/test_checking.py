@@ -11,7 +11,10 @@ from typing import Any
 
 import pytest
 
-from distract.checking import (
+from distract.core.errors import DataError, PluginError, UnknownName, UsageError
+from distract.core.registry import attacks
+from distract.rewriting.fidelity.facts import new_content_share
+from distract.studies.check.audit import (
     Pair,
     check_files,
     check_labelled,
@@ -20,10 +23,7 @@ from distract.checking import (
     labelled_document,
     pair_document,
 )
-from distract.core.errors import DataError, PluginError, UnknownName, UsageError
-from distract.core.registry import attacks
-from distract.report.checks import difference
-from distract.rewriting.fidelity.facts import new_content_share
+from distract.studies.check.view import difference
 
 DATA = Path(__file__).parents[1] / "data"
 DEVELOPED = DATA / "labelled.jsonl"

@@ -19,7 +19,7 @@ from distract.core.locks import Claims
 from distract.core.recorder import Recorder
 from distract.core.runs import load
 from distract.core.store import Store
-from distract.recording import save
+from distract.studies.make.rewrites import save
 
 # What a user names.
 

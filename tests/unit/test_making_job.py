@@ -13,11 +13,11 @@ from distract.core.job import stores
 from distract.core.records import Request
 from distract.core.usage import Tally
 from distract.data import datasets
-from distract.making import job
 from distract.models.scripted import Scripted, planted
-from distract.recording import save
 from distract.rewriting.options import Asking
 from distract.studies.attack import session
+from distract.studies.make import job
+from distract.studies.make.rewrites import save
 
 NO_COMMA = {"instruction_id_list": ["punctuation:no_comma"], "kwargs": [{}]}
 

@@ -14,10 +14,10 @@ from distract.core.plan import Plan
 from distract.core.records import Case, Evidence, Reply, Request, Response
 from distract.data.constraints import parse
 from distract.data.formats import native
-from distract.making import Made, make_pair, yields
-from distract.making.made import known_author
 from distract.rewriting.options import Asking
 from distract.rewriting.writers import Verifier
+from distract.studies.make import Made, make_pair, yields
+from distract.studies.make.attempts import known_author
 
 REFERENCE = "Water boils at 100 degrees Celsius at sea level, and at about 93 degrees Celsius in Denver."
 BETTER = "At sea level water boils at 100 degrees Celsius. In Denver it takes only about 93 degrees Celsius."

@@ -24,11 +24,11 @@ from distract.data.datasets import load, load_prompts
 from distract.data.formats import native
 from distract.data.formats.ifeval import Prompted
 from distract.data.requirements import split
-from distract.making import Made, make_tweak, yields
-from distract.making.formats import EASY, MENU, choose, conflict, easy
 from distract.rewriting.fidelity import inspect
 from distract.rewriting.options import Asking
 from distract.studies.attack.design import compliant_response
+from distract.studies.make import Made, make_tweak, yields
+from distract.studies.make.formats import EASY, MENU, choose, conflict, easy
 
 SHARED = Path(__file__).parents[3] / "shared" / "data" / "ifeval"
 ASKING = Asking(retries=2)

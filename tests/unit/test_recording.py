@@ -14,7 +14,6 @@ from builders import case, drive, finish, set_up
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distract import recording
 from distract.core import registry
 from distract.core.backend import Backend
 from distract.core.errors import DataError
@@ -28,6 +27,7 @@ from distract.rewriting.options import Asking
 from distract.rewriting.writers import WRITERS, rewrite
 from distract.studies.attack import session
 from distract.studies.attack.design import pairs
+from distract.studies.make import rewrites as recording
 
 ATTACKS = ("assertiveness", "sycophancy", "severity-1", "severity-2+assertiveness")
 ASKING = Asking(retries=1, best_of=2)

@@ -15,11 +15,11 @@ from distract.core.plan import Plan
 from distract.core.records import Case, Lineage, Role
 from distract.core.usage import Model, Tally
 from distract.data import datasets
-from distract.making import pairs, tweakset
-from distract.making.made import Made, known_author, yields
 from distract.rewriting import verifier as verifying
 from distract.rewriting.options import Asking
 from distract.studies.attack.design import good_response
+from distract.studies.make import pairs, tweakset
+from distract.studies.make.attempts import Made, known_author, yields
 from distract.studies.selection import sampled
 
 

@@ -13,12 +13,12 @@ from collections.abc import Iterator
 from distract.core.plan import Plan, gather
 from distract.core.prompts import Prompt, load
 from distract.core.records import Case, Evidence, Message, Response, slug
-from distract.making.made import Made, ask, feedback
 from distract.rewriting.fidelity import inspect
 from distract.rewriting.fidelity.facts import normal
 from distract.rewriting.options import Asking
 from distract.rewriting.writers import Verifier
 from distract.studies.attack.design import good_response
+from distract.studies.make.attempts import Made, ask, feedback
 
 AUTHORS = ("better", "worse")
 SOURCE = "make-pairs"
@@ -54,7 +54,7 @@ Read = tuple[tuple[Pair, Evidence], tuple[str, ...]]
 
 def prompt_file() -> Prompt:
     """The prompt file that is used."""
-    return load("distract.making", "pair")
+    return load("distract.studies.make", "pair")
 
 
 def make_pair(case: Case, asking: Asking, author: str, seed: int, verifier: Verifier | None = None) -> Plan[Made]:

@@ -13,11 +13,11 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from distract.checking import ERRORS, Checked, ErrorRate
 from distract.core.printable import interval, line, percent, plain
 from distract.core.records import Rewrite
 from distract.report.tables import grid
 from distract.rewriting.fidelity.facts import opcodes
+from distract.studies.check.audit import ERRORS, Checked, ErrorRate
 
 _TOKENS = re.compile(r"\s*\w+|\s*[^\w\s]|\s+")
 

@@ -19,11 +19,11 @@ from distract.core.records import Case, Evidence, Message, Response, slug
 from distract.data.constraints import check, describe
 from distract.data.formats.ifeval import Prompted
 from distract.data.requirements import split
-from distract.making.formats import choose
-from distract.making.made import BROKEN, Made, ask, feedback, known_author
 from distract.rewriting.fidelity import inspect
 from distract.rewriting.options import Asking
 from distract.rewriting.writers import written
+from distract.studies.make.attempts import BROKEN, Made, ask, feedback, known_author
+from distract.studies.make.formats import choose
 
 SOURCE = "make-tweakset"
 SEVERITIES = (1, 2, 3)
@@ -35,7 +35,7 @@ _NO_ANSWER = ("refusal", "comment about the task")
 
 def prompt_file() -> Prompt:
     """The prompt file that is used."""
-    return load("distract.making", "compliant")
+    return load("distract.studies.make", "compliant")
 
 
 NOT_SPLIT = "question and format cannot be told apart"
