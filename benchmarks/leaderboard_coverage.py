@@ -22,12 +22,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from distract.boards.board import drawn, quantile
-from distract.boards.records import Board
-from distract.boards.shift import Shift, shift, union
 from distract.core import registry
 from distract.stats.ratings.matches import TIE, A, B, Matches
 from distract.stats.ratings.system import RatingSystem
+from distract.studies.leaderboard.boards.board import drawn, quantile
+from distract.studies.leaderboard.boards.records import Board
+from distract.studies.leaderboard.boards.shift import Shift, shift, union
 
 PROMPTS = 113
 MANY = 40_000  # prompts that stand for all there are

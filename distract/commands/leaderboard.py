@@ -33,11 +33,11 @@ from distract.commands.running import carried_out, conclude, inconclusive, set_u
 from distract.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from distract.boards.chosen import Chosen
-    from distract.boards.comparing import Compared
-    from distract.boards.sources import Source
     from distract.core.job import Job
     from distract.core.runs import Loaded
+    from distract.studies.leaderboard.boards.choice import Chosen
+    from distract.studies.leaderboard.boards.comparison import Compared
+    from distract.studies.leaderboard.sources import Source
 
 PROTOCOLS = ("absolute", "pairwise")
 """Asked where none is named: the paper's two, side by side."""
@@ -103,13 +103,14 @@ def leaderboard(
     **more: Any,
 ) -> None:
     """Rate models by a judge's verdicts, or by votes in a file, and measure what restyling the lowest ones changes."""
-    from distract.boards import comparing, document, sources
-    from distract.boards.chosen import choose, renamed
-    from distract.report import leaderboard as report
     from distract.report.progress import plan_lines
     from distract.report.tables import show
     from distract.studies import execution
     from distract.studies.estimate import estimate
+    from distract.studies.leaderboard import sources
+    from distract.studies.leaderboard import view as report
+    from distract.studies.leaderboard.boards import comparison, document
+    from distract.studies.leaderboard.boards.choice import choose, renamed
 
     chosen = choose(systems, anchor)
     say(renamed(systems))
@@ -117,8 +118,8 @@ def leaderboard(
     if matches is not None:
         _alone()
         found = sources.read(matches)
-        rated = comparing.rated(found, chosen, draws, seed)
-        compared = comparing.compared(found, other, chosen, draws, seed)
+        rated = comparison.rated(found, chosen, draws, seed)
+        compared = comparison.compared(found, other, chosen, draws, seed)
         if as_json:
             echo_json(document.matches_document(rated, compared))
         else:
@@ -127,7 +128,7 @@ def leaderboard(
     job = _job(chosen, draws, seed, more)
     if other:
         ways = [(name, rule) for name, rules in job.parameters["protocols"].items() for rule in rules or [None]]
-        comparing.comparable(ways, job.parameters["models"], other)
+        comparison.comparable(ways, job.parameters["models"], other)
     if only_plan:
         estimated = estimate(job)
         if as_json:
@@ -151,10 +152,11 @@ def _compared(
     loaded: Loaded, other: tuple[Source, ...], systems: tuple[Chosen, ...], draws: int | None, seed: int
 ) -> tuple[Compared, ...]:
     """The boards of a run beside others; where that cannot be, what was paid for is shown all the same."""
-    from distract.boards import comparing, sources
+    from distract.studies.leaderboard import sources
+    from distract.studies.leaderboard.boards import comparison
 
     try:
-        return comparing.compared(sources.read(f"run:{loaded.path}"), other, systems, draws, seed) if other else ()
+        return comparison.compared(sources.read(f"run:{loaded.path}"), other, systems, draws, seed) if other else ()
     except UsageError as error:
         say([f"warning: not compared: {error}"])
         return ()
@@ -171,7 +173,7 @@ def _alone() -> None:
 
 def _job(systems: tuple[Chosen, ...], draws: int | None, seed: int, more: dict[str, Any]) -> Job[Any]:
     """The tournament, ready to start."""
-    from distract.tournament.preparing import Attacked, prepare
+    from distract.studies.leaderboard.session import Attacked, prepare
 
     more["seed"] = seed
     setup, asking = set_up(more.pop("judge"), more, PROTOCOLS)

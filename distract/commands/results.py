@@ -87,7 +87,6 @@ def check(
 @catalogue_option
 def list_(what: str | None, catalogue: Path | None) -> None:
     """Show judges, protocols, attacks, rating systems, data sets, formats, generators, a line each; or WHAT of them."""
-    from distract.boards.sources import FORMATS
     from distract.core import registry
     from distract.core.printable import plain
     from distract.data import datasets
@@ -97,6 +96,7 @@ def list_(what: str | None, catalogue: Path | None) -> None:
     from distract.report.judges import model_lines
     from distract.report.protocols import protocol_lines
     from distract.rewriting import writers
+    from distract.studies.leaderboard.sources import FORMATS
 
     sections = {
         "judges": {**known(), **model_lines(models(catalogue).values())},

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from test_boards_judged import Played, named, played
 
-from distract.boards.sources import read
 from distract.judging import published as replay
 from distract.judging.verdicts import outcome
+from distract.studies.leaderboard.sources import read
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"
 JUDGES = SHARED / "mtbench_judges6" / "judgments"

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from distract.boards.sources import read
 from distract.core.errors import DataError
+from distract.studies.leaderboard.sources import read
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"
 

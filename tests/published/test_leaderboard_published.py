@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from distract.boards.chosen import choose
-from distract.boards.comparing import compared, rated
-from distract.boards.sources import read
+from distract.studies.leaderboard.boards.choice import choose
+from distract.studies.leaderboard.boards.comparison import compared, rated
+from distract.studies.leaderboard.sources import read
 
 JUDGMENTS = Path(__file__).parents[3] / "shared" / "data" / "mtbench_judges6" / "judgments"
 pytestmark = pytest.mark.skipif(not JUDGMENTS.is_dir(), reason=f"needs published judgments of pairs in {JUDGMENTS}")

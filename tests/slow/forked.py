@@ -42,14 +42,19 @@ _MODULES = (
         "distract.models.server.backend",
         "distract.models.capacity",
     ),
-    *("distract.models.scripted", "distract.boards", "distract.meta.session", "distract.tournament.preparing"),
+    *(
+        "distract.models.scripted",
+        "distract.studies.leaderboard.boards",
+        "distract.meta.session",
+        "distract.studies.leaderboard.session",
+    ),
     *(
         "distract.consistency.preparing",
         "distract.studies.attack.view",
         "distract.report.meta",
         "distract.studies.rewrites_view",
     ),
-    *("distract.report.leaderboard", "distract.report.consistency", "distract.report.progress"),
+    *("distract.studies.leaderboard.view", "distract.report.consistency", "distract.report.progress"),
     *(
         "distract.studies.gate.live",
         "distract.studies.gate.view",

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_boards import POINTS, matches, some
 
-from distract.boards.board import board
+from distract.studies.leaderboard.boards.board import board
 
 
 @given(st.integers(0, 10**6), st.permutations("abcd"), st.randoms(use_true_random=False))

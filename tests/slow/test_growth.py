@@ -21,7 +21,6 @@ from builders import case
 from fuzzing import Fuzz
 from test_constraints_break import HOSTILE
 
-from distract.boards.sources import streaming, tables
 from distract.core import printable, registry
 from distract.core.errors import DistractError
 from distract.core.plan import Attack
@@ -39,6 +38,7 @@ from distract.studies.attack import flips
 from distract.studies.check import audit, view
 from distract.studies.explain.view import marked
 from distract.studies.gate import github, junit
+from distract.studies.leaderboard.sources import stream, tables
 from distract.studies.make import pairs
 
 SMALL, MIDDLE, LARGE = 10_000, 20_000, 100_000
@@ -191,7 +191,7 @@ def _votes(path: Path, text: str) -> None:
         with suppress(DistractError):
             table = tables.opened(file)
             list(table.rows(table.fields))
-        for read in (streaming.lines, streaming.array):
+        for read in (stream.lines, stream.array):
             with suppress(DistractError):
                 list(read(file))
 

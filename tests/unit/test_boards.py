@@ -16,16 +16,16 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import stats
 
-from distract.boards import board as boards
-from distract.boards import groups
-from distract.boards.board import board, drawn
-from distract.boards.ranks import ranks
-from distract.boards.specs import parse
 from distract.core import registry
 from distract.core.errors import PluginError, UnknownName, UsageError
 from distract.stats.ratings.draws import Draws
 from distract.stats.ratings.matches import TIE, A, Matches, encode
 from distract.stats.ratings.system import Ratings, RatingSystem
+from distract.studies.leaderboard.boards import board as boards
+from distract.studies.leaderboard.boards import groups
+from distract.studies.leaderboard.boards.board import board, drawn
+from distract.studies.leaderboard.boards.ranks import ranks
+from distract.studies.leaderboard.boards.specs import parse
 
 Row = tuple[str, str, str, str]
 """First model, second model, outcome, prompt."""

@@ -15,14 +15,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_runfolder import PARAMETERS
 
-from distract.boards.sources import from_rows, read
-from distract.boards.sources.labelled import NO_LABEL, NOT_TWO
 from distract.core.errors import DataError
 from distract.core.recorder import Recorder
 from distract.core.records import Case, Judgment, Response, Row, Side
 from distract.data.datasets import load
 from distract.data.formats.native import line
 from distract.stats.ratings.matches import Matches
+from distract.studies.leaderboard.sources import from_rows, read
+from distract.studies.leaderboard.sources.labelled import NO_LABEL, NOT_TWO
 
 GOLDEN = Path(__file__).parents[1] / "data" / "readers"
 

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distract.boards.sources import read
 from distract.core.errors import DataError
+from distract.studies.leaderboard.sources import read
 
 OUTCOMES = ("a", "b", "tie")
 Rows = list[dict[str, Any]]

@@ -14,14 +14,14 @@ from hypothesis import strategies as st
 from scipy import stats
 from test_boards import CLOSED, HARD, POINTS, Row, matches, some
 
-from distract.boards import shift as shifts
-from distract.boards.board import DRAWS, board, drawn
-from distract.boards.ranks import kendall
-from distract.boards.shift import Change, Shift, shift, union
 from distract.core import registry
 from distract.core.errors import UsageError
 from distract.stats.ratings.matches import Matches
 from distract.stats.ratings.system import RatingSystem
+from distract.studies.leaderboard.boards import shift as shifts
+from distract.studies.leaderboard.boards.board import DRAWS, board, drawn
+from distract.studies.leaderboard.boards.ranks import kendall
+from distract.studies.leaderboard.boards.shift import Change, Shift, shift, union
 
 SYSTEMS = [POINTS, CLOSED, *registry.systems().values()]
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from distract.boards.sources import FORMATS, read
 from distract.core.errors import DataError, DistractError, UnknownName, UsageError
 from distract.data.datasets import READERS
+from distract.studies.leaderboard.sources import FORMATS, read
 
 GOLDEN = Path(__file__).parents[1] / "data" / "readers"
 VOTES = "model_a,model_b,winner\nx,y,tie\n"

@@ -18,9 +18,9 @@ from distract.core.plan import Attack, Plan
 from distract.core.records import BASELINE, UNCHANGED, Case, Reply, Request, Response, Row, Side
 from distract.models.scripted import planted
 from distract.rewriting.writers import WRITERS, Draft, Writer
-from distract.tournament.asking import Tournament, attacked, baseline, no_match
-from distract.tournament.measuring import measured, targets
-from distract.tournament.pairing import balanced, round_robin
+from distract.studies.leaderboard.design import Tournament, attacked, baseline, no_match
+from distract.studies.leaderboard.measures import measured, targets
+from distract.studies.leaderboard.pairings import balanced, round_robin
 
 names = st.lists(st.sampled_from("abcdefg"), min_size=2, max_size=7, unique=True)
 

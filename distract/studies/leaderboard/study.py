@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from distract.core.records import Rewrite, Row
 from distract.core.study import Held, Study, Sums
-from distract.tournament.document import Result, document, result
+from distract.studies.leaderboard.document import Result, document, result
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -21,7 +21,7 @@ def _sums(parameters: Mapping[str, Any]) -> Sums[Result]:
 
 
 def _report(parameters: Mapping[str, Any], found: Result) -> Iterable[RenderableType]:
-    from distract.report.leaderboard import report_parts
+    from distract.studies.leaderboard.view import report_parts
 
     return report_parts(parameters, found)
 

@@ -19,12 +19,12 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
-from distract.boards.sources.source import Columns, Lengths, Source, identity, model, no_match
-from distract.boards.sources.tables import MISSING, Row, Table
 from distract.core.errors import DataError
 from distract.core.records import Outcome
 from distract.core.runs import checksum
 from distract.data.fields import Item, describe
+from distract.studies.leaderboard.sources.source import Columns, Lengths, Source, identity, model, no_match
+from distract.studies.leaderboard.sources.tables import MISSING, Row, Table
 
 MODELS = ("model_a", "model_b")
 WINNER = "winner"

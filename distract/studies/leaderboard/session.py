@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from distract.boards.chosen import Chosen
 from distract.core import registry
 from distract.core.errors import UnknownName, UsageError
 from distract.core.job import Job, Plans
@@ -24,11 +23,12 @@ from distract.rewriting import choice
 from distract.rewriting import verifier as verifying
 from distract.rewriting.options import Asking
 from distract.studies import selection
+from distract.studies.leaderboard.boards.choice import Chosen
+from distract.studies.leaderboard.design import Tournament, attacked, baseline, no_match
+from distract.studies.leaderboard.estimate import samples
+from distract.studies.leaderboard.measures import targets
+from distract.studies.leaderboard.pairings import Pair, balanced, round_robin
 from distract.studies.setup import Setup, draw
-from distract.tournament.asking import Tournament, attacked, baseline, no_match
-from distract.tournament.estimating import samples
-from distract.tournament.measuring import targets
-from distract.tournament.pairing import Pair, balanced, round_robin
 
 TOO_FEW = "fewer than two of the models have answered it"
 

@@ -9,14 +9,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from distract.boards.board import board, drawn
-from distract.boards.records import Board
-from distract.boards.specs import checked, parse
 from distract.core import registry
 from distract.core.errors import UsageError
 from distract.stats.ratings.draws import Draws
 from distract.stats.ratings.matches import Matches, encode
 from distract.stats.ratings.system import RatingSystem
+from distract.studies.leaderboard.boards.board import board, drawn
+from distract.studies.leaderboard.boards.records import Board
+from distract.studies.leaderboard.boards.specs import checked, parse
 
 ANCHOR = "anchor"
 """The parameter of those systems that can fix the rating of one model."""

@@ -20,14 +20,14 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.special import ndtri, stdtrit
 
-from distract.boards import groups
-from distract.boards.ranks import TOLERANCE, Floats, Ints, ranks
-from distract.boards.records import Board, Standing
-from distract.boards.specs import checked
 from distract.core.errors import UsageError, foreign
 from distract.stats.ratings.draws import MOST, Draws, draw
 from distract.stats.ratings.matches import TIE, A, B, Matches
 from distract.stats.ratings.system import NOTHING, Ratings, RatingSystem
+from distract.studies.leaderboard.boards import groups
+from distract.studies.leaderboard.boards.ranks import TOLERANCE, Floats, Ints, ranks
+from distract.studies.leaderboard.boards.records import Board, Standing
+from distract.studies.leaderboard.boards.specs import checked
 
 DRAWS = 1000
 """Draws where nobody asks for another number."""

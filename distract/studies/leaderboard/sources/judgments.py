@@ -14,7 +14,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from distract.boards.sources.source import Columns, Source, identity, model, no_match
 from distract.core.errors import DataError
 from distract.core.records import Outcome
 from distract.data.fields import Item
@@ -23,6 +22,7 @@ from distract.judging.published import fastchat, mt_bench
 from distract.judging.published.files import checksum, choice, first, named, opened
 from distract.judging.published.mt_bench_texts import pair, question_id, turn
 from distract.judging.published.runs import meant, stored
+from distract.studies.leaderboard.sources.source import Columns, Source, identity, model, no_match
 
 AGAIN = "judged before (the first judgment counts)"
 _LETTERS: Mapping[str, Outcome] = {"A": "a", "B": "b", "tie": "tie"}

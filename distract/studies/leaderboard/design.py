@@ -16,7 +16,7 @@ from distract.judging.comparison import judged, side, usable
 from distract.judging.orders import DEFAULT, Manner
 from distract.rewriting.writers import Verifier, Writer
 from distract.studies.attack.design import Memory, in_order, rewritten
-from distract.tournament.pairing import Pair
+from distract.studies.leaderboard.pairings import Pair
 
 Two = tuple[Response, Response]
 

@@ -11,13 +11,13 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
-from distract.boards.sources.source import Source, no_match
 from distract.core import runs
 from distract.core.errors import DataError
 from distract.core.records import BASELINE, Row, slug
 from distract.judging.published.files import checksum, named, opened
 from distract.judging.verdicts import outcome
 from distract.stats.ratings.matches import encode
+from distract.studies.leaderboard.sources.source import Source, no_match
 
 DESIGNS = frozenset({"flip", "people", "triple", "match"})
 """Designs whose rows compare two responses alone, as they were written."""

@@ -8,13 +8,13 @@ from typing import Any
 from rich.console import RenderableType
 from rich.text import Text
 
-from distract.boards.comparing import Compared, SourceBoard, way
 from distract.core.printable import count, line, set_aside
 from distract.core.records import BASELINE
-from distract.report.boards import ATTACKED, board_table, extra_lines, heading, shift_parts
+from distract.studies.leaderboard.boards.comparison import Compared, SourceBoard, way
+from distract.studies.leaderboard.boards_view import ATTACKED, board_table, extra_lines, heading, shift_parts
+from distract.studies.leaderboard.document import Result, remarks
+from distract.studies.leaderboard.measures import RunShift
 from distract.studies.rewrites_view import rewrite_notes
-from distract.tournament.document import Result, remarks
-from distract.tournament.measuring import RunShift
 
 PUBLISHED = (
     "published (Distracted evaluation, section 5; Elo on MT-Bench, the three lowest models made assertive): ranks "

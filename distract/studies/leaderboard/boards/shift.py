@@ -14,8 +14,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from distract.boards import groups
-from distract.boards.board import (
+from distract.stats.ratings.draws import MOST, Draws, draw
+from distract.stats.ratings.matches import Matches
+from distract.stats.ratings.system import RatingSystem
+from distract.studies.leaderboard.boards import groups
+from distract.studies.leaderboard.boards.board import (
     DRAWS,
     Rated,
     level,
@@ -27,11 +30,8 @@ from distract.boards.board import (
     widened,
     without,
 )
-from distract.boards.ranks import TOLERANCE, kendall, middle, ranks
-from distract.boards.records import Board
-from distract.stats.ratings.draws import MOST, Draws, draw
-from distract.stats.ratings.matches import Matches
-from distract.stats.ratings.system import RatingSystem
+from distract.studies.leaderboard.boards.ranks import TOLERANCE, kendall, middle, ranks
+from distract.studies.leaderboard.boards.records import Board
 
 
 @dataclass(frozen=True, slots=True)

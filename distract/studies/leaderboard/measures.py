@@ -11,16 +11,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from distract.boards.chosen import ANCHOR, Chosen, recorded
-from distract.boards.comparing import way
-from distract.boards.records import Board
-from distract.boards.shift import Shift, shift
-from distract.boards.sources import from_rows
 from distract.core.errors import DataError
 from distract.core.records import BASELINE, Row
 from distract.judging.verdicts import outcome
 from distract.stats.ratings.matches import Matches
 from distract.studies.attack.measures import headline
+from distract.studies.leaderboard.boards.choice import ANCHOR, Chosen, recorded
+from distract.studies.leaderboard.boards.comparison import way
+from distract.studies.leaderboard.boards.records import Board
+from distract.studies.leaderboard.boards.shift import Shift, shift
+from distract.studies.leaderboard.sources import from_rows
 
 Key = tuple[str, str, str]
 """A match: case and the two models."""

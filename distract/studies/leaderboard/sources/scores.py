@@ -14,14 +14,14 @@ import math
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 
-from distract.boards.sources.arena import prompt_identity, tells
-from distract.boards.sources.source import Columns, Source, model, no_match
-from distract.boards.sources.tables import MISSING, Table
 from distract.core.errors import DataError
 from distract.core.records import Outcome
 from distract.core.runs import checksum
 from distract.data.fields import Item
 from distract.judging.verdicts import SCORE_TOLERANCE
+from distract.studies.leaderboard.sources.arena import prompt_identity, tells
+from distract.studies.leaderboard.sources.source import Columns, Source, model, no_match
+from distract.studies.leaderboard.sources.tables import MISSING, Table
 
 MODEL, SCORE = "model", "score"
 PROMPTS = ("prompt_id", "question_id", "prompt", "instruction")

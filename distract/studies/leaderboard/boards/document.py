@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from distract.boards.comparing import Compared, SourceBoard
-from distract.boards.records import Board
-from distract.boards.shift import Shift
-from distract.boards.sources import Source
 from distract.stats.figure import rounded
+from distract.studies.leaderboard.boards.comparison import Compared, SourceBoard
+from distract.studies.leaderboard.boards.records import Board
+from distract.studies.leaderboard.boards.shift import Shift
+from distract.studies.leaderboard.sources import Source
 
 
 def board_document(board: Board) -> dict[str, Any]:

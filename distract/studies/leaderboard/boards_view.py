@@ -11,10 +11,10 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from distract.boards.records import Board, Standing
-from distract.boards.shift import Shift
 from distract.core.printable import count, line, percent
 from distract.report.tables import grid
+from distract.studies.leaderboard.boards.records import Board, Standing
+from distract.studies.leaderboard.boards.shift import Shift
 
 ATTACKED = "▲"
 """Stands beside a model whose responses were rewritten."""

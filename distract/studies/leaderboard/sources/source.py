@@ -33,7 +33,7 @@ class Source:
 
     Attributes:
         name: of the file or folder, or of the judge.
-        format: a key of ``distract.boards.sources.FORMATS``.
+        format: a key of ``distract.studies.leaderboard.sources.FORMATS``.
         matches: what was played. Comparisons without a valid verdict are counted there, as ``invalid``.
         protocol: under which it was judged; None for votes and for judgments of others.
         rule: by which scores became verdicts; None without one.

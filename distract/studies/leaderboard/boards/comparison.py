@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from distract.boards.chosen import ANCHOR, Chosen
-from distract.boards.records import Board
-from distract.boards.shift import Shift, shift, union
-from distract.boards.sources import Source
 from distract.core.errors import UsageError
+from distract.studies.leaderboard.boards.choice import ANCHOR, Chosen
+from distract.studies.leaderboard.boards.records import Board
+from distract.studies.leaderboard.boards.shift import Shift, shift, union
+from distract.studies.leaderboard.sources import Source
 
 Way = tuple[str | None, str | None]
 """A protocol, None for votes, and its rule."""

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from distract.boards.document import board_document, shift_document
 from distract.core.records import BASELINE, Rewrite, Row
+from distract.studies.leaderboard.boards.document import board_document, shift_document
+from distract.studies.leaderboard.measures import Measured, RunShift, measured
 from distract.studies.rewrites import WithoutTexts, by_reason
-from distract.tournament.measuring import Measured, RunShift, measured
 
 _SHARED = (
     "judge",

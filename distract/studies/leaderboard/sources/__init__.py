@@ -9,14 +9,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 
-from distract.boards.sources import arena, judgments, labelled, runs, scores, tables
-from distract.boards.sources.runs import from_rows
-from distract.boards.sources.source import Source
 from distract.core.errors import DataError, UnknownName
 from distract.data import datasets, sources
 from distract.data.readers import told
 from distract.data.rows import names
 from distract.judging.published import own_runs as folders
+from distract.studies.leaderboard.sources import arena, judgments, labelled, runs, scores, tables
+from distract.studies.leaderboard.sources.runs import from_rows
+from distract.studies.leaderboard.sources.source import Source
 
 __all__ = ["FORMATS", "Source", "from_rows", "read"]
 

@@ -10,9 +10,9 @@ from distract.core.job import Sample
 from distract.core.plan import Protocol
 from distract.core.records import Case
 from distract.rewriting.writers import offline
+from distract.studies.leaderboard.design import Tournament, attacked, baseline
+from distract.studies.leaderboard.pairings import Pair
 from distract.studies.setup import SAMPLE
-from distract.tournament.asking import Tournament, attacked, baseline
-from distract.tournament.pairing import Pair
 
 
 def samples(

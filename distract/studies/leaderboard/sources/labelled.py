@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
-from distract.boards.sources.source import Columns, Source, no_match
 from distract.core.errors import UsageError
 from distract.core.records import Case, Outcome, Response
 from distract.data import datasets, sources
+from distract.studies.leaderboard.sources.source import Columns, Source, no_match
 
 NOT_TWO = "not two responses of different authors"
 NO_LABEL = "no label"
