@@ -29,8 +29,8 @@ from distract.core.errors import UnknownName, UsageError
 
 if TYPE_CHECKING:
     from distract.core.job import Job
-    from distract.meta.document import Result, Source
-    from distract.meta.session import Selected
+    from distract.studies.meta.document import Result, Source
+    from distract.studies.meta.session import Selected
 
 labelled_options = options(
     click.option(
@@ -72,11 +72,11 @@ def meta(
 ) -> None:
     """Measure how far judges agree with people and with themselves, and which way of asking serves each best."""
     from distract.core import registry
-    from distract.meta import document
-    from distract.meta.session import select
     from distract.models.opening import REPLAY
-    from distract.report import meta as report
     from distract.report.tables import show
+    from distract.studies.meta import document
+    from distract.studies.meta import view as report
+    from distract.studies.meta.session import select
 
     judges = judges or ("smollm2-135m",)
     asked = [name for name in judges if not name.startswith(REPLAY)]
@@ -122,7 +122,7 @@ def _none_asked() -> None:
 def _replayed(paths: list[str], selected: Selected) -> list[Source]:
     """Judges whose verdicts are stored, with the labels of the data where they have none."""
     from distract.judging import published
-    from distract.meta.document import from_published
+    from distract.studies.meta.document import from_published
 
     cases = {name: one.cases for name, one in selected.sets.items()}
     runs = [run for path in paths for run in published.load(path)]
@@ -133,8 +133,8 @@ def _judged(
     names: list[str], selected: Selected, out: Path | None, base: str | None, more: dict[str, Any]
 ) -> list[Source]:
     """Judges that are asked: all are looked at before the first one is."""
-    from distract.meta.session import prepare
     from distract.studies import execution
+    from distract.studies.meta.session import prepare
 
     store, fresh, control = (more.pop(name) for name in ("store", "fresh", "control"))
     jobs = []

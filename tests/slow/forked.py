@@ -45,13 +45,13 @@ _MODULES = (
     *(
         "distract.models.scripted",
         "distract.studies.leaderboard.boards",
-        "distract.meta.session",
+        "distract.studies.meta.session",
         "distract.studies.leaderboard.session",
     ),
     *(
         "distract.consistency.preparing",
         "distract.studies.attack.view",
-        "distract.report.meta",
+        "distract.studies.meta.view",
         "distract.studies.rewrites_view",
     ),
     *("distract.studies.leaderboard.view", "distract.report.consistency", "distract.report.progress"),

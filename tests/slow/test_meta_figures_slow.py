@@ -18,8 +18,8 @@ from test_meta_figures import (
 )
 
 from distract.core.records import Row
-from distract.meta.comparisons import Agreement, Judged
-from distract.meta.figures import figures
+from distract.studies.meta.comparisons import Agreement, Judged
+from distract.studies.meta.measures import figures
 
 # Random rows.
 

@@ -23,10 +23,10 @@ from test_meta_judges import (
     rows,
 )
 
-from distract.meta.comparisons import Judged
-from distract.meta.difficulty import BINS, Difficulty
-from distract.meta.figures import figures
-from distract.meta.judges import panel
+from distract.studies.meta.comparisons import Judged
+from distract.studies.meta.difficulty import BINS, Difficulty
+from distract.studies.meta.measures import figures
+from distract.studies.meta.panel import panel
 
 # Correlations.
 

@@ -26,13 +26,13 @@ from distract.data import datasets
 from distract.data.formats.native import line as native
 from distract.judging.orders import Manner
 from distract.judging.published import Published
-from distract.meta.comparisons import Agreement
-from distract.meta.document import Result, Source, document, from_run, result, shown
-from distract.meta.plan import Meta, labelled, meta, one_sided
-from distract.meta.published import judged
-from distract.meta.session import distinct, prepare, select
 from distract.models.scripted import Scripted, planted
 from distract.studies.estimate import estimate
+from distract.studies.meta.comparisons import Agreement
+from distract.studies.meta.design import Meta, labelled, meta, one_sided
+from distract.studies.meta.document import Result, Source, document, from_run, result, shown
+from distract.studies.meta.published import judged
+from distract.studies.meta.session import distinct, prepare, select
 
 
 def answer(author: str, severity: int | None = None, attack: str | None = None) -> Response:

@@ -14,10 +14,10 @@ from commanding import fits
 from rich.console import Console
 
 from distract.core.records import Row, Side
-from distract.meta.comparisons import Judged
-from distract.meta.document import Source, result
-from distract.report.meta import parts
 from distract.report.tables import show
+from distract.studies.meta.comparisons import Judged
+from distract.studies.meta.document import Source, result
+from distract.studies.meta.view import parts
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"
 LLMBAR, PAIRS = SHARED / "llmbar", SHARED / "mtbench_judges6"

@@ -16,9 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from distract.core.records import MIRROR, Judgment, Outcome, Row, Side
-from distract.meta.comparisons import Agreement, Judged
-from distract.meta.figures import figures
 from distract.stats import intervals
+from distract.studies.meta.comparisons import Agreement, Judged
+from distract.studies.meta.measures import figures
 
 CONTROLS = ("null", "resample")
 Key = tuple[str | None, ...]

@@ -12,11 +12,11 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from distract.core.records import Row, Side
-from distract.meta.comparisons import Agreement, Judged
-from distract.meta.difficulty import BINS
-from distract.meta.figures import figures
-from distract.meta.judges import BASES, JudgeStanding, Panel, base_of, panel
 from distract.stats import agreement
+from distract.studies.meta.comparisons import Agreement, Judged
+from distract.studies.meta.difficulty import BINS
+from distract.studies.meta.measures import figures
+from distract.studies.meta.panel import BASES, JudgeStanding, Panel, base_of, panel
 
 Accuracies = Mapping[str, Mapping[str, float]]
 """By judge, by protocol."""

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from distract.core.records import Case, Judgment, Outcome, Response, Row, Side
 from distract.judging import published as replay
 from distract.judging.published import Published, joined
-from distract.meta.comparisons import unit_of
+from distract.studies.meta.comparisons import unit_of
 
 DATA = Path(__file__).parents[1] / "data" / "replay"
 

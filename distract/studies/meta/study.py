@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from distract.core.records import Rewrite, Row
 from distract.core.study import Held, Study, Sums
-from distract.meta.document import Result, from_run, result, shown
+from distract.studies.meta.document import Result, from_run, result, shown
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -25,7 +25,7 @@ def _document(parameters: Mapping[str, Any], found: Result) -> dict[str, Any]:
 
 
 def _report(parameters: Mapping[str, Any], found: Result) -> Iterable[RenderableType]:
-    from distract.report.meta import parts
+    from distract.studies.meta.view import parts
 
     return parts(found)
 

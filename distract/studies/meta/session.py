@@ -16,9 +16,9 @@ from distract.core.printable import line
 from distract.core.records import RESAMPLED, Case, Rewrite, Row
 from distract.data import datasets
 from distract.data.datasets import DataSet
-from distract.meta.plan import Meta, labelled, meta, one_sided
 from distract.rewriting import writers
 from distract.studies import selection
+from distract.studies.meta.design import Meta, labelled, meta, one_sided
 from distract.studies.setup import SAMPLE, Setup
 
 

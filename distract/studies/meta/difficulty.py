@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from distract.meta.comparisons import Agreement, Judged, Place, comparisons
 from distract.stats import agreement
 from distract.stats.figure import CONFIDENCE
+from distract.studies.meta.comparisons import Agreement, Judged, Place, comparisons
 
 BINS = 10
 """Of the share of verdicts that are right."""

@@ -11,9 +11,9 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from distract.core.printable import bar, count, interval, line, p_value, percent
-from distract.meta.difficulty import Correlation
-from distract.meta.judges import Panel
 from distract.report.tables import grid
+from distract.studies.meta.difficulty import Correlation
+from distract.studies.meta.panel import Panel
 
 VERSUS = {"better": "better", "worse": "worse", "not distinguishable": "n.s."}
 

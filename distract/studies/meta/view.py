@@ -14,10 +14,10 @@ from rich.table import Table
 from rich.text import Text
 
 from distract.core.printable import interval, line, p_value, percent, set_aside
-from distract.meta.comparisons import Agreement
-from distract.meta.document import Result, Source
-from distract.report.panel import VERSUS, panel_parts
 from distract.report.tables import grid
+from distract.studies.meta.comparisons import Agreement
+from distract.studies.meta.document import Result, Source
+from distract.studies.meta.panel_view import VERSUS, panel_parts
 
 WIDE = 5
 """Columns of data sets that fit beside each other."""

@@ -12,7 +12,7 @@ from typing import Any
 from distract.core.errors import UsageError
 from distract.core.records import BASELINE, Row
 from distract.judging.published import Published
-from distract.meta.comparisons import Compared, Judged, Unit, comparisons, unit_of
+from distract.studies.meta.comparisons import Compared, Judged, Unit, comparisons, unit_of
 
 
 def judged(runs: Sequence[Published]) -> tuple[Judged, ...]:

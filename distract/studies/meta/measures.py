@@ -12,7 +12,9 @@ from dataclasses import replace
 
 from distract.core.records import MIRROR, Outcome
 from distract.judging.published.runs import PARSED, STORED
-from distract.meta.comparisons import (
+from distract.stats import agreement, intervals
+from distract.stats.figure import CONFIDENCE, rate
+from distract.studies.meta.comparisons import (
     ORDERS,
     Agreement,
     Compared,
@@ -23,9 +25,7 @@ from distract.meta.comparisons import (
     places,
     with_interval,
 )
-from distract.meta.differences import differences
-from distract.stats import agreement, intervals
-from distract.stats.figure import CONFIDENCE, rate
+from distract.studies.meta.differences import differences
 
 
 def figures(judged: Sequence[Judged], controls: Sequence[str] = ()) -> list[Agreement]:

@@ -13,11 +13,11 @@ from typing import Any, Literal
 
 from distract.core.records import BASELINE, Row
 from distract.judging.published import Published
-from distract.meta.comparisons import Agreement, Judged
-from distract.meta.figures import figures
-from distract.meta.judges import Panel, base_of, panel
-from distract.meta.published import judged, reproduced
 from distract.stats.figure import flat
+from distract.studies.meta.comparisons import Agreement, Judged
+from distract.studies.meta.measures import figures
+from distract.studies.meta.panel import Panel, base_of, panel
+from distract.studies.meta.published import judged, reproduced
 
 _RECORD = ("data", "left_out", "limit", "seed", "manner", "reference", "self_judging")
 

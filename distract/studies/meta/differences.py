@@ -12,7 +12,9 @@ from dataclasses import replace
 from itertools import combinations
 
 from distract.core.records import MIRROR
-from distract.meta.comparisons import (
+from distract.stats import intervals
+from distract.stats.figure import CONFIDENCE, adjusted
+from distract.studies.meta.comparisons import (
     ORDERS,
     Agreement,
     Compared,
@@ -22,8 +24,6 @@ from distract.meta.comparisons import (
     comparisons,
     with_interval,
 )
-from distract.stats import intervals
-from distract.stats.figure import CONFIDENCE, adjusted
 
 
 def differences(asked: Sequence[Judged], everywhere: Iterable[Place]) -> list[Agreement]:

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from distract.meta.comparisons import Agreement, Judged, Unit, comparisons, unit_of
-from distract.meta.difficulty import Correlation, Difficulty, accuracies, correlations, difficulty, mean, whole
-from distract.meta.figures import figures as figures_of
 from distract.stats import agreement
 from distract.studies.attack.ranking import BASE
+from distract.studies.meta.comparisons import Agreement, Judged, Unit, comparisons, unit_of
+from distract.studies.meta.difficulty import Correlation, Difficulty, accuracies, correlations, difficulty, mean, whole
+from distract.studies.meta.measures import figures as figures_of
 
 BASES = (BASE, "Vanilla", "base_pairwise.pairwise_vanilla")
 """What plain pairwise choice is called: by us, in LLMBar's and in ReIFE's published runs."""
