@@ -49,11 +49,11 @@ def consistency(judge: str, store: Path | None, fresh: bool, as_json: bool, **mo
 
     It needs data with three or four responses to a prompt. Choice sets are shown in one order each, whatever --orders.
     """
-    from distract.consistency import preparing
     from distract.studies import execution
+    from distract.studies.consistency import session
 
     setup, _ = set_up(judge, more, PROTOCOLS)
-    job = preparing.prepare(setup, limit=more.pop("limit") or None, **more)
+    job = session.prepare(setup, limit=more.pop("limit") or None, **more)
     if fresh:
         execution.renew([job.models["judge"]], store)
     finished = carried_out(job, store)

@@ -11,9 +11,6 @@ from dataclasses import replace
 from functools import partial
 from itertools import combinations
 
-from distract.consistency.asking import TURNS, no_sets, no_triples
-from distract.consistency.drawing import Quadruple, Triple, quadruples, triples
-from distract.consistency.measuring import chains, changes
 from distract.core import registry
 from distract.core.plan import Comparison, Plan, Protocol, gather
 from distract.core.records import BASELINE, Case, Response, Row
@@ -27,6 +24,9 @@ from distract.judging.comparison import judged, side
 from distract.judging.findings import Finding
 from distract.judging.judge import Judge
 from distract.studies.attack.design import compliant_response
+from distract.studies.consistency.design import TURNS, no_sets, no_triples
+from distract.studies.consistency.draw import Quadruple, Triple, quadruples, triples
+from distract.studies.consistency.measures import chains, changes
 
 SETS = 4
 """The most triples, or choices of a pair and two others, that are looked at in one case."""

@@ -49,12 +49,12 @@ _MODULES = (
         "distract.studies.leaderboard.session",
     ),
     *(
-        "distract.consistency.preparing",
+        "distract.studies.consistency.session",
         "distract.studies.attack.view",
         "distract.studies.meta.view",
         "distract.studies.rewrites_view",
     ),
-    *("distract.studies.leaderboard.view", "distract.report.consistency", "distract.report.progress"),
+    *("distract.studies.leaderboard.view", "distract.studies.consistency.view", "distract.report.progress"),
     *(
         "distract.studies.gate.live",
         "distract.studies.gate.view",

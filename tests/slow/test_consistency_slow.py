@@ -9,14 +9,14 @@ import pytest
 from builders import case
 from test_consistency import RULES, SWAYED, fair, find, judged, of, parameters_of, printed, ready, run
 
-from distract.consistency import asking
-from distract.consistency.measuring import figures
 from distract.core.records import Reply, Request, Response
 from distract.core.store import Store
 from distract.core.usage import Tally
 from distract.judging.orders import Manner
 from distract.models.scripted import Scripted
 from distract.models.transformers.backend import Transformers
+from distract.studies.consistency import design
+from distract.studies.consistency.measures import figures
 from distract.studies.estimate import estimate
 
 # What is drawn.
@@ -38,7 +38,7 @@ def test_the_plan_is_counted_exactly(name: str, manner: Manner, tmp_path: Path) 
     expected, tally = estimate(job), Tally()
     loaded = run(job, tally, tmp_path / "s")
     assert sum(expected.requests.values()) == tally.made
-    assert expected.comparisons == len({asking.compared(row) for row in loaded.rows if row.judgments})
+    assert expected.comparisons == len({design.compared(row) for row in loaded.rows if row.judgments})
 
 
 # What is counted.

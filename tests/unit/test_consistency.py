@@ -20,13 +20,6 @@ from rich.console import Console
 
 from distract import cli
 from distract.commands.consistency import PROTOCOLS, consistency
-from distract.consistency import asking
-from distract.consistency.asking import Consistency
-from distract.consistency.document import Measured, document, measured
-from distract.consistency.drawing import quadruples, triples
-from distract.consistency.measuring import Placed, changes, figures, not_applied
-from distract.consistency.preparing import prepare
-from distract.consistency.published import PUBLISHED
 from distract.core.backend import Backend, Batch
 from distract.core.errors import BackendError, UsageError
 from distract.core.job import Job
@@ -38,8 +31,15 @@ from distract.data.formats.native import line as native
 from distract.judging.comparison import usable
 from distract.judging.orders import Manner
 from distract.models.scripted import Scripted, planted
-from distract.report.consistency import report_parts
 from distract.report.tables import show
+from distract.studies.consistency import design
+from distract.studies.consistency.design import Consistency
+from distract.studies.consistency.document import Measured, document, measured
+from distract.studies.consistency.draw import quadruples, triples
+from distract.studies.consistency.measures import Placed, changes, figures, not_applied
+from distract.studies.consistency.published import PUBLISHED
+from distract.studies.consistency.session import prepare
+from distract.studies.consistency.view import report_parts
 
 RULES: dict[str, tuple[str, ...]] = {"pairwise": (), "rank": ()}
 OUTCOMES: tuple[Outcome, ...] = ("a", "b", "tie")
@@ -110,7 +110,7 @@ def judged(
     answer: Callable[[Request], Reply], *cases: Case, names: Sequence[str] = PROTOCOLS, sets: int = 100
 ) -> list[Row]:
     parameters = Consistency("j", tuple(protocols()[name] for name in names), sets)
-    return [row for one in cases for row in drive(asking.consistency(one, parameters), answer)[0].rows]
+    return [row for one in cases for row in drive(design.consistency(one, parameters), answer)[0].rows]
 
 
 # What is drawn.
@@ -152,7 +152,7 @@ def test_of_each_author_one_whole_original_is_compared() -> None:
 
 
 def test_a_pair_is_shown_alone_in_both_orders_and_asked_once() -> None:
-    _, rounds = drive(asking.consistency(of(), Consistency("j", (protocols()["rank"],), 100)), ALPHABETIC)
+    _, rounds = drive(design.consistency(of(), Consistency("j", (protocols()["rank"],), 100)), ALPHABETIC)
     two = [tuple(authors(request)) for requests in rounds for request in requests if len(authors(request)) == 2]
     assert sorted(two) == sorted(permutations("wxyz", 2))
 
@@ -160,7 +160,7 @@ def test_a_pair_is_shown_alone_in_both_orders_and_asked_once() -> None:
 def test_each_set_is_shown_in_one_order_with_the_pair_together() -> None:
     for orders in ("both", "swapped"):
         p = Consistency("j", (protocols()["rank"],), 1, manner=Manner(orders))
-        done, rounds = drive(asking.consistency(of(), p), ALPHABETIC)
+        done, rounds = drive(design.consistency(of(), p), ALPHABETIC)
         ((a, b, c, d),) = ([r.author for r in four] for four in quadruples(of(), 1, 0))
         three = [authors(request) for requests in rounds for request in requests if len(authors(request)) == 3]
         assert sorted(three) == sorted([[a, b, c], [a, b, d], [c, a, b], [d, a, b]])

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from distract.consistency.document import Measured, document, measured
 from distract.core.records import Rewrite, Row
 from distract.core.study import Held, Study, Sums
+from distract.studies.consistency.document import Measured, document, measured
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -21,7 +21,7 @@ def _sums(parameters: Mapping[str, Any]) -> Sums[Measured]:
 
 
 def _report(parameters: Mapping[str, Any], result: Measured) -> Iterable[RenderableType]:
-    from distract.report.consistency import report_parts
+    from distract.studies.consistency.view import report_parts
 
     return report_parts(parameters, result)
 

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from distract.consistency.asking import compared
-from distract.consistency.measuring import MEASURES, NotApplied, Placed, figures, not_applied
-from distract.consistency.published import PUBLISHED
 from distract.core.records import Row
 from distract.stats.figure import flat
+from distract.studies.consistency.design import compared
+from distract.studies.consistency.measures import MEASURES, NotApplied, Placed, figures, not_applied
+from distract.studies.consistency.published import PUBLISHED
 
 _SHARED = ("judge", "data", "left_out", "limit", "seed", "sets", "protocols", "self_judging")
 

@@ -7,7 +7,6 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from distract.consistency.asking import NO_QUADRUPLE, Consistency, consistency, no_sets, no_triples
 from distract.core import registry
 from distract.core.errors import UsageError
 from distract.core.job import Job, Plans, Sample
@@ -16,6 +15,7 @@ from distract.core.printable import count
 from distract.core.records import Case, Rewrite, Row
 from distract.data import datasets
 from distract.judging.comparison import unfit, usable
+from distract.studies.consistency.design import NO_QUADRUPLE, Consistency, consistency, no_sets, no_triples
 from distract.studies.setup import Setup, draw
 
 TOO_FEW = "fewer than three responses by different authors"

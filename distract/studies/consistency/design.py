@@ -14,11 +14,11 @@ from itertools import combinations
 from types import MappingProxyType
 from typing import Literal
 
-from distract.consistency.drawing import Triple, quadruples, triples
 from distract.core.plan import Comparison, Plan, Protocol, gather
 from distract.core.records import BASELINE, Audited, Case, Response, Row
 from distract.judging.comparison import judged, side, usable
 from distract.judging.orders import DEFAULT, Manner
+from distract.studies.consistency.draw import Triple, quadruples, triples
 
 Place = Literal["first", "last"]
 

@@ -9,12 +9,12 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from distract.consistency.document import Measured
-from distract.consistency.measuring import MEASURES, Placed
-from distract.consistency.published import CRITERIA, PUBLISHED
 from distract.core.printable import count, interval, line, percent, set_aside
 from distract.report.tables import grid
 from distract.studies.attack.measures import headline
+from distract.studies.consistency.document import Measured
+from distract.studies.consistency.measures import MEASURES, Placed
+from distract.studies.consistency.published import CRITERIA, PUBLISHED
 
 FEW = 30
 """Below this many units a sentence says so."""
