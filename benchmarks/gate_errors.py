@@ -25,10 +25,10 @@ from numpy.typing import NDArray
 from distract.stats.intervals import holm
 from distract.studies.gate.boundary import boundary
 from distract.studies.gate.checks import check
-from distract.studies.gate.course import course
 from distract.studies.gate.limits import Limits
 from distract.studies.gate.monitor import Monitor, Test
 from distract.studies.gate.records import Decision
+from distract.studies.gate.stopping_path import course
 
 THRESHOLD = 0.10
 ALPHA = 0.05

@@ -132,12 +132,12 @@ def compare(before: Path, now: Path, as_json: bool, **given: Any) -> None:
     """Compare the flip rates of two RUNs of `attack` on the same cases, the earlier one first. Ends with 0."""
     from distract.core import runs
     from distract.report.tables import show
-    from distract.studies.gate import run_gate
-    from distract.studies.gate.comparing import comparing_report
+    from distract.studies.gate import finished
+    from distract.studies.gate.comparison_view import comparing_report
     from distract.studies.gate.limits import Limits
 
     limits = Limits(**{name: value for name, value in given.items() if value is not None})
-    verdict = run_gate.decide(runs.load(now), limits, runs.load(before))
+    verdict = finished.decide(runs.load(now), limits, runs.load(before))
     if as_json:
         echo_json(verdict.document())
     else:
@@ -153,8 +153,8 @@ def compare(before: Path, now: Path, as_json: bool, **given: Any) -> None:
 @json_option
 def plan_gate(threshold: float, power: float, true_rate: float, confidence: float, checks: int, as_json: bool) -> None:
     """Say how many eligible cases a gate needs."""
-    from distract.studies.gate.plan_view import plan_report
-    from distract.studies.gate.planning import plan
+    from distract.studies.gate.power_plan import plan
+    from distract.studies.gate.power_view import plan_report
 
     found = plan(threshold, true_rate, power, confidence, checks)
     if as_json:

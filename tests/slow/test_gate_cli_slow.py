@@ -33,7 +33,7 @@ from distract.core.runs import checksum, load
 from distract.models import opening, scripted
 from distract.models.names import Target
 from distract.models.scripted import Scripted
-from distract.studies.gate.deciding import Gate
+from distract.studies.gate.live_rule import Gate
 
 FILES = ("rows.jsonl", "rewrites.jsonl", "summary.json", "run.json")
 

@@ -24,8 +24,8 @@ from test_gate_deciding import (
 )
 
 from distract.core.records import Row
-from distract.studies.gate.deciding import replayed
 from distract.studies.gate.limits import Limits
+from distract.studies.gate.live_rule import replayed
 from distract.studies.gate.records import Verdict as Said
 
 

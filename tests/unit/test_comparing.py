@@ -11,7 +11,7 @@ from gate_builders import check, verdict
 from rich.console import Console
 
 from distract.report.tables import show
-from distract.studies.gate.comparing import comparing_report
+from distract.studies.gate.comparison_view import comparing_report
 from distract.studies.gate.records import Check, Decision
 
 CHECK = check(

@@ -14,11 +14,11 @@ from distract.core import registry
 from distract.core.errors import UsageError
 from distract.core.records import RESAMPLED, Judgment, Row
 from distract.studies.gate.checks import check
-from distract.studies.gate.deciding import Gate, Place, record, replayed
 from distract.studies.gate.limits import Limits
+from distract.studies.gate.live_rule import Gate, Place, record, replayed
 from distract.studies.gate.monitor import Monitor, Prompt
 from distract.studies.gate.monitor import Test as Tried
-from distract.studies.gate.observing import alone, flipped, in_excess, since
+from distract.studies.gate.observations import alone, flipped, in_excess, since
 from distract.studies.gate.records import Check, Measure
 from distract.studies.gate.records import Verdict as Said
 

@@ -18,8 +18,8 @@ from distract.core.runs import Loaded
 from distract.stats.intervals import effective_n, lower_bound, p_above, upper_bound
 from distract.studies.gate.dependence import gathered, shrunk, uneven_prompts
 from distract.studies.gate.exact import needed
+from distract.studies.gate.finished import decide
 from distract.studies.gate.limits import Limits, least_n
-from distract.studies.gate.run_gate import decide
 
 
 def rate(k: int, n: int, *, protocol: str = "pairwise", attack: str = "f", invalid: int = 0, **more: Any) -> list[Row]:

@@ -14,10 +14,10 @@ from scipy.stats import binom
 from distract.core.errors import UsageError
 from distract.stats import intervals
 from distract.studies.gate.boundary import boundary
-from distract.studies.gate.course import course
-from distract.studies.gate.plan_view import plan_report
-from distract.studies.gate.planning import plan
 from distract.studies.gate.power import Tail, at_most
+from distract.studies.gate.power_plan import plan
+from distract.studies.gate.power_view import plan_report
+from distract.studies.gate.stopping_path import course
 
 ALPHA = 0.05
 PASSES, FAILS = Tail(0.1, ALPHA), Tail(1 - 0.1, ALPHA)

@@ -7,8 +7,8 @@ from itertools import product
 from gate_builders import check, skipped
 from looping import each
 
+from distract.studies.gate.combination import together
 from distract.studies.gate.records import Decision
-from distract.studies.gate.together import together
 
 DECISIONS: tuple[Decision, ...] = ("pass", "fail", "inconclusive")
 

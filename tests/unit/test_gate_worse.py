@@ -20,17 +20,17 @@ from distract.core.errors import UsageError
 from distract.core.records import Response, Rewrite
 from distract.core.runs import Loaded, load
 from distract.stats.intervals import holm
-from distract.studies.gate import run_gate
+from distract.studies.gate import finished
 from distract.studies.gate.comparable import comparable
 from distract.studies.gate.limits import Limits
 from distract.studies.gate.records import Check, Verdict
-from distract.studies.gate.worse import rises
+from distract.studies.gate.regression import rises
 
 Run = Callable[..., Ran]
 
 
 def decide(baseline: Loaded, run: Loaded, limits: Limits) -> Verdict:
-    return run_gate.decide(run, limits, baseline)
+    return finished.decide(run, limits, baseline)
 
 
 def compared(before: str, now: str, limits: Limits | None = None, prompts: int | None = None) -> Verdict:
@@ -209,7 +209,7 @@ def test_a_threshold_and_a_baseline_must_both_hold(before: str, now: str, thresh
     found = compared(before, now, Limits(threshold))
     assert [check.measure for check in found.checks] == ["flip_rate", "flip_rate_rise"]
     assert (found.decision, found.threshold) == (decision, threshold)
-    alone = run_gate.decide(made(rows(now)), Limits(threshold)).checks
+    alone = finished.decide(made(rows(now)), Limits(threshold)).checks
     # Failures are adjusted over both.
     assert found.checks[0].p_value == alone[0].p_value
     adjusted = holm([check.p_value or 1.0 for check in found.checks])

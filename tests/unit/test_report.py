@@ -18,8 +18,8 @@ from distract.core.records import Row
 from distract.report.tables import show
 from distract.studies.attack.document import _SHARED, Measured, document
 from distract.studies.attack.view import run_report
+from distract.studies.gate.finished import decide
 from distract.studies.gate.limits import Limits
-from distract.studies.gate.run_gate import decide
 from distract.studies.gate.view import gate_report
 
 A, B = verdict("a"), verdict("b")

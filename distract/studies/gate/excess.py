@@ -11,8 +11,8 @@ from dataclasses import replace
 
 from distract.core.errors import UsageError
 from distract.core.runs import Loaded
-from distract.studies.gate.deciding import Place, record, replayed
 from distract.studies.gate.limits import Limits
+from distract.studies.gate.live_rule import Place, record, replayed
 from distract.studies.gate.records import Verdict
 
 

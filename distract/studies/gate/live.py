@@ -19,12 +19,12 @@ from distract.studies.attack import design as audit
 from distract.studies.attack import session
 from distract.studies.attack.measures import headline
 from distract.studies.attack.session import Selected
-from distract.studies.gate import deciding
+from distract.studies.gate import live_rule
 from distract.studies.gate.comparable import common
-from distract.studies.gate.deciding import Gate, Place
 from distract.studies.gate.exact import threshold
 from distract.studies.gate.limits import Limits
-from distract.studies.gate.observing import flipped
+from distract.studies.gate.live_rule import Gate, Place
+from distract.studies.gate.observations import flipped
 from distract.studies.gate.records import Measure, Verdict
 from distract.studies.setup import Setup
 
@@ -125,7 +125,7 @@ def record(
     for case in selected.cases:
         prompts[case.cluster] += len(audit.pairs(case))
     checks = [*bounded, *compared]
-    return deciding.record(limits, checks, prompts.values(), baseline=stored, budget=budget, ahead=ahead)
+    return live_rule.record(limits, checks, prompts.values(), baseline=stored, budget=budget, ahead=ahead)
 
 
 def _stored(baseline: Loaded, protocol: str, attack: str) -> dict[str, Any]:

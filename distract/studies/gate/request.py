@@ -19,7 +19,8 @@ from distract.core.plan import Degradation
 from distract.core.runs import Loaded
 from distract.studies.attack import session
 from distract.studies.execution import carry_out, renew, select
-from distract.studies.gate import canary, excess, live, run_gate, settings
+from distract.studies.gate import canary, excess, live, settings
+from distract.studies.gate import finished as run_gate
 from distract.studies.gate.comparable import changes, unusable
 from distract.studies.gate.limits import Limits
 from distract.studies.gate.records import Verdict, undecided

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from distract.core.records import Rewrite, Row
 from distract.core.study import Held, Study, Sums
 from distract.studies.attack import study as attack
-from distract.studies.gate.deciding import replayed
+from distract.studies.gate.live_rule import replayed
 from distract.studies.gate.records import Verdict
 
 if TYPE_CHECKING:

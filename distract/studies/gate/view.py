@@ -17,7 +17,7 @@ from distract.report.tables import grid
 from distract.studies.gate.evidence import asked, limit, spent
 from distract.studies.gate.exact import threshold
 from distract.studies.gate.limits import Limits, least_n
-from distract.studies.gate.planning import cures, too_few
+from distract.studies.gate.power_plan import cures, too_few
 from distract.studies.gate.records import Check, Measure, Verdict
 
 COLOURS = {"pass": "green", "fail": "red", "inconclusive": "yellow"}

@@ -15,9 +15,9 @@ import numpy as np
 from distract.core.errors import UsageError
 from distract.stats.figure import rounded
 from distract.studies.gate.boundary import LONGEST, boundary
-from distract.studies.gate.course import Course, course, decided
 from distract.studies.gate.limits import Limits
 from distract.studies.gate.power import CHUNK, Tail
+from distract.studies.gate.stopping_path import Course, course, decided
 
 LARGEST = 1_000_000
 """Eligible comparisons beyond which nothing is planned."""

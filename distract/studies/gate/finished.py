@@ -10,14 +10,14 @@ from collections.abc import Sequence
 from distract.core.printable import count, line
 from distract.core.runs import Loaded
 from distract.stats import intervals
-from distract.studies.gate import exact, worse
+from distract.studies.gate import exact, regression
+from distract.studies.gate.combination import together
 from distract.studies.gate.comparable import comparable
 from distract.studies.gate.exact import Rate
 from distract.studies.gate.limits import Limits
-from distract.studies.gate.planning import cures, too_few
+from distract.studies.gate.power_plan import cures, too_few
 from distract.studies.gate.records import Check, Verdict
-from distract.studies.gate.together import together
-from distract.studies.gate.worse import Rise
+from distract.studies.gate.regression import Rise
 
 FEW = 30
 """Below this many prompts a bound that allows for their dependence is rough."""
@@ -35,7 +35,7 @@ def decide(run: Loaded, limits: Limits, baseline: Loaded | None = None) -> Verdi
         UsageError: a check has no threshold, or the runs cannot be compared.
     """
     notes = comparable(baseline, run) if baseline else []
-    rises = worse.rises(baseline, run, limits) if baseline else []
+    rises = regression.rises(baseline, run, limits) if baseline else []
     # Beside a baseline a threshold may hold for some checks only; without one each needs its own.
     counted = exact.flips(run).values() if limits.has_threshold else ()
     needed = [one for one in counted if baseline is None or limits.threshold(one.protocol, one.attack) is not None]
@@ -44,7 +44,7 @@ def decide(run: Loaded, limits: Limits, baseline: Loaded | None = None) -> Verdi
     adjusted = intervals.holm([test.p_value for test in tests])
     checks = tuple(test.check(p, len(tests)) for test, p in zip(tests, adjusted, strict=True))
     decision, reason = together(checks, run.flaw)
-    notes += [*map(line, worse.not_compared(rises)), *_few(tests)]
+    notes += [*map(line, regression.not_compared(rises)), *_few(tests)]
     notes += _too_few(run, checks, limits) if decision == "inconclusive" and not run.flaw else []
     general = limits.max_flip_rate if rates else None
     return Verdict(decision, reason, general, limits.confidence, limits.certify, checks, notes=tuple(notes))

@@ -20,12 +20,12 @@ from distract.stats import intervals
 from distract.studies.attack.measures import headline
 from distract.studies.attack.outcomes import Unit
 from distract.studies.gate.checks import check
+from distract.studies.gate.combination import together
 from distract.studies.gate.exact import threshold
 from distract.studies.gate.limits import Limits
 from distract.studies.gate.monitor import Monitor, Prompt, Test
-from distract.studies.gate.observing import alone, in_excess, since
+from distract.studies.gate.observations import alone, in_excess, since
 from distract.studies.gate.records import Effort, Measure, Verdict
-from distract.studies.gate.together import together
 
 MOST = 1_000_000
 """Prompts of a gate, which keeps a number for each."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from distract.core.printable import count, percent
-from distract.studies.gate.planning import Plan
+from distract.studies.gate.power_plan import Plan
 
 WHAT = "eligible comparison"
 
