@@ -140,7 +140,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     """Close the judges, which no fixture needs any more, and keep their numbers; a worker of xdist hands them on."""
     seen = session.config.stash[_SESSION]
     if seen.judges:
-        from distract.report.testing import document
+        from distract.testing.summary import document
 
         seen.documents += [document(*numbers) for _, numbers in seen.judges]
         from distract.core.errors import BackendError
@@ -174,7 +174,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     """Say what the judges were asked and found to do, and which tests were left out."""
     seen = config.stash[_SESSION]
     if seen.documents:
-        from distract.report.testing import summary
+        from distract.testing.summary import summary
 
         if lines := summary(seen.documents, seen.lost):
             terminalreporter.section("distract")

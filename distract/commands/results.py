@@ -87,14 +87,14 @@ def check(
 @catalogue_option
 def list_(what: str | None, catalogue: Path | None) -> None:
     """Show judges, protocols, attacks, rating systems, data sets, formats, generators, a line each; or WHAT of them."""
+    from distract.cli.catalogue_view import model_lines
+    from distract.cli.protocols_view import protocol_lines
     from distract.core import registry
     from distract.core.printable import plain
     from distract.data import datasets
     from distract.models.catalogue import catalogue as models
     from distract.models.catalogue import problems
     from distract.models.opening import known
-    from distract.report.judges import model_lines
-    from distract.report.protocols import protocol_lines
     from distract.rewriting import writers
     from distract.studies.leaderboard.sources import FORMATS
 

@@ -13,9 +13,9 @@ from distract import invariants
 from distract.core import registry
 from distract.judging import judge
 from distract.models import opening
-from distract.report import testing
+from distract.testing import summary
 
-IMPORTED = (invariants, judge, registry, opening, testing)
+IMPORTED = (invariants, judge, registry, opening, summary)
 
 LEFT_OUT = "distract: 1 test that calls a judge was left out; run it with --judge NAME or -m distract"
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from distract.judging.findings import Decision, Finding
 from distract.judging.judge import Judge
-from distract.report.testing import FLIPS, document, summary
+from distract.testing.summary import FLIPS, document, summary
 
 
 def found(k: int = 0, n: int = 10, decision: Decision = "pass", **more: Any) -> Finding:
