@@ -9,7 +9,6 @@ import os.path
 
 TYPE_CHECKING = False  # to type checkers it is true; ``typing`` and ``pathlib`` take longer to load than all of this
 if TYPE_CHECKING:
-    from distract import invariants, strategies
     from distract.api import Run, attack, gate, load
     from distract.core import prompts
     from distract.core.errors import BackendError, DataError, DistractError, PluginError, UnknownName, UsageError
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from distract.stats.ratings.matches import Matches
     from distract.stats.ratings.system import Ratings, RatingSystem
     from distract.studies.gate.records import Verdict
+    from distract.testing import invariants, strategies
 
     __version__: str
 
@@ -99,13 +99,13 @@ _MODULES = {
     "facts": "distract.rewriting.fidelity.facts",
     "fidelity": "distract.rewriting.fidelity",
     "gate": "distract.api",
-    "invariants": "distract.invariants",
+    "invariants": "distract.testing.invariants",
     "load": "distract.api",
     "manner": "distract.judging.orders",
     "prompts": "distract.core.prompts",
     "reading": "distract.judging.parsers",
     "rubric": "distract.judging.instructions",
-    "strategies": "distract.strategies",
+    "strategies": "distract.testing.strategies",
     "verdicts": "distract.judging.verdicts",
 }
 """Where each name is defined; a module is offered under its own name."""

@@ -35,7 +35,7 @@ MOST = 1_000_000
 """Characters of a rewrite by rule, beyond ten times those of its original."""
 
 DRAWN = "drawn"
-"""The generator of what ``distract.strategies`` draws: a part of a rewrite by rule, not to be inspected as a whole."""
+"""The generator of what ``distract.testing.strategies`` draws: a part of a rewrite by rule, not to be inspected as a whole."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,6 @@ from distract.core.records import Constraint, Response
 from distract.data import readers, requirements
 from distract.data.constraints import breaks, check, parse
 from distract.data.formats import native
-from distract.invariants import rewriting, telling
 from distract.judging import parsers
 from distract.report import unread
 from distract.rewriting.fidelity import inspect
@@ -40,6 +39,7 @@ from distract.studies.explain.view import marked
 from distract.studies.gate import github, junit
 from distract.studies.leaderboard.sources import stream, tables
 from distract.studies.make import pairs
+from distract.testing.invariants import changes, messages
 
 SMALL, MIDDLE, LARGE = 10_000, 20_000, 100_000
 TOLERANCE = 4.0
@@ -125,10 +125,10 @@ def _targets(folder: Path) -> Iterator[tuple[str, Callable[[str], object]]]:
     for form in (parsers.BRACKETS, parsers.GRADED, parsers.JSON, parsers.LETTER, parsers.OUTPUT, parsers.RANKING):
         for name in ("alone", "before it", "behind it", "in quotation marks"):
             yield f"read {form.name}: {name}", partial(_read, form, name)
-    yield "restyle", lambda text: rewriting.restyled(case(), Response("x", (text,)))
+    yield "restyle", lambda text: changes.restyled(case(), Response("x", (text,)))
     yield (
         "restyle, with a format",
-        lambda text: rewriting.restyled(replace(case(), constraints=few), Response("x", (text,))),
+        lambda text: changes.restyled(replace(case(), constraints=few), Response("x", (text,))),
     )
     yield "edits", lambda text: explain.said(explain.edits((text,), (f"so {text.upper()}",)))
     yield "edits of a plain text", lambda text: explain.said(explain.edits((TEXT,), (text,)))
@@ -137,7 +137,7 @@ def _targets(folder: Path) -> Iterator[tuple[str, Callable[[str], object]]]:
     yield "first difference", lambda text: flips.difference(text, f"{text}.", 80)
     yield (
         "printed",
-        lambda text: (printable.plain(text), printable.line(text), telling.shown(text), unread._shown(text)),
+        lambda text: (printable.plain(text), printable.line(text), messages.shown(text), unread._shown(text)),
     )
     yield "for GitHub and JUnit", lambda text: (github._code(text), github._inert(text), junit._plain(text))
     yield "answers of a pair", lambda text: list(pairs._wrong(case(), Response("x", (TEXT,)), (text, TEXT)))

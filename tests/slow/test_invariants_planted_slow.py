@@ -7,9 +7,9 @@ from pathlib import Path
 
 from test_invariants_planted import Test, biased, failure
 
-from distract import invariants
 from distract.judging.judge import Judge
 from distract.models.scripted import planted
+from distract.testing import invariants
 
 
 def test_at_the_threshold_it_is_seldom_wrong_either_way(tmp_path: Path) -> None:

@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 from test_invariants import PAIR, Open, X, Y, message
 
-from distract import invariants
 from distract.core.records import Case, Constraint
-from distract.invariants import Finding, Inconclusive, Violation
 from distract.judging.judge import Judge
 from distract.judging.orders import Manner
 from distract.models.scripted import Scripted, planted
 from distract.models.transformers.backend import Transformers
+from distract.testing import invariants
+from distract.testing.invariants import Finding, Inconclusive, Violation
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ class TestWhatSaysNothing:
 
 def test_it_serves_without_pytest_and_hypothesis() -> None:
     code = (
-        "import sys, distract.invariants\n"
+        "import sys, distract.testing.invariants\n"
         "assert not {'pytest', 'hypothesis', 'torch', 'transformers'} & set(sys.modules), 'too much'"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)

@@ -14,9 +14,9 @@ from distract.core.records import Case, Response
 from distract.data import requirements
 from distract.data.constraints import parse
 from distract.data.formats import native
-from distract.invariants.rewriting import restyled
 from distract.judging import parsers
 from distract.rewriting.fidelity import inspect
+from distract.testing.invariants.changes import restyled
 
 N = 100_000
 SAID = "So it is. The cat sat there."

@@ -28,7 +28,7 @@ RULES = ("--generator", "rules", "--limit", "3")
 TEST = """
 import pytest
 from hypothesis import given
-from distract.data import datasets; from distract import invariants, strategies
+from distract.data import datasets; from distract.testing import invariants, strategies
 
 @pytest.mark.distract
 @given(case=strategies.rewrites("prolixity", data=datasets.load("tweakset").cases))

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-# Imported here, since an inner run forgets what is first imported in it, and numpy cannot be imported twice.
-from distract import invariants
 from distract.core import registry
 from distract.judging import judge
 from distract.models import opening
-from distract.testing import summary
+
+# Imported here, since an inner run forgets what is first imported in it, and numpy cannot be imported twice.
+from distract.testing import invariants, summary
 
 IMPORTED = (invariants, judge, registry, opening, summary)
 
@@ -82,11 +82,11 @@ def test_it_loads_pytest_and_itself_only() -> None:
     program = """
 import sys, pytest
 before = set(sys.modules)
-import distract.pytest_plugin
+import distract.testing.plugin
 print(*sorted(set(sys.modules) - before))
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["distract", "distract.pytest_plugin"]
+    assert done.stdout.split() == ["distract", "distract.testing.plugin"]
 
 
 class TestWhichTestsRun:
@@ -216,7 +216,7 @@ def away(tmp_path_factory):
 def same(mine): return mine
 
 def pytest_unconfigure(config):
-    from distract.pytest_plugin import _SESSION
+    from distract.testing.plugin import _SESSION
     ((mine, numbers),) = config.stash[_SESSION].judges
     assert mine() is None or not mine()._end.alive
 """)  # fmt: skip

@@ -9,22 +9,22 @@ import pytest
 from hypothesis import given, settings
 from test_strategies_rewrites import ATTACKS, TWEAKSET, both, drawn, simplest
 
-from distract import strategies
 from distract.core import registry
 from distract.core.backend import Batch
 from distract.core.plan import Attack, Comparison
 from distract.core.records import Case, Request
 from distract.judging.judge import Judge
 from distract.models.scripted import planted
-from distract.strategies import rewriting
 from distract.studies.explain import edits
+from distract.testing import strategies
+from distract.testing.strategies import rewrites
 
 
 def test_a_rewrite_is_weak_or_whole_or_between() -> None:
     counts = set()
     for case in drawn(strategies.rewrites("assertiveness", data=TWEAKSET[:1]), 60):
         for original, made in both(case):
-            whole = rewriting._whole(registry.attack("assertiveness"), rewriting.bare(case), original, 0)
+            whole = rewrites._whole(registry.attack("assertiveness"), rewrites.bare(case), original, 0)
             most = len(edits(original.turns, whole.turns))
             counts.add(len(edits(original.turns, made.turns)) / most)
     assert min(counts) < 0.2
@@ -41,13 +41,13 @@ def test_all_of_a_case_shrinks() -> None:
 @pytest.mark.parametrize("attack", [None, *ATTACKS, "severity-3"])
 def test_hardly_anything_is_drawn_in_vain(attack: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
     tried: list[bool] = []
-    changed = rewriting._changed
+    changed = rewrites._changed
 
     def counted(attack: Attack, case: Case, seed: int) -> bool:
         tried.append(changed(attack, case, seed))
         return tried[-1]
 
-    monkeypatch.setattr(rewriting, "_changed", counted)
+    monkeypatch.setattr(rewrites, "_changed", counted)
     kinds = None if attack == "severity-3" else ["prose"]
     assert len(drawn(strategies.rewrites(attack, kinds=kinds), 30)) == 30
     # Plain prose has nothing that this control changes: it is given a sentence that has, which is one try more.

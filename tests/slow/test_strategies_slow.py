@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_strategies import few
 
-from distract import strategies
 from distract.core.records import Case
+from distract.testing import strategies
 
 
 @given(st.integers(1, 10).flatmap(lambda number: st.tuples(st.just(number), strategies.cases(responses=number))))
@@ -22,7 +22,7 @@ def test_responses_of_a_case_differ(drawn: tuple[int, Case]) -> None:
 
 
 def test_without_hypothesis_one_line_says_so() -> None:
-    code = "import sys; sys.modules['hypothesis'] = None; import distract.strategies"
+    code = "import sys; sys.modules['hypothesis'] = None; import distract.testing.strategies"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     hint = 'pip install ".[pytest]" in the source folder of distract'
-    assert ran.stderr.splitlines()[-1] == f"ImportError: distract.strategies needs hypothesis: {hint}"
+    assert ran.stderr.splitlines()[-1] == f"ImportError: distract.testing.strategies needs hypothesis: {hint}"

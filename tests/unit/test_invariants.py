@@ -13,15 +13,15 @@ from builders import case
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from distract import invariants
 from distract.core.errors import BackendError, UnknownName, UsageError
 from distract.core.records import Case, Constraint, Lineage, Reply, Request, Response
 from distract.data.datasets import load
-from distract.invariants import Failed, Finding, Inconclusive, NoVerdict, Violation
 from distract.judging.judge import Judge
 from distract.judging.orders import Manner
 from distract.models.scripted import Scripted, planted
 from distract.rewriting.writers import DRAWN
+from distract.testing import invariants
+from distract.testing.invariants import Failed, Finding, Inconclusive, NoVerdict, Violation
 
 X, Y, Z = (Response(author, (text,)) for author, text in (("x", "Red."), ("y", "It may be blue."), ("z", "Or green.")))
 REWRITE = Response("y", ("It must be blue, definitely.",), "assertiveness")
@@ -386,7 +386,7 @@ class TestRewrites:
 
 
 def test_an_appended_request_and_its_counterpart_are_alike() -> None:
-    from distract.invariants.harmless import NEUTRAL, REQUEST
+    from distract.testing.invariants.harmless import NEUTRAL, REQUEST
 
     counts = [
         (len(one), len(one.split()), one.count("."), one.count(","), one.count(":")) for one in (REQUEST, NEUTRAL)

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from builders import case
 
-from distract import invariants
 from distract.core.records import Case, Response
 from distract.data import datasets
-from distract.invariants import Failed, Finding, Inconclusive, NoVerdict, Violation
 from distract.judging.judge import Judge
 from distract.models.scripted import PLANTED, planted
+from distract.testing import invariants
+from distract.testing.invariants import Failed, Finding, Inconclusive, NoVerdict, Violation
 
 TWEAKS = datasets.load("tweakset").cases[:6]
 

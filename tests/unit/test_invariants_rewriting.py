@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from distract.core.records import Case, Constraint, Response
 from distract.data import datasets
 from distract.data.constraints import check
-from distract.invariants.rewriting import restyled
 from distract.rewriting.fidelity.facts import code_spans
+from distract.testing.invariants.changes import restyled
 
 TWEAKS = datasets.load("tweakset").cases
 

@@ -12,14 +12,14 @@ from hypothesis import HealthCheck, Phase, find, given, settings
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from distract import strategies
 from distract.core.errors import UnknownName, UsageError
 from distract.core.records import Case, Response
 from distract.data import datasets
 from distract.data.constraints import check, describe, known, parse
 from distract.judging.comparison import usable
-from distract.strategies import KINDS, required, wording
 from distract.studies.attack.design import pairs as judged
+from distract.testing import strategies
+from distract.testing.strategies import KINDS, requirements, words
 
 T = TypeVar("T")
 TWEAKSET = datasets.load("tweakset").cases
@@ -80,12 +80,12 @@ SCRIPTS = "LATIN CYRILLIC GREEK ARABIC HEBREW DEVANAGARI BENGALI TAMIL CJK HIRAG
 
 @pytest.mark.parametrize("script", SCRIPTS.split())
 def test_languages_have_many_scripts(script: str) -> None:
-    assert any(unicodedata.name(sign, "").startswith(script) for sign in "".join(wording.SPOKEN))
+    assert any(unicodedata.name(sign, "").startswith(script) for sign in "".join(words.SPOKEN))
 
 
 def test_several_languages_stand_in_one_text() -> None:
     texts = drawn(strategies.texts(kinds=["languages"]), 20)
-    assert any(sum(one in text for one in wording.SPOKEN) > 1 for text in texts)
+    assert any(sum(one in text for one in words.SPOKEN) > 1 for text in texts)
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_kinds_hold_what_they_are_named_for(kind: str, sign: str) -> None:
 
 @pytest.mark.parametrize("sign", ["<|im_end|>", "[INST]", "{output_2}", "$a", "[[A]]", "\x1b[", "\x00", "\u202e"])
 def test_hostile_texts_hold_what_a_tool_may_trip_over(sign: str) -> None:
-    assert any(sign in text for text in wording.HOSTILE)
+    assert any(sign in text for text in words.HOSTILE)
 
 
 def test_pairs_and_triples_are_cases_of_two_and_three() -> None:
@@ -151,7 +151,7 @@ def test_a_response_meets_all_the_requirements_that_its_prompt_states(case: Case
 @pytest.mark.parametrize("least", [1, 2, 3, 4])
 def test_requirements_are_drawn_without_rejection(least: int, monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[bool] = []
-    monkeypatch.setattr(required, "assume", said.append)
+    monkeypatch.setattr(requirements, "assume", said.append)
     cases = drawn(strategies.constrained(least=least), 50)
     assert len(said) >= 50
     assert said.count(False) <= len(said) // 50
@@ -159,14 +159,14 @@ def test_requirements_are_drawn_without_rejection(least: int, monkeypatch: pytes
 
 
 @pytest.mark.parametrize("number", [1, 2, 3])
-@pytest.mark.parametrize("kind", required.PARTS)
+@pytest.mark.parametrize("kind", requirements.PARTS)
 def test_each_part_meets_its_requirement(kind: str, number: int) -> None:
-    text, arguments = required.PARTS[kind]("Start early. Ask a friend first.", number, "How do I start?")
+    text, arguments = requirements.PARTS[kind]("Start early. Ask a friend first.", number, "How do I start?")
     assert check(parse({"kind": kind, **arguments}), text)
 
 
 def test_all_kinds_but_languages_are_drawn() -> None:
-    assert set(required.PARTS) == set(known()) - {"language:response_language"}
+    assert set(requirements.PARTS) == set(known()) - {"language:response_language"}
 
 
 def test_requirements_shrink_to_one() -> None:

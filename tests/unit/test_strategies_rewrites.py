@@ -13,14 +13,14 @@ from hypothesis.database import DirectoryBasedExampleDatabase
 from hypothesis.errors import InvalidArgument
 from hypothesis.strategies import SearchStrategy
 
-from distract import strategies
 from distract.core import registry
 from distract.core.errors import UnknownName, UsageError
 from distract.core.records import Case, Edit, Response
 from distract.data import datasets
 from distract.data.constraints import check
-from distract.strategies import rewriting
 from distract.studies.explain import edits
+from distract.testing import strategies
+from distract.testing.strategies import rewrites as rewriting
 
 TWEAKSET = datasets.load("tweakset").cases
 ATTACKS = [name for name, attack in registry.attacks().items() if not attack.severity and name != "none"]

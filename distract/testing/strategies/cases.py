@@ -16,8 +16,8 @@ from distract.core.errors import UsageError
 from distract.core.records import Case, Response
 from distract.data.datasets import DataSet
 from distract.judging.comparison import usable
-from distract.strategies.text import checked, prompts, texts
 from distract.studies.attack.design import pairs as judged
+from distract.testing.strategies.text import checked, prompts, texts
 
 Data = Iterable[Case] | DataSet
 """What cases are drawn from; a data set stands for its cases."""

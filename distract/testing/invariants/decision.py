@@ -16,13 +16,13 @@ from typing import TypeVar
 from distract.core.errors import UsageError
 from distract.core.printable import count
 from distract.core.records import Case
-from distract.invariants.seen import Asked, Invariant, Seen
 from distract.judging.findings import Decision
 from distract.judging.judge import Judge
 from distract.studies.gate import checks
 from distract.studies.gate.limits import Limits, least_n
 from distract.studies.gate.monitor import AT_ONCE, Monitor, Prompt, Test
 from distract.studies.gate.records import Check
+from distract.testing.invariants.observations import Asked, Invariant, Seen
 
 S = TypeVar("S")
 

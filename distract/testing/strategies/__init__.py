@@ -4,7 +4,7 @@ All cases are records of distract, so that an invariant takes what is drawn:
 
     from hypothesis import given
 
-    from distract.data import datasets; from distract import invariants, strategies
+    from distract.data import datasets; from distract.testing import invariants, strategies
 
     TWEAKSET = datasets.load("tweakset").cases
 
@@ -25,13 +25,15 @@ from distract.core.errors import installed_by
 try:
     import hypothesis  # noqa: F401
 except ImportError as error:
-    raise ImportError(f"distract.strategies needs hypothesis: {installed_by('pytest')}", name="hypothesis") from error
+    raise ImportError(
+        f"distract.testing.strategies needs hypothesis: {installed_by('pytest')}", name="hypothesis"
+    ) from error
 
-from distract.strategies.drawn import cases, pairs, triples
-from distract.strategies.patience import unhurried
-from distract.strategies.required import constrained
-from distract.strategies.rewriting import rewrites
-from distract.strategies.text import KINDS, prompts, responses, texts
+from distract.testing.strategies.cases import cases, pairs, triples
+from distract.testing.strategies.requirements import constrained
+from distract.testing.strategies.rewrites import rewrites
+from distract.testing.strategies.settings import unhurried
+from distract.testing.strategies.text import KINDS, prompts, responses, texts
 
 __all__ = [
     "KINDS",

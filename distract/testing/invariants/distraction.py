@@ -10,10 +10,15 @@ from collections.abc import Mapping, Sequence
 from distract.core.errors import UsageError
 from distract.core.plan import Attack, Plan, Protocol
 from distract.core.records import Case, Response
-from distract.invariants.calling import Cases, decided, given, of_name
-from distract.invariants.rewriting import carried, made_of, of_cases
-from distract.invariants.rewriting import of_name as attack_of
-from distract.invariants.seen import (
+from distract.judging.comparison import usable
+from distract.judging.findings import Finding
+from distract.judging.judge import Judge
+from distract.studies.attack.design import pairs
+from distract.testing.invariants.call import Cases, decided, given, of_name
+from distract.testing.invariants.changes import carried, made_of, of_cases
+from distract.testing.invariants.changes import of_name as attack_of
+from distract.testing.invariants.decision import Form
+from distract.testing.invariants.observations import (
     NO_PAIR,
     Asked,
     Flipped,
@@ -26,11 +31,6 @@ from distract.invariants.seen import (
     lost,
     unusable,
 )
-from distract.invariants.settling import Form
-from distract.judging.comparison import usable
-from distract.judging.findings import Finding
-from distract.judging.judge import Judge
-from distract.studies.attack.design import pairs
 
 Pair = tuple[Response, Response]
 

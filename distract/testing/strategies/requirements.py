@@ -18,11 +18,11 @@ from hypothesis.strategies import DrawFn, SearchStrategy
 from distract.core.errors import UsageError
 from distract.core.records import Case, Constraint, Response
 from distract.data.constraints import check, describe, parse, spans
-from distract.strategies import wording
-from distract.strategies.drawn import AUTHORS, Data, listed, named, narrowed
-from distract.strategies.text import prompts
 from distract.studies.attack.design import compliant_response
 from distract.studies.make.formats import conflict
+from distract.testing.strategies import words as wording
+from distract.testing.strategies.cases import AUTHORS, Data, listed, named, narrowed
+from distract.testing.strategies.text import prompts
 
 MOST = 4
 """Requirements of one case."""

@@ -11,11 +11,11 @@ from collections.abc import Iterator, Sequence
 
 from distract.core.printable import count, line
 from distract.core.records import Smallest
-from distract.invariants.seen import Flipped, Seen
-from distract.invariants.settling import Course
 from distract.judging.findings import Finding
 from distract.studies.attack import flips
 from distract.studies.explain import edits, said
+from distract.testing.invariants.decision import Course
+from distract.testing.invariants.observations import Flipped, Seen
 
 WIDTH = 92
 """Characters of a text in a line, beside its label."""

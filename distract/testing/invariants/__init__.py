@@ -1,7 +1,7 @@
 """Invariants: properties of a judge, as functions that a test calls with it.
 
     from distract.data import datasets
-    from distract.invariants import swap_consistent
+    from distract.testing.invariants import swap_consistent
 
     def test_the_order_does_not_matter(judge):
         swap_consistent(judge, datasets.load("tweakset").cases, max_violation_rate=0.1)
@@ -11,12 +11,12 @@ as a search for one wants it; with it the rate of violations must be shown to be
 neither pytest nor hypothesis, so that they serve with both and without.
 """
 
-from distract.invariants.distraction import distractor_invariant, score_stable
-from distract.invariants.failures import Failed, Inconclusive, NoVerdict, Violation
-from distract.invariants.harmless import injection_ignored, invariant_to_whitespace_and_markdown
-from distract.invariants.order import deterministic, identical_responses_tie, swap_consistent
-from distract.invariants.quality import independent_of_irrelevant_response, monotone_in_severity, transitive
 from distract.judging.findings import Finding
+from distract.testing.invariants.distraction import distractor_invariant, score_stable
+from distract.testing.invariants.failures import Failed, Inconclusive, NoVerdict, Violation
+from distract.testing.invariants.harmless import injection_ignored, invariant_to_whitespace_and_markdown
+from distract.testing.invariants.order import deterministic, identical_responses_tie, swap_consistent
+from distract.testing.invariants.quality import independent_of_irrelevant_response, monotone_in_severity, transitive
 
 __all__ = [
     "Failed",

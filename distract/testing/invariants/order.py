@@ -10,15 +10,15 @@ from dataclasses import replace
 from distract.core.plan import Plan, Protocol, gather
 from distract.core.printable import count
 from distract.core.records import Case, Request, Response
-from distract.invariants.calling import Cases, decided, of_name
-from distract.invariants.seen import Asked, Invariant, Seen, compared, unusable
-from distract.invariants.settling import Form
-from distract.invariants.telling import difference
 from distract.judging.comparison import usable
 from distract.judging.findings import Finding
 from distract.judging.judge import Judge
 from distract.judging.orders import adjusted
 from distract.studies.attack.design import pairs
+from distract.testing.invariants.call import Cases, decided, of_name
+from distract.testing.invariants.decision import Form
+from distract.testing.invariants.messages import difference
+from distract.testing.invariants.observations import Asked, Invariant, Seen, compared, unusable
 
 Pair = tuple[Response, Response]
 

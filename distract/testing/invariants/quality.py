@@ -15,11 +15,6 @@ from distract.core import registry
 from distract.core.plan import Comparison, Plan, Protocol, gather
 from distract.core.records import BASELINE, Case, Response, Row
 from distract.data.constraints import check, describe
-from distract.invariants.calling import Cases, decided, of_name
-from distract.invariants.rewriting import made_of
-from distract.invariants.seen import Asked, Invariant, Seen, Verdict, compared, unusable
-from distract.invariants.settling import Form
-from distract.invariants.telling import difference
 from distract.judging.comparison import judged, side
 from distract.judging.findings import Finding
 from distract.judging.judge import Judge
@@ -27,6 +22,11 @@ from distract.studies.attack.design import compliant_response
 from distract.studies.consistency.design import TURNS, no_sets, no_triples
 from distract.studies.consistency.draw import Quadruple, Triple, quadruples, triples
 from distract.studies.consistency.measures import chains, changes
+from distract.testing.invariants.call import Cases, decided, of_name
+from distract.testing.invariants.changes import made_of
+from distract.testing.invariants.decision import Form
+from distract.testing.invariants.messages import difference
+from distract.testing.invariants.observations import Asked, Invariant, Seen, Verdict, compared, unusable
 
 SETS = 4
 """The most triples, or choices of a pair and two others, that are looked at in one case."""

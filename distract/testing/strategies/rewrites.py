@@ -19,11 +19,11 @@ from distract.core.plan import Attack, Result, step
 from distract.core.records import BASELINE, Case, Edit, Lineage, Response, applied
 from distract.data.constraints import check
 from distract.rewriting.writers import DRAWN, rewritten, writer
-from distract.strategies import wording
-from distract.strategies.drawn import Data, chosen, pairs
-from distract.strategies.required import constrained
-from distract.strategies.text import checked
 from distract.studies.explain import edits, phrases
+from distract.testing.strategies import words
+from distract.testing.strategies.cases import Data, chosen, pairs
+from distract.testing.strategies.requirements import constrained
+from distract.testing.strategies.text import checked
 
 SEEDS = 99
 """The largest number that varies what a rule chooses; 0 is what commands use where no seed is named."""
@@ -132,7 +132,7 @@ def _loosened(case: Case) -> Case:
     """A case that every attack has something to do with, whatever its texts are."""
     *others, last = case.originals
     *turns, text = last.turns
-    return replace(case, responses=(*others, replace(last, turns=(*turns, f"{text}\n\n{wording.LOOSE}".lstrip()))))
+    return replace(case, responses=(*others, replace(last, turns=(*turns, f"{text}\n\n{words.LOOSE}".lstrip()))))
 
 
 def _changed(attack: Attack, case: Case, seed: int) -> bool:

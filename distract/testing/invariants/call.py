@@ -16,14 +16,14 @@ from distract.core.errors import BackendError, UsageError
 from distract.core.plan import Protocol
 from distract.core.records import Case, Response, Smallest
 from distract.data.datasets import DataSet
-from distract.invariants import telling
-from distract.invariants.failures import Failed, Inconclusive, NoVerdict, Violation
-from distract.invariants.seen import Asked, Flipped, Invariant
-from distract.invariants.settling import Course, Form, course
 from distract.judging.findings import Finding
 from distract.judging.judge import Judge
 from distract.studies.attack.measures import headline
 from distract.studies.explain import said, smallest
+from distract.testing.invariants import messages
+from distract.testing.invariants.decision import Course, Form, course
+from distract.testing.invariants.failures import Failed, Inconclusive, NoVerdict, Violation
+from distract.testing.invariants.observations import Asked, Flipped, Invariant
 
 S = TypeVar("S")
 
@@ -144,17 +144,17 @@ def _judged(judge: Judge, finding: Finding, found: Course, asked: Asked, single:
             # A search shrinks the rewrite by itself: what is left of it is the smallest change.
             least = None if finding.searching else _smallest(judge, flip, clearest.case, flip.other, asked)
             if finding.searching or least is not None:
-                finding = replace(finding, words=telling.between(flip) if least is None else said(least.edits))
-        return finding, Violation(telling.violation(finding, judge.name, found, clearest, least))
+                finding = replace(finding, words=messages.between(flip) if least is None else said(least.edits))
+        return finding, Violation(messages.violation(finding, judge.name, found, clearest, least))
     if finding.decision == "pass":
         return finding, None
     if finding.threshold is None:
         if found.invalid:
-            return finding, NoVerdict(telling.no_verdict(judge.name, found.invalid[0]))
+            return finding, NoVerdict(messages.no_verdict(judge.name, found.invalid[0]))
         # A drawn pair may well tie; a case that has no pair at all never says anything.
         if single and not found.without:
             return finding, None
-    return finding, Inconclusive(telling.inconclusive(finding, judge.name, found))
+    return finding, Inconclusive(messages.inconclusive(finding, judge.name, found))
 
 
 def _smallest(judge: Judge, flip: Flipped, case: Case, other: Response, asked: Asked) -> Smallest | None:

@@ -11,22 +11,22 @@ class Failed(AssertionError):
     """An invariant was not shown to hold."""
 
     # Test runners show the name with its module: the one that it is imported from.
-    __module__ = "distract.invariants"
+    __module__ = "distract.testing.invariants"
 
 
 class Violation(Failed):
     """The judge violates it: a counterexample was found, or the rate of violations is above what is accepted."""
 
-    __module__ = "distract.invariants"
+    __module__ = "distract.testing.invariants"
 
 
 class NoVerdict(Failed):
     """The judge gave no valid verdict, which neither keeps nor violates anything."""
 
-    __module__ = "distract.invariants"
+    __module__ = "distract.testing.invariants"
 
 
 class Inconclusive(Failed):
     """Nothing was tested, or too little to decide."""
 
-    __module__ = "distract.invariants"
+    __module__ = "distract.testing.invariants"
