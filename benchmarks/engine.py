@@ -23,7 +23,7 @@ from typing import Any
 
 from targets import HEADER, row
 
-from distract.cli import collect_rarely
+from distract.cli.main import collect_rarely
 from distract.core import registry
 from distract.core.job import carry_out, stores
 from distract.core.usage import Tally

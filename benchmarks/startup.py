@@ -21,15 +21,15 @@ from targets import HEADER, row
 
 COMMANDS = {
     "python -c pass": [sys.executable, "-c", "pass"],
-    "distract --help": [sys.executable, "-m", "distract.cli", "--help"],
-    "distract list": [sys.executable, "-m", "distract.cli", "list"],
+    "distract --help": [sys.executable, "-m", "distract.cli.main", "--help"],
+    "distract list": [sys.executable, "-m", "distract.cli.main", "list"],
 }
 
 
 def first_verdict(folder: Path) -> float:
     """Seconds until the first reply of a new run is in its store; the run is ended then."""
     store = folder / "replies.sqlite"
-    command = [sys.executable, "-m", "distract.cli", "attack", "--out", str(folder / "run"), "--store", str(store)]
+    command = [sys.executable, "-m", "distract.cli.main", "attack", "--out", str(folder / "run"), "--store", str(store)]
     begin = time.perf_counter()
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as run:
         while not _stored(store):

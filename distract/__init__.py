@@ -9,7 +9,7 @@ import os.path
 
 TYPE_CHECKING = False  # to type checkers it is true; ``typing`` and ``pathlib`` take longer to load than all of this
 if TYPE_CHECKING:
-    from distract.api import Run, attack, gate, load
+    from distract.cli.api import Run, attack, gate, load
     from distract.core import prompts
     from distract.core.errors import BackendError, DataError, DistractError, PluginError, UnknownName, UsageError
     from distract.core.plan import Attack, Calls, Comparison, Plan, Protocol
@@ -89,18 +89,18 @@ _MODULES = {
     "Ratings": "distract.stats.ratings.system",
     "Request": "distract.core.records",
     "Response": "distract.core.records",
-    "Run": "distract.api",
+    "Run": "distract.cli.api",
     "Slots": "distract.core.records",
     "UnknownName": "distract.core.errors",
     "UsageError": "distract.core.errors",
     "Verdict": "distract.studies.gate.records",
-    "attack": "distract.api",
+    "attack": "distract.cli.api",
     "constraints": "distract.data.constraints",
     "facts": "distract.rewriting.fidelity.facts",
     "fidelity": "distract.rewriting.fidelity",
-    "gate": "distract.api",
+    "gate": "distract.cli.api",
     "invariants": "distract.testing.invariants",
-    "load": "distract.api",
+    "load": "distract.cli.api",
     "manner": "distract.judging.orders",
     "prompts": "distract.core.prompts",
     "reading": "distract.judging.parsers",

@@ -10,7 +10,7 @@ from distract.core.errors import unimportable
 def main() -> None:
     """Run the command line; where it cannot even be imported, end with 4: Python's own 1 is a gate's verdict."""
     try:
-        from distract import cli
+        from distract.cli import main as cli
     except Exception as error:
         sys.stderr.write(f"distract: {unimportable(error)}\n")
         raise SystemExit(4) from None

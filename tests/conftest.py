@@ -17,7 +17,7 @@ from fuzzing import Fuzz, add_options
 from hypothesis import settings
 from serving import NAME, vllm_server
 
-from distract import cli
+from distract.cli import main
 from distract.core import registry
 from distract.core.backend import Backend
 from distract.core.errors import BackendError, UsageError
@@ -106,7 +106,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
         monkeypatch.setattr(sys, "argv", ["distract", *map(str, arguments)])
         code = 0
         try:
-            cli.main()
+            main.main()
         except SystemExit as stop:
             code = int(stop.code or 0)
         streams = capsys.readouterr()

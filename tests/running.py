@@ -32,7 +32,7 @@ class Running:
 
     def __init__(self, *arguments: object, folder: Path, before: str = "") -> None:
         line = ["distract", *map(str, arguments)]
-        script = f"import sys\n{before}\nsys.argv = {line!r}\nfrom distract.cli import main\nmain()\n"
+        script = f"import sys\n{before}\nsys.argv = {line!r}\nfrom distract.cli.main import main\nmain()\n"
         found = {name: value for name, value in os.environ.items() if not name.startswith(("OPENAI_", "DISTRACT_"))}
         self.process = subprocess.Popen(
             [sys.executable, "-c", script],

@@ -1,6 +1,6 @@
 """What whoever asks a judge shares: models opened, a run carried out while somebody listens, no run made twice.
 
-Commands and the functions of ``distract.api`` call these, so that both do the same. It prints nothing and ends no
+Commands and the functions of ``distract.cli.api`` call these, so that both do the same. It prints nothing and ends no
 process.
 """
 

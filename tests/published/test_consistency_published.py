@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from test_consistency import of
 
-from distract import cli
-from distract.commands.consistency import consistency
+from distract.cli import main
+from distract.cli.consistency import consistency
 from distract.data.formats.native import line as native
 
 MT_BENCH = Path(__file__).parents[3] / "shared" / "data" / "mt_bench"
@@ -39,7 +39,7 @@ MT_BENCH = Path(__file__).parents[3] / "shared" / "data" / "mt_bench"
 def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "80")
-    monkeypatch.setitem(cli.cli.commands, "consistency", consistency)
+    monkeypatch.setitem(main.cli.commands, "consistency", consistency)
     Path("d.jsonl").write_text(
         "".join(native(one) + "\n" for one in (of(), of("c2", "xyz", "Two."), of("c3", "xy"))), encoding="utf-8"
     )
@@ -48,7 +48,7 @@ def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
         monkeypatch.setattr(sys, "argv", ["distract", "consistency", *arguments])
         code = 0
         try:
-            cli.main()
+            main.main()
         except SystemExit as stop:
             code = int(stop.code or 0)
         streams = capsys.readouterr()

@@ -30,7 +30,7 @@ HUNG = 120.0
 _STUDIES = ("attack", "consistency", "gate", "leaderboard", "meta")
 _MODULES = (
     *(
-        "distract.cli",
+        "distract.cli.main",
         "distract.studies.attack.session",
         "distract.core.job",
         "distract.studies.make.rewrites",
@@ -234,7 +234,7 @@ def _become(job: dict[str, Any]) -> None:
         os.dup2(file, number)
         os.close(file)
     sys.argv = ["distract", *job["arguments"]]
-    from distract.cli import main
+    from distract.cli.main import main
 
     main()
 

@@ -134,7 +134,7 @@ def test_limit_draws_by_seed_and_keeps_the_order_of_the_data(run: Any) -> None:
 def test_the_planted_judges_need_no_torch_and_little_time() -> None:
     script = (
         "import sys; sys.argv = ['distract', 'attack', '--judge', 'planted:longer', '--generator', 'rules']\n"
-        "from distract.cli import main\n"
+        "from distract.cli.main import main\n"
         "main()\n"
         "assert not {'torch', 'transformers', 'gguf'} & sys.modules.keys(), 'heavy import'\n"
     )
@@ -152,7 +152,7 @@ OTHERS = {
 def test_attack_imports_no_other_study(tmp_path: Path) -> None:
     script = (
         "import sys; sys.argv = ['distract', 'attack', '--judge', 'planted:longer', '--limit', '1', '--out', 'run']\n"
-        "from distract.cli import main\n"
+        "from distract.cli.main import main\n"
         "main()\n"
         "rooms = {part for name in sys.modules if name.startswith('distract.') for part in name.split('.')}\n"
         "assert 'attack' in rooms\n"
@@ -165,7 +165,7 @@ def test_attack_imports_no_other_study(tmp_path: Path) -> None:
 def test_help_imports_nothing_heavy() -> None:
     script = (
         "import sys; sys.argv = ['distract', '--help']\n"
-        "from distract.cli import cli\n"
+        "from distract.cli.main import cli\n"
         "cli(standalone_mode=False)\n"
         "assert not {'numpy', 'scipy', 'rich', 'torch', 'sqlite3'} & sys.modules.keys(), 'heavy import'\n"
     )
@@ -175,7 +175,7 @@ def test_help_imports_nothing_heavy() -> None:
 
 
 def test_a_closed_pipe_is_no_traceback() -> None:
-    command = f"{sys.executable} -m distract.cli list | head -1"
+    command = f"{sys.executable} -m distract.cli.main list | head -1"
     done = subprocess.run(command, shell=True, capture_output=True, text=True, env={**os.environ})
     assert done.stdout == "judges:\n"
     assert "Traceback" not in done.stderr

@@ -21,7 +21,7 @@ SYSTEM = {"open", "remove", "renames", "truncate", "copy", "copyfile", "copy2", 
 ALLOWED = {
     ("distract/models/transformers/embedded.py", "rename"),  # of whole folders, in a cache that a lock guards
     ("distract/models/transformers/embedded.py", "rmtree"),  # what a killed conversion left there
-    ("distract/commands/process.py", "open"),  # the null device, in the place of a closed stream
+    ("distract/cli/streams.py", "open"),  # the null device, in the place of a closed stream
     ("distract/core/replyfile.py", "truncate"),  # back to its size: SQLite has it mapped
 }
 """What else writes, and why."""

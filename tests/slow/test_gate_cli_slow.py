@@ -196,7 +196,7 @@ def test_a_budget_is_never_exceeded(run: Run, watch: Watch, judge: str, budget: 
 
 def test_the_same_command_gives_the_same_bytes_whatever_the_hash_seed_and_the_store(tmp_path: Path) -> None:
     write(str(tmp_path / "d.jsonl"), cases(50))
-    command = [sys.executable, "-m", "distract.cli", *GATE, "--judge", "planted:random", "--data", "d.jsonl"]
+    command = [sys.executable, "-m", "distract.cli.main", *GATE, "--judge", "planted:random", "--data", "d.jsonl"]
     command += ["--protocol", "pairwise", "--protocol", "absolute", "--attack", "sycophancy", "--control"]
     for seed, out in (("0", "a"), ("1", "b"), ("77", "c")):
         store = "one" if out == "a" else "two"
@@ -245,7 +245,7 @@ def test_a_real_signal_ends_with_its_code(tmp_path: Path, number: int, code: int
         "    time.sleep(60)\n"
         "scripted.planted = lambda spec: scripted.Scripted(slow)\n"
         f"sys.argv = ['distract', *{list(GATE)!r}, '--judge', 'planted:fair', '--junit', 'j.xml']\n"
-        "from distract.cli import main\n"
+        "from distract.cli.main import main\n"
         "main()\n"
     )
     with subprocess.Popen(
@@ -263,7 +263,7 @@ def test_a_real_signal_ends_with_its_code(tmp_path: Path, number: int, code: int
 
 def test_two_gates_at_once_share_a_store(tmp_path: Path) -> None:
     write(str(tmp_path / "d.jsonl"), cases(50))
-    command = [sys.executable, "-m", "distract.cli", *GATE, "--judge", "planted:fair", "--data", "d.jsonl"]
+    command = [sys.executable, "-m", "distract.cli.main", *GATE, "--judge", "planted:fair", "--data", "d.jsonl"]
     running = [
         subprocess.Popen(
             [*command, "--out", out], cwd=tmp_path, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -559,7 +559,7 @@ def test_a_hostile_baseline_says_nothing_to_the_runner(run: Run) -> None:
 def test_help_is_fast(command: str) -> None:
     script = (
         f"import sys; sys.argv = ['distract', '{command}', '--help']\n"
-        "from distract.cli import cli\n"
+        "from distract.cli.main import cli\n"
         "cli(standalone_mode=False)\n"
         "assert not {'numpy', 'scipy', 'rich', 'torch', 'sqlite3'} & sys.modules.keys(), 'heavy import'\n"
     )

@@ -71,7 +71,7 @@ def test_a_plugin_that_fails_is_named(run: Run, plugin: Install, wrong: dict[str
 
 PROCESS = """
 import importlib.metadata, sys
-from distract import cli; from distract.core import registry
+from distract.cli import main as cli; from distract.core import registry
 entries = [importlib.metadata.EntryPoint("theirs", "theirs", f"distract.{one}") for one in ("attacks", "judges")]
 found = importlib.metadata.EntryPoints(entries)
 registry.entry_points = lambda group: found.select(group=group)

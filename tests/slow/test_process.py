@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from commanding import Ran
 
-from distract.commands import process
+from distract.cli import streams as process
 from distract.core import signals
 
 Run = Callable[..., Ran]
@@ -123,7 +123,7 @@ def test_a_broken_stream_changes_no_exit_code(passing: Path, streams: str, thres
 def test_a_plugin_that_takes_the_streams_away_changes_no_exit_code(passing: Path, mischief: str) -> None:
     script = (
         "import sys\n"
-        "from distract import cli; from distract.core import runs as runfolder\n"
+        "from distract.cli import main as cli; from distract.core import runs as runfolder\n"
         "load = runfolder.load\n"
         "def loads(path):\n"
         f"    {mischief}\n"

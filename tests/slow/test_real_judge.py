@@ -40,7 +40,7 @@ def command(data: Path, out: Path, store: Path) -> list[str]:
     # A small budget gives several forwards, so that there is a middle to be killed in.
     options = ["--attack", "sycophancy", "--generator", "rules", "--batch-tokens", "512", "--json"]
     where = ["--data", str(data), "--out", str(out), "--store", str(store)]
-    return [sys.executable, "-m", "distract.cli", "attack", "--judge", "smollm2-135m", *options, *where]
+    return [sys.executable, "-m", "distract.cli.main", "attack", "--judge", "smollm2-135m", *options, *where]
 
 
 def stored(store: Path) -> int:

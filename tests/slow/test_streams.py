@@ -14,14 +14,14 @@ from xml.etree import ElementTree
 
 import pytest
 
-from distract.commands.process import _Text
+from distract.cli.streams import _Text
 
 NASTY = "::add-mask::水 👩‍🔬 e\u0301 ﷽ Ünï"
 LINES = f"{NASTY}\n  ::stop-commands::x\n\u00a0::set-output name=x::y\n##[error]z\na ##vso[task.complete]b\r::debug::d"
 
 DRIVER = """
 import json, os, sys
-from distract import cli
+from distract.cli import main as cli
 for line in open("commands.jsonl", encoding="utf-8"):
     sys.argv = ["distract", *(os.fsdecode(one.encode()) for one in json.loads(line))]
     code = 0

@@ -21,8 +21,8 @@ import pytest
 from commanding import Ran
 
 import distract
-from distract import arguments
-from distract.cli import cli
+from distract.cli import arguments
+from distract.cli.main import cli
 from distract.core.errors import InUse
 from distract.data.formats import native
 from distract.models import scripted

@@ -18,8 +18,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from distract import cli
-from distract.commands.consistency import PROTOCOLS, consistency
+from distract.cli import main
+from distract.cli.consistency import PROTOCOLS, consistency
 from distract.core.backend import Backend, Batch
 from distract.core.errors import BackendError, UsageError
 from distract.core.job import Job
@@ -497,7 +497,7 @@ def test_an_invalid_answer_is_counted_once_however_many_triples_it_is_in() -> No
 def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "80")
-    monkeypatch.setitem(cli.cli.commands, "consistency", consistency)
+    monkeypatch.setitem(main.cli.commands, "consistency", consistency)
     Path("d.jsonl").write_text(
         "".join(native(one) + "\n" for one in (of(), of("c2", "xyz", "Two."), of("c3", "xy"))), encoding="utf-8"
     )
@@ -506,7 +506,7 @@ def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
         monkeypatch.setattr(sys, "argv", ["distract", "consistency", *arguments])
         code = 0
         try:
-            cli.main()
+            main.main()
         except SystemExit as stop:
             code = int(stop.code or 0)
         streams = capsys.readouterr()

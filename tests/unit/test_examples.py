@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from distract import cli
+from distract.cli import main
 from distract.core import registry
 from distract.data.datasets import load
 
@@ -38,7 +38,7 @@ def test_own_attack_is_found_through_its_entry_point_and_runs(
     data = str(EXAMPLES / "own_data" / "cases.jsonl")
     arguments = ["attack", "--judge", "planted:bold", "--attack", "shouting", "--data", data, "--generator", "rules"]
     monkeypatch.setattr(sys, "argv", ["distract", *arguments])
-    cli.main()
+    main.main()
     registry._found.cache_clear()
     assert "rejected: 1 of 5 rewrites: unchanged (1)" in " ".join(capsys.readouterr().out.split())
 
@@ -79,7 +79,7 @@ def test_the_protocol_in_the_readme_runs_as_it_stands_there(
     monkeypatch.setattr(sys, "argv", ["distract", "attack", *options])
     try:
         assert registry.problems() == ()
-        cli.main()
+        main.main()
     finally:
         registry._found.cache_clear()
     standings = {one["protocol"]: one for one in json.loads(capsys.readouterr().out)["ranking"]}
@@ -134,7 +134,7 @@ def test_a_protocol_that_fails_is_named_in_one_line(
         arguments = ["attack", "--judge", "planted:fair", "--protocol", "mine", "--data", data, "--generator", "rules"]
         monkeypatch.setattr(sys, "argv", ["distract", *arguments])
         with pytest.raises(SystemExit) as stopped:
-            cli.main()
+            main.main()
     finally:
         sys.modules.pop("mine", None)
         registry._found.cache_clear()

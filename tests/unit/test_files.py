@@ -12,7 +12,7 @@ import pytest
 from builders import case, row, verdict
 from commanding import Ran
 
-from distract.commands import outputs
+from distract.cli import gate_outputs
 from distract.core import files
 from distract.core.errors import BackendError, UsageError
 from distract.core.locks import Claims
@@ -25,9 +25,9 @@ from distract.studies.make.rewrites import save
 
 
 def decide(junit: Path | None, summary: Path | None) -> None:
-    gate = outputs.Outputs(junit, False, summary, False)
+    gate = gate_outputs.Outputs(junit, False, summary, False)
     gate.begin(())
-    gate.end(outputs.undecided("why"), "j", (), ())
+    gate.end(gate_outputs.undecided("why"), "j", (), ())
 
 
 def record(path: Path) -> None:
@@ -162,9 +162,9 @@ def test_a_job_summary_is_appended_to(tmp_path: Path, monkeypatch: pytest.Monkey
     (tmp_path / "summary").write_text("before\n")
     (tmp_path / "link").symlink_to("summary")
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "link"))
-    gate = outputs.Outputs(None, True, None, False)
+    gate = gate_outputs.Outputs(None, True, None, False)
     gate.begin(())
-    gate.end(outputs.undecided("why"), "j", (), ())
+    gate.end(gate_outputs.undecided("why"), "j", (), ())
     assert (tmp_path / "summary").read_text().startswith("before\n")
     assert "why" in (tmp_path / "summary").read_text()
 

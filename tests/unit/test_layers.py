@@ -219,13 +219,13 @@ def test_an_import_upward_is_noticed(importer: str, imported: str) -> None:
 @pytest.mark.parametrize(
     ("code", "imported"),
     [
-        ("from distract import attack", "distract.api"),
+        ("from distract import attack", "distract.cli.api"),
         ("from distract import Case as Kase", "distract.core.records"),
         ("from distract.judging import instructions as rubric", "distract.judging.instructions"),
         ("from distract.studies import explain as minimal", "distract.studies.explain"),
         ("from distract import __version__", "distract"),
-        ("def f():\n    return distract.attack", "distract.api"),
-        ("def f():\n    return importlib.import_module('distract.api')", "distract.api"),
+        ("def f():\n    return distract.attack", "distract.cli.api"),
+        ("def f():\n    return importlib.import_module('distract.cli.api')", "distract.cli.api"),
     ],
 )
 def test_a_public_name_counts_as_its_module(code: str, imported: str, tmp_path: Path) -> None:

@@ -7,7 +7,9 @@ from typing import Any
 
 import click
 
-from distract.commands import (
+from distract.cli.execution import carried_out, conclude, inconclusive, set_up
+from distract.cli.numbers import COUNT
+from distract.cli.shared import (
     command,
     data_options,
     draw_options,
@@ -17,8 +19,6 @@ from distract.commands import (
     model_options,
     store_option,
 )
-from distract.commands.numbers import COUNT
-from distract.commands.running import carried_out, conclude, inconclusive, set_up
 
 PROTOCOLS = ("pairwise", "rank")
 """Asked where none is named, as in the paper: the one shows two responses, the other three as well."""

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from distract.commands import (
+from distract.cli.execution import carried_out, inconclusive, set_up
+from distract.cli.shared import (
     command,
     control_option,
     draw_options,
@@ -24,7 +25,6 @@ from distract.commands import (
     say,
     store_option,
 )
-from distract.commands.running import carried_out, inconclusive, set_up
 from distract.core.errors import UnknownName, UsageError
 
 if TYPE_CHECKING:

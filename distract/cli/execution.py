@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from distract.commands import echo, echo_json, safe, said, say, stop
+from distract.cli.shared import echo, echo_json, safe, said, say, stop
 from distract.core.listener import Listener
 
 if TYPE_CHECKING:

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from distract.commands import (
+from distract.cli.execution import carried_out, conclude, inconclusive, set_up
+from distract.cli.numbers import COUNT, Whole
+from distract.cli.shared import (
     Name,
     asking_options,
     best_of_option,
@@ -28,8 +30,6 @@ from distract.commands import (
     say,
     store_option,
 )
-from distract.commands.numbers import COUNT, Whole
-from distract.commands.running import carried_out, conclude, inconclusive, set_up
 from distract.core.errors import UsageError
 
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
 """The command line: the group of commands, results to exit codes, every expected failure to one line.
 
-It holds no logic of its own; the commands are in ``distract.commands``.
+It holds no logic of its own; the commands are in ``distract.cli.shared``.
 Exit codes: 0 fine, 1 the judge is too flippable, 2 wrong input, 3 inconclusive, 4 the run broke, 130 Ctrl-C, 143
 SIGTERM. Only a verdict sets 1 and 3, and the 0 of a gate; whatever else ends a command and is no wrong input is 4.
 """
@@ -16,8 +16,8 @@ from contextlib import suppress
 
 import click
 
-from distract.commands import EPILOG, Conclusion, echo, safe
-from distract.commands.process import kept_streams, lost_output
+from distract.cli.shared import EPILOG, Conclusion, echo, safe
+from distract.cli.streams import kept_streams, lost_output
 from distract.core.errors import DistractError, reason, unimportable
 from distract.core.printable import without_user
 from distract.core.signals import GRACE, Stopped, raised_signals
@@ -38,7 +38,7 @@ COMMANDS = {
     "make-tweakset": "writing",
     "list": "results",
 }
-"""Each command, and the module of ``distract.commands`` that holds it."""
+"""Each command, and the module of ``distract.cli.shared`` that holds it."""
 
 
 class _Commands(click.Group):
@@ -49,7 +49,7 @@ class _Commands(click.Group):
 
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
         if name in COMMANDS and name not in self.commands:
-            module = importlib.import_module(f"distract.commands.{COMMANDS[name]}")
+            module = importlib.import_module(f"distract.cli.shared.{COMMANDS[name]}")
             self.add_command(
                 next(one for one in vars(module).values() if isinstance(one, click.Command) and one.name == name)
             )

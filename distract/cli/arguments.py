@@ -1,4 +1,4 @@
-"""What the functions of ``distract.api`` take: options of the commands as keyword arguments, checked as click would.
+"""What the functions of ``distract.cli.api`` take: options of the commands as keyword arguments, checked as click would.
 
 A value that is none is one line that names the argument, and never a traceback from deep inside.
 """
@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypedDict, get_type_hints
 
-from distract.bounds import BOUNDS
+from distract.cli.bounds import BOUNDS
 from distract.core.errors import UsageError
 from distract.core.records import Case
 from distract.data import datasets

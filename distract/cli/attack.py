@@ -7,7 +7,10 @@ from typing import Any
 
 import click
 
-from distract.commands import (
+from distract.cli.attack_options import audit_options
+from distract.cli.execution import Terminal, carried_out, conclude, inconclusive, profiled
+from distract.cli.numbers import bounded
+from distract.cli.shared import (
     command,
     control_option,
     draw_options,
@@ -16,9 +19,6 @@ from distract.commands import (
     model_options,
     store_option,
 )
-from distract.commands.auditing import audit_options
-from distract.commands.numbers import bounded
-from distract.commands.running import Terminal, carried_out, conclude, inconclusive, profiled
 
 
 @command()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from distract.commands import (
+from distract.cli.shared import (
     Name,
     command,
     echo_json,

@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
-from distract.arguments import (
+from distract.cli.arguments import (
     AttackOptions,
     Data,
     Drawn,
@@ -134,7 +134,7 @@ class Run:
         Raises:
             UsageError: pandas is not installed.
         """
-        from distract import frames
+        from distract.cli import frames
 
         return frames.frame(self.rows, self.parameters["protocols"])
 
@@ -169,7 +169,7 @@ def attack(
         limit: number of cases to draw, from 1; None or ``"all"`` for all.
         **more: the other options of the command: ``out``, ``store``, ``generator``, ``verifier``, ``orders``,
             ``samples``, ``control``, ``measures``, ``minimal``, ``seed``, ``fresh``, ``base_url``, ``concurrency`` and
-            more. ``AuditOptions`` and ``AttackOptions`` in ``distract.arguments`` describe each.
+            more. ``AuditOptions`` and ``AttackOptions`` in ``distract.cli.arguments`` describe each.
 
     Returns:
         The run. It is read from its folder where the same one has finished there already.
@@ -202,7 +202,7 @@ def gate(run: Paths | Run | None = None, *, judge: str | None = None, **more: Un
         judge: whom to ask instead, as for ``attack``.
         **more: the other options of the command: ``max_flip_rate``, ``baseline``, ``max_rise``, ``confidence``,
             ``certify``, ``budget``, those of ``attack`` and more. ``GateOptions`` and ``AuditOptions`` in
-            ``distract.arguments`` describe each.
+            ``distract.cli.arguments`` describe each.
 
     Returns:
         The verdict: ``decision`` (``pass``, ``fail`` or ``inconclusive``), ``reason``, ``checks`` for each protocol and

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from distract.commands import Command, options
+from distract.cli.shared import Command, options
 from distract.core import files
 from distract.core.errors import UsageError
 

@@ -8,7 +8,11 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from distract.commands import (
+from distract.cli.attack_options import audit_options
+from distract.cli.execution import Terminal, unread
+from distract.cli.gate_outputs import Closing, Outputs, output_options, places
+from distract.cli.numbers import CONFIDENCE, INNER_SHARE, SHARE, Whole, bounded
+from distract.cli.shared import (
     Conclusion,
     command,
     echo,
@@ -21,10 +25,6 @@ from distract.commands import (
     say,
     store_option,
 )
-from distract.commands.auditing import audit_options
-from distract.commands.numbers import CONFIDENCE, INNER_SHARE, SHARE, Whole, bounded
-from distract.commands.outputs import Closing, Outputs, output_options, places
-from distract.commands.running import Terminal, unread
 from distract.core.errors import DistractError
 
 sure_options = options(

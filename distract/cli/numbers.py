@@ -1,4 +1,4 @@
-"""The numbers of ``distract.bounds`` as types of click."""
+"""The numbers of ``distract.cli.bounds`` as types of click."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from distract import bounds
+from distract.cli import bounds
 
 
 class Whole(bounds.Whole, click.ParamType[int]):

@@ -4,13 +4,7 @@ from __future__ import annotations
 
 import click
 
-from distract.commands import (
-    asking_options,
-    best_of_option,
-    data_options,
-    manner_options,
-    options,
-)
+from distract.cli.shared import asking_options, best_of_option, data_options, manner_options, options
 
 audit_options = options(
     data_options,

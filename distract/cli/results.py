@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from distract.commands import catalogue_option, command, echo, echo_json, json_option, safe, warn
+from distract.cli.shared import catalogue_option, command, echo, echo_json, json_option, safe, warn
 from distract.core.errors import UnknownName
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @json_option
 def report(run: Path, as_json: bool) -> None:
     """Print the tables of a RUN again, without a model."""
-    from distract.commands.running import unread
+    from distract.cli.execution import unread
     from distract.core import registry, runs
     from distract.core.job import summed_up
     from distract.report.tables import show

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from distract.commands import (
+from distract.cli.execution import carried_out
+from distract.cli.shared import (
     asking_options,
     best_of_option,
     command,
@@ -25,7 +26,6 @@ from distract.commands import (
     stop,
     store_option,
 )
-from distract.commands.running import carried_out
 from distract.core.errors import UsageError
 from distract.core.printable import count
 
@@ -140,7 +140,7 @@ def make_tweakset(data: str, generator: str, limit: int, seed: int, **more: Any)
 
 def _check_out(out: Path) -> None:
     """See that the file can be written, and is none of those that the command is given."""
-    from distract.commands.outputs import check_free, places
+    from distract.cli.gate_outputs import check_free, places
 
     check_free(out, places({**click.get_current_context().params, "out": None}), "--out")
 
