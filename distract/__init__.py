@@ -58,12 +58,12 @@ __all__ = [
     "facts",
     "fidelity",
     "gate",
+    "instructions",
     "invariants",
     "load",
-    "manner",
+    "orders",
+    "parsers",
     "prompts",
-    "reading",
-    "rubric",
     "strategies",
     "verdicts",
 ]
@@ -99,12 +99,12 @@ _MODULES = {
     "facts": "distract.rewriting.fidelity.facts",
     "fidelity": "distract.rewriting.fidelity",
     "gate": "distract.cli.api",
+    "instructions": "distract.judging.instructions",
     "invariants": "distract.testing.invariants",
     "load": "distract.cli.api",
-    "manner": "distract.judging.orders",
+    "orders": "distract.judging.orders",
+    "parsers": "distract.judging.parsers",
     "prompts": "distract.core.prompts",
-    "reading": "distract.judging.parsers",
-    "rubric": "distract.judging.instructions",
     "strategies": "distract.testing.strategies",
     "verdicts": "distract.judging.verdicts",
 }
@@ -123,7 +123,7 @@ if not TYPE_CHECKING:
         from importlib import import_module
 
         module = import_module(_MODULES[name])
-        value = module if module.__name__ == f"{__name__}.{name}" else getattr(module, name)
+        value = module if module.__name__.endswith(f".{name}") else getattr(module, name)
         globals()[name] = value
         return value
 

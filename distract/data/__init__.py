@@ -1,1 +1,1 @@
-"""TODO."""
+"""Cases: data sets read and written, their formats and format requirements."""

@@ -57,7 +57,7 @@ def located(spec: str, expected: str) -> Source:
         UsageError: the hub or its library cannot be reached.
     """
     if spec in BUILT_IN:
-        raw = (resources.files("distract.data.datasets") / BUILT_IN[spec][0]).read_bytes()
+        raw = (resources.files("distract.data") / BUILT_IN[spec][0]).read_bytes()
         return _source(raw, spec, spec, "native", expected)
     form, place = None, spec
     prefix, colon, rest = spec.partition(":")

@@ -1,1 +1,1 @@
-"""TODO."""
+"""Rewrites: who writes them, and whether they are still the same answer (``fidelity``)."""

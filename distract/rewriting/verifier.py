@@ -28,7 +28,7 @@ def verifier(name: str) -> Verifier:
 
 def prompt() -> Prompt:
     """The prompt file that is used."""
-    return load("distract.rewriting.writers", "verify")
+    return load("distract.rewriting", "verify")
 
 
 def parameters(name: str) -> tuple[tuple[str, str], ...]:

@@ -1,1 +1,1 @@
-"""TODO."""
+"""Figures: intervals, exact tests, agreement and ratings, on counts and columns of numbers."""

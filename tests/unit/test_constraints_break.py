@@ -20,7 +20,7 @@ from distract.data.constraints import ConstraintError, break_, breaks, check, kn
 Draw = Callable[[st.SearchStrategy[Any]], Any]
 Raw = dict[str, object]
 
-LINES = (resources.files("distract.data.datasets") / "tweakset.jsonl").read_text(encoding="utf-8").splitlines()
+LINES = (resources.files("distract.data") / "tweakset.jsonl").read_text(encoding="utf-8").splitlines()
 GOOD = [
     (case["id"], response["text"], [parse(raw) for raw in case["constraints"]])
     for case in map(json.loads, LINES)

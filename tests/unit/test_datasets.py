@@ -236,7 +236,7 @@ def test_what_is_written_says_no_more_than_it_must() -> None:
         native.line(case)
         == f'{{"id": "c", "prompt": "Why?", "responses": [{{"author": "x", "text": "é"}}, {rewrite}]}}'
     )
-    built_in = (resources.files("distract.data.datasets") / "tweakset.jsonl").read_text(encoding="utf-8")
+    built_in = (resources.files("distract.data") / "tweakset.jsonl").read_text(encoding="utf-8")
     for case, line in zip(load("tweakset").cases, built_in.splitlines(), strict=True):
         assert json.loads(native.line(case)) == json.loads(line)
 

@@ -61,5 +61,5 @@ def test_any_text_is_made_worse_or_left_alone(text: str, seed: int, severity: in
 
 def test_severities_are_no_distractors() -> None:
     assert not any(attack.default or attack.control for attack in LOWER.values())
-    raw = (resources.files("distract.data.datasets") / "tweakset.jsonl").read_text(encoding="utf-8")
+    raw = (resources.files("distract.data") / "tweakset.jsonl").read_text(encoding="utf-8")
     assert "severity-" not in {r.get("attack", "") for line in raw.splitlines() for r in json.loads(line)["responses"]}

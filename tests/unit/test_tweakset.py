@@ -15,7 +15,7 @@ from distract.data.constraints import check, parse
 from distract.data.datasets import load
 from distract.rewriting.fidelity import inspect, inspect_severity
 
-LINES = (resources.files("distract.data.datasets") / "tweakset.jsonl").read_text(encoding="utf-8").splitlines()
+LINES = (resources.files("distract.data") / "tweakset.jsonl").read_text(encoding="utf-8").splitlines()
 CASES: list[dict[str, Any]] = [json.loads(line) for line in LINES]
 
 EXPECTED = Counter(

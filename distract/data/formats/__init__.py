@@ -1,1 +1,1 @@
-"""TODO."""
+"""One file for each format of a data set."""

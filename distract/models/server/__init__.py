@@ -1,1 +1,1 @@
-"""TODO."""
+"""OpenAI-compatible servers: requests over HTTP, paced, retried, and read as replies."""

@@ -1,1 +1,1 @@
-"""TODO."""
+"""Hugging Face models run by vLLM."""

@@ -1,1 +1,1 @@
-"""TODO."""
+"""``distract check``: rewrites checked outside a run."""
