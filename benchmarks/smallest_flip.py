@@ -24,11 +24,11 @@ from distract.core.plan import Comparison, Plan, Result, T, drive, step
 from distract.core.records import Case, Reply, Request, Response, Smallest, applied
 from distract.core.registry import attack, protocol
 from distract.data import datasets
+from distract.data.quality import pairs
 from distract.judging.orders import DEFAULT, judged
 from distract.judging.verdicts import outcome
 from distract.models.scripted import planted
 from distract.rewriting.writers import WRITERS, rewrite
-from distract.studies.attack.design import pairs
 from distract.studies.explain import edits, smallest
 from distract.studies.explain.search import Kept, search
 

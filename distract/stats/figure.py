@@ -117,3 +117,12 @@ def rate(figure: F, values: Sequence[float], clusters: Sequence[str], capped: bo
     low, high = intervals.proportion(values, clusters, CONFIDENCE, capped)
     effective = intervals.effective_n(values, clusters, (1 - CONFIDENCE) / 2, capped)
     return replace(figure, value=k / n, low=low, high=high, k=k, n=n, effective_n=effective)
+
+
+HEADLINE = {"flip_rate": "score", "softened_rate": "score", "severity_accuracy": "score"}
+"""The rule by which a scoring protocol is summed up; ``rating`` where nothing is named, as in the paper."""
+
+
+def headline(measure: str, rules: Sequence[str]) -> str | None:
+    """The rule by which a measure of a protocol with these rules is summed up; None without rules."""
+    return HEADLINE.get(measure, "rating") if rules else None

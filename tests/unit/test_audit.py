@@ -17,11 +17,12 @@ from distract.core.registry import composed, protocols
 from distract.core.store import Store
 from distract.core.usage import Tally
 from distract.data.constraints import parse
+from distract.data.quality import good_response, pairs
 from distract.judging.comparison import others, unfit
 from distract.judging.orders import Manner
 from distract.models.scripted import Scripted, planted
 from distract.rewriting.writers import Verifier, writer
-from distract.studies.attack.design import Audit, audit, good_response, pairs
+from distract.studies.attack.design import Audit, audit
 
 NO_COMMA = (parse({"kind": "punctuation:no_comma"}),)
 LOUDER = Attack("louder", "adds a booster", lambda turn, constraints, seed: f"Certainly! {turn}", marker=len)

@@ -15,13 +15,14 @@ from distract.core.plan import Comparison, Protocol
 from distract.core.records import Audited, Case, Reply, Request, Response, Rewrite, Row, Smallest, applied
 from distract.core.registry import attack, protocol
 from distract.data import datasets
+from distract.data.quality import pairs
 from distract.judging.judge import Judge
 from distract.judging.orders import DEFAULT, Manner
 from distract.judging.verdicts import outcome
 from distract.models.scripted import BOOSTERS, Scripted, planted
 from distract.rewriting.writers import WRITERS
-from distract.studies.attack.design import Audit, audit, pairs
-from distract.studies.attack.measures import headline
+from distract.stats.figure import headline
+from distract.studies.attack.design import Audit, audit
 from distract.studies.explain import clearest_flips, edits, plan_for, smallest
 
 PAIRWISE = protocol("pairwise")

@@ -21,12 +21,12 @@ from distract.core.records import Case, Lineage, Reply, Request, Response, Rewri
 from distract.core.usage import Tally
 from distract.data import datasets
 from distract.data.formats import native
+from distract.data.quality import pairs
 from distract.models.scripted import Scripted, planted, share
 from distract.rewriting import verifier as verifying
 from distract.rewriting.options import Asking
 from distract.rewriting.writers import WRITERS, rewrite
 from distract.studies.attack import session
-from distract.studies.attack.design import pairs
 from distract.studies.make import rewrites as recording
 
 ATTACKS = ("assertiveness", "sycophancy", "severity-1", "severity-2+assertiveness")

@@ -16,8 +16,8 @@ from distract.core.errors import UnknownName, UsageError
 from distract.core.records import Case, Response
 from distract.data import datasets
 from distract.data.constraints import check, describe, known, parse
+from distract.data.quality import pairs as judged
 from distract.judging.comparison import usable
-from distract.studies.attack.design import pairs as judged
 from distract.testing import strategies
 from distract.testing.strategies import KINDS, requirements, words
 

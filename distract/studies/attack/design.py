@@ -9,43 +9,23 @@ protocol, attack or backend by name, and counts nothing.
 
 from __future__ import annotations
 
-import typing
 from dataclasses import dataclass
 from functools import partial
-from itertools import combinations
 from typing import Literal
 
 from distract.core.plan import Attack, Comparison, Degradation, Plan, Protocol, gather
-from distract.core.records import BASELINE, MIRROR, RESAMPLED, UNCHANGED, Audited, Case, Response, Rewrite, Row, Side
-from distract.data.constraints import check
+from distract.core.records import BASELINE, MIRROR, RESAMPLED, UNCHANGED, Audited, Case, Response, Row, Side
+from distract.data.quality import compliant_response, good_response, pairs
 from distract.judging.comparison import Unjudged, judged, label, resampled, side
 from distract.judging.orders import DEFAULT, Manner
 from distract.judging.verdicts import outcome
-from distract.rewriting.writers import Verifier, Writer, rewrite
+from distract.rewriting.memory import Memory, in_order, rewritten
+from distract.rewriting.writers import Verifier, Writer
 
 Design = Literal["fixed", "flip", "severity"]
 """Those of an audit; ``records.Design`` has all."""
 
 SIDES: tuple[Literal["a", "b"], ...] = ("a", "b")
-
-Memory = dict[tuple[Response, str], Rewrite | None]
-"""What became of each response under each attack, within one case."""
-
-
-class Writes(typing.Protocol):
-    """What says who rewrites: the parameters of any run that does."""
-
-    @property
-    def writer(self) -> Writer:
-        """Who."""
-
-    @property
-    def verifier(self) -> Verifier | None:
-        """Who reads both texts; None leaves that to the rules."""
-
-    @property
-    def seed(self) -> int:
-        """Of the rewrites."""
 
 
 @dataclass(frozen=True)
@@ -77,37 +57,6 @@ class Audit:
         return tuple(a for a in self.attacks if a.control or (protocol.name, a.name) in self.only)
 
 
-def good_response(case: Case) -> Response | None:
-    """The labelled better response, else the one that meets the constraints, else the only one there is."""
-    originals = [r for r in case.originals if r.severity is None]
-    labelled = [r for r in originals if r.author == case.preferred]
-    if labelled:
-        return labelled[0]
-    if case.constraints:
-        return next((r for r in originals if all(check(c, r.text) for c in case.constraints)), None)
-    return originals[0] if len(originals) == 1 else None
-
-
-def compliant_response(case: Case) -> Response | None:
-    """The good response of a case with format constraints, if it meets them all."""
-    good = good_response(case)
-    return good if good and case.constraints and all(check(c, good.text) for c in case.constraints) else None
-
-
-def pairs(case: Case) -> list[tuple[Response, Response]]:
-    """The pairs whose verdict may flip: originals of different authors.
-
-    A case with severities pairs its unbroken responses with those of severity 1 only; lower ones are far apart
-    in quality and belong to another measure.
-    """
-    whole = [r for r in case.originals if r.severity is None]
-    authors = {r.author for r in whole}
-    # A worse version of somebody's own response is no second response.
-    if broken := [r for r in case.originals if r.severity == 1 and r.author not in authors]:
-        return [(r, s) for r in whole for s in broken]
-    return [(r, s) for r, s in combinations(whole, 2) if r.author != s.author]
-
-
 def audit(case: Case, parameters: Audit) -> Plan[Audited]:
     """Judge everything that the parameters ask of one case."""
     memory: Memory = {}
@@ -115,19 +64,6 @@ def audit(case: Case, parameters: Audit) -> Plan[Audited]:
     parts = yield from gather(jobs)
     rows = [row for part in parts for row in part]
     return Audited(rows, in_order(case, memory))
-
-
-def in_order(case: Case, memory: Memory) -> list[Rewrite]:
-    """What was written, in an order that does not depend on how long each took to write."""
-    authors = [response.author for response in case.originals]
-    return sorted(
-        (made for made in memory.values() if made is not None),
-        key=lambda made: (
-            authors.index(made.response.author),
-            made.response.severity or 0,
-            made.response.attack or "",
-        ),
-    )
 
 
 def _jobs(case: Case, protocol: Protocol, p: Audit, memory: Memory) -> list[Plan[list[Row]]]:
@@ -217,17 +153,6 @@ def _attacked(
         return row(side(a), side(b), excluded=UNCHANGED)
     a, b = (made, b) if target == "a" else (a, made)
     return (yield from _judged(partial(row, side(a), side(b)), protocol, Comparison(case, a, b), p))
-
-
-def rewritten(case: Case, original: Response, attack: Attack, p: Writes, memory: Memory) -> Plan[Response | str]:
-    """An accepted rewrite, or why there is none; each is made once per case."""
-    key = (original, attack.name)
-    if key not in memory:
-        memory[key] = yield from rewrite(p.writer, case, original, attack, p.seed, p.verifier)
-    made = memory[key]
-    if made is None:
-        return f"no {p.writer.name} " + (f"response of severity {attack.severity}" if attack.severity else "rewrite")
-    return made.response if made.accepted else "rewrite rejected"
 
 
 def _judged(row: Unjudged, protocol: Protocol, comparison: Comparison, p: Audit) -> Plan[Row]:

@@ -15,7 +15,7 @@ from itertools import combinations
 
 from distract.core.records import BASELINE, RESAMPLED, Rewrite, Row
 from distract.stats import intervals
-from distract.stats.figure import CONFIDENCE, Condition, Figure, adjusted, rate
+from distract.stats.figure import CONFIDENCE, Condition, Figure, adjusted, headline, rate
 from distract.studies.attack.briefs import Brief, Briefs
 from distract.studies.attack.outcomes import COUNT, WANTED, Counted
 from distract.studies.rewrites import agreements, rejections
@@ -33,16 +33,9 @@ MEASURES = frozenset(measure for measures in GROUPS.values() for measure in meas
 ALWAYS = ("order_inconsistency", "rejection_rate", "layer_agreement", "choice_mass", "invalid_rate")
 """Measures that come with every design."""
 
-HEADLINE = {"flip_rate": "score", "softened_rate": "score", "severity_accuracy": "score"}
-"""The rule by which a scoring protocol is summed up; ``rating`` where nothing is named, as in the paper."""
 
 PAIRED: Mapping[str, str] = {"fixed": "tie_rate", "flip": "flip_rate", "severity": "severity_accuracy"}
 """The measure of each design by which protocols are compared."""
-
-
-def headline(measure: str, rules: Sequence[str]) -> str | None:
-    """The rule by which a measure of a protocol with these rules is summed up; None without rules."""
-    return HEADLINE.get(measure, "rating") if rules else None
 
 
 def figures(

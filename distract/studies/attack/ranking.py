@@ -13,9 +13,8 @@ from typing import Any, Literal
 
 from distract.core.records import Row
 from distract.stats import intervals
-from distract.stats.figure import CONFIDENCE, rounded
+from distract.stats.figure import CONFIDENCE, headline, rounded
 from distract.studies.attack.briefs import Brief, Briefs, Spent
-from distract.studies.attack.measures import headline
 from distract.studies.attack.outcomes import WANTED, Counted, count_flips
 
 BASE = "base"

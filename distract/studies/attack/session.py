@@ -20,7 +20,8 @@ from distract.rewriting import choice
 from distract.rewriting import verifier as verifying
 from distract.rewriting.options import Asking
 from distract.rewriting.writers import Verifier, Writer, offline
-from distract.studies import selection
+from distract.studies import draws
+from distract.studies.attack import selection
 from distract.studies.attack import design as audit
 from distract.studies.setup import Setup, first_cases
 
@@ -119,7 +120,7 @@ def design(selected: Selected, setup: Setup) -> audit.Audit:
         UsageError: a protocol fits no case.
     """
     wanted = selected.scope
-    selection.check(setup.protocols, wanted.designs, selected.cases, helped=setup.helped)
+    draws.check(setup.protocols, wanted.designs, selected.cases, helped=setup.helped)
     return audit.Audit(
         setup.judge,
         setup.protocols,

@@ -16,9 +16,8 @@ from rich.text import Text
 from distract.core.printable import bar, count, interval, line, p_value, percent, set_aside
 from distract.core.records import BASELINE
 from distract.report.tables import grid
-from distract.stats.figure import Figure
+from distract.stats.figure import Figure, headline
 from distract.studies.attack.document import Measured
-from distract.studies.attack.measures import headline
 from distract.studies.attack.ranking_view import ranking_parts
 from distract.studies.rewrites_view import rewrite_notes
 

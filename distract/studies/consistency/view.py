@@ -11,7 +11,7 @@ from rich.text import Text
 
 from distract.core.printable import count, interval, line, percent, set_aside
 from distract.report.tables import grid
-from distract.studies.attack.measures import headline
+from distract.stats.figure import headline
 from distract.studies.consistency.document import Measured
 from distract.studies.consistency.measures import MEASURES, Placed
 from distract.studies.consistency.published import CRITERIA, PUBLISHED

@@ -37,7 +37,7 @@ def clearest_flips(
         most: how many flips, from 0.
         case: id of the only case that counts; None for all.
     """
-    from distract.studies.attack.measures import headline
+    from distract.stats.figure import headline
 
     mine = [row for row in rows if row.design == "flip" and case in (None, row.case)]
     made = list(rewrites)

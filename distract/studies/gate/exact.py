@@ -15,8 +15,8 @@ from distract.core.errors import UsageError
 from distract.core.printable import count, percent
 from distract.core.runs import Loaded
 from distract.stats import intervals
+from distract.stats.figure import headline
 from distract.studies.attack.briefs import Briefs
-from distract.studies.attack.measures import headline
 from distract.studies.attack.outcomes import Counted, count_flips
 from distract.studies.gate.dependence import few_prompts, gathered, repeated, shrunk
 from distract.studies.gate.limits import MOST, Limits, least_n, unreadable

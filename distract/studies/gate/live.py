@@ -15,9 +15,10 @@ from distract.core.job import Job, Plans
 from distract.core.plan import Plan, Protocol, Result, gather, tap
 from distract.core.records import Audited, Case, Request, Rewrite, Role, Row, Slots
 from distract.core.runs import Loaded
+from distract.data.quality import pairs
+from distract.stats.figure import headline
 from distract.studies.attack import design as audit
 from distract.studies.attack import session
-from distract.studies.attack.measures import headline
 from distract.studies.attack.session import Selected
 from distract.studies.gate import live_rule
 from distract.studies.gate.comparable import common
@@ -123,7 +124,7 @@ def record(
         threshold(limits, protocol, attack)
     prompts = Counter[str]()
     for case in selected.cases:
-        prompts[case.cluster] += len(audit.pairs(case))
+        prompts[case.cluster] += len(pairs(case))
     checks = [*bounded, *compared]
     return live_rule.record(limits, checks, prompts.values(), baseline=stored, budget=budget, ahead=ahead)
 

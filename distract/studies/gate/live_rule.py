@@ -17,7 +17,7 @@ from distract.core.errors import UsageError
 from distract.core.printable import count
 from distract.core.records import Row
 from distract.stats import intervals
-from distract.studies.attack.measures import headline
+from distract.stats.figure import headline
 from distract.studies.attack.outcomes import Unit
 from distract.studies.gate.checks import check
 from distract.studies.gate.combination import together

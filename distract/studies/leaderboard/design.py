@@ -14,8 +14,8 @@ from distract.core.plan import Attack, Comparison, Plan, Protocol, gather
 from distract.core.records import BASELINE, UNCHANGED, Audited, Case, Response, Row
 from distract.judging.comparison import judged, side, usable
 from distract.judging.orders import DEFAULT, Manner
+from distract.rewriting.memory import Memory, in_order, rewritten
 from distract.rewriting.writers import Verifier, Writer
-from distract.studies.attack.design import Memory, in_order, rewritten
 from distract.studies.leaderboard.pairings import Pair
 
 Two = tuple[Response, Response]

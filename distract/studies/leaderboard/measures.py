@@ -14,8 +14,8 @@ from typing import Any
 from distract.core.errors import DataError
 from distract.core.records import BASELINE, Row
 from distract.judging.verdicts import outcome
+from distract.stats.figure import headline
 from distract.stats.ratings.matches import Matches
-from distract.studies.attack.measures import headline
 from distract.studies.leaderboard.boards.choice import ANCHOR, Chosen, recorded
 from distract.studies.leaderboard.boards.comparison import way
 from distract.studies.leaderboard.boards.records import Board

@@ -15,12 +15,12 @@ from distract.core.plan import Plan
 from distract.core.records import Case, Lineage, Role
 from distract.core.usage import Model, Tally
 from distract.data import datasets
+from distract.data.quality import good_response
 from distract.rewriting import verifier as verifying
 from distract.rewriting.options import Asking
-from distract.studies.attack.design import good_response
 from distract.studies.make import pairs, tweakset
 from distract.studies.make.attempts import Made, known_author, yields
-from distract.studies.selection import sampled
+from distract.studies.draws import sampled
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,9 @@ from distract.core.recorder import dump
 from distract.core.records import Audited, Case, Lineage, Response, Rewrite, Role, Row, Smallest
 from distract.core.study import Held, Study
 from distract.data.formats import native
+from distract.data.quality import compliant_response, good_response, pairs
 from distract.rewriting import verifier as verifying
+from distract.rewriting.memory import Memory, in_order, rewritten
 from distract.rewriting.writers import offline
 from distract.stats.figure import Figure, flat
 from distract.studies.attack import design as audit
@@ -39,17 +41,17 @@ NO_PRICES: Mapping[Role, Price] = MappingProxyType({})
 
 def record(case: Case, parameters: audit.Audit) -> Plan[Audited]:
     """Write everything that the parameters could ask of one case; controls are left to the rules of a run."""
-    memory: audit.Memory = {}
+    memory: Memory = {}
     yield from gather([_one(case, *job, parameters, memory) for job in _jobs(case, parameters)])
-    return Audited(rewrites=audit.in_order(case, memory))
+    return Audited(rewrites=in_order(case, memory))
 
 
 def _jobs(case: Case, p: audit.Audit) -> Iterator[tuple[Response, Attack, Attack | None]]:
     """An original, what is done to it, and what is then done to the result."""
-    good, compliant = audit.good_response(case), audit.compliant_response(case)
+    good, compliant = good_response(case), compliant_response(case)
     originals = dict.fromkeys([good] if good and "fixed" in p.designs else [])
     if "flip" in p.designs:
-        originals.update(dict.fromkeys(response for pair in audit.pairs(case) for response in pair))
+        originals.update(dict.fromkeys(response for pair in pairs(case) for response in pair))
     yield from ((original, attack, None) for original in originals for attack in p.attacks if not attack.control)
     if "severity" in p.designs and compliant:
         fitting = [d for d in p.degradations if d.severity <= len(case.constraints)]
@@ -57,11 +59,11 @@ def _jobs(case: Case, p: audit.Audit) -> Iterator[tuple[Response, Attack, Attack
 
 
 def _one(
-    case: Case, original: Response, attack: Attack, then: Attack | None, p: audit.Audit, memory: audit.Memory
+    case: Case, original: Response, attack: Attack, then: Attack | None, p: audit.Audit, memory: Memory
 ) -> Plan[None]:
-    made = yield from audit.rewritten(case, original, attack, p, memory)
+    made = yield from rewritten(case, original, attack, p, memory)
     if then and not then.control and not isinstance(made, str):
-        yield from audit.rewritten(case, made, then, p, memory)
+        yield from rewritten(case, made, then, p, memory)
 
 
 def with_rewrites(case: Case, made: Sequence[Lineage]) -> Case:

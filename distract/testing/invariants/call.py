@@ -18,7 +18,7 @@ from distract.core.records import Case, Response, Smallest
 from distract.data.datasets import DataSet
 from distract.judging.findings import Finding
 from distract.judging.judge import Judge
-from distract.studies.attack.measures import headline
+from distract.stats.figure import headline
 from distract.studies.explain import said, smallest
 from distract.testing.invariants import messages
 from distract.testing.invariants.decision import Course, Form, course

@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from distract.core.errors import UsageError
 from distract.core.plan import Attack, Plan, Protocol
 from distract.core.records import Case, Response
+from distract.data.quality import pairs
 from distract.judging.comparison import usable
 from distract.judging.findings import Finding
 from distract.judging.judge import Judge
-from distract.studies.attack.design import pairs
 from distract.testing.invariants.call import Cases, decided, given, of_name
 from distract.testing.invariants.changes import carried, made_of, of_cases
 from distract.testing.invariants.changes import of_name as attack_of

@@ -10,9 +10,9 @@ from dataclasses import replace
 from distract.core.plan import Plan, gather
 from distract.core.records import Case, Response
 from distract.data.constraints import check
+from distract.data.quality import pairs
 from distract.judging.findings import Finding
 from distract.judging.judge import Judge
-from distract.studies.attack.design import pairs
 from distract.testing.invariants.call import Cases, decided, of_name
 from distract.testing.invariants.changes import UNCHANGED, restyled
 from distract.testing.invariants.decision import Form

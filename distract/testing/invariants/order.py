@@ -10,11 +10,11 @@ from dataclasses import replace
 from distract.core.plan import Plan, Protocol, gather
 from distract.core.printable import count
 from distract.core.records import Case, Request, Response
+from distract.data.quality import pairs
 from distract.judging.comparison import usable
 from distract.judging.findings import Finding
 from distract.judging.judge import Judge
 from distract.judging.orders import adjusted
-from distract.studies.attack.design import pairs
 from distract.testing.invariants.call import Cases, decided, of_name
 from distract.testing.invariants.decision import Form
 from distract.testing.invariants.messages import difference

@@ -15,10 +15,10 @@ from distract.core import registry
 from distract.core.plan import Comparison, Plan, Protocol, gather
 from distract.core.records import BASELINE, Case, Response, Row
 from distract.data.constraints import check, describe
+from distract.data.quality import compliant_response
 from distract.judging.comparison import judged, side
 from distract.judging.findings import Finding
 from distract.judging.judge import Judge
-from distract.studies.attack.design import compliant_response
 from distract.studies.consistency.design import TURNS, no_sets, no_triples
 from distract.studies.consistency.draw import Quadruple, Triple, quadruples, triples
 from distract.studies.consistency.measures import chains, changes

@@ -15,8 +15,8 @@ from hypothesis.strategies import SearchStrategy
 from distract.core.errors import UsageError
 from distract.core.records import Case, Response
 from distract.data.datasets import DataSet
+from distract.data.quality import pairs as judged
 from distract.judging.comparison import usable
-from distract.studies.attack.design import pairs as judged
 from distract.testing.strategies.text import checked, prompts, texts
 
 Data = Iterable[Case] | DataSet

@@ -18,7 +18,7 @@ from hypothesis.strategies import DrawFn, SearchStrategy
 from distract.core.errors import UsageError
 from distract.core.records import Case, Constraint, Response
 from distract.data.constraints import check, describe, parse, spans
-from distract.studies.attack.design import compliant_response
+from distract.data.quality import compliant_response
 from distract.studies.make.formats import conflict
 from distract.testing.strategies import words as wording
 from distract.testing.strategies.cases import AUTHORS, Data, listed, named, narrowed

@@ -6,25 +6,20 @@ note. It knows no plug-in by name and makes no call.
 
 from __future__ import annotations
 
-import random
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
 
 from distract.core import registry
 from distract.core.errors import UnknownName, UsageError
-from distract.core.plan import Attack, Degradation, Protocol
+from distract.core.plan import Attack, Degradation
 from distract.core.records import Case
-from distract.judging import comparison as judging
-from distract.rewriting.writers import recorded
-from distract.studies.attack import design as audit
-from distract.studies.attack import measures as metrics
+from distract.data.quality import compliant_response, good_response, pairs
+from distract.studies.attack import measures as measure_names
+from distract.studies.attack.design import Design
+from distract.studies.draws import Treatment, is_recorded, sampled
 
-T = TypeVar("T")
-Treatment = Attack | Degradation
-
-WHY_NOT: Mapping[audit.Design, str] = {
+WHY_NOT: Mapping[Design, str] = {
     "fixed": "no case says which response is good (a label, constraints that one meets, or a single response)",
     "flip": "no case has two responses by different authors",
     "severity": "no case has a good response that meets all of its format constraints",
@@ -44,7 +39,7 @@ class Scope:
 
     attacks: tuple[Attack, ...]
     degradations: tuple[Degradation, ...]
-    designs: frozenset[audit.Design]
+    designs: frozenset[Design]
     notes: tuple[str, ...] = ()
 
     @property
@@ -90,14 +85,14 @@ def scope(names: Sequence[str], measures: Sequence[str], cases: Sequence[Case]) 
         raise UsageError(f"{attacks[0].name} alone has no severity_accuracy; write --attack {both}")
     if not wanted:
         wanted = {design: "" for design in WHY_NOT if (degradations if design == "severity" else attacks)}
-    designs, notes = list[audit.Design](), list[str]()
+    designs, notes = list[Design](), list[str]()
     for design, name in wanted.items():
         if any(fits(design, (), case) for case in cases):
             designs.append(design)
         elif name or (design == "severity" and asked):
             raise UsageError(f"{name or degradations[0].name} does not apply: {WHY_NOT[design]}")
         else:
-            notes.append(f"{metrics.GROUPS[design][0]} does not apply: {WHY_NOT[design]}")
+            notes.append(f"{measure_names.GROUPS[design][0]} does not apply: {WHY_NOT[design]}")
     if not designs or (asked and attacks and designs == ["severity"] and len(wanted) > 1):
         raise UsageError("; ".join(notes))
     if "severity" not in designs:
@@ -141,53 +136,14 @@ def holds_any(found: Scope, cases: Sequence[Case]) -> bool:
     return any(is_recorded(t, cases) for t in found.treatments if isinstance(t, Degradation) or not t.control)
 
 
-def is_recorded(treatment: Treatment, cases: Sequence[Case]) -> bool:
-    """Whether the data need no other writer for a treatment: some case stores it, or it is a control."""
-    if isinstance(treatment, Attack):
-        return treatment.control or any(r.attack == treatment.name for case in cases for r in case.responses)
-    distractor = treatment.distractor
-    return any(
-        distractor is None
-        or distractor.control
-        or recorded(case, low, distractor)
-        # Nobody distracts with what was rejected; that it was is on record.
-        or ((lineage := case.lineage(low)) is not None and lineage.reasons)
-        for case in cases
-        for low in case.originals
-        if low.severity == treatment.severity
-    )
-
-
-def fits(design: audit.Design, degradations: Sequence[Degradation], case: Case) -> bool:
+def fits(design: Design, degradations: Sequence[Degradation], case: Case) -> bool:
     """Whether a case can be judged under a design."""
     if design == "flip":
-        return bool(audit.pairs(case))
+        return bool(pairs(case))
     if design == "fixed":
-        return audit.good_response(case) is not None
+        return good_response(case) is not None
     least = min((d.severity for d in degradations), default=1)
-    return audit.compliant_response(case) is not None and len(case.constraints) >= least
-
-
-def check(asked: Sequence[Protocol], designs: Collection[audit.Design], cases: Sequence[Case], helped: bool) -> None:
-    """See that each protocol fits a case, and that somebody asks the reference model.
-
-    Args:
-        asked: by name or by default.
-        designs: of the run.
-        cases: the drawn ones.
-        helped: whether there is a reference model.
-
-    Raises:
-        UsageError: a protocol fits no case, or none asks the reference model.
-    """
-    if helped and not any(protocol.reference for protocol in asked):
-        helping = [protocol.name for protocol in registry.protocols().values() if protocol.reference]
-        raise UsageError(f"--reference-model is asked by {', '.join(helping)} only; name one of them with --protocol")
-    for protocol in asked:
-        why_not = [judging.unfit(protocol, case, helped, only_pairs=set(designs) == {"flip"}) for case in cases]
-        if all(why_not):
-            hint = "name a stronger model with --reference-model" if protocol.reference == "required" else "use others"
-            raise UsageError(f"{protocol.name} fits none of the cases ({why_not[0]}); {hint}")
+    return compliant_response(case) is not None and len(case.constraints) >= least
 
 
 def draw(found: Scope, cases: Sequence[Case], limit: int | None, seed: int) -> tuple[tuple[Case, ...], Counter[str]]:
@@ -205,25 +161,12 @@ def draw(found: Scope, cases: Sequence[Case], limit: int | None, seed: int) -> t
     return sampled(fitting, limit, seed), left_out
 
 
-def sampled(items: Sequence[T], limit: int | None, seed: int) -> tuple[T, ...]:
-    """Draw so many without repetition, None for all, and keep their order.
-
-    Raises:
-        UsageError: the limit is no number of cases.
-    """
-    if limit is not None and limit < 1:
-        raise UsageError(f"--limit {limit}: expected a number of cases from 1, or 'all'")
-    if limit is None or limit >= len(items):
-        return tuple(items)
-    return tuple(items[i] for i in sorted(random.Random(seed).sample(range(len(items)), limit)))
-
-
 def _why_not(case: Case) -> str:
-    if audit.good_response(case) is None:
+    if good_response(case) is None:
         return "no response meets all constraints" if case.constraints else "no response is known to be good"
     if not case.constraints:
         return "no format constraints"
-    return "the good response breaks a constraint" if not audit.compliant_response(case) else "too few constraints"
+    return "the good response breaks a constraint" if not compliant_response(case) else "too few constraints"
 
 
 def _without(found: Scope, absent: Mapping[Treatment, str], named: Collection[Treatment]) -> Scope:
@@ -240,14 +183,18 @@ def _without(found: Scope, absent: Mapping[Treatment, str], named: Collection[Tr
     )
 
 
-def _measured(measures: Sequence[str]) -> dict[audit.Design, str]:
+def _measured(measures: Sequence[str]) -> dict[Design, str]:
     """The designs that the measures need, with the name that asked for each."""
-    wanted: dict[audit.Design, str] = {}
+    wanted: dict[Design, str] = {}
     for name in measures:
         plain = name.strip().lower().replace("-", "_")
-        named = [design for design in WHY_NOT if plain in (design, *metrics.GROUPS[design])]
-        if not named and plain not in metrics.ALWAYS:
-            known = [*metrics.GROUPS, *(m for group in metrics.GROUPS.values() for m in group), *metrics.ALWAYS]
+        named = [design for design in WHY_NOT if plain in (design, *measure_names.GROUPS[design])]
+        if not named and plain not in measure_names.ALWAYS:
+            known = [
+                *measure_names.GROUPS,
+                *(m for group in measure_names.GROUPS.values() for m in group),
+                *measure_names.ALWAYS,
+            ]
             raise UnknownName("measure", name, known)
         wanted.update(dict.fromkeys(named, name))
     return wanted

@@ -1,0 +1,39 @@
+"""Which responses of a case are known to be good, and which pairs a judge may be asked to compare."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+from distract.core.records import Case, Response
+from distract.data.constraints import check
+
+
+def good_response(case: Case) -> Response | None:
+    """The labelled better response, else the one that meets the constraints, else the only one there is."""
+    originals = [r for r in case.originals if r.severity is None]
+    labelled = [r for r in originals if r.author == case.preferred]
+    if labelled:
+        return labelled[0]
+    if case.constraints:
+        return next((r for r in originals if all(check(c, r.text) for c in case.constraints)), None)
+    return originals[0] if len(originals) == 1 else None
+
+
+def compliant_response(case: Case) -> Response | None:
+    """The good response of a case with format constraints, if it meets them all."""
+    good = good_response(case)
+    return good if good and case.constraints and all(check(c, good.text) for c in case.constraints) else None
+
+
+def pairs(case: Case) -> list[tuple[Response, Response]]:
+    """The pairs whose verdict may flip: originals of different authors.
+
+    A case with severities pairs its unbroken responses with those of severity 1 only; lower ones are far apart
+    in quality and belong to another measure.
+    """
+    whole = [r for r in case.originals if r.severity is None]
+    authors = {r.author for r in whole}
+    # A worse version of somebody's own response is no second response.
+    if broken := [r for r in case.originals if r.severity == 1 and r.author not in authors]:
+        return [(r, s) for r in whole for s in broken]
+    return [(r, s) for r, s in combinations(whole, 2) if r.author != s.author]

@@ -1,0 +1,69 @@
+"""Cases drawn for a study, and whether its protocols and treatments fit them."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Collection, Sequence
+from typing import TypeVar
+
+from distract.core import registry
+from distract.core.errors import UsageError
+from distract.core.plan import Attack, Degradation, Protocol
+from distract.core.records import Case
+from distract.judging import comparison as judging
+from distract.rewriting.writers import recorded
+
+T = TypeVar("T")
+Treatment = Attack | Degradation
+
+
+def is_recorded(treatment: Treatment, cases: Sequence[Case]) -> bool:
+    """Whether the data need no other writer for a treatment: some case stores it, or it is a control."""
+    if isinstance(treatment, Attack):
+        return treatment.control or any(r.attack == treatment.name for case in cases for r in case.responses)
+    distractor = treatment.distractor
+    return any(
+        distractor is None
+        or distractor.control
+        or recorded(case, low, distractor)
+        # Nobody distracts with what was rejected; that it was is on record.
+        or ((lineage := case.lineage(low)) is not None and lineage.reasons)
+        for case in cases
+        for low in case.originals
+        if low.severity == treatment.severity
+    )
+
+
+def check(asked: Sequence[Protocol], designs: Collection[str], cases: Sequence[Case], helped: bool) -> None:
+    """See that each protocol fits a case, and that somebody asks the reference model.
+
+    Args:
+        asked: by name or by default.
+        designs: of the run.
+        cases: the drawn ones.
+        helped: whether there is a reference model.
+
+    Raises:
+        UsageError: a protocol fits no case, or none asks the reference model.
+    """
+    if helped and not any(protocol.reference for protocol in asked):
+        helping = [protocol.name for protocol in registry.protocols().values() if protocol.reference]
+        raise UsageError(f"--reference-model is asked by {', '.join(helping)} only; name one of them with --protocol")
+    for protocol in asked:
+        why_not = [judging.unfit(protocol, case, helped, only_pairs=set(designs) == {"flip"}) for case in cases]
+        if all(why_not):
+            hint = "name a stronger model with --reference-model" if protocol.reference == "required" else "use others"
+            raise UsageError(f"{protocol.name} fits none of the cases ({why_not[0]}); {hint}")
+
+
+def sampled(items: Sequence[T], limit: int | None, seed: int) -> tuple[T, ...]:
+    """Draw so many without repetition, None for all, and keep their order.
+
+    Raises:
+        UsageError: the limit is no number of cases.
+    """
+    if limit is not None and limit < 1:
+        raise UsageError(f"--limit {limit}: expected a number of cases from 1, or 'all'")
+    if limit is None or limit >= len(items):
+        return tuple(items)
+    return tuple(items[i] for i in sorted(random.Random(seed).sample(range(len(items)), limit)))
