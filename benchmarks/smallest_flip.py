@@ -29,8 +29,8 @@ from distract.judging.orders import DEFAULT, judged
 from distract.judging.verdicts import outcome
 from distract.models.scripted import planted
 from distract.rewriting.writers import WRITERS, rewrite
-from distract.studies.explain import edits, smallest
-from distract.studies.explain.search import Kept, search
+from distract.studies.attack.minimal import edits, smallest
+from distract.studies.attack.minimal.search import Kept, search
 
 SIZES, DRAWS, MOST = (50, 200, 800), 10, 100_000
 PAIRWISE = protocol("pairwise")

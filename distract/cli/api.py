@@ -120,7 +120,7 @@ class Run:
         the response before and after. The clearest of each protocol come first, the protocols taking turns; of one that
         scores, those by score, as its flip rate is summed up.
         """
-        from distract.studies.explain import clearest_flips
+        from distract.studies.attack.minimal import clearest_flips
 
         p, rows = self.parameters, self.rows
         attacks = [name for name in p["attacks"] if name not in p["controls"]]

@@ -32,8 +32,7 @@ from distract.judging import parsers
 from distract.report import unread
 from distract.rewriting.fidelity import inspect
 from distract.rewriting.fidelity.facts import differences
-from distract.studies import explain
-from distract.studies.attack import flips
+from distract.studies.attack import flips, minimal
 from distract.studies.check import audit, view
 from distract.studies.explain.view import marked
 from distract.studies.gate import github, junit
@@ -130,9 +129,9 @@ def _targets(folder: Path) -> Iterator[tuple[str, Callable[[str], object]]]:
         "restyle, with a format",
         lambda text: changes.restyled(replace(case(), constraints=few), Response("x", (text,))),
     )
-    yield "edits", lambda text: explain.said(explain.edits((text,), (f"so {text.upper()}",)))
-    yield "edits of a plain text", lambda text: explain.said(explain.edits((TEXT,), (text,)))
-    yield "marked edits", lambda text: list(marked((text,), explain.edits((text,), (f"so {text}.",)), False))
+    yield "edits", lambda text: minimal.said(minimal.edits((text,), (f"so {text.upper()}",)))
+    yield "edits of a plain text", lambda text: minimal.said(minimal.edits((TEXT,), (text,)))
+    yield "marked edits", lambda text: list(marked((text,), minimal.edits((text,), (f"so {text}.",)), False))
     yield "difference of two", lambda text: view.difference(text, f"so {text}.", False)
     yield "first difference", lambda text: flips.difference(text, f"{text}.", 80)
     yield (

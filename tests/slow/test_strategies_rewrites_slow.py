@@ -15,7 +15,7 @@ from distract.core.plan import Attack, Comparison
 from distract.core.records import Case, Request
 from distract.judging.judge import Judge
 from distract.models.scripted import planted
-from distract.studies.explain import edits
+from distract.studies.attack.minimal import edits
 from distract.testing import strategies
 from distract.testing.strategies import rewrites
 

@@ -22,8 +22,8 @@ from distract.core.records import Edit, Smallest
 from distract.core.runs import Loaded, load
 from distract.models.names import resolve
 from distract.models.options import Options
-from distract.studies.explain import edits, source
-from distract.studies.explain import run as explaining
+from distract.studies.attack.minimal import edits, source
+from distract.studies.attack.minimal import run as explaining
 from distract.studies.explain.view import NEAR, enough, marked
 
 Run = Callable[..., Ran]
@@ -104,7 +104,7 @@ def test_the_clearest_flip_comes_first_and_options_narrow_the_choice(run: Run) -
 
 def flipped(loaded: Any) -> str:
     """The case of a run with the most flips."""
-    from distract.studies.explain import clearest_flips
+    from distract.studies.attack.minimal import clearest_flips
 
     p = loaded.parameters
     found = [one.case for one in clearest_flips(loaded.rows, loaded.rewrites, p["protocols"], p["attacks"], 99)]

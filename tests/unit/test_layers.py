@@ -222,7 +222,7 @@ def test_an_import_upward_is_noticed(importer: str, imported: str) -> None:
         ("from distract import attack", "distract.cli.api"),
         ("from distract import Case as Kase", "distract.core.records"),
         ("from distract.judging import instructions as rubric", "distract.judging.instructions"),
-        ("from distract.studies import explain as minimal", "distract.studies.explain"),
+        ("from distract.studies import explain as minimal", "distract.studies.attack.minimal"),
         ("from distract import __version__", "distract"),
         ("def f():\n    return distract.attack", "distract.cli.api"),
         ("def f():\n    return importlib.import_module('distract.cli.api')", "distract.cli.api"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from distract.judging import parsers
-from distract.studies.explain import edits
+from distract.studies.attack.minimal import edits
 
 
 def test_texts_of_too_many_words_are_compared_at_their_ends_only() -> None:

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from distract.core.records import Edit, applied
-from distract.studies.explain import edits, phrases
-from distract.studies.explain.alignment import common, settled
+from distract.studies.attack.minimal import edits, phrases
+from distract.studies.attack.minimal.alignment import common, settled
 
 ALPHABET = [
     "a",

@@ -23,7 +23,7 @@ from distract.models.scripted import BOOSTERS, Scripted, planted
 from distract.rewriting.writers import WRITERS
 from distract.stats.figure import headline
 from distract.studies.attack.design import Audit, audit
-from distract.studies.explain import clearest_flips, edits, plan_for, smallest
+from distract.studies.attack.minimal import clearest_flips, edits, plan_for, smallest
 
 PAIRWISE = protocol("pairwise")
 LOSER = Response("y", ("It might perhaps be blue, I think.",))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from looping import each
 
 from distract.core.plan import Plan, Result, step
-from distract.studies.explain.search import Found, Kept, search
+from distract.studies.attack.minimal.search import Found, Kept, search
 
 Enough = Callable[[Kept], bool]
 

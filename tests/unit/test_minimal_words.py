@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from distract.core.printable import line
 from distract.core.records import Edit
-from distract.studies.explain import Word, counts, edits, said
+from distract.studies.attack.minimal import Word, counts, edits, said
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 from builders import case
-from distract.studies.attack.selection import Scope, draw, holds_any, on_record, scope
 
 from distract.core.errors import UnknownName, UsageError
 from distract.core.plan import Attack, Degradation
@@ -14,6 +13,7 @@ from distract.core.records import Case, Response
 from distract.core.registry import attack, composed
 from distract.data.constraints import parse
 from distract.data.datasets import load
+from distract.studies.attack.selection import Scope, draw, holds_any, on_record, scope
 
 TWEAKSET = load("tweakset").cases
 NO_COMMA, LOWER, TITLE = (

@@ -62,7 +62,7 @@ def document(parameters: Mapping[str, Any], measured: Measured) -> dict[str, Any
     """A run's summary, from the parameters of ``run.json`` and what the run comes to."""
     explained = {}
     if measured.smallest is not None:
-        from distract.studies.explain.document import minimal_document
+        from distract.studies.attack.minimal.document import minimal_document
 
         explained = minimal_document(measured.smallest)
     return {

@@ -21,8 +21,8 @@ from distract.rewriting import verifier as verifying
 from distract.rewriting.options import Asking
 from distract.rewriting.writers import Verifier, Writer, offline
 from distract.studies import draws
-from distract.studies.attack import selection
 from distract.studies.attack import design as audit
+from distract.studies.attack import selection
 from distract.studies.setup import Setup, first_cases
 
 NO_MODELS: Mapping[Role, Backend] = MappingProxyType({})
@@ -183,7 +183,7 @@ def prepare(selected: Selected, setup: Setup, minimal: int = 0) -> Job[Any]:
     def stages(rows: Sequence[Row], rewrites: Sequence[Rewrite]) -> Iterator[Plans]:
         yield (audit.audit(case, audited) for case in cases)
         if minimal:
-            from distract.studies.explain import run
+            from distract.studies.attack.minimal import run
 
             yield run.stage(job.parameters, audited, cases, rows, rewrites)
 

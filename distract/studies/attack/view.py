@@ -62,7 +62,7 @@ def run_report(parameters: Mapping[str, Any], measured: Measured) -> Iterable[Re
         yield _differences(differences)
     yield from ranking_parts(measured.standings)
     if measured.smallest is not None:
-        from distract.studies.explain.view import minimal_parts
+        from distract.studies.attack.minimal.view import minimal_parts
 
         yield from minimal_parts(measured.smallest)
     yield _title("Reading the judge, in %: order inconsistency, mass on the choices, invalid")

@@ -6,19 +6,17 @@ knows no protocol or attack by name and prints nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from distract.core import registry
 from distract.core.errors import UnknownName, UsageError
-from distract.core.plan import Plan, Result, T, tap
-from distract.core.printable import line
-from distract.core.records import RESAMPLED, Audited, Case, Reply, Request, Rewrite, Row, Smallest
+from distract.core.records import RESAMPLED, Case, Smallest
 from distract.core.runs import Loaded
-from distract.studies import explain
-from distract.studies.attack.design import Audit
+from distract.studies.attack import minimal
 from distract.studies.attack.flips import Flip
+from distract.studies.attack.minimal.stage import answered, distractors
 
 if TYPE_CHECKING:
     from distract.judging.judge import Judge
@@ -41,30 +39,6 @@ class Explained:
     stored: int | None
 
 
-def stage(
-    parameters: Mapping[str, Any],
-    audit: Audit,
-    cases: Iterable[Case],
-    rows: Sequence[Row],
-    rewrites: Sequence[Rewrite],
-) -> Iterator[Plan[Audited]]:
-    """The searches of a run that asks for the smallest part of its clearest flips.
-
-    Args:
-        parameters: of the run; ``minimal`` says how many flips.
-        audit: what was judged.
-        cases: of the run.
-        rows: all of the run.
-        rewrites: all of the run.
-    """
-    by, protocols = {case.id: case for case in cases}, {one.name: one for one in audit.protocols}
-    attacks, rewrites = _distractors(parameters), tuple(rewrites)
-    for flip in explain.clearest_flips(rows, rewrites, parameters["protocols"], attacks, parameters["minimal"]):
-        case, protocol = by[flip.case], protocols[flip.protocol]
-        plan = explain.plan_for(flip, case, protocol, audit.manner, audit.helped, rewrites)
-        yield _recorded(_answered(plan))
-
-
 def flips_of(run: Loaded, case: str, protocols: Sequence[str] = (), attacks: Sequence[str] = ()) -> tuple[Flip, ...]:
     """The flips of one case, the clearest first.
 
@@ -83,11 +57,11 @@ def flips_of(run: Loaded, case: str, protocols: Sequence[str] = (), attacks: Seq
     _known("protocol", protocols, p["protocols"])
     _known("attack", attacks, [name for name in p["attacks"] if name != RESAMPLED])
     rules = {name: rules for name, rules in p["protocols"].items() if not protocols or name in protocols}
-    wanted = attacks or _distractors(p)
-    if found := explain.clearest_flips(run.rows, run.rewrites, rules, wanted, len(run.rows), case):
+    wanted = attacks or distractors(p)
+    if found := minimal.clearest_flips(run.rows, run.rewrites, rules, wanted, len(run.rows), case):
         return found
     there = any(row.case == case for row in run.rows)
-    elsewhere = explain.clearest_flips(run.rows, run.rewrites, p["protocols"], _distractors(p), len(run.rows))
+    elsewhere = minimal.clearest_flips(run.rows, run.rewrites, p["protocols"], distractors(p), len(run.rows))
     if mine := dict.fromkeys(f"{one.protocol} under {one.attack}" for one in elsewhere if one.case == case):
         raise UsageError(f"case {case!r}: no verdict flipped there so; these did: {', '.join(mine)}")
     why = "no verdict flipped there" if there else f"{run.path} has no such case"
@@ -123,30 +97,8 @@ def explained(run: Loaded, flips: Iterable[Flip], case: Case, judge: Judge | Non
             continue
         assert judge is not None
         before, protocol = judge.tally.stored, registry.protocol(flip.protocol)
-        found = judge.run(_answered(explain.plan_for(flip, case, protocol, judge.manner, helped, run.rewrites)))
+        found = judge.run(answered(minimal.plan_for(flip, case, protocol, judge.manner, helped, run.rewrites)))
         yield Explained(flip, found, judge.tally.stored - before)
-
-
-def _answered(plan: Plan[T | str]) -> Plan[T | str]:
-    """A search that ends where a model does not answer: what it takes for no flip might be one."""
-
-    def check(_: Sequence[Request], replies: Sequence[Reply]) -> Result[T | str] | None:
-        lost = next((reply.failure for reply in replies if not reply.answered), None)
-        return Result(f"a request got no answer ({line(lost)})") if lost else None
-
-    return tap(plan, on_replies=check)
-
-
-def _recorded(plan: Plan[Smallest | str]) -> Plan[Audited]:
-    """What a run keeps of a search: of the case only what is shown."""
-    found = yield from plan
-    if isinstance(found, str):
-        return Audited()
-    return Audited(smallest=[replace(found, case=Case(found.case.id, found.case.prompt, ()))])
-
-
-def _distractors(parameters: Mapping[str, Any]) -> list[str]:
-    return [name for name in parameters["attacks"] if name not in parameters["controls"]]
 
 
 def _known(kind: str, names: Iterable[str], known: Iterable[str]) -> None:

@@ -14,15 +14,11 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from distract.core.printable import count, digits, line, plain
-from distract.core.records import Edit, Smallest
-from distract.report.tables import grid
+from distract.core.records import Edit
 from distract.studies.attack.flips import Flip
-from distract.studies.explain import counts, phrases, said
-from distract.studies.explain.document import flat
+from distract.studies.attack.minimal import phrases
+from distract.studies.attack.minimal.document import flat
 from distract.studies.explain.run import Explained
-
-TOP = 10
-"""Words that are shown."""
 
 WHOLE = 600
 """Characters of a text that is shown as a whole; of a longer one only what stands around its edits."""
@@ -33,37 +29,6 @@ NEAR = 160
 _SENTENCE = re.compile(r"[.!?…]['\")\]]*\s+|[。！？]|\n+")
 _SIGNS = str.maketrans({" ": "·", "\t": "→", "\n": "↵"})
 """White space where nothing else was changed."""
-
-
-def minimal_parts(found: Sequence[Smallest]) -> Iterator[RenderableType]:
-    """The words that flip a judge, and each smallest flip in a few lines."""
-    yield Text("\nWords that flip this judge: in how many of the smallest flips", style="italic")
-    if not found:
-        yield Text(" no flip was found to be explained")
-        return
-    table = grid("word", "change", "flips")
-    for word in counts(found)[:TOP]:
-        table.add_row(Text(line(word.text)), word.change, f"{word.flips}/{len(found)}")
-    yield table
-    yield Text("\nSmallest flips: of the edits between original and rewrite, those that are enough", style="italic")
-    for one in found:
-        by = f" by {line(one.rule)}" if one.rule else ""
-        yield Text(f"case {line(one.case.id)}, {line(one.protocol)}{by}, {line(one.attack)}:", style="bold")
-        yield Text(f" {enough(one)}; {count(one.requests, 'judge call')}")
-
-
-def enough(one: Smallest) -> str:
-    """Which edits are enough, in words."""
-    unsure = "; ".join(
-        why
-        for why, holds in (
-            ("fewer might do", not one.minimal),
-            (f"no valid verdict in {one.invalid} of {count(one.comparisons, 'comparison')}", one.invalid),
-        )
-        if holds
-    )
-    edits = f"{len(one.edits)} of {count(one.of, 'edit')} {'is' if len(one.edits) == 1 else 'are'} enough"
-    return f"{edits}{f' ({unsure})' if unsure else ''}: {', '.join(said(one.edits))}"
 
 
 def explained_document(one: Explained) -> dict[str, Any]:

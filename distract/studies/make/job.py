@@ -18,9 +18,9 @@ from distract.data import datasets
 from distract.data.quality import good_response
 from distract.rewriting import verifier as verifying
 from distract.rewriting.options import Asking
+from distract.studies.draws import sampled
 from distract.studies.make import pairs, tweakset
 from distract.studies.make.attempts import Made, known_author, yields
-from distract.studies.draws import sampled
 
 
 @dataclass(frozen=True)

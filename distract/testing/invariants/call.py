@@ -19,7 +19,7 @@ from distract.data.datasets import DataSet
 from distract.judging.findings import Finding
 from distract.judging.judge import Judge
 from distract.stats.figure import headline
-from distract.studies.explain import said, smallest
+from distract.studies.attack.minimal import said, smallest
 from distract.testing.invariants import messages
 from distract.testing.invariants.decision import Course, Form, course
 from distract.testing.invariants.failures import Failed, Inconclusive, NoVerdict, Violation

@@ -13,7 +13,7 @@ from distract.core.printable import count, line
 from distract.core.records import Smallest
 from distract.judging.findings import Finding
 from distract.studies.attack import flips
-from distract.studies.explain import edits, said
+from distract.studies.attack.minimal import edits, said
 from distract.testing.invariants.decision import Course
 from distract.testing.invariants.observations import Flipped, Seen
 

@@ -19,7 +19,7 @@ from distract.core.plan import Attack, Result, step
 from distract.core.records import BASELINE, Case, Edit, Lineage, Response, applied
 from distract.data.constraints import check
 from distract.rewriting.writers import DRAWN, rewritten, writer
-from distract.studies.explain import edits, phrases
+from distract.studies.attack.minimal import edits, phrases
 from distract.testing.strategies import words
 from distract.testing.strategies.cases import Data, chosen, pairs
 from distract.testing.strategies.requirements import constrained

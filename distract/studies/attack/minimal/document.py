@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from distract.core.records import Smallest
-from distract.studies.explain import counts
+from distract.studies.attack.minimal import counts
 
 
 def minimal_document(found: Sequence[Smallest]) -> dict[str, Any]:

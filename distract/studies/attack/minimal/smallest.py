@@ -16,8 +16,8 @@ from distract.judging.comparison import judged, side
 from distract.judging.orders import Manner
 from distract.judging.verdicts import outcome
 from distract.studies.attack.flips import strengths
-from distract.studies.explain.edits import edits, phrases
-from distract.studies.explain.search import MOST, Kept, search
+from distract.studies.attack.minimal.edits import edits, phrases
+from distract.studies.attack.minimal.search import MOST, Kept, search
 
 Turns = tuple[str, ...]
 

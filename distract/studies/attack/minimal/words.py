@@ -10,7 +10,7 @@ from typing import Literal
 
 from distract.core.printable import line
 from distract.core.records import Edit, Smallest
-from distract.studies.explain.edits import phrases
+from distract.studies.attack.minimal.edits import phrases
 
 WIDTH = 80
 """Characters of a phrase that are shown."""

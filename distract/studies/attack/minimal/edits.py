@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
 from distract.core.records import Edit
-from distract.studies.explain.alignment import Spans, common, gap, settled
+from distract.studies.attack.minimal.alignment import Spans, common, gap, settled
 
 _MARKS = "\u0300-\u036f\u0591-\u05bd\u064b-\u065f\u0900-\u0963\u0966-\u0dff\u0e31-\u0e3a\u0e47-\u0e4e\u200c\u200d\ufe0f"
 """What belongs to a letter and is none: accents, vowel signs, joiners."""

@@ -12,8 +12,8 @@ from distract.core.plan import Plan, Protocol
 from distract.core.records import Case, Response, Rewrite, Row, Smallest
 from distract.judging.orders import Manner
 from distract.studies.attack.flips import Flip, clearest
-from distract.studies.explain.search import MOST
-from distract.studies.explain.smallest import smallest
+from distract.studies.attack.minimal.search import MOST
+from distract.studies.attack.minimal.smallest import smallest
 
 
 def clearest_flips(

@@ -1,0 +1,47 @@
+"""The smallest flips of a run, for people: the words that flip its judge, then each flip in a few lines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from distract.core.printable import count, line
+from distract.core.records import Smallest
+from distract.report.tables import grid
+from distract.studies.attack.minimal import counts, said
+
+TOP = 10
+"""Words that are shown."""
+
+
+def minimal_parts(found: Sequence[Smallest]) -> Iterator[RenderableType]:
+    """The words that flip a judge, and each smallest flip in a few lines."""
+    yield Text("\nWords that flip this judge: in how many of the smallest flips", style="italic")
+    if not found:
+        yield Text(" no flip was found to be explained")
+        return
+    table = grid("word", "change", "flips")
+    for word in counts(found)[:TOP]:
+        table.add_row(Text(line(word.text)), word.change, f"{word.flips}/{len(found)}")
+    yield table
+    yield Text("\nSmallest flips: of the edits between original and rewrite, those that are enough", style="italic")
+    for one in found:
+        by = f" by {line(one.rule)}" if one.rule else ""
+        yield Text(f"case {line(one.case.id)}, {line(one.protocol)}{by}, {line(one.attack)}:", style="bold")
+        yield Text(f" {enough(one)}; {count(one.requests, 'judge call')}")
+
+
+def enough(one: Smallest) -> str:
+    """Which edits are enough, in words."""
+    unsure = "; ".join(
+        why
+        for why, holds in (
+            ("fewer might do", not one.minimal),
+            (f"no valid verdict in {one.invalid} of {count(one.comparisons, 'comparison')}", one.invalid),
+        )
+        if holds
+    )
+    edits = f"{len(one.edits)} of {count(one.of, 'edit')} {'is' if len(one.edits) == 1 else 'are'} enough"
+    return f"{edits}{f' ({unsure})' if unsure else ''}: {', '.join(said(one.edits))}"
