@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from distract.core import registry
+from distract.stats import ratings
 from distract.stats.ratings.matches import TIE, A, B, Matches
 from distract.stats.ratings.system import RatingSystem
 from distract.studies.leaderboard.boards.board import drawn, quantile
@@ -67,7 +67,7 @@ class Tried:
     @property
     def system(self) -> RatingSystem:
         """The system itself."""
-        return registry.system(self.name)
+        return ratings.system(self.name)
 
 
 TRIED = (
@@ -106,7 +106,7 @@ def truths(rng: np.random.Generator, names: Collection[str]) -> dict[str, Ends]:
     found = {}
     size = PROMPTS * len(FIRST)
     for name in names:
-        system = registry.system(name)
+        system = ratings.system(name)
         many = [slice(i * size, (i + 1) * size) for i in range(SETS)] if "order" in system.parameters else [slice(None)]
         before, after = (np.mean([system.rate(part(board, here)).rating for here in many], axis=0) for board in boards)
         found[name] = before, after - before
@@ -122,14 +122,14 @@ def part(matches: Matches, here: slice) -> Matches:
 def intervals(tried: Tried, before: Matches, after: Matches, seed: int) -> Iterator[tuple[str, str, Ends]]:
     """Figure (rating or shift), how it was made, and its interval for each model."""
     ours = shifted(tried, before, after, seed)
-    yield "rating", "", ratings(ours.before)
+    yield "rating", "", intervals_of(ours.before)
     yield "shift", "", changes(ours)
     t = float(quantile(np.array([PROMPTS]))[0])
     one, two = (np.array([s.error for s in by_name(board)], float) for board in (ours.before, ours.after))
     change = np.array([c.change for c in sorted(ours.changes, key=lambda c: c.model)])
     yield "shift", "(independent boards)", (change - t * np.hypot(one, two), change + t * np.hypot(one, two))
     naive = shifted(tried, part(before, slice(None)), part(after, slice(None)), seed)
-    yield "rating", "(matches as prompts)", ratings(naive.before)
+    yield "rating", "(matches as prompts)", intervals_of(naive.before)
     yield "shift", "(paired by match)", changes(naive)
 
 
@@ -144,7 +144,7 @@ def by_name(board: Board) -> list[Any]:
     return sorted(board.standings, key=lambda standing: standing.model)
 
 
-def ratings(board: Board) -> Ends:
+def intervals_of(board: Board) -> Ends:
     """The intervals of its ratings; none where there is none."""
     return ends(by_name(board))
 

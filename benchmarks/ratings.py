@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.special import expit, log_expit
 
-from distract.core import registry
+from distract.stats import ratings
 from distract.stats.ratings.draws import MOST, draw
 from distract.stats.ratings.matches import Matches, encode
 
@@ -127,7 +127,7 @@ def reference_bootstrap(models: int, columns: NDArray[np.int64], draws: int, wei
 
 def fits(quick: bool = False) -> Iterator[Compared]:
     """Bradley-Terry from names, for each size."""
-    rate = registry.system("bradley-terry").rate
+    rate = ratings.system("bradley-terry").rate
     for (models, count), target in ((SMALL, 1.0), *(() if quick else ((MIDDLE, 2.0), (LARGE, 2.0)))):
         a, b, outcome = votes(models, count)
         winners = [WINNERS[one] for one in outcome]
@@ -144,7 +144,7 @@ def fits(quick: bool = False) -> Iterator[Compared]:
 
 def bootstraps(quick: bool = False) -> Iterator[Compared]:
     """Bootstraps of Bradley-Terry from encoded columns, for each size."""
-    redraw = registry.system("bradley-terry").redraw
+    redraw = ratings.system("bradley-terry").redraw
     for (models, count), target in ((SMALL, 50.0), *(() if quick else ((MIDDLE, 10.0),))):
         draws = 200 if quick else DRAWS
         matches = encode(*votes(models, count))
@@ -174,7 +174,7 @@ def skills(quick: bool = False) -> Iterator[Compared]:
     """TrueSkill from encoded matches."""
     models, count = SMALL
     matches = encode(*votes(models, count))
-    rate = partial(registry.system("trueskill").rate, draw_probability=trueskill.DRAW_PROBABILITY)
+    rate = partial(ratings.system("trueskill").rate, draw_probability=trueskill.DRAW_PROBABILITY)
     np.testing.assert_allclose(rate(matches, order="file").rating, rated_by_trueskill(matches), atol=1e-4)
     sides = (partial(rated_by_trueskill, matches), partial(rate, matches, order="file"), partial(rate, matches))
     theirs, once, shuffled = best(1 if quick else 5, *sides)
@@ -185,7 +185,7 @@ def skills(quick: bool = False) -> Iterator[Compared]:
 
 def elos(quick: bool = False) -> Iterator[Compared]:
     """Elo from names, for each size."""
-    rate = registry.system("elo").rate
+    rate = ratings.system("elo").rate
     for (models, count), target in ((SMALL, None), *(() if quick else ((MIDDLE, None), (LARGE, 1 / 3)))):
         a, b, outcome = votes(models, count)
         winners = [WINNERS[one] for one in outcome]

@@ -126,10 +126,10 @@ def plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable
     def install(code: str) -> None:
         (tmp_path / "theirs.py").write_text(code, encoding="utf-8")
 
-    registry._found.cache_clear()
+    registry._load.cache_clear()
     yield install
     sys.modules.pop("theirs", None)
-    registry._found.cache_clear()
+    registry._load.cache_clear()
 
 
 @pytest.fixture(scope="session")

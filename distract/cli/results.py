@@ -9,6 +9,7 @@ import click
 
 from distract.cli.shared import catalogue_option, command, echo, echo_json, json_option, safe, warn
 from distract.core.errors import UnknownName
+from distract.stats import ratings
 
 if TYPE_CHECKING:
     from distract.stats.ratings.system import RatingSystem
@@ -102,7 +103,7 @@ def list_(what: str | None, catalogue: Path | None) -> None:
         "judges": {**known(), **model_lines(models(catalogue).values())},
         "protocols": protocol_lines(registry.protocols().values()),
         "attacks": {a.name: a.summary for a in registry.attacks().values()},
-        "rating systems": {s.name: _with_parameters(s) for s in registry.systems().values()},
+        "rating systems": {s.name: _with_parameters(s) for s in ratings.systems().values()},
         "data sets": {name: line for name, (_, line) in datasets.BUILT_IN.items()},
         "data formats": {name: reader.summary for name, reader in datasets.READERS.items()},
         "matches": {name: one for name, one in FORMATS.items() if name not in datasets.READERS},

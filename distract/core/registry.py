@@ -16,33 +16,36 @@ from functools import cache
 from importlib.metadata import entry_points
 from pathlib import Path
 from types import MappingProxyType, ModuleType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from distract.core.errors import DistractError, UnknownName, UsageError, foreign
 from distract.core.plan import Attack, Degradation, Protocol
 from distract.core.records import BASELINE
 from distract.core.study import Study
 
-if TYPE_CHECKING:
-    from distract.stats.ratings.system import RatingSystem
+P = TypeVar("P")
+_kinds: dict[str, type[Any]] = {}
+"""The record that plug-ins are, of each group in use."""
 
-P = TypeVar("P", "Protocol", "Attack", "RatingSystem")
-GROUPS = ("distract.judges", "distract.attacks", "distract.leaderboards")
+
+def plugins(group: str, kind: type[P]) -> Mapping[str, P]:
+    """Every plug-in of a group by name.
+
+    Args:
+        group: of entry points, and the package of those that ship with distract.
+        kind: the record that they are.
+    """
+    return _load(group, _kinds.setdefault(group, kind))[0]
 
 
 def protocols() -> Mapping[str, Protocol]:
     """Every protocol by name."""
-    return _found("distract.judges")[0]
+    return plugins("distract.judges", Protocol)
 
 
 def attacks() -> Mapping[str, Attack]:
     """Every attack by name."""
-    return _found("distract.attacks")[0]
-
-
-def systems() -> Mapping[str, RatingSystem]:
-    """Every rating system by name."""
-    return _found("distract.leaderboards")[0]
+    return plugins("distract.attacks", Attack)
 
 
 def controls() -> tuple[Attack, ...]:
@@ -57,12 +60,12 @@ def source(name: str) -> str:
         UnknownName: listing the known ones.
     """
     protocol(name)
-    return _found("distract.judges")[2][name]
+    return _load("distract.judges", Protocol)[2][name]
 
 
 def problems() -> tuple[str, ...]:
     """Faults of installed third-party plug-ins of the kinds in use, a line each; the rest works without them."""
-    return tuple(problem for group in GROUPS if group in sys.modules for problem in _found(group)[1])
+    return tuple(problem for group, kind in _kinds.items() for problem in _load(group, kind)[1])
 
 
 def protocol(name: str) -> Protocol:
@@ -71,7 +74,7 @@ def protocol(name: str) -> Protocol:
     Raises:
         UnknownName: listing the known ones.
     """
-    return _named("protocol", name, protocols())
+    return named("protocol", name, protocols())
 
 
 def asked(names: Sequence[str]) -> tuple[Protocol, ...]:
@@ -89,16 +92,7 @@ def attack(name: str) -> Attack:
     Raises:
         UnknownName: listing the known ones.
     """
-    return _named("attack", name, attacks())
-
-
-def system(name: str) -> RatingSystem:
-    """The rating system that has that name, or had it.
-
-    Raises:
-        UnknownName: listing the known ones.
-    """
-    return _named("rating system", next((s.name for s in systems().values() if s.former == name), name), systems())
+    return named("attack", name, attacks())
 
 
 def study(name: str) -> Study[Any]:
@@ -133,16 +127,20 @@ def composed(name: str) -> Attack | Degradation:
     return parts[0]
 
 
-def _named(kind: str, name: str, known: Mapping[str, P]) -> P:
+def named(kind: str, name: str, known: Mapping[str, P]) -> P:
+    """The plug-in of that name.
+
+    Raises:
+        UnknownName: listing the known ones.
+    """
     if name not in known:
         raise UnknownName(kind, name, known, "; ".join(problems()))
     return known[name]
 
 
 @cache
-def _found(group: str) -> tuple[Mapping[str, Any], tuple[str, ...], Mapping[str, str]]:
+def _load(group: str, kind: type[Any]) -> tuple[Mapping[str, Any], tuple[str, ...], Mapping[str, str]]:
     """Plug-ins of a group by name, what is wrong with those of others, and checksums of code by name."""
-    kind = _kind(group)
     package = importlib.import_module(group)
     modules = []
     for info in pkgutil.iter_modules(package.__path__):
@@ -167,15 +165,6 @@ def _found(group: str) -> tuple[Mapping[str, Any], tuple[str, ...], Mapping[str,
                 wrong.append(f"{where} defines {kind.__name__.lower()} {plugin.name!r}, which exists already")
             sources.setdefault(plugin.name, _checksum([sys.modules.get(entry.module)]))
     return MappingProxyType(dict(sorted(found.items()))), tuple(wrong), sources
-
-
-def _kind(group: str) -> type[Any]:
-    """The record that plug-ins of a group are; rating systems bring what no other command needs."""
-    if group == "distract.leaderboards":
-        from distract.stats.ratings.system import RatingSystem
-
-        return RatingSystem
-    return Protocol if group == "distract.judges" else Attack
 
 
 def _checksum(modules: Iterable[ModuleType | None]) -> str:

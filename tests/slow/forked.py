@@ -167,10 +167,11 @@ class Forks:
 def _warm() -> None:
     """Import what commands import, but for what brings torch, and start no thread."""
     from distract.core import registry
+    from distract.stats import ratings
 
     for name in _MODULES:
         importlib.import_module(name)
-    for plug_ins in (registry.protocols, registry.attacks, registry.systems):
+    for plug_ins in (registry.protocols, registry.attacks, ratings.systems):
         plug_ins()
     asyncio.run(_ask_nobody())
     assert threading.active_count() == 1

@@ -18,6 +18,7 @@ from scipy import stats
 
 from distract.core import registry
 from distract.core.errors import PluginError, UnknownName, UsageError
+from distract.stats import ratings
 from distract.stats.ratings.draws import Draws
 from distract.stats.ratings.matches import TIE, A, Matches, encode
 from distract.stats.ratings.system import Ratings, RatingSystem
@@ -197,7 +198,7 @@ HARD: dict[str, tuple[list[Row], str]] = {
 
 @pytest.mark.parametrize("name", HARD)
 @pytest.mark.parametrize("known", [True, False])
-@pytest.mark.parametrize("system", [POINTS, CLOSED, *registry.systems().values()], ids=lambda system: system.name)
+@pytest.mark.parametrize("system", [POINTS, CLOSED, *ratings.systems().values()], ids=lambda system: system.name)
 def test_hard_input_gives_a_board(name: str, known: bool, system: RatingSystem) -> None:
     rows, said = HARD[name]
     played = matches(rows, known)
@@ -226,7 +227,7 @@ def test_hard_input_gives_a_board(name: str, known: bool, system: RatingSystem) 
 
 def test_a_tie_only_table_is_flat() -> None:
     played = matches(HARD["all ties"][0])
-    for system in registry.systems().values():
+    for system in ratings.systems().values():
         if not system.lengths and "order" not in system.parameters:
             one, other = board(played, system, draws=drawn(played, system, 0, 20)).standings
             assert one.rating == pytest.approx(other.rating)
@@ -334,9 +335,9 @@ def test_parse_says_what_is_wrong(spec: str, message: str) -> None:
     assert isinstance(raised.value, UnknownName) == (spec == "point")
 
 
-@pytest.mark.parametrize("name", registry.systems())
+@pytest.mark.parametrize("name", ratings.systems())
 def test_every_default_can_be_written_on_the_command_line(name: str) -> None:
-    system = registry.system(name)
+    system = ratings.system(name)
     given = {key: value for key, value in system.parameters.items() if value is not None}
     assert parse(f"{name}:" + ",".join(f"{key}={value}" for key, value in given.items())) == (system, given)
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from scipy import stats
 from test_boards import CLOSED, HARD, POINTS, Row, matches, some
 
-from distract.core import registry
 from distract.core.errors import UsageError
+from distract.stats import ratings
 from distract.stats.ratings.matches import Matches
 from distract.stats.ratings.system import RatingSystem
 from distract.studies.leaderboard.boards import shift as shifts
@@ -23,7 +23,7 @@ from distract.studies.leaderboard.boards.board import DRAWS, board, drawn
 from distract.studies.leaderboard.boards.ranks import kendall
 from distract.studies.leaderboard.boards.shift import Change, Shift, shift, union
 
-SYSTEMS = [POINTS, CLOSED, *registry.systems().values()]
+SYSTEMS = [POINTS, CLOSED, *ratings.systems().values()]
 
 
 def changed(rows: Sequence[Row], better: str, seed: int = 0, share: float = 0.6) -> list[Row]:

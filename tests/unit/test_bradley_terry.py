@@ -19,8 +19,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import optimize, special
 
-from distract.core import registry
 from distract.core.errors import UnknownName, UsageError
+from distract.stats import ratings
 from distract.stats.ratings.draws import Draws, draw
 from distract.stats.ratings.matches import Matches, encode
 
@@ -390,7 +390,7 @@ def test_an_unknown_anchor_lists_the_models() -> None:
 
 
 def test_it_is_the_system_that_is_used_where_none_is_named() -> None:
-    system = registry.systems()["bradley-terry"]
+    system = ratings.systems()["bradley-terry"]
     assert system.default
     assert system.unit == "points"
     assert not system.lengths

@@ -13,8 +13,8 @@ from distract.leaderboards.orders import Orders, settled, weights
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distract.core import registry
 from distract.core.errors import UsageError
+from distract.stats import ratings
 from distract.stats.ratings.draws import Draws, draw
 from distract.stats.ratings.matches import Matches, encode
 
@@ -251,7 +251,7 @@ def test_a_bad_parameter_is_one_line(given: dict[str, Any], said: str) -> None:
 
 
 def test_it_is_found_and_records_its_parameters() -> None:
-    system = registry.system("elo")
+    system = ratings.system("elo")
     assert (system.unit, system.default, system.lengths) == ("points", False, False)
     assert tuple(system.parameters) == FIELDS
     found = system.rate(table([("x", "y", "a")]), order="file", shuffles=1)

@@ -34,12 +34,12 @@ def test_own_attack_is_found_through_its_entry_point_and_runs(
     monkeypatch.setattr(
         registry, "entry_points", lambda group: importlib.metadata.EntryPoints([entry]).select(group=group)
     )
-    registry._found.cache_clear()
+    registry._load.cache_clear()
     data = str(EXAMPLES / "own_data" / "cases.jsonl")
     arguments = ["attack", "--judge", "planted:bold", "--attack", "shouting", "--data", data, "--generator", "rules"]
     monkeypatch.setattr(sys, "argv", ["distract", *arguments])
     main.main()
-    registry._found.cache_clear()
+    registry._load.cache_clear()
     assert "rejected: 1 of 5 rewrites: unchanged (1)" in " ".join(capsys.readouterr().out.split())
 
 
@@ -64,7 +64,7 @@ def test_the_protocol_in_the_readme_runs_as_it_stands_there(
     monkeypatch.setattr(
         registry, "entry_points", lambda group: importlib.metadata.EntryPoints(entries).select(group=group)
     )
-    registry._found.cache_clear()
+    registry._load.cache_clear()
     options = [
         "--judge",
         "planted:longer",
@@ -81,7 +81,7 @@ def test_the_protocol_in_the_readme_runs_as_it_stands_there(
         assert registry.problems() == ()
         main.main()
     finally:
-        registry._found.cache_clear()
+        registry._load.cache_clear()
     standings = {one["protocol"]: one for one in json.loads(capsys.readouterr().out)["ranking"]}
     assert standings["flaws-first"]["n"] > 10
     assert standings["flaws-first"]["invalid"] == 0
@@ -114,7 +114,7 @@ def test_a_protocol_that_fails_is_named_in_one_line(
         (tmp_path / "mine.py").write_text(text, encoding="utf-8")
         sys.modules.pop("mine", None)
         importlib.invalidate_caches()
-        registry._found.cache_clear()
+        registry._load.cache_clear()
         return registry.source("mine")
 
     head = "from distract.core.plan import *\nfrom distract.core.records import *\ndef ask(one):\n    yield []\n"
@@ -137,6 +137,6 @@ def test_a_protocol_that_fails_is_named_in_one_line(
             main.main()
     finally:
         sys.modules.pop("mine", None)
-        registry._found.cache_clear()
+        registry._load.cache_clear()
     last = capsys.readouterr().err.splitlines()[-1]
     assert (stopped.value.code, last.startswith("distract: " + problem)) == (4, True), last

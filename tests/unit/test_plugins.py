@@ -118,12 +118,12 @@ def test_a_module_of_ours_that_does_not_load_is_named(tmp_path: Path, monkeypatc
 
     (tmp_path / "broken_here.py").write_text("x = (", encoding="utf-8")
     monkeypatch.setattr(distract.attacks, "__path__", [*distract.attacks.__path__, str(tmp_path)])
-    registry._found.cache_clear()
+    registry._load.cache_clear()
     try:
         with pytest.raises(PluginError, match=r"plug-in distract\.attacks.broken_here does not load: SyntaxError"):
             registry.attacks()
     finally:
-        registry._found.cache_clear()
+        registry._load.cache_clear()
 
 
 class _Shouting:

@@ -42,9 +42,9 @@ def third_party(monkeypatch: pytest.MonkeyPatch) -> Iterator[types.ModuleType]:
     entry = importlib.metadata.EntryPoint("theirs", "someones_attacks", "distract.attacks")
     found = importlib.metadata.EntryPoints([entry])
     monkeypatch.setattr(registry, "entry_points", lambda group: found.select(group=group))
-    registry._found.cache_clear()
+    registry._load.cache_clear()
     yield module
-    registry._found.cache_clear()
+    registry._load.cache_clear()
 
 
 def test_entry_points_of_other_packages_are_found(third_party: types.ModuleType) -> None:
@@ -66,8 +66,8 @@ def test_an_entry_point_without_a_plugin_is_named(third_party: types.ModuleType)
 def test_a_plugin_that_does_not_load_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     entry = importlib.metadata.EntryPoint("broken", "no_such_module:thing", "distract.attacks")
     monkeypatch.setattr(registry, "entry_points", lambda group: importlib.metadata.EntryPoints([entry]))
-    registry._found.cache_clear()
+    registry._load.cache_clear()
     assert "null" in registry.attacks()
     with pytest.raises(UnknownName, match=r"plug-in 'broken' \(no_such_module:thing\) does not load: ModuleNotFound"):
         registry.attack("thing")
-    registry._found.cache_clear()
+    registry._load.cache_clear()

@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import optimize, stats
 
-from distract.core import registry
 from distract.core.errors import UsageError
+from distract.stats import ratings
 from distract.stats.ratings.draws import draw
 from distract.stats.ratings.matches import Matches, encode
 
@@ -208,8 +208,8 @@ def test_matches_without_lengths_are_refused_in_one_line() -> None:
 
 
 def test_it_is_a_system_that_asks_for_lengths() -> None:
-    system = registry.systems()["style-control"]
+    system = ratings.systems()["style-control"]
     assert system.lengths
     assert not system.default
-    assert system.parameters == registry.systems()["bradley-terry"].parameters
+    assert system.parameters == ratings.systems()["bradley-terry"].parameters
     assert dict(style_control(planted(3, 20, 5, 0), prior=500.0).parameters)["prior"] == 500.0

@@ -16,8 +16,8 @@ from looping import each
 from scipy.integrate import quad
 from scipy.special import ndtr, ndtri
 
-from distract.core import registry
 from distract.core.errors import UsageError
+from distract.stats import ratings
 from distract.stats.ratings.draws import Draws, draw
 from distract.stats.ratings.matches import Matches, encode
 
@@ -275,7 +275,7 @@ def test_a_bad_parameter_is_one_line(given: dict[str, Any], said: str) -> None:
 
 
 def test_it_is_found_and_records_what_it_used() -> None:
-    system, matches = registry.system("trueskill"), table([("x", "y", "a")])
+    system, matches = ratings.system("trueskill"), table([("x", "y", "a")])
     assert (system.unit, system.default, system.lengths) == ("points", False, False)
     used = {**system.parameters, "draw_probability": 0.0}
     assert system.rate(matches).parameters == {**used, "tau": 0.0}

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distract.core import registry
+from distract.stats import ratings
 from distract.stats.ratings.draws import Draws, draw
 from distract.stats.ratings.matches import Matches, encode
 
@@ -134,7 +134,7 @@ def test_small_blocks_change_nothing(prompts: bool, monkeypatch: pytest.MonkeyPa
 
 
 def test_it_is_found() -> None:
-    system = registry.system("win-rate")
+    system = ratings.system("win-rate")
     assert (system.unit, system.default, system.lengths, dict(system.parameters)) == ("share", False, False, {})
     found = system.rate(table([("x", "y", "a", "p"), ("x", "y", "tie", "q")]))
     assert found.rating.tolist() == [0.75, 0.25]

@@ -183,9 +183,9 @@ def prepare(selected: Selected, setup: Setup, minimal: int = 0) -> Job[Any]:
     def stages(rows: Sequence[Row], rewrites: Sequence[Rewrite]) -> Iterator[Plans]:
         yield (audit.audit(case, audited) for case in cases)
         if minimal:
-            from distract.studies.attack.minimal import run
+            from distract.studies.attack.minimal.stage import stage
 
-            yield run.stage(job.parameters, audited, cases, rows, rewrites)
+            yield stage(job.parameters, audited, cases, rows, rewrites)
 
     flips = count(minimal, "flip")
     remark = f"afterwards, beyond the plan: the smallest part that still flips, searched for in {flips} at most"

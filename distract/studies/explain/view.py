@@ -18,6 +18,7 @@ from distract.core.records import Edit
 from distract.studies.attack.flips import Flip
 from distract.studies.attack.minimal import phrases
 from distract.studies.attack.minimal.document import flat
+from distract.studies.attack.minimal.view import enough
 from distract.studies.explain.run import Explained
 
 WHOLE = 600

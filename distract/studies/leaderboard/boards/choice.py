@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from distract.core import registry
 from distract.core.errors import UsageError
+from distract.stats import ratings
 from distract.stats.ratings.draws import Draws
 from distract.stats.ratings.matches import Matches, encode
 from distract.stats.ratings.system import RatingSystem
@@ -76,9 +76,9 @@ def choose(specs: Sequence[str], anchor: str | None = None) -> tuple[Chosen, ...
         UnknownName: no such system.
         UsageError: no such parameter, a value of the wrong kind, two anchors, or no system that can fix a rating.
     """
-    parsed = [parse(spec) for spec in specs] or [(one, {}) for one in registry.systems().values() if one.default]
+    parsed = [parse(spec) for spec in specs] or [(one, {}) for one in ratings.systems().values() if one.default]
     if anchor is not None and not any(ANCHOR in system.parameters for system, _ in parsed):
-        able = ", ".join(one.name for one in registry.systems().values() if ANCHOR in one.parameters)
+        able = ", ".join(one.name for one in ratings.systems().values() if ANCHOR in one.parameters)
         raise UsageError(f"--anchor {anchor}: goes with {able}; name one of them with --system")
     made: dict[str, Chosen] = {}
     for system, given in parsed:
@@ -95,7 +95,7 @@ def choose(specs: Sequence[str], anchor: str | None = None) -> tuple[Chosen, ...
 def renamed(specs: Sequence[str]) -> list[str]:
     """What to say of systems that are asked for by the name that they had, one line each."""
     names = {spec.partition(":")[0].strip() for spec in specs}
-    return [f"{s.former} is called {s.name}: {s.summary}" for s in registry.systems().values() if s.former in names]
+    return [f"{s.former} is called {s.name}: {s.summary}" for s in ratings.systems().values() if s.former in names]
 
 
 def recorded(records: Sequence[Mapping[str, Any]]) -> tuple[Chosen, ...]:
@@ -105,7 +105,7 @@ def recorded(records: Sequence[Mapping[str, Any]]) -> tuple[Chosen, ...]:
         UnknownName: one of them exists no more.
         UsageError: one has no such parameter any more.
     """
-    found = tuple(Chosen(registry.system(one["name"]), one["parameters"]) for one in records)
+    found = tuple(Chosen(ratings.system(one["name"]), one["parameters"]) for one in records)
     for one in found:
         for key in one.given:
             checked(one.system, key)

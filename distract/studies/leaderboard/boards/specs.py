@@ -7,8 +7,8 @@ import math
 import re
 from typing import Any
 
-from distract.core import registry
 from distract.core.errors import UsageError
+from distract.stats import ratings
 from distract.stats.ratings.system import RatingSystem
 
 LARGEST = 1e6
@@ -25,7 +25,7 @@ def parse(spec: str) -> tuple[RatingSystem, dict[str, Any]]:
         UsageError: no such parameter, or a value of the wrong kind.
     """
     name, _, rest = spec.partition(":")
-    system = registry.system(name.strip())
+    system = ratings.system(name.strip())
     found: dict[str, Any] = {}
     for part in re.split(r",(?=\s*\w+\s*=)", rest) if rest.strip() else ():
         key, equals, text = (piece.strip() for piece in part.partition("="))
