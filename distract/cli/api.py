@@ -33,6 +33,7 @@ from distract.core.records import Case, Rewrite, Row
 from distract.core.signals import raised_signals
 from distract.data import datasets
 from distract.studies import execution
+from distract.studies.attack.request import attack_job
 
 if TYPE_CHECKING:
     import pandas
@@ -182,7 +183,7 @@ def attack(
     given: dict[str, Any] = {"data": data, "attacks": attacks, "protocols": protocols, "limit": limit, **more}
     options, listener = options_of(given, AttackOptions, Drawn), Listener()
     store = options.pop("store", None)
-    job = execution.attack_job(judge_of(judge), options, store, listener)
+    job = attack_job(judge_of(judge), options, store, listener)
     with raised_signals():  # Ctrl-C waits for the replies under way, which are paid for
         finished = execution.carry_out(job, store, listener)
     measured = any(figure.n for figure in finished.result.figures)

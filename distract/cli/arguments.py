@@ -1,4 +1,4 @@
-"""What the functions of ``distract.cli.api`` take: options of the commands as keyword arguments, checked as click would.
+"""Arguments of the Python face: options of the commands as keywords, checked as click would check them.
 
 A value that is none is one line that names the argument, and never a traceback from deep inside.
 """

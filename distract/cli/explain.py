@@ -63,8 +63,8 @@ def explain(
     from distract.core import runs
     from distract.core.errors import DistractError
     from distract.report.tables import colour, show
-    from distract.studies.attack.minimal import run as explaining
-    from distract.studies.attack.minimal import source
+    from distract.studies.explain import run as explaining
+    from distract.studies.explain import source
     from distract.studies.explain.view import explained_document, explained_parts, heading
 
     loaded = runs.load(run)
@@ -104,8 +104,8 @@ def _judge(run: Loaded, flips: Sequence[Flip], stack: ExitStack, more: dict[str,
     from distract.core import registry
     from distract.judging.judge import Judge
     from distract.models.opening import open_models
-    from distract.studies.attack.minimal import source
     from distract.studies.execution import renew, sort_out
+    from distract.studies.explain import source
 
     _, loading, rest = sort_out(more)
     name, manner = run.parameters["judge"], source.manner_of(run)

@@ -70,6 +70,31 @@ class Sample:
     rewrites: bool = True
 
 
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """About what a run asks for: comparisons, rewrites, requests per protocol and writer.
+
+    ``tokens`` are those of the judge's prompts, ``answers`` the most that its answers take.
+    """
+
+    comparisons: int
+    rewrites: int
+    requests: Mapping[str, int]
+    tokens: int
+    answers: int
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """As JSON values."""
+        return {
+            "comparisons": self.comparisons,
+            "rewrites": self.rewrites,
+            "requests": dict(self.requests),
+            "prompt_tokens": self.tokens,
+            "answer_tokens": self.answers,
+        }
+
+
 @dataclass(frozen=True)
 class Job(Generic[R]):
     """A run that can start.

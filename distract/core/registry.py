@@ -35,7 +35,8 @@ def plugins(group: str, kind: type[P]) -> Mapping[str, P]:
         group: of entry points, and the package of those that ship with distract.
         kind: the record that they are.
     """
-    return _load(group, _kinds.setdefault(group, kind))[0]
+    _kinds[group] = kind
+    return _load(group)[0]
 
 
 def protocols() -> Mapping[str, Protocol]:
@@ -60,12 +61,12 @@ def source(name: str) -> str:
         UnknownName: listing the known ones.
     """
     protocol(name)
-    return _load("distract.judges", Protocol)[2][name]
+    return _load("distract.judges")[2][name]
 
 
 def problems() -> tuple[str, ...]:
     """Faults of installed third-party plug-ins of the kinds in use, a line each; the rest works without them."""
-    return tuple(problem for group, kind in _kinds.items() for problem in _load(group, kind)[1])
+    return tuple(problem for group in _kinds for problem in _load(group)[1])
 
 
 def protocol(name: str) -> Protocol:
@@ -102,7 +103,7 @@ def study(name: str) -> Study[Any]:
         UnknownName: listing the known ones.
     """
     package = importlib.import_module("distract.studies")
-    known = [info.name for info in pkgutil.iter_modules(package.__path__)]
+    known = sorted(path.parent.name for folder in package.__path__ for path in Path(folder).glob("*/study.py"))
     if name not in known:
         raise UnknownName("study", name, known)
     found: Study[Any] = importlib.import_module(f"distract.studies.{name}.study").STUDY
@@ -139,8 +140,9 @@ def named(kind: str, name: str, known: Mapping[str, P]) -> P:
 
 
 @cache
-def _load(group: str, kind: type[Any]) -> tuple[Mapping[str, Any], tuple[str, ...], Mapping[str, str]]:
+def _load(group: str) -> tuple[Mapping[str, Any], tuple[str, ...], Mapping[str, str]]:
     """Plug-ins of a group by name, what is wrong with those of others, and checksums of code by name."""
+    kind = _kinds[group]
     package = importlib.import_module(group)
     modules = []
     for info in pkgutil.iter_modules(package.__path__):

@@ -14,13 +14,12 @@ from typing import Any
 from rich import progress as rich_progress
 from rich.console import Console
 
-from distract.core.job import Job
+from distract.core.job import Estimate, Job
 from distract.core.price import Price, cost, dollars
 from distract.core.printable import count, line, set_aside
 from distract.core.records import Role
 from distract.core.usage import Tally
 from distract.judging.orders import Manner
-from distract.studies.estimate import Estimate
 
 SECONDS_BETWEEN_LINES = 15.0
 _READ = {

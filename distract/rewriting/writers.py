@@ -35,7 +35,7 @@ MOST = 1_000_000
 """Characters of a rewrite by rule, beyond ten times those of its original."""
 
 DRAWN = "drawn"
-"""The generator of what ``distract.testing.strategies`` draws: a part of a rewrite by rule, not to be inspected as a whole."""
+"""The generator of drawn rewrites (``distract.testing.strategies``): parts of a rewrite by rule, never inspected."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,7 @@ def is_recorded(treatment: Treatment, cases: Sequence[Case]) -> bool:
     )
 
 
-def check(asked: Sequence[Protocol], designs: Collection[str], cases: Sequence[Case], helped: bool) -> None:
+def check_fit(asked: Sequence[Protocol], designs: Collection[str], cases: Sequence[Case], helped: bool) -> None:
     """See that each protocol fits a case, and that somebody asks the reference model.
 
     Args:
@@ -56,7 +56,7 @@ def check(asked: Sequence[Protocol], designs: Collection[str], cases: Sequence[C
             raise UsageError(f"{protocol.name} fits none of the cases ({why_not[0]}); {hint}")
 
 
-def sampled(items: Sequence[T], limit: int | None, seed: int) -> tuple[T, ...]:
+def sample(items: Sequence[T], limit: int | None, seed: int) -> tuple[T, ...]:
     """Draw so many without repetition, None for all, and keep their order.
 
     Raises:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from distract.core.backend import Backend, Batch
-from distract.core.job import Job
+from distract.core.job import Estimate, Job
 from distract.core.loop import execute
 from distract.core.plan import Plan
 from distract.core.records import Audited, Reply, Request
@@ -19,31 +19,6 @@ from distract.models.scripted import planted
 
 CHARACTERS_PER_TOKEN = 4.2
 """Of English text in current tokenizers; only the estimate rests on it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Estimate:
-    """About what a run asks for: comparisons, rewrites, requests per protocol and writer.
-
-    ``tokens`` are those of the judge's prompts, ``answers`` the most that its answers take.
-    """
-
-    comparisons: int
-    rewrites: int
-    requests: Mapping[str, int]
-    tokens: int
-    answers: int
-
-    @property
-    def document(self) -> dict[str, Any]:
-        """As JSON values."""
-        return {
-            "comparisons": self.comparisons,
-            "rewrites": self.rewrites,
-            "requests": dict(self.requests),
-            "prompt_tokens": self.tokens,
-            "answer_tokens": self.answers,
-        }
 
 
 def estimate(job: Job[Any]) -> Estimate:

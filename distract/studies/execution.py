@@ -28,8 +28,6 @@ from distract.models.opening import open_models
 from distract.models.options import Options
 from distract.rewriting.options import Asking
 from distract.rewriting.writers import WRITERS
-from distract.studies.attack import session
-from distract.studies.attack.session import Selected
 from distract.studies.setup import Setup
 
 
@@ -89,41 +87,6 @@ def set_up(judge: str, more: dict[str, Any], listener: Listener, protocols: Sequ
         ),
         asking,
     )
-
-
-def select(judge: str, more: dict[str, Any], listener: Listener) -> tuple[Selected, Setup]:
-    """What an audit is about, who judges and how.
-
-    Args:
-        judge: as for ``set_up``, like the others.
-        more: the options of an audit, of models and of the draw, by name.
-        listener: is told.
-
-    Raises:
-        UsageError: as there, or something named fits no case.
-    """
-    setup, asking = set_up(judge, more, listener)
-    limit = more.pop("limit") or None
-    return session.select(asking=asking, models=setup.helpers, limit=limit, **more), setup
-
-
-def attack_job(judge: str, more: dict[str, Any], store: Path | None, listener: Listener) -> Job[Any]:
-    """The job of ``distract attack``.
-
-    Args:
-        judge: as for ``set_up``.
-        more: the options of the command by name, like there.
-        store: the reply store, in which the judge begins a new epoch where ``more`` says ``fresh``.
-        listener: is told.
-
-    Raises:
-        UsageError: something named does not exist or fits no case, or the folder belongs to another run.
-    """
-    minimal, fresh = more.pop("minimal", 0), more.pop("fresh", False)
-    job = session.prepare(*select(judge, more, listener), minimal)
-    if fresh:
-        renew([job.models["judge"]], store)
-    return job
 
 
 def renew(judges: Iterable[Backend], store: Path | None) -> None:

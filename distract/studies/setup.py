@@ -21,7 +21,7 @@ from distract.judging import instructions
 from distract.judging.orders import DEFAULT, Manner
 from distract.models import families
 from distract.rewriting import writers
-from distract.studies import draws
+from distract.studies.draws import sample
 
 SAMPLE = 12
 """Cases by which requests are estimated."""
@@ -172,7 +172,7 @@ def draw(
     if not fitting:
         raise UsageError(f"{loaded.name}: no case can be judged ({why_not}); {cure}")
     left_out = loaded.left_out + Counter({why_not: len(loaded.cases) - len(fitting)})
-    return Drawn(loaded, draws.sampled(fitting, limit, seed), left_out, seed)
+    return Drawn(loaded, sample(fitting, limit, seed), left_out, seed)
 
 
 def first_cases(cases: Sequence[Case], plan: Callable[[Case], Plan[Audited]], rewrites: bool = True) -> Sample:

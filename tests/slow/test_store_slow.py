@@ -14,7 +14,8 @@ from distract.core.store import Store
 def test_two_processes_write_at_once(tmp_path: Path) -> None:
     path = tmp_path / "s"
     script = (
-        "import sys; from pathlib import Path; from distract.core.store import Store; from distract.core.records import *\n"
+        "import sys; from pathlib import Path\n"
+        "from distract.core.store import Store; from distract.core.records import *\n"
         "with Store(Path(sys.argv[1]), {'model': 'm', 'engine': 'scripted'}) as store:\n"
         "    for i in range(200):\n"
         "        r = Request((Message('user', sys.argv[2] + str(i % 100)),))\n"

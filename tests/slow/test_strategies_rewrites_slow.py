@@ -17,14 +17,14 @@ from distract.judging.judge import Judge
 from distract.models.scripted import planted
 from distract.studies.attack.minimal import edits
 from distract.testing import strategies
-from distract.testing.strategies import rewrites
+from distract.testing.strategies import drawn_rewrites
 
 
 def test_a_rewrite_is_weak_or_whole_or_between() -> None:
     counts = set()
     for case in drawn(strategies.rewrites("assertiveness", data=TWEAKSET[:1]), 60):
         for original, made in both(case):
-            whole = rewrites._whole(registry.attack("assertiveness"), rewrites.bare(case), original, 0)
+            whole = drawn_rewrites._whole(registry.attack("assertiveness"), drawn_rewrites.bare(case), original, 0)
             most = len(edits(original.turns, whole.turns))
             counts.add(len(edits(original.turns, made.turns)) / most)
     assert min(counts) < 0.2
@@ -41,13 +41,13 @@ def test_all_of_a_case_shrinks() -> None:
 @pytest.mark.parametrize("attack", [None, *ATTACKS, "severity-3"])
 def test_hardly_anything_is_drawn_in_vain(attack: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
     tried: list[bool] = []
-    changed = rewrites._changed
+    changed = drawn_rewrites._changed
 
     def counted(attack: Attack, case: Case, seed: int) -> bool:
         tried.append(changed(attack, case, seed))
         return tried[-1]
 
-    monkeypatch.setattr(rewrites, "_changed", counted)
+    monkeypatch.setattr(drawn_rewrites, "_changed", counted)
     kinds = None if attack == "severity-3" else ["prose"]
     assert len(drawn(strategies.rewrites(attack, kinds=kinds), 30)) == 30
     # Plain prose has nothing that this control changes: it is given a sentence that has, which is one try more.

@@ -11,7 +11,10 @@ import pytest
 from distract.core.registry import attacks
 from distract.rewriting.writers import _in_one_turn, checksum
 
-CODE = "from distract.core import registry; from distract.rewriting import writers; print(writers.checksum(list(registry.attacks().values())))"
+CODE = (
+    "from distract.core import registry; from distract.rewriting import writers; "
+    "print(writers.checksum(list(registry.attacks().values())))"
+)
 
 
 def test_the_checksum_is_the_same_in_every_process_and_depends_on_the_attacks() -> None:

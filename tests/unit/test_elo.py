@@ -166,7 +166,7 @@ def test_a_draw_plays_matches_again_in_their_places(order: str, rows: list[list[
     found = elo.redraw(matches, Draws(0, len(rows), drawn), k=32.0, order=order, shuffles=2)
     orders = Orders(len(played), order, 2, 0)
     assert matches.cluster is not None
-    for row, ratings in zip(drawn, found, strict=True):
+    for row, rating in zip(drawn, found, strict=True):
         times = row[matches.cluster].tolist()
         ends = []
         for index in range(orders.count):
@@ -174,7 +174,7 @@ def test_a_draw_plays_matches_again_in_their_places(order: str, rows: list[list[
             # Models of which no match is drawn stay where they begin.
             start = [(name, other, "tie") for name, other in zip(matches.models, matches.models[1:], strict=False)]
             ends.append(naive(start + again, 32.0))
-        assert ratings == pytest.approx(np.mean(ends, axis=0), abs=1e-6)
+        assert rating == pytest.approx(np.mean(ends, axis=0), abs=1e-6)
 
 
 @pytest.mark.parametrize("options", [{}, {"order": "file"}, {"k": 32.0}])

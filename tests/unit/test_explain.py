@@ -22,9 +22,11 @@ from distract.core.records import Edit, Smallest
 from distract.core.runs import Loaded, load
 from distract.models.names import resolve
 from distract.models.options import Options
-from distract.studies.attack.minimal import edits, source
-from distract.studies.attack.minimal import run as explaining
-from distract.studies.explain.view import NEAR, enough, marked
+from distract.studies.attack.minimal import edits
+from distract.studies.attack.minimal.view import enough
+from distract.studies.explain import run as explaining
+from distract.studies.explain import source
+from distract.studies.explain.view import NEAR, marked
 
 Run = Callable[..., Ran]
 HOW = ("--judge", "planted:bold", "--generator", "rules", "--protocol", "pairwise", "--attack", "assertiveness")

@@ -18,10 +18,11 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from distract.core.records import Row
+from distract.judging import BASE
 from distract.report.tables import show
 from distract.stats import intervals
 from distract.studies.attack import ranking_view as report
-from distract.studies.attack.ranking import BASE, Standing, document, ranking
+from distract.studies.attack.ranking import Standing, document, ranking
 from distract.studies.attack.ranking_view import HEIGHT, MARKS, WIDTH, ranking_parts
 
 A, B, NONE = verdict("a"), verdict("b"), verdict(None)

@@ -20,7 +20,7 @@ from distract.data import datasets
 from distract.data.constraints import check
 from distract.studies.attack.minimal import edits
 from distract.testing import strategies
-from distract.testing.strategies import rewrites as rewriting
+from distract.testing.strategies import drawn_rewrites as rewriting
 
 TWEAKSET = datasets.load("tweakset").cases
 ATTACKS = [name for name, attack in registry.attacks().items() if not attack.severity and name != "none"]

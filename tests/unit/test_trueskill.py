@@ -228,7 +228,7 @@ def test_a_draw_plays_matches_again_in_their_places(order: str, rows: list[list[
     found = ours.redraw(matches, Draws(0, len(rows), drawn), order=order, shuffles=2, draw_probability=0.1)
     orders, tau = Orders(len(played), order, 2, 0), 25 / 300 if order == "file" else 0.0
     assert matches.cluster is not None
-    for row, ratings in zip(drawn, found, strict=True):
+    for row, rating in zip(drawn, found, strict=True):
         times = row[matches.cluster].tolist()
         ends = []
         for index in range(orders.count):
@@ -236,7 +236,7 @@ def test_a_draw_plays_matches_again_in_their_places(order: str, rows: list[list[
             ends.append([mu for mu, _ in theirs(again, matches.models, tau=tau, backend=EXACT)])
         wanted = np.mean(ends, axis=0)
         wanted += 0 if order == "file" else 25 - wanted.mean()
-        assert ratings == pytest.approx(wanted, abs=1e-8)
+        assert rating == pytest.approx(wanted, abs=1e-8)
 
 
 @pytest.mark.parametrize("options", [{}, {"order": "file"}])

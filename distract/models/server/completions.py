@@ -14,7 +14,6 @@ from itertools import accumulate
 from typing import Any
 
 from distract.core.records import NO_REPLY, Reply, Request, token_count
-from distract.judging.parsers import BRACKETS
 from distract.models.server.faults import REFUSED, Transient, one_line
 from distract.models.server.secrets import Scrub
 
@@ -159,12 +158,8 @@ def _located(request: Request, tokens: Sequence[Token], words: Reply) -> Reply |
         if not request.prefill or (spread is not None and begins and not differ):
             # What it begins with is the verdict; the same label again is said of it.
             break
-    if spread is None or spread.probabilities is None:
-        return None
-    if differ and BRACKETS.read(whole, request.choices) != named[-1]:
-        # It names several: which of them is meant is for who reads its words.
-        return None
-    return spread
+    # Where it names several, whoever reads its words decides which one it means.
+    return spread if spread is not None and spread.probabilities is not None and not differ else None
 
 
 def _at(place: int, tokens: Sequence[Token], ends: Sequence[int], choices: Sequence[str]) -> list[float]:

@@ -12,13 +12,11 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from distract.core.records import Row
+from distract.judging import BASE
 from distract.stats import intervals
 from distract.stats.figure import CONFIDENCE, headline, rounded
 from distract.studies.attack.briefs import Brief, Briefs, Spent
 from distract.studies.attack.outcomes import WANTED, Counted, count_flips
-
-BASE = "base"
-"""The protocol that every other one is compared with, where the run has it."""
 
 Against = Literal["better", "worse", "not distinguishable"]
 

@@ -16,8 +16,9 @@ from rich.table import Table
 from rich.text import Text
 
 from distract.core.printable import count, interval, line, p_value, percent
+from distract.judging import BASE
 from distract.report.tables import grid
-from distract.studies.attack.ranking import BASE, Standing
+from distract.studies.attack.ranking import Standing
 
 WIDTH, HEIGHT = 56, 12
 """Characters of the plot inside its axes."""

@@ -17,7 +17,7 @@ from distract.core.records import Case
 from distract.data.quality import compliant_response, good_response, pairs
 from distract.studies.attack import measures as measure_names
 from distract.studies.attack.design import Design
-from distract.studies.draws import Treatment, is_recorded, sampled
+from distract.studies.draws import Treatment, is_recorded, sample
 
 WHY_NOT: Mapping[Design, str] = {
     "fixed": "no case says which response is good (a label, constraints that one meets, or a single response)",
@@ -158,7 +158,7 @@ def draw(found: Scope, cases: Sequence[Case], limit: int | None, seed: int) -> t
     fitting = [case for case in cases if any(fits(design, found.degradations, case) for design in found.designs)]
     kept = {case.id for case in fitting}
     left_out = Counter(_why_not(case) for case in cases if case.id not in kept)
-    return sampled(fitting, limit, seed), left_out
+    return sample(fitting, limit, seed), left_out
 
 
 def _why_not(case: Case) -> str:

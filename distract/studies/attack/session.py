@@ -20,9 +20,9 @@ from distract.rewriting import choice
 from distract.rewriting import verifier as verifying
 from distract.rewriting.options import Asking
 from distract.rewriting.writers import Verifier, Writer, offline
-from distract.studies import draws
 from distract.studies.attack import design as audit
 from distract.studies.attack import selection
+from distract.studies.draws import check_fit
 from distract.studies.setup import Setup, first_cases
 
 NO_MODELS: Mapping[Role, Backend] = MappingProxyType({})
@@ -40,7 +40,7 @@ class Selected:
     """
 
     data: datasets.DataSet
-    selection: selection.Scope
+    scope: selection.Scope
     cases: tuple[Case, ...]
     writer: Writer
     verifier: Verifier | None
@@ -120,7 +120,7 @@ def design(selected: Selected, setup: Setup) -> audit.Audit:
         UsageError: a protocol fits no case.
     """
     wanted = selected.scope
-    draws.check(setup.protocols, wanted.designs, selected.cases, helped=setup.helped)
+    check_fit(setup.protocols, wanted.designs, selected.cases, helped=setup.helped)
     return audit.Audit(
         setup.judge,
         setup.protocols,

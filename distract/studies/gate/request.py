@@ -18,7 +18,8 @@ from distract.core.listener import Listener
 from distract.core.plan import Degradation
 from distract.core.runs import Loaded
 from distract.studies.attack import session
-from distract.studies.execution import carry_out, renew, select
+from distract.studies.attack.request import select
+from distract.studies.execution import carry_out, renew
 from distract.studies.gate import canary, excess, live, settings
 from distract.studies.gate import finished as run_gate
 from distract.studies.gate.comparable import changes, unusable

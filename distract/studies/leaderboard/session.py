@@ -22,6 +22,7 @@ from distract.judging.comparison import usable
 from distract.rewriting import choice
 from distract.rewriting import verifier as verifying
 from distract.rewriting.options import Asking
+from distract.studies.draws import check_fit, is_recorded
 from distract.studies.leaderboard.boards.choice import Chosen
 from distract.studies.leaderboard.design import Tournament, attacked, baseline, no_match
 from distract.studies.leaderboard.estimate import samples
@@ -94,7 +95,7 @@ def prepare(
     for protocol in setup.protocols:
         if why := no_match(protocol):
             raise UsageError(f"{protocol.name} {why}; name another protocol")
-    draws.check(setup.protocols, {"flip"}, drawn.cases, helped=setup.helped)
+    check_fit(setup.protocols, {"flip"}, drawn.cases, helped=setup.helped)
     answered = [[response.author for response in usable(case)] for case in drawn.cases]
     matches = round_robin(answered) if pairs is None else balanced(answered, pairs, seed)
     paired = {case.id: tuple(of) for case, of in zip(drawn.cases, matches, strict=True) if of}
@@ -105,9 +106,9 @@ def prepare(
     wanted = _attacks(attack.names)
     named = _split("target", attack.targets, playing)
     lowest = _lowest(attack, wanted, playing)
-    on_record = any(draws.is_recorded(one, cases) and not one.control for one in wanted)
+    on_record = any(is_recorded(one, cases) and not one.control for one in wanted)
     writer = choice.chosen(attack.generator, attack.asking, setup.helpers, on_record)
-    if absent := [a.name for a in wanted if writer.name == "recorded" and not draws.is_recorded(a, cases)]:
+    if absent := [a.name for a in wanted if writer.name == "recorded" and not is_recorded(a, cases)]:
         raise UsageError(f"{absent[0]}: the data hold no recorded rewrites for it; write them with --generator rules")
     parameters: dict[str, Any] = {
         **replace(drawn, cases=cases).record,

@@ -18,7 +18,7 @@ from distract.data import datasets
 from distract.data.quality import good_response
 from distract.rewriting import verifier as verifying
 from distract.rewriting.options import Asking
-from distract.studies.draws import sampled
+from distract.studies.draws import sample
 from distract.studies.make import pairs, tweakset
 from distract.studies.make.attempts import Made, known_author, yields
 
@@ -74,7 +74,7 @@ def pair_job(
     turns = {"more than one turn": len(loaded.cases) - len(fitting) - without["no response is known to be good"]}
     left_out = {reason: n for reason, n in {**loaded.left_out, **without, **turns}.items() if n}
     verify = verifying.verifier(verifier) if verifier else None
-    plans = [pairs.make_pair(case, asking, generator, seed, verify) for case in sampled(fitting, limit, seed)]
+    plans = [pairs.make_pair(case, asking, generator, seed, verify) for case in sample(fitting, limit, seed)]
     checksum = pairs.prompt_file().checksum
     return Job(loaded.name, loaded.size, plans, left_out, generator, checksum, asking, seed, verifier)
 
@@ -94,7 +94,7 @@ def tweakset_job(data: str, generator: str, asking: Asking, limit: int | None, s
         raise UsageError(f"{data}: {tweakset.NOT_SPLIT} in any prompt")
     unusable = {tweakset.NOT_SPLIT: len(loaded.prompts) - len(fitting)}
     left_out = {reason: n for reason, n in {**loaded.left_out, **unusable}.items() if n}
-    plans = [tweakset.make_tweak(prompt, asking, generator, seed) for prompt in sampled(fitting, limit, seed)]
+    plans = [tweakset.make_tweak(prompt, asking, generator, seed) for prompt in sample(fitting, limit, seed)]
     checksum = tweakset.prompt_file().checksum
     return Job(loaded.name, loaded.size, plans, left_out, generator, checksum, asking, seed)
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from distract.judging import BASE
 from distract.stats import agreement
-from distract.studies.attack.ranking import BASE
 from distract.studies.meta.comparisons import Agreement, Judged, Unit, comparisons, unit_of
 from distract.studies.meta.difficulty import Correlation, Difficulty, accuracies, correlations, difficulty, mean, whole
 from distract.studies.meta.measures import figures as figures_of

@@ -17,7 +17,7 @@ from distract.core.records import RESAMPLED, Case, Rewrite, Row
 from distract.data import datasets
 from distract.data.datasets import DataSet
 from distract.rewriting import writers
-from distract.studies import draws
+from distract.studies.draws import check_fit, sample
 from distract.studies.meta.design import Meta, labelled, meta, one_sided
 from distract.studies.setup import SAMPLE, Setup
 
@@ -79,7 +79,7 @@ def select(specs: Sequence[str], responses: Sequence[str], limit: int | None, se
             raise DataError("no case says which of two responses people prefer; name labelled data", path=name)
         left_out += one.left_out
         left_out["nobody says which response is better"] += len(one.cases) - len(fitting)
-        cases += [(name, case) for case in draws.sampled(fitting, limit, seed)]
+        cases += [(name, case) for case in sample(fitting, limit, seed)]
     shuffled = frozenset(name for name, one in zip(names, loaded, strict=True) if one_sided(one.cases))
     kept = {reason: n for reason, n in sorted(left_out.items()) if n}
     return Selected(dict(zip(names, loaded, strict=True)), tuple(cases), kept, shuffled, limit, seed)
@@ -122,7 +122,7 @@ def prepare(selected: Selected, setup: Setup, *, control: bool = False, base: st
     Raises:
         UsageError: a protocol fits no case, or the folder belongs to another run.
     """
-    draws.check(setup.protocols, {"flip"}, [case for _, case in selected.cases], helped=setup.helped)
+    check_fit(setup.protocols, {"flip"}, [case for _, case in selected.cases], helped=setup.helped)
     controls = registry.controls() if control else ()
     design = Meta(
         setup.judge,

@@ -1,7 +1,7 @@
 """How a test of an invariant fails: as an assertion, so that any test runner shows it as a failure and not as an error.
 
-What a judge does wrong is raised here only, because a test asked for it; ``distract.core.errors`` has what is wrong with a
-call. The messages are made elsewhere.
+A judge's mistakes are raised only here, because a test asked for them; ``distract.core.errors`` has the errors of a
+call. ``messages`` words them.
 """
 
 from __future__ import annotations

@@ -29,9 +29,9 @@ except ImportError as error:
         f"distract.testing.strategies needs hypothesis: {installed_by('pytest')}", name="hypothesis"
     ) from error
 
-from distract.testing.strategies.cases import cases, pairs, triples
+from distract.testing.strategies.drawn_cases import cases, pairs, triples
+from distract.testing.strategies.drawn_rewrites import rewrites
 from distract.testing.strategies.requirements import constrained
-from distract.testing.strategies.rewrites import rewrites
 from distract.testing.strategies.settings import unhurried
 from distract.testing.strategies.text import KINDS, prompts, responses, texts
 

@@ -1,8 +1,8 @@
 """Drawn cases with format requirements, and a response that meets them all.
 
 The response is put together from parts that meet the requirements, and limits are then set to what it holds, so that
-nothing is drawn in vain. Which requirements go together ``distract.studies.make.formats`` says. It knows no attack, and asks
-for no language: whether one was met depends on an optional library.
+nothing is drawn in vain. ``distract.studies.make.formats`` says which requirements go together. No requirement names a
+language: whether one was met depends on an optional library.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from distract.data.constraints import check, describe, parse, spans
 from distract.data.quality import compliant_response
 from distract.studies.make.formats import conflict
 from distract.testing.strategies import words as wording
-from distract.testing.strategies.cases import AUTHORS, Data, listed, named, narrowed
+from distract.testing.strategies.drawn_cases import AUTHORS, Data, listed, named, narrowed
 from distract.testing.strategies.text import prompts
 
 MOST = 4

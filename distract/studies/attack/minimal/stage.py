@@ -56,4 +56,5 @@ def _recorded(plan: Plan[Smallest | str]) -> Plan[Audited]:
 
 
 def distractors(parameters: Mapping[str, Any]) -> list[str]:
+    """The attacks of a run that are no controls."""
     return [name for name in parameters["attacks"] if name not in parameters["controls"]]

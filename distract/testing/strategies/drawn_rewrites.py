@@ -21,7 +21,7 @@ from distract.data.constraints import check
 from distract.rewriting.writers import DRAWN, rewritten, writer
 from distract.studies.attack.minimal import edits, phrases
 from distract.testing.strategies import words
-from distract.testing.strategies.cases import Data, chosen, pairs
+from distract.testing.strategies.drawn_cases import Data, chosen, pairs
 from distract.testing.strategies.requirements import constrained
 from distract.testing.strategies.text import checked
 
