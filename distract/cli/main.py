@@ -27,18 +27,18 @@ COMMANDS = {
     "meta": "meta",
     "consistency": "consistency",
     "leaderboard": "leaderboard",
-    "gate": "gating",
-    "compare": "gating",
-    "plan-gate": "gating",
+    "gate": "gate",
+    "compare": "gate",
+    "plan-gate": "gate",
     "report": "results",
     "explain": "explain",
     "check": "results",
-    "rewrite": "writing",
-    "make-pairs": "writing",
-    "make-tweakset": "writing",
+    "rewrite": "make",
+    "make-pairs": "make",
+    "make-tweakset": "make",
     "list": "results",
 }
-"""Each command, and the module of ``distract.cli.shared`` that holds it."""
+"""Each command, and the module of ``distract.cli`` that holds it."""
 
 
 class _Commands(click.Group):
@@ -49,7 +49,7 @@ class _Commands(click.Group):
 
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
         if name in COMMANDS and name not in self.commands:
-            module = importlib.import_module(f"distract.cli.shared.{COMMANDS[name]}")
+            module = importlib.import_module(f"distract.cli.{COMMANDS[name]}")
             self.add_command(
                 next(one for one in vars(module).values() if isinstance(one, click.Command) and one.name == name)
             )

@@ -29,7 +29,7 @@ visit(distract)
 public = {name: distract._MODULES[name] for name in distract.__all__}
 for name, place in public.items():
     module = sys.modules[place]
-    assert getattr(distract, name) is (module if place == f"distract.{name}" else getattr(module, name)), name
+    assert getattr(distract, name) is (module if place.endswith(f".{name}") else getattr(module, name)), name
 print(len([name for name in sys.modules if name.startswith("distract.")]))
 """
 

@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import stats
 
-from distract.core import registry
 from distract.core.errors import PluginError, UnknownName, UsageError
 from distract.stats import ratings
 from distract.stats.ratings.draws import Draws
@@ -291,7 +290,7 @@ def test_an_unknown_parameter_is_named() -> None:
 
 @pytest.fixture
 def _points(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "systems", lambda: {"points": POINTS})
+    monkeypatch.setattr(ratings, "systems", lambda: {"points": POINTS})
 
 
 @pytest.mark.usefixtures("_points")

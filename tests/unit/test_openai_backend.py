@@ -186,8 +186,8 @@ def spelled(*tokens: str | tuple[str, dict[str, float]]) -> list[dict[str, Any]]
         pytest.param(spelled("So: ", "[[", ("C", {"C": 0.9}), "]]"), (0.0, 0.0, 1.0), id="behind a sentence"),
         pytest.param(
             spelled("[[", ("A", {"A": 0.9}), "]]", " or [[", ("B", {"B": 0.9}), "]]?\n", "[[", ("B", {"B": 0.6}), "]]"),
-            (0.0, 1.0, 0.0),
-            id="the last, alone on its line",
+            None,
+            id="two: its words decide",
         ),
         pytest.param(
             spelled("[[", ("A", {"A": 0.9}), "]] or [[", ("B", {"B": 0.9}), "]]?"), None, id="two, neither final"
