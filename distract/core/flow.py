@@ -104,7 +104,7 @@ def flow(
     tally: Tally,
     progress: Callable[[Tally], None] | None = None,
 ) -> Iterator[T]:
-    """Drive plans to their results, in order; arguments are those of ``run.execute``.
+    """Drive plans to their results, in order; arguments are those of ``loop.execute``.
 
     Args:
         plans: started here, as many as keep the backends busy.

@@ -185,7 +185,7 @@ def carry_out(
         progress: called after every batch of replies.
 
     Returns:
-        The finished run, as ``runfolder.load`` would read it back.
+        The finished run, as ``runs.load`` would read it back.
 
     Raises:
         BackendError: a model failed; the run can be resumed.

@@ -1,6 +1,6 @@
 """Writing a run folder: what was asked first, rows as they come, the summary, and last the manifest.
 
-``runfolder`` says what lies in one and reads it back. This knows no measure and no model.
+``runs`` says what lies in one and reads it back. This knows no measure and no model.
 """
 
 from __future__ import annotations

@@ -119,7 +119,7 @@ class Judge:
         return drive(gather(list(plans)), partial(self._answer, known=known))
 
     def judgments(self, comparison: Comparison, protocol: str | Protocol = "pairwise") -> tuple[Judgment, ...]:
-        """A judgment of a comparison for each order that is shown; see ``manner.judged``.
+        """A judgment of a comparison for each order that is shown; see ``orders.judged``.
 
         Raises:
             UnknownName: no such protocol.

@@ -1,4 +1,4 @@
-"""From a reply to a judgment: by the probabilities of the choices, else by the judge's own words (``reading``).
+"""From a reply to a judgment: by the probabilities of the choices, else by the judge's own words (``parsers``).
 
 A reply that holds no verdict is a finding about the judge, so nothing here raises: the judgment's
 ``failure`` says what was wrong. It knows no prompt.

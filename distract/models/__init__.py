@@ -1,1 +1,1 @@
-"""What answers requests: local models, servers and planted judges; ``catalogue`` opens them by name."""
+"""What answers requests: local models, servers and planted judges; ``opening`` opens them by name."""

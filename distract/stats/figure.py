@@ -110,7 +110,7 @@ def adjusted(figures: Sequence[F]) -> list[F]:
 
 
 def rate(figure: F, values: Sequence[float], clusters: Sequence[str], capped: bool = True) -> F:
-    """Fill in a share with its interval; ``capped`` as in ``statistics.effective_n``."""
+    """Fill in a share with its interval; ``capped`` as in ``intervals.effective_n``."""
     n, k = len(values), int(math.fsum(values))
     if not n:
         return replace(figure, k=0)

@@ -2,7 +2,7 @@
 
 Keys come from the environment only. One is never sent over plain http to another machine: such a server is sent a
 dummy, and neither a file nor a message ever holds a key. It knows addresses and keys; how a server is talked to is
-in ``openai_session``.
+in ``session``.
 """
 
 from __future__ import annotations

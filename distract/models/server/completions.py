@@ -96,7 +96,7 @@ def read(request: Request, sent: Mapping[str, Any], ids: Sequence[int], found: C
 
     Args:
         request: what was asked.
-        sent: how, as ``openai_manners.body`` wrote it.
+        sent: how, as ``capabilities.body`` wrote it.
         ids: of the tokens of the choices, where they were named in it.
         found: the answer.
 

@@ -2,7 +2,7 @@
 
 The reply to a probe holds manners. Every other request starts from those of the probes, and what it learns from a
 refusal is for itself alone: no reply depends on which other one came first. It knows how requests are written and
-answers read (``openai_manners``, ``openai_answers``); it does not know who wants the replies, nor threads.
+answers read (``capabilities``, ``completions``); it does not know who wants the replies, nor threads.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Any Hugging Face causal language model as a backend, on a CPU or a GPU.
 
 A verdict on choices costs no generated token: one forward gives the distribution after the prompt. All prompts
-of a round are laid out by ``packing`` so that what they share is computed once; answers in words are written many
-at a time by ``decoding``. Probes at load decide whether the model does either exactly, and what it does instead.
+of a round are laid out by ``layout`` so that what they share is computed once; answers in words are written many
+at a time by ``decoder``. Probes at load decide whether the model does either exactly, and what it does instead.
 
 It does not know what is judged, what a store holds, or how a chat template works.
 """

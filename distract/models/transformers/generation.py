@@ -3,7 +3,7 @@
 A token is the likeliest one, or drawn with random numbers of the answer's own, so that an answer does not depend on
 what else is asked.
 
-It does not know how a model is run (``decoding`` writes many side by side), how a prompt is encoded, or what an answer
+It does not know how a model is run (``decoder`` writes many side by side), how a prompt is encoded, or what an answer
 is for.
 """
 

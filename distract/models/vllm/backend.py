@@ -3,7 +3,7 @@
 vLLM schedules by itself and keeps what prompts share in its prefix cache, so requests go to it as they come. Prompts
 are token ids made by ``chat``, so a text never becomes structure. A verdict on choices is one token's place, read.
 
-It does not know what is judged or what a store holds, nor how the engine is started (``vllm_engine``).
+It does not know what is judged or what a store holds, nor how the engine is started (``engine``).
 """
 
 from __future__ import annotations

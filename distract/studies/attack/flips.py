@@ -1,6 +1,6 @@
 """The verdicts that an attack turned over: which they are, by how much, and what had been rewritten.
 
-A flip is what ``counting`` counts as one (Distracted evaluation, section 3.1); here it is shown. It knows no protocol
+A flip is what ``outcomes`` counts as one (Distracted evaluation, section 3.1); here it is shown. It knows no protocol
 or attack by name, and neither terminal nor document.
 """
 

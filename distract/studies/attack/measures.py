@@ -1,7 +1,7 @@
 """Rows to figures: each with its k, n, invalid and excluded counts and a 95% interval.
 
 Figures are derived and never stored with the rows, so a new one needs no model call. It knows the three designs of
-``audit`` and no protocol, attack or judge by name. The definitions are DESIGN's measures 1 to 3 (Distracted
+``design`` and no protocol, attack or judge by name. The definitions are DESIGN's measures 1 to 3 (Distracted
 evaluation, sections 3.1, 3.2 and 4).
 """
 

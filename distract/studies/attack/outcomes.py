@@ -1,6 +1,6 @@
 """Rows to outcomes: which comparisons count for a measure, and what came of each.
 
-It knows the three designs of ``audit`` and what makes a comparison eligible, and no interval, protocol or attack by
+It knows the three designs of ``design`` and what makes a comparison eligible, and no interval, protocol or attack by
 name.
 """
 

@@ -2,5 +2,5 @@
 
 ``records`` says what a decision is, ``limits`` what is allowed and ``settings`` reads that from ``pyproject.toml``;
 ``exact`` decides a finished run, ``live`` judges until the evidence suffices (``mixture`` and ``boundary`` hold its
-test), ``worse`` compares two runs and ``planning`` says beforehand how many cases are needed.
+test), ``regression`` compares two runs and ``power_plan`` says beforehand how many cases are needed.
 """

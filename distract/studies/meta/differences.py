@@ -1,7 +1,7 @@
 """Ways of asking one judge against each other, on the verdicts that are valid under both: exact McNemar, Holm.
 
 A verdict is a unit: one comparison in one order. Both orders of a comparison, and comparisons that share a prompt,
-count for as much as they are worth (``statistics.effective_n``). It knows no protocol by name.
+count for as much as they are worth (``intervals.effective_n``). It knows no protocol by name.
 """
 
 from __future__ import annotations

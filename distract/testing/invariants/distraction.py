@@ -66,7 +66,7 @@ def distractor_invariant(
         What was found.
 
     Raises:
-        Violation: see ``calling.decided``, as for the next ones.
+        Violation: see ``call.decided``, as for the next ones.
         NoVerdict: a verdict is not valid.
         Inconclusive: too little was seen to decide.
         UsageError: the attack makes no sense here, or a number is out of range.

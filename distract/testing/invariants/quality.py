@@ -63,7 +63,7 @@ def monotone_in_severity(
         What was found.
 
     Raises:
-        Violation: see ``calling.decided``, as for the next ones.
+        Violation: see ``call.decided``, as for the next ones.
         NoVerdict: a verdict is not valid.
         Inconclusive: too little was seen to decide.
         UsageError: the protocol cannot serve, or a number is out of range.
