@@ -22,8 +22,8 @@ from distract.studies.gate.dependence import few_prompts, gathered, shrunk
 from distract.studies.gate.limits import Limits
 from distract.studies.gate.mixture import Bets, Floats, Side
 from distract.studies.gate.monitor import Monitor, Prompt, Test
-from distract.studies.gate.records import Decision
 from distract.studies.gate.stopping_path import course
+from distract.studies.gate.verdict import Decision
 
 ALPHA = 0.05
 THRESHOLDS = (0.05, 0.10, 0.20)

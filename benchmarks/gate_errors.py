@@ -27,8 +27,8 @@ from distract.studies.gate.boundary import boundary
 from distract.studies.gate.checks import check
 from distract.studies.gate.limits import Limits
 from distract.studies.gate.monitor import Monitor, Test
-from distract.studies.gate.records import Decision
 from distract.studies.gate.stopping_path import course
+from distract.studies.gate.verdict import Decision
 
 THRESHOLD = 0.10
 ALPHA = 0.05

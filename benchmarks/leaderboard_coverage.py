@@ -26,8 +26,8 @@ from distract.stats import ratings
 from distract.stats.ratings.matches import TIE, A, B, Matches
 from distract.stats.ratings.system import RatingSystem
 from distract.studies.leaderboard.boards.board import drawn, quantile
-from distract.studies.leaderboard.boards.records import Board
 from distract.studies.leaderboard.boards.shift import Shift, shift, union
+from distract.studies.leaderboard.boards.standings import Board
 
 PROMPTS = 113
 MANY = 40_000  # prompts that stand for all there are

@@ -29,7 +29,7 @@ from typing import Any
 
 from targets import HEADER, row
 
-from distract.core import loop, registry, timing
+from distract.core import loop, registry, timer
 from distract.core.backend import Batch
 from distract.core.plan import Comparison, gather
 from distract.core.records import Case, Judgment, Reply, Request, Response
@@ -245,7 +245,7 @@ def main() -> None:
         vars(judge).pop("_chat", None)
         assert judge._chat
         products = precision.product_times(*judge.products, 0.5)
-        with timing.measured() as clock:
+        with timer.measured() as clock:
             seconds["packed"], found, probabilities = verdicts(judge, part)
         products += precision.product_times(*judge.products, 0.5)
         matrix = precision.operations(judge.products[-1]) * len(products) / sum(products)

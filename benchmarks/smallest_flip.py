@@ -24,7 +24,7 @@ from distract.core.plan import Comparison, Plan, Result, T, drive, step
 from distract.core.records import Case, Reply, Request, Response, Smallest, applied
 from distract.core.registry import attack, protocol
 from distract.data import datasets
-from distract.data.quality import pairs
+from distract.data.good_responses import pairs
 from distract.judging.orders import DEFAULT, judged
 from distract.judging.verdicts import outcome
 from distract.models.scripted import planted

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from distract.stats.ratings.draws import Draws
     from distract.stats.ratings.matches import Matches
     from distract.stats.ratings.system import Ratings, RatingSystem
-    from distract.studies.gate.records import Verdict
+    from distract.studies.gate.verdict import Verdict
     from distract.testing import invariants, strategies
 
     __version__: str
@@ -93,7 +93,7 @@ _MODULES = {
     "Slots": "distract.core.records",
     "UnknownName": "distract.core.errors",
     "UsageError": "distract.core.errors",
-    "Verdict": "distract.studies.gate.records",
+    "Verdict": "distract.studies.gate.verdict",
     "attack": "distract.cli.api",
     "constraints": "distract.data.constraints",
     "facts": "distract.rewriting.fidelity.facts",

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from distract.core.records import Row
 from distract.core.runs import Loaded
 from distract.studies.attack.flips import Flip
-from distract.studies.gate.records import Check, Decision, Effort, Verdict
+from distract.studies.gate.verdict import Check, Decision, Effort, Verdict
 
 GOLDEN = Path(__file__).parent / "golden"
 

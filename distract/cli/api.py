@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     import pandas
 
     from distract.studies.attack.flips import Flip
-    from distract.studies.gate.records import Verdict
+    from distract.studies.gate.verdict import Verdict
 
 
 class Run:

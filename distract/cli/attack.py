@@ -8,8 +8,8 @@ from typing import Any
 import click
 
 from distract.cli.attack_options import audit_options
-from distract.cli.execution import Terminal, carried_out, conclude, inconclusive, profiled
-from distract.cli.numbers import bounded
+from distract.cli.number_types import bounded
+from distract.cli.run import Terminal, carried_out, conclude, inconclusive, profiled
 from distract.cli.shared import (
     command,
     control_option,

@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
-from distract.cli.execution import carried_out, conclude, inconclusive, set_up
-from distract.cli.numbers import COUNT
+from distract.cli.number_types import COUNT
+from distract.cli.run import carried_out, conclude, inconclusive, set_up
 from distract.cli.shared import (
     command,
     data_options,

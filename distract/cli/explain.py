@@ -63,8 +63,8 @@ def explain(
     from distract.core import runs
     from distract.core.errors import DistractError
     from distract.report.tables import colour, show
+    from distract.studies.explain import rerun
     from distract.studies.explain import run as explaining
-    from distract.studies.explain import source
     from distract.studies.explain.view import explained_document, explained_parts, heading
 
     loaded = runs.load(run)
@@ -76,7 +76,7 @@ def explain(
         judge = None
         try:
             if len(there) < len(flips):
-                whole = source.case_of(loaded, case, data, responses)
+                whole = rerun.case_of(loaded, case, data, responses)
                 judge = _judge(loaded, flips, stack, more)
         except DistractError as error:
             if not there:
@@ -103,22 +103,22 @@ def _judge(run: Loaded, flips: Sequence[Flip], stack: ExitStack, more: dict[str,
     """The judge of a run, opened until the stack ends; what it used is said then."""
     from distract.core import registry
     from distract.judging.judge import Judge
-    from distract.models.opening import open_models
+    from distract.models.opener import open_models
     from distract.studies.execution import renew, sort_out
-    from distract.studies.explain import source
+    from distract.studies.explain import rerun
 
     _, loading, rest = sort_out(more)
-    name, manner = run.parameters["judge"], source.manner_of(run)
-    helper = source.helper_of(run) if any(registry.protocol(flip.protocol).reference for flip in flips) else None
+    name, manner = run.parameters["judge"], rerun.manner_of(run)
+    helper = rerun.helper_of(run) if any(registry.protocol(flip.protocol).reference for flip in flips) else None
     wanted: dict[Role, str | None] = {"judge": name, "reference": helper[0] if helper else None}
     for model in wanted.values():
-        source.check_server(run, model, loading.base_url)
+        rerun.check_server(run, model, loading.base_url)
     opened = open_models(wanted, loading)
     say(opened.notes)
     backend, reference = opened.models["judge"], opened.models.get("reference")
-    source.check_same(run, name, run.parameters.get("identity"), backend.identity)
+    rerun.check_same(run, name, run.parameters.get("identity"), backend.identity)
     if helper and reference:
-        source.check_same(run, *helper, reference.identity)
+        rerun.check_same(run, *helper, reference.identity)
     if rest["fresh"]:
         renew([backend], rest["store"])
     judge = stack.enter_context(Judge(name, backend, store=rest["store"], manner=manner, reference=reference))

@@ -9,9 +9,9 @@ import click
 from click.core import ParameterSource
 
 from distract.cli.attack_options import audit_options
-from distract.cli.execution import Terminal, unread
 from distract.cli.gate_outputs import Closing, Outputs, output_options, places
-from distract.cli.numbers import CONFIDENCE, INNER_SHARE, SHARE, Whole, bounded
+from distract.cli.number_types import CONFIDENCE, INNER_SHARE, SHARE, Whole, bounded
+from distract.cli.run import Terminal, unread
 from distract.cli.shared import (
     Conclusion,
     command,
@@ -93,9 +93,9 @@ def gate(run: Path | None, as_json: bool, junit: Path | None, github: bool, summ
     Thresholds come from the command line, else from [tool.distract.gate] of the nearest pyproject.toml. Fails closed.
     """
     from distract.report.tables import show
-    from distract.studies.gate.records import undecided
     from distract.studies.gate.request import decide
     from distract.studies.gate.settings import nearest
+    from distract.studies.gate.verdict import undecided
     from distract.studies.gate.view import gate_report
 
     outputs, judge = Outputs(junit, github, summary, as_json), more["judge"] or ""

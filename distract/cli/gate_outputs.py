@@ -24,7 +24,7 @@ from distract.core.errors import UsageError
 if TYPE_CHECKING:
     from distract.core.records import Rewrite, Row
     from distract.studies.gate.evidence import Flips
-    from distract.studies.gate.records import Verdict
+    from distract.studies.gate.verdict import Verdict
 
 output_options = options(
     click.option("--junit", type=click.Path(path_type=Path), help="JUnit XML to write, a test case for each check."),
@@ -161,9 +161,9 @@ class Closing(Command):
 
 def undecided(reason: str) -> Verdict:
     """The verdict of a gate that came to none."""
-    from distract.studies.gate import records  # brings numpy along
+    from distract.studies.gate import verdict
 
-    return records.undecided(reason)
+    return verdict.undecided(reason)
 
 
 def _ours(path: Path) -> bool:

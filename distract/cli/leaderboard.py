@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from distract.cli.execution import carried_out, conclude, inconclusive, set_up
-from distract.cli.numbers import COUNT, Whole
+from distract.cli.number_types import COUNT, Whole
+from distract.cli.run import carried_out, conclude, inconclusive, set_up
 from distract.cli.shared import (
     Name,
     asking_options,
@@ -35,8 +35,8 @@ from distract.core.errors import UsageError
 if TYPE_CHECKING:
     from distract.core.job import Job
     from distract.core.runs import Loaded
-    from distract.studies.leaderboard.boards.choice import Chosen
-    from distract.studies.leaderboard.boards.comparison import Compared
+    from distract.studies.leaderboard.boards.board_pairs import Compared
+    from distract.studies.leaderboard.boards.system_choice import Chosen
     from distract.studies.leaderboard.sources import Source
 
 PROTOCOLS = ("absolute", "pairwise")
@@ -109,8 +109,8 @@ def leaderboard(
     from distract.studies.estimate import estimate
     from distract.studies.leaderboard import sources
     from distract.studies.leaderboard import view as report
-    from distract.studies.leaderboard.boards import comparison, document
-    from distract.studies.leaderboard.boards.choice import choose, renamed
+    from distract.studies.leaderboard.boards import board_pairs, document
+    from distract.studies.leaderboard.boards.system_choice import choose, renamed
 
     chosen = choose(systems, anchor)
     say(renamed(systems))
@@ -118,8 +118,8 @@ def leaderboard(
     if matches is not None:
         _alone()
         found = sources.read(matches)
-        rated = comparison.rated(found, chosen, draws, seed)
-        compared = comparison.compared(found, other, chosen, draws, seed)
+        rated = board_pairs.rated(found, chosen, draws, seed)
+        compared = board_pairs.compared(found, other, chosen, draws, seed)
         if as_json:
             echo_json(document.matches_document(rated, compared))
         else:
@@ -128,7 +128,7 @@ def leaderboard(
     job = _job(chosen, draws, seed, more)
     if other:
         ways = [(name, rule) for name, rules in job.parameters["protocols"].items() for rule in rules or [None]]
-        comparison.comparable(ways, job.parameters["models"], other)
+        board_pairs.comparable(ways, job.parameters["models"], other)
     if only_plan:
         estimated = estimate(job)
         if as_json:
@@ -153,10 +153,10 @@ def _compared(
 ) -> tuple[Compared, ...]:
     """The boards of a run beside others; where that cannot be, what was paid for is shown all the same."""
     from distract.studies.leaderboard import sources
-    from distract.studies.leaderboard.boards import comparison
+    from distract.studies.leaderboard.boards import board_pairs
 
     try:
-        return comparison.compared(sources.read(f"run:{loaded.path}"), other, systems, draws, seed) if other else ()
+        return board_pairs.compared(sources.read(f"run:{loaded.path}"), other, systems, draws, seed) if other else ()
     except UsageError as error:
         say([f"warning: not compared: {error}"])
         return ()

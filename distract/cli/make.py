@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from distract.cli.execution import carried_out
+from distract.cli.run import carried_out
 from distract.cli.shared import (
     asking_options,
     best_of_option,
@@ -31,7 +31,7 @@ from distract.core.printable import count
 
 if TYPE_CHECKING:
     from distract.models.options import Options
-    from distract.studies.make.job import Job
+    from distract.studies.make.maker import Job
 
 out_option = click.option(
     "--out", type=click.Path(path_type=Path, dir_okay=False), required=True, help="JSON Lines file to write."
@@ -73,7 +73,7 @@ def rewrite(
 
     `distract attack --data FILE --generator recorded` then uses them. A rejected rewrite is recorded with its reasons.
     """
-    from distract.models.opening import open_models
+    from distract.models.opener import open_models
     from distract.report.tables import show
     from distract.rewriting.writers import WRITERS
     from distract.studies.attack import session
@@ -114,10 +114,10 @@ def make_pairs(
     Both are to be correct and complete and about equally long; the worse one lacks coherence and clarity.
     """
     from distract.studies.execution import sort_out
-    from distract.studies.make import job
+    from distract.studies.make import maker
 
     asking, loading, where = sort_out(more)
-    found = job.pair_job(data, responses, generator, asking, verifier, limit or None, seed)
+    found = maker.pair_job(data, responses, generator, asking, verifier, limit or None, seed)
     _make(found, {"generator": generator, "verifier": verifier}, loading, **where)
 
 
@@ -131,10 +131,10 @@ def make_tweakset(data: str, generator: str, limit: int, seed: int, **more: Any)
     written and checked, and versions that break one, two and three requirements are made of it by rule.
     """
     from distract.studies.execution import sort_out
-    from distract.studies.make import job
+    from distract.studies.make import maker
 
     asking, loading, where = sort_out(more)
-    found = job.tweakset_job(data, generator, asking, limit or None, seed)
+    found = maker.tweakset_job(data, generator, asking, limit or None, seed)
     _make(found, {"generator": generator}, loading, **where)
 
 
@@ -151,12 +151,12 @@ def _make(
     from distract.core import job as jobs
     from distract.core.store import DEFAULT
     from distract.core.usage import Tally
-    from distract.models.opening import open_models
+    from distract.models.opener import open_models
     from distract.report.progress import Progress
     from distract.report.tables import show
-    from distract.studies.make.job import run
+    from distract.studies.make.maker import run
     from distract.studies.make.rewrites import save
-    from distract.studies.rewrites_view import making_report
+    from distract.studies.rewrite_view import making_report
 
     who = open_models(names, loading)
     say(who.notes)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from distract.cli.execution import carried_out, inconclusive, set_up
+from distract.cli.run import carried_out, inconclusive, set_up
 from distract.cli.shared import (
     command,
     control_option,
@@ -72,7 +72,7 @@ def meta(
 ) -> None:
     """Measure how far judges agree with people and with themselves, and which way of asking serves each best."""
     from distract.core import registry
-    from distract.models.opening import REPLAY
+    from distract.models.opener import REPLAY
     from distract.report.tables import show
     from distract.studies.meta import document
     from distract.studies.meta import view as report

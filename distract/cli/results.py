@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @json_option
 def report(run: Path, as_json: bool) -> None:
     """Print the tables of a RUN again, without a model."""
-    from distract.cli.execution import unread
+    from distract.cli.run import unread
     from distract.core import registry, runs
     from distract.core.job import summed_up
     from distract.report.tables import show
@@ -95,7 +95,7 @@ def list_(what: str | None, catalogue: Path | None) -> None:
     from distract.data import datasets
     from distract.models.catalogue import catalogue as models
     from distract.models.catalogue import problems
-    from distract.models.opening import known
+    from distract.models.opener import known
     from distract.rewriting import writers
     from distract.studies.leaderboard.sources import FORMATS
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
 
-from distract.cli.numbers import bounded
+from distract.cli.number_types import bounded
 from distract.core.errors import UsageError
 
 if TYPE_CHECKING:

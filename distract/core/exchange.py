@@ -8,7 +8,7 @@ from distract.core.backend import Streaming
 from distract.core.locks import Claims
 from distract.core.records import Reply, Request
 from distract.core.signals import check, held_back
-from distract.core.timing import part
+from distract.core.timer import part
 from distract.core.usage import Model, Tally
 
 

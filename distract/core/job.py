@@ -20,7 +20,7 @@ from distract.core.records import Audited, Case, Rewrite, Role, Row, Smallest
 from distract.core.runs import Loaded
 from distract.core.store import Store
 from distract.core.study import R, Study
-from distract.core.timing import part
+from distract.core.timer import part
 from distract.core.usage import Model, Tally
 
 

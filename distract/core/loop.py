@@ -19,7 +19,7 @@ from distract.core.flow import flow
 from distract.core.plan import Plan, T, drive, gather, tap
 from distract.core.probes import settle
 from distract.core.records import Reply, Request, Role
-from distract.core.timing import part
+from distract.core.timer import part
 from distract.core.usage import Model, Tally
 
 CHUNK = 32

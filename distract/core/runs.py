@@ -23,7 +23,7 @@ from distract.core import files, registry
 from distract.core.errors import DataError, UnknownName, UsageError
 from distract.core.printable import line
 from distract.core.records import Rewrite, Row, Smallest
-from distract.core.rows import Records, rewrite, row, smallest
+from distract.core.run_decoder import Records, rewrite, row, smallest
 
 TEXTS = "texts.jsonl"
 """What a judge said where its verdict could not be read: beside the records of a run, and covered by no checksum."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from distract.core import timing
+from distract.core import timer
 from distract.core.backend import Backend
 from distract.core.records import Reply, Request, Role
 from distract.core.store import Store
@@ -100,4 +100,4 @@ class Tally:
         prompts, answers = self.tokens.get(role, (0, 0))
         read, written = sum(reply.tokens_in for reply in replies), sum(reply.tokens_out for reply in replies)
         self.tokens[role] = prompts + read, answers + written
-        timing.count("tokens asked", read + written)
+        timer.count("tokens asked", read + written)

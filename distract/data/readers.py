@@ -8,7 +8,7 @@ from pathlib import Path
 from types import MappingProxyType, ModuleType
 
 from distract.core.records import Case
-from distract.data import requirements
+from distract.data import prompt_parts
 from distract.data.formats import (
     alpaca_eval,
     ifeval,
@@ -64,7 +64,7 @@ READERS: Mapping[str, Reader] = MappingProxyType(
             join=ifeval.join,
             needs=ifeval.NEEDS,
             prompts=ifeval.prompts,
-            code=requirements,
+            code=prompt_parts,
         ),
         "reife": Reader(reife.SUMMARY, reife.recognise, reife.read),
         "mt-bench": Reader(mt_bench.SUMMARY, mt_bench.recognise, join=mt_bench.join, gather=mt_bench.gather),

@@ -88,7 +88,7 @@ class Judge:
         Raises:
             UsageError: no such judge, or what it needs is missing.
         """
-        from distract.models.opening import open_judge
+        from distract.models.opener import open_judge
 
         return cls(name, open_judge(name, options), store=store, manner=manner)
 

@@ -17,7 +17,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from distract.core import timing
+from distract.core import timer
 from distract.core.errors import BackendError, DataError, DistractError, UsageError, installed_by
 from distract.core.records import Request
 from distract.models.digests import folder_digest
@@ -97,7 +97,7 @@ class Located:
         if not self._is_folder or self._is_pinned:
             return {"revision": self._commit}
         begin = time.perf_counter()
-        with timing.part("load"):
+        with timer.part("load"):
             weights, read = folder_digest(Path(self.model), embedded.cache())
         if read:
             size = f"{read / 1e9:.1f} GB" if read >= 1e9 else f"{read / 1e6:.1f} MB"
@@ -166,7 +166,7 @@ class Located:
 
     def _libraries(self) -> tuple[Any, Any]:
         try:
-            with timing.part("load"), warnings.catch_warnings():
+            with timer.part("load"), warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 import torch
                 import transformers
@@ -181,7 +181,7 @@ class Located:
         # A damaged file may make them raise anything.
         broken = Exception if is_loading else RuntimeError
         try:
-            with timing.part("load") if is_loading else contextlib.nullcontext():
+            with timer.part("load") if is_loading else contextlib.nullcontext():
                 yield
         except DistractError:
             raise

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from distract.core.timing import Clock
+from distract.core.timer import Clock
 
 PARTS = {
     "load": "libraries, tokenizer and weights",

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from distract.core.plan import Attack, Plan
 from distract.core.records import Case, Constraint, Message, Reply, Response
 from distract.data.constraints import check, describe
-from distract.rewriting.options import Asking, flaws
+from distract.rewriting.generator_options import Asking, flaws
 from distract.rewriting.writers import Draft, Writer, rewritten, theirs
 
 

@@ -24,9 +24,9 @@ from distract.core.runs import Loaded
 from distract.core.study import R
 from distract.core.usage import Model, Tally
 from distract.judging.orders import Manner
-from distract.models.opening import open_models
+from distract.models.opener import open_models
 from distract.models.options import Options
-from distract.rewriting.options import Asking
+from distract.rewriting.generator_options import Asking
 from distract.rewriting.writers import WRITERS
 from distract.studies.setup import Setup
 

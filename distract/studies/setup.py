@@ -21,7 +21,7 @@ from distract.judging import instructions
 from distract.judging.orders import DEFAULT, Manner
 from distract.models import families
 from distract.rewriting import writers
-from distract.studies.draws import sample
+from distract.studies.eligibility import sample
 
 SAMPLE = 12
 """Cases by which requests are estimated."""

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from distract.core.settings import Project
+    from distract.core.project import Project
     from distract.core.usage import Tally
     from distract.judging.findings import Finding
     from distract.judging.judge import Judge
@@ -202,7 +202,7 @@ def _named(config: pytest.Config, item: pytest.Item) -> bool:
 
 def _project(config: pytest.Config) -> Project:
     """What ``pyproject.toml`` in pytest's root folder sets."""
-    from distract.core.settings import FILE, Project, project
+    from distract.core.project import FILE, Project, project
 
     path = config.rootpath / FILE
     return project(path) if path.is_file() else Project()

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from distract.data.datasets import load
-from distract.data.quality import compliant_response
+from distract.data.good_responses import compliant_response
 
 SHARED = Path(__file__).parents[3] / "shared" / "data" / "ifeval"
 

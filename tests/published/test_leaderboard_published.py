@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from distract.studies.leaderboard.boards.choice import choose
-from distract.studies.leaderboard.boards.comparison import compared, rated
+from distract.studies.leaderboard.boards.board_pairs import compared, rated
+from distract.studies.leaderboard.boards.system_choice import choose
 from distract.studies.leaderboard.sources import read
 
 JUDGMENTS = Path(__file__).parents[3] / "shared" / "data" / "mtbench_judges6" / "judgments"

@@ -37,7 +37,7 @@ _MODULES = (
         "distract.studies.estimate",
     ),
     *(
-        "distract.models.opening",
+        "distract.models.opener",
         "distract.models.catalogue",
         "distract.models.server.backend",
         "distract.models.capacity",
@@ -52,7 +52,7 @@ _MODULES = (
         "distract.studies.consistency.session",
         "distract.studies.attack.view",
         "distract.studies.meta.view",
-        "distract.studies.rewrites_view",
+        "distract.studies.rewrite_view",
     ),
     *("distract.studies.leaderboard.view", "distract.studies.consistency.view", "distract.report.progress"),
     *(

@@ -25,7 +25,7 @@ from distract.core.errors import BackendError
 from distract.core.records import Reply
 from distract.core.runs import load
 from distract.core.store import Store
-from distract.models.opening import open_judge
+from distract.models.opener import open_judge
 from distract.models.options import Options
 from distract.studies.gate.canary import ASKED, NARROW, _chosen, _Stored
 

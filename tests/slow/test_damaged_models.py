@@ -15,7 +15,7 @@ import pytest
 from distract.core.errors import BackendError, UsageError
 from distract.core.records import Message, Request
 from distract.models import hardware
-from distract.models.opening import open_models
+from distract.models.opener import open_models
 from distract.models.options import Options
 from distract.models.transformers.architecture import least_parameters, odd_size
 

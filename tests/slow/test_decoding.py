@@ -16,7 +16,7 @@ from distract.models.transformers import decoder
 from distract.models.transformers.backend import Transformers
 from distract.models.transformers.decoder import Decoding, Run, Told, write
 from distract.models.transformers.generation import Answer
-from distract.models.transformers.layout import Sharing, plan, prune
+from distract.models.transformers.packs import Sharing, plan, prune
 
 
 class Item(NamedTuple):

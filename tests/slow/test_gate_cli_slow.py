@@ -30,7 +30,7 @@ from test_gate_cli import (
 
 from distract.core.errors import BackendError
 from distract.core.runs import checksum, load
-from distract.models import opening, scripted
+from distract.models import opener, scripted
 from distract.models.names import Target
 from distract.models.scripted import Scripted
 from distract.studies.gate.live_rule import Gate
@@ -60,7 +60,7 @@ def watch(monkeypatch: pytest.MonkeyPatch) -> Watch:
             opened.append(Counted(inner, breaks_after, error or BackendError("the model broke")))
             return opened[-1]
 
-        monkeypatch.setattr(opening, "open_target", open_one)
+        monkeypatch.setattr(opener, "open_target", open_one)
         return opened
 
     return install

@@ -26,7 +26,7 @@ from test_gate_deciding import (
 from distract.core.records import Row
 from distract.studies.gate.limits import Limits
 from distract.studies.gate.live_rule import replayed
-from distract.studies.gate.records import Verdict as Said
+from distract.studies.gate.verdict import Verdict as Said
 
 
 def test_a_failure_may_leave_enough_for_another_check() -> None:

@@ -33,14 +33,14 @@ from test_gate_monitor import (
 )
 
 from distract.stats.intervals import holm
-from distract.studies.gate import bounds
+from distract.studies.gate import confidence_bounds
 from distract.studies.gate.boundary import boundary
 from distract.studies.gate.checks import check
 from distract.studies.gate.limits import Limits
 from distract.studies.gate.mixture import Side, rates
 from distract.studies.gate.monitor import Monitor, Prompt
 from distract.studies.gate.monitor import Test as Tried
-from distract.studies.gate.records import Decision
+from distract.studies.gate.verdict import Decision
 
 SINGLES = (HIT, MISS, UNREAD, LOST, EXCLUDED)
 COMPARED = (HIT, MISS, NEITHER, Prompt(1, (0.0,), (0.5,), 0, 0, 1), LOST, EXCLUDED)
@@ -306,7 +306,7 @@ def test_bounds_miss_the_rate_no_more_often_than_they_say(threshold: float, chec
                 if monitor.decision is None:
                     continue
                 if (n, k) not in found:
-                    found[n, k] = bounds.lower(monitor, ALPHA), bounds.upper(monitor, ALPHA)
+                    found[n, k] = confidence_bounds.lower(monitor, ALPHA), confidence_bounds.upper(monitor, ALPHA)
                 low += float(going[k]) * (found[n, k][0] > rate)
                 high += float(going[k]) * (found[n, k][1] < rate)
                 going[k] = 0
@@ -330,7 +330,7 @@ def test_bounds_of_a_check_that_another_has_stopped_hold_too() -> None:
             failed += float(going[hits])
             # It is left as it stands, on whichever way it came there without a decision.
             monitor = standing(second, n, hits)
-            wrong += float(going[hits]) * (bounds.lower(monitor, ALPHA) >= T)
+            wrong += float(going[hits]) * (confidence_bounds.lower(monitor, ALPHA) >= T)
         going = going * ~stop - left
     assert failed > 0.15
     assert wrong <= ALPHA

@@ -16,8 +16,8 @@ from distract.core.errors import UsageError
 from distract.studies.gate import monitor as gate
 from distract.studies.gate.boundary import LONGEST, boundary
 from distract.studies.gate.power_plan import plan
-from distract.studies.gate.records import Decision
 from distract.studies.gate.stopping_path import course, decided
+from distract.studies.gate.verdict import Decision
 
 
 def pass_power(n: int, threshold: float, rate: float, alpha: float) -> float:

@@ -25,7 +25,7 @@ from distract.core import printable, registry
 from distract.core.errors import DistractError
 from distract.core.plan import Attack
 from distract.core.records import Constraint, Response
-from distract.data import readers, requirements
+from distract.data import prompt_parts, readers
 from distract.data.constraints import breaks, check, parse
 from distract.data.formats import native
 from distract.judging import parsers
@@ -36,7 +36,7 @@ from distract.studies.attack import flips, minimal
 from distract.studies.check import audit, view
 from distract.studies.explain.view import marked
 from distract.studies.gate import github, junit
-from distract.studies.leaderboard.sources import stream, tables
+from distract.studies.leaderboard.sources import json_stream, vote_files
 from distract.studies.make import pairs
 from distract.testing.invariants import changes, messages
 
@@ -141,7 +141,7 @@ def _targets(folder: Path) -> Iterator[tuple[str, Callable[[str], object]]]:
     yield "for GitHub and JUnit", lambda text: (github._code(text), github._inert(text), junit._plain(text))
     yield "answers of a pair", lambda text: list(pairs._wrong(case(), Response("x", (TEXT,)), (text, TEXT)))
     yield "separator of a pair", lambda text: pairs._SEPARATOR.split(text)
-    yield "question", lambda text: requirements.split(f"Add two different responses. Use no commas. {text}", every[5:8])
+    yield "question", lambda text: prompt_parts.split(f"Add two different responses. Use no commas. {text}", every[5:8])
     yield (
         "cases",
         lambda text: _cases(json.dumps({"id": "c", "prompt": text, "responses": [{"author": "x", "text": text}]})),
@@ -188,9 +188,9 @@ def _votes(path: Path, text: str) -> None:
         file = path.with_suffix(suffix)
         file.write_text(content, encoding="utf-8", errors="replace")
         with suppress(DistractError):
-            table = tables.opened(file)
+            table = vote_files.opened(file)
             list(table.rows(table.fields))
-        for read in (stream.lines, stream.array):
+        for read in (json_stream.lines, json_stream.array):
             with suppress(DistractError):
                 list(read(file))
 

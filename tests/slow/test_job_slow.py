@@ -12,7 +12,7 @@ REPLAY = """
 import sys
 from pathlib import Path
 from distract.core import job, registry; from distract.studies.attack import session
-from distract.models.opening import open_judge
+from distract.models.opener import open_judge
 from distract.models.scripted import Scripted
 from distract.core.records import Reply
 from distract.studies.setup import Setup

@@ -11,7 +11,7 @@ import pytest
 
 from distract.core import registry
 from distract.core.records import Case, Response
-from distract.data import requirements
+from distract.data import prompt_parts
 from distract.data.constraints import parse
 from distract.data.formats import native
 from distract.judging import parsers
@@ -49,8 +49,8 @@ SLOW: dict[str, Callable[[int], object]] = {
     "reading: dots before a verdict": lambda n: parsers.BRACKETS.read(f"{',' * n}[[A]]", "AB"),
     "reading: outputs of a cut answer": lambda n: parsers.OUTPUT.read("output (a) better " * (n // 18), "ab", cut=True),
     "reading: braces": lambda n: parsers.JSON.read("{" * (3 * n), "AB"),
-    "data: lines of a prompt": lambda n: requirements.split("a\n" * (3 * n), [parse({"kind": "punctuation:no_comma"})]),
-    "data: two": lambda n: requirements.split(
+    "data: lines of a prompt": lambda n: prompt_parts.split("a\n" * (3 * n), [parse({"kind": "punctuation:no_comma"})]),
+    "data: two": lambda n: prompt_parts.split(
         f"Make sure {'two ' * n}", [parse({"kind": "combination:two_responses"})]
     ),
     "data: responses of a case": lambda n: read_responses(n // 5),

@@ -18,7 +18,7 @@ from distract.models.transformers import generation
 from distract.models.transformers.architecture import operations, reach
 from distract.models.transformers.backend import Transformers
 from distract.models.transformers.chat import Encoded
-from distract.models.transformers.layout import Sharing, plan
+from distract.models.transformers.packs import Sharing, plan
 
 SHAPE: dict[str, Any] = {
     "vocab_size": 64,

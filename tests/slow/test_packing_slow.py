@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from distract.models.transformers.layout import plan
+from distract.models.transformers.packs import plan
 
 
 def test_deep_tries_need_no_recursion() -> None:

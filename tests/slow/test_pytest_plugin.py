@@ -10,12 +10,12 @@ import pytest
 
 from distract.core import registry
 from distract.judging import judge
-from distract.models import opening
+from distract.models import opener
 
 # Imported here, since an inner run forgets what is first imported in it, and numpy cannot be imported twice.
 from distract.testing import invariants, summary
 
-IMPORTED = (invariants, judge, registry, opening, summary)
+IMPORTED = (invariants, judge, registry, opener, summary)
 
 LEFT_OUT = "distract: 1 test that calls a judge was left out; run it with --judge NAME or -m distract"
 

@@ -15,9 +15,9 @@ from distract.core.records import Role
 from distract.core.usage import Tally
 from distract.judging.orders import DEFAULT, Manner
 from distract.models.transformers.backend import Transformers
-from distract.rewriting.options import Asking
+from distract.rewriting.generator_options import Asking
 from distract.studies.attack import session
-from distract.studies.make import job
+from distract.studies.make import maker
 from distract.studies.make import rewrites as recording
 
 NAME = "smollm2-135m"
@@ -94,9 +94,9 @@ def test_prepair_analyses_each_response_once(data: str, tmp_path: Path, smollm2:
 def test_making_data_with_a_model_that_cannot_is_a_yield_of_nothing(
     data: str, tmp_path: Path, smollm2: Transformers
 ) -> None:
-    pairs = job.pair_job(data, (), NAME, ASKING, None, None, 0)
+    pairs = maker.pair_job(data, (), NAME, ASKING, None, None, 0)
     assert dict(pairs.left_out) == {"more than one turn": 1}
     with stores({"generator": smollm2}, tmp_path / "s") as models:
-        cases, found = job.run(pairs, models, Tally())
+        cases, found = maker.run(pairs, models, Tally())
     assert (found["asked"], found["made"]) == (1, len(cases))
     assert found["made"] or found["reasons"]

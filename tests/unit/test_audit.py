@@ -17,7 +17,7 @@ from distract.core.registry import composed, protocols
 from distract.core.store import Store
 from distract.core.usage import Tally
 from distract.data.constraints import parse
-from distract.data.quality import good_response, pairs
+from distract.data.good_responses import good_response, pairs
 from distract.judging.comparison import others, unfit
 from distract.judging.orders import Manner
 from distract.models.scripted import Scripted, planted

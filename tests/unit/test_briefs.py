@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from distract.core.errors import DataError
 from distract.core.recorder import dump
 from distract.core.records import Judgment, Row
-from distract.core.rows import Records
-from distract.core.rows import row as read
+from distract.core.run_decoder import Records
+from distract.core.run_decoder import row as read
 from distract.studies.attack.briefs import Briefs
 from distract.studies.attack.outcomes import count_flips
 

@@ -12,8 +12,8 @@ from distract.core.backend import Backend
 from distract.core.errors import UnknownName, UsageError
 from distract.core.price import Price
 from distract.core.records import Role
-from distract.models import hardware, opening
-from distract.models.opening import open_judge, open_models
+from distract.models import hardware, opener
+from distract.models.opener import open_judge, open_models
 from distract.models.options import Options
 from distract.models.transformers.backend import Transformers
 
@@ -114,7 +114,7 @@ def test_a_folder_without_a_model_is_said(tmp_path: Path) -> None:
 def test_a_missing_library_names_the_line_that_brings_it(
     judge: str, library: str, extra: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(opening, "find_spec", lambda name: None if name == library else object())
+    monkeypatch.setattr(opener, "find_spec", lambda name: None if name == library else object())
     with pytest.raises(UsageError, match=re.escape(f'pip install ".[{extra}]"')):
         open_judge(judge)
 

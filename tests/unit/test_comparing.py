@@ -12,7 +12,7 @@ from rich.console import Console
 
 from distract.report.tables import show
 from distract.studies.gate.comparison_view import comparing_report
-from distract.studies.gate.records import Check, Decision
+from distract.studies.gate.verdict import Check, Decision
 
 CHECK = check(
     "fail",

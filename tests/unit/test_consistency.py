@@ -37,7 +37,7 @@ from distract.studies.consistency.design import Consistency
 from distract.studies.consistency.document import Measured, document, measured
 from distract.studies.consistency.draw import quadruples, triples
 from distract.studies.consistency.measures import Placed, changes, figures, not_applied
-from distract.studies.consistency.published import PUBLISHED
+from distract.studies.consistency.paper import PUBLISHED
 from distract.studies.consistency.session import prepare
 from distract.studies.consistency.view import report_parts
 

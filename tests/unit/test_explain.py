@@ -24,8 +24,8 @@ from distract.models.names import resolve
 from distract.models.options import Options
 from distract.studies.attack.minimal import edits
 from distract.studies.attack.minimal.view import enough
+from distract.studies.explain import rerun
 from distract.studies.explain import run as explaining
-from distract.studies.explain import source
 from distract.studies.explain.view import NEAR, marked
 
 Run = Callable[..., Ran]
@@ -214,9 +214,9 @@ def test_the_reference_model_of_a_run_is_named_by_it(run: Run) -> None:
     loaded = load(Path("r"))
     for reference, expected in ((None, None), ({"name": "m", "model": {"engine": "e"}}, ("m", {"engine": "e"}))):
         found = replace(loaded, parameters={**loaded.parameters, "reference": reference})
-        assert source.helper_of(found) == expected
+        assert rerun.helper_of(found) == expected
     with pytest.raises(UsageError, match="does not say which reference model"):
-        source.helper_of(replace(loaded, parameters={**loaded.parameters, "reference": ["m"]}))
+        rerun.helper_of(replace(loaded, parameters={**loaded.parameters, "reference": ["m"]}))
 
 
 def test_a_flip_that_is_gone_is_told_and_leaves_nothing_to_say(run: Run) -> None:
@@ -321,7 +321,7 @@ def test_what_is_enough_is_said_in_words(one: Smallest, said: str) -> None:
 def test_a_server_of_the_run_is_to_be_named_and_never_taken_from_it(tmp_path: Path) -> None:
     def asked(server: str, given: str | None = None) -> None:
         run = Loaded(tmp_path, {"identity": {"server": server}, "reference": None}, (), (), None, None)
-        source.check_server(run, "openai:m", given)
+        rerun.check_server(run, "openai:m", given)
 
     with pytest.raises(UsageError, match=r"openai:m was asked at http://h/v1; name that with --base-url"):
         asked("http://h/v1")
@@ -332,9 +332,9 @@ def test_a_server_of_the_run_is_to_be_named_and_never_taken_from_it(tmp_path: Pa
 def test_the_key_goes_to_no_server_that_only_the_run_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = Loaded(tmp_path, {"identity": {}, "reference": None}, (), (), None, None)
     monkeypatch.delenv("DISTRACT_API_KEY", raising=False)
-    source.check_server(run, "https://h/v1#m", None)
+    rerun.check_server(run, "https://h/v1#m", None)
     monkeypatch.setenv("DISTRACT_API_KEY", "sk-secret-0123456789")
     with pytest.raises(UsageError, match=r"names the server https://h/v1; to send it the key in DISTRACT_API_KEY, add"):
-        source.check_server(run, "https://h/v1#m", None)
-    source.check_server(run, "https://h/v1#m", "https://h/v1")
+        rerun.check_server(run, "https://h/v1#m", None)
+    rerun.check_server(run, "https://h/v1#m", "https://h/v1")
     assert resolve("https://h/v1#m", Options(base_url="https://h/v1/"), {}).server == "https://h/v1"

@@ -17,7 +17,7 @@ from distract.core.errors import BackendError
 from distract.core.records import Reply, Request
 from distract.core.runs import checksum
 from distract.core.signals import Stopped
-from distract.models import opening, scripted
+from distract.models import opener, scripted
 from distract.models.names import Target
 from distract.models.scripted import Scripted
 
@@ -71,7 +71,7 @@ def watch(monkeypatch: pytest.MonkeyPatch) -> Watch:
             opened.append(Counted(inner, breaks_after, error or BackendError("the model broke")))
             return opened[-1]
 
-        monkeypatch.setattr(opening, "open_target", open_one)
+        monkeypatch.setattr(opener, "open_target", open_one)
         return opened
 
     return install

@@ -18,9 +18,9 @@ from distract.studies.gate.limits import Limits
 from distract.studies.gate.live_rule import Gate, Place, record, replayed
 from distract.studies.gate.monitor import Monitor, Prompt
 from distract.studies.gate.monitor import Test as Tried
-from distract.studies.gate.observations import alone, flipped, in_excess, since
-from distract.studies.gate.records import Check, Measure
-from distract.studies.gate.records import Verdict as Said
+from distract.studies.gate.prompt_outcomes import alone, flipped, in_excess, since
+from distract.studies.gate.verdict import Check, Measure
+from distract.studies.gate.verdict import Verdict as Said
 
 NULL = registry.controls()[0].name
 Asked = tuple[str, str]

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from distract.core import printable, registry
 from distract.core.errors import DataError, UsageError
-from distract.core.settings import FILE, Project, project
+from distract.core.project import FILE, Project, project
 from distract.studies.gate.limits import Limits
 from distract.studies.gate.settings import Settings, limits, load
 

@@ -8,7 +8,7 @@ from gate_builders import check, skipped
 from looping import each
 
 from distract.studies.gate.combination import together
-from distract.studies.gate.records import Decision
+from distract.studies.gate.verdict import Decision
 
 DECISIONS: tuple[Decision, ...] = ("pass", "fail", "inconclusive")
 

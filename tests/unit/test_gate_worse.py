@@ -23,8 +23,8 @@ from distract.stats.intervals import holm
 from distract.studies.gate import finished
 from distract.studies.gate.comparable import comparable
 from distract.studies.gate.limits import Limits
-from distract.studies.gate.records import Check, Verdict
 from distract.studies.gate.regression import rises
+from distract.studies.gate.verdict import Check, Verdict
 
 Run = Callable[..., Ran]
 

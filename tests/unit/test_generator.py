@@ -17,7 +17,7 @@ from distract.core.records import Case, Reply, Request, Response, Rewrite
 from distract.core.registry import attacks
 from distract.data.constraints import parse
 from distract.rewriting.generator import generator
-from distract.rewriting.options import Asking, flaws
+from distract.rewriting.generator_options import Asking, flaws
 from distract.rewriting.writers import rewrite
 
 ASSERTIVE, SYCOPHANTIC = attacks()["assertiveness"], attacks()["sycophancy"]

@@ -17,7 +17,7 @@ from markdown_it import MarkdownIt
 from distract.studies.attack.flips import Flip
 from distract.studies.gate import github
 from distract.studies.gate.evidence import findings
-from distract.studies.gate.records import Verdict
+from distract.studies.gate.verdict import Verdict
 
 MARKDOWN = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
 OURS = {"<code>", "</code>", "<details>", "</details>", "<summary>", "</summary>"}

@@ -13,7 +13,7 @@ from distract.data import constraints as kinds
 from distract.data.constraints import Unavailable, parse
 from distract.data.datasets import load, load_prompts
 from distract.data.formats.ifeval import Prompted
-from distract.data.requirements import split
+from distract.data.prompt_parts import split
 
 PROMPT: dict[str, Any] = {
     "key": 7,

@@ -16,7 +16,7 @@ from distract.core.plan import Plan
 from distract.core.records import Audited, Request, Rewrite, Row
 from distract.core.runs import Loaded, load
 from distract.core.study import Held, Study
-from distract.core.timing import measured
+from distract.core.timer import measured
 from distract.core.usage import Tally
 from distract.models.scripted import Scripted, planted
 from distract.studies.attack import session

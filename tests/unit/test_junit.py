@@ -17,7 +17,7 @@ from hypothesis import given
 from distract.studies.attack.flips import Flip
 from distract.studies.gate.evidence import findings
 from distract.studies.gate.junit import junit
-from distract.studies.gate.records import Verdict
+from distract.studies.gate.verdict import Verdict
 
 junitparser = pytest.importorskip("junitparser")
 SCHEMA = pytest.importorskip("xmlschema").XMLSchema(Path(__file__).parents[1] / "data" / "junit.xsd")

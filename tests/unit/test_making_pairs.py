@@ -14,7 +14,7 @@ from distract.core.plan import Plan
 from distract.core.records import Case, Evidence, Reply, Request, Response
 from distract.data.constraints import parse
 from distract.data.formats import native
-from distract.rewriting.options import Asking
+from distract.rewriting.generator_options import Asking
 from distract.rewriting.writers import Verifier
 from distract.studies.make import Made, make_pair, yields
 from distract.studies.make.attempts import known_author

@@ -23,12 +23,12 @@ from distract.data.constraints import breaks, check, describe, known, parse
 from distract.data.datasets import load, load_prompts
 from distract.data.formats import native
 from distract.data.formats.ifeval import Prompted
-from distract.data.quality import compliant_response
-from distract.data.requirements import split
+from distract.data.good_responses import compliant_response
+from distract.data.prompt_parts import split
 from distract.rewriting.fidelity import inspect
-from distract.rewriting.options import Asking
+from distract.rewriting.generator_options import Asking
 from distract.studies.make import Made, make_tweak, yields
-from distract.studies.make.formats import EASY, MENU, choose, conflict, easy
+from distract.studies.make.constraint_sets import EASY, MENU, choose, conflict, easy
 
 SHARED = Path(__file__).parents[3] / "shared" / "data" / "ifeval"
 ASKING = Asking(retries=2)

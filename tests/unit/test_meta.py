@@ -31,7 +31,7 @@ from distract.studies.estimate import estimate
 from distract.studies.meta.comparisons import Agreement
 from distract.studies.meta.design import Meta, labelled, meta, one_sided
 from distract.studies.meta.document import Result, Source, document, from_run, result, shown
-from distract.studies.meta.published import judged
+from distract.studies.meta.published_judges import judged
 from distract.studies.meta.session import distinct, prepare, select
 
 

@@ -15,7 +15,7 @@ from distract.core.plan import Comparison, Protocol
 from distract.core.records import Audited, Case, Reply, Request, Response, Rewrite, Row, Smallest, applied
 from distract.core.registry import attack, protocol
 from distract.data import datasets
-from distract.data.quality import pairs
+from distract.data.good_responses import pairs
 from distract.judging.judge import Judge
 from distract.judging.orders import DEFAULT, Manner
 from distract.judging.verdicts import outcome

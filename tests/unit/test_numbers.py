@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from distract.cli.main import COMMANDS, cli
-from distract.cli.numbers import INNER_SHARE, LIMIT, PRICE, SEED, Number, Whole
+from distract.cli.number_types import INNER_SHARE, LIMIT, PRICE, SEED, Number, Whole
 from distract.core.errors import DataError, UsageError
 from distract.models.catalogue import catalogue
 from distract.studies.gate.limits import Limits

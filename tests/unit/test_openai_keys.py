@@ -20,7 +20,7 @@ from distract.core.store import Store
 from distract.core.usage import Tally
 from distract.models.catalogue import catalogue
 from distract.models.names import resolve
-from distract.models.opening import open_judge, open_models
+from distract.models.opener import open_judge, open_models
 from distract.models.options import Options
 from distract.models.server.backend import OFFICIAL, OpenAI
 from distract.models.server.secrets import MARK

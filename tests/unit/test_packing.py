@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distract.models.transformers.layout import Forward, Sharing, plan, prune
+from distract.models.transformers.packs import Forward, Sharing, plan, prune
 
 # Few token ids and short sequences, so that prefixes are shared, nested and repeated all the time.
 SEQUENCES = st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=14).map(tuple), min_size=1, max_size=14)

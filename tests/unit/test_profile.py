@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from commanding import Ran
 
-from distract.core.timing import Clock
+from distract.core.timer import Clock
 from distract.report.profile import PARTS, profile_lines
 
 

@@ -21,10 +21,10 @@ from distract.core.records import Case, Lineage, Reply, Request, Response, Rewri
 from distract.core.usage import Tally
 from distract.data import datasets
 from distract.data.formats import native
-from distract.data.quality import pairs
+from distract.data.good_responses import pairs
 from distract.models.scripted import Scripted, planted, share
 from distract.rewriting import verifier as verifying
-from distract.rewriting.options import Asking
+from distract.rewriting.generator_options import Asking
 from distract.rewriting.writers import WRITERS, rewrite
 from distract.studies.attack import session
 from distract.studies.make import rewrites as recording

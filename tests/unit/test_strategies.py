@@ -16,10 +16,10 @@ from distract.core.errors import UnknownName, UsageError
 from distract.core.records import Case, Response
 from distract.data import datasets
 from distract.data.constraints import check, describe, known, parse
-from distract.data.quality import pairs as judged
+from distract.data.good_responses import pairs as judged
 from distract.judging.comparison import usable
 from distract.testing import strategies
-from distract.testing.strategies import KINDS, requirements, words
+from distract.testing.strategies import KINDS, requirements, word_lists
 
 T = TypeVar("T")
 TWEAKSET = datasets.load("tweakset").cases
@@ -80,12 +80,12 @@ SCRIPTS = "LATIN CYRILLIC GREEK ARABIC HEBREW DEVANAGARI BENGALI TAMIL CJK HIRAG
 
 @pytest.mark.parametrize("script", SCRIPTS.split())
 def test_languages_have_many_scripts(script: str) -> None:
-    assert any(unicodedata.name(sign, "").startswith(script) for sign in "".join(words.SPOKEN))
+    assert any(unicodedata.name(sign, "").startswith(script) for sign in "".join(word_lists.SPOKEN))
 
 
 def test_several_languages_stand_in_one_text() -> None:
     texts = drawn(strategies.texts(kinds=["languages"]), 20)
-    assert any(sum(one in text for one in words.SPOKEN) > 1 for text in texts)
+    assert any(sum(one in text for one in word_lists.SPOKEN) > 1 for text in texts)
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_kinds_hold_what_they_are_named_for(kind: str, sign: str) -> None:
 
 @pytest.mark.parametrize("sign", ["<|im_end|>", "[INST]", "{output_2}", "$a", "[[A]]", "\x1b[", "\x00", "\u202e"])
 def test_hostile_texts_hold_what_a_tool_may_trip_over(sign: str) -> None:
-    assert any(sign in text for text in words.HOSTILE)
+    assert any(sign in text for text in word_lists.HOSTILE)
 
 
 def test_pairs_and_triples_are_cases_of_two_and_three() -> None:

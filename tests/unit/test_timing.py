@@ -7,8 +7,8 @@ from itertools import count as counting
 
 import pytest
 
-from distract.core import timing
-from distract.core.timing import Clock
+from distract.core import timer
+from distract.core.timer import Clock
 
 
 def test_a_part_within_another_is_charged_once() -> None:
@@ -32,27 +32,27 @@ def test_an_error_closes_its_part() -> None:
 
 
 def test_nothing_is_measured_unless_somebody_looks() -> None:
-    with timing.part("load"):
-        timing.count("tokens", 3)
-        timing.count("tokens", lambda: 1 / 0)
-    with timing.measured() as clock:
+    with timer.part("load"):
+        timer.count("tokens", 3)
+        timer.count("tokens", lambda: 1 / 0)
+    with timer.measured() as clock:
         pass
     assert (clock.seconds, clock.counts) == ({}, {})
 
 
 def test_counts_add_up_and_other_threads_are_left_out() -> None:
     def elsewhere() -> None:
-        with timing.part("load"):
-            timing.count("tokens", 100)
+        with timer.part("load"):
+            timer.count("tokens", 100)
 
-    with timing.measured() as clock:
-        timing.count("tokens", 3)
-        timing.count("tokens", lambda: 4)
+    with timer.measured() as clock:
+        timer.count("tokens", 3)
+        timer.count("tokens", lambda: 4)
         thread = threading.Thread(target=elsewhere)
         thread.start()
         thread.join()
-        with timing.part("store"), timing.measured() as inner:
-            timing.count("tokens", 9)
+        with timer.part("store"), timer.measured() as inner:
+            timer.count("tokens", 9)
     assert clock.counts == {"tokens": 7}
     assert inner.counts == {"tokens": 9}
     assert set(clock.seconds) == {"store"}

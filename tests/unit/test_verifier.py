@@ -10,7 +10,7 @@ from distract.core.registry import attacks
 from distract.rewriting.verifier import verifier, verify
 from distract.rewriting.writers import WRITERS, Draft, Verifier, Writer, rewrite
 from distract.stats.figure import Figure
-from distract.studies.rewrites import agreements, by_reason, layer_verdicts
+from distract.studies.rewrite_counts import agreements, by_reason, layer_verdicts
 
 SAME, OTHER = Response("x", ("I think it is red.",)), Response("x", ("It is certainly red.",), "assertiveness")
 SURE = Reply(probabilities=(0.9, 0.1), mass=1.0, finish="choices")

@@ -14,12 +14,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from distract.core.records import Constraint
-from distract.data.constraints import layout, whole, words
+from distract.data.constraints import layout_kinds, whole_kinds, word_kinds
 from distract.data.constraints.kind import ConstraintError, Kind, Unavailable
 
 __all__ = ["ConstraintError", "Unavailable", "break_", "breaks", "check", "describe", "known", "parse"]
 
-_KINDS: Mapping[str, Kind] = {**layout.KINDS, **whole.KINDS, **words.KINDS}
+_KINDS: Mapping[str, Kind] = {**layout_kinds.KINDS, **whole_kinds.KINDS, **word_kinds.KINDS}
 
 
 def _find(kind: object) -> Kind:

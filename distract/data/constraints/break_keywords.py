@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator, Sequence
 
 from distract.core.records import Constraint
-from distract.data.constraints import edits as editing
 from distract.data.constraints import spans
-from distract.data.constraints.edits import cased, core, styler, subsets, substitute
+from distract.data.constraints import text_edits as editing
+from distract.data.constraints.text_edits import cased, core, styler, subsets, substitute
 
 _MENTIONS = (
     "The word {} also comes to mind.",

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from itertools import cycle, islice, pairwise
 
 from distract.core.records import Constraint
-from distract.data.constraints import edits as editing
 from distract.data.constraints import spans as counting
-from distract.data.constraints.edits import NEUTRAL, core, lowered, opaque, styler, subsets, substitute
+from distract.data.constraints import text_edits as editing
+from distract.data.constraints.text_edits import NEUTRAL, core, lowered, opaque, styler, subsets, substitute
 
 _ITEM = re.compile(r"^([^\S\n]*)([*-][^\S\n]+|-(?!-)|\*(?!\*))(?=\S)(.*)$", re.M)
 _VERB = r"\b(?:is|are|was|were|can|will|has|have|should|may|might|must|would|could|do|does)(?= [a-z])"

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from itertools import cycle, islice, pairwise
 
 from distract.core.records import Constraint
-from distract.data.constraints import edits
 from distract.data.constraints import spans as counting
-from distract.data.constraints.edits import NEUTRAL, SYNONYMS, cased, core, free, opaque, subsets, substitute
+from distract.data.constraints import text_edits
+from distract.data.constraints.text_edits import NEUTRAL, SYNONYMS, cased, core, free, opaque, subsets, substitute
 
 _LETTERED = (
     "It is quite a question.",
@@ -66,7 +66,7 @@ def no_comma(c: Constraint, text: str) -> Iterator[str]:
         sites = (match.end() if opener else match.start() for match in found)
         for site in islice((s for s in sites if s > low and free(spans, s)), 6):
             yield f"{text[:site]},{text[site:]}"
-    yield from edits.with_clause(text, "of course, or so it seems")
+    yield from text_edits.with_clause(text, "of course, or so it seems")
     yield f"{text[:high]},{text[high:]}"
 
 
@@ -99,7 +99,7 @@ def capitals(c: Constraint, text: str) -> Iterator[str]:
     """Write it as normal prose; or one sentence, or one word, of it."""
     lower = text.lower()
     yield _raised(lower, _starts(lower))
-    for ((start, end),) in subsets(edits.sentence_spans(text), 1):
+    for ((start, end),) in subsets(text_edits.sentence_spans(text), 1):
         piece = text[start:end].lower()
         yield text[:start] + _raised(piece, _starts(piece)) + text[end:]
     for word in islice(re.finditer(r"[^\W\d_]{4,}", text), 3):
@@ -128,14 +128,14 @@ def capital_words(c: Constraint, text: str) -> Iterator[str]:
         yield _raised(lower, [site for site in _starts(lower) if re.match(r"\w{2}", lower[site : site + 2])])
         yield lower
         return
-    if limit - found > edits.MOST:
+    if limit - found > text_edits.MOST:
         return
     for size in (6, 4, 1):
         words = [m for m in re.finditer(rf"(?<!\w)[^\W\d_]{{{size},}}(?!\w)", text) if not m[0].isupper()]
         for chosen in subsets([m for m in words if free(spans, m.start())], limit - found):
             yield substitute(text, [(*m.span(), m[0].upper()) for m in chosen])
     shout = " ".join(islice(cycle(f"{NEUTRAL[0]} {NEUTRAL[2]}".upper().split()), limit - found + 5))
-    yield from edits.with_sentences(text, [shout])
+    yield from text_edits.with_sentences(text, [shout])
     high = core(text)[1]
     yield f"{text[:high]} {shout}{text[high:]}"
 
@@ -151,7 +151,7 @@ def _fewer(text: str, letter: str, need: int) -> Iterator[str]:
     for size in dict.fromkeys((1, min(2, need), need)):
         for words in subsets(plainer, size):
             yield substitute(text, [(*m.span(), cased(m[0], SYNONYMS[m[0].lower()])) for m in words])
-    yield from edits.without(text, lambda part: part.lower().count(letter), need)
+    yield from text_edits.without(text, lambda part: part.lower().count(letter), need)
 
 
 def _enough(phrases: Sequence[str], letter: str, need: int) -> list[str]:
@@ -170,7 +170,7 @@ def letters(c: Constraint, text: str) -> Iterator[str]:
     if c["let_relation"] == "at least":
         yield from _fewer(text, letter, 1 - need)
         return
-    if need > edits.MOST:
+    if need > text_edits.MOST:
         return
     if letter in ("!", "?"):
         ends = [end for end in [*counting.sentence_ends(text), core(text)[1]] if text[end - 1 : end] in (".", "!", "?")]
@@ -179,11 +179,11 @@ def letters(c: Constraint, text: str) -> Iterator[str]:
     rich = sorted((*NEUTRAL, *_LETTERED), key=lambda sentence: -sentence.lower().count(letter))[:4]
     rich = [sentence for sentence in rich if letter in sentence.lower()]
     for shift in range(len(rich)):
-        yield from edits.with_sentences(text, [" ".join(_enough(rich[shift:] + rich[:shift], letter, need))])
+        yield from text_edits.with_sentences(text, [" ".join(_enough(rich[shift:] + rich[:shift], letter, need))])
     phrases = [phrase for phrase in _PHRASES if letter in phrase]
     for shift in range(len(phrases)):
         chosen = _enough(phrases[shift:] + phrases[:shift], letter, need)
-        yield from edits.with_clause(text, " and ".join(chosen))
-    yield from edits.with_sentences(text, [" ".join([letter] * need)])
-    yield from edits.with_clause(text, letter * need)
+        yield from text_edits.with_clause(text, " and ".join(chosen))
+    yield from text_edits.with_sentences(text, [" ".join([letter] * need)])
+    yield from text_edits.with_clause(text, letter * need)
     yield f"{text}{letter * need}"

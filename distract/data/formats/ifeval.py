@@ -15,7 +15,7 @@ from distract.core.records import Case, Constraint, Response
 from distract.data.constraints import ConstraintError, Unavailable, known, parse
 from distract.data.fields import Item, lines
 from distract.data.formats.answers import LeftOut, read_all
-from distract.data.requirements import split
+from distract.data.prompt_parts import split
 
 SUMMARY = "JSON Lines of {key, prompt, instruction_id_list, kwargs}, with --responses"
 NEEDS = "a file of {prompt, response}"

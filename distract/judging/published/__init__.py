@@ -9,6 +9,6 @@ from __future__ import annotations
 
 from distract.judging.published.discovery import load
 from distract.judging.published.labels import joined
-from distract.judging.published.runs import Published
+from distract.judging.published.published_runs import Published
 
 __all__ = ["Published", "joined", "load"]

@@ -14,8 +14,8 @@ from typing import Any, NoReturn
 
 from distract.core.errors import DataError, DistractError
 from distract.judging.published import fastchat, judgebench, llmbar, mt_bench, own_runs, reife
-from distract.judging.published.files import first, head
-from distract.judging.published.runs import Published
+from distract.judging.published.output_files import first, head
+from distract.judging.published.published_runs import Published
 
 _Read = Callable[[Sequence[Path]], tuple[Published, ...]]
 

@@ -15,10 +15,10 @@ from typing import Any
 
 from distract.core.records import Outcome
 from distract.data.fields import Item
-from distract.judging.published.files import checksum, named, opened
 from distract.judging.published.mt_bench import heard
 from distract.judging.published.mt_bench_texts import Texts, case_id, category, load, material, pair, question_id, turn
-from distract.judging.published.runs import Compared, Names, Published, Slot, assembled, compared, meant, once
+from distract.judging.published.output_files import checksum, named, opened
+from distract.judging.published.published_runs import Compared, Names, Published, Slot, assembled, compared, meant, once
 
 FIELDS = {"question_id", "model_1", "model_2", "g1_winner", "g2_winner"}
 _WINNERS: Mapping[str, Outcome] = {"model_1": "a", "model_2": "b", "tie": "tie"}

@@ -16,8 +16,8 @@ from distract.core.errors import DataError
 from distract.core.records import Case, Judgment, Outcome, Response
 from distract.data.fields import Item
 from distract.judging.parsers import BRACKETS, GRADED, OUTPUT, RANKING, Format
-from distract.judging.published.files import answer, choice, named, opened
-from distract.judging.published.runs import (
+from distract.judging.published.output_files import answer, choice, named, opened
+from distract.judging.published.published_runs import (
     Compared,
     Heard,
     Names,

@@ -16,7 +16,7 @@ from itertools import combinations
 from distract.core.printable import count
 from distract.core.records import Case, Outcome, Response, Row, Side
 from distract.judging import comparison as judging
-from distract.judging.published.runs import Published
+from distract.judging.published.published_runs import Published
 
 _Texts = tuple[tuple[str, ...], frozenset[tuple[str, ...]]]
 _Names = tuple[str, frozenset[str]]

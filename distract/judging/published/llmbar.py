@@ -19,8 +19,18 @@ from distract.core.records import Case, Outcome
 from distract.data.fields import Item, array
 from distract.data.formats import llmbar
 from distract.judging.parsers import OUTPUT
-from distract.judging.published.files import HEAD, choice, head, named, opened
-from distract.judging.published.runs import Heard, Names, Published, Slot, assembled, compared, meant, parsed, stored
+from distract.judging.published.output_files import HEAD, choice, head, named, opened
+from distract.judging.published.published_runs import (
+    Heard,
+    Names,
+    Published,
+    Slot,
+    assembled,
+    compared,
+    meant,
+    parsed,
+    stored,
+)
 
 _ORDERS: tuple[tuple[str, Slot], ...] = (("swap = False", "a"), ("swap = True", "b"))
 _WINNERS: dict[str | None, Outcome | None] = {"1": "a", "2": "b", None: None}

@@ -15,7 +15,6 @@ from typing import Any
 from distract.core.records import Outcome
 from distract.data.fields import Item
 from distract.judging.parsers import BRACKETS
-from distract.judging.published.files import answer, checksum, choice, named, opened
 from distract.judging.published.mt_bench_texts import (
     NO_TEXTS,
     Texts,
@@ -27,7 +26,8 @@ from distract.judging.published.mt_bench_texts import (
     question_id,
     turn,
 )
-from distract.judging.published.runs import (
+from distract.judging.published.output_files import answer, checksum, choice, named, opened
+from distract.judging.published.published_runs import (
     Compared,
     Heard,
     Names,

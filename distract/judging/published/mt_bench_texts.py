@@ -14,7 +14,7 @@ from pathlib import Path
 from distract.core.records import Case, Response
 from distract.data.fields import Item
 from distract.data.rows import number
-from distract.judging.published.files import Source, choice, opened
+from distract.judging.published.output_files import Source, choice, opened
 
 _Turns = tuple[str, ...]
 

@@ -13,8 +13,8 @@ from pathlib import Path
 from distract.core import runs
 from distract.core.errors import DataError, UsageError
 from distract.core.records import BASELINE, Row
-from distract.judging.published.files import checksum, named, opened
-from distract.judging.published.runs import Published
+from distract.judging.published.output_files import checksum, named, opened
+from distract.judging.published.published_runs import Published
 
 
 def fits(path: Path) -> bool:

@@ -20,8 +20,8 @@ from typing import Any
 from distract.core.records import Case, Outcome, Response
 from distract.data.fields import Item
 from distract.judging.parsers import OUTPUT
-from distract.judging.published.files import Source, checksum, choice, named, opened
-from distract.judging.published.runs import Heard, Names, Published, Slot, assembled, compared, parsed, stored
+from distract.judging.published.output_files import Source, checksum, choice, named, opened
+from distract.judging.published.published_runs import Heard, Names, Published, Slot, assembled, compared, parsed, stored
 
 FIELDS = {"response", "result"}
 _TEXTS = {"instruction", "output_1", "output_2"}

@@ -22,8 +22,8 @@ from distract.models.server.calls import Learnt, Server
 from distract.models.server.capabilities import PROBES, Manners
 from distract.models.server.http import Client
 from distract.models.server.limiter import Gate
+from distract.models.server.requests import Session
 from distract.models.server.secrets import NO_KEY, scrubber
-from distract.models.server.session import Session
 from distract.models.server.stream import ThreadedStream
 
 OFFICIAL = "https://api.openai.com/v1"

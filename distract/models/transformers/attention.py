@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from distract.models.transformers.architecture import Layer, Window
-from distract.models.transformers.layout import Forward
+from distract.models.transformers.packs import Forward
 
 Part = tuple[int, int, Any, Any]
 T = TypeVar("T")

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from distract.core import timing
+from distract.core import timer
 from distract.core.backend import Batch
 from distract.core.errors import BackendError
 from distract.core.records import Reply, Request
@@ -29,7 +29,7 @@ from distract.models.transformers.attention import dense_masks, parts_of, regist
 from distract.models.transformers.chat import Encoded
 from distract.models.transformers.decoder import Run, Told, write
 from distract.models.transformers.generation import Answer, write_alone
-from distract.models.transformers.layout import Forward, Sharing, plan, prune
+from distract.models.transformers.packs import Forward, Sharing, plan, prune
 from distract.models.transformers.weights import LocalModel
 
 REFUSALS = (BackendError, TypeError, ValueError, KeyError, IndexError, AttributeError)
@@ -174,9 +174,9 @@ class Transformers(LocalModel):
                 options["runs"] = parts_of(forward, seen, model.dtype)
             elif not forward.chain:
                 options["attention_mask"] = dense_masks(forward, seen, model.dtype, model.device)
-        timing.count("tokens computed", count)
-        timing.count("operations", lambda: operations(model, count, len(forward.reads), forward.pairs))
-        with timing.part("forward"), torch.inference_mode(), quiet():
+        timer.count("tokens computed", count)
+        timer.count("operations", lambda: operations(model, count, len(forward.reads), forward.pairs))
+        with timer.part("forward"), torch.inference_mode(), quiet():
             ids = torch.from_numpy(np.ascontiguousarray(forward.tokens))[None].to(model.device)
             logits = model(input_ids=ids, **options).logits[0]
             if len(logits) != len(rows):

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
-from distract.core import timing
+from distract.core import timer
 from distract.core.errors import BackendError
 from distract.core.records import Request
 from distract.models.transformers.encoder import Encoder, Ids
@@ -92,7 +92,7 @@ class Chat:
         Raises:
             BackendError: the model's template or tokenizer cannot express one of them.
         """
-        with timing.part("tokenise"):
+        with timer.part("tokenise"):
             laid = [self._laid(request) for request in requests]
             found = self._encoder.encode(text for one in laid for text in one.texts())
             return [self._encoded(request, one, found) for request, one in zip(requests, laid, strict=True)]

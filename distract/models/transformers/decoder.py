@@ -15,9 +15,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, Protocol
 
-from distract.core import timing
+from distract.core import timer
 from distract.models.transformers.architecture import operations
-from distract.models.transformers.layout import Forward
+from distract.models.transformers.packs import Forward
 from distract.models.transformers.trie import Ids
 
 Run = tuple[Forward, Any, list[tuple[Any, Any]]]
@@ -168,7 +168,7 @@ class Decoding:
         """Add a token to each answer; the rows of those that are complete then become free."""
         import torch
 
-        with timing.part("forward"), torch.inference_mode():
+        with timer.part("forward"), torch.inference_mode():
             alive = [one for one in self._rows if one]
             idle = self._filled - max(map(_held, alive))
             # Moving rows takes about as long as half a step: a few places that nobody needs are not worth it.
@@ -182,8 +182,8 @@ class Decoding:
             logits = self._model(input_ids=ids, **options).logits[:, -1]
             values, best = (one.tolist() for one in logits.max(dim=-1))
         count, seen = len(last), self._filled + 1
-        timing.count("tokens computed", count)
-        timing.count("operations", lambda: operations(self._model, count, count, count * seen))
+        timer.count("tokens computed", count)
+        timer.count("operations", lambda: operations(self._model, count, count, count * seen))
         self._filled += 1
         for row, answer in enumerate(self._rows):
             if answer:

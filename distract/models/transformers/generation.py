@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from distract.core import timing
+from distract.core import timer
 from distract.core.records import Reply, Request
 
 Tokens = tuple[int, ...]
@@ -108,9 +108,9 @@ def write_alone(model: Any, prompts: Mapping[int, Tokens], answers: Mapping[int,
         The index of the one that is complete.
     """
     for index, answer in answers.items():
-        with timing.part("forward"):
+        with timer.part("forward"):
             _generate(model, prompts[index], answer)
-        timing.count("tokens computed", answer.start + len(answer.tokens) - 1)
+        timer.count("tokens computed", answer.start + len(answer.tokens) - 1)
         yield [index]
 
 

@@ -15,7 +15,7 @@ from typing import Literal
 
 from distract.core.plan import Attack, Comparison, Degradation, Plan, Protocol, gather
 from distract.core.records import BASELINE, MIRROR, RESAMPLED, UNCHANGED, Audited, Case, Response, Row, Side
-from distract.data.quality import compliant_response, good_response, pairs
+from distract.data.good_responses import compliant_response, good_response, pairs
 from distract.judging.comparison import Unjudged, judged, label, resampled, side
 from distract.judging.orders import DEFAULT, Manner
 from distract.judging.verdicts import outcome

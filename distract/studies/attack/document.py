@@ -14,7 +14,7 @@ from typing import Any
 from distract.core.records import Smallest
 from distract.stats.figure import Figure, flat
 from distract.studies.attack import ranking
-from distract.studies.rewrites import WithoutTexts, by_reason
+from distract.studies.rewrite_counts import WithoutTexts, by_reason
 
 _SHARED = (
     "judge",

@@ -18,7 +18,7 @@ from distract.stats import intervals
 from distract.stats.figure import CONFIDENCE, Condition, Figure, adjusted, headline, rate
 from distract.studies.attack.briefs import Brief, Briefs
 from distract.studies.attack.outcomes import COUNT, WANTED, Counted
-from distract.studies.rewrites import agreements, rejections
+from distract.studies.rewrite_counts import agreements, rejections
 
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "fixed": ("distractor_win_rate", "original_win_rate", "tie_rate"),

@@ -14,10 +14,10 @@ from distract.core import registry
 from distract.core.errors import UnknownName, UsageError
 from distract.core.plan import Attack, Degradation
 from distract.core.records import Case
-from distract.data.quality import compliant_response, good_response, pairs
+from distract.data.good_responses import compliant_response, good_response, pairs
 from distract.studies.attack import measures as measure_names
 from distract.studies.attack.design import Design
-from distract.studies.draws import Treatment, is_recorded, sample
+from distract.studies.eligibility import Treatment, is_recorded, sample
 
 WHY_NOT: Mapping[Design, str] = {
     "fixed": "no case says which response is good (a label, constraints that one meets, or a single response)",

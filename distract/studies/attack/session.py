@@ -16,13 +16,13 @@ from distract.core.plan import Protocol
 from distract.core.printable import count, line
 from distract.core.records import RESAMPLED, Case, Rewrite, Role, Row
 from distract.data import datasets
-from distract.rewriting import choice
 from distract.rewriting import verifier as verifying
-from distract.rewriting.options import Asking
+from distract.rewriting import writer_choice
+from distract.rewriting.generator_options import Asking
 from distract.rewriting.writers import Verifier, Writer, offline
 from distract.studies.attack import design as audit
 from distract.studies.attack import selection
-from distract.studies.draws import check_fit
+from distract.studies.eligibility import check_fit
 from distract.studies.setup import Setup, first_cases
 
 NO_MODELS: Mapping[Role, Backend] = MappingProxyType({})
@@ -90,7 +90,7 @@ def select(
     if control:
         found = selection.controlled(found)
     asking = asking or Asking()
-    writer = choice.chosen(generator, asking, models, selection.holds_any(found, loaded.cases))
+    writer = writer_choice.chosen(generator, asking, models, selection.holds_any(found, loaded.cases))
     if writer.name == "recorded":
         found = selection.on_record(found, attacks, loaded.cases)
     cases, left_out = selection.draw(found, loaded.cases, limit, seed)
@@ -105,7 +105,7 @@ def select(
         "degradations": [degradation.name for degradation in found.degradations],
         "designs": sorted(found.designs),
         "controls": [attack.name for attack in found.attacks if attack.control] + resampled,
-        **choice.record(writer, asking, verifier, models, found.writing),
+        **writer_choice.record(writer, asking, verifier, models, found.writing),
     }
     verify = verifying.verifier(verifier) if verifier else None
     # As it was given: where a file really lies is nobody's business.

@@ -11,7 +11,7 @@ from distract.core.study import Study
 from distract.studies.attack import measures, ranking
 from distract.studies.attack.briefs import Briefs
 from distract.studies.attack.document import Measured, document
-from distract.studies.rewrites import WithoutTexts
+from distract.studies.rewrite_counts import WithoutTexts
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

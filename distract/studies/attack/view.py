@@ -19,7 +19,7 @@ from distract.report.tables import grid
 from distract.stats.figure import Figure, headline
 from distract.studies.attack.document import Measured
 from distract.studies.attack.ranking_view import ranking_parts
-from distract.studies.rewrites_view import rewrite_notes
+from distract.studies.rewrite_view import rewrite_notes
 
 MANY = 3
 """Above this many protocols their differences are not shown pair by pair."""

@@ -11,7 +11,7 @@ from distract.core.records import Row
 from distract.stats.figure import flat
 from distract.studies.consistency.design import compared
 from distract.studies.consistency.measures import MEASURES, NotApplied, Placed, figures, not_applied
-from distract.studies.consistency.published import PUBLISHED
+from distract.studies.consistency.paper import PUBLISHED
 
 _SHARED = ("judge", "data", "left_out", "limit", "seed", "sets", "protocols", "self_judging")
 

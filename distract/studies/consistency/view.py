@@ -14,7 +14,7 @@ from distract.report.tables import grid
 from distract.stats.figure import headline
 from distract.studies.consistency.document import Measured
 from distract.studies.consistency.measures import MEASURES, Placed
-from distract.studies.consistency.published import CRITERIA, PUBLISHED
+from distract.studies.consistency.paper import CRITERIA, PUBLISHED
 
 FEW = 30
 """Below this many units a sentence says so."""

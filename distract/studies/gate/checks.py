@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from distract.core.printable import count, p_value
-from distract.studies.gate import bounds
+from distract.studies.gate import confidence_bounds
 from distract.studies.gate.exact import beside, ineligible, missing, needed, open_reason, threshold
 from distract.studies.gate.limits import Limits, least_n, unreadable
 from distract.studies.gate.monitor import Monitor
-from distract.studies.gate.records import Check, Measure
+from distract.studies.gate.verdict import Check, Measure
 
 _BOUNDED: Mapping[Measure, str] = {
     "flip_rate": "",
@@ -95,7 +95,7 @@ def check(
 def _bounds(monitor: Monitor, measure: Measure, alpha: float) -> tuple[float | None, float | None]:
     if not monitor.tested:
         return None, None
-    low, high = bounds.lower(monitor, alpha), bounds.upper(monitor, alpha)
+    low, high = confidence_bounds.lower(monitor, alpha), confidence_bounds.upper(monitor, alpha)
     return (low, high) if measure == "flip_rate" else (2 * low - 1, 2 * high - 1)
 
 

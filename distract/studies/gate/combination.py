@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from distract.core.printable import line
-from distract.studies.gate.records import Check, Decision
+from distract.studies.gate.verdict import Check, Decision
 
 
 def together(checks: Sequence[Check], flaw: str | None) -> tuple[Decision, str]:

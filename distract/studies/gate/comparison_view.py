@@ -12,7 +12,7 @@ from rich.text import Text
 
 from distract.core.printable import interval, line, p_value, percent
 from distract.report.tables import grid
-from distract.studies.gate.records import Check, Verdict
+from distract.studies.gate.verdict import Check, Verdict
 from distract.studies.gate.view import COLOURS
 
 

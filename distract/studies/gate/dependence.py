@@ -12,7 +12,7 @@ from statistics import fmean
 
 from distract.core.printable import count
 from distract.stats import intervals
-from distract.studies.gate.bounds import evidence
+from distract.studies.gate.confidence_bounds import evidence
 from distract.studies.gate.limits import Limits, least_n
 
 FEW_REPEATED = 1.2

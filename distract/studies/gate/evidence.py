@@ -12,7 +12,7 @@ from typing import Literal
 
 from distract.core.printable import count, interval, line, p_value, percent
 from distract.studies.attack.flips import Flip, difference
-from distract.studies.gate.records import Check, Decision, Effort, Measure, Verdict
+from distract.studies.gate.verdict import Check, Decision, Effort, Measure, Verdict
 
 State = Literal["pass", "fail", "inconclusive", "skipped"]
 Flips = Mapping[tuple[str, str], Sequence[Flip]]

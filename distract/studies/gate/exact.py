@@ -20,7 +20,7 @@ from distract.studies.attack.briefs import Briefs
 from distract.studies.attack.outcomes import Counted, count_flips
 from distract.studies.gate.dependence import few_prompts, gathered, repeated, shrunk
 from distract.studies.gate.limits import MOST, Limits, least_n, unreadable
-from distract.studies.gate.records import Check, Decision
+from distract.studies.gate.verdict import Check, Decision
 
 MEASURE = "flip_rate"
 

@@ -13,7 +13,7 @@ from distract.core.errors import UsageError
 from distract.core.runs import Loaded
 from distract.studies.gate.limits import Limits
 from distract.studies.gate.live_rule import Place, record, replayed
-from distract.studies.gate.records import Verdict
+from distract.studies.gate.verdict import Verdict
 
 
 def decide(run: Loaded, limits: Limits) -> Verdict:

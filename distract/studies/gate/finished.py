@@ -16,8 +16,8 @@ from distract.studies.gate.comparable import comparable
 from distract.studies.gate.exact import Rate
 from distract.studies.gate.limits import Limits
 from distract.studies.gate.power_plan import cures, too_few
-from distract.studies.gate.records import Check, Verdict
 from distract.studies.gate.regression import Rise
+from distract.studies.gate.verdict import Check, Verdict
 
 FEW = 30
 """Below this many prompts a bound that allows for their dependence is rough."""

@@ -26,7 +26,7 @@ from distract.studies.gate.evidence import (
     turned,
     under,
 )
-from distract.studies.gate.records import Check, Verdict
+from distract.studies.gate.verdict import Check, Verdict
 
 _LEVELS: dict[State, str] = {"pass": "notice", "skipped": "notice", "inconclusive": "warning", "fail": "error"}
 _HEAD = ("protocol", "attack", "flips", "rate, %", "bounds, %", "p (Holm)", "threshold, %", "decision")

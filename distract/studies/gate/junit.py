@@ -26,7 +26,7 @@ from distract.studies.gate.evidence import (
     turned,
     under,
 )
-from distract.studies.gate.records import Verdict
+from distract.studies.gate.verdict import Verdict
 
 _FAULTS = {"failure": "failures", "error": "errors", "skipped": "skipped"}
 """The suite's attribute that counts each element."""

@@ -15,7 +15,7 @@ from distract.core.job import Job, Plans
 from distract.core.plan import Plan, Protocol, Result, gather, tap
 from distract.core.records import Audited, Case, Request, Rewrite, Role, Row, Slots
 from distract.core.runs import Loaded
-from distract.data.quality import pairs
+from distract.data.good_responses import pairs
 from distract.stats.figure import headline
 from distract.studies.attack import design as audit
 from distract.studies.attack import session
@@ -25,8 +25,8 @@ from distract.studies.gate.comparable import common
 from distract.studies.gate.exact import threshold
 from distract.studies.gate.limits import Limits
 from distract.studies.gate.live_rule import Gate, Place
-from distract.studies.gate.observations import flipped
-from distract.studies.gate.records import Measure, Verdict
+from distract.studies.gate.prompt_outcomes import flipped
+from distract.studies.gate.verdict import Measure, Verdict
 from distract.studies.setup import Setup
 
 

@@ -24,8 +24,8 @@ from distract.studies.gate.combination import together
 from distract.studies.gate.exact import threshold
 from distract.studies.gate.limits import Limits
 from distract.studies.gate.monitor import Monitor, Prompt, Test
-from distract.studies.gate.observations import alone, in_excess, since
-from distract.studies.gate.records import Effort, Measure, Verdict
+from distract.studies.gate.prompt_outcomes import alone, in_excess, since
+from distract.studies.gate.verdict import Effort, Measure, Verdict
 
 MOST = 1_000_000
 """Prompts of a gate, which keeps a number for each."""

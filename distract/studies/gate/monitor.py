@@ -17,7 +17,7 @@ import numpy as np
 from distract.studies.gate.boundary import Boundary, boundary, p_end
 from distract.studies.gate.limits import unreadable
 from distract.studies.gate.mixture import Bets, mean
-from distract.studies.gate.records import Decision
+from distract.studies.gate.verdict import Decision
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from distract.studies.gate.comparable import common
 from distract.studies.gate.dependence import few_prompts, repeated, uneven_prompts
 from distract.studies.gate.exact import MEASURE, Flips, beside, first, flips, ineligible, missing
 from distract.studies.gate.limits import MOST, Limits, least_n
-from distract.studies.gate.records import Check, Decision
+from distract.studies.gate.verdict import Check, Decision
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ from distract.studies.gate import canary, excess, live, settings
 from distract.studies.gate import finished as run_gate
 from distract.studies.gate.comparable import changes, unusable
 from distract.studies.gate.limits import Limits
-from distract.studies.gate.records import Verdict, undecided
+from distract.studies.gate.verdict import Verdict, undecided
 
 LIMITS = ("max_flip_rate", "max_rise", "max_invalid_rate", "min_eligible", "min_n", "confidence", "certify")
 

@@ -13,8 +13,8 @@ from typing import Any
 
 from distract.core import registry
 from distract.core.errors import DataError, UsageError
-from distract.core.settings import FILE, LARGEST, check, project, told, wrong
-from distract.core.settings import TABLE as ABOVE
+from distract.core.project import FILE, LARGEST, check, project, told, wrong
+from distract.core.project import TABLE as ABOVE
 from distract.studies.gate.limits import Limits
 
 TABLE = (*ABOVE, "gate")

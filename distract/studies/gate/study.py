@@ -9,7 +9,7 @@ from distract.core.records import Rewrite, Row
 from distract.core.study import Held, Study, Sums
 from distract.studies.attack import study as attack
 from distract.studies.gate.live_rule import replayed
-from distract.studies.gate.records import Verdict
+from distract.studies.gate.verdict import Verdict
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

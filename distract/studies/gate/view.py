@@ -18,7 +18,7 @@ from distract.studies.gate.evidence import asked, limit, spent
 from distract.studies.gate.exact import threshold
 from distract.studies.gate.limits import Limits, least_n
 from distract.studies.gate.power_plan import cures, too_few
-from distract.studies.gate.records import Check, Measure, Verdict
+from distract.studies.gate.verdict import Check, Measure, Verdict
 
 COLOURS = {"pass": "green", "fail": "red", "inconclusive": "yellow"}
 

@@ -13,8 +13,8 @@ from rich.text import Text
 
 from distract.core.printable import count, line, percent
 from distract.report.tables import grid
-from distract.studies.leaderboard.boards.records import Board, Standing
 from distract.studies.leaderboard.boards.shift import Shift
+from distract.studies.leaderboard.boards.standings import Board, Standing
 
 ATTACKED = "▲"
 """Stands beside a model whose responses were rewritten."""

@@ -10,7 +10,7 @@ from typing import Any
 from distract.core.records import BASELINE, Rewrite, Row
 from distract.studies.leaderboard.boards.document import board_document, shift_document
 from distract.studies.leaderboard.measures import Measured, RunShift, measured
-from distract.studies.rewrites import WithoutTexts, by_reason
+from distract.studies.rewrite_counts import WithoutTexts, by_reason
 
 _SHARED = (
     "judge",

@@ -16,10 +16,10 @@ from distract.core.records import BASELINE, Row
 from distract.judging.verdicts import outcome
 from distract.stats.figure import headline
 from distract.stats.ratings.matches import Matches
-from distract.studies.leaderboard.boards.choice import ANCHOR, Chosen, recorded
-from distract.studies.leaderboard.boards.comparison import way
-from distract.studies.leaderboard.boards.records import Board
+from distract.studies.leaderboard.boards.board_pairs import way
 from distract.studies.leaderboard.boards.shift import Shift, shift
+from distract.studies.leaderboard.boards.standings import Board
+from distract.studies.leaderboard.boards.system_choice import ANCHOR, Chosen, recorded
 from distract.studies.leaderboard.sources import from_rows
 
 Key = tuple[str, str, str]

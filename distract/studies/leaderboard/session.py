@@ -19,15 +19,15 @@ from distract.core.records import BASELINE, Case, Rewrite, Row
 from distract.data import datasets
 from distract.data.datasets import DataSet
 from distract.judging.comparison import usable
-from distract.rewriting import choice
 from distract.rewriting import verifier as verifying
-from distract.rewriting.options import Asking
-from distract.studies.draws import check_fit, is_recorded
-from distract.studies.leaderboard.boards.choice import Chosen
+from distract.rewriting import writer_choice
+from distract.rewriting.generator_options import Asking
+from distract.studies.eligibility import check_fit, is_recorded
+from distract.studies.leaderboard.boards.system_choice import Chosen
 from distract.studies.leaderboard.design import Tournament, attacked, baseline, no_match
-from distract.studies.leaderboard.estimate import samples
 from distract.studies.leaderboard.measures import targets
 from distract.studies.leaderboard.pairings import Pair, balanced, round_robin
+from distract.studies.leaderboard.samples import samples
 from distract.studies.setup import Setup, draw
 
 TOO_FEW = "fewer than two of the models have answered it"
@@ -107,12 +107,12 @@ def prepare(
     named = _split("target", attack.targets, playing)
     lowest = _lowest(attack, wanted, playing)
     on_record = any(is_recorded(one, cases) and not one.control for one in wanted)
-    writer = choice.chosen(attack.generator, attack.asking, setup.helpers, on_record)
+    writer = writer_choice.chosen(attack.generator, attack.asking, setup.helpers, on_record)
     if absent := [a.name for a in wanted if writer.name == "recorded" and not is_recorded(a, cases)]:
         raise UsageError(f"{absent[0]}: the data hold no recorded rewrites for it; write them with --generator rules")
     parameters: dict[str, Any] = {
         **replace(drawn, cases=cases).record,
-        **choice.record(writer, attack.asking, attack.verifier, setup.helpers, wanted),
+        **writer_choice.record(writer, attack.asking, attack.verifier, setup.helpers, wanted),
         "models": playing,
         "pairs": pairs,
         "attacks": [one.name for one in wanted],

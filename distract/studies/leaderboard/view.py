@@ -10,11 +10,11 @@ from rich.text import Text
 
 from distract.core.printable import count, line, set_aside
 from distract.core.records import BASELINE
-from distract.studies.leaderboard.boards.comparison import Compared, SourceBoard, way
+from distract.studies.leaderboard.boards.board_pairs import Compared, SourceBoard, way
 from distract.studies.leaderboard.boards_view import ATTACKED, board_table, extra_lines, heading, shift_parts
 from distract.studies.leaderboard.document import Result, remarks
 from distract.studies.leaderboard.measures import RunShift
-from distract.studies.rewrites_view import rewrite_notes
+from distract.studies.rewrite_view import rewrite_notes
 
 PUBLISHED = (
     "published (Distracted evaluation, section 5; Elo on MT-Bench, the three lowest models made assertive): ranks "

@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar
 from distract.core.errors import UsageError
 from distract.core.plan import Plan
 from distract.core.records import Case, Evidence, Message, slug
-from distract.rewriting.options import Asking, flaws
+from distract.rewriting.generator_options import Asking, flaws
 
 V = TypeVar("V")
 BROKEN = "constraint broken"

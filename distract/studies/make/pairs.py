@@ -13,10 +13,10 @@ from collections.abc import Iterator
 from distract.core.plan import Plan, gather
 from distract.core.prompts import Prompt, load
 from distract.core.records import Case, Evidence, Message, Response, slug
-from distract.data.quality import good_response
+from distract.data.good_responses import good_response
 from distract.rewriting.fidelity import inspect
 from distract.rewriting.fidelity.facts import normal
-from distract.rewriting.options import Asking
+from distract.rewriting.generator_options import Asking
 from distract.rewriting.writers import Verifier
 from distract.studies.make.attempts import Made, ask, feedback
 

@@ -22,7 +22,7 @@ from distract.core.recorder import dump
 from distract.core.records import Audited, Case, Lineage, Response, Rewrite, Role, Row, Smallest
 from distract.core.study import Held, Study
 from distract.data.formats import native
-from distract.data.quality import compliant_response, good_response, pairs
+from distract.data.good_responses import compliant_response, good_response, pairs
 from distract.rewriting import verifier as verifying
 from distract.rewriting.memory import Memory, in_order, rewritten
 from distract.rewriting.writers import offline
@@ -30,7 +30,7 @@ from distract.stats.figure import Figure, flat
 from distract.studies.attack import design as audit
 from distract.studies.attack import session
 from distract.studies.attack.session import Selected
-from distract.studies.rewrites import agreements, by_reason, rejections
+from distract.studies.rewrite_counts import agreements, by_reason, rejections
 from distract.studies.setup import first_cases
 
 if TYPE_CHECKING:
@@ -196,7 +196,7 @@ def document(parameters: Mapping[str, Any], written: Written) -> dict[str, Any]:
 
 
 def _report(_: Mapping[str, Any], written: Written) -> Iterable[RenderableType]:
-    from distract.studies.rewrites_view import recording_report
+    from distract.studies.rewrite_view import recording_report
 
     return recording_report(written.figures, written.rewrites)
 

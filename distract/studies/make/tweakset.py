@@ -18,12 +18,12 @@ from distract.core.prompts import Prompt, load
 from distract.core.records import Case, Evidence, Message, Response, slug
 from distract.data.constraints import check, describe
 from distract.data.formats.ifeval import Prompted
-from distract.data.requirements import split
+from distract.data.prompt_parts import split
 from distract.rewriting.fidelity import inspect
-from distract.rewriting.options import Asking
+from distract.rewriting.generator_options import Asking
 from distract.rewriting.writers import written
 from distract.studies.make.attempts import BROKEN, Made, ask, feedback, known_author
-from distract.studies.make.formats import choose
+from distract.studies.make.constraint_sets import choose
 
 SOURCE = "make-tweakset"
 SEVERITIES = (1, 2, 3)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from distract.core.records import BASELINE, Outcome, Row
-from distract.judging.published.runs import Convention
+from distract.judging.published.published_runs import Convention
 from distract.judging.verdicts import outcome
 from distract.stats.figure import PLACE, Figure, by_name
 from distract.stats.intervals import Interval

@@ -17,7 +17,7 @@ from distract.stats.figure import flat
 from distract.studies.meta.comparisons import Agreement, Judged
 from distract.studies.meta.measures import figures
 from distract.studies.meta.panel import Panel, base_of, panel
-from distract.studies.meta.published import judged, reproduced
+from distract.studies.meta.published_judges import judged, reproduced
 
 _RECORD = ("data", "left_out", "limit", "seed", "manner", "reference", "self_judging")
 

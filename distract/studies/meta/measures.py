@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 
 from distract.core.records import MIRROR, Outcome
-from distract.judging.published.runs import PARSED, STORED
+from distract.judging.published.published_runs import PARSED, STORED
 from distract.stats import agreement, intervals
 from distract.stats.figure import CONFIDENCE, rate
 from distract.studies.meta.comparisons import (

@@ -17,7 +17,7 @@ from distract.core.records import RESAMPLED, Case, Rewrite, Row
 from distract.data import datasets
 from distract.data.datasets import DataSet
 from distract.rewriting import writers
-from distract.studies.draws import check_fit, sample
+from distract.studies.eligibility import check_fit, sample
 from distract.studies.meta.design import Meta, labelled, meta, one_sided
 from distract.studies.setup import SAMPLE, Setup
 

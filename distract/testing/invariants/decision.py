@@ -21,7 +21,7 @@ from distract.judging.judge import Judge
 from distract.studies.gate import checks
 from distract.studies.gate.limits import Limits, least_n
 from distract.studies.gate.monitor import AT_ONCE, Monitor, Prompt, Test
-from distract.studies.gate.records import Check
+from distract.studies.gate.verdict import Check
 from distract.testing.invariants.observations import Asked, Invariant, Seen
 
 S = TypeVar("S")

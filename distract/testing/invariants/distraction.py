@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from distract.core.errors import UsageError
 from distract.core.plan import Attack, Plan, Protocol
 from distract.core.records import Case, Response
-from distract.data.quality import pairs
+from distract.data.good_responses import pairs
 from distract.judging.comparison import usable
 from distract.judging.findings import Finding
 from distract.judging.judge import Judge

@@ -10,7 +10,7 @@ from dataclasses import replace
 from distract.core.plan import Plan, gather
 from distract.core.records import Case, Response
 from distract.data.constraints import check
-from distract.data.quality import pairs
+from distract.data.good_responses import pairs
 from distract.judging.findings import Finding
 from distract.judging.judge import Judge
 from distract.testing.invariants.call import Cases, decided, of_name

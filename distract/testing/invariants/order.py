@@ -10,7 +10,7 @@ from dataclasses import replace
 from distract.core.plan import Plan, Protocol, gather
 from distract.core.printable import count
 from distract.core.records import Case, Request, Response
-from distract.data.quality import pairs
+from distract.data.good_responses import pairs
 from distract.judging.comparison import usable
 from distract.judging.findings import Finding
 from distract.judging.judge import Judge

@@ -15,7 +15,7 @@ from distract.core import registry
 from distract.core.plan import Comparison, Plan, Protocol, gather
 from distract.core.records import BASELINE, Case, Response, Row
 from distract.data.constraints import check, describe
-from distract.data.quality import compliant_response
+from distract.data.good_responses import compliant_response
 from distract.judging.comparison import judged, side
 from distract.judging.findings import Finding
 from distract.judging.judge import Judge

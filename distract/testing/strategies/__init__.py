@@ -32,8 +32,8 @@ except ImportError as error:
 from distract.testing.strategies.drawn_cases import cases, pairs, triples
 from distract.testing.strategies.drawn_rewrites import rewrites
 from distract.testing.strategies.requirements import constrained
-from distract.testing.strategies.settings import unhurried
 from distract.testing.strategies.text import KINDS, prompts, responses, texts
+from distract.testing.strategies.time_limits import unhurried
 
 __all__ = [
     "KINDS",

@@ -15,7 +15,7 @@ from hypothesis.strategies import SearchStrategy
 from distract.core.errors import UsageError
 from distract.core.records import Case, Response
 from distract.data.datasets import DataSet
-from distract.data.quality import pairs as judged
+from distract.data.good_responses import pairs as judged
 from distract.judging.comparison import usable
 from distract.testing.strategies.text import checked, prompts, texts
 

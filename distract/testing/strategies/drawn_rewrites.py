@@ -20,7 +20,7 @@ from distract.core.records import BASELINE, Case, Edit, Lineage, Response, appli
 from distract.data.constraints import check
 from distract.rewriting.writers import DRAWN, rewritten, writer
 from distract.studies.attack.minimal import edits, phrases
-from distract.testing.strategies import words
+from distract.testing.strategies import word_lists
 from distract.testing.strategies.drawn_cases import Data, chosen, pairs
 from distract.testing.strategies.requirements import constrained
 from distract.testing.strategies.text import checked
@@ -132,7 +132,7 @@ def _loosened(case: Case) -> Case:
     """A case that every attack has something to do with, whatever its texts are."""
     *others, last = case.originals
     *turns, text = last.turns
-    return replace(case, responses=(*others, replace(last, turns=(*turns, f"{text}\n\n{words.LOOSE}".lstrip()))))
+    return replace(case, responses=(*others, replace(last, turns=(*turns, f"{text}\n\n{word_lists.LOOSE}".lstrip()))))
 
 
 def _changed(attack: Attack, case: Case, seed: int) -> bool:

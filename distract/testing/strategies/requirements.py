@@ -1,7 +1,7 @@
 """Drawn cases with format requirements, and a response that meets them all.
 
 The response is put together from parts that meet the requirements, and limits are then set to what it holds, so that
-nothing is drawn in vain. ``distract.studies.make.formats`` says which requirements go together. No requirement names a
+nothing is drawn in vain. ``distract.studies.make.constraint_sets`` says which requirements go together. None names a
 language: whether one was met depends on an optional library.
 """
 
@@ -18,9 +18,9 @@ from hypothesis.strategies import DrawFn, SearchStrategy
 from distract.core.errors import UsageError
 from distract.core.records import Case, Constraint, Response
 from distract.data.constraints import check, describe, parse, spans
-from distract.data.quality import compliant_response
-from distract.studies.make.formats import conflict
-from distract.testing.strategies import words as wording
+from distract.data.good_responses import compliant_response
+from distract.studies.make.constraint_sets import conflict
+from distract.testing.strategies import word_lists as wording
 from distract.testing.strategies.drawn_cases import AUTHORS, Data, listed, named, narrowed
 from distract.testing.strategies.text import prompts
 

@@ -14,7 +14,7 @@ from hypothesis.strategies import SearchStrategy
 
 from distract.core.errors import UnknownName, UsageError
 from distract.core.records import Response
-from distract.testing.strategies import words
+from distract.testing.strategies import word_lists
 
 MOST = 6
 """Sentences, items or blocks of one text."""
@@ -22,8 +22,8 @@ MOST = 6
 
 def prompts() -> SearchStrategy[str]:
     """Questions and instructions, some with a few words more; the simplest is ``How do I make tea?``."""
-    asked = st.builds(str.format, st.sampled_from(words.ASKING), st.sampled_from(words.TASKS))
-    more = st.lists(st.sampled_from(words.CONTEXT), max_size=2, unique=True)
+    asked = st.builds(str.format, st.sampled_from(word_lists.ASKING), st.sampled_from(word_lists.TASKS))
+    more = st.lists(st.sampled_from(word_lists.CONTEXT), max_size=2, unique=True)
     return st.builds(lambda first, rest: " ".join([first, *rest]), asked, more)
 
 
@@ -81,7 +81,9 @@ def _joined(parts: SearchStrategy[str], by: str, most: int = MOST) -> SearchStra
 
 
 def _prose() -> SearchStrategy[str]:
-    sentences = st.lists(st.sampled_from(words.PLAIN + words.WINDING), min_size=1, max_size=2 * MOST, unique=True)
+    sentences = st.lists(
+        st.sampled_from(word_lists.PLAIN + word_lists.WINDING), min_size=1, max_size=2 * MOST, unique=True
+    )
     return sentences.map(_paragraphs)
 
 
@@ -91,8 +93,8 @@ def _paragraphs(sentences: list[str]) -> str:
 
 def _lists() -> SearchStrategy[str]:
     lead = st.sampled_from(("", "You need:\n", "Here is what might help:\n\n"))
-    items = st.lists(st.sampled_from(words.ITEMS + words.PLAIN), min_size=1, max_size=MOST, unique=True)
-    return st.builds(_listed, lead, st.sampled_from(words.MARKERS), items)
+    items = st.lists(st.sampled_from(word_lists.ITEMS + word_lists.PLAIN), min_size=1, max_size=MOST, unique=True)
+    return st.builds(_listed, lead, st.sampled_from(word_lists.MARKERS), items)
 
 
 def _listed(lead: str, marker: str, items: list[str]) -> str:
@@ -104,29 +106,33 @@ def _numbers() -> SearchStrategy[str]:
     numbers = st.tuples(*[st.integers(1, 99)] * 3)
     row = numbers.map(lambda n: f"| {n[0]} | {n[1]}.{n[2]} kg |")
     table = _joined(row, "\n").map(lambda rows: f"| step | weight |\n|---:|---|\n{rows}")
-    return _joined(st.builds(lambda text, n: text.format(*n), st.sampled_from(words.COUNTED), numbers), " ") | table
+    return (
+        _joined(st.builds(lambda text, n: text.format(*n), st.sampled_from(word_lists.COUNTED), numbers), " ") | table
+    )
 
 
 def _markdown() -> SearchStrategy[str]:
-    marked = st.builds(str.format, st.sampled_from(words.SURROUNDED), st.sampled_from(words.PLAIN + words.ITEMS))
+    marked = st.builds(
+        str.format, st.sampled_from(word_lists.SURROUNDED), st.sampled_from(word_lists.PLAIN + word_lists.ITEMS)
+    )
     return _joined(marked, "\n\n")
 
 
 def _code() -> SearchStrategy[str]:
-    block = st.sampled_from(words.CODE).map(lambda code: f"```{code[0]}\n{code[1]}\n```")
+    block = st.sampled_from(word_lists.CODE).map(lambda code: f"```{code[0]}\n{code[1]}\n```")
     return st.builds("".join, st.tuples(_around("", "{}\n\n"), block, _around("", "\n\n{}", "\n\nRun `{}`.")))
 
 
 def _around(*forms: str) -> SearchStrategy[str]:
-    return st.builds(str.format, st.sampled_from(forms), st.sampled_from(words.PLAIN))
+    return st.builds(str.format, st.sampled_from(forms), st.sampled_from(word_lists.PLAIN))
 
 
 def _languages() -> SearchStrategy[str]:
-    return _joined(st.sampled_from(words.SPOKEN), " ", 3)
+    return _joined(st.sampled_from(word_lists.SPOKEN), " ", 3)
 
 
 def _hostile() -> SearchStrategy[str]:
-    parts = st.sampled_from(words.PLAIN[:3] + words.HOSTILE) | st.text(max_size=20)
+    parts = st.sampled_from(word_lists.PLAIN[:3] + word_lists.HOSTILE) | st.text(max_size=20)
     return st.builds(
         lambda by, found: by.join(found), st.sampled_from((" ", "\n", "")), st.lists(parts, min_size=1, max_size=MOST)
     )

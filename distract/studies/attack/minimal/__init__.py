@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from distract.core.records import Edit, Smallest, applied
+from distract.studies.attack.minimal.changed_words import Word, counts, said
+from distract.studies.attack.minimal.clearest import clearest_flips, plan_for
 from distract.studies.attack.minimal.edits import edits, phrases
 from distract.studies.attack.minimal.search import MOST
-from distract.studies.attack.minimal.selection import clearest_flips, plan_for
 from distract.studies.attack.minimal.smallest import smallest
-from distract.studies.attack.minimal.words import Word, counts, said
 
 __all__ = [
     "MOST",

@@ -10,7 +10,7 @@ from distract.core.plan import Plan, Result, T, tap
 from distract.core.printable import line
 from distract.core.records import Audited, Case, Reply, Request, Rewrite, Row, Smallest
 from distract.studies.attack.design import Audit
-from distract.studies.attack.minimal.selection import clearest_flips, plan_for
+from distract.studies.attack.minimal.clearest import clearest_flips, plan_for
 
 
 def stage(

@@ -26,8 +26,8 @@ from distract.stats.ratings.matches import TIE, A, B, Matches
 from distract.stats.ratings.system import NOTHING, Ratings, RatingSystem
 from distract.studies.leaderboard.boards import groups
 from distract.studies.leaderboard.boards.ranks import TOLERANCE, Floats, Ints, ranks
-from distract.studies.leaderboard.boards.records import Board, Standing
 from distract.studies.leaderboard.boards.specs import checked
+from distract.studies.leaderboard.boards.standings import Board, Standing
 
 DRAWS = 1000
 """Draws where nobody asks for another number."""

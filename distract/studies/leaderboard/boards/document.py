@@ -9,9 +9,9 @@ from dataclasses import asdict
 from typing import Any
 
 from distract.stats.figure import rounded
-from distract.studies.leaderboard.boards.comparison import Compared, SourceBoard
-from distract.studies.leaderboard.boards.records import Board
+from distract.studies.leaderboard.boards.board_pairs import Compared, SourceBoard
 from distract.studies.leaderboard.boards.shift import Shift
+from distract.studies.leaderboard.boards.standings import Board
 from distract.studies.leaderboard.sources import Source
 
 

@@ -31,7 +31,7 @@ from distract.studies.leaderboard.boards.board import (
     without,
 )
 from distract.studies.leaderboard.boards.ranks import TOLERANCE, kendall, middle, ranks
-from distract.studies.leaderboard.boards.records import Board
+from distract.studies.leaderboard.boards.standings import Board
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from distract.data import datasets, sources
 from distract.data.readers import told
 from distract.data.rows import names
 from distract.judging.published import own_runs as folders
-from distract.studies.leaderboard.sources import arena, judgments, labelled, runs, scores, tables
+from distract.studies.leaderboard.sources import arena, judgments, labelled, runs, scores, vote_files
 from distract.studies.leaderboard.sources.runs import from_rows
 from distract.studies.leaderboard.sources.source import Source
 
@@ -76,7 +76,7 @@ def read(spec: str) -> tuple[Source, ...]:
     if form in (ARENA, SCORES):
         if path.is_dir():
             raise DataError("is a directory; name a file in it", path=path)
-        table = tables.opened(path)
+        table = vote_files.opened(path)
         # The columns of a table that is no JSON are known only now.
         told = form == SCORES or (spec == place and scores.fits(table.fields) and not arena.fits(table.fields))
         return (scores.read(table) if told else arena.read(table),)

@@ -24,7 +24,7 @@ from distract.core.records import Outcome
 from distract.core.runs import checksum
 from distract.data.fields import Item, describe
 from distract.studies.leaderboard.sources.source import Columns, Lengths, Source, identity, model, no_match
-from distract.studies.leaderboard.sources.tables import MISSING, Row, Table
+from distract.studies.leaderboard.sources.vote_files import MISSING, Row, Table
 
 MODELS = ("model_a", "model_b")
 WINNER = "winner"

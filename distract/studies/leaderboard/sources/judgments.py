@@ -19,9 +19,9 @@ from distract.core.records import Outcome
 from distract.data.fields import Item
 from distract.judging import verdicts
 from distract.judging.published import fastchat, mt_bench
-from distract.judging.published.files import checksum, choice, first, named, opened
 from distract.judging.published.mt_bench_texts import pair, question_id, turn
-from distract.judging.published.runs import meant, stored
+from distract.judging.published.output_files import checksum, choice, first, named, opened
+from distract.judging.published.published_runs import meant, stored
 from distract.studies.leaderboard.sources.source import Columns, Source, identity, model, no_match
 
 AGAIN = "judged before (the first judgment counts)"

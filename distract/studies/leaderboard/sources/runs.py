@@ -14,7 +14,7 @@ from pathlib import Path
 from distract.core import runs
 from distract.core.errors import DataError
 from distract.core.records import BASELINE, Row, slug
-from distract.judging.published.files import checksum, named, opened
+from distract.judging.published.output_files import checksum, named, opened
 from distract.judging.verdicts import outcome
 from distract.stats.ratings.matches import encode
 from distract.studies.leaderboard.sources.source import Source, no_match

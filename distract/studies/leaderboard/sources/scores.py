@@ -21,7 +21,7 @@ from distract.data.fields import Item
 from distract.judging.verdicts import SCORE_TOLERANCE
 from distract.studies.leaderboard.sources.arena import prompt_identity, tells
 from distract.studies.leaderboard.sources.source import Columns, Source, model, no_match
-from distract.studies.leaderboard.sources.tables import MISSING, Table
+from distract.studies.leaderboard.sources.vote_files import MISSING, Table
 
 MODEL, SCORE = "model", "score"
 PROMPTS = ("prompt_id", "question_id", "prompt", "instruction")

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from distract.core.runs import Loaded
     from distract.core.study import R
     from distract.core.usage import Tally
-    from distract.rewriting.options import Asking
+    from distract.rewriting.generator_options import Asking
     from distract.studies.setup import Setup
 
 
@@ -97,7 +97,7 @@ def profiled(wanted: bool) -> Iterator[dict[Role, Backend]]:
     if not wanted:
         yield models
         return
-    from distract.core.timing import measured
+    from distract.core.timer import measured
     from distract.report.profile import profile_lines
 
     begin = time.perf_counter()

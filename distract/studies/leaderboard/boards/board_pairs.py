@@ -9,9 +9,9 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from distract.core.errors import UsageError
-from distract.studies.leaderboard.boards.choice import ANCHOR, Chosen
-from distract.studies.leaderboard.boards.records import Board
 from distract.studies.leaderboard.boards.shift import Shift, shift, union
+from distract.studies.leaderboard.boards.standings import Board
+from distract.studies.leaderboard.boards.system_choice import ANCHOR, Chosen
 from distract.studies.leaderboard.sources import Source
 
 Way = tuple[str | None, str | None]

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from distract.core.errors import DataError, UsageError, installed_by
-from distract.judging.published.files import head
-from distract.studies.leaderboard.sources import stream
+from distract.judging.published.output_files import head
+from distract.studies.leaderboard.sources import json_stream
 
 MISSING: Final = object()
 """The value of a field that an object lacks; null is another thing."""
@@ -63,9 +63,9 @@ def opened(path: Path) -> Table:
     if not begin.strip():
         raise DataError("is empty; expected matches", path=path)
     if begin.startswith(b"["):
-        return _objects(path, stream.array)
+        return _objects(path, json_stream.array)
     if begin.startswith(b"{") or path.suffix in (".json", ".jsonl"):
-        return _objects(path, stream.lines)
+        return _objects(path, json_stream.lines)
     return _csv(path)
 
 
@@ -108,7 +108,7 @@ def _cells(path: Path) -> Generator[tuple[int, list[str]]]:
     line = 1
     try:
         with path.open("rb") as file:
-            reader = csv.reader(stream.decoded_lines(file, path), strict=True)
+            reader = csv.reader(json_stream.decoded_lines(file, path), strict=True)
             for cells in reader:
                 if cells:
                     yield line, cells

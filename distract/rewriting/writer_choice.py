@@ -14,7 +14,7 @@ from distract.core.prompts import Prompt
 from distract.core.records import Role
 from distract.rewriting import verifier, writers
 from distract.rewriting.generator import generator as generator_writer
-from distract.rewriting.options import Asking
+from distract.rewriting.generator_options import Asking
 from distract.rewriting.writers import Writer
 
 

@@ -15,10 +15,10 @@ from distract.core.plan import Plan
 from distract.core.records import Case, Lineage, Role
 from distract.core.usage import Model, Tally
 from distract.data import datasets
-from distract.data.quality import good_response
+from distract.data.good_responses import good_response
 from distract.rewriting import verifier as verifying
-from distract.rewriting.options import Asking
-from distract.studies.draws import sample
+from distract.rewriting.generator_options import Asking
+from distract.studies.eligibility import sample
 from distract.studies.make import pairs, tweakset
 from distract.studies.make.attempts import Made, known_author, yields
 

@@ -15,8 +15,8 @@ from distract.stats.ratings.draws import Draws
 from distract.stats.ratings.matches import Matches, encode
 from distract.stats.ratings.system import RatingSystem
 from distract.studies.leaderboard.boards.board import board, drawn
-from distract.studies.leaderboard.boards.records import Board
 from distract.studies.leaderboard.boards.specs import checked, parse
+from distract.studies.leaderboard.boards.standings import Board
 
 ANCHOR = "anchor"
 """The parameter of those systems that can fix the rating of one model."""

@@ -16,7 +16,7 @@ from distract.core.printable import count, interval, line, percent, set_aside
 from distract.core.records import Rewrite
 from distract.report.tables import grid
 from distract.stats.figure import Figure
-from distract.studies.rewrites import WithoutTexts, by_reason, layer_verdicts
+from distract.studies.rewrite_counts import WithoutTexts, by_reason, layer_verdicts
 
 
 def recording_report(figures: Iterable[Figure], rewrites: Collection[Rewrite]) -> Iterable[RenderableType]:

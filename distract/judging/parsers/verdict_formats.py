@@ -11,9 +11,9 @@ from functools import lru_cache, partial
 from operator import attrgetter
 from typing import Any
 
+from distract.judging.parsers.answer import ended, even, thoughtless
 from distract.judging.parsers.own_words import Material, masked
 from distract.judging.parsers.statements import Statement, final
-from distract.judging.parsers.text import ended, even, thoughtless
 from distract.judging.parsers.vocabulary import LONGEST, announces, is_wordless
 
 Labels = Sequence[str]
