@@ -10,7 +10,7 @@ import re
 
 from distract import Attack, Constraint, prompts
 
-from .rules import Candidate, Text, apply, closing, opening, rotated, substitute
+from .rules import Candidate, Text, apply, closing, opening, order_options, substitute
 
 OPENERS = (
     "There is no doubt about what follows.",
@@ -113,7 +113,7 @@ def marker(text: str) -> float:
 def _boosters(text: Text, seed: int) -> list[Candidate]:
     """An adverb in about every second sentence that can bear one: at its front, or after its "is"."""
     found: list[Candidate] = []
-    adverbs = rotated(ADVERBS, seed, "adverbs")
+    adverbs = order_options(ADVERBS, seed, "adverbs")
     for index, (start, end) in enumerate(text.sentences):
         sentence = text.text[start:end]
         adverb = text.adapt(adverbs[index % len(adverbs)])
@@ -143,8 +143,8 @@ def rewrite(turn: str, constraints: tuple[Constraint, ...], seed: int) -> str:
             if not present or (at := text.sentence_at(candidate[0][0])) is None or not past[at]
         ]
     if turn.strip():
-        candidates.append(opening(text, [*rotated(OPENERS, seed, "open"), "Without any doubt:"]))
-        candidates.append(closing(text, rotated(CLOSERS, seed, "close")))
+        candidates.append(opening(text, [*order_options(OPENERS, seed, "open"), "Without any doubt:"]))
+        candidates.append(closing(text, order_options(CLOSERS, seed, "close")))
     return apply(turn, [*candidates, *_boosters(text, seed)], constraints)
 
 

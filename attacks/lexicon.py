@@ -117,23 +117,23 @@ _PHRASES = (
 )
 
 
-def _past(verb: str) -> str:
+def _inflect_past(verb: str) -> str:
     if verb.endswith("e"):
         return verb + "d"
-    return verb[:-1] + "ied" if verb.endswith("fy") else _doubled(verb) + "ed"
+    return verb[:-1] + "ied" if verb.endswith("fy") else _double_consonant(verb) + "ed"
 
 
-def _third(verb: str) -> str:
+def _inflect_third(verb: str) -> str:
     if verb.endswith("fy"):
         return verb[:-1] + "ies"
     return verb + "es" if verb.endswith(("sh", "ch", "x", "ss")) else verb + "s"
 
 
-def _ing(verb: str) -> str:
-    return (verb[:-1] if verb.endswith("e") else _doubled(verb)) + "ing"
+def _inflect_ing(verb: str) -> str:
+    return (verb[:-1] if verb.endswith("e") else _double_consonant(verb)) + "ing"
 
 
-def _doubled(verb: str) -> str:
+def _double_consonant(verb: str) -> str:
     return verb + verb[-1] if verb in ("permit", "begin") else verb
 
 
@@ -142,13 +142,13 @@ def _inflections() -> list[tuple[list[str], str, str]]:
     found: list[tuple[list[str], str, str]] = []
     for entry in _VERBS.split("|"):
         plain, *irregular, new = entry.split()
-        pasts = sorted(set(irregular) or {_past(plain)})
+        pasts = sorted(set(irregular) or {_inflect_past(plain)})
         found += [
             ([plain], _BEFORE + plain + _OBJECT, rf"\1 {new}"),
             ([plain.capitalize()], rf"\b{plain.capitalize()}{_OBJECT}", new),
-            ([_third(plain)], _SUBJECT + _third(plain) + _OBJECT, rf"\1 {_third(new)}"),
-            (pasts, rf"\b(?:{'|'.join(pasts)}){_OBJECT}", _past(new)),
-            ([_ing(plain)], rf"\b{_ing(plain)}{_OBJECT}", _ing(new)),
+            ([_inflect_third(plain)], _SUBJECT + _inflect_third(plain) + _OBJECT, rf"\1 {_inflect_third(new)}"),
+            (pasts, rf"\b(?:{'|'.join(pasts)}){_OBJECT}", _inflect_past(new)),
+            ([_inflect_ing(plain)], rf"\b{_inflect_ing(plain)}{_OBJECT}", _inflect_ing(new)),
         ]
     return found
 

@@ -19,7 +19,7 @@ _TAIL = re.compile(r"(?<=\S)[ \u00a0](?=\n)")
 _BLANKS = re.compile(r"\n{3,}")
 
 
-def _spaces(prose: str) -> str:
+def _normalise_spaces(prose: str) -> str:
     # Most texts have none of these, and looking for them is quick.
     if not any(run in prose for run in ("  ", "\u00a0", " \n", "\n\n\n")):
         return prose
@@ -30,7 +30,7 @@ def _spaces(prose: str) -> str:
     return _BLANKS.sub("\n\n", _TAIL.sub("", "\n".join(lines)))
 
 
-def _quotes(prose: str) -> str:
+def _normalise_quotes(prose: str) -> str:
     return prose.translate(_QUOTES)
 
 
@@ -39,7 +39,7 @@ def rewrite(turn: str, constraints: tuple[Constraint, ...], seed: int) -> str:
     wanted = [formats.check(constraint, turn) for constraint in constraints]
     edges = [0, *(edge for span in facts.code_spans(turn) for edge in span), len(turn)]
     pieces: Sequence[str] = [turn[a:b] for a, b in pairwise(edges)]
-    for change in (_spaces, _quotes):
+    for change in (_normalise_spaces, _normalise_quotes):
         changed = [piece if index % 2 else change(piece) for index, piece in enumerate(pieces)]
         if [formats.check(constraint, "".join(changed)) for constraint in constraints] == wanted:
             pieces = changed

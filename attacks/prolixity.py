@@ -11,7 +11,7 @@ import re
 from distract import Attack, Constraint, prompts
 
 from .lexicon import rules
-from .rules import Candidate, Text, apply, closing, opening, rotated, substitute
+from .rules import Candidate, Text, apply, closing, opening, order_options, substitute
 
 OPENERS = (
     "The ensuing exposition endeavours to articulate the matter under consideration in its entirety.",
@@ -62,7 +62,7 @@ def marker(text: str) -> float:
 def _frames(text: Text, seed: int) -> list[Candidate]:
     """Put about every second sentence that can bear it into a frame."""
     found: list[Candidate] = []
-    frames = rotated(FRAMES, seed, "frames")
+    frames = order_options(FRAMES, seed, "frames")
     for index, (start, end) in enumerate(text.sentences):
         first = _FIRST.match(text.text, start, end)
         if first and (index + seed) % 2 == 0 and text.text[end - 1] == "." and text.free(start, first.end()):
@@ -79,8 +79,8 @@ def rewrite(turn: str, constraints: tuple[Constraint, ...], seed: int) -> str:
         return turn
     text = Text(turn)
     candidates = [
-        opening(text, [*rotated(OPENERS, seed, "open"), "To articulate the matter in its entirety:"]),
-        closing(text, rotated(CLOSERS, seed, "close")),
+        opening(text, [*order_options(OPENERS, seed, "open"), "To articulate the matter in its entirety:"]),
+        closing(text, order_options(CLOSERS, seed, "close")),
     ]
     candidates += _frames(text, seed)
     for pattern, new in rules(text.source):

@@ -89,7 +89,7 @@ class Text:
         """Put words into the case of the text: all lower, all upper or as they are."""
         return words.lower() if self._styled and self.sentences else words.upper() if self._upper else words
 
-    def adapted(self, options: Iterable[str]) -> list[str]:
+    def adapt_all(self, options: Iterable[str]) -> list[str]:
         """The options in the case of the text, then in lower case where the text has no capitals at all."""
         found = [self.adapt(option) for option in options]
         return [*found, *(option.lower() for option in found)] if self._lower else found
@@ -118,7 +118,7 @@ class Text:
                     self.starts.add(begin)
 
 
-def rotated(options: Sequence[str], seed: int, salt: str) -> list[str]:
+def order_options(options: Sequence[str], seed: int, salt: str) -> list[str]:
     """The options in an order that depends on the seed."""
     return random.Random(f"{seed}/{salt}").sample(list(options), len(options))
 
@@ -126,7 +126,7 @@ def rotated(options: Sequence[str], seed: int, salt: str) -> list[str]:
 def opening(text: Text, sentences: Iterable[str]) -> Candidate:
     """Alternatives for a sentence before the text: in its first paragraph where that is prose, else above it."""
     low = facts.core(text.text)[0]
-    words = text.adapted(sentences)
+    words = text.adapt_all(sentences)
     first = text.plain[0][0] if text.plain else -1
     inline = [(first, first, f"{s} ") for s in words if first >= 0]
     above = [(low, low, f"{s}\n\n") for s in words]
@@ -138,7 +138,7 @@ def opening(text: Text, sentences: Iterable[str]) -> Candidate:
 def closing(text: Text, sentences: Iterable[str]) -> Candidate:
     """Alternatives for a sentence after the text: in its last paragraph where that is prose, else below it."""
     high = facts.core(text.text)[1]
-    words = text.adapted(sentences)
+    words = text.adapt_all(sentences)
     last = text.plain[-1][1] if text.plain else -1
     below = [(high, high, f"\n\n{s}") for s in words]
     inside = [(last, last, f" {s}") for s in words if last >= 0]
@@ -167,11 +167,11 @@ def substitute(text: Text, pattern: re.Pattern[str], replacement: str) -> list[C
                 new = new[:1].upper() + new[1:]
             elif not old.startswith("I "):
                 continue
-        found.append((article(text.text, start, end, new),))
+        found.append((adjust_article(text.text, start, end, new),))
     return found
 
 
-def article(text: str, start: int, end: int, new: str) -> Edit:
+def adjust_article(text: str, start: int, end: int, new: str) -> Edit:
     """Let an edit take along the article before it, where the sound of the next word changes."""
     match = re.search(r"\b([Aa])n? \Z", text[max(0, start - 4) : start])
     if match and new and new[0].isalpha():
@@ -218,11 +218,11 @@ def apply(text: str, candidates: Iterable[Candidate], constraints: Sequence[Cons
         else:
             accepted.extend(next(([option] for option in batch[0][1:] if fits([option])), []))
 
-    take(_disjoint(candidates))
+    take(_drop_overlaps(candidates))
     return _render(text, sorted(accepted, key=lambda e: e[:2]))
 
 
-def _disjoint(candidates: Iterable[Candidate]) -> list[Candidate]:
+def _drop_overlaps(candidates: Iterable[Candidate]) -> list[Candidate]:
     """Leave out candidates whose best edit overlaps that of an earlier one."""
     kept: list[Candidate] = []
     taken: list[Span] = []

@@ -21,14 +21,14 @@ TRIALS = 60
 """Most texts that are looked at for one response, so that a stubborn one takes no longer."""
 
 
-def attack(severity: int) -> Attack:
+def make_attack(severity: int) -> Attack:
     """The attack that breaks that many constraints; the text stays as it is where no way is found."""
 
     def rewrite(turn: str, constraints: tuple[Constraint, ...], seed: int) -> str:
         held = [c for c in constraints if formats.check(c, turn)]
         broken_already = len(constraints) - len(held)
         second_best: str | None = None
-        for text in islice(_ways(turn, held, severity - broken_already, seed), TRIALS):
+        for text in islice(_broken_texts(turn, held, severity - broken_already, seed), TRIALS):
             if text is not None and sum(not formats.check(c, text) for c in constraints) == severity:
                 if not fidelity.inspect((), (turn,), (text,), constraints, severity=severity)[0]:
                     return text
@@ -41,23 +41,23 @@ def attack(severity: int) -> Attack:
     return Attack(f"severity-{severity}", summary, rewrite, severity=severity, prompt=prompt)
 
 
-def _ways(turn: str, held: Sequence[Constraint], severity: int, seed: int) -> Iterator[str | None]:
+def _broken_texts(turn: str, held: Sequence[Constraint], severity: int, seed: int) -> Iterator[str | None]:
     """Texts with that many constraints broken one after the other, in orders that depend on the seed."""
     sets = list(combinations(held, max(severity, 0)))
     random.Random(seed).shuffle(sets)
     for chosen in sets:
         for order in permutations(chosen):
-            yield from _broken(turn, order)
+            yield from _break_in_order(turn, order)
 
 
-def _broken(text: str, order: Sequence[Constraint]) -> Iterator[str | None]:
+def _break_in_order(text: str, order: Sequence[Constraint]) -> Iterator[str | None]:
     if not order:
         yield text
     elif not formats.check(order[0], text):
         yield None  # an earlier edit broke this one too; a dead end counts as a trial
     else:
         for candidate in islice(formats.breaks(order[0], text), WIDTH):
-            yield from _broken(candidate, order[1:])
+            yield from _break_in_order(candidate, order[1:])
 
 
-severity_1, severity_2, severity_3 = attack(1), attack(2), attack(3)
+severity_1, severity_2, severity_3 = make_attack(1), make_attack(2), make_attack(3)

@@ -10,7 +10,7 @@ import re
 
 from distract import Attack, Constraint, prompts
 
-from .rules import Candidate, Text, apply, closing, opening, rotated, substitute
+from .rules import Candidate, Text, apply, closing, opening, order_options, substitute
 
 OPENERS = (
     "Thank you so much for such a wonderful and thoughtful request!",
@@ -78,10 +78,10 @@ def marker(text: str) -> float:
 
 def _asides(text: Text, seed: int) -> list[Candidate]:
     """A short courtesy after every fourth plain sentence, between sentences and not at the end of a paragraph."""
-    words = rotated(ASIDES, seed, "asides")
+    words = order_options(ASIDES, seed, "asides")
     places = [end for _, end in text.plain if text.text[end : end + 1] == " "]
     return [
-        tuple((place, place, f" {aside}") for aside in text.adapted(words[index:] + words[:index]))
+        tuple((place, place, f" {aside}") for aside in text.adapt_all(words[index:] + words[:index]))
         for index, place in enumerate(places[2 + seed % 2 :: 4][: len(words)])
     ]
 
@@ -92,8 +92,8 @@ def rewrite(turn: str, constraints: tuple[Constraint, ...], seed: int) -> str:
         return turn
     text = Text(turn)
     candidates = [
-        opening(text, [*rotated(OPENERS, seed, "open"), "With the greatest of pleasure:"]),
-        closing(text, rotated(CLOSERS, seed, "close")),
+        opening(text, [*order_options(OPENERS, seed, "open"), "With the greatest of pleasure:"]),
+        closing(text, order_options(CLOSERS, seed, "close")),
     ]
     for pattern, new in _RULES:
         candidates += substitute(text, pattern, new)

@@ -18,11 +18,11 @@ from scipy.stats import binom
 
 from distract.stats import intervals
 from distract.studies.gate.boundary import boundary
-from distract.studies.gate.dependence import few_prompts, gathered, shrunk
+from distract.studies.gate.dependence import clustered_flips_reason, few_prompts_reason, shrink_counts
 from distract.studies.gate.limits import Limits
-from distract.studies.gate.mixture import Bets, Floats, Side
-from distract.studies.gate.monitor import Monitor, Prompt, Test
-from distract.studies.gate.stopping_path import course
+from distract.studies.gate.mixture import Bets, Direction, Floats
+from distract.studies.gate.monitor import Hypothesis, Monitor, PromptOutcome
+from distract.studies.gate.stopping_path import compute_path
 from distract.studies.gate.verdict import Decision
 
 ALPHA = 0.05
@@ -86,12 +86,12 @@ def finished(hits: Ints, sizes: Sequence[int], threshold: float) -> list[Decisio
     limits = Limits(confidence=1 - ALPHA)
     clusters = np.repeat(np.arange(len(sizes)), sizes).tolist()
     slots = np.concatenate([np.arange(size) for size in sizes])
-    few = few_prompts(len(sizes), threshold, limits)
+    few = few_prompts_reason(len(sizes), threshold, limits)
     decisions = list[Decision]()
     for row in hits:
         values = (slots < np.repeat(row, sizes)).astype(float).tolist()
-        said = by_bounds(*shrunk(values, clusters, limits), threshold)
-        is_held_up = said == "pass" and (few or gathered(values, clusters, threshold, limits))
+        said = by_bounds(*shrink_counts(values, clusters, limits), threshold)
+        is_held_up = said == "pass" and (few or clustered_flips_reason(values, clusters, threshold, limits))
         decisions.append("inconclusive" if is_held_up else said)
     return decisions
 
@@ -111,13 +111,13 @@ def live(rng: np.random.Generator, hits: Ints, sizes: Sequence[int], threshold: 
     never = len(sizes)
     codes = np.where((above == never) & (below == never), 2, (above <= below).astype(int))
     decisions = [DECISIONS[code] for code in codes]
-    test = Test(threshold, ALPHA, ALPHA, tuple(sizes))
+    test = Hypothesis(threshold, ALPHA, ALPHA, tuple(sizes))
     for row, counts, said in zip(hits[:AGREED], pairs[:AGREED], decisions, strict=False):
         assert played(test, zip(counts.tolist(), row.tolist(), strict=True)) == said
     return decisions
 
 
-def crossed(z: Floats, threshold: float, side: Side) -> Ints:
+def crossed(z: Floats, threshold: float, side: Direction) -> Ints:
     """By set, the prompt at which the evidence of one side suffices, or the number of prompts; ``z`` as in ``Bets``."""
     bets = Bets(threshold, side)
     found, going, logs = np.full(len(z), z.shape[1]), np.arange(len(z)), np.zeros((len(z), len(bets.logs)))
@@ -130,7 +130,7 @@ def crossed(z: Floats, threshold: float, side: Side) -> Ints:
     return found
 
 
-def played(test: Test, prompts: Iterator[tuple[int, int]]) -> Decision:
+def played(test: Hypothesis, prompts: Iterator[tuple[int, int]]) -> Decision:
     """The decision of a monitor on prompts of so many pairs with so many flips."""
     monitor = Monitor(test)
     for pairs, hits in prompts:
@@ -140,10 +140,10 @@ def played(test: Test, prompts: Iterator[tuple[int, int]]) -> Decision:
     return monitor.decision
 
 
-def prompt(pairs: int, hits: int) -> Prompt:
+def prompt(pairs: int, hits: int) -> PromptOutcome:
     """A prompt whose verdicts are all valid, as a monitor takes it."""
     values = (1.0,) * hits + (0.0,) * (pairs - hits)
-    return Prompt(pairs, values, values, pairs, hits)
+    return PromptOutcome(pairs, values, values, pairs, hits)
 
 
 def share(decisions: Sequence[Decision], decision: str) -> float:
@@ -218,7 +218,7 @@ def single() -> Iterator[str]:
             limits, shares = boundary(threshold, ALPHA, ALPHA, most), []
             for rate, decision in wanted:
                 chances = binom.pmf(np.arange(most + 1), most, rate)
-                way = course(limits, rate)
+                way = compute_path(limits, rate)
                 both = (
                     float(chances[[one == decision for one in said]].sum()),
                     way.passed if decision == "pass" else way.failed,

@@ -147,20 +147,20 @@ def intervals(data: Verdicts) -> Iterator[tuple[str, Callable[[], Interval | Non
     equal = floats(np.equal(*data.verdict[complete].T))
     first = floats((data.verdict == [0, 1])[valid])
     second, invalid = floats(data.second[valid]), floats(~valid)
-    yield "accuracy", lambda: statistics.proportion(right, names)
+    yield "accuracy", lambda: statistics.rate_interval(right, names)
     yield "accuracy (naive Wilson)", lambda: statistics.wilson(sum(right), len(right))
-    yield "both orders", lambda: statistics.proportion(both, cases)
+    yield "both orders", lambda: statistics.rate_interval(both, cases)
     yield "self-agreement", lambda: agreement.alpha_interval(units, cluster.tolist())
-    yield "equal verdicts", lambda: statistics.proportion(equal, cases)
+    yield "equal verdicts", lambda: statistics.rate_interval(equal, cases)
     yield (
         "kappa",
         lambda: agreement.kappa_interval([x for x, _ in pairs], [y for _, y in pairs], cluster.tolist()),
     )
-    yield "first slot", lambda: statistics.proportion(first, names, capped=False)
-    yield "first slot (n capped)", lambda: statistics.proportion(first, names)
-    yield "invalid", lambda: statistics.proportion(invalid, twice.ravel().tolist())
-    yield "mean cost", lambda: statistics.mean(data.cost.tolist(), cluster.tolist())
-    yield "difference", lambda: statistics.paired_difference(second, right, names)
+    yield "first slot", lambda: statistics.rate_interval(first, names, capped=False)
+    yield "first slot (n capped)", lambda: statistics.rate_interval(first, names)
+    yield "invalid", lambda: statistics.rate_interval(invalid, twice.ravel().tolist())
+    yield "mean cost", lambda: statistics.mean_interval(data.cost.tolist(), cluster.tolist())
+    yield "difference", lambda: statistics.difference_interval(second, right, names)
 
 
 def floats(flags: Flags) -> list[float]:

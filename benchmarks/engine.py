@@ -23,11 +23,11 @@ from typing import Any
 
 from targets import HEADER, row
 
-from distract.cli.main import collect_rarely
+from distract.cli.main import relax_gc
 from distract.core import registry
-from distract.core.job import carry_out, stores
+from distract.core.job import open_stores, run_job
 from distract.core.usage import Tally
-from distract.models.scripted import planted
+from distract.models.scripted import make_planted
 from distract.studies.attack import session
 from distract.studies.setup import Setup
 
@@ -50,15 +50,15 @@ def write_cases(path: Path, cases: int) -> None:
 def measure(folder: str, cases: int, out: str, store: str, results: Any) -> None:
     """One run in this process; puts seconds, peak MiB and counts into ``results``."""
     data = Path(folder, f"{cases}.jsonl")
-    backend = planted("fair")
-    collect_rarely()  # as a command does
+    backend = make_planted("fair")
+    relax_gc()  # as a command does
     begin = time.process_time()
     selected = session.select(data=str(data), attacks=("null",), generator="rules")
-    setup = Setup("planted:fair", backend, registry.asked(()), out=Path(folder, out))
+    setup = Setup("planted:fair", backend, registry.choose_protocols(()), out=Path(folder, out))
     job = session.prepare(selected, setup)
     tally = Tally()
-    with stores(job.models, Path(folder, store)) as models:
-        carry_out(job, models, tally)
+    with open_stores(job.models, Path(folder, store)) as models:
+        run_job(job, models, tally)
     seconds = time.process_time() - begin
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     results.put((seconds, peak, tally.made, tally.stored))

@@ -24,10 +24,10 @@ from numpy.typing import NDArray
 
 from distract.stats.intervals import holm
 from distract.studies.gate.boundary import boundary
-from distract.studies.gate.checks import check
+from distract.studies.gate.checks import build_check
 from distract.studies.gate.limits import Limits
-from distract.studies.gate.monitor import Monitor, Test
-from distract.studies.gate.stopping_path import course
+from distract.studies.gate.monitor import Hypothesis, Monitor
+from distract.studies.gate.stopping_path import compute_path
 from distract.studies.gate.verdict import Decision
 
 THRESHOLD = 0.10
@@ -43,12 +43,12 @@ SLOW = 10  # where monitors are played one by one: so many times fewer gates
 Flags = NDArray[np.bool_]
 
 
-def independent(alpha_fail: float) -> Test:
+def independent(alpha_fail: float) -> Hypothesis:
     """A check on as many prompts of one comparison each as there may be."""
-    return Test(THRESHOLD, alpha_fail, ALPHA, (1,) * CAP)
+    return Hypothesis(THRESHOLD, alpha_fail, ALPHA, (1,) * CAP)
 
 
-def answers(test: Test) -> Ints:
+def answers(test: Hypothesis) -> Ints:
     """What the monitor says after n comparisons with k flips: 0 to go on, else 1 + the index in ``DECISIONS``.
 
     Returns:
@@ -99,7 +99,7 @@ def single(rng: np.random.Generator, table: Ints, repetitions: int) -> Iterator[
     verdicts = []
     for rate, reference in REFERENCE.items():
         decisions, taken = looked_up(table, rng.random((repetitions, CAP)) < rate)
-        exact = course(limits, rate)
+        exact = compute_path(limits, rate)
         mean, told = float(taken.mean()), (exact.passed, exact.failed, exact.inconclusive)
         parts = zip(shares(decisions), told, strict=True)
         yield (
@@ -175,7 +175,7 @@ def concluded(monitors: list[Monitor]) -> list[Decision]:
     limits = Limits(max_flip_rate=THRESHOLD, confidence=1 - ALPHA)
     adjusted = holm([1.0 if monitor.p_value is None else monitor.p_value for monitor in monitors])
     return [
-        check("", None, "", monitor, "flip_rate", p, limits, CHECKS).decision if p <= ALPHA else "inconclusive"
+        build_check("", None, "", monitor, "flip_rate", p, limits, CHECKS).decision if p <= ALPHA else "inconclusive"
         for monitor, p in zip(monitors, adjusted, strict=True)
     ]
 

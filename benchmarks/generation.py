@@ -25,7 +25,7 @@ from targets import HEADER, row
 from distract.core import registry
 from distract.core.plan import Comparison
 from distract.core.records import Case, Request, Response
-from distract.judging.orders import judged
+from distract.judging.orders import ask_in_orders
 from distract.models.transformers.backend import Transformers, embedded_judge
 
 DATA = Path(__file__).parents[2] / "shared/data/llmbar/Natural/dataset.json"
@@ -41,7 +41,7 @@ def requests_of(data: Path, prompts: int, tokens: int, skip: int = 0) -> list[Re
     for number, item in enumerate(json.loads(data.read_text(encoding="utf-8"))[skip : skip + (prompts + 1) // 2]):
         both = [Response(str(side), (item[f"output_{side}"],)) for side in (1, 2)]
         case = Case(str(number), (item["input"],), tuple(both))
-        analyses += next(judged(registry.protocol("prepair"), Comparison(case, *both)))
+        analyses += next(ask_in_orders(registry.get_protocol("prepair"), Comparison(case, *both)))
     return [replace(request, max_tokens=tokens) for request in analyses][:prompts]
 
 
@@ -81,7 +81,7 @@ def main() -> None:
 
     counts = [len(judge.encode(request)) for request in requests]
     print(f"{platform.processor() or platform.machine()}, {torch.get_num_threads()} threads, torch {torch.__version__}")
-    print(f"{judge.identity['model']}, {judge.identity['dtype']}; {writing}, {judge.reading}")
+    print(f"{judge.identity['model']}, {judge.identity['dtype']}; {writing}, {judge.prompt_mode}")
     print(f"{len(requests)} prompts of {min(counts)} to {max(counts)} tokens, up to {given.tokens} new tokens each")
     chosen = sorted({at * len(requests) // given.alone for at in range(given.alone)})
     seconds: dict[str, list[float]] = {"a": [], "b": []}

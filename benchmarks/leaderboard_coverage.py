@@ -20,13 +20,13 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
+from distract.stats.ratings.get_system import RatingSystem
 from numpy.typing import NDArray
 
 from distract.stats import ratings
 from distract.stats.ratings.matches import TIE, A, B, Matches
-from distract.stats.ratings.system import RatingSystem
-from distract.studies.leaderboard.boards.board import drawn, quantile
-from distract.studies.leaderboard.boards.shift import Shift, shift, union
+from distract.studies.leaderboard.boards.board import draw_prompts, quantile
+from distract.studies.leaderboard.boards.shift import Shift, measure_shift, merge_prompts
 from distract.studies.leaderboard.boards.standings import Board
 
 PROMPTS = 113
@@ -67,7 +67,7 @@ class Tried:
     @property
     def system(self) -> RatingSystem:
         """The system itself."""
-        return ratings.system(self.name)
+        return ratings.get_system(self.name)
 
 
 TRIED = (
@@ -106,7 +106,7 @@ def truths(rng: np.random.Generator, names: Collection[str]) -> dict[str, Ends]:
     found = {}
     size = PROMPTS * len(FIRST)
     for name in names:
-        system = ratings.system(name)
+        system = ratings.get_system(name)
         many = [slice(i * size, (i + 1) * size) for i in range(SETS)] if "order" in system.parameters else [slice(None)]
         before, after = (np.mean([system.rate(part(board, here)).rating for here in many], axis=0) for board in boards)
         found[name] = before, after - before
@@ -135,8 +135,10 @@ def intervals(tried: Tried, before: Matches, after: Matches, seed: int) -> Itera
 
 def shifted(tried: Tried, before: Matches, after: Matches, seed: int) -> Shift:
     """Both boards and the shift between them, as a command makes them."""
-    before, after = union(before, after)
-    return shift(before, after, tried.system, tried.parameters, drawn(before, tried.system, seed, tried.draws))
+    before, after = merge_prompts(before, after)
+    return measure_shift(
+        before, after, tried.system, tried.parameters, draw_prompts(before, tried.system, seed, tried.draws)
+    )
 
 
 def by_name(board: Board) -> list[Any]:

@@ -32,7 +32,7 @@ from scipy.optimize import minimize
 from scipy.special import expit, log_expit
 
 from distract.stats import ratings
-from distract.stats.ratings.draws import MOST, draw
+from distract.stats.ratings.draws import MAX_WEIGHTS, draw
 from distract.stats.ratings.matches import Matches, encode
 
 SMALL, MIDDLE, LARGE = (6, 1_689), (50, 100_000), (50, 1_000_000)
@@ -101,7 +101,7 @@ def loss(theta: Floats, a: NDArray[Any], b: NDArray[Any], won: Floats, weight: F
 def fitted(weight: Floats, models: int, a: NDArray[Any], b: NDArray[Any], won: Floats) -> Floats:
     """Ratings of one bootstrap round, in points."""
     found = minimize(loss, np.zeros(models), (a, b, won, weight), method="L-BFGS-B", jac=True, options={"gtol": 1e-6})
-    ratings: Floats = 1000 + 400 / math.log(10) * found.x
+    ratings: Floats = 1000 + 400 / math.evidence(10) * found.x
     return ratings
 
 
@@ -127,7 +127,7 @@ def reference_bootstrap(models: int, columns: NDArray[np.int64], draws: int, wei
 
 def fits(quick: bool = False) -> Iterator[Compared]:
     """Bradley-Terry from names, for each size."""
-    rate = ratings.system("bradley-terry").rate
+    rate = ratings.get_system("bradley-terry").rate
     for (models, count), target in ((SMALL, 1.0), *(() if quick else ((MIDDLE, 2.0), (LARGE, 2.0)))):
         a, b, outcome = votes(models, count)
         winners = [WINNERS[one] for one in outcome]
@@ -144,7 +144,7 @@ def fits(quick: bool = False) -> Iterator[Compared]:
 
 def bootstraps(quick: bool = False) -> Iterator[Compared]:
     """Bootstraps of Bradley-Terry from encoded columns, for each size."""
-    redraw = ratings.system("bradley-terry").redraw
+    redraw = ratings.get_system("bradley-terry").redraw
     for (models, count), target in ((SMALL, 50.0), *(() if quick else ((MIDDLE, 10.0),))):
         draws = 200 if quick else DRAWS
         matches = encode(*votes(models, count))
@@ -152,7 +152,7 @@ def bootstraps(quick: bool = False) -> Iterator[Compared]:
         theirs = partial(reference_bootstrap, models, columns, draws)
         ours = partial(redraw, matches, draw(0, draws, count, table=False))
         them, us = best(1 if quick else 3, theirs, ours)
-        same = draw(0, min(draws, MOST // count), count)
+        same = draw(0, min(draws, MAX_WEIGHTS // count), count)
         expected = reference_bootstrap(models, columns, same.count, same.weights).std(axis=0)
         apart = 100 * np.abs(redraw(matches, same).std(axis=0) / expected - 1).max()
         remark = f"FastChat's method; standard deviations differ by {apart:.2f}% at most"
@@ -174,7 +174,7 @@ def skills(quick: bool = False) -> Iterator[Compared]:
     """TrueSkill from encoded matches."""
     models, count = SMALL
     matches = encode(*votes(models, count))
-    rate = partial(ratings.system("trueskill").rate, draw_probability=trueskill.DRAW_PROBABILITY)
+    rate = partial(ratings.get_system("trueskill").rate, draw_probability=trueskill.DRAW_PROBABILITY)
     np.testing.assert_allclose(rate(matches, order="file").rating, rated_by_trueskill(matches), atol=1e-4)
     sides = (partial(rated_by_trueskill, matches), partial(rate, matches, order="file"), partial(rate, matches))
     theirs, once, shuffled = best(1 if quick else 5, *sides)
@@ -185,7 +185,7 @@ def skills(quick: bool = False) -> Iterator[Compared]:
 
 def elos(quick: bool = False) -> Iterator[Compared]:
     """Elo from names, for each size."""
-    rate = ratings.system("elo").rate
+    rate = ratings.get_system("elo").rate
     for (models, count), target in ((SMALL, None), *(() if quick else ((MIDDLE, None), (LARGE, 1 / 3)))):
         a, b, outcome = votes(models, count)
         winners = [WINNERS[one] for one in outcome]

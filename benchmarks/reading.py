@@ -34,10 +34,10 @@ from distract.core.backend import Batch
 from distract.core.plan import Comparison, gather
 from distract.core.records import Case, Judgment, Reply, Request, Response
 from distract.core.store import Store
-from distract.judging.orders import judged
+from distract.judging.orders import ask_in_orders
 from distract.models.transformers import precision
 from distract.models.transformers.backend import Transformers, embedded_judge
-from distract.models.transformers.chat import Encoded
+from distract.models.transformers.chat import EncodedRequest
 
 DATA = Path(__file__).parents[2] / "shared/data/llmbar/Natural/dataset.json"
 PART = loop.CHUNK
@@ -61,7 +61,10 @@ def comparisons(data: Path, items: int) -> list[Comparison]:
 
 def plans(compared: Sequence[Comparison]) -> list[Any]:
     """Fresh plans for both ways of judging, an item's together as an audit has them."""
-    return [gather([judged(registry.protocol(name), one) for name in ("pairwise", "absolute")]) for one in compared]
+    return [
+        gather([ask_in_orders(registry.get_protocol(name), one) for name in ("pairwise", "absolute")])
+        for one in compared
+    ]
 
 
 def requests_of(data: Path, items: int) -> list[Request]:
@@ -94,7 +97,7 @@ class OneByOne:
             yield [(index, Reply(probabilities=tuple(s / mass for s in shares), mass=mass, finish="choices"))]
 
 
-def generated(judge: Transformers, encoded: Sequence[Encoded]) -> float:
+def generated(judge: Transformers, encoded: Sequence[EncodedRequest]) -> float:
     """(a): seconds of 32 tokens for each prompt, greedy, one prompt at a time."""
     import torch
 
@@ -107,7 +110,7 @@ def generated(judge: Transformers, encoded: Sequence[Encoded]) -> float:
     return time.perf_counter() - begin
 
 
-def padded(judge: Transformers, encoded: Sequence[Encoded]) -> float:
+def padded(judge: Transformers, encoded: Sequence[EncodedRequest]) -> float:
     """(c): seconds of batches of 16, padded, prompts of about the same length together."""
     import torch
 
@@ -135,7 +138,7 @@ class OnVllm:
             env={**os.environ, **own},
         )  # fmt: skip
 
-    def read(self, encoded: Sequence[Encoded]) -> float:
+    def read(self, encoded: Sequence[EncodedRequest]) -> float:
         """Seconds that it takes to read a part."""
         assert self._process.stdin is not None
         assert self._process.stderr is not None
@@ -223,7 +226,7 @@ def main() -> None:
         return
     judge, compared = opened(given), comparisons(given.data, given.items)
     one_by_one, vllm = OneByOne(judge), OnVllm(given.vllm) if given.vllm else None
-    how = judge.reading
+    how = judge.prompt_mode
 
     import torch
 
@@ -245,10 +248,10 @@ def main() -> None:
         vars(judge).pop("_chat", None)
         assert judge._chat
         products = precision.product_times(*judge.products, 0.5)
-        with timer.measured() as clock:
+        with timer.measure() as clock:
             seconds["packed"], found, probabilities = verdicts(judge, part)
         products += precision.product_times(*judge.products, 0.5)
-        matrix = precision.operations(judge.products[-1]) * len(products) / sum(products)
+        matrix = precision.product_operations(judge.products[-1]) * len(products) / sum(products)
         rates.setdefault("matrix", []).append(clock.counts["operations"] / clock.seconds["forward"] / matrix)
         asked += clock.counts["tokens asked"]
         computed += clock.counts["tokens computed"]

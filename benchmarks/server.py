@@ -28,7 +28,7 @@ from distract.core.loop import execute
 from distract.core.plan import Comparison
 from distract.core.records import Case, Message, Request, Response
 from distract.core.store import Store
-from distract.judging.orders import judged
+from distract.judging.orders import ask_in_orders
 from distract.models.server.backend import OpenAI
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
@@ -44,7 +44,7 @@ def short(content: str) -> float:
 def heavy(content: str) -> float:
     """Seconds of a reply, fixed by what is asked: median 0.1, and 3 for 2% of them."""
     draws = [int.from_bytes(hashlib.sha256(f"{i} {content}".encode()).digest()[:6], "big") / 2**48 for i in (1, 2, 3)]
-    normal = math.sqrt(-2 * math.log(1 - draws[1])) * math.cos(2 * math.pi * draws[2])
+    normal = math.sqrt(-2 * math.evidence(1 - draws[1])) * math.cos(2 * math.pi * draws[2])
     return 3.0 if draws[0] < 0.02 else 0.1 * math.exp(0.3 * normal)
 
 
@@ -147,11 +147,11 @@ def tail(count: int) -> None:
         Case(f"c{i}", (f"Question {i}",), (Response("x", (f"One {i}",)), Response("y", (f"Two {i}",))))
         for i in range(count)
     ]
-    prepair = registry.protocol("prepair")
+    prepair = registry.get_protocol("prepair")
     backend = OpenAI("m", base_url=server.url, concurrency=AT_ONCE)
     with Store(Path(":memory:"), backend.identity) as store:
         begin = time.perf_counter()
-        plans = (judged(prepair, Comparison(case, *case.responses)) for case in cases)
+        plans = (ask_in_orders(prepair, Comparison(case, *case.responses)) for case in cases)
         judgments = list(execute(plans, {"judge": (backend, store)}))
         taken = time.perf_counter() - begin
     given = server.end()

@@ -20,42 +20,42 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from statistics import fmean
 
-from distract.core.plan import Comparison, Plan, Result, T, drive, step
-from distract.core.records import Case, Reply, Request, Response, Smallest, applied
-from distract.core.registry import attack, protocol
+from distract.core.plan import Comparison, Plan, PlanResult, T, drive, step
+from distract.core.records import Case, MinimalFlip, Reply, Request, Response, apply_edits
+from distract.core.registry import get_attack, get_protocol
 from distract.data import datasets
 from distract.data.good_responses import pairs
-from distract.judging.orders import DEFAULT, judged
+from distract.judging.orders import DEFAULT, ask_in_orders
 from distract.judging.verdicts import outcome
-from distract.models.scripted import planted
+from distract.models.scripted import make_planted
 from distract.rewriting.writers import WRITERS, rewrite
-from distract.studies.attack.minimal import edits, smallest
-from distract.studies.attack.minimal.search import Kept, search
+from distract.studies.attack.minimal import find_edits, find_smallest
+from distract.studies.attack.minimal.search import Subset, search
 
 SIZES, DRAWS, MOST = (50, 200, 800), 10, 100_000
-PAIRWISE = protocol("pairwise")
+PAIRWISE = get_protocol("pairwise")
 HEAD = f"{'n':>7}{'k':>7}{'ours':>10}{'one at a time':>15}{'ratio':>8}{'k log2 n':>10}"
 
-Enough = Callable[[Kept], bool]
+Enough = Callable[[Subset], bool]
 Counts = tuple[int, int, int, int]
 """Of one flip: n, k, and what is asked by ours and by one at a time."""
 
 
-def ours(n: int, enough: Enough) -> tuple[Kept, int]:
+def ours(n: int, enough: Enough) -> tuple[Subset, int]:
     """What the search keeps of n edits, and how many sets it asked about."""
-    asked: list[Kept] = []
+    asked: list[Subset] = []
 
-    def ask(sets: Sequence[Kept]) -> Plan[list[bool]]:
+    def ask(sets: Sequence[Subset]) -> Plan[list[bool]]:
         asked.extend(sets)
         yield from ()
         return [enough(kept) for kept in sets]
 
     found = step(search([[one] for one in range(n)], ask, MOST))
-    assert isinstance(found, Result)
+    assert isinstance(found, PlanResult)
     return found.value.kept, len(asked)
 
 
-def one_at_a_time(n: int, enough: Enough) -> tuple[Kept, int]:
+def one_at_a_time(n: int, enough: Enough) -> tuple[Subset, int]:
     """The same where every edit is left out that can be, and again until none can; no set is asked about twice."""
     everything = kept = frozenset(range(n))
     answers = {frozenset[int](): False, everything: True}
@@ -92,17 +92,17 @@ class Trial:
 
     def counts(self) -> Counts | None:
         """What both ways ask; None where the rewrite flips nothing."""
-        find = partial(smallest, first=False, manner=DEFAULT, helped=False, most=MOST)
+        find = partial(find_smallest, first=False, manner=DEFAULT, helped=False, most=MOST)
         plan = find(self.case, PAIRWISE, None, self.original, self.rewritten, self.other)
         found = self.driven(plan)
-        if not isinstance(found, Smallest):
+        if not isinstance(found, MinimalFlip):
             return None
-        mine, changes = len(self.asked) - 4, edits(self.original.turns, self.rewritten.turns)
+        mine, changes = len(self.asked) - 4, find_edits(self.original.turns, self.rewritten.turns)
 
-        def enough(kept: Kept) -> bool:
-            turns = applied(self.original.turns, (changes[one] for one in sorted(kept)))
+        def enough(kept: Subset) -> bool:
+            turns = apply_edits(self.original.turns, (changes[one] for one in sorted(kept)))
             comparison = Comparison(self.case, self.other, replace(self.rewritten, turns=turns))
-            return outcome(self.driven(judged(PAIRWISE, comparison)), None) == "b"
+            return outcome(self.driven(ask_in_orders(PAIRWISE, comparison)), None) == "b"
 
         kept = frozenset(map(changes.index, found.edits))
         assert found.minimal
@@ -130,7 +130,7 @@ def alone(sizes: Iterable[int], rng: random.Random) -> Iterator[str]:
 def long_texts(judge: str, sizes: Iterable[int], rng: random.Random) -> Iterator[str]:
     """Texts of n changed words: for ``bold`` k certain ones have to be there, for ``longer`` any k of them."""
     yield f"\nrequests, planted:{judge}, long texts\n{HEAD}"
-    reply = planted(judge)._one
+    reply = make_planted(judge)._one
     for n in sizes:
         for k in (1, 2, 5, 10, n // 2):
             needed = frozenset(rng.sample(range(n), k))
@@ -156,12 +156,12 @@ def _trial(reply: Callable[[Request], Reply], name: str, author: str, texts: Ite
 
 def cases(judge: str, name: str, most: int) -> Iterator[str]:
     """The flips of tweakset's pairs, whichever of the two is rewritten."""
-    reply, taken = planted(judge)._one, list[Counts]()
+    reply, taken = make_planted(judge)._one, list[Counts]()
     for case in datasets.load("tweakset").cases[:most]:
         for one, two in (turn for pair in pairs(case) for turn in (pair, pair[::-1])):
             trial = Trial(reply, case, one, one, two)
-            made = trial.driven(rewrite(WRITERS["rules"], case, one, attack(name), 0))
-            if made and made.accepted and (counts := replace(trial, rewritten=made.response).counts()):
+            made = trial.driven(rewrite(WRITERS["rules"], case, one, get_attack(name), 0))
+            if made and made.is_accepted and (counts := replace(trial, rewritten=made.response).counts()):
                 taken.append(counts)
     yield f"\nrequests, planted:{judge}, {len(taken)} flips of tweakset by {name}, means\n{HEAD}\n{row(taken)}"
 

@@ -23,10 +23,10 @@ from targets import HEADER, row
 
 from distract.core import registry
 from distract.core.backend import Batch
-from distract.core.job import carry_out, stores
+from distract.core.job import open_stores, run_job
 from distract.core.records import Request
 from distract.core.usage import Tally
-from distract.models.scripted import Scripted, planted
+from distract.models.scripted import ScriptedBackend, make_planted
 from distract.models.transformers.backend import embedded_judge
 from distract.models.transformers.chat import Chat
 from distract.studies.attack import session
@@ -38,7 +38,7 @@ class Tokenising:
 
     reads_slots = True
 
-    def __init__(self, judge: Scripted, chat: Chat) -> None:
+    def __init__(self, judge: ScriptedBackend, chat: Chat) -> None:
         self.identity, self._judge, self._chat = judge.identity, judge, chat
 
     def reply(self, requests: Sequence[Request], wanted: frozenset[int]) -> Iterator[Batch]:
@@ -62,15 +62,15 @@ def write_cases(data: Path, items: int, copies: int, path: Path) -> None:
 
 def ran(cases: Path, chat: Chat | None) -> float:
     """Microseconds per prompt of a run, with tokenising or without."""
-    backend = Tokenising(planted("fair"), chat) if chat else planted("fair")
+    backend = Tokenising(make_planted("fair"), chat) if chat else make_planted("fair")
     tally = Tally()
     with tempfile.TemporaryDirectory() as folder:
         start = time.perf_counter()
         selected = session.select(data=str(cases), attacks=("null",), generator="rules")
-        setup = Setup("planted:fair", backend, registry.asked(()), out=Path(folder, "run"))
+        setup = Setup("planted:fair", backend, registry.choose_protocols(()), out=Path(folder, "run"))
         job = session.prepare(selected, setup)
-        with stores(job.models, Path(folder, "replies.sqlite")) as models:
-            carry_out(job, models, tally)
+        with open_stores(job.models, Path(folder, "replies.sqlite")) as models:
+            run_job(job, models, tally)
         return (time.perf_counter() - start) / tally.made * 1e6
 
 

@@ -26,10 +26,10 @@ from distract.core.loop import execute
 from distract.core.plan import Comparison, gather
 from distract.core.records import Case, Response
 from distract.core.store import Store
-from distract.judging.orders import judged
+from distract.judging.orders import ask_in_orders
 from distract.models.choices import lookups
 from distract.models.transformers import embedded
-from distract.models.transformers.chat import Encoded
+from distract.models.transformers.chat import EncodedRequest
 from distract.models.vllm.backend import Vllm
 
 LLMBAR = Path(__file__).parents[2] / "shared/data/llmbar"
@@ -49,10 +49,10 @@ def comparisons(folder: Path, items: int) -> list[Comparison]:
 
 def plans(compared: Sequence[Comparison]) -> list[Any]:
     """Fresh plans for both ways of judging."""
-    return [judged(registry.protocol(name), one) for one in compared for name in ("pairwise", "absolute")]
+    return [ask_in_orders(registry.get_protocol(name), one) for one in compared for name in ("pairwise", "absolute")]
 
 
-def raw(judge: Vllm, encoded: Sequence[Encoded]) -> int:
+def raw(judge: Vllm, encoded: Sequence[EncodedRequest]) -> int:
     """What vLLM's own ``generate`` does; returns how many tokens its cache had."""
     from vllm import SamplingParams  # type: ignore[import-not-found, unused-ignore]
 

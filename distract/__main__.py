@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from distract.core.errors import unimportable
+from distract.core.errors import describe_import_error
 
 
 def main() -> None:
@@ -12,7 +12,7 @@ def main() -> None:
     try:
         from distract.cli import main as cli
     except Exception as error:
-        sys.stderr.write(f"distract: {unimportable(error)}\n")
+        sys.stderr.write(f"distract: {describe_import_error(error)}\n")
         raise SystemExit(4) from None
     cli.main()
 

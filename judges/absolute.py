@@ -27,7 +27,7 @@ PROMPT = prompts.load("distract.judges", "absolute")
 SCALE = (1, 2, 3, 4, 5, 6, 7)
 
 
-def rating(prompt: prompts.Prompt, scale: tuple[int, ...], case: Case, response: Response) -> Request:
+def request_rating(prompt: prompts.Prompt, scale: tuple[int, ...], case: Case, response: Response) -> Request:
     """A request for the rating of one response."""
     choices, outcomes = _labels(scale)
     return Request(
@@ -48,16 +48,16 @@ def _labels(scale: tuple[int, ...]) -> tuple[tuple[str, ...], tuple[tuple[str, s
 def ask(prompt: prompts.Prompt, scale: tuple[int, ...], comparison: Comparison) -> Plan[Judgment]:
     """Rate both and prefer the higher score; the order plays no part."""
     both = (comparison.first, comparison.second)
-    replies = yield [rating(prompt, scale, comparison.case, response) for response in both]
+    replies = yield [request_rating(prompt, scale, comparison.case, response) for response in both]
     read = "text" if any(reply.probabilities is None for reply in replies) else "choices"
     mass = min((reply.mass for reply in replies if reply.mass is not None), default=None)
     quotable = instructions.material(comparison.case, both)
-    first, second = [verdicts.rating(reply, prompt.prefill, scale, quotable) for reply in replies]
+    first, second = [verdicts.read_rating(reply, prompt.prefill, scale, quotable) for reply in replies]
     if isinstance(first, str) or isinstance(second, str):
         failure = first if isinstance(first, str) else str(second)
         return Judgment(None, mass=mass, read=read, failure=failure)
     scores, ratings = (first[0], second[0]), (first[1], second[1])
-    return Judgment(verdicts.higher(*scores), scores=scores, ratings=ratings, mass=mass, read=read)
+    return Judgment(verdicts.compare_scores(*scores), scores=scores, ratings=ratings, mass=mass, read=read)
 
 
 absolute = Protocol(

@@ -14,19 +14,19 @@ QUESTIONS = prompts.load("distract.judges", "metrics")
 TOKENS = 128
 
 
-def questions(case: Case) -> Request:
+def request_questions(case: Case) -> Request:
     """A request for what a response to this prompt must get right."""
-    return instructions.text(case, QUESTIONS, TOKENS)
+    return instructions.request_text(case, QUESTIONS, TOKENS)
 
 
 def ask(comparison: Comparison) -> Plan[Judgment]:
     """Make the questions, then choose with them."""
-    (made,) = yield [questions(comparison.case)]
-    if failed := instructions.unusable("metrics", made):
+    (made,) = yield [request_questions(comparison.case)]
+    if failed := instructions.reject_empty("metrics", made):
         return failed
     return (
         yield from instructions.choose(
-            comparison, PROMPT, parsers.OUTPUT, OUTPUTS, others={"metrics": instructions.said(made)}
+            comparison, PROMPT, parsers.OUTPUT, OUTPUTS, others={"metrics": instructions.visible_text(made)}
         )
     )
 

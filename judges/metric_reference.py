@@ -8,18 +8,18 @@ from __future__ import annotations
 from distract import Calls, Comparison, Judgment, Plan, Protocol, instructions, parsers, prompts
 
 from .base import OUTPUTS
-from .metric import QUESTIONS, questions
-from .reference import ANSWER, answer
+from .metric import QUESTIONS, request_questions
+from .reference import ANSWER, request_answer
 
 PROMPT = prompts.load("distract.judges", "metric-reference")
 
 
 def ask(comparison: Comparison) -> Plan[Judgment]:
     """Make the questions and an answer, then choose with both at hand."""
-    made, own = yield [questions(comparison.case), answer(comparison.case)]
-    if failed := instructions.unusable("metrics", made) or instructions.unusable("reference", own):
+    made, own = yield [request_questions(comparison.case), request_answer(comparison.case)]
+    if failed := instructions.reject_empty("metrics", made) or instructions.reject_empty("reference", own):
         return failed
-    others = {"metrics": instructions.said(made), "reference": instructions.said(own)}
+    others = {"metrics": instructions.visible_text(made), "reference": instructions.visible_text(own)}
     return (yield from instructions.choose(comparison, PROMPT, parsers.OUTPUT, OUTPUTS, others=others))
 
 

@@ -23,15 +23,17 @@ ASPECTS = {
 def ask(comparison: Comparison) -> Plan[Judgment]:
     """Compare on each aspect, then decide."""
     replies = yield [
-        instructions.text(
-            comparison.case, ASPECT, TOKENS, instructions.both(comparison), {"aspect": aspect, "about": about}
+        instructions.request_text(
+            comparison.case, ASPECT, TOKENS, instructions.response_slots(comparison), {"aspect": aspect, "about": about}
         )
         for aspect, about in ASPECTS.items()
     ]
-    if failed := instructions.unusable("analysis", *replies):
+    if failed := instructions.reject_empty("analysis", *replies):
         return failed
     analyses = zip(ASPECTS, replies, strict=True)
-    comparisons = "\n\n".join(f"# Comparison on {aspect}\n{instructions.said(reply)}" for aspect, reply in analyses)
+    comparisons = "\n\n".join(
+        f"# Comparison on {aspect}\n{instructions.visible_text(reply)}" for aspect, reply in analyses
+    )
     return (
         yield from instructions.choose(comparison, PROMPT, parsers.OUTPUT, OUTPUTS, others={"comparisons": comparisons})
     )

@@ -28,12 +28,12 @@ def ask(rounds: int, comparison: Comparison) -> Plan[Judgment]:
         votes = []
         for role, stance in ROLES.items():
             others = {"role": role, "stance": stance, "earlier": "\n\n".join(earlier) or "Nothing yet."}
-            (reply,) = yield [instructions.pair(comparison, PROMPT, parsers.OUTPUT, OUTPUTS, TOKENS, others)]
-            if failed := instructions.unusable(f"argument of the {role}", reply):
+            (reply,) = yield [instructions.request_verdict(comparison, PROMPT, parsers.OUTPUT, OUTPUTS, TOKENS, others)]
+            if failed := instructions.reject_empty(f"argument of the {role}", reply):
                 return failed
             # What others said is no material: who repeats it word for word agrees.
-            votes.append(instructions.verdict(reply, comparison, PROMPT, parsers.OUTPUT, OUTPUTS))
-            earlier.append(f"## {role}\n{instructions.said(reply)}")
+            votes.append(instructions.read_verdict(reply, comparison, PROMPT, parsers.OUTPUT, OUTPUTS))
+            earlier.append(f"## {role}\n{instructions.visible_text(reply)}")
     return orders.majority(votes, ties=False)
 
 

@@ -31,10 +31,12 @@ def ask(
 ) -> Plan[Judgment]:
     """Analyse both responses, then decide; ``others`` are texts that both prompts show."""
     both = (comparison.first, comparison.second)
-    replies = yield [instructions.text(comparison.case, analysis, TOKENS, {"response": one}, others) for one in both]
-    if failed := instructions.unusable("analysis", *replies):
+    replies = yield [
+        instructions.request_text(comparison.case, analysis, TOKENS, {"response": one}, others) for one in both
+    ]
+    if failed := instructions.reject_empty("analysis", *replies):
         return failed
-    first, second = (instructions.said(reply) for reply in replies)
+    first, second = (instructions.visible_text(reply) for reply in replies)
     more = {"analysis_a": first, "analysis_b": second, **(others or {})}
     return (yield from instructions.choose(comparison, prompt, parsers.BRACKETS, outcomes, others=more))
 

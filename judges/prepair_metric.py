@@ -8,7 +8,7 @@ from __future__ import annotations
 from distract import Calls, Comparison, Judgment, Plan, Protocol, instructions, prompts
 
 from . import prepair
-from .metric import QUESTIONS, questions
+from .metric import QUESTIONS, request_questions
 from .pairwise import LETTERS
 
 ANALYSIS = prompts.load("distract.judges", "prepair-metric-analysis")
@@ -17,10 +17,10 @@ PROMPT = prompts.load("distract.judges", "prepair-metric")
 
 def ask(comparison: Comparison) -> Plan[Judgment]:
     """Make the questions, analyse each response by them, then decide."""
-    (made,) = yield [questions(comparison.case)]
-    if failed := instructions.unusable("metrics", made):
+    (made,) = yield [request_questions(comparison.case)]
+    if failed := instructions.reject_empty("metrics", made):
         return failed
-    return (yield from prepair.ask(ANALYSIS, PROMPT, LETTERS, comparison, {"metrics": instructions.said(made)}))
+    return (yield from prepair.ask(ANALYSIS, PROMPT, LETTERS, comparison, {"metrics": instructions.visible_text(made)}))
 
 
 prepair_metric = Protocol(

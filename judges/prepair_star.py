@@ -13,12 +13,14 @@ TOKENS = 512
 
 def ask(comparison: Comparison) -> Plan[Judgment]:
     """Explain both, then decide."""
-    (reply,) = yield [instructions.text(comparison.case, ANALYSIS, TOKENS, instructions.both(comparison))]
-    if failed := instructions.unusable("analysis", reply):
+    (reply,) = yield [
+        instructions.request_text(comparison.case, ANALYSIS, TOKENS, instructions.response_slots(comparison))
+    ]
+    if failed := instructions.reject_empty("analysis", reply):
         return failed
     return (
         yield from instructions.choose(
-            comparison, PROMPT, parsers.BRACKETS, LETTERS, others={"analysis": instructions.said(reply)}
+            comparison, PROMPT, parsers.BRACKETS, LETTERS, others={"analysis": instructions.visible_text(reply)}
         )
     )
 

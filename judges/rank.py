@@ -30,7 +30,7 @@ def ask(comparison: Comparison) -> Plan[Judgment]:
     """Rank all and compare the places of the pair."""
     case, pair = comparison.case, (comparison.first, comparison.second)
     shown = comparison.shown if comparison.turn else (pair[0], *comparison.others, pair[1])
-    letters, responses = instructions.lettered(shown)
+    letters, responses = instructions.letter_responses(shown)
     others = {
         "responses": responses,
         "number": str(len(shown)),
@@ -44,14 +44,14 @@ def ask(comparison: Comparison) -> Plan[Judgment]:
             slots=Slots(case.id, shown, (*named, ("ranking", parsers.RANKING.say("...")))),
         )
     ]
-    order = instructions.stated(reply, case, shown, PROMPT, parsers.RANKING, letters)
+    order = instructions.read_label(reply, case, shown, PROMPT, parsers.RANKING, letters)
     if isinstance(order, Judgment):
         return order
     tiers = [tier.split("=") for tier in order.split(">")]
     mine = [next(x for x, other in zip(letters, shown, strict=True) if other is one) for one in pair]
     a, b = (next(place for place, tier in enumerate(tiers) if x in tier) for x in mine)
     preferred: Outcome = "tie" if a == b else "a" if a < b else "b"
-    return verdicts.certain(preferred)
+    return verdicts.certain_judgment(preferred)
 
 
 rank = Protocol(

@@ -16,19 +16,19 @@ ANSWER = prompts.load("distract.judges", "answer")
 TOKENS = 512
 
 
-def answer(case: Case, to: Literal["judge", "reference"] = "judge") -> Request:
+def request_answer(case: Case, to: Literal["judge", "reference"] = "judge") -> Request:
     """A request for an answer to the prompt."""
-    return instructions.text(case, ANSWER, TOKENS, to=to)
+    return instructions.request_text(case, ANSWER, TOKENS, to=to)
 
 
 def ask(comparison: Comparison) -> Plan[Judgment]:
     """Answer, then choose with the answer at hand."""
-    (own,) = yield [answer(comparison.case)]
-    if failed := instructions.unusable("reference", own):
+    (own,) = yield [request_answer(comparison.case)]
+    if failed := instructions.reject_empty("reference", own):
         return failed
     return (
         yield from instructions.choose(
-            comparison, PROMPT, parsers.OUTPUT, OUTPUTS, others={"reference": instructions.said(own)}
+            comparison, PROMPT, parsers.OUTPUT, OUTPUTS, others={"reference": instructions.visible_text(own)}
         )
     )
 

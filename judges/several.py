@@ -29,7 +29,7 @@ NUMBERS = {3: "three", 4: "four"}
 def ask(comparison: Comparison) -> Plan[Judgment]:
     """Choose one of all."""
     case, shown = comparison.case, comparison.shown
-    letters, responses = instructions.lettered(shown)
+    letters, responses = instructions.letter_responses(shown)
     labels = [parsers.BRACKETS.say(letter) for letter in letters]
     others = {
         "responses": responses,
@@ -43,11 +43,11 @@ def ask(comparison: Comparison) -> Plan[Judgment]:
             slots=Slots(case.id, shown, tuple(zip(Slots.ORDINALS, labels, strict=False))),
         )
     ]
-    letter = instructions.stated(reply, case, shown, PROMPT, parsers.BRACKETS, letters)
+    letter = instructions.read_label(reply, case, shown, PROMPT, parsers.BRACKETS, letters)
     if isinstance(letter, Judgment):
         return letter
     best = shown[letters.index(letter)]
-    return verdicts.certain("a" if best is comparison.first else "b" if best is comparison.second else "tie")
+    return verdicts.certain_judgment("a" if best is comparison.first else "b" if best is comparison.second else "tie")
 
 
 triadic = Protocol(

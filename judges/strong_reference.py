@@ -8,7 +8,7 @@ from __future__ import annotations
 from distract import Calls, Comparison, Judgment, Plan, Protocol, instructions, parsers
 
 from .base import OUTPUTS
-from .reference import ANSWER, PROMPT, answer
+from .reference import ANSWER, PROMPT, request_answer
 
 
 def ask(comparison: Comparison) -> Plan[Judgment]:
@@ -17,10 +17,10 @@ def ask(comparison: Comparison) -> Plan[Judgment]:
     if case.reference:
         strong = instructions.conversation("Reference", case.reference)
     else:
-        (reply,) = yield [answer(case, to="reference")]
-        if failed := instructions.unusable("reference", reply):
+        (reply,) = yield [request_answer(case, to="reference")]
+        if failed := instructions.reject_empty("reference", reply):
             return failed
-        strong = instructions.said(reply)
+        strong = instructions.visible_text(reply)
     return (yield from instructions.choose(comparison, PROMPT, parsers.OUTPUT, OUTPUTS, others={"reference": strong}))
 
 

@@ -20,12 +20,12 @@ _NAME = re.compile(r"\b([Oo]utput[*_]{0,2}\s*)(\([aAbB]\)|[AB]\b)")
 
 def ask(comparison: Comparison) -> Plan[Judgment]:
     """Explain in both orders; on conflict, choose between the explanations."""
-    orders = (comparison, comparison.swapped())
+    orders = (comparison, comparison.swap())
     straight, swapped = yield [
-        instructions.pair(order, cot.PROMPT, parsers.OUTPUT, OUTPUTS, cot.TOKENS) for order in orders
+        instructions.request_verdict(order, cot.PROMPT, parsers.OUTPUT, OUTPUTS, cot.TOKENS) for order in orders
     ]
-    first = instructions.verdict(straight, orders[0], cot.PROMPT, parsers.OUTPUT, OUTPUTS)
-    second = instructions.verdict(swapped, orders[1], cot.PROMPT, parsers.OUTPUT, OUTPUTS).mirrored()
+    first = instructions.read_verdict(straight, orders[0], cot.PROMPT, parsers.OUTPUT, OUTPUTS)
+    second = instructions.read_verdict(swapped, orders[1], cot.PROMPT, parsers.OUTPUT, OUTPUTS).mirror()
     for one in (first, second):
         if one.failure is not None:
             return one
@@ -33,14 +33,14 @@ def ask(comparison: Comparison) -> Plan[Judgment]:
         return first
     # Under the swapped order the outputs had each other's name.
     texts = {
-        first.preferred: instructions.said(straight),
-        second.preferred: _NAME.sub(_other, instructions.said(swapped)),
+        first.preferred: instructions.visible_text(straight),
+        second.preferred: _NAME.sub(_other_name, instructions.visible_text(swapped)),
     }
     others = {"for_a": texts["a"], "for_b": texts["b"]}
     return (yield from instructions.choose(comparison, PROMPT, parsers.OUTPUT, OUTPUTS, others=others))
 
 
-def _other(found: re.Match[str]) -> str:
+def _other_name(found: re.Match[str]) -> str:
     return found[1] + found[2].translate(_EXCHANGED)
 
 

@@ -17,12 +17,12 @@ CHECKLIST_TOKENS, TOKENS = 320, 1024
 
 def ask(comparison: Comparison) -> Plan[Judgment]:
     """Make the checklist, then compare with it."""
-    (made,) = yield [instructions.text(comparison.case, CHECKLIST, CHECKLIST_TOKENS, to="reference")]
-    if failed := instructions.unusable("checklist", made):
+    (made,) = yield [instructions.request_text(comparison.case, CHECKLIST, CHECKLIST_TOKENS, to="reference")]
+    if failed := instructions.reject_empty("checklist", made):
         return failed
     return (
         yield from instructions.choose(
-            comparison, PROMPT, parsers.JSON, LETTERS, TOKENS, {"checklist": instructions.said(made)}
+            comparison, PROMPT, parsers.JSON, LETTERS, TOKENS, {"checklist": instructions.visible_text(made)}
         )
     )
 

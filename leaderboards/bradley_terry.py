@@ -17,12 +17,12 @@ from scipy.sparse import coo_array
 
 from distract import Draws, Matches, Ratings, RatingSystem
 
-from .logistic import BLOCK, MANY, Design, Floats, Game, again, chances, curved, design, newton, parts
-from .sandwich import clustered, sandwich
-from .scale import POINTS, Scale, remarks, scaled
+from .logistic import BLOCK, MANY, Design, Floats, Game, chances, derivatives, design, newton, parts, refit
+from .sandwich import sandwich, sum_clusters
+from .scale import POINTS, Scale, make_scale, remarks
 
 
-class Pairs(NamedTuple):
+class PairCounts(NamedTuple):
     """Matches as counts.
 
     Attributes:
@@ -36,7 +36,7 @@ class Pairs(NamedTuple):
     number: NDArray[np.int32]
 
 
-def collapse(matches: Matches) -> Pairs:
+def collapse(matches: Matches) -> PairCounts:
     """Count matches: what follows costs as much as there are pairs, however many matches there are."""
     size = len(matches.models)
     cells = 3 * size * size
@@ -50,10 +50,10 @@ def collapse(matches: Matches) -> Pairs:
     number = np.zeros((size, size), np.int32)
     number[first, second] = number[second, first] = np.arange(len(first))
     rows = design(np.stack((first, second), axis=1).astype(np.int32), np.array([1.0, -1.0]), size)
-    return Pairs(rows, table[first, second], number)
+    return PairCounts(rows, table[first, second], number)
 
 
-def bradley_terry(
+def rate_bradley_terry(
     matches: Matches,
     *,
     prior: float = 1000.0,
@@ -79,7 +79,7 @@ def bradley_terry(
     """
     asked: dict[str, Any] = {"prior": prior, "anchor": anchor, "anchor_rating": anchor_rating}
     asked |= {"scale": scale, "base": base, "interval": interval}
-    to = scaled(matches, **asked)
+    to = make_scale(matches, **asked)
     pairs = collapse(matches)
     strengths, hessian = _fit(pairs, to)
     covariance = None
@@ -97,12 +97,12 @@ def redraw(matches: Matches, draws: Draws, **parameters: Any) -> Floats:
     Args:
         matches: in any order.
         draws: of prompts; without weights, each match counts a random number of times, Poisson(1).
-        **parameters: as for ``bradley_terry``.
+        **parameters: as for ``rate_bradley_terry``.
 
     Raises:
         UsageError: as there.
     """
-    to = scaled(matches, **{**SYSTEM.parameters, **parameters})
+    to = make_scale(matches, **{**SYSTEM.parameters, **parameters})
     pairs = collapse(matches)
     strengths, hessian = _fit(pairs, to)
     mean = draws.normal(matches.models).T / math.sqrt(to.ridge)
@@ -111,31 +111,31 @@ def redraw(matches: Matches, draws: Draws, **parameters: Any) -> Floats:
     rows = len(pairs.counts)
     for group in parts(draws.count, (MANY if draws.weights is None else BLOCK) // rows):
         if draws.weights is None:
-            first, second = _drawn(pairs, group.stop - group.start, random)
+            first, second = _draw_points(pairs, group.stop - group.start, random)
         else:
-            first, second = _weighted(matches, pairs, draws.weights[group])
+            first, second = _weigh_points(matches, pairs, draws.weights[group])
         for some in parts(group.stop - group.start, MANY // rows):
             here = slice(group.start + some.start, group.start + some.stop)
-            found[:, here] = again(
-                _game(pairs.design, first[:, some], second[:, some]), strengths, hessian, mean[:, here], to.ridge
+            found[:, here] = refit(
+                _make_game(pairs.design, first[:, some], second[:, some]), strengths, hessian, mean[:, here], to.ridge
             )
     return to.place(found)
 
 
-def _game(rows: Design, first: Floats, second: Floats) -> Game:
+def _make_game(rows: Design, first: Floats, second: Floats) -> Game:
     return lambda which: ((rows, first[:, which], second[:, which]),)
 
 
-def _fit(pairs: Pairs, to: Scale) -> tuple[Floats, Floats]:
+def _fit(pairs: PairCounts, to: Scale) -> tuple[Floats, Floats]:
     """Strengths in logits, their mean being 0, and minus the second derivative there."""
     wins = pairs.counts[:, [Matches.A, Matches.B]] + pairs.counts[:, [Matches.TIE]] / 2
-    game = _game(pairs.design, wins[:, [0]], wins[:, [1]])
+    game = _make_game(pairs.design, wins[:, [0]], wins[:, [1]])
     none = np.zeros((len(pairs.number), 1))
     found = newton(game, none, none, to.ridge)
-    return found[:, 0], curved(game, slice(None), found, none, to.ridge)[1][0]
+    return found[:, 0], derivatives(game, slice(None), found, none, to.ridge)[1][0]
 
 
-def _scores(matches: Matches, pairs: Pairs, strengths: Floats) -> Floats:
+def _scores(matches: Matches, pairs: PairCounts, strengths: Floats) -> Floats:
     """Sum over prompts of the outer products of their scores, shape (models, models)."""
     size = len(strengths)
     if matches.cluster is None or len(matches.prompts) == len(matches) == len(np.unique(matches.cluster)):
@@ -150,10 +150,10 @@ def _scores(matches: Matches, pairs: Pairs, strengths: Floats) -> Floats:
         value = POINTS[matches.outcome[which]] - expected[a, b]
         return np.stack((a, b), axis=1), np.stack((value, -value), axis=1)
 
-    return clustered(matches.cluster, len(matches.prompts), size, scores)
+    return sum_clusters(matches.cluster, len(matches.prompts), size, scores)
 
 
-def _drawn(pairs: Pairs, draws: int, random: np.random.Generator) -> tuple[Floats, Floats]:
+def _draw_points(pairs: PairCounts, draws: int, random: np.random.Generator) -> tuple[Floats, Floats]:
     """What each model of each pair won where each match counts a Poisson(1) number of times, shape (pairs, draws).
 
     That is a bootstrap whose number of matches varies a little, on which ratings do not depend but for the prior.
@@ -164,7 +164,7 @@ def _drawn(pairs: Pairs, draws: int, random: np.random.Generator) -> tuple[Float
     return drawn[:, 0] + tie, drawn[:, 1] + tie
 
 
-def _weighted(matches: Matches, pairs: Pairs, weights: NDArray[np.uint8]) -> tuple[Floats, Floats]:
+def _weigh_points(matches: Matches, pairs: PairCounts, weights: NDArray[np.uint8]) -> tuple[Floats, Floats]:
     """What each model of each pair won where prompts count as weighted, shape (pairs, draws)."""
     assert matches.cluster is not None or weights.shape[1] == len(matches)
     rows, clusters = len(pairs.counts), weights.shape[1]
@@ -185,7 +185,7 @@ def _weighted(matches: Matches, pairs: Pairs, weights: NDArray[np.uint8]) -> tup
 SYSTEM = RatingSystem(
     name="bradley-terry",
     summary="maximum likelihood of strengths, ties half a win each, with an explicit prior; order does not matter",
-    rate=bradley_terry,
+    rate=rate_bradley_terry,
     redraw=redraw,
     default=True,
 )

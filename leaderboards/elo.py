@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from distract import Draws, Matches, Ratings, RatingSystem
 
-from .orders import CHUNK, Orders, cells, common, need, replay, settled
+from .orders import CHUNK, Orders, cells, check_parameter, combine_orders, count_common, replay
 
 SAME = 1e-6
 """Points by which two ends may differ that are called one: the beginning does not matter then."""
@@ -67,8 +67,8 @@ def rate(
         "order": order,
         "seed": seed,
     }
-    game, orders = _game(matches, parameters)
-    reach, begin = _enough(game, orders)
+    game, orders = _make_game(matches, parameters)
+    reach, begin = _find_tail(game, orders)
     ends = [game.played(orders.last(index, reach), begin) for index in range(orders.count)]
     return Ratings("elo", matches.models, initial + game.point * np.mean(ends, axis=0), parameters)
 
@@ -83,12 +83,12 @@ def redraw(matches: Matches, draws: Draws, **parameters: Any) -> NDArray[np.floa
     """
     rated = rate(matches, **parameters)
     found, p = rated.rating, rated.parameters
-    game, orders = _game(matches, p)
+    game, orders = _make_game(matches, p)
     initial, gain, point = p["initial"], game.gain, game.point
-    reach = game.reach(math.log(FAR / NEAR))
+    reach = game.reach(math.evidence(FAR / NEAR))
     # All is played from the very beginning; a part from where ratings end up.
     begin = (found - initial) / point if reach < len(matches) else np.zeros(len(found))
-    state = np.repeat(begin, common(orders) * (1 + draws.count))
+    state = np.repeat(begin, count_common(orders) * (1 + draws.count))
 
     def play(winner: NDArray[np.int64], loser: NDArray[np.int64], tied: NDArray[np.bool_]) -> None:
         ahead, behind = state[winner], state[loser]
@@ -97,11 +97,11 @@ def redraw(matches: Matches, draws: Draws, **parameters: Any) -> NDArray[np.floa
         state[loser] = behind - change
 
     replay(matches, orders, reach, draws, "elo", play)
-    return found + point * settled(state.reshape(len(found), common(orders), -1), orders)
+    return found + point * combine_orders(state.reshape(len(found), count_common(orders), -1), orders)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Game:
+class _EloGame:
     """What is played and by which rule, in units of half a logit.
 
     There the chance to win less that to lose is the hyperbolic tangent of the difference, which never overflows.
@@ -155,14 +155,14 @@ class _Game:
         return matches if slowest * matches <= fading else math.ceil(fading / slowest)
 
 
-def _game(matches: Matches, p: Mapping[str, Any]) -> tuple[_Game, Orders]:
+def _make_game(matches: Matches, p: Mapping[str, Any]) -> tuple[_EloGame, Orders]:
     """The rule and the orders that parameters stand for."""
     orders = Orders(len(matches), p["order"], p["shuffles"], p["seed"])
-    need("k", p["k"], "a number above 0", p["k"] > 0)
-    need("base", p["base"], "a number above 1", p["base"] > 1)
-    need("initial", p["initial"], "a number", True)
-    need("scale", p["scale"], "a number above 0", p["scale"] > 0)
-    point = 2 * p["scale"] / math.log(p["base"])
+    check_parameter("k", p["k"], "a number above 0", p["k"] > 0)
+    check_parameter("base", p["base"], "a number above 1", p["base"] > 1)
+    check_parameter("initial", p["initial"], "a number", True)
+    check_parameter("scale", p["scale"], "a number above 0", p["scale"] > 0)
+    point = 2 * p["scale"] / math.evidence(p["base"])
     gain = p["k"] / 2 / point
     found = cells(matches)
     models = len(matches.models)
@@ -172,17 +172,17 @@ def _game(matches: Matches, p: Mapping[str, Any]) -> tuple[_Game, Orders]:
     for cell in np.flatnonzero(often).tolist():
         pair, outcome = divmod(cell, 3)
         table[cell] = (*divmod(pair, models), won[outcome])
-    return _Game(found, table, often.reshape(models, models, 3), gain, point), orders
+    return _EloGame(found, table, often.reshape(models, models, 3), gain, point), orders
 
 
-def _enough(game: _Game, orders: Orders) -> tuple[int, list[float]]:
+def _find_tail(game: _EloGame, orders: Orders) -> tuple[int, list[float]]:
     """How many of the last matches of an order give what all of it gives, seen in the first order, and from where.
 
     Two beginnings, equal ratings and those after such matches, must come to the same end, with a decade in hand for the
     other orders. These begin where the first one ended: nearer to where their own matches have led by then.
     """
     same = SAME if orders.order == "file" else CLOSE
-    reach = game.reach(math.log(FAR / same))
+    reach = game.reach(math.evidence(FAR / same))
     while (orders.count + 1) * reach < orders.count * orders.matches:
         last = orders.last(0, reach)
         one = game.played(last, game.level)

@@ -74,12 +74,12 @@ def design(columns: NDArray[np.int32], values: Floats, coefficients: int) -> Des
     values = np.broadcast_to(values, columns.shape)
     pairs = columns[:, :, None] * np.int64(coefficients) + columns[:, None, :]
     return Design(
-        _sparse(columns, values, coefficients),
-        _sparse(pairs, values[:, :, None] * values[:, None, :], coefficients * coefficients),
+        _sparse_design(columns, values, coefficients),
+        _sparse_design(pairs, values[:, :, None] * values[:, None, :], coefficients * coefficients),
     )
 
 
-def _sparse(columns: NDArray[Any], values: Floats, width: int) -> Any:
+def _sparse_design(columns: NDArray[Any], values: Floats, width: int) -> Any:
     rows = len(columns)
     if rows * width <= SMALL:
         full = np.zeros((rows, width))
@@ -98,7 +98,7 @@ def chances(odds: Floats) -> tuple[Floats, Floats]:
     return p, against
 
 
-def slope(game: Game, which: Any, at: Floats, mean: Floats, ridge: float) -> Floats:
+def gradient(game: Game, which: Any, at: Floats, mean: Floats, ridge: float) -> Floats:
     """Gradient of the penalised log likelihood, shape (coefficients, draws).
 
     Args:
@@ -115,7 +115,7 @@ def slope(game: Game, which: Any, at: Floats, mean: Floats, ridge: float) -> Flo
     return total
 
 
-def curved(game: Game, which: Any, at: Floats, mean: Floats, ridge: float) -> tuple[Floats, Floats]:
+def derivatives(game: Game, which: Any, at: Floats, mean: Floats, ridge: float) -> tuple[Floats, Floats]:
     """``slope``, and minus the second derivative, shape (draws, coefficients, coefficients)."""
     total = ridge * (mean - at)
     size, draws = at.shape
@@ -148,17 +148,17 @@ def newton(game: Game, start: Floats, mean: Floats, ridge: float) -> Floats:
         active = np.arange(group.start, group.stop)
         for _ in range(STEPS):
             at, prior = found[:, active], mean[:, active]
-            gradient, hessian = curved(game, active, at, prior, ridge)
+            gradient, hessian = derivatives(game, active, at, prior, ridge)
             solved: Any = np.linalg.solve(hessian, gradient.T[:, :, None])
             step: Floats = solved[:, :, 0].T
-            found[:, active] = at + _share(game, active, at, step, prior, ridge) * step
+            found[:, active] = at + _step_share(game, active, at, step, prior, ridge) * step
             active = active[np.abs(step).max(axis=0) > EXACT]
             if not len(active):
                 break
     return found
 
 
-def _share(game: Game, which: NDArray[np.int64], at: Floats, step: Floats, mean: Floats, ridge: float) -> Floats:
+def _step_share(game: Game, which: NDArray[np.int64], at: Floats, step: Floats, mean: Floats, ridge: float) -> Floats:
     """How much of each step to take, shape (draws,)."""
     change = np.zeros(len(which))
     for one, _first, _second in game(which):
@@ -167,7 +167,7 @@ def _share(game: Game, which: NDArray[np.int64], at: Floats, step: Floats, mean:
     far = np.flatnonzero(change > SAFE)
     trial, high = np.ones(len(far)), np.full(len(far), np.inf)
     while len(far):
-        ahead = slope(game, which[far], at[:, far] + trial * step[:, far], mean[:, far], ridge)
+        ahead = gradient(game, which[far], at[:, far] + trial * step[:, far], mean[:, far], ridge)
         rises = (ahead * step[:, far]).sum(axis=0) >= 0
         share[far[rises]] = trial[rises]
         high = np.where(rises, high, trial)
@@ -178,7 +178,7 @@ def _share(game: Game, which: NDArray[np.int64], at: Floats, step: Floats, mean:
     return share
 
 
-def again(game: Game, estimate: Floats, hessian: Floats, mean: Floats, ridge: float) -> Floats:
+def refit(game: Game, estimate: Floats, hessian: Floats, mean: Floats, ridge: float) -> Floats:
     """``newton`` for many draws whose coefficients are near an estimate, most of them with its one Hessian.
 
     Args:
@@ -196,7 +196,7 @@ def again(game: Game, estimate: Floats, hessian: Floats, mean: Floats, ridge: fl
     while len(active):
         whole = len(active) == mean.shape[1]
         which: Any = slice(None) if whole else active
-        step = inverse @ slope(game, which, found[:, which], mean[:, which], ridge)
+        step = inverse @ gradient(game, which, found[:, which], mean[:, which], ridge)
         found[:, which] += step
         length = np.abs(step).max(axis=0)
         # Steps that shrink by a factor r leave r / (1 - r) of the last one.

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from distract import Draws, Matches, UsageError
 
 COMMON = 4
-"""Orders that draws share, at most: what fewer of them add to the spread is taken off again (``settled``)."""
+"""Orders that draws share, at most: what fewer of them add to the spread is taken off again (``combine_orders``)."""
 
 MANY = 50_000
 """Matches from which on draws share two orders only."""
@@ -55,8 +55,8 @@ class Orders:
     def __post_init__(self) -> None:
         if self.order not in ORDERS:
             raise UsageError(f"order: expected shuffled or file, found {self.order!r}")
-        need("shuffles", self.shuffles, "a whole number, 1 to 10,000", 1 <= self.shuffles <= 10_000)
-        need("seed", self.seed, "a whole number, 0 or more", self.seed >= 0)
+        check_parameter("shuffles", self.shuffles, "a whole number, 1 to 10,000", 1 <= self.shuffles <= 10_000)
+        check_parameter("seed", self.seed, "a whole number, 0 or more", self.seed >= 0)
 
     @property
     def count(self) -> int:
@@ -72,10 +72,10 @@ class Orders:
         """
         if self.order == "file":
             return np.arange(self.matches - length, self.matches, dtype=np.int32)
-        return _shuffled((self.seed, index), self.matches, length)[::-1]
+        return _shuffle((self.seed, index), self.matches, length)[::-1]
 
 
-def need(name: str, value: float, expected: str, holds: bool) -> None:
+def check_parameter(name: str, value: float, expected: str, holds: bool) -> None:
     """Raise the one line that says what a parameter must be, unless it is.
 
     Raises:
@@ -138,7 +138,7 @@ def replay(matches: Matches, orders: Orders, length: int, draws: Draws, purpose:
             losers, and whether they tied. No place comes twice in one call.
     """
     often = weights(matches, draws, purpose)
-    places = np.stack([orders.last(index, length) for index in range(common(orders))], axis=1)
+    places = np.stack([orders.last(index, length) for index in range(count_common(orders))], axis=1)
     each = 1 + draws.count
     column = np.arange(each * places.shape[1])
     for slot in places:
@@ -159,12 +159,12 @@ def replay(matches: Matches, orders: Orders, length: int, draws: Draws, purpose:
             now, left = now.take(more), left.take(more)
 
 
-def common(orders: Orders) -> int:
+def count_common(orders: Orders) -> int:
     """How many orders all draws share."""
     return min(COMMON if orders.matches < MANY else 2, orders.count)
 
 
-def settled(state: Floats, orders: Orders) -> Floats:
+def combine_orders(state: Floats, orders: Orders) -> Floats:
     """What draws do to the rating that is a mean over all orders, from what they do to a few.
 
     In one order, a draw also moves a rating because it weighs the matches that are late there; over all orders that
@@ -192,7 +192,7 @@ def settled(state: Floats, orders: Orders) -> Floats:
     return mean.T
 
 
-def _shuffled(seed: tuple[int, int], n: int, length: int) -> NDArray[np.int32]:
+def _shuffle(seed: tuple[int, int], n: int, length: int) -> NDArray[np.int32]:
     """The first places of a random order, without the cost of the others.
 
     Of draws with replacement, the first of each number make an order without. After n draws, the numbers that are

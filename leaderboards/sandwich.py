@@ -31,7 +31,7 @@ def sandwich(hessian: Floats, scores: Floats, ridge: float) -> Floats:
     return (result + result.T) / 2
 
 
-def clustered(
+def sum_clusters(
     cluster: NDArray[np.int32],
     clusters: int,
     coefficients: int,

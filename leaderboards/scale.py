@@ -58,7 +58,7 @@ class Scale:
         return self.unit**2 * (turn @ covariance @ turn.T)
 
 
-def scaled(
+def make_scale(
     matches: Matches,
     *,
     prior: float,
@@ -73,15 +73,15 @@ def scaled(
     Raises:
         UsageError: a parameter is out of its range, or the anchor is no model (``UnknownName``).
     """
-    if not (_finite(scale) and scale > 0):
+    if not (_is_finite(scale) and scale > 0):
         raise UsageError(f"scale is {scale!r}; expected points above 0, such as 400")
-    if not (_finite(base) and base > 1 and math.log(base) > 0):
+    if not (_is_finite(base) and base > 1 and math.evidence(base) > 0):
         raise UsageError(f"base is {base!r}; expected a number above 1, such as 10")
-    unit = scale / math.log(base)
+    unit = scale / math.evidence(base)
     low, high = (unit * width for width in WIDTHS)
-    if not (_finite(prior) and low <= prior <= high):
+    if not (_is_finite(prior) and low <= prior <= high):
         raise UsageError(f"prior is {prior!r}; expected a standard deviation of {low:.3g} to {high:.3g} points")
-    if not _finite(anchor_rating):
+    if not _is_finite(anchor_rating):
         raise UsageError(f"anchor_rating is {anchor_rating!r}; expected points, such as 1000")
     if interval not in INTERVALS:
         raise UsageError(f"interval is {interval!r}; expected {' or '.join(INTERVALS)}")
@@ -91,7 +91,7 @@ def scaled(
     return Scale(unit, (unit / prior) ** 2, place, float(anchor_rating))
 
 
-def _finite(value: Any) -> bool:
+def _is_finite(value: Any) -> bool:
     return isinstance(value, int | float) and math.isfinite(value)
 
 

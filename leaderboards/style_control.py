@@ -19,15 +19,15 @@ from scipy.special import stdtrit
 
 from distract import Draws, Matches, Ratings, RatingSystem, UsageError
 
-from .logistic import MANY, Design, Floats, Game, again, chances, curved, design, newton, parts
-from .sandwich import clustered, sandwich
-from .scale import POINTS, remarks, scaled
+from .logistic import MANY, Design, Floats, Game, chances, derivatives, design, newton, parts, refit
+from .sandwich import sandwich, sum_clusters
+from .scale import POINTS, make_scale, remarks
 
 PART = 1 << 14
 """Matches at once: a row has up to nine numbers, under each draw."""
 
 
-class Field(NamedTuple):
+class StyleDesign(NamedTuple):
     """Matches as rows of strengths and length.
 
     Attributes:
@@ -78,20 +78,20 @@ def _contrast(matches: Matches, which: Any) -> Floats:
     return relative
 
 
-def _field(matches: Matches) -> Field:
+def _make_design(matches: Matches) -> StyleDesign:
     if matches.lengths is None:
         raise UsageError(
             f"{SYSTEM.name} needs the lengths of responses, and these matches have none; expected responses, "
             "or lengths, beside the verdicts, else use bradley-terry"
         )
     square = sum(float(np.square(_contrast(matches, part)).sum()) for part in parts(len(matches), MANY))
-    field = Field(matches, math.sqrt(square / len(matches)), None)
+    field = StyleDesign(matches, math.sqrt(square / len(matches)), None)
     if len(matches) > PART:
         return field
     return field._replace(kept=design(*field.columns(slice(None)), field.coefficients))
 
 
-def style_control(
+def rate_style_control(
     matches: Matches,
     *,
     prior: float = 1000.0,
@@ -120,8 +120,8 @@ def style_control(
     """
     asked: dict[str, Any] = {"prior": prior, "anchor": anchor, "anchor_rating": anchor_rating}
     asked |= {"scale": scale, "base": base, "interval": interval}
-    to = scaled(matches, **asked)
-    field = _field(matches)
+    to = make_scale(matches, **asked)
+    field = _make_design(matches)
     found, hessian = _fit(field, to.ridge)
     covariance = sandwich(hessian, _scores(field, found), to.ridge)
     extra = {"length": to.unit * float(found[-1])}
@@ -151,25 +151,27 @@ def redraw(matches: Matches, draws: Draws, **parameters: Any) -> Floats:
     Args:
         matches: in any order, with lengths.
         draws: of prompts; without weights, each match counts a random number of times, Poisson(1).
-        **parameters: as for ``style_control``.
+        **parameters: as for ``rate_style_control``.
 
     Raises:
         UsageError: as there.
     """
-    to = scaled(matches, **{**SYSTEM.parameters, **parameters})
-    field = _field(matches)
+    to = make_scale(matches, **{**SYSTEM.parameters, **parameters})
+    field = _make_design(matches)
     estimate, hessian = _fit(field, to.ridge)
     mean = draws.normal((*matches.models, " length")).T / math.sqrt(to.ridge)
     random = draws.generator("matches")
     found = np.empty_like(mean)
     for some in parts(draws.count, 4 * MANY // len(matches)):
-        table = _drawn(len(matches), some.stop - some.start, random) if draws.weights is None else draws.weights[some]
+        table = (
+            _draw_counts(len(matches), some.stop - some.start, random) if draws.weights is None else draws.weights[some]
+        )
         game = field.game(_weights(matches, table))
-        found[:, some] = again(game, estimate, hessian, mean[:, some], to.ridge)
+        found[:, some] = refit(game, estimate, hessian, mean[:, some], to.ridge)
     return to.place(found[:-1])
 
 
-def _drawn(total: int, draws: int, random: np.random.Generator) -> NDArray[np.uint8]:
+def _draw_counts(total: int, draws: int, random: np.random.Generator) -> NDArray[np.uint8]:
     """How often each match counts, Poisson(1), shape (draws, matches)."""
     table = np.empty((draws, total), np.uint8)
     for row in table:
@@ -188,15 +190,15 @@ def _weights(matches: Matches, table: NDArray[np.uint8]) -> Callable[[slice, Any
     return weights
 
 
-def _fit(field: Field, ridge: float) -> tuple[Floats, Floats]:
+def _fit(field: StyleDesign, ridge: float) -> tuple[Floats, Floats]:
     """Strengths and what length is worth, in logits, and minus the second derivative there."""
     game = field.game()
     none = np.zeros((field.coefficients, 1))
     found = newton(game, none, none, ridge)
-    return found[:, 0], curved(game, slice(None), found, none, ridge)[1][0]
+    return found[:, 0], derivatives(game, slice(None), found, none, ridge)[1][0]
 
 
-def _scores(field: Field, found: Floats) -> Floats:
+def _scores(field: StyleDesign, found: Floats) -> Floats:
     """Sum over prompts of the outer products of their scores, shape (coefficients, coefficients)."""
 
     def scores(which: Any) -> tuple[NDArray[np.int32], Floats]:
@@ -206,7 +208,7 @@ def _scores(field: Field, found: Floats) -> Floats:
 
     matches, size = field.matches, field.coefficients
     if matches.cluster is not None:
-        return clustered(matches.cluster, len(matches.prompts), size, scores)
+        return sum_clusters(matches.cluster, len(matches.prompts), size, scores)
     total = np.zeros((size, size))
     for part in parts(len(matches), PART):
         columns, values = scores(part)
@@ -218,7 +220,7 @@ SYSTEM = RatingSystem(
     name="style-control",
     former="length-controlled",
     summary="Chatbot Arena's style control by length: Bradley-Terry with the relative difference of lengths",
-    rate=style_control,
+    rate=rate_style_control,
     redraw=redraw,
     lengths=True,
 )

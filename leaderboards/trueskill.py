@@ -19,7 +19,7 @@ from scipy.special import erfcx, ndtri
 
 from distract import Draws, Matches, Ratings, RatingSystem
 
-from .orders import CHUNK, Orders, common, need, replay, settled
+from .orders import CHUNK, Orders, check_parameter, combine_orders, count_common, replay
 
 TAIL = 30.0
 """Standard deviations beyond which functions of the normal distribution are taken from their continued fraction."""
@@ -84,7 +84,7 @@ def rate(
     if draw_probability is None:
         share = parameters["draw_probability"] = _share_of_ties(matches)
         notes.append(f"draw probability {share:.3f}: the share of ties among these matches")
-    game, orders = _game(len(matches), parameters)
+    game, orders = _make_game(len(matches), parameters)
     ends = [game.played(matches, orders.last(index, len(matches))) for index in range(orders.count)]
     rating, spread = np.mean(ends, axis=0)
     if order != "file":
@@ -102,8 +102,8 @@ def redraw(matches: Matches, draws: Draws, **parameters: Any) -> Floats:
         UsageError: a parameter is out of its range.
     """
     found = rate(matches, **parameters)
-    game, orders = _game(len(matches), found.parameters)
-    shape = len(matches.models), common(orders), 1 + draws.count
+    game, orders = _make_game(len(matches), found.parameters)
+    shape = len(matches.models), count_common(orders), 1 + draws.count
     mean, variance = np.full(math.prod(shape), game.mu), np.full(math.prod(shape), game.sigma**2)
 
     def play(winner: NDArray[np.int64], loser: NDArray[np.int64], tied: NDArray[np.bool_]) -> None:
@@ -111,9 +111,9 @@ def redraw(matches: Matches, draws: Draws, **parameters: Any) -> Floats:
         total = up + down + 2 * game.beta**2
         wide = np.sqrt(total)
         ahead = (mean[winner] - mean[loser]) / wide
-        shift, shrink = won(ahead - game.margin / wide)
+        shift, shrink = win_effects(ahead - game.margin / wide)
         if tied.any():
-            shift[tied], shrink[tied] = drawn(ahead[tied], game.margin / wide[tied])
+            shift[tied], shrink[tied] = tie_effects(ahead[tied], game.margin / wide[tied])
         shift /= wide
         shrink /= total
         mean[winner] += up * shift
@@ -125,11 +125,11 @@ def redraw(matches: Matches, draws: Draws, **parameters: Any) -> Floats:
     state = mean.reshape(shape)
     if orders.order != "file":
         state -= state.mean(axis=0)
-    return found.rating + settled(state, orders)
+    return found.rating + combine_orders(state, orders)
 
 
 @dataclass(frozen=True, slots=True)
-class _Game:
+class _TrueSkillGame:
     """The rule of the game; ``margin`` is by how much a better performance still ties."""
 
     mu: float
@@ -150,12 +150,12 @@ class _Game:
                 wide = sqrt(total)
                 ahead = mean[winner] - mean[loser]
                 if tied:
-                    shift, shrink = drawn_one(ahead / wide, margin / wide)
+                    shift, shrink = tie_effect(ahead / wide, margin / wide)
                 elif (beyond := (ahead - margin) / wide) > -TAIL:
                     shift = _DENSITY * exp(-beyond * beyond / 2) / erfc(-beyond * _ROOT)
                     shrink = shift * (shift + beyond)
                 else:
-                    shift, shrink = _upset(-beyond)
+                    shift, shrink = _upset_effect(-beyond)
                 shift /= wide
                 shrink /= total
                 mean[winner] += up * shift
@@ -171,19 +171,19 @@ def _share_of_ties(matches: Matches) -> float:
     return ties / max(len(matches), ties + 1)
 
 
-def _game(matches: int, p: Mapping[str, Any]) -> tuple[_Game, Orders]:
+def _make_game(matches: int, p: Mapping[str, Any]) -> tuple[_TrueSkillGame, Orders]:
     """The rule and the orders that parameters stand for."""
     orders = Orders(matches, p["order"], p["shuffles"], p["seed"])
     sigma, tau, chance = p["sigma"], p["tau"], p["draw_probability"]
     if tau is None:
         tau = sigma / 100 if orders.order == "file" else 0.0
-    need("mu", p["mu"], "a number", True)
-    need("sigma", sigma, "a number above 0", sigma > 0)
-    need("beta", p["beta"], "a number above 0", p["beta"] > 0)
-    need("tau", tau, "a number, 0 or more", tau >= 0)
-    need("draw_probability", chance, "a number from 0 to below 1", 0 <= chance < 1)
+    check_parameter("mu", p["mu"], "a number", True)
+    check_parameter("sigma", sigma, "a number above 0", sigma > 0)
+    check_parameter("beta", p["beta"], "a number above 0", p["beta"] > 0)
+    check_parameter("tau", tau, "a number, 0 or more", tau >= 0)
+    check_parameter("draw_probability", chance, "a number from 0 to below 1", 0 <= chance < 1)
     margin = float(ndtri((1 + chance) / 2)) * math.sqrt(2) * p["beta"]
-    return _Game(p["mu"], sigma, p["beta"], tau, margin), orders
+    return _TrueSkillGame(p["mu"], sigma, p["beta"], tau, margin), orders
 
 
 def _columns(matches: Matches, places: NDArray[np.int32]) -> tuple[list[int], list[int], list[bool]]:
@@ -196,45 +196,45 @@ def _columns(matches: Matches, places: NDArray[np.int32]) -> tuple[list[int], li
     )
 
 
-def won_one(beyond: float) -> tuple[float, float]:
+def win_effect(beyond: float) -> tuple[float, float]:
     """What a win does: how far means move apart and how much of the variance goes, for a lead less the margin.
 
     The lead is in standard deviations of the difference of performances.
     """
     if beyond <= -TAIL:
-        return _upset(-beyond)
+        return _upset_effect(-beyond)
     shift = _DENSITY * math.exp(-beyond * beyond / 2) / math.erfc(-beyond * _ROOT)
     return shift, shift * (shift + beyond)
 
 
-def drawn_one(ahead: float, margin: float) -> tuple[float, float]:
+def tie_effect(ahead: float, margin: float) -> tuple[float, float]:
     """The same for a tie: the one that is ahead comes down."""
     lead = abs(ahead)
     if margin * lead > TAIL:  # the far side of the margin is out of reach: the one behind has caught up, no more
-        shift, shrink = won_one(margin - lead)
+        shift, shrink = win_effect(margin - lead)
         return math.copysign(shift, -ahead), shrink
     if margin < NARROW or lead > AHEAD:
-        shift, shrink = _within_one(lead, margin)
+        shift, shrink = _inner_tie_effect(lead, margin)
         return math.copysign(shift, -ahead), shrink
     # Densities at both ends of the margin, and what lies between, as multiples of the density at the near end.
     gone = math.expm1(-2 * margin * lead)
-    inside = _mills(lead - margin) - (1 + gone) * _mills(lead + margin)
+    inside = _mills_ratio(lead - margin) - (1 + gone) * _mills_ratio(lead + margin)
     shift = gone / inside
     shrink = shift * shift + (margin * (2 + gone) + lead * gone) / inside
     return math.copysign(shift, -ahead), min(max(shrink, 0.0), 1.0)
 
 
-def won(beyond: Floats) -> tuple[Floats, Floats]:
-    """``won_one`` for arrays."""
+def win_effects(beyond: Floats) -> tuple[Floats, Floats]:
+    """``win_effect`` for arrays."""
     shift = _DENSITY / erfcx(-beyond * _ROOT)
     over = shift + beyond
     if (far := beyond <= -TAIL).any():
-        over[far] = _over(-beyond[far])
+        over[far] = _excess_density(-beyond[far])
     return shift, shift * over
 
 
-def drawn(ahead: Floats, margin: Floats) -> tuple[Floats, Floats]:
-    """``drawn_one`` for arrays."""
+def tie_effects(ahead: Floats, margin: Floats) -> tuple[Floats, Floats]:
+    """``tie_effect`` for arrays."""
     lead = np.abs(ahead)
     gone = np.expm1(-2 * margin * lead)
     inside = (erfcx((lead - margin) * _ROOT) - (1 + gone) * erfcx((lead + margin) * _ROOT)) / _DENSITY
@@ -243,13 +243,13 @@ def drawn(ahead: Floats, margin: Floats) -> tuple[Floats, Floats]:
     shift = -gone / inside
     shrink = np.clip(shift * shift + (margin * (2 + gone) + lead * gone) / inside, 0.0, 1.0)
     if near.any():
-        shift[near], shrink[near] = _within(lead[near], margin[near])
+        shift[near], shrink[near] = _inner_tie_effects(lead[near], margin[near])
     far = margin * lead > TAIL
-    shift[far], shrink[far] = won(margin[far] - lead[far])
+    shift[far], shrink[far] = win_effects(margin[far] - lead[far])
     return np.copysign(shift, -ahead), shrink
 
 
-def _within_one(lead: float, margin: float) -> tuple[float, float]:
+def _inner_tie_effect(lead: float, margin: float) -> tuple[float, float]:
     """A tie by quadrature: mean and variance between both ends of the margin, where the closed form cancels."""
     steep, bend = margin * lead, margin * margin / 2
     total = mean = square = 0.0
@@ -263,8 +263,8 @@ def _within_one(lead: float, margin: float) -> tuple[float, float]:
     return lead - margin * mean, 1 - margin * margin * (square / total - mean * mean)
 
 
-def _within(lead: Floats, margin: Floats) -> tuple[Floats, Floats]:
-    """``_within_one`` for arrays; past ``TAIL``, where it is not used, it stays finite."""
+def _inner_tie_effects(lead: Floats, margin: Floats) -> tuple[Floats, Floats]:
+    """``_inner_tie_effect`` for arrays; past ``TAIL``, where it is not used, it stays finite."""
     steep = np.minimum(margin * lead, TAIL)[:, None] * _POINTS
     height = _WEIGHTS * np.exp(-((margin[:, None] * _POINTS) ** 2) / 2)
     even = height * np.cosh(steep)
@@ -274,20 +274,20 @@ def _within(lead: Floats, margin: Floats) -> tuple[Floats, Floats]:
     return lead - margin * mean, 1 - margin**2 * (square - mean**2)
 
 
-def _upset(behind: float) -> tuple[float, float]:
-    over = _over(behind)
+def _upset_effect(behind: float) -> tuple[float, float]:
+    over = _excess_density(behind)
     return behind + over, (behind + over) * over
 
 
-def _over(far: Any) -> Any:
+def _excess_density(far: Any) -> Any:
     """Density over tail probability, less the number itself, from 30 on: Laplace's continued fraction to 1e-16."""
     return 1 / (far + 2 / (far + 3 / (far + 4 / (far + 5 / (far + 6 / far)))))
 
 
-def _mills(number: float) -> float:
+def _mills_ratio(number: float) -> float:
     """Tail probability over density."""
     if number >= TAIL:
-        return float(1 / (number + _over(number)))
+        return float(1 / (number + _excess_density(number)))
     return math.erfc(number * _ROOT) * math.exp(number * number / 2) / _DENSITY
 
 

@@ -8,12 +8,13 @@ from typing import Any
 
 from distract.core import registry
 from distract.core.backend import Backend
-from distract.core.job import Finished, Job, carry_out, stores
+from distract.core.job import FinishedRun, Job, open_stores, run_job
 from distract.core.plan import Plan, T
 from distract.core.records import (
     Case,
     Judgment,
     Message,
+    MinimalFlip,
     Outcome,
     Reply,
     Request,
@@ -22,11 +23,10 @@ from distract.core.records import (
     Row,
     Side,
     Slots,
-    Smallest,
 )
 from distract.core.study import R
 from distract.core.usage import Tally
-from distract.studies.attack.minimal import edits
+from distract.studies.attack.minimal import find_edits
 from distract.studies.setup import Setup
 
 
@@ -89,10 +89,10 @@ def row(
     )
 
 
-def small(original: str, rewrite: str, *, minimal: bool = True, invalid: int = 0) -> Smallest:
+def small(original: str, rewrite: str, *, minimal: bool = True, invalid: int = 0) -> MinimalFlip:
     """A flip of which all edits are needed."""
-    found = edits([original], [rewrite])
-    return Smallest(
+    found = find_edits([original], [rewrite])
+    return MinimalFlip(
         case=Case("c", ("p",), ()),
         protocol="pairwise",
         rule=None,
@@ -127,10 +127,10 @@ def drive(plan: Plan[T], answer: Callable[[Request], Reply]) -> tuple[T, list[li
 
 def set_up(judge: str, backend: Backend, out: Path, protocols: Sequence[str] = (), **more: Any) -> Setup:
     """Who judges and where; the default protocols where none is named, ``more`` are attributes of a ``Setup``."""
-    return Setup(judge, backend, registry.asked(protocols), out=out, **more)
+    return Setup(judge, backend, registry.choose_protocols(protocols), out=out, **more)
 
 
-def finish(job: Job[R], store: Path, tally: Tally | None = None) -> Finished[R]:
+def finish(job: Job[R], store: Path, tally: Tally | None = None) -> FinishedRun[R]:
     """Carry a job out with the replies of a store."""
-    with stores(job.models, store) as models:
-        return carry_out(job, models, tally or Tally())
+    with open_stores(job.models, store) as models:
+        return run_job(job, models, tally or Tally())

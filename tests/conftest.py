@@ -138,7 +138,7 @@ def smollm2() -> Transformers:
     pytest.importorskip("torch")
     judge = embedded_judge()
     try:
-        assert judge.reading == "packed"
+        assert judge.prompt_mode == "packed"
     except (BackendError, UsageError) as error:
         pytest.skip(f"the embedded judge is not available: {error}")
     return judge

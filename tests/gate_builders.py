@@ -12,7 +12,7 @@ from builders import verdict as verdict_of
 from hypothesis import strategies as st
 
 from distract.core.records import Row
-from distract.core.runs import Loaded
+from distract.core.runs import LoadedRun
 from distract.studies.attack.flips import Flip
 from distract.studies.gate.verdict import Check, Decision, Effort, Verdict
 
@@ -55,7 +55,7 @@ def rows(pairs: str, *, attack: str = "f", protocol: str = "pairwise", prompts: 
     return made
 
 
-def made(found: Sequence[Row], name: str = "now", flaw: str | None = None, **parameters: Any) -> Loaded:
+def made(found: Sequence[Row], name: str = "now", flaw: str | None = None, **parameters: Any) -> LoadedRun:
     usual: dict[str, Any] = {
         "judge": "j",
         "data": {"name": "d.jsonl", "sha256": "0" * 64, "cases": 9},
@@ -67,7 +67,7 @@ def made(found: Sequence[Row], name: str = "now", flaw: str | None = None, **par
         or {"pairwise": []},
         "generator": "rules",
     }
-    return Loaded(Path(name), {**usual, **parameters}, tuple(found), (), flaw, None)
+    return LoadedRun(Path(name), {**usual, **parameters}, tuple(found), (), flaw, None)
 
 
 def check(decision: Decision, **more: Any) -> Check:

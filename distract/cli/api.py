@@ -13,24 +13,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from distract.cli.arguments import (
+    AnyPath,
     AttackOptions,
     Data,
-    Drawn,
     GateOptions,
     Names,
-    Paths,
-    judge_of,
-    names_of,
-    number_of,
-    options_of,
-    path_of,
+    ScopeOptions,
+    parse_judge,
+    parse_names,
+    parse_number,
+    parse_options,
+    parse_path,
 )
 from distract.core import registry, runs
 from distract.core.errors import DataError
-from distract.core.job import Finished, summed_up
+from distract.core.job import FinishedRun, summarise
 from distract.core.listener import Listener
 from distract.core.records import Case, Rewrite, Row
-from distract.core.signals import raised_signals
+from distract.core.signals import raise_signals
 from distract.data import datasets
 from distract.studies import execution
 from distract.studies.attack.request import attack_job
@@ -53,23 +53,23 @@ class Run:
         notes: warnings and remarks, a line each; the command prints them on stderr.
     """
 
-    def __init__(self, finished: Finished[Any], notes: Sequence[str] = ()) -> None:
+    def __init__(self, finished: FinishedRun[Any], notes: Sequence[str] = ()) -> None:
         self._finished = finished
         run = finished.run
         self._path = run.path.absolute()  # a notebook may change its folder
         self.notes = (*notes, *(reservation for reservation in [run.flaw or run.gap] if reservation))
 
     @classmethod
-    def read(cls, path: Paths) -> Run:
+    def read(cls, path: AnyPath) -> Run:
         """Read a run folder, without a model.
 
         Raises:
             DataError: the folder is no run, or is damaged.
             UsageError: it is a run of another command.
         """
-        loaded = runs.load(path_of("path", path))
-        loaded.expect("attack", "gate")
-        return cls(summed_up(registry.study(loaded.command), loaded))
+        loaded = runs.load(parse_path("path", path))
+        loaded.check_command("attack", "gate")
+        return cls(summarise(registry.get_study(loaded.command), loaded))
 
     @property
     def path(self) -> Path:
@@ -89,13 +89,13 @@ class Run:
     @property
     def rows(self) -> Sequence[Row]:
         """Every judged comparison, as in ``rows.jsonl``: read from disk whenever they are gone through."""
-        self._look()
+        self._check_folder()
         return self._finished.run.rows
 
     @property
     def rewrites(self) -> Sequence[Rewrite]:
         """Every rewrite with the evidence for or against it, as in ``rewrites.jsonl``; read like ``rows``."""
-        self._look()
+        self._check_folder()
         return self._finished.run.rewrites
 
     @property
@@ -130,20 +130,20 @@ class Run:
     def to_frame(self) -> pandas.DataFrame:
         """The rows as a table of pandas, one row for each of ``rows``, flat columns.
 
-        ``frames.record`` describes the columns. Needs pandas, which distract does not install.
+        ``frames.flatten_row`` describes the columns. Needs pandas, which distract does not install.
 
         Raises:
             UsageError: pandas is not installed.
         """
         from distract.cli import frames
 
-        return frames.frame(self.rows, self.parameters["protocols"])
+        return frames.build_frame(self.rows, self.parameters["protocols"])
 
     def __repr__(self) -> str:
         p = self.parameters
         return f"<run of {p['judge']} on {p['limit']} cases: {self.path}>"
 
-    def _look(self) -> None:
+    def _check_folder(self) -> None:
         """See that the folder is still there: rows are read when they are needed."""
         if not (self.path / "run.json").exists():
             raise DataError("the run folder has gone", path=self.path)
@@ -181,17 +181,17 @@ def attack(
         BackendError: a model failed; the same call again goes on, and pays for no reply twice.
     """
     given: dict[str, Any] = {"data": data, "attacks": attacks, "protocols": protocols, "limit": limit, **more}
-    options, listener = options_of(given, AttackOptions, Drawn), Listener()
+    options, listener = parse_options(given, AttackOptions, ScopeOptions), Listener()
     store = options.pop("store", None)
-    job = attack_job(judge_of(judge), options, store, listener)
-    with raised_signals():  # Ctrl-C waits for the replies under way, which are paid for
-        finished = execution.carry_out(job, store, listener)
+    job = attack_job(parse_judge(judge), options, store, listener)
+    with raise_signals():  # Ctrl-C waits for the replies under way, which are paid for
+        finished = execution.run_job(job, store, listener)
     measured = any(figure.n for figure in finished.result.figures)
-    why = execution.undecided(finished.run.rows, measured)
+    why = execution.undecided_reason(finished.run.rows, measured)
     return Run(finished, [*listener.notes, *([why] if why else [])])
 
 
-def gate(run: Paths | Run | None = None, *, judge: str | None = None, **more: Unpack[GateOptions]) -> Verdict:
+def gate(run: AnyPath | Run | None = None, *, judge: str | None = None, **more: Unpack[GateOptions]) -> Verdict:
     """Decide whether a judge flips too often: ``distract gate``.
 
     It reads a finished run, or asks a judge only until the evidence suffices. It fails closed: what cannot be decided
@@ -217,16 +217,16 @@ def gate(run: Paths | Run | None = None, *, judge: str | None = None, **more: Un
     from distract.studies.gate.request import decide
 
     given = {name: name for name in ("judge", *more) if name != "judge" or judge is not None}
-    options = options_of(dict(more), GateOptions)
-    options["judge"] = None if judge is None else judge_of(judge)
-    place = run.path if isinstance(run, Run) else None if run is None else path_of("run", run)
+    options = parse_options(dict(more), GateOptions)
+    options["judge"] = None if judge is None else parse_judge(judge)
+    place = run.path if isinstance(run, Run) else None if run is None else parse_path("run", run)
     listener = Listener()
-    with raised_signals():
+    with raise_signals():
         verdict, _ = decide(place, options, given, listener)
     return replace(verdict, notes=(*listener.notes, *verdict.notes))
 
 
-def load(data: Paths, *, responses: Names = (), seed: int = 0) -> tuple[Case, ...]:
+def load(data: AnyPath, *, responses: Names = (), seed: int = 0) -> tuple[Case, ...]:
     """Read the cases of a data set.
 
     Args:
@@ -240,5 +240,5 @@ def load(data: Paths, *, responses: Names = (), seed: int = 0) -> tuple[Case, ..
     Raises:
         UsageError: a file is missing or wrong (``DataError``: file, line, field), or there is no such format.
     """
-    paths, number = names_of("responses", responses), number_of("seed", seed)
-    return datasets.load(str(path_of("data", data)), paths, number).cases
+    paths, number = parse_names("responses", responses), parse_number("seed", seed)
+    return datasets.load(str(parse_path("data", data)), paths, number).cases

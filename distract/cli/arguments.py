@@ -17,7 +17,7 @@ from distract.core.errors import UsageError
 from distract.core.records import Case
 from distract.data import datasets
 
-Paths = str | os.PathLike[str]
+AnyPath = str | os.PathLike[str]
 Names = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 Data = str | os.PathLike[str] | Sequence[Case]
 
@@ -77,10 +77,10 @@ class AuditOptions(TypedDict, total=False):
     verifier: str | None
     control: bool
     seed: int
-    out: Paths | None
-    store: Paths | None
+    out: AnyPath | None
+    store: AnyPath | None
     engine: str | None
-    catalogue: Paths | None
+    catalogue: AnyPath | None
     dtype: str
     quantization: str | None
     trust_remote_code: bool
@@ -100,7 +100,7 @@ class AuditOptions(TypedDict, total=False):
     fresh: bool
 
 
-class Drawn(TypedDict, total=False):
+class ScopeOptions(TypedDict, total=False):
     """What is judged, and how; see ``api.attack``."""
 
     data: Data
@@ -122,7 +122,7 @@ class AttackOptions(AuditOptions, total=False):
     minimal: int
 
 
-class GateOptions(AuditOptions, Drawn, total=False):
+class GateOptions(AuditOptions, ScopeOptions, total=False):
     """The options of ``gate``. All but the limits, ``config``, ``baseline`` and ``control`` go with a judge to ask.
 
     Attributes:
@@ -147,14 +147,14 @@ class GateOptions(AuditOptions, Drawn, total=False):
     min_n: int | None
     confidence: float | None
     certify: bool | None
-    config: Paths | None
-    baseline: Paths | None
+    config: AnyPath | None
+    baseline: AnyPath | None
     budget: int | None
     ahead: int
     trust_store: bool
 
 
-def judge_of(judge: object) -> str:
+def parse_judge(judge: object) -> str:
     """The name of a judge.
 
     Raises:
@@ -165,7 +165,7 @@ def judge_of(judge: object) -> str:
     raise UsageError(f"judge: expected a name, found {reprlib.repr(judge)}; `distract list judges` shows the forms")
 
 
-def options_of(given: dict[str, Any], *kinds: type) -> dict[str, Any]:
+def parse_options(given: dict[str, Any], *kinds: type) -> dict[str, Any]:
     """Options as the commands have them after click has read them.
 
     Raises:
@@ -179,13 +179,13 @@ def options_of(given: dict[str, Any], *kinds: type) -> dict[str, Any]:
             meant = f"; did you mean {near[0]!r}?" if near else ""
             raise UsageError(f"no argument {name!r}{meant}; they are the options of the command, with underscores")
         if name in BOUNDS:
-            options[name] = number_of(name, value, hints[name])
+            options[name] = parse_number(name, value, hints[name])
         elif hints[name] == Names:
-            options[name] = names_of(name, value)
+            options[name] = parse_names(name, value)
         elif name == "data":
-            options[name] = _data(value)
-        elif hints[name] == Paths | None:
-            options[name] = None if value is None else path_of(name, value)
+            options[name] = _parse_data(value)
+        elif hints[name] == AnyPath | None:
+            options[name] = None if value is None else parse_path(name, value)
         elif not isinstance(value, hints[name]):
             raise UsageError(f"{name}: expected {_EXPECTED[hints[name]]}, found {value!r}")
         else:
@@ -195,7 +195,7 @@ def options_of(given: dict[str, Any], *kinds: type) -> dict[str, Any]:
     return options
 
 
-def path_of(name: str, value: object) -> Path:
+def parse_path(name: str, value: object) -> Path:
     """The path that an argument of that name is.
 
     Raises:
@@ -208,7 +208,7 @@ def path_of(name: str, value: object) -> Path:
     return Path(value)
 
 
-def number_of(name: str, value: object, hint: Any = None) -> Any:
+def parse_number(name: str, value: object, hint: Any = None) -> Any:
     """A number in its bounds; None where ``hint`` allows it.
 
     Raises:
@@ -222,7 +222,7 @@ def number_of(name: str, value: object, hint: Any = None) -> Any:
         raise UsageError(f"{name} {error}") from None
 
 
-def names_of(name: str, value: object) -> tuple[str, ...]:
+def parse_names(name: str, value: object) -> tuple[str, ...]:
     """Names as a tuple; a single one stands for itself."""
     names = tuple(value) if isinstance(value, Sequence) and not isinstance(value, str) else (value,)
     if wrong := [one for one in names if not isinstance(one, str | os.PathLike)]:
@@ -230,12 +230,12 @@ def names_of(name: str, value: object) -> tuple[str, ...]:
     return tuple(os.fspath(one) for one in names)
 
 
-def _data(value: Any) -> str | datasets.DataSet:
+def _parse_data(value: Any) -> str | datasets.DataSet:
     if isinstance(value, str | os.PathLike):
         return str(value)
     if not isinstance(value, Iterable):
         raise UsageError(f"data: expected a name, a path or a list of cases, found one {type(value).__name__}")
-    return datasets.gathered(value)
+    return datasets.collect_cases(value)
 
 
 _EXPECTED: Mapping[Any, str] = {

@@ -8,8 +8,8 @@ from typing import Any
 import click
 
 from distract.cli.attack_options import audit_options
-from distract.cli.number_types import bounded
-from distract.cli.run import Terminal, carried_out, conclude, inconclusive, profiled
+from distract.cli.number_types import click_type
+from distract.cli.run import Terminal, check_conclusive, print_run, profile_run, run_in_terminal
 from distract.cli.shared import (
     command,
     control_option,
@@ -32,7 +32,7 @@ from distract.cli.shared import (
 @draw_options
 @click.option(
     "--minimal",
-    type=bounded("minimal"),
+    type=click_type("minimal"),
     default=0,
     show_default=True,
     metavar="N",
@@ -50,9 +50,9 @@ def attack(judge: str, profile: bool, store: Path | None, as_json: bool, **more:
     from distract.studies.attack.request import attack_job
 
     wanted = MEASURES | {*more["measures"]}
-    with profiled(profile) as models:
+    with profile_run(profile) as models:
         job = attack_job(judge, more, store, Terminal())
         models.update(job.models)
-        finished = carried_out(job, store)
-    conclude(finished, as_json)
-    inconclusive(finished.run.rows, any(one.n for one in finished.result.figures if one.measure in wanted))
+        finished = run_in_terminal(job, store)
+    print_run(finished, as_json)
+    check_conclusive(finished.run.rows, any(one.n for one in finished.result.figures if one.measure in wanted))

@@ -11,17 +11,17 @@ import reprlib
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from distract.core.price import DEAREST
-from distract.core.printable import as_share
+from distract.core.price import MAX_PRICE
+from distract.core.printable import share_hint
 
-MOST = 10**9
+MAX_COUNT = 10**9
 """The largest number of anything that is counted."""
 
 _WHOLE = re.compile(r"[+-]?[0-9]{1,30}")
 _DECIMAL = re.compile(r"[+-]?(?:[0-9]{1,30}(?:\.[0-9]{0,30})?|\.[0-9]{1,30})(?:[eE][+-]?[0-9]{1,3})?")
 
 
-class Whole:
+class WholeRange:
     """A whole number, or a word that stands for one.
 
     Args:
@@ -34,7 +34,11 @@ class Whole:
     name = "integer"
 
     def __init__(
-        self, least: int, most: int = MOST, noun: str = "whole number", words: Mapping[str, int] = MappingProxyType({})
+        self,
+        least: int,
+        most: int = MAX_COUNT,
+        noun: str = "whole number",
+        words: Mapping[str, int] = MappingProxyType({}),
     ) -> None:
         self.least, self.most, self.noun, self.words = least, most, noun, words
         if words:
@@ -52,13 +56,13 @@ class Whole:
         number = int(text) if _WHOLE.fullmatch(text) else None
         if number is None or not self.least <= number <= self.most:
             # A bound that only keeps out nonsense is named where it is met.
-            most = f" to {self.most}" if self.most != MOST or (number or 0) > MOST else ""
+            most = f" to {self.most}" if self.most != MAX_COUNT or (number or 0) > MAX_COUNT else ""
             words = "".join(f", or {word!r}" for word in self.words)
             raise ValueError(f"{reprlib.repr(value)}: expected a {self.noun} from {self.least}{most}{words}")
         return number
 
 
-class Number:
+class NumberRange:
     """A number with or without decimals.
 
     Args:
@@ -82,11 +86,11 @@ class Number:
         text = str(value).strip()
         # Adding zero makes 0 of -0, which would be another text in a record.
         number = float(text) + 0.0 if _DECIMAL.fullmatch(text) else None
-        if number is None or not self._holds(number):
-            raise ValueError(f"{reprlib.repr(value)}: expected {self._range}{self._percent(text)}")
+        if number is None or not self._contains(number):
+            raise ValueError(f"{reprlib.repr(value)}: expected {self._range}{self._percent_hint(text)}")
         return number
 
-    def _holds(self, number: float) -> bool:
+    def _contains(self, number: float) -> bool:
         is_above = number > self.least if self._above else number >= self.least
         return is_above and (number < self.most if self._below else number <= self.most)
 
@@ -96,53 +100,53 @@ class Number:
         high = "and below" if self._below else "up to" if self._above else "to"
         return f"a number {low} {high} {self.most:g}"
 
-    def _percent(self, text: str) -> str:
+    def _percent_hint(self, text: str) -> str:
         """What to write for a share that is given in percent."""
         number = text.removesuffix("%").strip()
         is_share = self.most == 1 and _DECIMAL.fullmatch(number)
-        return as_share(float(number), is_percent=number != text) if is_share else ""
+        return share_hint(float(number), is_percent=number != text) if is_share else ""
 
 
-COUNT = Whole(1)
-TOKENS = Whole(1, 10**7)
-SHARE = Number(0, 1)
-INNER_SHARE = Number(0, 1, is_open=True)
-CONFIDENCE = Number(0.5, 1, is_open="most")
+COUNT = WholeRange(1)
+TOKENS = WholeRange(1, 10**7)
+SHARE = NumberRange(0, 1)
+INNER_SHARE = NumberRange(0, 1, is_open=True)
+CONFIDENCE = NumberRange(0.5, 1, is_open="most")
 """A chance to be right: one below a half would be wrong more often."""
-PRICE = Number(0, DEAREST)
-SEED = Whole(-(2**63), 2**63 - 1)
-LIMIT = Whole(1, noun="number of cases", words=MappingProxyType({"all": 0}))
+PRICE = NumberRange(0, MAX_PRICE)
+SEED = WholeRange(-(2**63), 2**63 - 1)
+LIMIT = WholeRange(1, noun="number of cases", words=MappingProxyType({"all": 0}))
 """A number of cases; ``all`` is 0, which no user can ask for otherwise."""
 
-BOUNDS: Mapping[str, Whole | Number] = MappingProxyType(
+BOUNDS: Mapping[str, WholeRange | NumberRange] = MappingProxyType(
     {
         "ahead": COUNT,
         "answer_tokens": TOKENS,
-        "attempts": Whole(1, 1000),
-        "batch_tokens": Whole(64),
-        "best_of": Whole(1, 1000),
+        "attempts": WholeRange(1, 1000),
+        "batch_tokens": WholeRange(64),
+        "best_of": WholeRange(1, 1000),
         "budget": COUNT,
-        "concurrency": Whole(1, 1000),
+        "concurrency": WholeRange(1, 1000),
         "confidence": CONFIDENCE,
-        "gpu_memory": Number(0, 1, "least"),
+        "gpu_memory": NumberRange(0, 1, "least"),
         "limit": LIMIT,
         "max_flip_rate": INNER_SHARE,
         "max_invalid_rate": SHARE,
-        "max_length": Whole(16),
+        "max_length": WholeRange(16),
         "max_rise": INNER_SHARE,
         "max_tokens": TOKENS,
         "min_eligible": SHARE,
         "min_n": COUNT,
-        "minimal": Whole(0),
+        "minimal": WholeRange(0),
         "price_in": PRICE,
         "price_out": PRICE,
-        "retries": Whole(0, 1000),
-        "samples": Whole(1, 10_000),
+        "retries": WholeRange(0, 1000),
+        "samples": WholeRange(1, 10_000),
         "seed": SEED,
-        "temperature": Number(0, 10),
-        "tensor_parallel": Whole(1, 1024),
-        "timeout": Number(0.001, 86_400),
-        "top_p": Number(0, 1, "least"),
+        "temperature": NumberRange(0, 10),
+        "tensor_parallel": WholeRange(1, 1024),
+        "timeout": NumberRange(0.001, 86_400),
+        "top_p": NumberRange(0, 1, "least"),
     }
 )
 """What the options of ``attack`` and ``gate`` may be, by their names."""

@@ -4,33 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from distract.models.catalogue import Model
+from distract.models.catalogue import CatalogueEntry
 
 
-def model_lines(models: Iterable[Model]) -> dict[str, str]:
+def model_lines(models: Iterable[CatalogueEntry]) -> dict[str, str]:
     """One line about each model, by name: id, billions of parameters, context in tokens, family, licence, notes."""
     models = list(models)
     width = max((len(model.model) for model in models), default=0)
     return {
-        model.name: f"{model.model:<{width}}  {_size(model):>12} {_context(model):>6}  {_about(model)}"
+        model.name: f"{model.model:<{width}}  {_size(model):>12} {_context(model):>6}  {_details(model)}"
         for model in models
     }
 
 
-def _size(model: Model) -> str:
+def _size(model: CatalogueEntry) -> str:
     if model.parameters is None:
         return "server" if model.engine == "openai" else ""
     active = f" ({model.active:g}B)" if model.active else ""
     return f"{model.parameters:g}B{active}"
 
 
-def _context(model: Model) -> str:
+def _context(model: CatalogueEntry) -> str:
     if model.context is None:
         return ""
     return f"{model.context // 1024}k" if model.context >= 1024 else str(model.context)
 
 
-def _about(model: Model) -> str:
+def _details(model: CatalogueEntry) -> str:
     prices = ""
     if model.price_in is not None or model.price_out is not None:
         when = f" in {model.prices}" if model.prices else ""

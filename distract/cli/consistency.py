@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from distract.cli.number_types import COUNT
-from distract.cli.run import carried_out, conclude, inconclusive, set_up
+from distract.cli.run import check_conclusive, print_run, run_in_terminal, set_up
 from distract.cli.shared import (
     command,
     data_options,
@@ -56,6 +56,6 @@ def consistency(judge: str, store: Path | None, fresh: bool, as_json: bool, **mo
     job = session.prepare(setup, limit=more.pop("limit") or None, **more)
     if fresh:
         execution.renew([job.models["judge"]], store)
-    finished = carried_out(job, store)
-    conclude(finished, as_json)
-    inconclusive(finished.run.rows)
+    finished = run_in_terminal(job, store)
+    print_run(finished, as_json)
+    check_conclusive(finished.run.rows)

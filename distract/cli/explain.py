@@ -13,30 +13,30 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from distract.cli.shared import (
-    Name,
+    NameType,
     command,
     echo_json,
+    exit_with,
     json_option,
     judge_options,
     model_options,
-    said,
-    say,
-    stop,
+    print_lines,
+    report_usage,
     store_option,
     warn,
 )
 
 if TYPE_CHECKING:
     from distract.core.records import Role
-    from distract.core.runs import Loaded
+    from distract.core.runs import LoadedRun
     from distract.judging.judge import Judge
     from distract.studies.attack.flips import Flip
-    from distract.studies.explain.run import Explained
+    from distract.studies.explain.run import Explanation
 
 
 @command()
 @click.argument("run", type=click.Path(path_type=Path))
-@click.argument("case", type=Name())
+@click.argument("case", type=NameType())
 @click.option("--protocol", "protocols", multiple=True, help="Only flips by this way of asking; repeatable.")
 @click.option("--attack", "attacks", multiple=True, help="Only flips under this attack; repeatable.")
 @click.option("--data", help="The data of the run, where they lie elsewhere by now; as for `distract attack`.")
@@ -62,59 +62,61 @@ def explain(
     """
     from distract.core import runs
     from distract.core.errors import DistractError
-    from distract.report.tables import colour, show
+    from distract.report.tables import has_colour, show
     from distract.studies.explain import rerun
     from distract.studies.explain import run as explaining
-    from distract.studies.explain.view import explained_document, explained_parts, heading
+    from distract.studies.explain.view import explanation_document, explanation_parts, heading
 
     loaded = runs.load(run)
     warn(loaded)
-    flips = explaining.flips_of(loaded, case, protocols, attacks)
-    there = explaining.recorded(loaded, flips)
-    found: list[Explained] = []
+    flips = explaining.find_case_flips(loaded, case, protocols, attacks)
+    there = explaining.recorded_smallest(loaded, flips)
+    found: list[Explanation] = []
     with ExitStack() as stack:
         judge = None
         try:
             if len(there) < len(flips):
-                whole = rerun.case_of(loaded, case, data, responses)
-                judge = _judge(loaded, flips, stack, more)
+                whole = rerun.reopen_case(loaded, case, data, responses)
+                judge = _open_judge(loaded, flips, stack, more)
         except DistractError as error:
             if not there:
                 raise
-            say([f"warning: {error}; what the run itself has found is shown"])
+            print_lines([f"warning: {error}; what the run itself has found is shown"])
             flips = tuple(there)
         if judge is None:
             whole = there[flips[0]].case
-        parts = explaining.explained(loaded, flips, whole, judge)
+        parts = explaining.explain_flips(loaded, flips, whole, judge)
         if as_json:
             found += parts
             shared = {"judge": loaded.parameters["judge"], "case": case, "prompt": list(whole.prompt)}
-            echo_json({**shared, "flips": [explained_document(one) for one in found]})
+            echo_json({**shared, "flips": [explanation_document(one) for one in found]})
         else:
             show(heading(case, whole.prompt, loaded.parameters["judge"]))
             for one in parts:
                 found.append(one)
-                show(explained_parts(one, colour()))
+                show(explanation_parts(one, has_colour()))
     if all(isinstance(one.found, str) for one in found):
-        stop("no flip could be explained (see the reasons above)", 3)
+        exit_with("no flip could be explained (see the reasons above)", 3)
 
 
-def _judge(run: Loaded, flips: Sequence[Flip], stack: ExitStack, more: dict[str, Any]) -> Judge:
+def _open_judge(run: LoadedRun, flips: Sequence[Flip], stack: ExitStack, more: dict[str, Any]) -> Judge:
     """The judge of a run, opened until the stack ends; what it used is said then."""
     from distract.core import registry
     from distract.judging.judge import Judge
     from distract.models.opener import open_models
-    from distract.studies.execution import renew, sort_out
+    from distract.studies.execution import renew, split_options
     from distract.studies.explain import rerun
 
-    _, loading, rest = sort_out(more)
-    name, manner = run.parameters["judge"], rerun.manner_of(run)
-    helper = rerun.helper_of(run) if any(registry.protocol(flip.protocol).reference for flip in flips) else None
+    _, loading, rest = split_options(more)
+    name, manner = run.parameters["judge"], rerun.restore_manner(run)
+    helper = (
+        rerun.reference_model(run) if any(registry.get_protocol(flip.protocol).reference for flip in flips) else None
+    )
     wanted: dict[Role, str | None] = {"judge": name, "reference": helper[0] if helper else None}
     for model in wanted.values():
         rerun.check_server(run, model, loading.base_url)
     opened = open_models(wanted, loading)
-    say(opened.notes)
+    print_lines(opened.notes)
     backend, reference = opened.models["judge"], opened.models.get("reference")
     rerun.check_same(run, name, run.parameters.get("identity"), backend.identity)
     if helper and reference:
@@ -122,5 +124,5 @@ def _judge(run: Loaded, flips: Sequence[Flip], stack: ExitStack, more: dict[str,
     if rest["fresh"]:
         renew([backend], rest["store"])
     judge = stack.enter_context(Judge(name, backend, store=rest["store"], manner=manner, reference=reference))
-    stack.enter_context(said(judge.tally, opened.prices))
+    stack.enter_context(report_usage(judge.tally, opened.prices))
     return judge

@@ -5,17 +5,29 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from distract.core.errors import UsageError, installed_by
+from distract.core.errors import UsageError, install_command
 from distract.core.records import Judgment, Row
 from distract.judging.verdicts import outcome
 
 if TYPE_CHECKING:
     import pandas
 
-_PLAIN = ("case", "cluster", "design", "protocol", "judge", "attack", "target", "excluded", "label", "data", "subset")
+_PLAIN_FIELDS = (
+    "case",
+    "cluster",
+    "design",
+    "protocol",
+    "judge",
+    "attack",
+    "target",
+    "excluded",
+    "label",
+    "data",
+    "subset",
+)
 
 
-def frame(rows: Iterable[Row], protocols: Mapping[str, Sequence[str]]) -> pandas.DataFrame:
+def build_frame(rows: Iterable[Row], protocols: Mapping[str, Sequence[str]]) -> pandas.DataFrame:
     """A table of pandas with a row for each of a run's.
 
     Args:
@@ -28,11 +40,11 @@ def frame(rows: Iterable[Row], protocols: Mapping[str, Sequence[str]]) -> pandas
     try:
         import pandas
     except ImportError as error:
-        raise UsageError(f"to_frame needs pandas, which is not installed: {installed_by('pandas')}") from error
-    return pandas.DataFrame([record(row, protocols[row.protocol]) for row in rows])
+        raise UsageError(f"to_frame needs pandas, which is not installed: {install_command('pandas')}") from error
+    return pandas.DataFrame([flatten_row(row, protocols[row.protocol]) for row in rows])
 
 
-def record(row: Row, rules: Sequence[str] = ()) -> dict[str, Any]:
+def flatten_row(row: Row, rules: Sequence[str] = ()) -> dict[str, Any]:
     """A row as one flat dict.
 
     Beside the row's own names there are ``a_author``, ``a_attack``, ``a_severity`` and the same of b; ``outcome`` (of a
@@ -44,7 +56,7 @@ def record(row: Row, rules: Sequence[str] = ()) -> dict[str, Any]:
         row: any.
         rules: by which its protocol decides; empty for one that says a, b or tie itself.
     """
-    flat: dict[str, Any] = {name: getattr(row, name) for name in _PLAIN}
+    flat: dict[str, Any] = {name: getattr(row, name) for name in _PLAIN_FIELDS}
     for name, side in (("a", row.a), ("b", row.b)):
         flat |= {f"{name}_author": side.author, f"{name}_attack": side.attack, f"{name}_severity": side.severity}
     for rule in rules or (None,):
@@ -52,12 +64,12 @@ def record(row: Row, rules: Sequence[str] = ()) -> dict[str, Any]:
     for place, judgment in enumerate(row.judgments, 1):
         if row.shown:
             flat[f"shown_{place}"] = row.shown[place - 1]
-        flat |= {f"{name}_{place}": value for name, value in _judgment(judgment).items()}
+        flat |= {f"{name}_{place}": value for name, value in _flatten_judgment(judgment).items()}
     tokens_in, tokens_out = map(sum, zip(*row.tokens, strict=True)) if row.tokens else (0, 0)
     return {**flat, "requests": len(row.keys), "tokens_in": tokens_in, "tokens_out": tokens_out}
 
 
-def _judgment(judgment: Judgment) -> dict[str, Any]:
+def _flatten_judgment(judgment: Judgment) -> dict[str, Any]:
     flat: dict[str, Any] = {"preferred": judgment.preferred}
     for name, values in (
         ("probability", judgment.probabilities),

@@ -17,16 +17,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from distract.cli.shared import Command, options
+from distract.cli.shared import Command, group_options
 from distract.core import files
 from distract.core.errors import UsageError
 
 if TYPE_CHECKING:
     from distract.core.records import Rewrite, Row
-    from distract.studies.gate.evidence import Flips
+    from distract.studies.gate.evidence import ClearestFlips
     from distract.studies.gate.verdict import Verdict
 
-output_options = options(
+output_options = group_options(
     click.option("--junit", type=click.Path(path_type=Path), help="JUnit XML to write, a test case for each check."),
     click.option(
         "--github/--no-github",
@@ -66,40 +66,40 @@ class Outputs:
         Raises:
             UsageError: a file cannot be written, or would be written over another one that is needed.
         """
-        needed = set(map(_place, read))
+        needed = set(map(_real_path, read))
         # First, so that whatever else is wrong finds no older one.
         if self.junit is not None:
             check_free(self.junit, needed, "--junit")
             if not files.is_stream(self.junit):  # which holds no older one
-                self._write_junit(undecided("the gate did not end"), {}, "")
-            needed.add(_place(self.junit))
+                self._write_junit(inconclusive_verdict("the gate did not end"), {}, "")
+            needed.add(_real_path(self.junit))
         if self.summary is not None:
             check_free(self.summary, needed, "--summary")
             if not files.is_stream(self.summary):
                 files.write(self.summary, "", "--summary")
-        if self._job_summary is not None:
-            files.check(self._job_summary, "GITHUB_STEP_SUMMARY")
+        if self._job_summary_path is not None:
+            files.check_writable(self._job_summary_path, "GITHUB_STEP_SUMMARY")
 
     @property
-    def _job_summary(self) -> Path | None:
+    def _job_summary_path(self) -> Path | None:
         """Where GitHub Actions wants the summary of a job, where it runs there."""
         place = os.environ.get("GITHUB_STEP_SUMMARY") if self.github else None
         return Path(place) if place else None
 
     @contextmanager
-    def no_commands(self) -> Iterator[None]:
+    def stop_commands(self) -> Iterator[None]:
         """Keep GitHub Actions from taking what is printed for commands: names in it are hostile text."""
         if not self.github:
             yield
             return
         word = secrets.token_hex(16)
-        self._tell(f"::stop-commands::{word}")
+        self._print_command(f"::stop-commands::{word}")
         try:
             yield
         finally:
-            self._tell(f"::{word}::")
+            self._print_command(f"::{word}::")
 
-    def _tell(self, command: str) -> None:
+    def _print_command(self, command: str) -> None:
         """Print a command for the runner; a stream that nobody has made safe takes it like any text."""
         stream = sys.stderr if self.on_stderr else sys.stdout
         getattr(stream, "write_command", stream.write)(f"{command}\n")
@@ -114,35 +114,35 @@ class Outputs:
             rows: of the run, for the clearest flips of failed checks.
             rewrites: of the run.
         """
-        from distract.studies.attack.flips import clearest
+        from distract.studies.attack.flips import find_flips
         from distract.studies.gate import github
 
         failed = [check for check in verdict.checks if check.decision == "fail"]
         rows, rewrites = list(rows), list(rewrites)
-        flips = {(c.protocol, c.attack): clearest(rows, rewrites, c.protocol, c.rule, c.attack) for c in failed}
+        flips = {(c.protocol, c.attack): find_flips(rows, rewrites, c.protocol, c.rule, c.attack) for c in failed}
         text = github.summary(verdict, flips, judge=judge)
         if self.summary is not None:
             files.write(self.summary, text, "--summary")
-        if self._job_summary is not None:
-            files.append(self._job_summary, text, "GITHUB_STEP_SUMMARY")
+        if self._job_summary_path is not None:
+            files.append(self._job_summary_path, text, "GITHUB_STEP_SUMMARY")
         if self.github:
             for annotation in github.annotations(verdict, flips):
-                self._tell(annotation)
+                self._print_command(annotation)
         # Last, so that what goes wrong before leaves an error there.
         self._write_junit(verdict, flips, judge)
 
-    def _write_junit(self, verdict: Verdict, flips: Flips, judge: str) -> None:
+    def _write_junit(self, verdict: Verdict, flips: ClearestFlips, judge: str) -> None:
         from datetime import UTC, datetime
 
-        from distract.studies.gate.junit import junit
+        from distract.studies.gate.junit import format_junit
 
         if self.junit is not None:
             began = datetime.fromtimestamp(self.began, UTC)
-            text = junit(verdict, flips, judge=judge, began=began, seconds=time.monotonic() - self.clock)
+            text = format_junit(verdict, flips, judge=judge, began=began, seconds=time.monotonic() - self.clock)
             files.write(self.junit, text, "--junit")
 
 
-class Closing(Command):
+class GateCommand(Command):
     """A command whose JUnit file holds an error where its options are wrong, and not what an earlier one said."""
 
     def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
@@ -153,20 +153,20 @@ class Closing(Command):
         except click.UsageError as error:
             for option, value in zip(given, [*given[1:], ""], strict=True):
                 name, equals, joined = option.partition("=")
-                if name == "--junit" and _ours(path := Path(joined if equals else value)):
-                    reason = undecided(f"the gate did not begin: {error.format_message()}")
+                if name == "--junit" and _is_ours(path := Path(joined if equals else value)):
+                    reason = inconclusive_verdict(f"the gate did not begin: {error.format_message()}")
                     Outputs(path, False, None, False)._write_junit(reason, {}, "")
             raise
 
 
-def undecided(reason: str) -> Verdict:
+def inconclusive_verdict(reason: str) -> Verdict:
     """The verdict of a gate that came to none."""
     from distract.studies.gate import verdict
 
-    return verdict.undecided(reason)
+    return verdict.undecided_verdict(reason)
 
 
-def _ours(path: Path) -> bool:
+def _is_ours(path: Path) -> bool:
     """Whether a file is the result of an earlier gate."""
     if files.is_stream(path):  # a pipe may have nothing to read
         return False
@@ -177,11 +177,11 @@ def _ours(path: Path) -> bool:
         return False
 
 
-def places(params: Mapping[str, Any]) -> Iterator[Path]:
+def protected_paths(params: Mapping[str, Any]) -> Iterator[Path]:
     """The files and folders that a command reads, or keeps something in, from its parameters."""
-    from distract.core.store import DEFAULT
+    from distract.core.store import DEFAULT_PATH
 
-    yield params.get("store") or DEFAULT
+    yield params.get("store") or DEFAULT_PATH
     given = [params.get(name) for name in ("run", "baseline", "catalogue", "out", "data", "config")]
     for value in (*given, *params.get("responses", ())):
         if value is not None:
@@ -195,18 +195,18 @@ def check_free(path: Path, needed: Iterable[Path], option: str) -> None:
 
     Args:
         path: as the user named it.
-        needed: files and folders, as ``places`` has them.
+        needed: files and folders, as ``protected_paths`` has them.
         option: that names it.
 
     Raises:
         UsageError: it cannot.
     """
-    place, kept = _place(path), set(map(_place, needed))
+    place, kept = _real_path(path), set(map(_real_path, needed))
     if any(one in kept for one in (place, *place.parents)):
         raise UsageError(f"{path}: is something that the command reads or keeps; name another file with {option}")
-    files.check(path, option)
+    files.check_writable(path, option)
 
 
-def _place(path: Path) -> Path:
+def _real_path(path: Path) -> Path:
     """Where a name leads; unlike ``Path.resolve``, it bears links that go in a circle."""
     return Path(os.path.realpath(path))

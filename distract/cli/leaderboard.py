@@ -11,38 +11,38 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from distract.cli.number_types import COUNT, Whole
-from distract.cli.run import carried_out, conclude, inconclusive, set_up
+from distract.cli.number_types import COUNT, WholeType
+from distract.cli.run import check_conclusive, print_run, run_in_terminal, set_up
 from distract.cli.shared import (
-    Name,
-    asking_options,
+    NameType,
     best_of_option,
     command,
     data_options,
     draw_options,
     echo,
     echo_json,
+    generator_options,
     json_option,
     judge_options,
     manner_options,
     model_options,
-    safe,
-    say,
+    print_lines,
+    safe_line,
     store_option,
 )
 from distract.core.errors import UsageError
 
 if TYPE_CHECKING:
     from distract.core.job import Job
-    from distract.core.runs import Loaded
-    from distract.studies.leaderboard.boards.board_pairs import Compared
-    from distract.studies.leaderboard.boards.system_choice import Chosen
-    from distract.studies.leaderboard.sources import Source
+    from distract.core.runs import LoadedRun
+    from distract.studies.leaderboard.boards.board_pairs import BoardComparison
+    from distract.studies.leaderboard.boards.system_choice import SystemChoice
+    from distract.studies.leaderboard.sources import MatchSource
 
 PROTOCOLS = ("absolute", "pairwise")
 """Asked where none is named: the paper's two, side by side."""
 
-WITHOUT_A_JUDGE = ("matches", "against", "systems", "anchor", "draws", "seed", "as_json")
+JUDGELESS_OPTIONS = ("matches", "against", "systems", "anchor", "draws", "seed", "as_json")
 """The options that go with matches that are played already."""
 
 
@@ -52,7 +52,10 @@ WITHOUT_A_JUDGE = ("matches", "against", "systems", "anchor", "draws", "seed", "
 @click.option("--against", help="Matches or a run, as for --matches, whose boards are compared with these.")
 @data_options
 @click.option(
-    "--models", type=Name(), multiple=True, help="Who plays, by name, joined by commas; repeatable. Default: everybody."
+    "--models",
+    type=NameType(),
+    multiple=True,
+    help="Who plays, by name, joined by commas; repeatable. Default: everybody.",
 )
 @click.option(
     "--protocol", "protocols", multiple=True, help=f"Way of asking; repeatable. Default: {' and '.join(PROTOCOLS)}."
@@ -64,7 +67,7 @@ WITHOUT_A_JUDGE = ("matches", "against", "systems", "anchor", "draws", "seed", "
     help="Rating system, as NAME or NAME:PARAMETER=VALUE,...; repeatable. The first says who is lowest. "
     "Default: bradley-terry.",
 )
-@click.option("--anchor", type=Name(), help="Model whose rating is fixed (bradley-terry, style-control).")
+@click.option("--anchor", type=NameType(), help="Model whose rating is fixed (bradley-terry, style-control).")
 @click.option("--attack", "attacks", multiple=True, help="Distractor for the lowest models; repeatable.")
 @click.option("--lowest", type=COUNT, help="How many of them, by each protocol's own board. Default: 3.")
 @click.option("--target", "targets", multiple=True, help="Model to attack instead of the lowest; repeatable.")
@@ -72,7 +75,7 @@ WITHOUT_A_JUDGE = ("matches", "against", "systems", "anchor", "draws", "seed", "
 @click.option("--plan", "only_plan", is_flag=True, help="Say what it takes, and stop.")
 @click.option(
     "--draws",
-    type=Whole(2, 100_000),
+    type=WholeType(2, 100_000),
     help="Of prompts, for intervals. Default: 1000, fewer where they would take long.",
 )
 @click.option("--reference-model", help="Model, named like a judge, that protocols with a reference ask for it.")
@@ -80,7 +83,7 @@ WITHOUT_A_JUDGE = ("matches", "against", "systems", "anchor", "draws", "seed", "
 @click.option(
     "--generator", help="Who rewrites: recorded, rules, or a model, named like a judge. Default: recorded if there."
 )
-@asking_options
+@generator_options
 @best_of_option
 @click.option("--verifier", help="Model, named like a judge, that is asked whether a rewrite says the same.")
 @draw_options
@@ -103,80 +106,82 @@ def leaderboard(
     **more: Any,
 ) -> None:
     """Rate models by a judge's verdicts, or by votes in a file, and measure what restyling the lowest ones changes."""
-    from distract.report.progress import plan_lines
+    from distract.report.progress import preview_lines
     from distract.report.tables import show
     from distract.studies import execution
     from distract.studies.estimate import estimate
     from distract.studies.leaderboard import sources
     from distract.studies.leaderboard import view as report
     from distract.studies.leaderboard.boards import board_pairs, document
-    from distract.studies.leaderboard.boards.system_choice import choose, renamed
+    from distract.studies.leaderboard.boards.system_choice import choose_systems, renaming_notes
 
-    chosen = choose(systems, anchor)
-    say(renamed(systems))
+    chosen = choose_systems(systems, anchor)
+    print_lines(renaming_notes(systems))
     other = sources.read(against) if against is not None else ()
     if matches is not None:
-        _alone()
+        _check_options()
         found = sources.read(matches)
-        rated = board_pairs.rated(found, chosen, draws, seed)
-        compared = board_pairs.compared(found, other, chosen, draws, seed)
+        rated = board_pairs.rate_sources(found, chosen, draws, seed)
+        compared = board_pairs.compare_boards(found, other, chosen, draws, seed)
         if as_json:
             echo_json(document.matches_document(rated, compared))
         else:
             show(report.matches_parts(rated, compared))
         return
-    job = _job(chosen, draws, seed, more)
+    job = _prepare_job(chosen, draws, seed, more)
     if other:
         ways = [(name, rule) for name, rules in job.parameters["protocols"].items() for rule in rules or [None]]
-        board_pairs.comparable(ways, job.parameters["models"], other)
+        board_pairs.check_comparable(ways, job.parameters["models"], other)
     if only_plan:
         estimated = estimate(job)
         if as_json:
             about = {"models": job.parameters["models"], "cases": len(job.cases)}
             echo_json({"plan": {**about, **estimated.document}})
         else:
-            echo("\n".join(map(safe, plan_lines(job, estimated, 0))))
+            echo("\n".join(map(safe_line, preview_lines(job, estimated, 0))))
         return
     if fresh:
         execution.renew([job.models["judge"]], store)
-    finished = carried_out(job, store)
-    compared = _compared(finished.run, other, chosen, draws, seed)
+    finished = run_in_terminal(job, store)
+    compared = _compare_boards(finished.run, other, chosen, draws, seed)
     if as_json and compared:
-        echo_json(document.with_comparison(str(finished.run.summary), compared))
+        echo_json(document.add_comparison(str(finished.run.summary), compared))
     else:
-        conclude(finished, as_json, report.compared_parts(compared))
-    inconclusive(finished.run.rows)
+        print_run(finished, as_json, report.comparison_parts(compared))
+    check_conclusive(finished.run.rows)
 
 
-def _compared(
-    loaded: Loaded, other: tuple[Source, ...], systems: tuple[Chosen, ...], draws: int | None, seed: int
-) -> tuple[Compared, ...]:
+def _compare_boards(
+    loaded: LoadedRun, other: tuple[MatchSource, ...], systems: tuple[SystemChoice, ...], draws: int | None, seed: int
+) -> tuple[BoardComparison, ...]:
     """The boards of a run beside others; where that cannot be, what was paid for is shown all the same."""
     from distract.studies.leaderboard import sources
     from distract.studies.leaderboard.boards import board_pairs
 
     try:
-        return board_pairs.compared(sources.read(f"run:{loaded.path}"), other, systems, draws, seed) if other else ()
+        return (
+            board_pairs.compare_boards(sources.read(f"run:{loaded.path}"), other, systems, draws, seed) if other else ()
+        )
     except UsageError as error:
-        say([f"warning: not compared: {error}"])
+        print_lines([f"warning: not compared: {error}"])
         return ()
 
 
-def _alone() -> None:
+def _check_options() -> None:
     """See that no option is given that goes with a judge, where matches are played already."""
     context = click.get_current_context()
     for option in context.command.params:
         given = context.get_parameter_source(option.name or "") is ParameterSource.COMMANDLINE
-        if given and option.name not in WITHOUT_A_JUDGE:
+        if given and option.name not in JUDGELESS_OPTIONS:
             raise UsageError(f"{option.opts[0]} goes with a judge that is asked; --matches rates what is there")
 
 
-def _job(systems: tuple[Chosen, ...], draws: int | None, seed: int, more: dict[str, Any]) -> Job[Any]:
+def _prepare_job(systems: tuple[SystemChoice, ...], draws: int | None, seed: int, more: dict[str, Any]) -> Job[Any]:
     """The tournament, ready to start."""
-    from distract.studies.leaderboard.session import Attacked, prepare
+    from distract.studies.leaderboard.session import AttackSettings, prepare
 
     more["seed"] = seed
     setup, asking = set_up(more.pop("judge"), more, PROTOCOLS)
     attacks, lowest, targets = (more.pop(name) for name in ("attacks", "lowest", "targets"))
-    attack = Attacked(attacks, lowest, targets, more.pop("generator"), asking, more.pop("verifier"))
+    attack = AttackSettings(attacks, lowest, targets, more.pop("generator"), asking, more.pop("verifier"))
     return prepare(setup, attack=attack, systems=systems, draws=draws, limit=more.pop("limit") or None, **more)

@@ -16,11 +16,11 @@ from contextlib import suppress
 
 import click
 
-from distract.cli.shared import EPILOG, Conclusion, echo, safe
-from distract.cli.streams import kept_streams, lost_output
-from distract.core.errors import DistractError, reason, unimportable
-from distract.core.printable import without_user
-from distract.core.signals import GRACE, Stopped, raised_signals
+from distract.cli.shared import EPILOG, CommandExit, echo, safe_line
+from distract.cli.streams import guard_streams, output_fault
+from distract.core.errors import DistractError, describe_error, describe_import_error
+from distract.core.printable import hide_credentials
+from distract.core.signals import GRACE, StopSignal, raise_signals
 
 COMMANDS = {
     "attack": "attack",
@@ -41,7 +41,7 @@ COMMANDS = {
 """Each command, and the module of ``distract.cli`` that holds it."""
 
 
-class _Commands(click.Group):
+class _CommandGroup(click.Group):
     """Imports the module of a command when it is named, so that none pays for another."""
 
     def list_commands(self, context: click.Context) -> list[str]:
@@ -57,7 +57,7 @@ class _Commands(click.Group):
 
 
 @click.group(
-    cls=_Commands,
+    cls=_CommandGroup,
     invoke_without_command=True,
     epilog=EPILOG,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
@@ -70,7 +70,7 @@ def cli(context: click.Context) -> None:
         echo(context.get_help())
 
 
-def collect_rarely() -> None:
+def relax_gc() -> None:
     """Let the collector of circular garbage look less often: ours has none, and each look goes through every record.
 
     Otherwise an eighth of the time to import torch and transformers is its too.
@@ -80,69 +80,69 @@ def collect_rarely() -> None:
 
 def main() -> None:
     """Run the command line; end the process by an exit code of ours, whatever happens."""
-    with kept_streams():
-        collect_rarely()
+    with guard_streams():
+        relax_gc()
         try:
-            code, message = _run()
+            code, message = _run_command()
         except BaseException as error:  # what was raised could not even be said
             code, message = 4, f"{type(error).__name__}, so nothing is decided"
         with suppress(Exception):  # of streams that a plug-in has put there
-            if lost := lost_output():
-                _say(f"the output is not complete: {lost}")
+            if lost := output_fault():
+                _print_message(f"the output is not complete: {lost}")
             if message:
-                _say(message)
+                _print_message(message)
     if code:
         raise SystemExit(code)  # a plug-in may have replaced sys.exit
 
 
-def _run() -> tuple[int, str]:
+def _run_command() -> tuple[int, str]:
     """The exit code of a command line, and a line for stderr."""
     try:
         # Not through click's own ``main``, which ends with 1 where a pipe broke.
-        with raised_signals(_say_wait), cli.make_context("distract", sys.argv[1:]) as context:
+        with raise_signals(_announce_wait), cli.make_context("distract", sys.argv[1:]) as context:
             cli.invoke(context)
         return 0, ""
-    except Conclusion as conclusion:
+    except CommandExit as conclusion:
         return conclusion.code, conclusion.message
     except click.exceptions.Exit as end:  # of --help and --version
         return 4 if end.exit_code else 0, ""
-    except Stopped as stopped:
+    except StopSignal as stopped:
         why = f": {stopped.__context__}" if isinstance(stopped.__context__, DistractError) else ""
-        return stopped.exit_code, f"stopped{why}{_resumes()}"
+        return stopped.exit_code, f"stopped{why}{_resume_hint()}"
     except click.ClickException as error:
         return 2, error.format_message()
     except DistractError as error:
-        return error.exit_code, f"{error}{_resumes() if error.resumes else ''}"
+        return error.exit_code, f"{error}{_resume_hint() if error.resumes else ''}"
     except OSError as error:
         # A path that cannot be is wrong input; a full disk is not.
         named = error.errno in (errno.ENAMETOOLONG, errno.ENOTDIR, errno.EACCES, errno.EROFS, errno.EINVAL)
-        return (2, str(error)) if named else (4, f"{error}{_resumes()}")
+        return (2, str(error)) if named else (4, f"{error}{_resume_hint()}")
     except MemoryError:
-        return 4, f"there is not enough memory for this{_resumes()}"
+        return 4, f"there is not enough memory for this{_resume_hint()}"
     except Exception as error:
         if isinstance(error, UnicodeEncodeError) and error.encoding != "utf-8":
             return 2, f"a path has characters that this locale lacks ({error}); set PYTHONUTF8=1"
         if isinstance(error, ImportError) and not (error.name or "").startswith("distract"):
-            return 4, unimportable(error)
+            return 4, describe_import_error(error)
         traceback.print_exc()
-        return 4, f"this is a bug of distract: {reason(error)}"
+        return 4, f"this is a bug of distract: {describe_error(error)}"
     except BaseException as error:
         *_, last = traceback.extract_tb(error.__traceback__)
         return 4, f"{last.filename}:{last.lineno} raised {type(error).__name__}, so nothing is decided"
 
 
-def _resumes() -> str:
+def _resume_hint() -> str:
     """How to go on; with ``--fresh`` again, everything would be asked once more."""
     return f"; the same command{' without --fresh' if '--fresh' in sys.argv else ''} resumes"
 
 
-def _say_wait() -> None:
+def _announce_wait() -> None:
     with suppress(Exception):  # the signal may have come while something was being printed
-        _say(f"stopping: waiting up to {GRACE:.0f} s for what is under way; a second signal stops at once")
+        _print_message(f"stopping: waiting up to {GRACE:.0f} s for what is under way; a second signal stops at once")
 
 
-def _say(message: str) -> None:
-    echo(f"distract: {without_user(safe(message))}", err=True)
+def _print_message(message: str) -> None:
+    echo(f"distract: {hide_credentials(safe_line(message))}", err=True)
 
 
 if __name__ == "__main__":

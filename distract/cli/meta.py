@@ -9,30 +9,30 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from distract.cli.run import carried_out, inconclusive, set_up
+from distract.cli.run import check_conclusive, run_in_terminal, set_up
 from distract.cli.shared import (
     command,
     control_option,
     draw_options,
     echo,
     echo_json,
+    group_options,
     json_option,
     judge_options,
     manner_options,
     model_options,
-    options,
-    safe,
-    say,
+    print_lines,
+    safe_line,
     store_option,
 )
 from distract.core.errors import UnknownName, UsageError
 
 if TYPE_CHECKING:
     from distract.core.job import Job
-    from distract.studies.meta.document import Result, Source
-    from distract.studies.meta.session import Selected
+    from distract.studies.meta.document import JudgeSource, MetaResult
+    from distract.studies.meta.session import MetaSelection
 
-labelled_options = options(
+labelled_options = group_options(
     click.option(
         "--data",
         "specs",
@@ -83,30 +83,30 @@ def meta(
     if REPLAY in judges:
         raise UsageError(f"--judge {REPLAY} names no file; write {REPLAY}FILE or {REPLAY}FOLDER")
     if not asked:
-        _none_asked()
+        _check_options()
     if twice := next((name for name in judges if judges.count(name) > 1), None):
         raise UsageError(f"--judge {twice}: is there twice")
     if not specs and asked:
         specs = ("tweakset",)
     selected = select(specs, responses, limit or None, seed)
-    replayed = _replayed([name.removeprefix(REPLAY) for name in judges if name.startswith(REPLAY)], selected)
+    replayed = _load_replays([name.removeprefix(REPLAY) for name in judges if name.startswith(REPLAY)], selected)
     if same := sorted({source.name for source in replayed} & {*asked}):
         raise UsageError(f"--judge {same[0]}: a replayed judge has that name too; judge them apart")
     if base is not None:
-        known = {protocol.name for protocol in registry.asked(more["protocols"])} if asked else set[str]()
+        known = {protocol.name for protocol in registry.choose_protocols(more["protocols"])} if asked else set[str]()
         known |= {one.protocol for source in replayed for one in source.judged}
         if base not in known:
             raise UnknownName("base", base, known, "name it with --protocol too")
-    sources = [*_judged(asked, selected, out, base, more), *replayed]
-    found = document.result(sources, base)
+    sources = [*_run_judges(asked, selected, out, base, more), *replayed]
+    found = document.measure_judges(sources, base)
     if as_json:
-        echo_json(document.shown(found))
+        echo_json(document.result_document(found))
     else:
-        show(report.parts(found))
-    inconclusive([row for source in sources for one in source.judged for rows in one.rows.values() for row in rows])
+        show(report.report_parts(found))
+    check_conclusive([row for source in sources for one in source.judged for rows in one.rows.values() for row in rows])
 
 
-def _none_asked() -> None:
+def _check_options() -> None:
     """See that no option is given that goes with judges that are asked, where all are replayed."""
     context = click.get_current_context()
     given = [
@@ -119,19 +119,19 @@ def _none_asked() -> None:
         raise UsageError(f"{given[0]} goes with judges that are asked; stored verdicts are shown as they are")
 
 
-def _replayed(paths: list[str], selected: Selected) -> list[Source]:
+def _load_replays(paths: list[str], selected: MetaSelection) -> list[JudgeSource]:
     """Judges whose verdicts are stored, with the labels of the data where they have none."""
     from distract.judging import published
     from distract.studies.meta.document import from_published
 
     cases = {name: one.cases for name, one in selected.sets.items()}
     runs = [run for path in paths for run in published.load(path)]
-    return from_published([published.joined(run, cases) for run in runs])
+    return from_published([published.attach_labels(run, cases) for run in runs])
 
 
-def _judged(
-    names: list[str], selected: Selected, out: Path | None, base: str | None, more: dict[str, Any]
-) -> list[Source]:
+def _run_judges(
+    names: list[str], selected: MetaSelection, out: Path | None, base: str | None, more: dict[str, Any]
+) -> list[JudgeSource]:
     """Judges that are asked: all are looked at before the first one is."""
     from distract.studies import execution
     from distract.studies.meta.session import prepare
@@ -139,28 +139,28 @@ def _judged(
     store, fresh, control = (more.pop(name) for name in ("store", "fresh", "control"))
     jobs = []
     for name in names:
-        place = out / _folder(name) if out and len(names) > 1 else out
+        place = out / _folder_name(name) if out and len(names) > 1 else out
         setup, _ = set_up(name, {**more, "seed": selected.seed, "out": place})
         jobs.append(prepare(selected, setup, control=control, base=base))
     if fresh:
         execution.renew([job.models["judge"] for job in jobs], store)
-    sources: list[Source] = []
+    sources: list[JudgeSource] = []
     while jobs:
         # Not kept: the next judge may need the room of this one.
-        sources += _carried_out(jobs.pop(0), store)
+        sources += _run_judge(jobs.pop(0), store)
     return sources
 
 
-def _carried_out(job: Job[Result], store: Path | None) -> Iterable[Source]:
+def _run_judge(job: Job[MetaResult], store: Path | None) -> Iterable[JudgeSource]:
     from distract.report.unread import unread_lines
 
-    finished = carried_out(job, store)
-    echo(f"run folder: {safe(str(finished.run.path))}", err=True)
-    say(unread_lines(finished.run.path))
+    finished = run_in_terminal(job, store)
+    echo(f"run folder: {safe_line(str(finished.run.path))}", err=True)
+    print_lines(unread_lines(finished.run.path))
     return finished.result.sources
 
 
-def _folder(name: str) -> str:
+def _folder_name(name: str) -> str:
     """A judge's name as that of a folder."""
     import hashlib
     import re

@@ -9,8 +9,8 @@ import click
 from distract.cli import bounds
 
 
-class Whole(bounds.Whole, click.ParamType[int]):
-    """See ``bounds.Whole``."""
+class WholeType(bounds.WholeRange, click.ParamType[int]):
+    """See ``bounds.WholeRange``."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         """See ``click.ParamType``."""
@@ -20,8 +20,8 @@ class Whole(bounds.Whole, click.ParamType[int]):
             self.fail(str(error), param, ctx)
 
 
-class Number(bounds.Number, click.ParamType[float]):
-    """See ``bounds.Number``."""
+class NumberType(bounds.NumberRange, click.ParamType[float]):
+    """See ``bounds.NumberRange``."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         """See ``click.ParamType``."""
@@ -31,15 +31,15 @@ class Number(bounds.Number, click.ParamType[float]):
             self.fail(str(error), param, ctx)
 
 
-def bounded(bound: str | bounds.Whole | bounds.Number) -> Whole | Number:
+def click_type(bound: str | bounds.WholeRange | bounds.NumberRange) -> WholeType | NumberType:
     """The type of click for bounds, or for those of an option by its name."""
     bound = bounds.BOUNDS[bound] if isinstance(bound, str) else bound
-    if isinstance(bound, bounds.Whole):
-        return Whole(bound.least, bound.most, bound.noun, bound.words)
-    return Number(bound.least, bound.most, bound.is_open)
+    if isinstance(bound, bounds.WholeRange):
+        return WholeType(bound.least, bound.most, bound.noun, bound.words)
+    return NumberType(bound.least, bound.most, bound.is_open)
 
 
-COUNT, TOKENS, SEED, LIMIT = map(bounded, (bounds.COUNT, bounds.TOKENS, bounds.SEED, bounds.LIMIT))
+COUNT, TOKENS, SEED, LIMIT = map(click_type, (bounds.COUNT, bounds.TOKENS, bounds.SEED, bounds.LIMIT))
 SHARE, INNER_SHARE, CONFIDENCE, PRICE = map(
-    bounded, (bounds.SHARE, bounds.INNER_SHARE, bounds.CONFIDENCE, bounds.PRICE)
+    click_type, (bounds.SHARE, bounds.INNER_SHARE, bounds.CONFIDENCE, bounds.PRICE)
 )

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from distract.core.plan import Protocol
 
-READ = {"choices": "log-probability", "text": "text"}
+READ_LABELS = {"choices": "log-probability", "text": "text"}
 
 
 def protocol_lines(protocols: Iterable[Protocol]) -> dict[str, str]:
@@ -15,7 +15,7 @@ def protocol_lines(protocols: Iterable[Protocol]) -> dict[str, str]:
     calls = {p.name: f"calls {_calls(p)}" for p in protocols}
     widths = [max(map(len, column), default=0) for column in (calls.values(), (p.paper for p in protocols))]
     return {
-        p.name: f"{calls[p.name]:<{widths[0]}}  {'tie' if p.ties else 'no tie':<6}  {READ[p.reads]:<15}  "
+        p.name: f"{calls[p.name]:<{widths[0]}}  {'tie' if p.ties else 'no tie':<6}  {READ_LABELS[p.reads]:<15}  "
         f"{p.paper:<{widths[1]}}  {p.summary}"
         for p in protocols
     }

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from distract.cli.shared import catalogue_option, command, echo, echo_json, json_option, safe, warn
+from distract.cli.shared import catalogue_option, command, echo, echo_json, json_option, safe_line, warn
 from distract.core.errors import UnknownName
 from distract.stats import ratings
 
 if TYPE_CHECKING:
-    from distract.stats.ratings.system import RatingSystem
+    from distract.stats.ratings.get_system import RatingSystem
 
 
 @command()
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 @json_option
 def report(run: Path, as_json: bool) -> None:
     """Print the tables of a RUN again, without a model."""
-    from distract.cli.run import unread
+    from distract.cli.run import unread_parts
     from distract.core import registry, runs
-    from distract.core.job import summed_up
+    from distract.core.job import summarise
     from distract.report.tables import show
 
     loaded = runs.load(run)
@@ -30,12 +30,12 @@ def report(run: Path, as_json: bool) -> None:
     if as_json and loaded.summary and not loaded.flaw:
         echo_json(loaded.summary)
         return
-    finished = summed_up(registry.study(loaded.command), loaded)
+    finished = summarise(registry.get_study(loaded.command), loaded)
     if as_json:
         echo_json(finished.document)
     else:
         show(finished.report)
-        show(unread(loaded))
+        show(unread_parts(loaded))
 
 
 @command()
@@ -61,7 +61,7 @@ def check(
     label faithful or changed, kind what was changed. Ends with 0 whatever it finds.
     """
     from distract.core import runs
-    from distract.report.tables import colour, show
+    from distract.report.tables import has_colour, show
     from distract.studies.check import audit, view
 
     if len(paths) not in ((0,) if labelled else (1, 2)):
@@ -73,13 +73,13 @@ def check(
         document, parts = audit.labelled_document(found), view.labelled_report(audit.error_rates(found))
     elif len(paths) == 1:
         loaded = runs.load(paths[0])
-        loaded.expect("attack")
+        loaded.check_command("attack")
         warn(loaded)
         rewrites = loaded.rewrites
-        document, parts = audit.run_document(rewrites), view.run_report(rewrites, colour())
+        document, parts = audit.run_document(rewrites), view.run_report(rewrites, has_colour())
     else:
         one = audit.check_files(paths[0], paths[1], prompt, name, constraints)
-        document, parts = audit.pair_document(one), view.pair_report(one, colour())
+        document, parts = audit.pair_document(one), view.pair_report(one, has_colour())
     echo_json(document) if as_json else show(parts)
 
 
@@ -91,19 +91,19 @@ def list_(what: str | None, catalogue: Path | None) -> None:
     from distract.cli.catalogue_view import model_lines
     from distract.cli.protocols_view import protocol_lines
     from distract.core import registry
-    from distract.core.printable import plain
+    from distract.core.printable import clean_text
     from distract.data import datasets
     from distract.models.catalogue import catalogue as models
     from distract.models.catalogue import problems
-    from distract.models.opener import known
+    from distract.models.opener import list_forms
     from distract.rewriting import writers
     from distract.studies.leaderboard.sources import FORMATS
 
     sections = {
-        "judges": {**known(), **model_lines(models(catalogue).values())},
+        "judges": {**list_forms(), **model_lines(models(catalogue).values())},
         "protocols": protocol_lines(registry.protocols().values()),
         "attacks": {a.name: a.summary for a in registry.attacks().values()},
-        "rating systems": {s.name: _with_parameters(s) for s in ratings.systems().values()},
+        "rating systems": {s.name: _describe_system(s) for s in ratings.systems().values()},
         "data sets": {name: line for name, (_, line) in datasets.BUILT_IN.items()},
         "data formats": {name: reader.summary for name, reader in datasets.READERS.items()},
         "matches": {name: one for name, one in FORMATS.items() if name not in datasets.READERS},
@@ -121,12 +121,12 @@ def list_(what: str | None, catalogue: Path | None) -> None:
         echo(f"{title}:")
         width = max(map(len, entries), default=0)
         for name, line in entries.items():
-            echo(f"  {safe(name):<{width}}  {' '.join(plain(line).splitlines())}")
+            echo(f"  {safe_line(name):<{width}}  {' '.join(clean_text(line).splitlines())}")
     for problem in (*registry.problems(), *problems()):
-        echo(f"warning: {safe(problem)}", err=True)
+        echo(f"warning: {safe_line(problem)}", err=True)
 
 
-def _with_parameters(system: RatingSystem) -> str:
+def _describe_system(system: RatingSystem) -> str:
     """A rating system in a line, with what can be set and its defaults."""
     given = ", ".join(f"{name}={value}" for name, value in system.parameters.items())
     return f"{system.summary} ({given})" if given else system.summary

@@ -8,20 +8,20 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from distract.cli.shared import echo, echo_json, safe, said, say, stop
+from distract.cli.shared import echo, echo_json, exit_with, print_lines, report_usage, safe_line
 from distract.core.listener import Listener
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from distract.core.backend import Backend
-    from distract.core.job import Finished, Job
+    from distract.core.job import FinishedRun, Job
     from distract.core.price import Price
     from distract.core.records import Role, Row
-    from distract.core.runs import Loaded
+    from distract.core.runs import LoadedRun
     from distract.core.study import R
     from distract.core.usage import Tally
-    from distract.rewriting.generator_options import Asking
+    from distract.rewriting.generator_options import GeneratorOptions
     from distract.studies.setup import Setup
 
 
@@ -30,45 +30,45 @@ class Terminal(Listener):
 
     def say(self, lines: Iterable[str]) -> None:
         """See ``Listener``."""
-        say(lines)
+        print_lines(lines)
 
     def count(self, tally: Tally, prices: Mapping[Role, Price]) -> AbstractContextManager[None]:
         """See ``Listener``."""
-        return said(tally, prices)
+        return report_usage(tally, prices)
 
     @contextmanager
     def follow(self, job: Job[Any], stored: int, doing: str) -> Iterator[Callable[[Tally], None]]:
         """See ``Listener``."""
-        from distract.report.progress import Progress, plan_lines
+        from distract.report.progress import Progress, preview_lines
         from distract.studies.estimate import estimate
 
         estimated = estimate(job)
-        say(plan_lines(job, estimated, stored))
+        print_lines(preview_lines(job, estimated, stored))
         with Progress(sum(estimated.requests.values()), doing) as progress:
             yield progress.update
 
-    def gated(self, parameters: Mapping[str, Any]) -> Iterable[str]:
+    def preview_gate(self, parameters: Mapping[str, Any]) -> Iterable[str]:
         """See ``Listener``."""
         from distract.studies.gate.view import gate_lines
 
         return gate_lines(parameters)
 
 
-def set_up(judge: str, more: dict[str, Any], protocols: Sequence[str] = ()) -> tuple[Setup, Asking]:
+def set_up(judge: str, more: dict[str, Any], protocols: Sequence[str] = ()) -> tuple[Setup, GeneratorOptions]:
     """Open the models of a command before the user's eyes; see ``execution.set_up``."""
     from distract.studies import execution
 
     return execution.set_up(judge, more, Terminal(), protocols)
 
 
-def carried_out(job: Job[R], store: Path | None, doing: str = "judging") -> Finished[R]:
-    """Carry out a run before the user's eyes; see ``execution.carry_out``."""
+def run_in_terminal(job: Job[R], store: Path | None, doing: str = "judging") -> FinishedRun[R]:
+    """Carry out a run before the user's eyes; see ``execution.run_job``."""
     from distract.studies import execution
 
-    return execution.carry_out(job, store, Terminal(), doing=doing)
+    return execution.run_job(job, store, Terminal(), doing=doing)
 
 
-def conclude(finished: Finished[Any], as_json: bool, more: Iterable[RenderableType] = ()) -> None:
+def print_run(finished: FinishedRun[Any], as_json: bool, more: Iterable[RenderableType] = ()) -> None:
     """Print what a run comes to: its document, or its tables, what is shown ``more``, and where it lies."""
     from distract.report.tables import show
 
@@ -76,12 +76,12 @@ def conclude(finished: Finished[Any], as_json: bool, more: Iterable[RenderableTy
         echo_json(finished.run.summary)
         return
     show(finished.report)
-    show(unread(finished.run))
+    show(unread_parts(finished.run))
     show(more)
-    echo(f"\nrun folder: {safe(str(finished.run.path))}")
+    echo(f"\nrun folder: {safe_line(str(finished.run.path))}")
 
 
-def unread(run: Loaded) -> Iterable[RenderableType]:
+def unread_parts(run: LoadedRun) -> Iterable[RenderableType]:
     """An answer of a run that could not be read, if there is one."""
     from rich.text import Text
 
@@ -91,17 +91,17 @@ def unread(run: Loaded) -> Iterable[RenderableType]:
 
 
 @contextmanager
-def profiled(wanted: bool) -> Iterator[dict[Role, Backend]]:
+def profile_run(wanted: bool) -> Iterator[dict[Role, Backend]]:
     """Say on stderr, however it ends, where the time went; is given a place for the models that are run within."""
     models: dict[Role, Backend] = {}
     if not wanted:
         yield models
         return
-    from distract.core.timer import measured
+    from distract.core.timer import measure
     from distract.report.profile import profile_lines
 
     begin = time.perf_counter()
-    with measured() as clock:
+    with measure() as clock:
         try:
             yield models
         finally:
@@ -115,9 +115,9 @@ def profiled(wanted: bool) -> Iterator[dict[Role, Backend]]:
                 echo(line, err=True)
 
 
-def inconclusive(rows: Sequence[Row], is_measured: bool = True) -> None:
+def check_conclusive(rows: Sequence[Row], is_measured: bool = True) -> None:
     """End with exit code 3 where nothing can be said about a judge; ``is_measured``: whether any figure has cases."""
-    from distract.studies.execution import undecided
+    from distract.studies.execution import undecided_reason
 
-    if why := undecided(rows, is_measured):
-        stop(why, 3)
+    if why := undecided_reason(rows, is_measured):
+        exit_with(why, 3)

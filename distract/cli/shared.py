@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
 
-from distract.cli.number_types import bounded
+from distract.cli.number_types import click_type
 from distract.core.errors import UsageError
 
 if TYPE_CHECKING:
     from distract.core.price import Price
     from distract.core.records import Role
-    from distract.core.runs import Loaded
+    from distract.core.runs import LoadedRun
     from distract.core.usage import Tally
 
 EPILOG = "Exit codes: 0 fine, 1 too flippable, 2 wrong input, 3 inconclusive, 4 the run broke, 129, 130 or 143 stopped."
@@ -47,11 +47,11 @@ class Command(click.Command):
         try:
             return super().invoke(context)
         except UsageError as error:
-            if hint := self._several(context, str(error)):
+            if hint := self._several_hint(context, str(error)):
                 raise UsageError(f"{error}; {hint}") from error
             raise
 
-    def _several(self, context: click.Context, message: str) -> str:
+    def _several_hint(self, context: click.Context, message: str) -> str:
         """How to name several, where a message is about names joined by a comma; empty where it is not."""
         for option in self.params:
             given = context.params.get(option.name or "")
@@ -67,7 +67,7 @@ def command(name: str | None = None, kind: type[Command] = Command) -> Callable[
     return click.command(name, cls=kind, epilog=EPILOG)
 
 
-class Name(click.ParamType[str]):
+class NameType(click.ParamType[str]):
     """A name that stands in the data: what the command line holds, read as UTF-8 like the data, whatever the locale."""
 
     name = "text"
@@ -82,7 +82,7 @@ class Name(click.ParamType[str]):
             return str(value)
 
 
-def options(*found: Callable[[Decorated], Decorated]) -> Callable[[Decorated], Decorated]:
+def group_options(*found: Callable[[Decorated], Decorated]) -> Callable[[Decorated], Decorated]:
     """Several options as one decorator, in the order in which they are to be shown."""
 
     def decorate(command: Decorated) -> Decorated:
@@ -93,7 +93,7 @@ def options(*found: Callable[[Decorated], Decorated]) -> Callable[[Decorated], D
     return decorate
 
 
-manner_options = options(
+manner_options = group_options(
     click.option(
         "--orders",
         type=click.Choice(["both", "given", "swapped"]),
@@ -102,9 +102,13 @@ manner_options = options(
         help="In which orders responses are shown (both: every rotation of three or four).",
     ),
     click.option(
-        "--samples", type=bounded("samples"), default=1, show_default=True, help="Passes of each order; majority wins."
+        "--samples",
+        type=click_type("samples"),
+        default=1,
+        show_default=True,
+        help="Passes of each order; majority wins.",
     ),
-    click.option("--answer-tokens", type=bounded("answer_tokens"), help="Most tokens of a judge's answer in words."),
+    click.option("--answer-tokens", type=click_type("answer_tokens"), help="Most tokens of a judge's answer in words."),
 )
 control_option = click.option(
     "--control", is_flag=True, help="Measure the noise too: the null attack, and a second sample of what is sampled."
@@ -112,42 +116,46 @@ control_option = click.option(
 json_option = click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON document on stdout and nothing else."
 )
-data_options = options(
+data_options = group_options(
     click.option("--data", default="tweakset", show_default=True, help="Built-in name, path, or FORMAT:PATH."),
     click.option(
         "--responses", multiple=True, help="File of {prompt, response}, for data that hold prompts only; repeatable."
     ),
 )
-draw_options = options(
+draw_options = group_options(
     click.option(
-        "--limit", type=bounded("limit"), default="8", show_default=True, help="Number of cases, drawn by --seed."
+        "--limit", type=click_type("limit"), default="8", show_default=True, help="Number of cases, drawn by --seed."
     ),
     click.option(
         "--seed",
-        type=bounded("seed"),
+        type=click_type("seed"),
         default=0,
         show_default=True,
         help="Seed of the draw, the rewrites and sampling.",
     ),
 )
 best_of_option = click.option(
-    "--best-of", type=bounded("best_of"), default=1, show_default=True, help="Texts per attempt; the best is kept."
+    "--best-of", type=click_type("best_of"), default=1, show_default=True, help="Texts per attempt; the best is kept."
 )
-asking_options = options(
+generator_options = group_options(
     click.option(
-        "--retries", type=bounded("retries"), default=1, show_default=True, help="More attempts after a rejected text."
+        "--retries",
+        type=click_type("retries"),
+        default=1,
+        show_default=True,
+        help="More attempts after a rejected text.",
     ),
     click.option(
         "--temperature",
-        type=bounded("temperature"),
+        type=click_type("temperature"),
         default=0.7,
         show_default=True,
         help="Temperature of the generator; 0 is greedy.",
     ),
-    click.option("--top-p", type=bounded("top_p"), default=1.0, show_default=True, help="Top-p of the generator."),
+    click.option("--top-p", type=click_type("top_p"), default=1.0, show_default=True, help="Top-p of the generator."),
     click.option(
         "--max-tokens",
-        type=bounded("max_tokens"),
+        type=click_type("max_tokens"),
         default=2048,
         show_default=True,
         help="The most a generated text takes.",
@@ -159,7 +167,7 @@ store_option = click.option(
 catalogue_option = click.option(
     "--catalogue", type=click.Path(path_type=Path), envvar="DISTRACT_CATALOGUE", help="TOML file of more judges."
 )
-model_options = options(
+model_options = group_options(
     click.option("--engine", help="vllm or transformers, for a name that leaves it open."),
     catalogue_option,
     click.option("--dtype", default="auto", show_default=True, help="Of weights: float32, bfloat16, float16."),
@@ -167,24 +175,26 @@ model_options = options(
     click.option("--trust-remote-code", is_flag=True, help="Run code that comes with a model. Off unless asked."),
     click.option("--device-map", help="transformers: cpu, cuda, auto and so on"),
     click.option(
-        "--batch-tokens", type=bounded("batch_tokens"), help="transformers: of a forward. Default: by free memory."
+        "--batch-tokens", type=click_type("batch_tokens"), help="transformers: of a forward. Default: by free memory."
     ),
-    click.option("--tensor-parallel", type=bounded("tensor_parallel"), help="vLLM: GPUs for one model."),
-    click.option("--max-length", type=bounded("max_length"), help="vLLM: most tokens of prompt and answer."),
-    click.option("--gpu-memory", type=bounded("gpu_memory"), help="vLLM: share of a GPU's memory."),
+    click.option("--tensor-parallel", type=click_type("tensor_parallel"), help="vLLM: GPUs for one model."),
+    click.option("--max-length", type=click_type("max_length"), help="vLLM: most tokens of prompt and answer."),
+    click.option("--gpu-memory", type=click_type("gpu_memory"), help="vLLM: share of a GPU's memory."),
     click.option("--base-url", help="Server with OpenAI's interface, for openai:MODEL. Keys: environment only."),
     click.option(
-        "--concurrency", type=bounded("concurrency"), default=16, show_default=True, help="Server: requests at once."
+        "--concurrency", type=click_type("concurrency"), default=16, show_default=True, help="Server: requests at once."
     ),
-    click.option("--timeout", type=bounded("timeout"), default=120.0, show_default=True, help="Server: seconds."),
+    click.option("--timeout", type=click_type("timeout"), default=120.0, show_default=True, help="Server: seconds."),
     click.option(
-        "--attempts", type=bounded("attempts"), default=6, show_default=True, help="Server: tries of a request."
+        "--attempts", type=click_type("attempts"), default=6, show_default=True, help="Server: tries of a request."
     ),
 )
-judge_options = options(
+judge_options = group_options(
     click.option("--revision", help="Of the judge: a commit, branch or tag of the hub (others: NAME@REVISION)."),
-    click.option("--price-in", type=bounded("price_in"), help="Price per million prompt tokens of the judge (USD)."),
-    click.option("--price-out", type=bounded("price_out"), help="Price per million output tokens of the judge (USD)."),
+    click.option("--price-in", type=click_type("price_in"), help="Price per million prompt tokens of the judge (USD)."),
+    click.option(
+        "--price-out", type=click_type("price_out"), help="Price per million output tokens of the judge (USD)."
+    ),
     click.option("--judge-version", help="Version of the judge, to tell it from another model of the same name."),
     click.option("--fresh", is_flag=True, help="Ask the judge everything again, and use no older reply from now on."),
 )
@@ -195,27 +205,27 @@ def echo(text: str = "", err: bool = False) -> None:
     print(text, file=sys.stderr if err else sys.stdout, flush=True)
 
 
-def say(lines: Iterable[str]) -> None:
+def print_lines(lines: Iterable[str]) -> None:
     """Lines for the user, on stderr."""
     for line in lines:
-        echo(safe(line), err=True)
+        echo(safe_line(line), err=True)
 
 
 @contextmanager
-def said(tally: Tally, prices: Mapping[Role, Price]) -> Iterator[None]:
+def report_usage(tally: Tally, prices: Mapping[Role, Price]) -> Iterator[None]:
     """Say on stderr what was used and what did not come, however it ends."""
-    from distract.report.progress import end_lines
+    from distract.report.progress import usage_lines
 
     try:
         yield
     finally:
-        say(end_lines(tally, prices))
+        print_lines(usage_lines(tally, prices))
 
 
-def warn(loaded: Loaded) -> None:
+def warn(loaded: LoadedRun) -> None:
     """Say what is wrong with a run, on stderr."""
     if reservation := loaded.flaw or loaded.gap:
-        say([f"warning: {reservation}"])
+        print_lines([f"warning: {reservation}"])
 
 
 def echo_json(document: object) -> None:
@@ -228,14 +238,14 @@ def echo_json(document: object) -> None:
     echo(re.sub(r"##(?=\w*\[)", r"#\\u0023", text.rstrip("\n")))
 
 
-def safe(text: str) -> str:
+def safe_line(text: str) -> str:
     """One line that cannot move the cursor."""
     from distract.core.printable import line
 
     return line(text)
 
 
-class Conclusion(Exception):
+class CommandExit(Exception):
     """What a command comes to: nothing else sets the exit codes 1 and 3, or the 0 of a gate.
 
     Attributes:
@@ -248,6 +258,6 @@ class Conclusion(Exception):
         self.code, self.message = code, message
 
 
-def stop(message: str, code: int) -> NoReturn:
+def exit_with(message: str, code: int) -> NoReturn:
     """End the command with one line on stderr and an exit code."""
-    raise Conclusion(code, message)
+    raise CommandExit(code, message)

@@ -17,11 +17,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from distract.core.errors import reason
+from distract.core.errors import describe_error
 from distract.core.printable import line
 
 
-class _Stream(io.FileIO):
+class _SafeStream(io.FileIO):
     """A standard stream that drops what it cannot write: its disk is full, or its reader has gone."""
 
     fault: OSError | None = None
@@ -37,7 +37,7 @@ class _Stream(io.FileIO):
             return len(data)
 
 
-class _Buffer(io.BufferedWriter):
+class _OpenBuffer(io.BufferedWriter):
     """The buffer of such a stream, which stays open too."""
 
     def close(self) -> None:
@@ -48,26 +48,26 @@ class _Buffer(io.BufferedWriter):
 _COMMAND = re.compile(r"(?:\A|[\r\n])(?:[^\S\r\n]|\x1b\[[\d;]*m)*:(?=:)|##\w*(?=\[)")
 """The beginning of a command to a runner of CI, but for its last character: ``::`` after blanks, ``##[`` anywhere."""
 
-_APART = "\u2060"
+_JOINER = "\u2060"
 """A word joiner, which has no width: it stands before the last character of such a beginning."""
 
-_LONGEST = 200
+_MAX_LINE = 200
 """Characters of an unfinished line that are remembered: any beginning of a command is shorter."""
 
 _PLAIN = str.maketrans({"–": "-", "−": "-", "·": ".", "█": "#", "→": ">", "≤": "<", "≥": ">", "×": "x", "…": "~"})
 """What stands for our own signs, at the same width, where an encoding lacks them."""
 
 
-def _replaced(error: UnicodeError) -> tuple[str | bytes, int]:
+def _replace_character(error: UnicodeError) -> tuple[str | bytes, int]:
     if isinstance(error, UnicodeEncodeError) and (sign := error.object[error.start].translate(_PLAIN)).isascii():
         return sign, error.start + 1
     return codecs.backslashreplace_errors(error)
 
 
-codecs.register_error("distract", _replaced)
+codecs.register_error("distract", _replace_character)
 
 
-class _Text(io.TextIOWrapper):
+class _SafeText(io.TextIOWrapper):
     """A standard stream of text that stays open, takes any character, and in which no text is a command.
 
     A plug-in that closes it takes no verdict's words.
@@ -82,9 +82,9 @@ class _Text(io.TextIOWrapper):
         parts = [whole[a:b] for a, b in zip([known, *places], [*places, len(whole)], strict=True)]
         # Leading blanks change nothing, and what is long enough begins no command any more.
         self._line = whole[max(whole.rfind("\n"), whole.rfind("\r")) + 1 :].lstrip()
-        if len(self._line) > _LONGEST:
-            self._line = f"-{self._line[-_LONGEST:]}"
-        super().write(_APART.join(parts))
+        if len(self._line) > _MAX_LINE:
+            self._line = f"-{self._line[-_MAX_LINE:]}"
+        super().write(_JOINER.join(parts))
         return len(text)
 
     def write_command(self, text: str) -> None:
@@ -98,7 +98,7 @@ class _Text(io.TextIOWrapper):
 
 
 @contextmanager
-def kept_streams() -> Iterator[None]:
+def guard_streams() -> Iterator[None]:
     """Make standard output and error such streams; open those that are closed.
 
     A file opened later would otherwise get the number of a closed one, and with it whatever is printed there. The
@@ -111,17 +111,17 @@ def kept_streams() -> Iterator[None]:
         except OSError:
             os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
         stream = getattr(sys, name)
-        if name == "stdin" or isinstance(stream, _Text):
+        if name == "stdin" or isinstance(stream, _SafeText):
             continue
         if stream is getattr(sys, f"__{name}__"):
-            raw = _Stream(os.devnull, "w") if stream is None else _Stream(number, "w", closefd=False)
-            buffer: Any = _Buffer(raw)
+            raw = _SafeStream(os.devnull, "w") if stream is None else _SafeStream(number, "w", closefd=False)
+            buffer: Any = _OpenBuffer(raw)
         elif (buffer := getattr(stream, "buffer", None)) is None or stream.closed:
             continue  # no stream of bytes: it takes any text
         else:
             stream.flush()
             others[name] = stream
-        wrapper = _Text(
+        wrapper = _SafeText(
             buffer,
             encoding=getattr(stream, "encoding", "utf-8"),
             errors="distract",
@@ -130,7 +130,7 @@ def kept_streams() -> Iterator[None]:
         )
         setattr(sys, name, wrapper)
     if sys.unraisablehook is sys.__unraisablehook__:
-        sys.unraisablehook = _say_unheard
+        sys.unraisablehook = _print_unraisable
     try:
         yield
     finally:
@@ -140,15 +140,15 @@ def kept_streams() -> Iterator[None]:
             setattr(sys, name, stream)
 
 
-def _say_unheard(unraisable: sys.UnraisableHookArgs) -> None:
+def _print_unraisable(unraisable: sys.UnraisableHookArgs) -> None:
     """Say in one line what was raised where nobody could catch it, such as while a plug-in's plan was thrown away."""
     with suppress(Exception):
         where = getattr(unraisable.object, "__qualname__", None) or type(unraisable.object).__name__
-        why = reason(unraisable.exc_value) if unraisable.exc_value else unraisable.exc_type.__name__
+        why = describe_error(unraisable.exc_value) if unraisable.exc_value else unraisable.exc_type.__name__
         print(f"distract: warning: {line(f'{where}: {why}')}", file=sys.stderr, flush=True)
 
 
-def lost_output() -> str:
+def output_fault() -> str:
     """Why part of the standard output is lost; empty where none is, or where its reader did not want it."""
     sys.stdout.flush()
     raw = getattr(getattr(sys.stdout, "buffer", None), "raw", None)

@@ -1,7 +1,7 @@
 """Backends: requests in, replies out, nothing else.
 
-A backend answers a round of requests at once (``Backend``), or each as it can (``Streaming``): a server, or an engine
-that schedules by itself. It knows no plan, no store and no protocol.
+A backend answers a round of requests at once (``Backend``) or each as it can (``StreamingBackend``: a server, or an
+engine that schedules by itself).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from distract.core.errors import DistractError
 from distract.core.records import Reply, Request
-from distract.core.signals import is_asked
+from distract.core.signals import is_stopping
 
 Batch = Sequence[tuple[int, Reply]]
 """Replies that became available together, each with the index of its request."""
@@ -92,7 +92,7 @@ class Stream(Protocol):
 
 
 @runtime_checkable
-class Streaming(Backend, Protocol):
+class StreamingBackend(Backend, Protocol):
     """A backend that answers each request as it can; ``reply`` is ``reply_through(self.open(), ...)``."""
 
     def open(self) -> Stream:
@@ -101,7 +101,7 @@ class Streaming(Backend, Protocol):
 
 
 @runtime_checkable
-class Probing(Backend, Protocol):
+class ProbingBackend(Backend, Protocol):
     """A backend that has to learn how it is asked; see ``probing.settle``.
 
     Attributes:
@@ -119,7 +119,7 @@ class Probing(Backend, Protocol):
 
 
 @runtime_checkable
-class Remote(Backend, Protocol):
+class RemoteBackend(Backend, Protocol):
     """A backend whose model others run, and may exchange without a change of its identity."""
 
     @property
@@ -129,7 +129,7 @@ class Remote(Backend, Protocol):
 
 
 @runtime_checkable
-class Local(Backend, Protocol):
+class LocalBackend(Backend, Protocol):
     """A backend that runs its model here and finds out in which way it can read prompts."""
 
     @property
@@ -147,7 +147,7 @@ def reply_through(stream: Stream, requests: Sequence[Request], wanted: frozenset
     left, under_way = sorted(wanted, reverse=True), 0
     try:
         while left or under_way:
-            if is_asked():
+            if is_stopping():
                 left, under_way = [], under_way - len(stream.halt())
             while left and under_way < stream.capacity:
                 stream.submit(left[-1], requests[left.pop()])

@@ -6,10 +6,10 @@ import re
 import reprlib
 from typing import Any
 
-NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
+NAME_PATTERN = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 
 
-def define(kind: str, plugin: object, **fields: Any) -> None:
+def check_plugin(kind: str, plugin: object, **fields: Any) -> None:
     """See that a plug-in has a name and fields of the right types.
 
     Args:
@@ -21,7 +21,7 @@ def define(kind: str, plugin: object, **fields: Any) -> None:
         ValueError: naming the plug-in and the field.
     """
     name = getattr(plugin, "name", None)
-    if type(name) is not str or not NAME.fullmatch(name):
+    if type(name) is not str or not NAME_PATTERN.fullmatch(name):
         rule = "expected a name of small letters, digits and hyphens, 64 at most"
         raise ValueError(f"{kind} {reprlib.repr(name)}: {rule}")
     for field, expected in fields.items():

@@ -25,13 +25,13 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from distract.core.printable import line, without_user
+from distract.core.printable import hide_credentials, line
 
-MANY = 40
+MAX_NAMES = 40
 """Names that still fit into a message."""
 
 
-def _restored(kind: type[DistractError], arguments: tuple[Any, ...], state: dict[str, Any]) -> DistractError:
+def _restore(kind: type[DistractError], arguments: tuple[Any, ...], state: dict[str, Any]) -> DistractError:
     error = kind.__new__(kind, *arguments)
     error.__dict__.update(state)
     return error
@@ -44,11 +44,11 @@ class DistractError(Exception):
     resumes = False
 
     def __str__(self) -> str:
-        return without_user(line(super().__str__()))
+        return hide_credentials(line(super().__str__()))
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Those with arguments of their own keep the message alone; workers send errors to their parent.
-        return _restored, (type(self), self.args, self.__dict__)
+        return _restore, (type(self), self.args, self.__dict__)
 
 
 class UsageError(DistractError):
@@ -75,16 +75,16 @@ class UnknownName(UsageError):
         suggestion += f"; {instead}" if instead else ""
         self.instead = instead
         tail = f" {hint}" if hint else ""
-        listed = ", ".join(names) if len(names) <= MANY else f"{len(names)} names, see `distract list`"
+        listed = ", ".join(names) if len(names) <= MAX_NAMES else f"{len(names)} names, see `distract list`"
         super().__init__(f"unknown {kind} {name!r}{suggestion} (known: {listed or 'none'}){tail}")
 
 
-def installed_by(extra: str) -> str:
+def install_command(extra: str) -> str:
     """The command that installs what an extra brings, as the README has it."""
     return f'pip install ".[{extra}]" in the source folder of distract'
 
 
-def unwritable(error: OSError, path: object, remedy: str) -> Exception:
+def write_error(error: OSError, path: object, remedy: str) -> Exception:
     """What to raise where a file cannot be written: wrong input, unless the disk failed or a reader went away.
 
     Args:
@@ -124,7 +124,7 @@ class PluginError(DistractError):
     resumes = True
 
 
-class InUse(DistractError):
+class InUseError(DistractError):
     """Another process is writing the same run folder.
 
     Args:
@@ -145,31 +145,33 @@ class BackendError(DistractError):
     resumes = True
 
 
-FOREIGN = (Exception, SystemExit, GeneratorExit)
+PLUGIN_ERRORS = (Exception, SystemExit, GeneratorExit)
 """What a plug-in may raise. Not KeyboardInterrupt: a Ctrl-C may come while its code runs."""
 
 
-MOST = 1000
+MAX_MESSAGE = 1000
 """Characters of somebody else's message that are shown."""
 
 
-def reason(error: BaseException) -> str:
+def describe_error(error: BaseException) -> str:
     """An error's type and message; the message may be code of a plug-in, and as long as it likes."""
     name = type(error).__name__
     try:
         text = f"{name}: {error}".removesuffix(": ")
-    except FOREIGN:
+    except PLUGIN_ERRORS:
         return name
-    return text if len(text) <= MOST else f"{text[:MOST]} […]"
+    return text if len(text) <= MAX_MESSAGE else f"{text[:MAX_MESSAGE]} […]"
 
 
-def unimportable(error: BaseException) -> str:
+def describe_import_error(error: BaseException) -> str:
     """What to say where a library that distract needs cannot be imported: it is missing, or too old."""
-    return line(f"a library is missing or too old ({reason(error)}): pip install --upgrade distract brings them all")
+    return line(
+        f"a library is missing or too old ({describe_error(error)}): pip install --upgrade distract brings them all"
+    )
 
 
 @contextmanager
-def foreign(where: str) -> Iterator[None]:
+def guard_plugin(where: str) -> Iterator[None]:
     """Turn whatever a plug-in's code raises inside into one line that names it; it keeps no stream that it replaced.
 
     Args:
@@ -183,7 +185,7 @@ def foreign(where: str) -> Iterator[None]:
         yield
     except (UsageError, PluginError, BackendError):
         raise
-    except FOREIGN as error:
-        raise PluginError(f"{where}: {reason(error)}") from error
+    except PLUGIN_ERRORS as error:
+        raise PluginError(f"{where}: {describe_error(error)}") from error
     finally:
         sys.stdout, sys.stderr = streams

@@ -19,19 +19,19 @@ from io import BufferedReader
 from pathlib import Path
 from typing import IO
 
-from distract.core.errors import DataError, UsageError, unwritable
+from distract.core.errors import DataError, UsageError, write_error
 
-_AT_ONCE = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+_NONBLOCKING = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 """Opening a pipe that nobody reads fails instead of waiting; systems differ in the flags that they have."""
 
-_CAREFULLY = _AT_ONCE | getattr(os, "O_NOFOLLOW", 0)
+_NO_FOLLOW = _NONBLOCKING | getattr(os, "O_NOFOLLOW", 0)
 """How a file of our own is opened: it may have become a link or a pipe since it was looked at."""
 
-_IN_PLACE = (errno.EACCES, errno.EPERM, errno.EBUSY)
+_IN_PLACE_ERRORS = (errno.EACCES, errno.EPERM, errno.EBUSY)
 """Why a file that may be written may not be replaced: its folder is read-only, or it is a mount point."""
 
 _SQLITE = b"SQLite format 3\x00"
-_BESIDE_STORES = re.compile(r"(-wal|-shm|-journal|\.lock)\Z")
+_STORE_SUFFIX = re.compile(r"(-wal|-shm|-journal|\.lock)\Z")
 
 _KINDS = {
     stat.S_IFLNK: "a link",
@@ -49,10 +49,10 @@ def is_stream(path: Path) -> bool:
         mode = path.stat().st_mode
     except OSError:
         return False
-    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)) or _standard(path) is not None
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)) or _standard_stream(path) is not None
 
 
-def check(path: Path, option: str) -> None:
+def check_writable(path: Path, option: str) -> None:
     """See that a user's file can be written, before anything is paid for; its folder is made, and no pipe is opened.
 
     Args:
@@ -63,11 +63,11 @@ def check(path: Path, option: str) -> None:
         UsageError: it cannot be written.
         OSError: its disk is full or broken.
     """
-    with _one_line(path, option):
+    with _translate_errors(path, option):
         if is_stream(path):
-            _see_writable(path)
+            _check_access(path)
         else:
-            _put(path, None)
+            _replace_target(path, None)
 
 
 def write(path: Path, text: str, option: str) -> None:
@@ -75,18 +75,18 @@ def write(path: Path, text: str, option: str) -> None:
 
     Arguments and errors are those of ``check``.
     """
-    with _one_line(path, option):
-        if is_stream(path) or not _put(path, text):
-            _pour(path, text, os.O_TRUNC)
+    with _translate_errors(path, option):
+        if is_stream(path) or not _replace_target(path, text):
+            _write_in_place(path, text, os.O_TRUNC)
 
 
 def append(path: Path, text: str, option: str) -> None:
     """Write at the end of a user's file, which may be new; arguments and errors are those of ``check``."""
-    with _one_line(path, option):
-        _pour(path, text, os.O_APPEND | os.O_CREAT)
+    with _translate_errors(path, option):
+        _write_in_place(path, text, os.O_APPEND | os.O_CREAT)
 
 
-def expect_ours(path: Path, most_names: int = 1) -> None:
+def check_ownership(path: Path, most_names: int = 1) -> None:
     """See that a file is ours, or that there is none; what has a second name is another file as well.
 
     Args:
@@ -105,15 +105,15 @@ def expect_ours(path: Path, most_names: int = 1) -> None:
         raise UsageError(f"{path}: is {kind} where distract keeps a file of its own; remove it, or name another place")
 
 
-def read(path: Path) -> BufferedReader:
+def open_own(path: Path) -> BufferedReader:
     """Open a file of our own to read it.
 
     Raises:
         UsageError: what is there is not ours.
         OSError: it cannot be read.
     """
-    expect_ours(path, most_names=sys.maxsize)
-    return os.fdopen(os.open(path, os.O_RDONLY | _CAREFULLY), "rb")
+    check_ownership(path, most_names=sys.maxsize)
+    return os.fdopen(os.open(path, os.O_RDONLY | _NO_FOLLOW), "rb")
 
 
 def create(path: Path) -> IO[str]:
@@ -134,8 +134,8 @@ def replace(path: Path, text: str) -> None:
         UsageError: what is there is not ours.
         OSError: it cannot be written.
     """
-    expect_ours(path)
-    part = _beside(path)
+    check_ownership(path)
+    part = _part_path(path)
     with create(part) as file:
         file.write(text)
     part.replace(path)
@@ -148,11 +148,11 @@ def remove(path: Path) -> None:
         UsageError: what is there is not ours.
         OSError: it cannot be removed.
     """
-    expect_ours(path)
+    check_ownership(path)
     path.unlink(missing_ok=True)
 
 
-def lock_file(path: Path) -> IO[bytes]:
+def open_lock(path: Path) -> IO[bytes]:
     """Open a file of our own whose bytes are locked and never written; it is made with its folder.
 
     Raises:
@@ -160,19 +160,19 @@ def lock_file(path: Path) -> IO[bytes]:
         OSError: it cannot be made.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    expect_ours(path)
-    return os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | _CAREFULLY, 0o666), "r+b")
+    check_ownership(path)
+    return os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | _NO_FOLLOW, 0o666), "r+b")
 
 
 @contextmanager
-def _one_line(path: Path, option: str) -> Iterator[None]:
+def _translate_errors(path: Path, option: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise unwritable(error, path, f"name another file with {option}") from error
+        raise write_error(error, path, f"name another file with {option}") from error
 
 
-def _put(path: Path, text: str | None) -> bool:
+def _replace_target(path: Path, text: str | None) -> bool:
     """Replace the file that a user's name leads to; without a text, see whether that goes.
 
     Returns:
@@ -181,14 +181,14 @@ def _put(path: Path, text: str | None) -> bool:
     # Not ``Path.resolve``, which raises an error of its own where links go in a circle.
     place = Path(os.path.realpath(path))
     there = place.stat() if place.exists() else None
-    _expect_replaceable(place)
+    _check_replaceable(place)
     for code, is_so in ((errno.EISDIR, place.is_dir()), (errno.ELOOP, place.is_symlink())):
         if is_so:
             raise OSError(code, os.strerror(code), str(path))
     if there is not None:
-        _see_writable(place)
+        _check_access(place)
     place.parent.mkdir(parents=True, exist_ok=True)
-    part = _beside(place)
+    part = _part_path(place)
     try:
         with create(part) as file:
             file.write(text or "")
@@ -199,7 +199,7 @@ def _put(path: Path, text: str | None) -> bool:
         if text is not None:
             part.replace(place)
     except OSError as error:
-        if there is None or error.errno not in _IN_PLACE:
+        if there is None or error.errno not in _IN_PLACE_ERRORS:
             raise
         return False
     finally:
@@ -208,11 +208,11 @@ def _put(path: Path, text: str | None) -> bool:
     return True
 
 
-def _expect_replaceable(place: Path) -> None:
+def _check_replaceable(place: Path) -> None:
     """See that what a user's file would replace is nothing that distract keeps, whichever command keeps it."""
     if not place.is_file():
         return
-    for one in (place, place.with_name(_BESIDE_STORES.sub("", place.name))):
+    for one in (place, place.with_name(_STORE_SUFFIX.sub("", place.name))):
         with suppress(OSError), one.open("rb") as file:
             if file.read(len(_SQLITE)) == _SQLITE:
                 raise UsageError(f"{place}: belongs to a database, such as a store of replies; name another file")
@@ -220,14 +220,14 @@ def _expect_replaceable(place: Path) -> None:
         raise UsageError(f"{place}: lies in a run folder and is part of the run; name another file")
 
 
-def _pour(path: Path, text: str, how: int) -> None:
+def _write_in_place(path: Path, text: str, how: int) -> None:
     """Write into what is there. A pipe that nobody reads is an error: a reader may never come."""
-    if (number := _standard(path)) is not None:
+    if (number := _standard_stream(path)) is not None:
         (sys.stdout if number == 1 else sys.stderr).flush()
         opened = os.dup(number)
     else:
         try:
-            opened = os.open(path, os.O_WRONLY | _AT_ONCE | how, 0o666)
+            opened = os.open(path, os.O_WRONLY | _NONBLOCKING | how, 0o666)
         except OSError as error:
             if error.errno == errno.ENXIO:
                 raise OSError(errno.ENXIO, "nobody reads it", str(path)) from error
@@ -238,7 +238,7 @@ def _pour(path: Path, text: str, how: int) -> None:
         file.write(text)
 
 
-def _standard(path: Path) -> int | None:
+def _standard_stream(path: Path) -> int | None:
     """The number of the standard stream that a name leads to; what is printed elsewhere must not be cut off by it."""
     for number in (1, 2):
         with suppress(OSError):
@@ -247,17 +247,17 @@ def _standard(path: Path) -> int | None:
     return None
 
 
-def _see_writable(path: Path) -> None:
+def _check_access(path: Path) -> None:
     if not os.access(path, os.W_OK):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
 
 
-def _beside(path: Path) -> Path:
+def _part_path(path: Path) -> Path:
     """The name of a part of a file, in the same folder and a process's own."""
     return path.with_name(f"{path.name}.{os.getpid()}.part")
 
 
-def content(path: Path) -> bytes:
+def read_bytes(path: Path) -> bytes:
     """The bytes of a file.
 
     Raises:
@@ -275,16 +275,16 @@ def content(path: Path) -> bytes:
         raise DataError(f"cannot be read: {error}", path=path) from error
 
 
-def text(path: Path) -> str:
+def read_text(path: Path) -> str:
     """The text of a file.
 
     Raises:
         DataError: it is missing or not UTF-8.
     """
-    return decoded(content(path), str(path))
+    return decode(read_bytes(path), str(path))
 
 
-def decoded(raw: bytes, where: str) -> str:
+def decode(raw: bytes, where: str) -> str:
     """Bytes as text.
 
     Raises:

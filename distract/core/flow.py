@@ -18,22 +18,22 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from distract.core.backend import Batch, Stream, Streaming
+from distract.core.backend import Batch, Stream, StreamingBackend
 from distract.core.errors import DistractError
 from distract.core.locks import PAUSE, Claims
-from distract.core.plan import PENDING, Plan, Result, T, is_enough, step
-from distract.core.probes import settle
+from distract.core.plan import PENDING, Plan, PlanResult, T, is_enough, step
+from distract.core.probes import ask_probes
 from distract.core.records import Reply, Request, Role
-from distract.core.signals import GRACE, Stopped, check, held_back, is_asked
+from distract.core.signals import GRACE, StopSignal, check_signal, hold_signals, is_stopping
 from distract.core.store import Store
-from distract.core.usage import Model, Tally
+from distract.core.usage import Answerer, Tally
 
-PATIENCE = 0.1
+POLL_SECONDS = 0.1
 """Seconds to wait for a reply before looking around: whether the process is to end, and what other runs have stored."""
 
 
 @dataclass(slots=True)
-class _Line:
+class _Channel:
     """A stream with what waits for it and what is under way.
 
     ``settle`` is called before the first request is sent; ``under_way`` has the request of each ticket and its key,
@@ -58,7 +58,7 @@ class _Line:
             self.aside.clear()
             self.looked = time.monotonic()
         stored: dict[bytes, Reply] = {}
-        while self.waiting and len(self.under_way) < self.stream.capacity and not is_asked():
+        while self.waiting and len(self.under_way) < self.stream.capacity and not is_stopping():
             if not self.is_settled:
                 self.settle()
                 self.is_settled = True
@@ -88,7 +88,7 @@ class _Line:
 
 
 @dataclass(slots=True, eq=False)
-class _Going:
+class _ActivePlan:
     """A plan under way: what it asked last, and all that it has heard."""
 
     index: int
@@ -98,9 +98,9 @@ class _Going:
     heard: dict[bytes, Reply] = field(default_factory=dict)
 
 
-def flow(
+def execute_streaming(
     plans: Iterable[Plan[T]],
-    models: Mapping[Role, Model],
+    models: Mapping[Role, Answerer],
     tally: Tally,
     progress: Callable[[Tally], None] | None = None,
 ) -> Iterator[T]:
@@ -118,54 +118,54 @@ def flow(
     Raises:
         BackendError: a backend failed; all replies received before are stored.
     """
-    run = _Flow(models, tally, progress)
+    run = _Scheduler(models, tally, progress)
     left, started, results, due = iter(plans), 0, dict[int, T](), 0
     exhausted = False
-    with run, held_back(run.is_busy):
+    with run, hold_signals(run.is_busy):
         while True:
-            while not exhausted and run.hungry() and not is_asked():
+            while not exhausted and run.can_start() and not is_stopping():
                 if (plan := next(left, None)) is None:
                     exhausted = True
                     break
-                results.update(run.start(_Going(started, plan)))
+                results.update(run.start(_ActivePlan(started, plan)))
                 started += 1
             while due in results:
                 yield results.pop(due)
                 due += 1
             if exhausted and due == started:
                 return
-            if is_asked():
+            if is_stopping():
                 run.drain()
             results.update(run.collect())
 
 
-class _Flow:
+class _Scheduler:
     """The lines to the backends, and who waits for what."""
 
-    def __init__(self, models: Mapping[Role, Model], tally: Tally, progress: Callable[[Tally], None] | None) -> None:
+    def __init__(self, models: Mapping[Role, Answerer], tally: Tally, progress: Callable[[Tally], None] | None) -> None:
         self._tally, self._progress = tally, progress
-        self._lines: dict[Role, _Line] = {}
-        self._distinct: list[_Line] = []
-        self._owners: dict[bytes, list[_Going]] = {}
+        self._lines: dict[Role, _Channel] = {}
+        self._distinct: list[_Channel] = []
+        self._owners: dict[bytes, list[_ActivePlan]] = {}
         self._unanswered: dict[bytes, Reply] = {}
         claims: dict[Path, Claims] = {}
         with ExitStack() as stack:
             for role, (backend, store) in models.items():
                 shared = [other for other in self._lines if models[other][0] is backend]
-                assert isinstance(backend, Streaming)
+                assert isinstance(backend, StreamingBackend)
                 if shared:
                     self._lines[role] = self._lines[shared[0]]
                     continue
                 if store.path not in claims:
                     claims[store.path] = stack.enter_context(store.claims())
                 mine = claims[store.path]
-                begin = partial(settle, role, (backend, store), tally, mine)
-                line = self._lines[role] = _Line(backend.open(), store, mine, begin)
+                begin = partial(ask_probes, role, (backend, store), tally, mine)
+                line = self._lines[role] = _Channel(backend.open(), store, mine, begin)
                 self._distinct.append(line)
                 stack.callback(self._close, line)
             self._end = stack.pop_all()
 
-    def __enter__(self) -> _Flow:
+    def __enter__(self) -> _Scheduler:
         return self
 
     def __exit__(self, *problem: Any) -> None:
@@ -176,7 +176,7 @@ class _Flow:
         """
         with self._end:
             causes = (problem[1], getattr(problem[1], "__context__", None))
-            is_held = isinstance(problem[1], Stopped) and not problem[1].is_urgent
+            is_held = isinstance(problem[1], StopSignal) and not problem[1].is_urgent
             # After the wait that a signal asks for, nothing is under way any more.
             if self.is_busy() and (is_held or any(isinstance(one, Exception) for one in causes)):
                 self._drain(GRACE)
@@ -185,11 +185,11 @@ class _Flow:
         """Whether requests are under way that are paid for."""
         return any(line.under_way for line in self._distinct)
 
-    def hungry(self) -> bool:
+    def can_start(self) -> bool:
         """Whether another plan should be started: every plan may come to ask any of the models."""
         return all(line.load < line.stream.capacity for line in self._distinct)
 
-    def start(self, going: _Going) -> dict[int, Any]:
+    def start(self, going: _ActivePlan) -> dict[int, Any]:
         """Begin a plan; returns its result by its index if it is done already."""
         return self._send(going, None) or self._advance(going)
 
@@ -203,15 +203,15 @@ class _Flow:
             time.sleep(PAUSE)  # everything is asked by other runs
         for line in busy:
             # With several, none may be kept waiting while another has nothing to say.
-            batch = line.stream.collect(PATIENCE / 2 if len(busy) > 1 else PATIENCE)
-            self._go_on(self._receive(line, batch), results)
+            batch = line.stream.collect(POLL_SECONDS / 2 if len(busy) > 1 else POLL_SECONDS)
+            self._deliver(self._receive(line, batch), results)
             self._fill(line, results)
         return results
 
     def drain(self) -> None:
         """Keep what is under way until all has come or the process is stopped, which is asked to end."""
         self._drain(math.inf)
-        check()
+        check_signal()
 
     def _drain(self, seconds: float) -> None:
         """Send nothing more, and keep what is under way as it comes; one line that fails stops no other."""
@@ -221,26 +221,26 @@ class _Flow:
         while (left := [line for line in left if line.under_way]) and time.monotonic() < end:
             for line in list(left):
                 try:
-                    batch = line.stream.collect(PATIENCE / 2)
+                    batch = line.stream.collect(POLL_SECONDS / 2)
                 except DistractError:
                     left.remove(line)  # it failed for good
                     continue
                 with suppress(DistractError):  # the store says where it keeps what it could not take
                     self._receive(line, batch)
 
-    def _close(self, line: _Line) -> None:
+    def _close(self, line: _Channel) -> None:
         self._receive(line, line.stream.close())
         self._tally.unshared = self._tally.unshared or line.claims.fault
 
-    def _fill(self, line: _Line, results: dict[int, Any]) -> None:
+    def _fill(self, line: _Channel, results: dict[int, Any]) -> None:
         """Keep a line busy, and go on with the plans whose replies other runs have stored."""
         while stored := line.fill():
-            self._note_stored(len(stored))
-            self._go_on(stored, results)
+            self._count_stored(len(stored))
+            self._deliver(stored, results)
 
-    def _go_on(self, replies: Mapping[bytes, Reply], results: dict[int, Any]) -> None:
+    def _deliver(self, replies: Mapping[bytes, Reply], results: dict[int, Any]) -> None:
         """Hand replies to the plans that wait for them; ``results`` gains those of plans that are done."""
-        moved: dict[int, _Going] = {}
+        moved: dict[int, _ActivePlan] = {}
         for key, reply in replies.items():
             for going in self._owners.pop(key):
                 going.heard[key] = reply
@@ -248,7 +248,7 @@ class _Flow:
         for going in moved.values():
             results.update(self._advance(going))
 
-    def _receive(self, line: _Line, batch: Batch) -> dict[bytes, Reply]:
+    def _receive(self, line: _Channel, batch: Batch) -> dict[bytes, Reply]:
         """Store a batch and count it; returns the replies by key."""
         if not batch:
             return {}
@@ -262,39 +262,39 @@ class _Flow:
         line.claims.give_back(replies)
         self._forget(line, batch)
         for key, request, reply in received:
-            self._tally.receive(request.to, [reply])
+            self._tally.count_replies(request.to, [reply])
             if not reply.answered:
                 self._unanswered[key] = reply
         if self._progress:
             self._progress(self._tally)
         return replies
 
-    def _forget(self, line: _Line, batch: Batch) -> None:
+    def _forget(self, line: _Channel, batch: Batch) -> None:
         """Take what has come for no longer under way: only now, since a signal may come while it is being stored."""
         for ticket, _ in batch:
             del line.under_way[ticket]
 
-    def _note_stored(self, number: int) -> None:
+    def _count_stored(self, number: int) -> None:
         self._tally.stored += number
         if number and self._progress:
             self._progress(self._tally)
 
-    def _advance(self, going: _Going) -> dict[int, Any]:
+    def _advance(self, going: _ActivePlan) -> dict[int, Any]:
         """Send a plan what is there, until it is done or waits."""
         while is_enough(going.asked, replies := [going.heard.get(key, PENDING) for key in going.keys]):
             if results := self._send(going, replies):
                 return results
         return {}
 
-    def _send(self, going: _Going, replies: Sequence[Reply] | None) -> dict[int, Any]:
+    def _send(self, going: _ActivePlan, replies: Sequence[Reply] | None) -> dict[int, Any]:
         """Take a plan one step further; returns its result by its index if it is done."""
         asked = step(going.plan, replies)
-        if isinstance(asked, Result):
+        if isinstance(asked, PlanResult):
             return {going.index: asked.value}
-        self._ask(going, asked)
+        self._queue_requests(going, asked)
         return {}
 
-    def _ask(self, going: _Going, asked: Sequence[Request]) -> None:
+    def _queue_requests(self, going: _ActivePlan, asked: Sequence[Request]) -> None:
         """Note what a plan waits for, and queue what nobody has asked for and no store holds."""
         going.asked = asked
         going.keys = [self._lines[request.to].store.key(request) for request in asked]
@@ -318,4 +318,4 @@ class _Flow:
                 if key not in found:
                     self._owners[key] = [going]
                     line.waiting.append((key, fresh[key]))
-            self._note_stored(len(found))
+            self._count_stored(len(found))

@@ -11,20 +11,20 @@ from types import TracebackType
 from typing import Any, Generic, Protocol, Self
 
 from distract.core import plan
-from distract.core.backend import Backend, Remote
+from distract.core.backend import Backend, RemoteBackend
 from distract.core.loop import execute
 from distract.core.plan import Plan
 from distract.core.price import Price, cost
 from distract.core.recorder import Recorder
-from distract.core.records import Audited, Case, Rewrite, Role, Row, Smallest
-from distract.core.runs import Loaded
+from distract.core.records import Case, CaseResult, MinimalFlip, Rewrite, Role, Row
+from distract.core.runs import LoadedRun
 from distract.core.store import Store
 from distract.core.study import R, Study
-from distract.core.timer import part
-from distract.core.usage import Model, Tally
+from distract.core.timer import time_part
+from distract.core.usage import Answerer, Tally
 
 
-class Record(Protocol):
+class RunSink(Protocol):
     """What keeps a run as it comes; a context manager."""
 
     @property
@@ -43,7 +43,7 @@ class Record(Protocol):
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None: ...
 
-    def add(self, rows: Sequence[Row], rewrites: Sequence[Rewrite], smallest: Sequence[Smallest]) -> None:
+    def add(self, rows: Sequence[Row], rewrites: Sequence[Rewrite], smallest: Sequence[MinimalFlip]) -> None:
         """Keep what came of a plan."""
 
     def finish(self, summary: Mapping[str, Any], numbers: Mapping[str, Any]) -> str:
@@ -51,12 +51,12 @@ class Record(Protocol):
         ...
 
 
-Plans = Iterable[Plan[Audited]]
+Plans = Iterable[Plan[CaseResult]]
 Stages = Callable[[Sequence[Row], Sequence[Rewrite]], Iterator[Plans]]
 
 
 @dataclass(frozen=True)
-class Sample:
+class StageSample:
     """Plans by which a stage is estimated.
 
     Attributes:
@@ -122,22 +122,22 @@ class Job(Generic[R]):
     protocols: tuple[plan.Protocol, ...]
     cases: tuple[Case, ...]
     stages: Stages
-    samples: Callable[[Any], Iterable[Sample]]
+    samples: Callable[[Any], Iterable[StageSample]]
     parameters: Mapping[str, Any]
     out: Path
     prices: Mapping[Role, Price] = field(default_factory=dict)
     source: Mapping[str, Any] | None = None
     heading: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
-    record: Callable[[Job[Any]], Record] = lambda job: Recorder(job.out, job.parameters, job.source)
+    record: Callable[[Job[Any]], RunSink] = lambda job: Recorder(job.out, job.parameters, job.source)
 
 
 @dataclass(frozen=True)
-class Finished(Generic[R]):
+class FinishedRun(Generic[R]):
     """A run that was carried out, or read back, and what it comes to."""
 
     study: Study[R]
-    run: Loaded
+    run: LoadedRun
     result: R
 
     @property
@@ -152,7 +152,7 @@ class Finished(Generic[R]):
 
 
 @contextmanager
-def stores(models: Mapping[Role, Backend], path: Path) -> Iterator[dict[Role, Model]]:
+def open_stores(models: Mapping[Role, Backend], path: Path) -> Iterator[dict[Role, Answerer]]:
     """Open the store of replies for each model.
 
     Raises:
@@ -165,17 +165,17 @@ def stores(models: Mapping[Role, Backend], path: Path) -> Iterator[dict[Role, Mo
             for role, backend in models.items()
         }
         yield opened
-        _check(opened)
+        _check_stores(opened)
 
 
-def _check(models: Mapping[Role, Model]) -> None:
+def _check_stores(models: Mapping[Role, Answerer]) -> None:
     for _, store in models.values():
         store.check()
 
 
-def carry_out(
-    job: Job[R], models: Mapping[Role, Model], tally: Tally, progress: Callable[[Tally], None] | None = None
-) -> Finished[R]:
+def run_job(
+    job: Job[R], models: Mapping[Role, Answerer], tally: Tally, progress: Callable[[Tally], None] | None = None
+) -> FinishedRun[R]:
     """Judge everything and write the run folder.
 
     Args:
@@ -192,15 +192,15 @@ def carry_out(
         InUse: another process is carrying it out.
         UsageError: the folder belongs to a different run.
     """
-    smallest: list[Smallest] = []
+    smallest: list[MinimalFlip] = []
     sums = job.study.sums(job.parameters)
     begin, clock = time.time(), time.monotonic()
     with job.record(job) as record:
         for plans in job.stages(record.rows, record.rewrites):
             for done in execute(plans, models, tally=tally, progress=progress):
-                with part("store"):
+                with time_part("store"):
                     record.add(done.rows, done.rewrites, done.smallest)
-                with part("analysis"):
+                with time_part("analysis"):
                     sums.add(done.rows, done.rewrites, done.smallest)
                 smallest.extend(done.smallest)
         times = {"began": round(begin, 3), "seconds": round(time.monotonic() - clock, 3)}
@@ -210,24 +210,24 @@ def carry_out(
         if spent is not None:
             numbers["dollars"] = spent
         # As far as this execution knows: stored replies do not say who answered.
-        servers = {role: backend for role, (backend, _) in models.items() if isinstance(backend, Remote)}
+        servers = {role: backend for role, (backend, _) in models.items() if isinstance(backend, RemoteBackend)}
         if reported := {role: list(names) for role, server in servers.items() if (names := server.reported)}:
             numbers["reported"] = reported
         if tally.canary is not None:
             numbers["canary"] = asdict(tally.canary)
-        with part("analysis"):
+        with time_part("analysis"):
             result = sums.result()
             summary = job.study.document(job.parameters, result)
-        _check(models)
+        _check_stores(models)
         text = record.finish(summary, numbers)
     minimal = tuple(smallest) if job.parameters.get("minimal") else None
     rows, rewrites = record.rows, record.rewrites
-    run = Loaded(job.out, job.parameters, rows, rewrites, None, text, minimal, job.source, tally.unanswered > 0)
-    return Finished(job.study, run, result)
+    run = LoadedRun(job.out, job.parameters, rows, rewrites, None, text, minimal, job.source, tally.unanswered > 0)
+    return FinishedRun(job.study, run, result)
 
 
-def summed_up(study: Study[R], run: Loaded) -> Finished[R]:
+def summarise(study: Study[R], run: LoadedRun) -> FinishedRun[R]:
     """A run that was read back, and what it comes to."""
     sums = study.sums(run.parameters)
     sums.add(run.rows, run.rewrites, run.minimal or ())
-    return Finished(study, run, sums.result(run.flaw))
+    return FinishedRun(study, run, sums.result(run.flaw))

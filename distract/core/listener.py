@@ -41,6 +41,6 @@ class Listener:
         """
         return nullcontext()
 
-    def gated(self, parameters: Mapping[str, Any]) -> Iterable[str]:
+    def preview_gate(self, parameters: Mapping[str, Any]) -> Iterable[str]:
         """What to say of a live gate before it begins."""
         return ()

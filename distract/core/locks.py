@@ -30,11 +30,11 @@ PLACES = 2**30
 PAUSE = 0.1
 """Seconds between two looks at what others ask."""
 
-_TAKEN = (errno.EACCES, errno.EAGAIN)
+_LOCKED_ERRORS = (errno.EACCES, errno.EAGAIN)
 
 
 @dataclass(slots=True)
-class _Locks:
+class _LockFile:
     """The file of a store, for a whole process: the system's locks are a process's, and keep no threads apart.
 
     All claims share it, since closing one of several files on the same path would give back the locks of all.
@@ -52,7 +52,7 @@ class _Locks:
     def open(self) -> None:
         if fcntl is not None:
             try:
-                self.file = files.lock_file(self.path)
+                self.file = files.open_lock(self.path)
             except OSError as error:
                 self._give_up(error)
 
@@ -74,7 +74,7 @@ class _Locks:
             try:
                 fcntl.lockf(self.file, how, 1, place)
             except OSError as error:
-                if error.errno in _TAKEN:
+                if error.errno in _LOCKED_ERRORS:
                     return False
                 self._give_up(error)
         return True
@@ -84,8 +84,8 @@ class _Locks:
         self.fault = f"{self.path}: {error.strerror}"
 
 
-_OPEN: dict[Path, _Locks] = {}
-_OPENING = threading.Lock()
+_LOCK_FILES: dict[Path, _LockFile] = {}
+_MUTEX = threading.Lock()
 
 
 class Claims:
@@ -101,14 +101,14 @@ class Claims:
     def __init__(self, store: Path | None) -> None:
         self._thread = threading.get_ident()
         self._held = set[int]()
-        self._locks: _Locks | None = None
+        self._locks: _LockFile | None = None
         if store:
             path = Path(f"{os.path.realpath(store)}.lock")
-            with _OPENING:
-                if path not in _OPEN:
-                    _OPEN[path] = _Locks(path)
-                    _OPEN[path].open()
-                self._locks = _OPEN[path]
+            with _MUTEX:
+                if path not in _LOCK_FILES:
+                    _LOCK_FILES[path] = _LockFile(path)
+                    _LOCK_FILES[path].open()
+                self._locks = _LOCK_FILES[path]
                 self._locks.users += 1
 
     @property
@@ -130,14 +130,14 @@ class Claims:
                     self._locks.holders[place] = self
                     self._held.add(place)
                     taken.add(key)
-            self._rest()
+            self._free_thread()
             return taken
 
     def give_back(self, keys: Iterable[bytes]) -> None:
         """Give claims back; those that are not held are left as they are."""
         self._give_back(map(_place, keys))
 
-    def shares(self, keys: Collection[bytes]) -> Iterator[set[bytes]]:
+    def take_batches(self, keys: Collection[bytes]) -> Iterator[set[bytes]]:
         """All of the keys in parts, each held until the next one is asked for; waits where others hold them.
 
         Whoever is handed a part looks into the store first: another process may have stored replies and given the keys
@@ -160,10 +160,10 @@ class Claims:
     ) -> None:
         self._give_back(self._held.copy())
         if self._locks:
-            with _OPENING:
+            with _MUTEX:
                 self._locks.users -= 1
                 if not self._locks.users:
-                    _OPEN.pop(self._locks.path).close()
+                    _LOCK_FILES.pop(self._locks.path).close()
 
     def _give_back(self, places: Iterable[int]) -> None:
         if self._locks:
@@ -172,9 +172,9 @@ class Claims:
                     self._held.remove(place)
                     del self._locks.holders[place]
                     self._locks.unlock(place)
-                self._rest()
+                self._free_thread()
 
-    def _rest(self) -> None:
+    def _free_thread(self) -> None:
         """Let other claims of this thread be taken where these hold nothing."""
         assert self._locks is not None
         if not self._held and self._locks.askers.get(self._thread) is self:

@@ -12,15 +12,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
 
-from distract.core.backend import Local, Streaming
+from distract.core.backend import LocalBackend, StreamingBackend
 from distract.core.errors import BackendError
-from distract.core.exchange import ask
-from distract.core.flow import flow
+from distract.core.exchange import fetch_replies
+from distract.core.flow import execute_streaming
 from distract.core.plan import Plan, T, drive, gather, tap
-from distract.core.probes import settle
+from distract.core.probes import ask_probes
 from distract.core.records import Reply, Request, Role
-from distract.core.timer import part
-from distract.core.usage import Model, Tally
+from distract.core.timer import time_part
+from distract.core.usage import Answerer, Tally
 
 CHUNK = 32
 """Plans that advance together; more of them share more of their prompts, and hold more of them in memory."""
@@ -28,7 +28,7 @@ CHUNK = 32
 
 def execute(
     plans: Iterable[Plan[T]],
-    models: Mapping[Role, Model],
+    models: Mapping[Role, Answerer],
     *,
     chunk: int = CHUNK,
     tally: Tally | None = None,
@@ -50,19 +50,19 @@ def execute(
         BackendError: a backend failed; all replies received before are stored.
     """
     tally = tally if tally is not None else Tally()
-    if all(isinstance(backend, Streaming) for backend, _ in models.values()):
-        yield from flow(plans, models, tally, progress)
+    if all(isinstance(backend, StreamingBackend) for backend, _ in models.values()):
+        yield from execute_streaming(plans, models, tally, progress)
         return
     waiting = iter(plans)
     while plans_now := list(islice(waiting, chunk)):
         known: dict[bytes, Reply] = {}
         reply = partial(answer, models=models, known=known, tally=tally, progress=progress)
-        yield from drive(tap(gather(plans_now), guard=partial(part, "render")), reply)
+        yield from drive(tap(gather(plans_now), guard=partial(time_part, "render")), reply)
 
 
 def answer(
     requests: Sequence[Request],
-    models: Mapping[Role, Model],
+    models: Mapping[Role, Answerer],
     known: dict[bytes, Reply],
     tally: Tally,
     progress: Callable[[Tally], None] | None = None,
@@ -78,13 +78,13 @@ def answer(
     for role, model in models.items():
         mine = {key: request for key, request in unique.items() if request.to == role}
         if mine:
-            _ask(mine, model, known, tally, progress)
+            _answer_role(mine, model, known, tally, progress)
     return [known[key] for key in keys]
 
 
-def _ask(
+def _answer_role(
     unique: Mapping[bytes, Request],
-    model: Model,
+    model: Answerer,
     known: dict[bytes, Reply],
     tally: Tally,
     progress: Callable[[Tally], None] | None,
@@ -92,7 +92,7 @@ def _ask(
     """Answer one round's requests to one model, from its store or by its backend."""
     backend, store = model
     order = list(unique)
-    with part("store"):
+    with time_part("store"):
         found = store.get(order)
     known.update(found)
     tally.stored += len(found)
@@ -104,11 +104,11 @@ def _ask(
         return
     role = next(iter(unique.values())).to
     with store.claims() as claims:
-        settle(role, model, tally, claims)
+        ask_probes(role, model, tally, claims)
         made = tally.made
-        for replies in ask(unique, missing, model, tally, claims):
+        for replies in fetch_replies(unique, missing, model, tally, claims):
             known.update(replies)
-            if tally.made > made and isinstance(backend, Local) and (reading := backend.used):
+            if tally.made > made and isinstance(backend, LocalBackend) and (reading := backend.used):
                 tally.readings[role] = reading
             if progress:
                 progress(tally)

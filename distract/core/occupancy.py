@@ -15,35 +15,35 @@ from pathlib import Path
 from typing import IO
 
 from distract.core import files
-from distract.core.errors import InUse, UsageError
+from distract.core.errors import InUseError, UsageError
 
 try:
     import fcntl
 except ImportError:
     fcntl = None  # type: ignore[assignment]
 
-NAME = "run.lock"
+LOCK_NAME = "run.lock"
 
-_held = set[Path]()
-_alone = threading.Lock()
+_folders = set[Path]()
+_mutex = threading.Lock()
 
 
 @contextmanager
-def occupied(folder: Path) -> Iterator[None]:
+def occupy(folder: Path) -> Iterator[None]:
     """Keep other processes and threads from writing a folder; where there are no locks (Windows), only threads.
 
     Raises:
         InUse: another one is writing it.
         OSError: the file cannot be made.
     """
-    path = folder.resolve() / NAME
-    with _alone:
+    path = folder.resolve() / LOCK_NAME
+    with _mutex:
         # The system's locks are a process's: to its own threads they are always free.
-        if path in _held:
-            raise InUse(folder, f"process {os.getpid()}")
-        _held.add(path)
+        if path in _folders:
+            raise InUseError(folder, f"process {os.getpid()}")
+        _folders.add(path)
     try:
-        file = _locked(path, folder)
+        file = _acquire(path, folder)
         try:
             yield
         finally:
@@ -51,12 +51,12 @@ def occupied(folder: Path) -> Iterator[None]:
                 files.remove(path)
             file.close()
     finally:
-        _held.discard(path)
+        _folders.discard(path)
 
 
-def _locked(path: Path, folder: Path) -> IO[bytes]:
+def _acquire(path: Path, folder: Path) -> IO[bytes]:
     while True:
-        file = files.lock_file(path)
+        file = files.open_lock(path)
         try:
             _lock(file, folder)
             # Whoever had the lock before may have removed the file that is locked now.
@@ -79,7 +79,7 @@ def _lock(file: IO[bytes], folder: Path) -> None:
             fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
         if error.errno in (errno.EACCES, errno.EAGAIN):
-            raise InUse(folder, _holder(file.read(500))) from None
+            raise InUseError(folder, _holder(file.read(500))) from None
         # A file system without locks: a folder on it can be written as it always could.
 
 

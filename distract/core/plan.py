@@ -16,7 +16,7 @@ from itertools import chain
 from types import NoneType
 from typing import Any, Generic, Literal, TypeVar
 
-from distract.core.definitions import define
+from distract.core.definitions import check_plugin
 from distract.core.prompts import Prompt
 from distract.core.records import Case, Constraint, Judgment, Reply, Request, Response
 
@@ -51,7 +51,7 @@ class Comparison:
         together = (self.first, *self.others[:1], self.second, *self.others[1:])
         return together[self.turn :] + together[: self.turn]
 
-    def swapped(self) -> Comparison:
+    def swap(self) -> Comparison:
         """The same ones in the reverse order."""
         return Comparison(self.case, self.second, self.first, others=self.others[::-1])
 
@@ -128,8 +128,8 @@ class Protocol:
     default: bool = False
 
     def __post_init__(self) -> None:
-        define("protocol", self, summary=str, ask=Callable, calls=Calls, paper=str, ties=bool, rules=tuple)
-        define("protocol", self, shows=int | None, prompts=tuple, default=bool)
+        check_plugin("protocol", self, summary=str, ask=Callable, calls=Calls, paper=str, ties=bool, rules=tuple)
+        check_plugin("protocol", self, shows=int | None, prompts=tuple, default=bool)
         for field_, known in (
             ("reads", ("choices", "text")),
             ("orders", ("none", "swap", "rotate")),
@@ -171,8 +171,8 @@ class Attack:
     prompt: Prompt | None = None
 
     def __post_init__(self) -> None:
-        define("attack", self, summary=str, rewrite=Callable, marker=(Callable, NoneType), default=bool)
-        define("attack", self, severity=int | None, prompt=Prompt | None)
+        check_plugin("attack", self, summary=str, rewrite=Callable, marker=(Callable, NoneType), default=bool)
+        check_plugin("attack", self, severity=int | None, prompt=Prompt | None)
         if self.max_new_content is not None and not 0 <= self.max_new_content <= 1:
             raise ValueError(f"attack {self.name}: max_new_content={self.max_new_content!r}; expected a share or None")
 
@@ -206,7 +206,7 @@ class Degradation:
         return self.lower.severity
 
 
-class Open(list[Request]):
+class OpenRequests(list[Request]):
     """Requests of plans that do not wait for each other: replies may be sent as they come.
 
     In the place of a reply that is still to come stands ``PENDING``; what is yielded next asks for it again.
@@ -218,7 +218,7 @@ PENDING = Reply(failure="still to come")
 
 
 @dataclass(frozen=True, slots=True)
-class Result(Generic[T]):
+class PlanResult(Generic[T]):
     """What a plan returned."""
 
     value: T
@@ -227,30 +227,30 @@ class Result(Generic[T]):
 def is_enough(requests: Sequence[Request], replies: Sequence[Reply]) -> bool:
     """Whether a plan can be sent these replies: any of them where its requests are ``Open``, else all."""
     pending = sum(reply is PENDING for reply in replies)
-    return not pending or (isinstance(requests, Open) and pending < len(replies))
+    return not pending or (isinstance(requests, OpenRequests) and pending < len(replies))
 
 
-def step(plan: Plan[T], replies: Sequence[Reply] | None = None) -> Sequence[Request] | Result[T]:
+def step(plan: Plan[T], replies: Sequence[Reply] | None = None) -> Sequence[Request] | PlanResult[T]:
     """Start a plan, or send it replies; returns what it asks next, or its result."""
     try:
         return next(plan) if replies is None else plan.send(replies)
     except StopIteration as done:
-        return Result(done.value)
+        return PlanResult(done.value)
 
 
-def drive(plan: Plan[T], answer: Callable[[Sequence[Request]], Sequence[Reply] | Result[T]]) -> T:
-    """Carry a new plan to its result; ``answer`` gives the replies to each round, or a ``Result`` to end with."""
+def drive(plan: Plan[T], answer: Callable[[Sequence[Request]], Sequence[Reply] | PlanResult[T]]) -> T:
+    """Carry a new plan to its result; ``answer`` gives the replies to each round, or a ``PlanResult`` to end with."""
     asked = step(plan)
-    while not isinstance(asked, Result):
+    while not isinstance(asked, PlanResult):
         replies = answer(asked)
-        asked = replies if isinstance(replies, Result) else step(plan, replies)
+        asked = replies if isinstance(replies, PlanResult) else step(plan, replies)
     return asked.value
 
 
 def tap(
     plan: Plan[T],
-    on_requests: Callable[[Sequence[Request]], Sequence[Request] | Result[T]] = lambda requests: requests,
-    on_replies: Callable[[Sequence[Request], Sequence[Reply]], Result[T] | None] = lambda requests, replies: None,
+    on_requests: Callable[[Sequence[Request]], Sequence[Request] | PlanResult[T]] = lambda requests: requests,
+    on_replies: Callable[[Sequence[Request], Sequence[Reply]], PlanResult[T] | None] = lambda requests, replies: None,
     guard: Callable[[], AbstractContextManager[None]] = nullcontext,
 ) -> Plan[T]:
     """Watch or change what passes between a plan and whoever drives it; closes the plan, however it ends.
@@ -258,8 +258,8 @@ def tap(
     Args:
         plan: not started.
         on_requests: given what the plan yields, returns what to yield instead (``Open`` if replies may come in parts),
-            or a ``Result`` to end with.
-        on_replies: given what was yielded and the replies to it, with ``PENDING`` ones, may return a ``Result`` too.
+            or a ``PlanResult`` to end with.
+        on_replies: given what was yielded and the replies to it, some ``PENDING``; may return a ``PlanResult`` too.
         guard: makes the context in which the plan takes each step; neither function runs in it.
     """
     replies: Sequence[Reply] | None = None
@@ -267,7 +267,7 @@ def tap(
         while True:
             with guard():
                 asked = step(plan, replies)
-            if isinstance(asked, Result) or isinstance(asked := on_requests(asked), Result):
+            if isinstance(asked, PlanResult) or isinstance(asked := on_requests(asked), PlanResult):
                 return asked.value
             replies = yield asked
             if end := on_replies(asked, replies):
@@ -290,7 +290,7 @@ class _Child:
     heard: list[Reply] | None = None
     pending: Sequence[Request] = ()
 
-    def hear(self, replies: Iterator[Reply]) -> bool:
+    def receive(self, replies: Iterator[Reply]) -> bool:
         """Take the replies to what is pending; returns whether it can go on: with any if it is open, else with all."""
         assert self.heard is not None
         self.heard = [next(replies) if reply is PENDING else reply for reply in self.heard]
@@ -316,7 +316,7 @@ def gather(plans: Sequence[Plan[T]]) -> Plan[list[T]]:
 
     def go_on(child: _Child) -> bool:
         asked = step(child.plan, child.heard)
-        if isinstance(asked, Result):
+        if isinstance(asked, PlanResult):
             results[child.index] = asked.value
             return False
         child.asked = child.pending = asked
@@ -325,12 +325,12 @@ def gather(plans: Sequence[Plan[T]]) -> Plan[list[T]]:
 
     waiting = [child for child in map(_Child, range(len(plans)), plans) if go_on(child)]
     while waiting:
-        asked = Open(chain.from_iterable([child.pending for child in waiting]))
+        asked = OpenRequests(chain.from_iterable([child.pending for child in waiting]))
         replies = yield asked
         if len(replies) != len(asked):
             raise ValueError(f"{len(replies)} replies to {len(asked)} requests")
         # All of them hear before any goes on: what one does next may depend on what is pending with another.
         coming = iter(replies)
-        ready = [child.hear(coming) for child in waiting]
+        ready = [child.receive(coming) for child in waiting]
         waiting = [child for child, able in zip(waiting, ready, strict=True) if not able or go_on(child)]
     return [results[index] for index in range(len(plans))]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from distract.core.records import Role
 
-DEAREST = 1_000_000
+MAX_PRICE = 1_000_000
 """US dollars per million tokens: a dollar for each is more than any costs."""
 
 
@@ -31,6 +31,6 @@ def cost(prices: Mapping[Role, Price], tokens: Mapping[Role, tuple[int, int]]) -
     return sum(known) if known else None
 
 
-def dollars(amount: float) -> str:
+def format_dollars(amount: float) -> str:
     """As people read it: ``$12.30``; small amounts with two digits that say something."""
     return f"${amount:,.2f}" if amount >= 0.1 or amount == 0 else f"${amount:.2g}"

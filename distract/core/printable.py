@@ -15,14 +15,14 @@ _UNSAFE = re.compile(
 )
 
 
-def plain(text: str) -> str:
+def clean_text(text: str) -> str:
     """A text that cannot move the cursor, colour the terminal or reorder the line."""
     return _UNSAFE.sub(lambda match: match[0].encode("unicode_escape", "surrogatepass").decode(), text)
 
 
 def line(text: str) -> str:
     """``plain`` on a single line."""
-    return " ".join(plain(text).split())
+    return " ".join(clean_text(text).split())
 
 
 def count(number: int, noun: str, plural: str = "") -> str:
@@ -47,13 +47,13 @@ def p_value(p: float | None) -> str:
     return "" if p is None else "<0.001" if p < 0.0005 else f"{p:.3f}"
 
 
-def digits(pairs: Iterable[tuple[float, float]]) -> int:
+def count_decimals(pairs: Iterable[tuple[float, float]]) -> int:
     """How many decimals show that the numbers of each pair differ: from 2, and at most 6."""
     found = [pair for pair in pairs if pair[0] != pair[1]]
     return next((few for few in range(2, 6) if all(f"{a:.{few}f}" != f"{b:.{few}f}" for a, b in found)), 6)
 
 
-def set_aside(what: str, counts: Mapping[str, int]) -> str:
+def format_exclusions(what: str, counts: Mapping[str, int]) -> str:
     """What was set aside, how often and why: ``excluded: no rewrite (3); rewrite rejected (1)``."""
     return f"{what}: " + "; ".join(f"{line(reason)} ({n})" for reason, n in sorted(counts.items()))
 
@@ -66,7 +66,7 @@ def bar(share: float | None, width: int = 10) -> str:
     return "█" * full + "·" * (width - full)
 
 
-def as_share(number: float, is_percent: bool = False) -> str:
+def share_hint(number: float, is_percent: bool = False) -> str:
     """What to add to a message about a share that is given in percent; empty where it is not."""
     if not (0 if is_percent else 1) < number <= 100:
         return ""
@@ -78,6 +78,6 @@ def as_share(number: float, is_percent: bool = False) -> str:
 _USER = re.compile(r"(:/+|//)[^\s/]*@")  # a path has one slash of an address left
 
 
-def without_user(text: str) -> str:
+def hide_credentials(text: str) -> str:
     """A text in which no address holds a user or a password."""
     return _USER.sub(r"\1…@", text)

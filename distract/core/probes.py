@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from distract.core.backend import Probing
-from distract.core.exchange import ask
+from distract.core.backend import ProbingBackend
+from distract.core.exchange import fetch_replies
 from distract.core.locks import Claims
 from distract.core.records import Role
-from distract.core.usage import Model, Tally
+from distract.core.usage import Answerer, Tally
 
 
-def settle(role: Role, model: Model, tally: Tally, claims: Claims) -> None:
+def ask_probes(role: Role, model: Answerer, tally: Tally, claims: Claims) -> None:
     """Let a model's backend learn from its probes; those that are not stored are asked.
 
     Args:
@@ -28,7 +28,7 @@ def settle(role: Role, model: Model, tally: Tally, claims: Claims) -> None:
         UsageError: a server has no such model, or wants another key.
     """
     backend, store = model
-    if not isinstance(backend, Probing):
+    if not isinstance(backend, ProbingBackend):
         return
     for probe in backend.probes:
         request = replace(probe, to=role)
@@ -36,6 +36,6 @@ def settle(role: Role, model: Model, tally: Tally, claims: Claims) -> None:
         replies = store.get([key])
         if not replies:
             tally.ask([request])
-            for received in ask({key: request}, [key], model, tally, claims):
+            for received in fetch_replies({key: request}, [key], model, tally, claims):
                 replies.update(received)
         tally.manners[role] = backend.learn(replies[key])

@@ -19,11 +19,11 @@ from distract.core.errors import DataError, UnknownName
 
 FILE = "pyproject.toml"
 TABLE = ("tool", "distract")
-KNOWN = ("gate", "judge", "store")
+KNOWN_KEYS = ("gate", "judge", "store")
 
-LARGEST = 10**9
+MAX_NUMBER = 10**9
 """No setting is so large; TOML's numbers have no end."""
-_LONG = 60
+_MAX_KEY = 60
 """Characters of a key that still help a reader to find it."""
 
 
@@ -42,7 +42,7 @@ class Project:
     gate: Any = None
 
 
-def project(path: Path) -> Project:
+def read_project(path: Path) -> Project:
     """The table ``[tool.distract]`` of a file.
 
     Args:
@@ -51,22 +51,24 @@ def project(path: Path) -> Project:
     Raises:
         DataError: the file cannot be read, is not TOML, or the table has what distract does not know.
     """
-    table: Any = _document(path)
+    table: Any = _read_toml(path)
     for depth, name in enumerate(TABLE, 1):
         table = table.get(name, {})
         if not isinstance(table, dict):
-            raise wrong(path, TABLE[:depth], f"expected a table, found {told(table)}")
+            raise setting_error(path, TABLE[:depth], f"expected a table, found {describe_value(table)}")
     # Another name in our table is a slip, and a limit that nobody reads would let a bad judge pass.
     for name in table:
-        check(path, (*TABLE, name), "table or setting", name, KNOWN)
+        check_name(path, (*TABLE, name), "table or setting", name, KNOWN_KEYS)
     for name, wanted in (("judge", "the name of a judge"), ("store", "the path of a file")):
         if name in table and (not isinstance(table[name], str) or not table[name].strip()):
-            raise wrong(path, (*TABLE, name), f"expected {wanted} in quotes, found {told(table[name])}")
+            raise setting_error(
+                path, (*TABLE, name), f"expected {wanted} in quotes, found {describe_value(table[name])}"
+            )
     store = table.get("store")
     return Project(table.get("judge"), None if store is None else path.parent / store, table.get("gate"))
 
 
-def check(path: Path, at: tuple[str, ...], kind: str, name: str, names: Collection[str]) -> None:
+def check_name(path: Path, at: tuple[str, ...], kind: str, name: str, names: Collection[str]) -> None:
     """Fail on a name that is not among the known ones.
 
     Args:
@@ -80,31 +82,31 @@ def check(path: Path, at: tuple[str, ...], kind: str, name: str, names: Collecti
         DataError: it is none of them.
     """
     if name not in names:
-        raise wrong(path, at, str(UnknownName(kind, short(name), names)))
+        raise setting_error(path, at, str(UnknownName(kind, shorten(name), names)))
 
 
-def wrong(path: Path, at: tuple[str, ...], problem: str) -> DataError:
+def setting_error(path: Path, at: tuple[str, ...], problem: str) -> DataError:
     """What to raise about a key, told as TOML writes it."""
-    keys = (short(key) if re.fullmatch(r"[\w-]+", key, re.ASCII) else f'"{short(key)}"' for key in at)
+    keys = (shorten(key) if re.fullmatch(r"[\w-]+", key, re.ASCII) else f'"{shorten(key)}"' for key in at)
     return DataError(f"{'.'.join(keys)}: {problem}", path=path)
 
 
-def short(name: str) -> str:
+def shorten(name: str) -> str:
     """A name cut to what helps a reader to find it."""
-    return name if len(name) <= _LONG else f"{name[:_LONG]}…"
+    return name if len(name) <= _MAX_KEY else f"{name[:_MAX_KEY]}…"
 
 
-def told(value: object) -> str:
+def describe_value(value: object) -> str:
     """A value of a file, for a message."""
     if isinstance(value, bool):
         return "true" if value else "false"
-    if isinstance(value, int) and abs(value) >= LARGEST:
+    if isinstance(value, int) and abs(value) >= MAX_NUMBER:
         return "a number that is far too large"  # Python may refuse to write it out
     return "a table" if isinstance(value, dict) else "a list" if isinstance(value, list) else reprlib.repr(value)
 
 
-def _document(path: Path) -> dict[str, Any]:
-    text = files.text(path)
+def _read_toml(path: Path) -> dict[str, Any]:
+    text = files.read_text(path)
     try:
         return tomllib.loads(text)
     except RecursionError as error:

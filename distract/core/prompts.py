@@ -16,7 +16,7 @@ from importlib import resources
 from typing import Any, Literal
 
 from distract.core.errors import PromptError
-from distract.core.records import Message, joined
+from distract.core.records import Message, join_message
 
 _ROLE = re.compile(r"^\[(system|user|assistant|prefill)\][ \t]*\n", re.MULTILINE)
 _SLOT = re.compile(r"\{([a-z_][a-z0-9_]*)\}")
@@ -56,10 +56,10 @@ class Prompt:
             )
             problems = [f"nothing is known to put into {lacking}"] * bool(lacking) + [f"it lacks {more}"] * bool(more)
             raise PromptError(f"prompt {self.name!r}: {'; '.join(problems)}")
-        return tuple([joined(role, _filled(pieces, values)) for role, pieces in self.parts])
+        return tuple([join_message(role, _fill_slots(pieces, values)) for role, pieces in self.parts])
 
 
-def _filled(pieces: tuple[str, ...], values: Mapping[str, str]) -> tuple[str, ...]:
+def _fill_slots(pieces: tuple[str, ...], values: Mapping[str, str]) -> tuple[str, ...]:
     whole = list(pieces)
     whole[1::2] = [values[name] for name in pieces[1::2]]
     return tuple(whole)

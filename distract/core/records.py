@@ -148,9 +148,9 @@ def _cluster(prompt: tuple[str, ...]) -> str:
 
 
 @lru_cache(maxsize=1024)  # what prompts are put together from: each response stands in many of them
-def escaped(text: str) -> str:
+def escape_json(text: str) -> str:
     """A text as it stands between the quotation marks of JSON; that of two texts is that of both, joined."""
-    return flat(text)[1:-1]
+    return dump_json(text)[1:-1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,8 +160,8 @@ class Message:
     Attributes:
         role: whose turn it is.
         content: verbatim text, never markup.
-        flat: ``escaped`` content where it was ``joined`` from pieces; else empty. No argument, so that one with another
-            content never keeps it: the key of a request is made of it.
+        flat: the content as JSON where it was joined from pieces (``join_message``); else empty. No argument, so that a
+            message with other content never keeps it: the key of a request is made of it.
     """
 
     role: Literal["system", "user", "assistant"]
@@ -170,10 +170,10 @@ class Message:
 
 
 @lru_cache(maxsize=64)  # of all prompts of a protocol the system's turn is the same
-def joined(role: Literal["system", "user", "assistant"], pieces: tuple[str, ...]) -> Message:
+def join_message(role: Literal["system", "user", "assistant"], pieces: tuple[str, ...]) -> Message:
     """A turn put together from texts of which most stand in other turns too."""
     made = Message(role, "".join(pieces))
-    object.__setattr__(made, "flat", "".join(map(escaped, pieces)))
+    object.__setattr__(made, "flat", "".join(map(escape_json, pieces)))
     return made
 
 
@@ -229,8 +229,8 @@ class Request:
     key: str = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
-        said = ", ".join([f'["{m.role}", "{m.flat or flat(m.content)[1:-1]}"]' for m in self.messages])
-        how = _how(
+        said = ", ".join([f'["{m.role}", "{m.flat or dump_json(m.content)[1:-1]}"]' for m in self.messages])
+        how = _encode_settings(
             tuple(self.choices or ()),  # a plug-in may give lists, or none
             self.prefill,
             self.max_tokens,
@@ -244,27 +244,27 @@ class Request:
         object.__setattr__(self, "key", hashlib.sha256(f"[[{said}], {how}".encode()).hexdigest())
 
 
-flat = json.JSONEncoder(check_circular=False).encode
+dump_json = json.JSONEncoder(check_circular=False).encode
 """``json.dumps`` of what cannot hold itself."""
 
 
 @lru_cache(maxsize=64, typed=True)  # most requests of a run are alike in all but their messages; 0 is not 0.0
-def _how(*parts: Any) -> str:
+def _encode_settings(*parts: Any) -> str:
     """The end of the text that the key of a request is made of: all but its messages."""
-    return flat(parts)[1:]
+    return dump_json(parts)[1:]
 
 
 NO_REPLY = "no reply"
 """What the failure of a reply begins with where the model never answered, through no doing of its own."""
 
 
-MOST_TOKENS = 10**9
+MAX_TOKENS = 10**9
 """The most that is believed of one request; a number of thousands of digits is no JSON once it is added up."""
 
 
 def token_count(value: object) -> int:
     """How many tokens a server says that it used, within what is possible; 0 where it says no number."""
-    return min(max(value, 0), MOST_TOKENS) if type(value) is int else 0
+    return min(max(value, 0), MAX_TOKENS) if type(value) is int else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,7 +295,7 @@ class Reply:
         return self.failure is None or not self.failure.startswith(NO_REPLY)
 
 
-class Unread(str):
+class ParseFailure(str):
     """Why a reply holds no verdict: a text like any other, which remembers the reply until its row is written.
 
     Attributes:
@@ -308,7 +308,7 @@ class Unread(str):
     key: str = ""
     wanted: tuple[str, ...] = ()
 
-    def __new__(cls, why: str, reply: Reply) -> Unread:
+    def __new__(cls, why: str, reply: Reply) -> ParseFailure:
         """A reason and its reply."""
         unread = super().__new__(cls, why)
         unread.reply = reply
@@ -326,7 +326,7 @@ class Judgment:
         ratings: of a and b, for a protocol that scores (most likely integer).
         mass: lowest probability mass on the choices among the replies read, where known.
         read: ``choices`` (log-probabilities) or ``text`` (a parser).
-        failure: why there is no verdict; where a reply could not be read, ``Unread``.
+        failure: why there is no verdict; where a reply could not be read, ``ParseFailure``.
     """
 
     preferred: Outcome | None
@@ -337,7 +337,7 @@ class Judgment:
     read: str = "choices"
     failure: str | None = None
 
-    def mirrored(self) -> Judgment:
+    def mirror(self) -> Judgment:
         """The same conclusion with a and b exchanged."""
         p, s, r = self.probabilities, self.scores, self.ratings
         return Judgment(
@@ -439,7 +439,7 @@ class Rewrite:
     evidence: Evidence = ()
 
     @property
-    def accepted(self) -> bool:
+    def is_accepted(self) -> bool:
         """True when no fidelity rule is broken."""
         return not self.reasons
 
@@ -464,7 +464,7 @@ class Edit:
 
 
 @dataclass(frozen=True, slots=True)
-class Smallest:
+class MinimalFlip:
     """A flip, and the fewest of its edits that were found to be enough for it.
 
     Attributes:
@@ -509,7 +509,7 @@ class Smallest:
 
 
 @dataclass(frozen=True)
-class Audited:
+class CaseResult:
     """What came of one case, or of one of its flips.
 
     Attributes:
@@ -520,10 +520,10 @@ class Audited:
 
     rows: list[Row] = field(default_factory=list)
     rewrites: list[Rewrite] = field(default_factory=list)
-    smallest: list[Smallest] = field(default_factory=list)
+    smallest: list[MinimalFlip] = field(default_factory=list)
 
 
-def applied(original: Sequence[str], kept: Iterable[Edit]) -> tuple[str, ...]:
+def apply_edits(original: Sequence[str], kept: Iterable[Edit]) -> tuple[str, ...]:
     """The original with some of its edits.
 
     Args:

@@ -18,7 +18,7 @@ from pathlib import Path
 from types import MappingProxyType, ModuleType
 from typing import Any, TypeVar
 
-from distract.core.errors import DistractError, UnknownName, UsageError, foreign
+from distract.core.errors import DistractError, UnknownName, UsageError, guard_plugin
 from distract.core.plan import Attack, Degradation, Protocol
 from distract.core.records import BASELINE
 from distract.core.study import Study
@@ -54,13 +54,13 @@ def controls() -> tuple[Attack, ...]:
     return tuple(attack for attack in attacks().values() if attack.control and attack.name != BASELINE)
 
 
-def source(name: str) -> str:
+def code_checksum(name: str) -> str:
     """SHA-256 (hex) of the code of a protocol: of its module's file, or of all that ship with distract together.
 
     Raises:
         UnknownName: listing the known ones.
     """
-    protocol(name)
+    get_protocol(name)
     return _load("distract.judges")[2][name]
 
 
@@ -69,34 +69,34 @@ def problems() -> tuple[str, ...]:
     return tuple(problem for group in _kinds for problem in _load(group)[1])
 
 
-def protocol(name: str) -> Protocol:
+def get_protocol(name: str) -> Protocol:
     """The protocol of that name.
 
     Raises:
         UnknownName: listing the known ones.
     """
-    return named("protocol", name, protocols())
+    return get_plugin("protocol", name, protocols())
 
 
-def asked(names: Sequence[str]) -> tuple[Protocol, ...]:
+def choose_protocols(names: Sequence[str]) -> tuple[Protocol, ...]:
     """The protocols of these names, else the defaults; by name, so that the order of options is no part of a run.
 
     Raises:
         UnknownName: listing the known ones.
     """
-    return tuple(map(protocol, sorted(set(names)))) or tuple(p for p in protocols().values() if p.default)
+    return tuple(map(get_protocol, sorted(set(names)))) or tuple(p for p in protocols().values() if p.default)
 
 
-def attack(name: str) -> Attack:
+def get_attack(name: str) -> Attack:
     """The attack of that name.
 
     Raises:
         UnknownName: listing the known ones.
     """
-    return named("attack", name, attacks())
+    return get_plugin("attack", name, attacks())
 
 
-def study(name: str) -> Study[Any]:
+def get_study(name: str) -> Study[Any]:
     """The study that a command makes.
 
     Raises:
@@ -110,14 +110,14 @@ def study(name: str) -> Study[Any]:
     return found
 
 
-def composed(name: str) -> Attack | Degradation:
+def parse_attack(name: str) -> Attack | Degradation:
     """What ``--attack`` takes: an attack, a severity, or both joined by a plus sign in either order.
 
     Raises:
         UnknownName: listing the known ones.
         UsageError: the parts do not go together.
     """
-    parts = [attack(name)] if name in attacks() else [attack(part.strip()) for part in name.split("+")]
+    parts = [get_attack(name)] if name in attacks() else [get_attack(part.strip()) for part in name.split("+")]
     lower = [part for part in parts if part.severity]
     others = [part for part in parts if not part.severity]
     others = [part for part in others if part.name != BASELINE or len(parts) == 1]
@@ -128,7 +128,7 @@ def composed(name: str) -> Attack | Degradation:
     return parts[0]
 
 
-def named(kind: str, name: str, known: Mapping[str, P]) -> P:
+def get_plugin(kind: str, name: str, known: Mapping[str, P]) -> P:
     """The plug-in of that name.
 
     Raises:
@@ -146,17 +146,17 @@ def _load(group: str) -> tuple[Mapping[str, Any], tuple[str, ...], Mapping[str, 
     package = importlib.import_module(group)
     modules = []
     for info in pkgutil.iter_modules(package.__path__):
-        with foreign(f"plug-in {group}.{info.name} does not load"):
+        with guard_plugin(f"plug-in {group}.{info.name} does not load"):
             modules.append(importlib.import_module(f"{group}.{info.name}"))
-    found = {plugin.name: plugin for module in modules for plugin in _inside(module, kind)}
+    found = {plugin.name: plugin for module in modules for plugin in _find_plugins(module, kind)}
     sources = dict.fromkeys(found, _checksum(modules))
     wrong = []
     for entry in entry_points(group=group):
         where = f"plug-in {entry.name!r} ({entry.value})"
         try:
-            with foreign(f"{where} does not load"):
+            with guard_plugin(f"{where} does not load"):
                 loaded = entry.load()
-                plugins = [loaded] if isinstance(loaded, kind) else _inside(loaded, kind)
+                plugins = [loaded] if isinstance(loaded, kind) else _find_plugins(loaded, kind)
         except DistractError as error:  # somebody else's code must not stop the rest
             wrong.append(str(error))
             continue
@@ -177,7 +177,7 @@ def _checksum(modules: Iterable[ModuleType | None]) -> str:
     return digest.hexdigest()
 
 
-def _inside(module: object, kind: type[Any]) -> list[Any]:
+def _find_plugins(module: object, kind: type[Any]) -> list[Any]:
     if not isinstance(module, ModuleType):
         return []
     return [value for value in vars(module).values() if isinstance(value, kind)]

@@ -16,7 +16,7 @@ from typing import Any
 
 from distract.core import files
 from distract.core.errors import BackendError, UsageError
-from distract.core.signals import is_asked
+from distract.core.signals import is_stopping
 
 TIMEOUT = 60.0
 """Seconds to wait for another process that writes."""
@@ -32,15 +32,15 @@ create table if not exists replies (key blob primary key, judge blob not null, r
 create table if not exists epochs (judge blob primary key, epoch integer not null) without rowid;
 """
 
-_PARTS = ("", "-wal", "-shm")
+_SUFFIXES = ("", "-wal", "-shm")
 """What a file that is open consists of, by how the names end."""
 
-Seen = list[tuple[int, int, int]]
+PartStates = list[tuple[int, int, int]]
 """Device, number and size of each of the parts."""
 
 _ABSENT = (0, 0, 0)
 
-_COPIED = {
+_COPY_RULES = {
     "epochs": "values (?, ?) on conflict (judge) do update set epoch = max(epoch, excluded.epoch)",
     "replies": "values (?, ?, ?) on conflict (key) do nothing",
 }
@@ -63,13 +63,13 @@ class ReplyFile:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._seen: Seen = []
+        self._seen: PartStates = []
         self._is_given_up = False
         # It may have come with a repository, to have a file made wherever it leads.
         if path.is_symlink() and not (path.exists() and path.stat().st_size):
             raise OSError("it is a link that leads to no store")
         place = path if path.name == ":memory:" else Path(os.path.realpath(path))
-        self._use(_open(place), place)
+        self._set_connection(_open(place), place)
 
     @contextmanager
     def used(self) -> Iterator[sqlite3.Connection]:
@@ -78,8 +78,8 @@ class ReplyFile:
         Raises:
             BackendError: SQLite failed (a full disk, a damaged page), or ``look`` found something.
         """
-        self._stretch()
-        before = self._look()  # what is to be stored is stored first, wherever that is
+        self._restore_size()
+        before = self._part_states()  # what is to be stored is stored first, wherever that is
         try:
             yield self.db
         except FAULTS as error:
@@ -95,19 +95,19 @@ class ReplyFile:
         """
         try:
             with self.used() as db, self.writing():
-                db.executemany(f"insert into replies {_COPIED['replies']}", rows)
+                db.executemany(f"insert into replies {_COPY_RULES['replies']}", rows)
         except BackendError as error:
             if not isinstance(error.__cause__, sqlite3.Error):
                 with suppress(*FAULTS), self.writing():  # what was cut off before they were written
-                    self.db.executemany(f"insert into replies {_COPIED['replies']}", rows)
+                    self.db.executemany(f"insert into replies {_COPY_RULES['replies']}", rows)
                 raise
             self._is_given_up = True
-            place = self._spare
+            place = self._spare_path
             with suppress(*FAULTS, OSError, UsageError):
                 db = _open(place)
                 with closing(db), db:
                     db.execute("begin immediate")
-                    db.executemany(f"insert into replies {_COPIED['replies']}", rows)
+                    db.executemany(f"insert into replies {_COPY_RULES['replies']}", rows)
                 raise BackendError(f"{error}; what it could not take is kept in {place}, a store too") from error
             raise
 
@@ -120,18 +120,18 @@ class ReplyFile:
                 self.db.execute("begin immediate")
                 break
             except sqlite3.OperationalError as error:
-                is_late = self._is_given_up or is_asked() or time.monotonic() > begun + TIMEOUT
+                is_late = self._is_given_up or is_stopping() or time.monotonic() > begun + TIMEOUT
                 if "locked" not in str(error) or is_late:
                     raise
         with self.db:  # which rolls back
             yield
 
-    def forget(self) -> None:
+    def drop_cache(self) -> None:
         """Read from the file again what SQLite remembers."""
         with self.used() as db:
             db.execute("pragma shrink_memory")
 
-    def look(self, *earlier: Seen) -> None:
+    def look(self, *earlier: PartStates) -> None:
         """See that the file is still there and whole.
 
         Args:
@@ -140,8 +140,8 @@ class ReplyFile:
         Raises:
             BackendError: it is not; what can be read of it is kept, and used from then on.
         """
-        self._stretch()
-        for now in (*earlier, self._look()):
+        self._restore_size()
+        for now in (*earlier, self._part_states()):
             pairs = list(zip(now, self._seen, strict=True))
             is_there = [one[:2] == before[:2] for one, before in pairs]
             is_cut = all(is_there) and any(one[2] < before[2] for one, before in pairs)
@@ -166,20 +166,20 @@ class ReplyFile:
         """Close the connection."""
         self.db.close()
 
-    def _use(self, db: sqlite3.Connection, place: Path) -> None:
+    def _set_connection(self, db: sqlite3.Connection, place: Path) -> None:
         self.db, self._place = db, place
-        self._paths = [Path(f"{place}{end}") for end in _PARTS]
-        self._seen = self._look()
+        self._paths = [Path(f"{place}{end}") for end in _SUFFIXES]
+        self._seen = self._part_states()
 
     def _rescue(self, is_there: Sequence[bool], is_cut: bool) -> str:
         """Bring what can be read to a file that lasts, and go on with that one; says which it is."""
         old, home = self.db, self._place
-        places = [self._spare]
+        places = [self._spare_path]
         if not is_cut:
             with suppress(*FAULTS):  # into the file itself, wherever that is now
                 is_busy, *_ = old.execute("pragma wal_checkpoint(truncate)").fetchone()
                 if is_there[0] and not is_busy:
-                    self._seen = self._look()
+                    self._seen = self._part_states()
                     return "its replies are kept there"
         if not is_there[0]:
             places.insert(0, home)
@@ -189,26 +189,26 @@ class ReplyFile:
         db, place = _open_first(places)
         with db:
             db.execute("begin immediate")
-            for table, rule in _COPIED.items():
-                db.executemany(f"insert into {table} {rule}", _readable(old, table))
+            for table, rule in _COPY_RULES.items():
+                db.executemany(f"insert into {table} {rule}", _read_rows(old, table))
         count = db.total_changes
-        self._use(db, place)
+        self._set_connection(db, place)
         old.close()
         where = "there" if place == home else f"in {place}"
         return f"{f'what can be read ({count:,} of its replies) is' if is_cut else 'its replies are'} kept {where}"
 
     @property
-    def _spare(self) -> Path:
+    def _spare_path(self) -> Path:
         """A file for what the store itself cannot take or give any more."""
         return self._place.with_stem(f"{self._place.stem}.kept-{os.getpid()}")
 
-    def _stretch(self) -> None:
+    def _restore_size(self) -> None:
         """Give the part that SQLite has mapped its size back: where it ends too early, the system kills the process."""
         with suppress(OSError):
             if self._paths[2].stat().st_size < self._seen[2][2]:
                 os.truncate(self._paths[2], self._seen[2][2])
 
-    def _look(self) -> Seen:
+    def _part_states(self) -> PartStates:
         """Which files it consists of, and their sizes."""
         parts = []
         for path in self._paths:
@@ -234,10 +234,10 @@ def _open(path: Path) -> sqlite3.Connection:
         raise OSError("it is no regular file")
     db = sqlite3.connect(path, timeout=TIMEOUT, isolation_level=None)
     try:
-        tables = {name for (name,) in _patiently(db, "select name from sqlite_master where type = 'table'")}
+        tables = {name for (name,) in _retry_execute(db, "select name from sqlite_master where type = 'table'")}
         if tables and "replies" not in tables:
             raise sqlite3.DatabaseError("it is the database of another program")
-        _patiently(db, "pragma journal_mode = wal")
+        _retry_execute(db, "pragma journal_mode = wal")
         db.execute("pragma synchronous = normal")
         db.executescript(_SCHEMA)
         db.execute("select key, judge, reply from replies limit 1").fetchone()
@@ -248,7 +248,7 @@ def _open(path: Path) -> sqlite3.Connection:
     return db
 
 
-def _patiently(db: sqlite3.Connection, statement: str) -> list[Any]:
+def _retry_execute(db: sqlite3.Connection, statement: str) -> list[Any]:
     """Execute a statement; SQLite's own timeout does not wait where two processes begin a file at once."""
     deadline = time.monotonic() + TIMEOUT
     while True:
@@ -260,7 +260,7 @@ def _patiently(db: sqlite3.Connection, statement: str) -> list[Any]:
             time.sleep(0.02)
 
 
-def _readable(db: sqlite3.Connection, table: str) -> Iterator[Any]:
+def _read_rows(db: sqlite3.Connection, table: str) -> Iterator[Any]:
     """The rows of a table, up to where it is damaged."""
     with suppress(*FAULTS):
         yield from db.execute(f"select * from {table}")

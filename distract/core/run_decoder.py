@@ -12,12 +12,23 @@ from typing import Any, TypeVar, overload
 
 from distract.core import files
 from distract.core.errors import BackendError, DataError
-from distract.core.records import Case, Edit, Judgment, Response, Rewrite, Row, Side, Smallest, applied, token_count
+from distract.core.records import (
+    Case,
+    Edit,
+    Judgment,
+    MinimalFlip,
+    Response,
+    Rewrite,
+    Row,
+    Side,
+    apply_edits,
+    token_count,
+)
 
 R = TypeVar("R")
 
 
-class Records(Sequence[R]):
+class RecordFile(Sequence[R]):
     """The whole records of a JSON Lines file that may still grow, each read when it is looked at and not kept.
 
     Args:
@@ -35,12 +46,12 @@ class Records(Sequence[R]):
         self._ends = array("Q")
 
     def __iter__(self) -> Iterator[R]:
-        if not self._there():
+        if not self._is_present():
             return
-        with files.read(self._path) as file:
+        with files.open_own(self._path) as file:
             for number, line in enumerate(file, 1):
                 if line.endswith(b"\n"):  # else it is cut off
-                    yield self._record(line, number)
+                    yield self._decode(line, number)
 
     @overload
     def __getitem__(self, at: int) -> R: ...
@@ -51,11 +62,11 @@ class Records(Sequence[R]):
     def __getitem__(self, at: int | slice) -> R | list[R]:
         places = range(len(self))[at]
         if isinstance(places, int):
-            return self._at([places])[0]
-        return self._at(places)
+            return self._read_at([places])[0]
+        return self._read_at(places)
 
     def __len__(self) -> int:
-        self._look()
+        self._find_ends()
         return len(self._ends)
 
     def __eq__(self, other: object) -> bool:
@@ -68,9 +79,9 @@ class Records(Sequence[R]):
     @property
     def cut(self) -> bool:
         """Whether the last record is not whole."""
-        return self._there() and self._path.stat().st_size > self._look()
+        return self._is_present() and self._path.stat().st_size > self._find_ends()
 
-    def _there(self) -> bool:
+    def _is_present(self) -> bool:
         """Whether there is a file.
 
         Raises:
@@ -81,11 +92,11 @@ class Records(Sequence[R]):
             raise BackendError(f"{self._path}: was changed while it was read; run it again")
         return there
 
-    def _look(self) -> int:
+    def _find_ends(self) -> int:
         """Note where the records end that have come since; returns where the last one does."""
         end = self._ends[-1] if self._ends else 0
-        if self._there() and self._path.stat().st_size > end:
-            with files.read(self._path) as file:
+        if self._is_present() and self._path.stat().st_size > end:
+            with files.open_own(self._path) as file:
                 file.seek(end)
                 for line in file:
                     if line.endswith(b"\n"):
@@ -93,15 +104,15 @@ class Records(Sequence[R]):
                         self._ends.append(end)
         return end
 
-    def _at(self, places: Sequence[int]) -> list[R]:
+    def _read_at(self, places: Sequence[int]) -> list[R]:
         found = []
-        with files.read(self._path) if places else nullcontext(BytesIO()) as file:
+        with files.open_own(self._path) if places else nullcontext(BytesIO()) as file:
             for place in places:
                 file.seek(self._ends[place - 1] if place else 0)
-                found.append(self._record(file.readline(), place + 1))
+                found.append(self._decode(file.readline(), place + 1))
         return found
 
-    def _record(self, line: bytes, number: int) -> R:
+    def _decode(self, line: bytes, number: int) -> R:
         try:
             return self._read(json.loads(line[:-1].decode("utf-8")))
         except UnicodeDecodeError as error:
@@ -113,10 +124,10 @@ class Records(Sequence[R]):
             raise DataError(f"not a record of a run ({error}); run it again", path=self._path, line=number) from error
 
 
-def row(value: dict[str, Any]) -> Row:
+def decode_row(value: dict[str, Any]) -> Row:
     """A row, from its JSON values."""
     value["a"], value["b"] = Side(**value["a"]), Side(**value["b"])
-    value["judgments"] = tuple(_with_tuples(Judgment, entry) for entry in value["judgments"])
+    value["judgments"] = tuple(_build_record(Judgment, entry) for entry in value["judgments"])
     value["keys"] = tuple(value["keys"])
     value["shown"] = tuple(value.get("shown", ()))
     value["beside"] = tuple(Side(**one) for one in value.get("beside", ()))
@@ -125,9 +136,9 @@ def row(value: dict[str, Any]) -> Row:
     return Row(**value)
 
 
-def rewrite(value: dict[str, Any]) -> Rewrite:
+def decode_rewrite(value: dict[str, Any]) -> Rewrite:
     """A rewrite, from its JSON values."""
-    value["response"] = _with_tuples(Response, value["response"])
+    value["response"] = _build_record(Response, value["response"])
     value["original"] = tuple(value["original"])
     value["reasons"] = tuple(value["reasons"])
     value["evidence"] = tuple((str(name), found) for name, found in value["evidence"])
@@ -141,11 +152,11 @@ def rewrite(value: dict[str, Any]) -> Rewrite:
     return Rewrite(**value)
 
 
-def smallest(value: dict[str, Any]) -> Smallest:
+def decode_flip(value: dict[str, Any]) -> MinimalFlip:
     """A smallest flip, from its JSON values; of its case only id and prompt."""
     value["case"] = Case(value["case"]["id"], tuple(value["case"]["prompt"]), ())
     value["edits"] = tuple(Edit(**one) for one in value["edits"])
-    found = _with_tuples(Smallest, value)
+    found = _build_record(MinimalFlip, value)
     texts = (found.case.id, *found.case.prompt, found.protocol, found.attack, found.rewritten, found.other)
     if not all(isinstance(text, str) for text in (*texts, *found.original, *found.turns, found.rule or "")):
         raise ValueError("a name or a text is none")
@@ -158,10 +169,10 @@ def smallest(value: dict[str, Any]) -> Smallest:
         raise ValueError("it has no edit, or one in no turn")
     if any(found.original[edit.turn][edit.start : edit.end] != edit.old for edit in found.edits):
         raise ValueError("an edit is not of its text")
-    if applied(found.original, found.edits) != found.turns:
+    if apply_edits(found.original, found.edits) != found.turns:
         raise ValueError("its edits do not make its text")
     return found
 
 
-def _with_tuples(kind: type[R], value: dict[str, Any]) -> R:
+def _build_record(kind: type[R], value: dict[str, Any]) -> R:
     return kind(**{name: tuple(entry) if isinstance(entry, list) else entry for name, entry in value.items()})

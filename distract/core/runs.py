@@ -22,18 +22,18 @@ from typing import Any
 from distract.core import files, registry
 from distract.core.errors import DataError, UnknownName, UsageError
 from distract.core.printable import line
-from distract.core.records import Rewrite, Row, Smallest
-from distract.core.run_decoder import Records, rewrite, row, smallest
+from distract.core.records import MinimalFlip, Rewrite, Row
+from distract.core.run_decoder import RecordFile, decode_flip, decode_rewrite, decode_row
 
 TEXTS = "texts.jsonl"
 """What a judge said where its verdict could not be read: beside the records of a run, and covered by no checksum."""
 
-_LARGEST = 256 * 10**6
+_MAX_BYTES = 256 * 10**6
 """Bytes that no file has of which a run has one: what it asked, its summary, its manifest."""
 
 
 @dataclass(frozen=True, slots=True)
-class Loaded:
+class LoadedRun:
     """A run read back.
 
     Attributes:
@@ -53,7 +53,7 @@ class Loaded:
     rewrites: Sequence[Rewrite]
     flaw: str | None
     summary: str | None
-    minimal: tuple[Smallest, ...] | None = None
+    minimal: tuple[MinimalFlip, ...] | None = None
     source: Mapping[str, Any] | None = None
     unanswered: bool = False
 
@@ -62,7 +62,7 @@ class Loaded:
         """The command that made it."""
         return str(self.parameters.get("command", "attack"))
 
-    def expect(self, *commands: str) -> None:
+    def check_command(self, *commands: str) -> None:
         """See that one of these commands made it.
 
         Raises:
@@ -100,7 +100,7 @@ class Loaded:
         older = f"; {stored:,} of {made + stored:,} replies were stored before" if made and stored else ""
         return line(f"{how} {named}{older}; nothing was asked again")
 
-    def repeats(self, other: Loaded) -> bool:
+    def is_copy_of(self, other: LoadedRun) -> bool:
         """Whether it is a copy of another run, or holds the same replies of a server, which was not asked for them."""
         here, there = self._manifest, other._manifest
         if not here or not there:
@@ -123,16 +123,16 @@ class Loaded:
     def _manifest(self) -> Mapping[str, Any]:
         """What the manifest says; nothing of a run that must not be relied on."""
         place = self.path / "manifest.json"
-        return {} if self.flaw or not place.is_file() else json_object(place)
+        return {} if self.flaw or not place.is_file() else read_json(place)
 
 
-def covered(parameters: Mapping[str, Any]) -> tuple[str, ...]:
+def run_files(parameters: Mapping[str, Any]) -> tuple[str, ...]:
     """The files of a run with these parameters whose checksums are in its manifest."""
     more = ("minimal.jsonl",) if parameters.get("minimal") else ()
     return ("run.json", "rows.jsonl", "rewrites.jsonl", *more, "summary.json")
 
 
-def load(path: Path) -> Loaded:
+def load(path: Path) -> LoadedRun:
     """Read a run, finished or not.
 
     Raises:
@@ -142,38 +142,38 @@ def load(path: Path) -> Loaded:
         raise DataError("no such run folder" if not path.exists() else "is a file; name a run folder", path=path)
     if not (path / "run.json").exists():
         raise DataError("is no run folder (it holds no run.json)", path=path)
-    told = json_object(path / "run.json")
+    told = read_json(path / "run.json")
     parameters, source = told.get("parameters"), told.get("source")
-    if not isinstance(parameters, dict) or not _is_whole(parameters):
+    if not isinstance(parameters, dict) or not _is_complete(parameters):
         raise DataError("does not hold the parameters of a run; run the command again", path=path / "run.json")
-    records = written(path)
+    records = open_records(path)
     rows, rewrites = tuple(records[0]), tuple(records[1])
-    minimal = Records(path / "minimal.jsonl", smallest) if parameters.get("minimal") else None
+    minimal = RecordFile(path / "minimal.jsonl", decode_flip) if parameters.get("minimal") else None
     looked = None if minimal is None else tuple(minimal)
     cut = any(one.cut for one in records) or (minimal is not None and minimal.cut)
-    flaw = _flaw(path, covered(parameters), cut)
-    return Loaded(
+    flaw = _find_flaw(path, run_files(parameters), cut)
+    return LoadedRun(
         path=path,
         parameters=parameters,
         rows=rows,
         rewrites=rewrites,
         flaw=flaw,
-        summary=None if flaw else _text(path / "summary.json"),
+        summary=None if flaw else _read_text(path / "summary.json"),
         minimal=looked,
         source=source if isinstance(source, dict) else None,
-        unanswered=flaw is None and _unanswered(path / "manifest.json"),
+        unanswered=flaw is None and _has_unanswered(path / "manifest.json"),
     )
 
 
-def written(path: Path) -> tuple[Records[Row], Records[Rewrite]]:
+def open_records(path: Path) -> tuple[RecordFile[Row], RecordFile[Rewrite]]:
     """The rows and rewrites of a folder, as far as they are written."""
-    return Records(path / "rows.jsonl", row), Records(path / "rewrites.jsonl", rewrite)
+    return RecordFile(path / "rows.jsonl", decode_row), RecordFile(path / "rewrites.jsonl", decode_rewrite)
 
 
-def unread(path: Path) -> Iterator[Mapping[str, Any]]:
+def read_texts(path: Path) -> Iterator[Mapping[str, Any]]:
     """What a judge said where its verdict could not be read, as far as that is on file and whole."""
     try:
-        with files.read(path / TEXTS) as file:
+        with files.open_own(path / TEXTS) as file:
             for text in file:
                 with suppress(ValueError, RecursionError):
                     value = json.loads(text)
@@ -183,18 +183,18 @@ def unread(path: Path) -> Iterator[Mapping[str, Any]]:
         return  # a run of before had no such file
 
 
-def _unanswered(manifest: Path) -> bool:
+def _has_unanswered(manifest: Path) -> bool:
     """Whether a model was asked and did not answer."""
     # Manifests of earlier versions call every run complete.
-    replies = json_object(manifest).get("replies")
+    replies = read_json(manifest).get("replies")
     return isinstance(replies, dict) and bool(replies.get("unanswered"))
 
 
-def _flaw(path: Path, names: tuple[str, ...], cut: bool) -> str | None:
+def _find_flaw(path: Path, names: tuple[str, ...], cut: bool) -> str | None:
     if not (path / "manifest.json").exists():
         return "the run is unfinished; the command that began it resumes it"
     try:
-        checksums = json_object(path / "manifest.json").get("checksums")
+        checksums = read_json(path / "manifest.json").get("checksums")
     except DataError as error:
         return f"{error}; run it again"
     for name in names:
@@ -204,23 +204,23 @@ def _flaw(path: Path, names: tuple[str, ...], cut: bool) -> str | None:
     return "a row is cut off; run it again" if cut else None
 
 
-def _is_whole(parameters: Mapping[str, Any]) -> bool:
+def _is_complete(parameters: Mapping[str, Any]) -> bool:
     """Whether everything is there that documents and tables read."""
     try:
-        study = registry.study(str(parameters.get("command", "attack")))
+        study = registry.get_study(str(parameters.get("command", "attack")))
     except UnknownName:
         return False
     return study.fits(parameters) and isinstance(parameters.get("minimal", 0), int)
 
 
-def json_object(path: Path) -> dict[str, Any]:
+def read_json(path: Path) -> dict[str, Any]:
     """The JSON object that a file holds.
 
     Raises:
         DataError: it cannot be read, or is no object.
     """
     try:
-        value = json.loads(_text(path))
+        value = json.loads(_read_text(path))
     except (ValueError, RecursionError, OSError) as error:
         raise DataError(f"cannot be read as JSON ({error})", path=path) from error
     if not isinstance(value, dict):
@@ -228,15 +228,15 @@ def json_object(path: Path) -> dict[str, Any]:
     return value
 
 
-def _text(path: Path) -> str:
-    with files.read(path) as file:
-        text = file.read(_LARGEST + 1)
-    if len(text) > _LARGEST:
-        raise DataError(f"has more than {_LARGEST // 10**6} MB, which no run has; run it again", path=path)
+def _read_text(path: Path) -> str:
+    with files.open_own(path) as file:
+        text = file.read(_MAX_BYTES + 1)
+    if len(text) > _MAX_BYTES:
+        raise DataError(f"has more than {_MAX_BYTES // 10**6} MB, which no run has; run it again", path=path)
     return text.decode()
 
 
 def checksum(path: Path) -> str:
     """SHA-256 (hex) of a file of a run."""
-    with files.read(path) as file:
+    with files.open_own(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -19,11 +19,11 @@ SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP"
 GRACE = 5.0
 """Seconds that a signal waits for what is under way."""
 
-_CLOCK = getattr(signal, "SIGALRM", None)
+_ALARM = getattr(signal, "SIGALRM", None)
 """The signal at the end of the wait. Where the system has none (Windows), no signal is held back."""
 
 
-class Stopped(KeyboardInterrupt):
+class StopSignal(KeyboardInterrupt):
     """A signal asked the process to end, which tells it from a KeyboardInterrupt that some code raised.
 
     Args:
@@ -40,12 +40,12 @@ class Stopped(KeyboardInterrupt):
 
 
 _loops: list[Callable[[], bool]] = []
-_held: list[Stopped] = []
+_held: list[StopSignal] = []
 
 
 @contextmanager
-def raised_signals(notice: Callable[[], None] = lambda: None) -> Iterator[None]:
-    """Raise ``Stopped`` for Ctrl-C and SIGTERM inside; a signal that is ignored stays so.
+def raise_signals(notice: Callable[[], None] = lambda: None) -> Iterator[None]:
+    """Raise ``StopSignal`` for Ctrl-C and SIGTERM inside; a signal that is ignored stays so.
 
     Args:
         notice: called where a signal is held back.
@@ -55,17 +55,17 @@ def raised_signals(notice: Callable[[], None] = lambda: None) -> Iterator[None]:
         before = {one: handler for one in SIGNALS if (handler := signal.getsignal(one)) not in (signal.SIG_IGN, None)}
 
     def receive(number: int, frame: FrameType | None) -> None:
-        if _CLOCK is None or _held or not any(is_busy() for is_busy in _loops):
-            raise Stopped(number)
-        _held.append(Stopped(number))
+        if _ALARM is None or _held or not any(is_busy() for is_busy in _loops):
+            raise StopSignal(number)
+        _held.append(StopSignal(number))
         _held[0].is_urgent = False
-        before[_CLOCK] = signal.signal(_CLOCK, stop) or signal.SIG_DFL
+        before[_ALARM] = signal.signal(_ALARM, stop) or signal.SIG_DFL
         signal.setitimer(signal.ITIMER_REAL, GRACE)
         notice()
 
     def stop(number: int, frame: FrameType | None) -> None:
         _held[0].is_urgent = True
-        check()
+        check_signal()
 
     try:
         for one in before:
@@ -80,8 +80,8 @@ def raised_signals(notice: Callable[[], None] = lambda: None) -> Iterator[None]:
 
 
 @contextmanager
-def held_back(is_busy: Callable[[], bool] = lambda: True) -> Iterator[None]:
-    """Hold the first signal back inside for as long as ``is_busy``; who waits there looks at ``is_asked``.
+def hold_signals(is_busy: Callable[[], bool] = lambda: True) -> Iterator[None]:
+    """Hold the first signal back inside for as long as ``is_busy``; who waits there looks at ``is_stopping``.
 
     Raises:
         Stopped: at the end, where a signal was held back.
@@ -90,19 +90,19 @@ def held_back(is_busy: Callable[[], bool] = lambda: True) -> Iterator[None]:
     try:
         yield
     except Exception:
-        check()  # what goes wrong while a run is being stopped is no longer what ends it
+        check_signal()  # what goes wrong while a run is being stopped is no longer what ends it
         raise
     finally:
         _loops.remove(is_busy)
-    check()
+    check_signal()
 
 
-def is_asked() -> bool:
+def is_stopping() -> bool:
     """Whether a signal is held back, so that nothing more is to begin."""
     return bool(_held)
 
 
-def check() -> None:
+def check_signal() -> None:
     """Raise the signal that is held back, if one is."""
     if _held:
         raise _held[0]

@@ -21,10 +21,10 @@ from typing import Any
 
 from distract.core.errors import BackendError, DistractError, UsageError
 from distract.core.locks import Claims
-from distract.core.records import Reply, Request, flat, token_count
+from distract.core.records import Reply, Request, dump_json, token_count
 from distract.core.replyfile import FAULTS, ReplyFile
 
-DEFAULT = Path(".distract/replies.sqlite")
+DEFAULT_PATH = Path(".distract/replies.sqlite")
 
 
 class Store:
@@ -53,7 +53,7 @@ class Store:
             try:
                 query = "select epoch from epochs where judge = ?"
                 newest = self._file.db.execute(query, (_digest(self._who),)).fetchone()
-                self._enter(newest[0] if newest else 0)
+                self._use_epoch(newest[0] if newest else 0)
             except BaseException:
                 self._file.close()
                 raise
@@ -84,7 +84,7 @@ class Store:
         """
         if not self._made:
             return
-        self._file.forget()
+        self._file.drop_cache()
         if missing := len(self._made) - len(self.get(list(self._made))):
             raise BackendError(f"{self.path}: the store of replies has lost {missing:,} replies during the run")
         self._made.clear()
@@ -97,9 +97,9 @@ class Store:
                 "on conflict (judge) do update set epoch = max(excluded.epoch, epoch + 1) returning epoch",
                 (_digest(self._who), round(time.time() * 1000)),
             ).fetchall()
-            self._enter(epoch)
+            self._use_epoch(epoch)
 
-    def _enter(self, epoch: int) -> None:
+    def _use_epoch(self, epoch: int) -> None:
         """Use the replies of an epoch."""
         if not isinstance(epoch, int):
             raise sqlite3.DatabaseError("the epoch of a judge is damaged")
@@ -112,9 +112,9 @@ class Store:
         digest = self._begun.copy()
         digest.update(request.key.encode())
         if self._reads_slots and request.slots is not None:
-            shown = ", ".join([_text((r.author, r.turns, r.attack, r.severity)) for r in request.slots.shown])
+            shown = ", ".join([_encode_text((r.author, r.turns, r.attack, r.severity)) for r in request.slots.shown])
             # What ``json.dumps`` of all of it gives: a response is shown in many requests.
-            text = f"[{_text(request.slots.case)}, [{shown}], {_text(request.slots.outcomes)}]"
+            text = f"[{_encode_text(request.slots.case)}, [{shown}], {_encode_text(request.slots.outcomes)}]"
             digest.update(text.encode())
         return digest.digest()
 
@@ -128,7 +128,7 @@ class Store:
                 query = f"select key, reply from replies where key in ({marks})"
                 stored = dict(db.execute(query, part).fetchall())
                 try:
-                    found.update((key, _reply(key, text)) for key, text in stored.items())
+                    found.update((key, _decode(key, text)) for key, text in stored.items())
                 except (ValueError, TypeError, RecursionError) as error:
                     why = "a stored reply is damaged; name another file with --store"
                     raise UsageError(f"{self.path}: {why}") from error
@@ -155,12 +155,12 @@ def _digest(who: Sequence[Any]) -> bytes:
     return hashlib.sha256(json.dumps(who).encode()).digest()
 
 
-_text = lru_cache(maxsize=256)(json.dumps)
+_encode_text = lru_cache(maxsize=256)(json.dumps)
 
 
 def _encode(key: bytes, reply: Reply) -> str:
     """A reply as JSON, with a checksum at its end: a letter that has changed on the disk is no other verdict."""
-    values = flat(
+    values = dump_json(
         [
             reply.text,
             reply.probabilities,
@@ -174,7 +174,7 @@ def _encode(key: bytes, reply: Reply) -> str:
     return f"{values[:-1]}, {_checksum(key, values[:-1])}]"
 
 
-def _reply(key: bytes, text: str) -> Reply:
+def _decode(key: bytes, text: str) -> Reply:
     """What ``_encode`` encoded; earlier versions wrote no checksum.
 
     Raises:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from types import EllipsisType, UnionType
 from typing import Any, Generic, Protocol, TypeVar
 
-from distract.core.records import Rewrite, Row, Smallest
+from distract.core.records import MinimalFlip, Rewrite, Row
 
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
@@ -19,7 +19,7 @@ R_co = TypeVar("R_co", covariant=True)
 Shape = type | UnionType | list[Any] | Mapping[str | EllipsisType, Any]
 """Of a JSON value: a type, a list of one shape, or an object with these keys; ``...`` stands for every key."""
 
-SHARED: Mapping[str | EllipsisType, Shape] = {
+SHARED_SCHEMA: Mapping[str | EllipsisType, Shape] = {
     "judge": str,
     "seed": int,
     "left_out": dict,
@@ -34,7 +34,7 @@ SHARED: Mapping[str | EllipsisType, Shape] = {
 class Sums(Protocol[R_co]):
     """What sums up a run as it comes, so that nothing has to be read again."""
 
-    def add(self, rows: Sequence[Row], rewrites: Sequence[Rewrite], smallest: Sequence[Smallest]) -> None:
+    def add(self, rows: Sequence[Row], rewrites: Sequence[Rewrite], smallest: Sequence[MinimalFlip]) -> None:
         """Take in what came of a plan; the plans come in order."""
 
     def result(self, flaw: str | None = None) -> R_co:
@@ -46,7 +46,7 @@ class Sums(Protocol[R_co]):
         ...
 
 
-class Held(Generic[R]):
+class BufferedSums(Generic[R]):
     """Sums of what can only be summed up with everything at hand.
 
     Args:
@@ -58,7 +58,7 @@ class Held(Generic[R]):
         self._rows: list[Row] = []
         self._rewrites: list[Rewrite] = []
 
-    def add(self, rows: Sequence[Row], rewrites: Sequence[Rewrite], smallest: Sequence[Smallest]) -> None:
+    def add(self, rows: Sequence[Row], rewrites: Sequence[Rewrite], smallest: Sequence[MinimalFlip]) -> None:
         """Keep them."""
         self._rows.extend(rows)
         self._rewrites.extend(rewrites)
@@ -74,7 +74,7 @@ class Study(Generic[R]):
 
     Attributes:
         name: of its command.
-        schema: shape of the parameters that its document and its tables read, beside ``SHARED``.
+        schema: shape of the parameters that its document and its tables read, beside ``SHARED_SCHEMA``.
         sums: begins to sum up a run with these parameters.
         document: parameters and result to what ``--json`` prints and ``summary.json`` holds.
         report: parameters and result to what a person sees: renderables of Rich.
@@ -88,7 +88,7 @@ class Study(Generic[R]):
 
     def fits(self, parameters: object) -> bool:
         """Whether everything is there that its document and its tables read."""
-        return has_shape(parameters, {**SHARED, **self.schema})
+        return has_shape(parameters, {**SHARED_SCHEMA, **self.schema})
 
 
 def has_shape(value: object, shape: Shape) -> bool:

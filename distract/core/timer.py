@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 
-_NOTHING: AbstractContextManager[None] = nullcontext()
+_NO_OP: AbstractContextManager[None] = nullcontext()
 
 
 @dataclass(slots=True)
@@ -54,7 +54,7 @@ _clock: Clock | None = None
 
 
 @contextmanager
-def measured() -> Iterator[Clock]:
+def measure() -> Iterator[Clock]:
     """Measure what this thread does within."""
     global _clock
     before, _clock = _clock, Clock()
@@ -64,18 +64,18 @@ def measured() -> Iterator[Clock]:
         _clock = before
 
 
-def part(name: str) -> AbstractContextManager[None]:
+def time_part(name: str) -> AbstractContextManager[None]:
     """What happens within belongs to a part; never around a ``yield``, where others would run within."""
-    clock = _here()
-    return _NOTHING if clock is None else clock.part(name)
+    clock = _current_clock()
+    return _NO_OP if clock is None else clock.part(name)
 
 
 def count(name: str, amount: float | Callable[[], float]) -> None:
     """Add to what is counted; what takes time to know is given as a function, which is called if somebody looks."""
-    clock = _here()
+    clock = _current_clock()
     if clock is not None:
         clock.counts[name] = clock.counts.get(name, 0.0) + (amount() if callable(amount) else amount)
 
 
-def _here() -> Clock | None:
+def _current_clock() -> Clock | None:
     return _clock if _clock is not None and _clock._thread == threading.get_ident() else None

@@ -12,7 +12,7 @@ from distract.core.backend import Backend
 from distract.core.records import Reply, Request, Role
 from distract.core.store import Store
 
-Model = tuple[Backend, Store]
+Answerer = tuple[Backend, Store]
 """What answers requests, and where its replies are kept."""
 
 
@@ -86,16 +86,16 @@ class Tally:
         """Count distinct requests."""
         self.asked.update((request.to, "choices" if request.choices else "text") for request in requests)
 
-    def receive(self, role: Role, replies: Sequence[Reply]) -> None:
+    def count_replies(self, role: Role, replies: Sequence[Reply]) -> None:
         """Count replies that were made."""
-        self.spend(role, replies)
+        self.count_tokens(role, replies)
         for reply in replies:
             self.made += reply.answered
             if not reply.answered:
                 self.unanswered += 1
                 self.cause = str(reply.failure)
 
-    def spend(self, role: Role, replies: Sequence[Reply]) -> None:
+    def count_tokens(self, role: Role, replies: Sequence[Reply]) -> None:
         """Count the tokens of replies that were made."""
         prompts, answers = self.tokens.get(role, (0, 0))
         read, written = sum(reply.tokens_in for reply in replies), sum(reply.tokens_out for reply in replies)

@@ -17,17 +17,27 @@ from pathlib import Path
 from typing import Any
 
 from distract.core.errors import DataError, UsageError
-from distract.core.files import content, decoded, text
+from distract.core.files import decode, read_bytes, read_text
 from distract.core.records import Case, Response
 from distract.data.formats import native
-from distract.data.formats.answers import LeftOut
-from distract.data.formats.ifeval import Prompted
+from distract.data.formats.answers import Omission
+from distract.data.formats.ifeval import ConstrainedPrompt
 from distract.data.readers import READERS, Reader
-from distract.data.sources import BUILT_IN, Source, located
+from distract.data.sources import BUILT_IN, DataSource, locate
 
-__all__ = ["BUILT_IN", "READERS", "DataSet", "PromptSet", "Reader", "gathered", "load", "load_prompts", "text"]
+__all__ = [
+    "BUILT_IN",
+    "READERS",
+    "DataSet",
+    "PromptSet",
+    "Reader",
+    "collect_cases",
+    "load",
+    "load_prompts",
+    "read_text",
+]
 
-GATHERED = "cases"
+CASES_NAME = "cases"
 """What a data set is called that a caller has put together."""
 
 
@@ -67,7 +77,7 @@ class PromptSet:
     name: str
     format: str
     checksum: str
-    prompts: tuple[Prompted, ...]
+    prompts: tuple[ConstrainedPrompt, ...]
     left_out: Counter[str]
     size: int
 
@@ -87,26 +97,26 @@ def load(spec: str, responses: Sequence[str] = (), seed: int = 0) -> DataSet:
         UsageError: responses are given for a format that has its own, or lack where they are needed; the hub or its
             library cannot be reached.
     """
-    source = located(spec, "cases")
+    source = locate(spec, "cases")
     reader = READERS[source.format]
-    given = {path: content(Path(path)) for path in responses}
+    given = {path: read_bytes(Path(path)) for path in responses}
     left_out = Counter[str]()
     cases: dict[str, Case] = {}
     size = 0
-    for entry in _entries(source, given):
+    for entry in _read_entries(source, given):
         if isinstance(entry, Case):
-            case = _exchanged(entry, seed) if reader.better_first else entry
+            case = _draw_order(entry, seed) if reader.better_first else entry
             cases[case.id] = case
             size += 1
         else:
             size += entry.prompt
             left_out[entry.reason] += 1
     if not cases:
-        raise DataError(f"holds no case{_why(left_out)}", path=source.where)
+        raise DataError(f"holds no case{_format_reasons(left_out)}", path=source.where)
     return DataSet(source.name, source.format, _checksum(source, given), tuple(cases.values()), left_out, size)
 
 
-def gathered(cases: Iterable[Case]) -> DataSet:
+def collect_cases(cases: Iterable[Case]) -> DataSet:
     """Cases of a caller as a data set: checked like a file of the native format, whose lines they would be.
 
     Raises:
@@ -114,22 +124,22 @@ def gathered(cases: Iterable[Case]) -> DataSet:
     """
     cases = list(cases)
     if wrong := next((one for one in cases if not isinstance(one, Case)), None):
-        raise DataError(f"expected cases, found {reprlib.repr(wrong)}", path=GATHERED)
+        raise DataError(f"expected cases, found {reprlib.repr(wrong)}", path=CASES_NAME)
     if not cases:
-        raise DataError("holds no case", path=GATHERED)
+        raise DataError("holds no case", path=CASES_NAME)
     for place, case in enumerate(cases, 1):
-        if field := next((field for field, turns in _turns(case) if isinstance(turns, str)), None):
+        if field := next((field for field, turns in _list_turns(case) if isinstance(turns, str)), None):
             problem = "expected a tuple of turns, found a text; write (text,)"
-            raise DataError(problem, path=GATHERED, line=place, field=field)
+            raise DataError(problem, path=CASES_NAME, line=place, field=field)
     try:
-        raw = "".join(f"{native.line(case)}\n" for case in cases).encode()
+        raw = "".join(f"{native.format_line(case)}\n" for case in cases).encode()
     except (AttributeError, TypeError, ValueError) as error:
-        raise DataError(f"a case holds what no file can ({error})", path=GATHERED) from error
-    read = tuple(native.read(raw.decode(), GATHERED))
-    return DataSet(GATHERED, "native", hashlib.sha256(raw).hexdigest(), read, Counter(), len(read))
+        raise DataError(f"a case holds what no file can ({error})", path=CASES_NAME) from error
+    read = tuple(native.read(raw.decode(), CASES_NAME))
+    return DataSet(CASES_NAME, "native", hashlib.sha256(raw).hexdigest(), read, Counter(), len(read))
 
 
-def _turns(case: Case) -> Iterator[tuple[str, object]]:
+def _list_turns(case: Case) -> Iterator[tuple[str, object]]:
     """What holds turns in a case, by field."""
     yield "prompt", case.prompt
     yield "reference", case.reference
@@ -149,7 +159,7 @@ def load_prompts(spec: str) -> PromptSet:
         UsageError: the format does not hold prompts with verifiable requirements; the hub or its library cannot be
             reached.
     """
-    source = located(spec, "prompts")
+    source = locate(spec, "prompts")
     reader = READERS[source.format].prompts
     if reader is None:
         able = ", ".join(key for key, other in READERS.items() if other.prompts)
@@ -157,14 +167,14 @@ def load_prompts(spec: str) -> PromptSet:
             f"{source.where}: {source.format} data hold no prompts with format requirements (these do: {able})"
         )
     entries = list(reader(source.text, source.where))
-    left_out = Counter(entry.reason for entry in entries if isinstance(entry, LeftOut))
-    found = tuple(entry for entry in entries if isinstance(entry, Prompted))
+    left_out = Counter(entry.reason for entry in entries if isinstance(entry, Omission))
+    found = tuple(entry for entry in entries if isinstance(entry, ConstrainedPrompt))
     if not found:
-        raise DataError(f"holds no prompt{_why(left_out)}", path=source.where)
+        raise DataError(f"holds no prompt{_format_reasons(left_out)}", path=source.where)
     return PromptSet(source.name, source.format, _checksum(source, {}), found, left_out, len(entries))
 
 
-def _entries(source: Source, given: dict[str, bytes]) -> Iterator[Case | LeftOut]:
+def _read_entries(source: DataSource, given: dict[str, bytes]) -> Iterator[Case | Omission]:
     """What the reader makes of the files; ``given`` are those named with ``--responses``."""
     reader = READERS[source.format]
     if given and not reader.needs:
@@ -175,13 +185,13 @@ def _entries(source: Source, given: dict[str, bytes]) -> Iterator[Case | LeftOut
             f"{source.where}: {source.format} data need the responses of others; name {reader.needs} with --responses"
         )
     if reader.join is not None:
-        files = {path: decoded(raw, path) for path, raw in {**source.further, **given}.items()}
+        files = {path: decode(raw, path) for path, raw in {**source.further, **given}.items()}
         return reader.join(source.text, source.where, files)
     assert reader.read is not None
     return reader.read(source.text, source.where)
 
 
-def _exchanged(case: Case, seed: int) -> Case:
+def _draw_order(case: Case, seed: int) -> Case:
     """A case of two responses in an order drawn by its id; the authors are places and stay."""
     if hashlib.sha256(f"{seed}\x1e{case.id}".encode()).digest()[0] % 2:
         return case
@@ -191,7 +201,7 @@ def _exchanged(case: Case, seed: int) -> Case:
     return replace(case, responses=responses, preferred=other.get(case.preferred or "", case.preferred))
 
 
-def _checksum(source: Source, given: dict[str, bytes]) -> str:
+def _checksum(source: DataSource, given: dict[str, bytes]) -> str:
     """SHA-256 (hex) of the one file, or of everything that decides what is judged: names of authors, code."""
     code = READERS[source.format].code
     if not source.further and not given:
@@ -205,6 +215,6 @@ def _checksum(source: Source, given: dict[str, bytes]) -> str:
     return hashlib.sha256("".join(digests).encode()).hexdigest()
 
 
-def _why(left_out: Counter[str]) -> str:
+def _format_reasons(left_out: Counter[str]) -> str:
     why = "; ".join(f"{reason} ({n})" for reason, n in left_out.most_common())
     return f": {why}" if why else ""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from distract.core.errors import DataError
-from distract.core.printable import plain
+from distract.core.printable import clean_text
 
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 _NAMES = {dict: "an object", list: "a list", str: "text", int: "a whole number", bool: "true or false"}
@@ -56,20 +56,20 @@ class Item:
 
     def name(self, field: str) -> str:
         """A required short text for ids and authors: one line, printable, usable in messages and file names."""
-        return self.as_name(self.text(field), field)
+        return self.check_name(self.text(field), field)
 
-    def as_name(self, value: str, field: str) -> str:
+    def check_name(self, value: str, field: str) -> str:
         """``value`` if it is fit for an id or an author."""
-        self.one_line(value, field)
+        self.check_line(value, field)
         if ".." in value.replace("\\", "/").split("/") or value.startswith("/"):
             self.fail("looks like a path out of the folder; use a plain name", field)
         if len(value) > 200:
             self.fail(f"has {len(value)} characters; at most 200 are allowed", field)
         return value
 
-    def one_line(self, value: str, field: str) -> str:
+    def check_line(self, value: str, field: str) -> str:
         """``value`` if it has printable characters on one line only."""
-        if plain(value) != value or any(character in value for character in "\t\n"):
+        if clean_text(value) != value or any(character in value for character in "\t\n"):
             self.fail("holds control characters; use printable characters on one line", field)
         return value
 
@@ -114,13 +114,13 @@ def describe(value: object) -> str:
     return _NAMES.get(type(value), type(value).__name__)
 
 
-def lines(text: str, path: str) -> Iterator[Item]:
+def read_lines(text: str, path: str) -> Iterator[Item]:
     """The objects of a JSON Lines text; blank lines are skipped.
 
     Raises:
         DataError: a line is not JSON (a last one is said to be truncated) or no object.
     """
-    for number, line in enumerate(_split(text), 1):
+    for number, line in enumerate(_split_lines(text), 1):
         if not line.strip():
             continue
         try:
@@ -133,7 +133,7 @@ def lines(text: str, path: str) -> Iterator[Item]:
         yield Item(value, path, number)
 
 
-def _split(text: str) -> Iterator[str]:
+def _split_lines(text: str) -> Iterator[str]:
     """The lines of a text, one at a time: a large file is not held a second time.
 
     ``str.splitlines`` would also split at characters that are legal inside JSON strings.
@@ -145,7 +145,7 @@ def _split(text: str) -> Iterator[str]:
     yield text[start:]
 
 
-def array(text: str, path: str) -> Iterator[Item]:
+def read_array(text: str, path: str) -> Iterator[Item]:
     """The objects of one JSON array, each with the line on which it begins.
 
     Raises:
@@ -198,7 +198,7 @@ def flaw(error: Exception) -> str:
     return "nested too deeply" if isinstance(error, RecursionError) else str(error)
 
 
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _build_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """An object whose fields are there once: of two, the reader of a file sees the first and JSON takes the last."""
     found = dict(pairs)
     if len(found) < len(pairs):
@@ -207,9 +207,9 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _constant(name: str) -> NoReturn:
+def _reject_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not a JSON value")
 
 
-DECODER = json.JSONDecoder(parse_constant=_constant, object_pairs_hook=_object)
+DECODER = json.JSONDecoder(parse_constant=_reject_constant, object_pairs_hook=_build_object)
 """Stricter than Python's own: no NaN, no infinity, no field twice."""

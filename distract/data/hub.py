@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from distract.core.errors import DataError, UsageError, installed_by
+from distract.core.errors import DataError, UsageError, install_command
 
 FORM = "hub:ORG/NAME[:CONFIG[:SPLIT]]"
 _NAME = re.compile(r"[\w-][\w.-]*(/[\w-][\w.-]*)?")
@@ -23,7 +23,7 @@ PATIENCE = 10.0
 """Seconds for the hub's first answer."""
 
 
-def rows(name: str) -> str:
+def load_rows(name: str) -> str:
     """The rows of a split, one JSON object a line.
 
     Args:
@@ -35,8 +35,8 @@ def rows(name: str) -> str:
         UsageError: the library is not installed, the hub cannot be reached, or several configs or splits need a choice.
     """
     where = f"hub:{name}"
-    path, config, split = _parts(name, where)
-    api, library = _library(where)
+    path, config, split = _split_name(name, where)
+    api, library = _import_library(where)
     if not Path(path).is_dir():
         _reach(api, path, where)
     try:
@@ -47,15 +47,15 @@ def rows(name: str) -> str:
             known = ", ".join(sorted(map(str, splits)))
             wrong = "has several splits" if split is None else f"has no split {split!r}"
             raise UsageError(f"{where}: {wrong} (known: {known}); name one as {path}:{config or ''}:SPLIT")
-        return "".join(f"{json.dumps(_plain(row))}\n" for row in splits[split])
+        return "".join(f"{json.dumps(_convert_value(row))}\n" for row in splits[split])
     except UsageError:
         raise
     except Exception as error:  # the library raises what its many parts raise; whatever it is, it is no bug of ours
         choose = f" (expected {FORM})" if isinstance(error, ValueError) else ""
-        raise UsageError(f"{where}: cannot be loaded: {_said(error)}{choose}") from error
+        raise UsageError(f"{where}: cannot be loaded: {_describe_error(error)}{choose}") from error
 
 
-def _parts(name: str, where: str) -> tuple[str, str | None, str | None]:
+def _split_name(name: str, where: str) -> tuple[str, str | None, str | None]:
     path, *rest = name.split(":")
     if len(rest) > 2 or not _NAME.fullmatch(path):
         raise UsageError(f"{where}: expected {FORM}")
@@ -63,16 +63,16 @@ def _parts(name: str, where: str) -> tuple[str, str | None, str | None]:
     return path, config or None, split or None
 
 
-def _library(where: str) -> tuple[Any, Any]:
+def _import_library(where: str) -> tuple[Any, Any]:
     """The client of the hub and the library that reads what it holds."""
     found = importlib.util.find_spec("datasets")
     if found is None or found.origin is None:  # a folder of that name is no library
-        raise UsageError(f"{where}: needs the library datasets, which is not installed: {installed_by('hub')}")
+        raise UsageError(f"{where}: needs the library datasets, which is not installed: {install_command('hub')}")
     try:
         api, library = importlib.import_module("huggingface_hub"), importlib.import_module("datasets")
         library.disable_progress_bars()
     except Exception as error:
-        raise UsageError(f"{where}: the library datasets cannot be used: {_said(error)}") from error
+        raise UsageError(f"{where}: the library datasets cannot be used: {_describe_error(error)}") from error
     return api, library
 
 
@@ -86,23 +86,23 @@ def _reach(api: Any, path: str, where: str) -> None:
         raise DataError("no such data set on the hub, or it is not public", path=where) from error
     except Exception as error:
         advice = "download the data set elsewhere and name its file"
-        raise UsageError(f"{where}: the hub cannot be reached ({_said(error)}); {advice}") from error
+        raise UsageError(f"{where}: the hub cannot be reached ({_describe_error(error)}); {advice}") from error
 
 
-def _said(error: Exception) -> str:
+def _describe_error(error: Exception) -> str:
     return str(error) or type(error).__name__
 
 
-def _plain(value: object) -> object:
+def _convert_value(value: object) -> object:
     """A cell as a JSON value; tables write NaN for nothing."""
     if isinstance(value, Mapping):
-        return {str(key): _plain(part) for key, part in value.items()}
+        return {str(key): _convert_value(part) for key, part in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(part) for part in value]
+        return [_convert_value(part) for part in value]
     if isinstance(value, float):
         return float(value) if math.isfinite(value) else None
     if value is None or isinstance(value, str | int):
         return value
     if callable(convert := getattr(value, "tolist", None)):  # an array or a number of NumPy
-        return _plain(convert())
+        return _convert_value(convert())
     return str(value)

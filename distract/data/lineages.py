@@ -27,18 +27,18 @@ def read(item: Item, response: Response) -> Lineage:
     reasons = item.value.get("reasons") or []
     if not isinstance(reasons, list):
         item.fail("expected a list of texts", "reasons")
-    model = _values(item, "model")
+    model = _read_values(item, "model")
     for name, value in model:
         if not isinstance(value, str):
             item.fail(f"expected text, found {describe(value)}", f"model.{name}")
     return Lineage(
         response,
-        item.one_line(item.text("generator"), "generator"),  # a model's name may be a path
+        item.check_line(item.text("generator"), "generator"),  # a model's name may be a path
         tuple((name, str(value)) for name, value in model),
         item.name("prompt") if item.has("prompt") else "",
-        _values(item, "parameters"),
+        _read_values(item, "parameters"),
         tuple(item.checked(reason, f"reasons[{i}]") for i, reason in enumerate(reasons)),
-        _values(item, "evidence"),
+        _read_values(item, "evidence"),
     )
 
 
@@ -54,12 +54,12 @@ def dump(lineage: Lineage) -> dict[str, Any]:
     return {"generator": lineage.generator, **{name: value for name, value in parts.items() if value}}
 
 
-def _values(item: Item, field: str) -> tuple[tuple[str, float | int | str], ...]:
+def _read_values(item: Item, field: str) -> tuple[tuple[str, float | int | str], ...]:
     if not item.has(field):
         return ()
     inner = item.object(item.value[field], field)
     for name, value in inner.value.items():
-        inner.one_line(inner.checked(name, name), name)
+        inner.check_line(inner.checked(name, name), name)
         # A bool is an int in Python, and no number in JSON.
         if isinstance(value, bool) or not isinstance(value, int | float | str):
             inner.fail(f"expected a number or text, found {describe(value)}", name)

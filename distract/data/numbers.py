@@ -94,7 +94,7 @@ _SLASHES = re.compile(r"\b\d{1,2}/\d{1,2}/\d{2,4}\b")
 _ISO = re.compile(r"\b(\d{4})-(0[1-9]|1[0-2])-(\d{2})\b")
 
 
-def _spelled(run: str) -> str:  # "two hundred and five" is 205
+def _parse_words(run: str) -> str:  # "two hundred and five" is 205
     total = current = 0
     if len(run) > 200:  # no number, and its value might be too long to be written out
         return run
@@ -118,7 +118,7 @@ def _numerals(digits: str) -> list[str]:  # 1,000.50 is 1000.5; a bare list such
     return [sign + found[0], *found[1:]]
 
 
-def _converted(numbers: set[str], units: set[str]) -> tuple[set[str], set[str]]:
+def _convert_units(numbers: set[str], units: set[str]) -> tuple[set[str], set[str]]:
     """The same amounts in other units too: 3 weeks are 21 days."""
     more_numbers, more_units = set[str](), set[str]()
     for figure in sorted(units)[:200]:
@@ -140,9 +140,9 @@ def amounts(text: str, strict: bool) -> dict[str, set[str]]:
         text: with plain quotation marks and hyphens.
         strict: what it surely states; else all that it may be read as stating.
     """
-    text = _even(text)
+    text = _normalise_figures(text)
     # "one" is a pronoun as often as a number; an ordinal or "both" may stand for a number, and need not.
-    text = _RUN.sub(lambda m: m[0] if strict and m[0] in ("zero", "one") else _spelled(m[0]), text)
+    text = _RUN.sub(lambda m: m[0] if strict and m[0] in ("zero", "one") else _parse_words(m[0]), text)
     if not strict:
         text = _SPAN.sub(lambda m: f"{m[0]} {_SPANS[m[0]]} ", text)
         text = _ORDINAL.sub(lambda m: f"{m[0]} {_LOOSE[m[0]]}", text)
@@ -158,17 +158,17 @@ def amounts(text: str, strict: bool) -> dict[str, set[str]]:
         found = map(_unit, (text[match.start() - 1 : match.start()], *near))
         units |= {f"{values[-1]} {unit}" for unit in found if unit}
     if not strict:
-        numbers, units = _converted(numbers, units)
+        numbers, units = _convert_units(numbers, units)
     return {"number": numbers, "unit": units, "date": _dates(text, strict)}
 
 
 @lru_cache(4)
-def _even(text: str) -> str:
+def _normalise_figures(text: str) -> str:
     """A text in lower case with one spelling of its figures; remembered since it is read strictly and leniently.
 
     Each search is slow beside the look for what it needs.
     """
-    text = _written(text).translate(_FRACTIONS)
+    text = _normalise_units(text).translate(_FRACTIONS)
     if "-" in text:
         text = _ISO.sub(lambda m: f"{_MONTHS[int(m[2]) - 1]} {m[3]} {m[1]}", text)
     if " and a half" in text:
@@ -182,34 +182,34 @@ def _even(text: str) -> str:
 
 def _dates(text: str, strict: bool) -> set[str]:
     dates = set(_SLASHES.findall(text)) if "/" in text else set[str]()
-    if _has(text, ("day", *_MONTHS)):
+    if _has_any(text, ("day", *_MONTHS)):
         dates |= set(DAY.findall(text))
-    if _has(text, ("march", "april", "may")):
+    if _has_any(text, ("march", "april", "may")):
         dates |= {first or second for first, second in _IN_MONTH.findall(text)}
         if not strict:
             dates |= set(re.findall(r"\b(?:march|april|may)\b", text))
-    if _has(text, _SHORT_MONTHS) and _DIGIT.search(text):
+    if _has_any(text, _SHORT_MONTHS) and _DIGIT.search(text):
         for m in _DATE.finditer(text):
             month, day = MONTH[m[1] or m[4]], int(m[2] or m[3])
             dates |= {f"{month} {day}"} if strict else {f"{month} {day}", month}
     return dates
 
 
-def _has(text: str, parts: Iterable[str]) -> bool:
+def _has_any(text: str, parts: Iterable[str]) -> bool:
     return any(part in text for part in parts)
 
 
-def units_in(text: str) -> set[str]:
+def find_units(text: str) -> set[str]:
     """The units that a text names, whatever they belong to."""
-    return {unit for word in _NEXT.findall(_written(text)) if (unit := _unit(word))}
+    return {unit for word in _NEXT.findall(_normalise_units(text)) if (unit := _unit(word))}
 
 
-def _written(text: str) -> str:
+def _normalise_units(text: str) -> str:
     """A text in lower case with one spelling of units that have several."""
     text = text.casefold().replace("per cent", "percent")
     if ".m" in text:
         text = _CLOCK.sub(r"\1m", text)
-    return _DEGREES.sub(lambda m: f" °{m[1] or m[2]} ", text) if _has(text, ("°", "degree")) else text
+    return _DEGREES.sub(lambda m: f" °{m[1] or m[2]} ", text) if _has_any(text, ("°", "degree")) else text
 
 
 def _unit(word: str) -> str | None:

@@ -17,7 +17,7 @@ from distract.core.records import Constraint
 from distract.data.constraints.language import NAMES
 from distract.data.lexicon import content_words
 
-_SPEAKS: Mapping[str, str] = {
+_TOPICS: Mapping[str, str] = {
     "change_case:capital_word_frequency": r"capital|upper",
     "change_case:english_capital": r"capital|upper",
     "change_case:english_lowercase": r"lower|capital",
@@ -88,8 +88,8 @@ _ABOUT_FORMAT = (
     "blog haiku rap limerick template proposal advertisement document summary riddle joke speech script review "
     "report outline plan rubric slogan pitch dialogue"
 )
-_KNOWN = content_words(_ABOUT_FORMAT) | content_words(" ".join(NAMES.values()))
-_SHOWN = re.compile(r"<<[^>\n]{0,300}>>|\*[^*\n]+\*|\[[^\]\n]{0,300}\]")
+_FORMAT_WORDS = content_words(_ABOUT_FORMAT) | content_words(" ".join(NAMES.values()))
+_SAMPLES = re.compile(r"<<[^>\n]{0,300}>>|\*[^*\n]+\*|\[[^\]\n]{0,300}\]")
 _EXAMPLE = re.compile(r"\b(?:such as|like|example|i\.?e|e\.?g)\b.*$", re.IGNORECASE | re.DOTALL)
 _ABOUT_WORDS = re.compile(
     r"\b(?:words?|keywords?|letters?|characters?|phrase|includ\w+|us(?:e|es|ing)|avoid|contain\w*|mention\w*|appear\w*|end\w*|"
@@ -102,16 +102,16 @@ _REST = re.compile(
 _STOP = re.compile(r"(?<=[.!?])(?<!i\.e\.)(?<!e\.g\.)(?<!P\.)(?<!P\.S\.)(?<!etc\.)[\"”']?[ \t]+(?=[\"“A-Z*<\[])|\n+")
 
 
-def split(prompt: str, constraints: Sequence[Constraint]) -> str | None:
+def split_prompt(prompt: str, constraints: Sequence[Constraint]) -> str | None:
     """The question of a prompt without its format requirements, or None where it cannot be told apart."""
-    pieces = _pieces(prompt)
+    pieces = _find_sentences(prompt)
     stated, kept, taken = set[int](), list[str](), ""
     marks = Counter[str]()
     for start, end in pieces:
         piece = prompt[start:end]
         quoted = marks['"'] % 2 or marks["“"] > marks["”"]
         marks.update({mark: piece.count(mark) for mark in '"“”'})
-        if not quoted and (found := _spoken(piece, constraints)):
+        if not quoted and (found := _find_stated(piece, constraints)):
             stated |= found
             taken = piece.rstrip()
         elif taken and (_REST.match(piece) or (taken.endswith(":") and piece.startswith(("*", "-", "[")))):
@@ -125,13 +125,13 @@ def split(prompt: str, constraints: Sequence[Constraint]) -> str | None:
     return question if len(question.split()) > 2 else None
 
 
-def _pieces(text: str) -> list[tuple[int, int]]:
+def _find_sentences(text: str) -> list[tuple[int, int]]:
     """Spans of the sentences, each with the white space after it."""
     edges = [0, *(match.end() for match in _STOP.finditer(text)), len(text)]
     return list(pairwise(edges))
 
 
-def _spoken(sentence: str, constraints: Sequence[Constraint]) -> set[int]:
+def _find_stated(sentence: str, constraints: Sequence[Constraint]) -> set[int]:
     """Which constraints a sentence states; none unless it is an instruction about the answer and says nothing else."""
     plain = sentence.strip()
     if not _INSTRUCTION.match(plain):
@@ -140,17 +140,17 @@ def _spoken(sentence: str, constraints: Sequence[Constraint]) -> set[int]:
     rest = plain.casefold()
     for words in sorted(own, key=len, reverse=True):
         rest = re.sub(rf"(?<!\w){re.escape(words.casefold())}(?!\w)", " ", rest)
-    if content_words(_EXAMPLE.sub(" ", _SHOWN.sub(" ", rest))) - _KNOWN:
+    if content_words(_EXAMPLE.sub(" ", _SAMPLES.sub(" ", rest))) - _FORMAT_WORDS:
         return set()
-    return {index for index, c in enumerate(constraints) if _states(plain, c)}
+    return {index for index, c in enumerate(constraints) if _is_stated(plain, c)}
 
 
-def _states(sentence: str, c: Constraint) -> bool:
+def _is_stated(sentence: str, c: Constraint) -> bool:
     if name := _WORDS.get(c.kind):
         words = c[name] if isinstance(c[name], tuple) else (c[name],)
         # "It is white." holds the word too, and says nothing about words.
         return _ABOUT_WORDS.search(sentence) is not None and all(
             word.casefold() in sentence.casefold() for word in words
         )
-    pattern = _SPEAKS.get(c.kind)
+    pattern = _TOPICS.get(c.kind)
     return bool(pattern and re.search(pattern, sentence, re.IGNORECASE | re.DOTALL))

@@ -22,8 +22,8 @@ from distract.data.formats import (
     reife,
     rewardbench,
 )
-from distract.data.formats.answers import LeftOut
-from distract.data.formats.ifeval import Prompted
+from distract.data.formats.answers import Omission
+from distract.data.formats.ifeval import ConstrainedPrompt
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +45,11 @@ class Reader:
 
     summary: str
     recognise: Callable[[str], bool]
-    read: Callable[[str, str], Iterator[Case | LeftOut]] | None = None
-    join: Callable[[str, str, Mapping[str, str]], Iterator[Case | LeftOut]] | None = None
+    read: Callable[[str, str], Iterator[Case | Omission]] | None = None
+    join: Callable[[str, str, Mapping[str, str]], Iterator[Case | Omission]] | None = None
     needs: str = ""
     gather: Callable[[Path], tuple[Path, ...]] | None = None
-    prompts: Callable[[str, str], Iterator[Prompted | LeftOut]] | None = None
+    prompts: Callable[[str, str], Iterator[ConstrainedPrompt | Omission]] | None = None
     code: ModuleType | None = None
     better_first: bool = False
 
@@ -63,7 +63,7 @@ READERS: Mapping[str, Reader] = MappingProxyType(
             ifeval.recognise,
             join=ifeval.join,
             needs=ifeval.NEEDS,
-            prompts=ifeval.prompts,
+            prompts=ifeval.read_prompts,
             code=prompt_parts,
         ),
         "reife": Reader(reife.SUMMARY, reife.recognise, reife.read),
@@ -80,6 +80,6 @@ READERS: Mapping[str, Reader] = MappingProxyType(
 )
 
 
-def told(text: str) -> str | None:
+def detect_format(text: str) -> str | None:
     """The format that a text is in, or None; the native format is told by the least and asked last."""
     return next((name for name in reversed(tuple(READERS)) if READERS[name].recognise(text)), None)

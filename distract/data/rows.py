@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from distract.core.errors import DataError
 from distract.core.records import Case, Response
-from distract.data.fields import Item, array, describe, lines
+from distract.data.fields import Item, describe, read_array, read_lines
 
 DISAGREE = "the annotators do not agree"
 """Why a case without a most frequent vote is left out."""
@@ -23,16 +23,16 @@ _BEGINNING = 20_000
 """Characters in which the names of a row are looked for that cannot be decoded."""
 
 
-def rows(text: str, path: str) -> Iterator[Item]:
+def read_rows(text: str, path: str) -> Iterator[Item]:
     """The objects of a JSON array or of JSON Lines, whichever the text is.
 
     Raises:
         DataError: a row is not JSON or no object.
     """
-    return array(text, path) if text.lstrip().startswith("[") else lines(text, path)
+    return read_array(text, path) if text.lstrip().startswith("[") else read_lines(text, path)
 
 
-def names(text: str) -> frozenset[str]:
+def field_names(text: str) -> frozenset[str]:
     """The names of the fields of the first row, by which a format is told.
 
     A first row that is cut off or wrong inside gives the names that it holds so far: its reader says what is wrong.
@@ -49,7 +49,7 @@ def names(text: str) -> frozenset[str]:
     return frozenset(first)
 
 
-def identified(items: Sequence[Item], field: str | None = None) -> list[str]:
+def make_ids(items: Sequence[Item], field: str | None = None) -> list[str]:
     """Ids of cases: ``item-`` and the field where every row has one of its own, else the 1-based position.
 
     Args:
@@ -69,18 +69,18 @@ def _identity(item: Item, field: str) -> str | None:
     if type(value) not in (str, int):
         return None
     try:
-        return item.as_name(item.checked(f"item-{value}", field), field)
+        return item.check_name(item.checked(f"item-{value}", field), field)
     except DataError:
         return None  # a position serves as well as an id that cannot be shown
 
 
-def number(item: Item, field: str) -> str:
+def read_number(item: Item, field: str) -> str:
     """A required id that is a whole number in most files and text in some."""
     value = item.value.get(field)
     return str(value) if type(value) is int else item.name(field)
 
 
-def label(item: Item, field: str, meanings: Mapping[str | int, str]) -> str:
+def read_label(item: Item, field: str, meanings: Mapping[str | int, str]) -> str:
     """What a required label means.
 
     Args:
@@ -109,7 +109,7 @@ def plurality(votes: Counter[str]) -> str | None:
     return None if others and others[0][1] == first[1] else first[0]
 
 
-def pair(item: Item, name: str, prompt: str, fields: tuple[str, str], preferred: str, source: str) -> Case:
+def make_case(item: Item, name: str, prompt: str, fields: tuple[str, str], preferred: str, source: str) -> Case:
     """A case of two responses, blank ones included, whose authors are the fields that hold them.
 
     Args:

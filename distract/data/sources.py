@@ -13,9 +13,9 @@ from pathlib import Path
 from types import MappingProxyType
 
 from distract.core.errors import DataError, UnknownName, UsageError
-from distract.core.files import content, decoded
+from distract.core.files import decode, read_bytes
 from distract.data import hub
-from distract.data.readers import READERS, told
+from distract.data.readers import READERS, detect_format
 
 BUILT_IN: Mapping[str, tuple[str, str]] = MappingProxyType(
     {"tweakset": ("tweakset.jsonl", "questions with three format constraints, good and broken answers, rewrites")}
@@ -24,7 +24,7 @@ HUB = "hub"
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class DataSource:
     """A data set whose format is known.
 
     Attributes:
@@ -44,7 +44,7 @@ class Source:
     further: Mapping[str, bytes] = field(default_factory=dict)
 
 
-def located(spec: str, expected: str) -> Source:
+def locate(spec: str, expected: str) -> DataSource:
     """The data set that a spec means.
 
     Args:
@@ -58,7 +58,7 @@ def located(spec: str, expected: str) -> Source:
     """
     if spec in BUILT_IN:
         raw = (resources.files("distract.data") / BUILT_IN[spec][0]).read_bytes()
-        return _source(raw, spec, spec, "native", expected)
+        return _make_source(raw, spec, spec, "native", expected)
     form, place = None, spec
     prefix, colon, rest = spec.partition(":")
     # A path that exists wins over a format's name, so that no file name is out of reach.
@@ -68,52 +68,52 @@ def located(spec: str, expected: str) -> Source:
         form, place = prefix, rest
     if place.startswith(f"{HUB}:") and not _exists(place):
         name = place.removeprefix(f"{HUB}:")
-        source = _source(hub.rows(name).encode(), place, name, form, expected)
+        source = _make_source(hub.load_rows(name).encode(), place, name, form, expected)
         if READERS[source.format].gather:
             raise UsageError(f"{place}: {source.format} is a folder of files; download it and name the folder")
         return source
     if form is None and not _exists(place):
         raise DataError(f"no such file (built-in data sets: {', '.join(BUILT_IN)})", path=spec)
-    return _at(Path(place), form, expected)
+    return _read_path(Path(place), form, expected)
 
 
-def _at(path: Path, form: str | None, expected: str) -> Source:
+def _read_path(path: Path, form: str | None, expected: str) -> DataSource:
     """What lies at a path: a file, or a folder of a format that is one."""
     if _exists(str(path)) and path.is_dir():
         for name in READERS if form is None else (form,):
-            if files := _gathered(name, path):
-                return _folder(files, name, expected)
+            if files := _gather_files(name, path):
+                return _read_folder(files, name, expected)
         wanted = f"is not {READERS[form].summary}" if form and READERS[form].gather else "name a file in it"
         raise DataError(f"is a directory; {wanted}", path=path)
-    source = _source(content(path), str(path), path.name, form, expected)
-    files = _gathered(source.format, path)
-    return _folder(files, source.format, expected) if files else source
+    source = _make_source(read_bytes(path), str(path), path.name, form, expected)
+    files = _gather_files(source.format, path)
+    return _read_folder(files, source.format, expected) if files else source
 
 
-def _gathered(form: str, path: Path) -> tuple[Path, ...]:
+def _gather_files(form: str, path: Path) -> tuple[Path, ...]:
     gather = READERS[form].gather
     return gather(path) if gather else ()
 
 
-def _folder(files: tuple[Path, ...], form: str, expected: str) -> Source:
+def _read_folder(files: tuple[Path, ...], form: str, expected: str) -> DataSource:
     first, *others = files
-    source = _source(content(first), str(first), first.parent.resolve().name, form, expected)
-    further = {str(path): content(path) for path in others}
+    source = _make_source(read_bytes(first), str(first), first.parent.resolve().name, form, expected)
+    further = {str(path): read_bytes(path) for path in others}
     return replace(source, further=further)
 
 
-def _source(raw: bytes, where: str, name: str, form: str | None, expected: str) -> Source:
+def _make_source(raw: bytes, where: str, name: str, form: str | None, expected: str) -> DataSource:
     """A text in the format given, or told from its beginning."""
-    text = decoded(raw, where)
+    text = decode(raw, where)
     if not text or text.isspace():
         raise DataError(f"is empty; expected {expected}", path=where)
-    form = form or told(text)
+    form = form or detect_format(text)
     if form is None:
         raise DataError(
             f"in no format that distract knows ({', '.join(READERS)}); `distract list data` says what each holds",
             path=where,
         )
-    return Source(text, hashlib.sha256(raw).hexdigest(), where, name, form)
+    return DataSource(text, hashlib.sha256(raw).hexdigest(), where, name, form)
 
 
 def _exists(path: str) -> bool:

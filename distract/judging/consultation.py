@@ -12,8 +12,8 @@ from typing import get_args
 
 from distract.core.errors import PluginError
 from distract.core.plan import PENDING, Comparison, Plan, Protocol, tap
-from distract.core.records import Judgment, Outcome, Reply, Request, Unread
-from distract.judging.verdicts import largest
+from distract.core.records import Judgment, Outcome, ParseFailure, Reply, Request
+from distract.judging.verdicts import pick_largest
 
 ROUNDS = 1000
 """The most that a plan may ask for one judgment: all that is known ends within ten."""
@@ -33,21 +33,21 @@ def consult(protocol: Protocol, comparison: Comparison) -> Plan[Judgment]:
         if next(rounds) == ROUNDS:
             endless = f"asked {ROUNDS:,} times and gave no judgment, so it may never end"
             raise PluginError(f"protocol {protocol.name!r} on case {comparison.case.id!r}: {endless}")
-        return _checked(requests)
+        return _check_requests(requests)
 
     plan = protocol.ask(comparison)
     if not isinstance(plan, Generator):
         raise TypeError(f"ask returned {reprlib.repr(plan)}, expected a generator of requests")
     judgment = yield from tap(plan, check, lambda _, replies: last.extend(r for r in replies if r is not PENDING))
-    if why := _wrong(protocol, judgment):
+    if why := _find_problem(protocol, judgment):
         raise PluginError(f"protocol {protocol.name!r} on case {comparison.case.id!r}: {why}")
     # One that reads its verdicts itself does not say in which reply it found none: mostly it was the last.
-    if judgment.failure is not None and not isinstance(judgment.failure, Unread) and last:
-        return replace(judgment, failure=Unread(judgment.failure, last[0]))
+    if judgment.failure is not None and not isinstance(judgment.failure, ParseFailure) and last:
+        return replace(judgment, failure=ParseFailure(judgment.failure, last[0]))
     return judgment
 
 
-def _checked(requests: object) -> Sequence[Request]:
+def _check_requests(requests: object) -> Sequence[Request]:
     """What a plan yields, if it is requests; their texts may quote a judge, and be no Unicode."""
     if not isinstance(requests, list | tuple):
         raise TypeError(f"yielded {reprlib.repr(requests)}, expected a list of requests")
@@ -67,7 +67,7 @@ def _checked(requests: object) -> Sequence[Request]:
     return requests
 
 
-def _wrong(protocol: Protocol, judgment: object) -> str | None:
+def _find_problem(protocol: Protocol, judgment: object) -> str | None:
     """What is wrong with a judgment, whatever it is."""
     if type(judgment) is not Judgment:
         return f"returned {reprlib.repr(judgment)}, expected a Judgment"
@@ -76,36 +76,36 @@ def _wrong(protocol: Protocol, judgment: object) -> str | None:
     p = judgment.probabilities
     if (preferred is None) == (failure is None):
         return "a judgment has either a preference or a failure"
-    if failure is not None and type(failure) not in (str, Unread):
+    if failure is not None and type(failure) not in (str, ParseFailure):
         return f"the failure is {reprlib.repr(failure)}, expected a text"
     if isinstance(failure, str):
         failure.encode()
     if failure is None and (type(preferred) is not str or preferred not in get_args(Outcome)):
         return f"prefers {reprlib.repr(preferred)}, expected a, b or tie"
-    needed = () if failure is not None else _needed(protocol)
+    needed = () if failure is not None else _required_figures(protocol)
     for name, size in _FIGURES.items():
         figures = getattr(judgment, name)
-        if (name in needed) if figures is None else not _finite(figures, size):
+        if (name in needed) if figures is None else not _is_finite(figures, size):
             return f"{name} are {reprlib.repr(figures)}, expected {size} finite numbers"
-    if judgment.mass is not None and not (_finite((judgment.mass,), 1) and 0 <= judgment.mass <= 1 + 1e-3):
+    if judgment.mass is not None and not (_is_finite((judgment.mass,), 1) and 0 <= judgment.mass <= 1 + 1e-3):
         return f"mass is {reprlib.repr(judgment.mass)}, expected a share from 0 to 1 or none"
     if judgment.read not in ("choices", "text"):
         return f"read is {reprlib.repr(judgment.read)}, expected 'choices' or 'text'"
     if p is not None and (min(p) < 0 or abs(math.fsum(p) - 1) > 1e-3):
         return f"probabilities are {p!r}, expected shares that sum to 1"
-    if "probabilities" in needed and p is not None and largest(p) != preferred:
+    if "probabilities" in needed and p is not None and pick_largest(p) != preferred:
         return f"prefers {preferred!r} against its own probabilities {p!r} of a, b and tie"
     return None
 
 
-def _needed(protocol: Protocol) -> Sequence[str]:
+def _required_figures(protocol: Protocol) -> Sequence[str]:
     """The figures that measures are made of."""
     if not protocol.rules:
         return ("probabilities",)
     return ("scores", "ratings") if "rating" in protocol.rules else ("scores",)
 
 
-def _finite(figures: object, size: int) -> bool:
+def _is_finite(figures: object, size: int) -> bool:
     return (
         isinstance(figures, tuple | list)
         and len(figures) == size

@@ -12,7 +12,7 @@ Decision = Literal["pass", "fail", "inconclusive"]
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class InvariantFinding:
     """What a judge was found to do about one invariant.
 
     Attributes:

@@ -27,16 +27,16 @@ from distract.core.records import (
     Judgment,
     Message,
     Outcome,
+    ParseFailure,
     Reply,
     Request,
     Response,
     Role,
     Slots,
-    Unread,
 )
 from distract.data.constraints import describe
 from distract.judging import verdicts
-from distract.judging.parsers import Format, thoughtless
+from distract.judging.parsers import Format, strip_thoughts
 
 CRITERION = (
     "how precisely a response follows the instruction, doing no more and no less than was asked, and how helpful "
@@ -59,14 +59,16 @@ _ONE = (
 
 
 @lru_cache(maxsize=64)  # of a case and a prompt there are many requests
-def _wanted(
+def _select_slots(
     slots: frozenset[str], prompt: tuple[str, ...], constraints: tuple[Constraint, ...], criterion: str | None
 ) -> Mapping[str, str]:
     """Those of the slots that any prompt may have, filled."""
-    return {name: text for name, text in _words(prompt, constraints, criterion).items() if name in slots}
+    return {name: text for name, text in _word_slots(prompt, constraints, criterion).items() if name in slots}
 
 
-def _words(prompt: tuple[str, ...], constraints: tuple[Constraint, ...], criterion: str | None) -> Mapping[str, str]:
+def _word_slots(
+    prompt: tuple[str, ...], constraints: tuple[Constraint, ...], criterion: str | None
+) -> Mapping[str, str]:
     """The slots that any prompt may have."""
     question = conversation("User", prompt)
     if constraints:
@@ -95,7 +97,7 @@ def _words(prompt: tuple[str, ...], constraints: tuple[Constraint, ...], criteri
 
 def checksum() -> str:
     """SHA-256 (hex) of all that is worded here, for the run's record."""
-    kinds = [_words(("",), constraints, None) for constraints in ((), (Constraint("punctuation:no_comma"),))]
+    kinds = [_word_slots(("",), constraints, None) for constraints in ((), (Constraint("punctuation:no_comma"),))]
     return hashlib.sha256(json.dumps(kinds).encode()).hexdigest()
 
 
@@ -103,7 +105,7 @@ def fill(
     prompt: Prompt, case: Case, responses: Mapping[str, Response], others: Mapping[str, str] | None = None
 ) -> tuple[Message, ...]:
     """Fill a prompt with a case, responses by slot name, and other texts by slot name."""
-    values = dict(_wanted(prompt.slots, case.prompt, case.constraints, case.criterion))
+    values = dict(_select_slots(prompt.slots, case.prompt, case.constraints, case.criterion))
     for slot, response in responses.items():
         values[slot] = conversation("Assistant", response.turns)
     if others:
@@ -118,7 +120,7 @@ def conversation(speaker: str, turns: tuple[str, ...]) -> str:
     return "\n\n".join(f"## {speaker}, turn {number}\n{turn}" for number, turn in enumerate(turns, 1))
 
 
-def lettered(responses: Sequence[Response]) -> tuple[str, str]:
+def letter_responses(responses: Sequence[Response]) -> tuple[str, str]:
     """Their letters, and all of them as one text, each under its own."""
     letters = ascii_uppercase[: len(responses)]
     blocks = [f"# Response {x}\n{conversation('Assistant', r.turns)}" for x, r in zip(letters, responses, strict=True)]
@@ -130,7 +132,7 @@ def material(case: Case, shown: Iterable[Response]) -> list[str]:
     return [*(turn for response in shown for turn in response.turns), *case.prompt]
 
 
-def text(
+def request_text(
     case: Case,
     prompt: Prompt,
     tokens: int,
@@ -157,25 +159,25 @@ def text(
     )
 
 
-def both(comparison: Comparison) -> dict[str, Response]:
+def response_slots(comparison: Comparison) -> dict[str, Response]:
     """The two responses by the slots of prompts that show them."""
     return {"response_a": comparison.first, "response_b": comparison.second}
 
 
-def said(reply: Reply) -> str:
+def visible_text(reply: Reply) -> str:
     """A text as others are shown it: without what was thought before it."""
-    return thoughtless(reply.text).strip()
+    return strip_thoughts(reply.text).strip()
 
 
-def unusable(what: str, *replies: Reply) -> Judgment | None:
+def reject_empty(what: str, *replies: Reply) -> Judgment | None:
     """The judgment that there is none, where a text is missing or empty."""
     for reply in replies:
-        if reply.failure is not None or not said(reply):
-            return Judgment(None, read="text", failure=Unread(f"no {what}: {reply.failure or 'empty'}", reply))
+        if reply.failure is not None or not visible_text(reply):
+            return Judgment(None, read="text", failure=ParseFailure(f"no {what}: {reply.failure or 'empty'}", reply))
     return None
 
 
-def pair(
+def request_verdict(
     comparison: Comparison,
     prompt: Prompt,
     form: Format,
@@ -193,7 +195,7 @@ def pair(
         tokens: the most that an answer in words takes; 0 asks for the probabilities of the labels.
         others: more texts by slot.
     """
-    shown = both(comparison)
+    shown = response_slots(comparison)
     words = {_PLACES[outcome]: form.say(label) if tokens else label for label, outcome in outcomes.items()}
     return Request(
         messages=fill(prompt, comparison.case, shown if "response_a" in prompt.slots else {}, others),
@@ -204,7 +206,7 @@ def pair(
     )
 
 
-def verdict(
+def read_verdict(
     reply: Reply,
     comparison: Comparison,
     prompt: Prompt,
@@ -215,18 +217,18 @@ def verdict(
     """The verdict in the reply to ``pair``; neither responses nor other texts that were shown decide it."""
     quotable: list[str] = []
     if reply.probabilities is None:
-        quotable = [*material(comparison.case, both(comparison).values()), *(others or {}).values()]
-    return verdicts.comparison(reply, prompt.prefill, outcomes, form, quotable)
+        quotable = [*material(comparison.case, response_slots(comparison).values()), *(others or {}).values()]
+    return verdicts.read_comparison(reply, prompt.prefill, outcomes, form, quotable)
 
 
-def stated(
+def read_label(
     reply: Reply, case: Case, shown: Sequence[Response], prompt: Prompt, form: Format, labels: Sequence[str]
 ) -> str | Judgment:
     """The label in a reply in words, or the judgment that there is none."""
     found = None
     if reply.failure is None:
-        found = verdicts.words(reply, prompt.prefill, labels, form, material(case, shown))
-    return Judgment(None, read="text", failure=verdicts.missing(reply)) if found is None else found
+        found = verdicts.parse_label(reply, prompt.prefill, labels, form, material(case, shown))
+    return Judgment(None, read="text", failure=verdicts.missing_verdict(reply)) if found is None else found
 
 
 def choose(
@@ -238,5 +240,5 @@ def choose(
     others: Mapping[str, str] | None = None,
 ) -> Plan[Judgment]:
     """Ask which of two responses is better and read the verdict; arguments are those of ``pair``."""
-    (reply,) = yield [pair(comparison, prompt, form, outcomes, tokens, others)]
-    return verdict(reply, comparison, prompt, form, outcomes, others)
+    (reply,) = yield [request_verdict(comparison, prompt, form, outcomes, tokens, others)]
+    return read_verdict(reply, comparison, prompt, form, outcomes, others)

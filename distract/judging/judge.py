@@ -18,17 +18,17 @@ from distract.core import registry
 from distract.core import store as stores
 from distract.core.backend import Backend
 from distract.core.errors import BackendError, UsageError
-from distract.core.job import stores as opened
+from distract.core.job import open_stores as opened
 from distract.core.loop import answer
 from distract.core.plan import Comparison, Plan, Protocol, T, drive, gather
 from distract.core.printable import line
 from distract.core.records import Judgment, Reply, Request, Role
 from distract.core.usage import Tally
 from distract.judging.orders import DEFAULT, Manner
-from distract.judging.orders import judged as asked
+from distract.judging.orders import ask_in_orders as asked
 
 if TYPE_CHECKING:
-    from distract.judging.findings import Finding
+    from distract.judging.findings import InvariantFinding
     from distract.models.options import Options
 
 
@@ -64,11 +64,11 @@ class Judge:
     ) -> None:
         self.name, self.manner, self.helped = name, manner, reference is not None
         self.tally = Tally()
-        self.findings: list[Finding] = []
+        self.findings: list[InvariantFinding] = []
         self.violated = set[tuple[str, ...]]()
         models: dict[Role, Backend] = {"judge": backend, **({"reference": reference} if reference else {})}
         with ExitStack() as stack:
-            self._models = stack.enter_context(opened(models, store or stores.DEFAULT))
+            self._models = stack.enter_context(opened(models, store or stores.DEFAULT_PATH))
             self._models.setdefault("reference", self._models["judge"])
             # One that nobody holds any more closes its files too: a test may make one for each of its cases.
             self._end = weakref.finalize(self, stack.pop_all().close)
@@ -119,13 +119,13 @@ class Judge:
         return drive(gather(list(plans)), partial(self._answer, known=known))
 
     def judgments(self, comparison: Comparison, protocol: str | Protocol = "pairwise") -> tuple[Judgment, ...]:
-        """A judgment of a comparison for each order that is shown; see ``orders.judged``.
+        """A judgment of a comparison for each order that is shown; see ``orders.ask_in_orders``.
 
         Raises:
             UnknownName: no such protocol.
             BackendError: the model failed.
         """
-        found = registry.protocol(protocol) if isinstance(protocol, str) else protocol
+        found = registry.get_protocol(protocol) if isinstance(protocol, str) else protocol
         return self.run(asked(found, comparison, self.manner))
 
     def close(self) -> None:

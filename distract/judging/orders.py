@@ -15,7 +15,7 @@ from functools import partial
 from typing import Literal, get_args
 
 from distract.core.errors import UsageError
-from distract.core.plan import Comparison, Open, Plan, Protocol, T, gather, tap
+from distract.core.plan import Comparison, OpenRequests, Plan, Protocol, T, gather, tap
 from distract.core.records import Judgment, Outcome, Request
 from distract.judging.consultation import consult
 
@@ -59,7 +59,7 @@ class Manner:
 DEFAULT = Manner()
 
 
-def judged(protocol: Protocol, comparison: Comparison, manner: Manner = DEFAULT) -> Plan[tuple[Judgment, ...]]:
+def ask_in_orders(protocol: Protocol, comparison: Comparison, manner: Manner = DEFAULT) -> Plan[tuple[Judgment, ...]]:
     """Ask in every order that is wanted, so often each.
 
     Args:
@@ -72,21 +72,21 @@ def judged(protocol: Protocol, comparison: Comparison, manner: Manner = DEFAULT)
     """
     ask = partial(consult, protocol)
     if manner.samples > 1:
-        ask = partial(consistent, protocol, manner.samples)
+        ask = partial(ask_repeatedly, protocol, manner.samples)
     plan: Plan[tuple[Judgment, ...]]
     if protocol.orders == "none":
-        plan = _once(ask, comparison)
+        plan = _ask_once(ask, comparison)
     elif protocol.orders == "rotate":
         turns = {"both": range(len(comparison.shown)), "given": (0,), "swapped": (1,)}[manner.orders]
-        plan = _rotations(ask, comparison, turns)
+        plan = _ask_rotations(ask, comparison, turns)
     elif manner.orders == "given":
-        plan = _once(ask, comparison)
+        plan = _ask_once(ask, comparison)
     else:
-        plan = both_orders(ask, comparison) if manner.orders == "both" else _mirrored(ask, comparison)
-    return (yield from adjusted(plan, partial(_within, manner)))
+        plan = ask_both_orders(ask, comparison) if manner.orders == "both" else _ask_swapped(ask, comparison)
+    return (yield from adjust_requests(plan, partial(_limit_request, manner)))
 
 
-def both_orders(ask: Callable[[Comparison], Plan[Judgment]], comparison: Comparison) -> Plan[tuple[Judgment, ...]]:
+def ask_both_orders(ask: Callable[[Comparison], Plan[Judgment]], comparison: Comparison) -> Plan[tuple[Judgment, ...]]:
     """Ask in both orders at once and map the second answer back.
 
     Args:
@@ -96,20 +96,20 @@ def both_orders(ask: Callable[[Comparison], Plan[Judgment]], comparison: Compari
     Returns:
         Two judgments, both in terms of the given order.
     """
-    straight, swapped = yield from gather([ask(comparison), ask(comparison.swapped())])
-    return straight, swapped.mirrored()
+    straight, swapped = yield from gather([ask(comparison), ask(comparison.swap())])
+    return straight, swapped.mirror()
 
 
-def consistent(protocol: Protocol, samples: int, comparison: Comparison) -> Plan[Judgment]:
+def ask_repeatedly(protocol: Protocol, samples: int, comparison: Comparison) -> Plan[Judgment]:
     """Self-consistency: the majority of so many passes, whose answers in words are sampled (ReIFE, section 5.1).
 
     What is read from probabilities is exact and is asked once: all samples share it through the store.
     """
-    passes = [sampled(consult(protocol, comparison), index, samples) for index in range(samples)]
+    passes = [sample_answers(consult(protocol, comparison), index, samples) for index in range(samples)]
     return (yield from vote(passes, protocol.ties))
 
 
-def sampled(plan: Plan[T], index: int, samples: int, temperature: float = TEMPERATURE) -> Plan[T]:
+def sample_answers(plan: Plan[T], index: int, samples: int, temperature: float = TEMPERATURE) -> Plan[T]:
     """A plan whose answers in words are drawn at a temperature.
 
     Args:
@@ -125,17 +125,19 @@ def sampled(plan: Plan[T], index: int, samples: int, temperature: float = TEMPER
         warm = request.temperature or temperature
         return replace(request, temperature=warm, sample=request.sample * samples + index)
 
-    return adjusted(plan, draw)
+    return adjust_requests(plan, draw)
 
 
-def again(plan: Plan[T]) -> Plan[T]:
+def resample_answers(plan: Plan[T]) -> Plan[T]:
     """A plan whose sampled answers are drawn anew; one that samples nothing stays as it is."""
-    return adjusted(plan, lambda r: replace(r, sample=r.sample + _SECOND) if r.temperature else r)
+    return adjust_requests(plan, lambda r: replace(r, sample=r.sample + _SECOND) if r.temperature else r)
 
 
-def adjusted(plan: Plan[T], change: Callable[[Request], Request]) -> Plan[T]:
+def adjust_requests(plan: Plan[T], change: Callable[[Request], Request]) -> Plan[T]:
     """A plan whose requests are changed on their way."""
-    return tap(plan, lambda requests: (Open if isinstance(requests, Open) else list)(map(change, requests)))
+    return tap(
+        plan, lambda requests: (OpenRequests if isinstance(requests, OpenRequests) else list)(map(change, requests))
+    )
 
 
 def vote(plans: Sequence[Plan[Judgment]], ties: bool = True) -> Plan[Judgment]:
@@ -179,7 +181,7 @@ def majority(votes: Sequence[Judgment], ties: bool = True) -> Judgment:
     return Judgment(winner, probabilities=shares, read=read)
 
 
-def _within(manner: Manner, request: Request) -> Request:
+def _limit_request(manner: Manner, request: Request) -> Request:
     """A request with the run's seed, and with no more room than is given."""
     if request.to not in ("judge", "reference"):
         raise ValueError(f"a request to {request.to!r}, expected one to the judge or the reference")
@@ -192,15 +194,15 @@ def _within(manner: Manner, request: Request) -> Request:
     return replace(request, max_tokens=room, seed=seed)
 
 
-def _once(ask: Callable[[Comparison], Plan[Judgment]], comparison: Comparison) -> Plan[tuple[Judgment, ...]]:
+def _ask_once(ask: Callable[[Comparison], Plan[Judgment]], comparison: Comparison) -> Plan[tuple[Judgment, ...]]:
     return ((yield from ask(comparison)),)
 
 
-def _mirrored(ask: Callable[[Comparison], Plan[Judgment]], comparison: Comparison) -> Plan[tuple[Judgment, ...]]:
-    return ((yield from ask(comparison.swapped())).mirrored(),)
+def _ask_swapped(ask: Callable[[Comparison], Plan[Judgment]], comparison: Comparison) -> Plan[tuple[Judgment, ...]]:
+    return ((yield from ask(comparison.swap())).mirror(),)
 
 
-def _rotations(
+def _ask_rotations(
     ask: Callable[[Comparison], Plan[Judgment]], comparison: Comparison, turns: Iterable[int]
 ) -> Plan[tuple[Judgment, ...]]:
     # Of an odd number one of the two is above the other more often: in half of the cases the one, in half the other.
@@ -208,4 +210,4 @@ def _rotations(
     exchanged = bool(len(comparison.shown) % 2 and digest[0] % 2)
     start = replace(comparison, first=comparison.second, second=comparison.first) if exchanged else comparison
     judgments = yield from gather([ask(replace(start, turn=turn)) for turn in turns])
-    return tuple(judgment.mirrored() if exchanged else judgment for judgment in judgments)
+    return tuple(judgment.mirror() if exchanged else judgment for judgment in judgments)

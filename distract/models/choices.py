@@ -10,33 +10,33 @@ import math
 from collections.abc import Mapping
 
 from distract.core.records import Reply
-from distract.models.transformers.chat import Encoded
+from distract.models.transformers.chat import EncodedRequest
 
 Tokens = tuple[int, ...]
 
 
-def longest(encoded: Encoded) -> int:
+def extra_tokens(encoded: EncodedRequest) -> int:
     """Tokens forwarded beyond the prompt."""
     return max((len(one) - 1 for one in encoded.continuations), default=0)
 
 
-def ways(encoded: Encoded) -> tuple[Tokens, ...]:
+def choice_ids(encoded: EncodedRequest) -> tuple[Tokens, ...]:
     """The ids of each choice after the prompt."""
     return encoded.continuations or tuple((token,) for token in encoded.choice_tokens or ())
 
 
-def lookups(encoded: Encoded) -> dict[Tokens, set[int]]:
+def lookups(encoded: EncodedRequest) -> dict[Tokens, set[int]]:
     """After which ids beyond the prompt the probability of which tokens is needed."""
     found: dict[Tokens, set[int]] = {}
-    for way in ways(encoded):
+    for way in choice_ids(encoded):
         for at, token in enumerate(way):
             found.setdefault(way[:at], set()).add(token)
     return found
 
 
-def verdict(encoded: Encoded, seen: Mapping[Tokens, Mapping[int, float]]) -> Reply:
+def make_reply(encoded: EncodedRequest, seen: Mapping[Tokens, Mapping[int, float]]) -> Reply:
     """Log-probabilities of tokens to probabilities of choices."""
-    continuations, count = ways(encoded), len(encoded.prompt)
+    continuations, count = choice_ids(encoded), len(encoded.prompt)
     logs = [sum(seen[way[:at]][token] for at, token in enumerate(way)) for way in continuations]
     if any(math.isnan(log) for log in logs):
         return Reply(finish="choices", failure="not a number", tokens_in=count)

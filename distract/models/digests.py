@@ -15,8 +15,8 @@ from pathlib import Path
 
 from distract.models.cache import keep, recall
 
-KEPT = "digests.json"
-SETTLED = 100_000_000
+CACHE_FILE = "digests.json"
+SETTLE_TIME = 100_000_000
 """Nanoseconds that must have passed since a file was last written for its digest to be remembered."""
 
 _IRRELEVANT = re.compile(
@@ -43,7 +43,7 @@ def digests(files: Iterable[Path], cache: Path) -> tuple[dict[Path, str], int]:
     Raises:
         OSError: a file cannot be read.
     """
-    known, fresh = recall(cache / KEPT), dict[str, list[object]]()
+    known, fresh = recall(cache / CACHE_FILE), dict[str, list[object]]()
     results: dict[Path, str] = {}
     read = 0
     try:
@@ -55,12 +55,12 @@ def digests(files: Iterable[Path], cache: Path) -> tuple[dict[Path, str], int]:
                 continue
             results[file] = digest(file)
             read += stamp[0]
-            if _stamp(file) == stamp and stamp[2] < begin - SETTLED:
+            if _stamp(file) == stamp and stamp[2] < begin - SETTLE_TIME:
                 fresh[path] = [*stamp, results[file]]
     finally:
         if fresh:  # whatever another process has added meanwhile stays; files that are gone are forgotten
-            entries = {**recall(cache / KEPT), **fresh}
-            keep(cache / KEPT, {path: entry for path, entry in entries.items() if Path(path).exists()})
+            entries = {**recall(cache / CACHE_FILE), **fresh}
+            keep(cache / CACHE_FILE, {path: entry for path, entry in entries.items() if Path(path).exists()})
     return results, read
 
 

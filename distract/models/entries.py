@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from distract.core.errors import DataError, UsageError
-from distract.core.price import DEAREST
-from distract.models.server.addresses import normalised
+from distract.core.price import MAX_PRICE
+from distract.models.server.addresses import parse_address
 
 _NAME = re.compile(r"\w[\w.+-]*")
 _LARGEST = 100_000
@@ -28,7 +28,7 @@ _LONGEST = 10**9
 
 
 @dataclass(frozen=True, slots=True)
-class Model:
+class CatalogueEntry:
     """An entry of the catalogue.
 
     Attributes:
@@ -70,12 +70,12 @@ class Model:
     aliases: tuple[str, ...] = ()
 
 
-_FIELDS = tuple(field.name for field in fields(Model) if field.name != "name")
+_FIELDS = tuple(field.name for field in fields(CatalogueEntry) if field.name != "name")
 _SIZES, _PRICES = ("parameters", "active", "weights_gb"), ("price_in", "price_out")
-_OF_SERVERS = ("base_url", "key", *_PRICES, "prices")
+_SERVER_FIELDS = ("base_url", "key", *_PRICES, "prices")
 
 
-def read(path: Path) -> tuple[Model, ...]:
+def read(path: Path) -> tuple[CatalogueEntry, ...]:
     """The entries of a catalogue file.
 
     Raises:
@@ -89,7 +89,7 @@ def read(path: Path) -> tuple[Model, ...]:
     return parse(text, path)
 
 
-def parse(text: str, path: object) -> tuple[Model, ...]:
+def parse(text: str, path: object) -> tuple[CatalogueEntry, ...]:
     """The entries of a catalogue's text; ``path`` is what errors call the file.
 
     Raises:
@@ -103,12 +103,12 @@ def parse(text: str, path: object) -> tuple[Model, ...]:
         reason = str(error)[: at.start() if at else None].partition(";")[0]
         wanted = 'expected tables such as ["my-judge"] with model = "ORG/MODEL"'
         raise DataError(f"not TOML: {reason}; {wanted}", path=path, line=line) from error
-    entries = tuple(_entry(name, table, path) for name, table in _tables(document, (), path))
+    entries = tuple(_read_entry(name, table, path) for name, table in _tables(document, (), path))
     taken: dict[str, str] = {}
     for entry in entries:
         for other in {n.casefold() for n in (entry.name, *entry.aliases)}:
             if first := taken.get(other):
-                raise wrong(path, entry.name, "", f"{other!r} names {first!r} already; take another name")
+                raise entry_error(path, entry.name, "", f"{other!r} names {first!r} already; take another name")
             taken[other] = entry.name
     return entries
 
@@ -127,8 +127,8 @@ def _tables(table: Mapping[str, Any], at: tuple[str, ...], path: object) -> Iter
         yield from _tables(value, (*at, key), path)
 
 
-def _entry(name: str, table: Mapping[str, Any], path: object) -> Model:
-    fail = partial(wrong, path, name)
+def _read_entry(name: str, table: Mapping[str, Any], path: object) -> CatalogueEntry:
+    fail = partial(entry_error, path, name)
     for field, names in (("", [name]), ("aliases", table.get("aliases"))):
         for one in names if isinstance(names, list) else ():
             if not isinstance(one, str) or not _NAME.fullmatch(one):
@@ -138,33 +138,33 @@ def _entry(name: str, table: Mapping[str, Any], path: object) -> Model:
             near = difflib.get_close_matches(field, _FIELDS, n=1)
             hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(_FIELDS)}"
             raise fail(field, f"unknown field; {hint}")
-        if expected := _expected(field, value):
+        if expected := _expectation(field, value):
             # What stands there instead of a variable's name may be the key itself.
             given = "" if field in ("key", "base_url") else f", not {reprlib.repr(value)}"
             raise fail(field, f"expected {expected}{given}")
     if "model" not in table:
         raise fail("model", 'expected it in every table; add model = "ORG/MODEL", or the name that the server knows')
-    if table.get("engine", "local") == "local" and (odd := [field for field in _OF_SERVERS if field in table]):
+    if table.get("engine", "local") == "local" and (odd := [field for field in _SERVER_FIELDS if field in table]):
         raise fail(odd[0], 'is of a server; add engine = "openai" or leave it out')
     if table.get("active", 0) > table.get("parameters", math.inf):
         raise fail("active", "expected no more than parameters, which counts all of them")
-    return Model(name, **{**table, "aliases": tuple(table.get("aliases", ()))})
+    return CatalogueEntry(name, **{**table, "aliases": tuple(table.get("aliases", ()))})
 
 
-def wrong(path: object, name: str, field: str, problem: str) -> DataError:
+def entry_error(path: object, name: str, field: str, problem: str) -> DataError:
     """What to raise about a judge's table, or about one of its fields."""
     return DataError(f"judge {name!r}{f', field {field!r}' if field else ''}: {problem}", path=path)
 
 
-def _expected(field: str, value: object) -> str:
+def _expectation(field: str, value: object) -> str:
     """What a field should hold; empty where it does."""
     if field in _SIZES:
         unit = "GB" if field == "weights_gb" else "billions of parameters"
-        return "" if 0 < _number(value) < _LARGEST else f"a number of {unit} above 0, such as 70.6"
+        return "" if 0 < _read_number(value) < _LARGEST else f"a number of {unit} above 0, such as 70.6"
     if field in _PRICES:
-        return "" if 0 <= _number(value) <= DEAREST else f"US dollars per million tokens, from 0 to {DEAREST}"
+        return "" if 0 <= _read_number(value) <= MAX_PRICE else f"US dollars per million tokens, from 0 to {MAX_PRICE}"
     if field == "context":
-        whole = isinstance(value, int) and 0 < _number(value) <= _LONGEST
+        whole = isinstance(value, int) and 0 < _read_number(value) <= _LONGEST
         return "" if whole else "a whole number of tokens above 0"
     if field == "aliases":
         return "" if isinstance(value, list) else "a list of names"
@@ -176,13 +176,13 @@ def _expected(field: str, value: object) -> str:
         return "the name of the environment variable that holds the key, such as OPENAI_API_KEY, not the key"
     if field == "base_url":
         try:
-            normalised(value)
+            parse_address(value)
         except UsageError:
             return "an address such as https://HOST/v1, without a name, password or query in it"
     return ""
 
 
-def _number(value: object) -> float:
+def _read_number(value: object) -> float:
     """A number of a file; not a number where it is none, infinite where it is too large."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return math.nan

@@ -38,7 +38,7 @@ def families(name: str) -> frozenset[str]:
     # The last part names the model, unless it is a revision in a cache folder.
     for part in reversed([part for part in path.split("/") if part]):
         words = [word.casefold() for word in re.findall(r"[^\W\d_]+", part)]
-        found = {family for word in words for alias, family in _ALIASES.items() if _is(alias, word)}
+        found = {family for word in words for alias, family in _ALIASES.items() if _is_family(alias, word)}
         if not found and _REASONING.fullmatch(re.split(r"[-:]", part)[0]):
             found = {"gpt"}
         if found:
@@ -46,12 +46,12 @@ def families(name: str) -> frozenset[str]:
     return frozenset({path.rstrip("/").rpartition("/")[2].casefold() or name.casefold()})
 
 
-def _is(alias: str, word: str) -> bool:
+def _is_family(alias: str, word: str) -> bool:
     """Whether a word is a family's name, or ends in a longer one (TinyLlama, CodeQwen)."""
     return word == alias or (len(alias) > 3 and word.endswith(alias) and alias not in ("command", "solar", "falcon"))
 
 
-def self_judging(judge: str, writers: Iterable[str], authors: Iterable[str]) -> list[str]:
+def find_self_judging(judge: str, writers: Iterable[str], authors: Iterable[str]) -> list[str]:
     """Where a judge may see its own kin, a sentence each.
 
     Args:

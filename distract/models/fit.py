@@ -11,7 +11,7 @@ from typing import Literal
 
 from distract.models.hardware import Gpu
 
-Engine = Literal["transformers", "vllm"]
+LocalEngine = Literal["transformers", "vllm"]
 
 BITS: Mapping[str, int] = {
     **dict.fromkeys(("bnb-4bit", "bitsandbytes", "awq", "gptq", "mxfp4"), 4),
@@ -19,14 +19,14 @@ BITS: Mapping[str, int] = {
 }
 """Bits of a weight in each quantization that is known; any other counts as 16."""
 
-ROOM: Mapping[Engine, float] = {"transformers": 1.05, "vllm": 1.1}
+ROOM: Mapping[LocalEngine, float] = {"transformers": 1.05, "vllm": 1.1}
 """Times the weights that must be free: activations come on top, and keys and values, of which vLLM keeps many."""
 
 _CARDS = (16, 24, 32, 48, 80)
 _BYTES, _SOLD = 10**9, 2**30
 
 
-def need(parameters: float, bits: int = 16) -> float:
+def weights_size(parameters: float, bits: int = 16) -> float:
     """GB of a model's weights: bytes of each weight, and half a bit of scales for each where it is quantized.
 
     Args:
@@ -36,17 +36,17 @@ def need(parameters: float, bits: int = 16) -> float:
     return parameters * (bits if bits >= 16 else bits + 0.5) / 8
 
 
-def size(gb: float) -> str:
+def format_size(gb: float) -> str:
     """GB for people, in two digits: ``140 GB``, ``40 GB``, ``6.4 GB``."""
     return f"{float(f'{gb:.2g}'):g} GB"
 
 
-def fits(
+def can_fit(
     parameters: float,
     gpus: Sequence[Gpu],
     memory: int | None,
     *,
-    engine: Engine = "transformers",
+    engine: LocalEngine = "transformers",
     quantization: str | None = None,
     dtype: str = "auto",
     weights_gb: float | None = None,
@@ -71,7 +71,7 @@ def fits(
     """
     bits = _bits(quantization, dtype, bool(gpus))
     published = gpus and weights_gb and not quantization and bits == 16
-    wanted = (weights_gb if published and weights_gb else need(parameters, bits)) * ROOM[engine] * _BYTES
+    wanted = (weights_gb if published and weights_gb else weights_size(parameters, bits)) * ROOM[engine] * _BYTES
     if not gpus:
         return memory is None or wanted <= memory
     if engine == "vllm":
@@ -82,13 +82,13 @@ def fits(
     return wanted <= gpus[0].free
 
 
-def explain(
+def explain_misfit(
     name: str,
     parameters: float,
     gpus: Sequence[Gpu],
     memory: int | None,
     *,
-    engine: Engine = "transformers",
+    engine: LocalEngine = "transformers",
     quantization: str | None = None,
     dtype: str = "auto",
     weights_gb: float | None = None,
@@ -119,7 +119,7 @@ def explain(
         spread: bool = spread,
         published: float | None = weights_gb,
     ) -> bool:
-        return fits(
+        return can_fit(
             billions,
             gpus,
             memory,
@@ -140,22 +140,22 @@ def explain(
     elif len(gpus) > 1 and not spread and fit(spread=True):
         ways.append("--device-map auto")
     # What is published in few bits is not quantized again.
-    four = need(parameters, 4) if quantization is None and not weights_gb else None
+    four = weights_size(parameters, 4) if quantization is None and not weights_gb else None
     if four and gpus and fit(how="bnb-4bit"):
         ways.append("--quantization bnb-4bit")
     if not ways:
         bits = _bits(quantization, dtype, True)
-        held = weights_gb if weights_gb and not quantization else need(parameters, bits)
-        ways += [f"--quantization bnb-4bit on {_cards(four, engine)}"] if four else []
-        ways.append(_cards(held, engine))
+        held = weights_gb if weights_gb and not quantization else weights_size(parameters, bits)
+        ways += [f"--quantization bnb-4bit on {_describe_cards(four, engine)}"] if four else []
+        ways.append(_describe_cards(held, engine))
     smaller = sorted((billions, other) for other, billions in (others or {}).items() if other != name)
     fitting = [
         other for billions, other in reversed(smaller) if billions < parameters and fit(billions, published=None)
     ]
     ways += [f"a smaller judge that fits ({' or '.join(fitting[:2])})"] if fitting else []
     ways.append("a server that has it (--judge http://HOST/v1#MODEL)")
-    needs = _needs(parameters, quantization, dtype, weights_gb, bool(gpus))
-    return f"{name} does not fit: it needs {needs}; here: {_here(gpus, memory)}; use {', or '.join(ways)}"
+    needs = _describe_need(parameters, quantization, dtype, weights_gb, bool(gpus))
+    return f"{name} does not fit: it needs {needs}; here: {_describe_machine(gpus, memory)}; use {', or '.join(ways)}"
 
 
 def _bits(quantization: str | None, dtype: str, gpu: bool) -> int:
@@ -164,7 +164,7 @@ def _bits(quantization: str | None, dtype: str, gpu: bool) -> int:
     return 32 if dtype == "float32" or (dtype == "auto" and not gpu) else 16
 
 
-def _cards(gb: float, engine: Engine) -> str:
+def _describe_cards(gb: float, engine: LocalEngine) -> str:
     """The smallest usual GPU that holds so much, or the fewest large ones."""
     wanted = gb * ROOM[engine]
     for card in _CARDS:
@@ -177,18 +177,20 @@ def _cards(gb: float, engine: Engine) -> str:
     return f"{how} on {count} GPUs of {_CARDS[-1]} GB"
 
 
-def _needs(parameters: float, quantization: str | None, dtype: str, weights_gb: float | None, gpu: bool) -> str:
+def _describe_need(parameters: float, quantization: str | None, dtype: str, weights_gb: float | None, gpu: bool) -> str:
     if weights_gb and not quantization:
-        return f"about {size(weights_gb)} on GPUs as published"
+        return f"about {format_size(weights_gb)} on GPUs as published"
     plain = "float32" if dtype == "float32" else "bf16" if dtype == "auto" else dtype
-    first = f"about {size(need(parameters, _bits(quantization, dtype, True)))} in {quantization or plain}"
-    text = first if quantization else f"{first} ({size(need(parameters, 4))} in 4 bits)"
+    first = (
+        f"about {format_size(weights_size(parameters, _bits(quantization, dtype, True)))} in {quantization or plain}"
+    )
+    text = first if quantization else f"{first} ({format_size(weights_size(parameters, 4))} in 4 bits)"
     if gpu or quantization:
         return text
-    return f"{text} on GPUs, or {size(need(parameters, _bits(None, dtype, False)))} of memory"
+    return f"{text} on GPUs, or {format_size(weights_size(parameters, _bits(None, dtype, False)))} of memory"
 
 
-def _here(gpus: Sequence[Gpu], memory: int | None) -> str:
+def _describe_machine(gpus: Sequence[Gpu], memory: int | None) -> str:
     if not gpus:
         ram = "" if memory is None else f" and {memory / _SOLD:.0f} GB of memory"
         return f"no GPU seen{ram}"

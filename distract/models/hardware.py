@@ -36,12 +36,12 @@ def gpus() -> tuple[Gpu, ...]:
     """NVIDIA GPUs visible to CUDA, asked for once; none where there are none or they cannot be asked."""
     named = os.environ.get("CUDA_VISIBLE_DEVICES")
     try:
-        return visible(_nvml([part.strip() for part in (named or "").split(",") if "MIG-" in part]), named)
+        return filter_visible(_query_nvml([part.strip() for part in (named or "").split(",") if "MIG-" in part]), named)
     except (OSError, AttributeError):
         return ()
 
 
-def visible(devices: Mapping[str, Gpu], named: str | None) -> tuple[Gpu, ...]:
+def filter_visible(devices: Mapping[str, Gpu], named: str | None) -> tuple[Gpu, ...]:
     """The GPUs that ``CUDA_VISIBLE_DEVICES`` leaves, in its order.
 
     Args:
@@ -63,7 +63,7 @@ def visible(devices: Mapping[str, Gpu], named: str | None) -> tuple[Gpu, ...]:
     return tuple(devices[uuid] for uuid in found)
 
 
-def _nvml(parts: Sequence[str]) -> dict[str, Gpu]:
+def _query_nvml(parts: Sequence[str]) -> dict[str, Gpu]:
     """GPUs by UUID, then the parts of GPUs that are named.
 
     Raises:
@@ -100,7 +100,7 @@ def _nvml(parts: Sequence[str]) -> dict[str, Gpu]:
         library.nvmlShutdown()
 
 
-def memory(root: Path = Path("/")) -> int | None:
+def free_memory(root: Path = Path("/")) -> int | None:
     """Bytes of memory that this process may still take; None where nobody says.
 
     Args:
@@ -128,18 +128,18 @@ def _limits(root: Path) -> list[int]:
         # In a container the path is often the host's: the groups that are not there say nothing.
         for folder in (group / path.strip("/"), *(group / path.strip("/")).parents):
             if folder.is_relative_to(group):
-                found += _numbers(folder / limit)
+                found += _read_limit(folder / limit)
     return found
 
 
-def _numbers(file: Path) -> list[int]:
+def _read_limit(file: Path) -> list[int]:
     try:
         return [int(file.read_text())]
     except (OSError, ValueError):  # no such group, or "max"
         return []
 
 
-def weights(folder: Path) -> int | None:
+def weights_bytes(folder: Path) -> int | None:
     """Bytes of the weights in a model's folder; None where it holds none.
 
     Files of safetensors are counted where there are any, since the same weights may lie beside them in another form.

@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import Any
 
 from distract.core import timer
-from distract.core.errors import BackendError, DataError, DistractError, UsageError, installed_by
+from distract.core.errors import BackendError, DataError, DistractError, UsageError, install_command
 from distract.core.records import Request
 from distract.models.digests import folder_digest
 from distract.models.transformers import embedded
-from distract.models.transformers.architecture import odd_size, unfit
+from distract.models.transformers.architecture import odd_size, unfit_architecture
 from distract.models.transformers.chat import Chat
 
 _DAMAGE = re.compile("corrupted|conversion of the weights")
@@ -33,7 +33,7 @@ _PICKLED = re.compile("weights_only|weights only", re.IGNORECASE)
 """In messages of torch about pickles that it refuses; they advise to load them all the same."""
 
 
-class Located:
+class HubModel:
     """A model by its name or folder, with its tokenizer; its weights load elsewhere.
 
     Args:
@@ -76,7 +76,7 @@ class Located:
     @cached_property
     def _chat(self) -> Chat:
         transformers = self._libraries()[1]
-        with self._failing("load"), quiet():
+        with self._translate_errors("load"), silence_transformers():
             # A damaged file may show as late as at the first text.
             return Chat(transformers.AutoTokenizer.from_pretrained(self._place, **self._origin), self.name)
 
@@ -92,16 +92,16 @@ class Located:
         return {"revision": self._commit, "trust_remote_code": self.trust_remote_code}
 
     @cached_property
-    def _fixed(self) -> Mapping[str, str]:
+    def _weights_id(self) -> Mapping[str, str]:
         """What fixes the weights, as a part of the identity: a revision, or a digest of a folder's files."""
         if not self._is_folder or self._is_pinned:
             return {"revision": self._commit}
         begin = time.perf_counter()
-        with timer.part("load"):
-            weights, read = folder_digest(Path(self.model), embedded.cache())
+        with timer.time_part("load"):
+            weights, read = folder_digest(Path(self.model), embedded.cache_folder())
         if read:
             size = f"{read / 1e9:.1f} GB" if read >= 1e9 else f"{read / 1e6:.1f} MB"
-            embedded.say(f"hashed {size} of weights of {self.name} in {time.perf_counter() - begin:.1f} s, once")
+            embedded.print_note(f"hashed {size} of weights of {self.name} in {time.perf_counter() - begin:.1f} s, once")
         return {"weights": weights}
 
     @property
@@ -125,7 +125,7 @@ class Located:
         if self._prepare or self._is_folder:
             return Path(self._place) / "config.json"
         self._libraries()
-        with self._failing("load"), quiet():
+        with self._translate_errors("load"), silence_transformers():
             from transformers.utils.hub import cached_file
 
             return Path(str(cached_file(self.model, "config.json", revision=self.revision)))
@@ -148,7 +148,7 @@ class Located:
             raise DataError("is not a JSON object; fetch or save the model again", path=self._config)
         if odd := odd_size(config):
             raise DataError(f"{odd}; fetch or save the model again", path=self._config)
-        if kind := unfit(config):
+        if kind := unfit_architecture(config):
             raise UsageError(
                 f"{self.name} is a {kind[:80]}, not a causal language model: reward models, classifiers and encoders "
                 "write no verdicts; name a model whose config.json says an architecture such as LlamaForCausalLM"
@@ -161,27 +161,27 @@ class Located:
             BackendError: its files were changed in between.
         """
         identified = vars(self).pop("_fixed", None)
-        if identified is not None and identified != self._fixed:
+        if identified is not None and identified != self._weights_id:
             raise BackendError(f"the files of {self.name} changed while they were loaded; wait until they are complete")
 
     def _libraries(self) -> tuple[Any, Any]:
         try:
-            with timer.part("load"), warnings.catch_warnings():
+            with timer.time_part("load"), warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 import torch
                 import transformers
         except ImportError as error:
-            raise UsageError(f"{self.name} needs {error.name}: {installed_by(self._extra)}") from error
+            raise UsageError(f"{self.name} needs {error.name}: {install_command(self._extra)}") from error
         return torch, transformers
 
     @contextlib.contextmanager
-    def _failing(self, doing: str) -> Iterator[None]:
+    def _translate_errors(self, doing: str) -> Iterator[None]:
         """Turn what the libraries raise into one line."""
         is_loading = doing == "load"
         # A damaged file may make them raise anything.
         broken = Exception if is_loading else RuntimeError
         try:
-            with timer.part("load") if is_loading else contextlib.nullcontext():
+            with timer.time_part("load") if is_loading else contextlib.nullcontext():
                 yield
         except DistractError:
             raise
@@ -214,7 +214,7 @@ class Located:
 
 
 @contextlib.contextmanager
-def quiet() -> Iterator[None]:
+def silence_transformers() -> Iterator[None]:
     """No progress bars and advice from transformers; its settings are put back afterwards."""
     from transformers.utils import logging
 

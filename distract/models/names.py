@@ -14,11 +14,11 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
 
-from distract.core.errors import UnknownName, UsageError, installed_by
+from distract.core.errors import UnknownName, UsageError, install_command
 from distract.models import hardware, scripted
-from distract.models.catalogue import Model, catalogue, find
+from distract.models.catalogue import CatalogueEntry, catalogue, find
 from distract.models.options import Options
-from distract.models.server.addresses import NO_SECRETS, normalised
+from distract.models.server.addresses import NO_SECRETS, parse_address
 
 EMBEDDED = "smollm2-135m"
 OPENAI = "https://api.openai.com/v1"
@@ -51,7 +51,7 @@ _MAKERS: Mapping[str, str] = {"gpt": "openai", "chatgpt": "openai", "claude": "a
 """What names of models begin with that only their maker's server has, and where that is."""
 _OF_MAKER = re.compile(r"(?:(?:openai|anthropic|google)/)?((chatgpt|gpt(?=-[3-9])|claude|gemini)-.+)")
 
-Engine = Literal["planted", "transformers", "vllm", "openai"]
+EngineName = Literal["planted", "transformers", "vllm", "openai"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,16 +68,16 @@ class Target:
         reason: why this engine, where the name left it open.
     """
 
-    engine: Engine
+    engine: EngineName
     model: str
     revision: str | None = None
     server: str = ""
     keys: tuple[str, ...] = ()
-    entry: Model | None = None
+    entry: CatalogueEntry | None = None
     reason: str = field(default="", compare=False)
 
 
-def resolve(name: str, options: Options, known: Mapping[str, Model]) -> Target:
+def resolve(name: str, options: Options, known: Mapping[str, CatalogueEntry]) -> Target:
     """What a name means on this machine.
 
     Args:
@@ -95,37 +95,37 @@ def resolve(name: str, options: Options, known: Mapping[str, Model]) -> Target:
         raise UsageError("--base-url is empty; name the server, or leave the option out")
     kind, colon, rest = name.partition(":")
     if kind in ("http", "https") and colon:
-        return _at_url(name, options)
+        return _resolve_url(name, options)
     if kind == "planted" and colon:
-        scripted.planted(rest)
+        scripted.make_planted(rest)
         return Target("planted", rest)
     if kind in ("openai", *ENGINES) and re.search("://.*@", rest):
         raise UsageError(f"after {kind}: stands the name of a model, not an address; {NO_SECRETS}")
     if kind == "openai" and rest:
-        return _on_server(rest, options)
+        return _resolve_server(rest, options)
     if kind in ENGINES and rest:
         if options.engine not in (None, kind):
             raise UsageError(f"{name} names its engine; leave out --engine {options.engine}")
-        return _local("vllm" if kind == "vllm" else "transformers", rest, options, known)
+        return _resolve_local("vllm" if kind == "vllm" else "transformers", rest, options, known)
     if name == EMBEDDED:
         # Named by everybody's first command: nothing to choose, unless it is asked for.
         return Target("vllm" if options.engine == "vllm" else "transformers", EMBEDDED)
     entry = find(name, known)
     if entry and entry.engine == "openai":
-        return _of_entry(entry, options)
+        return _resolve_entry(entry, options)
     if options.base_url:
-        return _on_server(entry.model if entry else name, options)
-    if entry is None and not Path(name).exists() and (instead := elsewhere(name)):
+        return _resolve_server(entry.model if entry else name, options)
+    if entry is None and not Path(name).exists() and (instead := translate_name(name)):
         raise UnknownName("judge", name, known, instead=instead)
     if entry or _HUB.fullmatch(name) or name.startswith((".", "/", "~")) or Path(name).is_dir():
-        engine, reason = choose(options.engine)
-        return _local(engine, entry.model if entry else name, options, known, reason, entry)
+        engine, reason = choose_engine(options.engine)
+        return _resolve_local(engine, entry.model if entry else name, options, known, reason, entry)
     if re.search(":.*@", name):
         raise UsageError("unknown judge; it is not shown here, since what stands before its @ may be a password")
     raise UnknownName("judge", name, known)
 
 
-def elsewhere(name: str) -> str:
+def translate_name(name: str) -> str:
     """How we name what other tools name so: a model of a server or of the hub; empty where no other tool does."""
     if parts := re.fullmatch(r"([\w.-]+)[:/](.+)", name):
         prefix, model = re.sub(r"[^a-z]", "", parts[1].lower()), parts[2]
@@ -140,7 +140,7 @@ def elsewhere(name: str) -> str:
     return f"write openai:{parts[1]}{server} for a model of its maker's server"
 
 
-def choose(asked: str | None) -> tuple[Literal["vllm", "transformers"], str]:
+def choose_engine(asked: str | None) -> tuple[Literal["vllm", "transformers"], str]:
     """The engine for a model that is run here, and why: vLLM where it is installed and a GPU is there."""
     if asked is not None:
         return ("vllm" if asked == "vllm" else "transformers"), ""
@@ -149,16 +149,16 @@ def choose(asked: str | None) -> tuple[Literal["vllm", "transformers"], str]:
         return "transformers", "transformers on the CPU, since there is no GPU here"
     if find_spec("vllm"):
         return "vllm", f"vLLM, since it is installed and there is a GPU ({gpus[0].name})"
-    return "transformers", f"transformers on the GPU ({gpus[0].name}); for vLLM, {installed_by('vllm')}"
+    return "transformers", f"transformers on the GPU ({gpus[0].name}); for vLLM, {install_command('vllm')}"
 
 
-def _local(
+def _resolve_local(
     engine: Literal["vllm", "transformers"],
     model: str,
     options: Options,
-    known: Mapping[str, Model],
+    known: Mapping[str, CatalogueEntry],
     reason: str = "",
-    entry: Model | None = None,
+    entry: CatalogueEntry | None = None,
 ) -> Target:
     if model.startswith((".", "/", "~")):
         with contextlib.suppress(RuntimeError):  # of a user whom nobody knows
@@ -176,21 +176,21 @@ def _local(
     return Target(engine, model, revision, entry=entry, reason=reason)
 
 
-def _on_server(model: str, options: Options) -> Target:
-    server = normalised(options.base_url or os.environ.get("OPENAI_BASE_URL") or OPENAI).geturl()
+def _resolve_server(model: str, options: Options) -> Target:
+    server = parse_address(options.base_url or os.environ.get("OPENAI_BASE_URL") or OPENAI).geturl()
     keys = (OPENAI_KEY,) if server == OPENAI else (OWN_KEY, OPENAI_KEY)
     return Target("openai", model, server=server, keys=keys)
 
 
-def _of_entry(entry: Model, options: Options) -> Target:
+def _resolve_entry(entry: CatalogueEntry, options: Options) -> Target:
     if options.base_url or not entry.base_url:
-        target = _on_server(entry.model, options)
+        target = _resolve_server(entry.model, options)
         return Target("openai", target.model, server=target.server, keys=target.keys, entry=entry)
-    keys = (_permitted(entry) or OWN_KEY,)
-    return Target("openai", entry.model, server=normalised(entry.base_url).geturl(), keys=keys, entry=entry)
+    keys = (_key_variable(entry) or OWN_KEY,)
+    return Target("openai", entry.model, server=parse_address(entry.base_url).geturl(), keys=keys, entry=entry)
 
 
-def _permitted(entry: Model) -> str:
+def _key_variable(entry: CatalogueEntry) -> str:
     """The variable that an entry names for its server's key; whoever wrote it need not be whose key it is.
 
     Raises:
@@ -200,10 +200,10 @@ def _permitted(entry: Model) -> str:
         return entry.key
     problem = ""
     servers = {one.base_url for one in catalogue().values() if one.key == entry.key and one.base_url}
-    home = {normalised(url).hostname for url in ({OPENAI} if entry.key == OPENAI_KEY else servers)}
+    home = {parse_address(url).hostname for url in ({OPENAI} if entry.key == OPENAI_KEY else servers)}
     if entry.key and not entry.key.endswith("_API_KEY"):
         problem = "of the variables that a catalogue names, only those that end in _API_KEY are sent"
-    elif entry.key and home and normalised(entry.base_url).hostname not in home:
+    elif entry.key and home and parse_address(entry.base_url).hostname not in home:
         problem = f"that is the key of {' or '.join(map(str, home))}"
     if problem:
         raise UsageError(
@@ -213,13 +213,13 @@ def _permitted(entry: Model) -> str:
     return entry.key
 
 
-def _at_url(name: str, options: Options) -> Target:
+def _resolve_url(name: str, options: Options) -> Target:
     address, _, model = name.partition("#")
     if not model or not address.partition("//")[2]:
         # The name is not shown: it may hold a password.
         raise UsageError("name the server's address and, after #, the model, as in http://HOST:8000/v1#MODEL")
-    server = normalised(address).geturl()
-    if options.base_url and normalised(options.base_url).geturl() != server:
+    server = parse_address(address).geturl()
+    if options.base_url and parse_address(options.base_url).geturl() != server:
         raise UsageError("the judge's name names its server; leave out --base-url")
     # OpenAI's key is for OpenAI, and for a server that the user put in its place.
     return Target("openai", model, server=server, keys=(OWN_KEY,))

@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 from importlib.util import find_spec
 
 from distract.core.backend import Backend
-from distract.core.errors import UnknownName, UsageError, installed_by
+from distract.core.errors import UnknownName, UsageError, install_command
 from distract.core.price import Price
 from distract.core.records import Role
 from distract.models import scripted
-from distract.models.capacity import make_room
-from distract.models.catalogue import Model, catalogue, find
+from distract.models.capacity import check_capacity
+from distract.models.catalogue import CatalogueEntry, catalogue, find
 from distract.models.names import EMBEDDED, FORMS, Target, resolve
 from distract.models.options import Options, check
 
@@ -34,7 +34,7 @@ EXTRAS: Mapping[str, tuple[str, str]] = {
 
 
 @dataclass(frozen=True)
-class Opened:
+class RunModels:
     """The models of a run.
 
     Attributes:
@@ -48,7 +48,7 @@ class Opened:
     prices: Mapping[Role, Price]
 
 
-def known() -> Mapping[str, str]:
+def list_forms() -> Mapping[str, str]:
     """Every form of a judge's name with one line about it; the names of the catalogue are in the catalogue."""
     planted = {f"planted:{name}": f"planted: {line}" for name, (line, _) in scripted.PLANTED.items()}
     stored = {f"{REPLAY}PATH": "verdicts that somebody stored, a file or a folder of them; for `distract meta`"}
@@ -57,7 +57,7 @@ def known() -> Mapping[str, str]:
 
 def open_models(
     names: Mapping[Role, str | None], options: Options | None = None, no_models: Collection[str] = ()
-) -> Opened:
+) -> RunModels:
     """The backends of a run; a model that has several roles is loaded once.
 
     Args:
@@ -83,14 +83,14 @@ def open_models(
             raise UsageError(f"{name}: stored verdicts answer nothing new; `distract meta` compares them with people")
         same = next((targets[other] for other in targets if named[other] == name), None)
         try:
-            targets[role] = same or resolve(name, _for(role, options), listed)
+            targets[role] = same or resolve(name, _role_options(role, options), listed)
         except UnknownName as error:
-            raise UnknownName(role, name, _possible(role, listed, no_models), instead=error.instead) from error
+            raise UnknownName(role, name, _list_names(role, listed, no_models), instead=error.instead) from error
     check(options, {named[role]: target.engine for role, target in targets.items()}, named.get("judge"))
     opened: dict[Role, Backend] = {}
     for role, target in targets.items():
         shared = next((opened[other] for other in opened if targets[other] == target), None)
-        opened[role] = shared or open_target(target, named[role], _for(role, options, target), listed)
+        opened[role] = shared or open_target(target, named[role], _role_options(role, options, target), listed)
     if options.judge_version is not None and "judge" in opened:
         if not options.judge_version.strip():
             raise UsageError("--judge-version is empty; name the version, or leave the option out")
@@ -98,7 +98,7 @@ def open_models(
         vars(opened["judge"])["identity"] = {**opened["judge"].identity, "version": options.judge_version}
     notes = dict.fromkeys(note for role, target in targets.items() for note in _notes(named[role], target, options))
     prices = {role: price for role, target in targets.items() if (price := _price(role, target, options))}
-    return Opened(opened, tuple(notes), prices)
+    return RunModels(opened, tuple(notes), prices)
 
 
 def open_judge(name: str, options: Options | None = None) -> Backend:
@@ -106,7 +106,7 @@ def open_judge(name: str, options: Options | None = None) -> Backend:
     return open_models({"judge": name}, options).models["judge"]
 
 
-def open_target(target: Target, name: str, options: Options, listed: Mapping[str, Model]) -> Backend:
+def open_target(target: Target, name: str, options: Options, listed: Mapping[str, CatalogueEntry]) -> Backend:
     """The backend for what a name means.
 
     Args:
@@ -119,13 +119,13 @@ def open_target(target: Target, name: str, options: Options, listed: Mapping[str
         UsageError: an option, a library or a key is missing or wrong, or the model does not fit into this machine.
     """
     if target.engine == "planted":
-        return scripted.planted(target.model)
+        return scripted.make_planted(target.model)
     if target.engine != "openai":
         # First of all, since no installation would change it.
-        options = replace(options, tensor_parallel=make_room(target, name, options, listed))
+        options = replace(options, tensor_parallel=check_capacity(target, name, options, listed))
     library, extra = EXTRAS[target.engine]
     if find_spec(library) is None:
-        raise UsageError(f"{name} needs {library}, which is not installed: {installed_by(extra)}")
+        raise UsageError(f"{name} needs {library}, which is not installed: {install_command(extra)}")
     if target.engine == "openai":
         from distract.models.server.backend import OpenAI
 
@@ -142,10 +142,10 @@ def open_target(target: Target, name: str, options: Options, listed: Mapping[str
         return server
     if target.model == EMBEDDED and (options.revision or options.trust_remote_code):
         raise UsageError(f"{name} is one fixed file without code; leave out --revision and --trust-remote-code")
-    return _on_vllm(target, name, options) if target.engine == "vllm" else _on_transformers(target, name, options)
+    return _open_vllm(target, name, options) if target.engine == "vllm" else _open_transformers(target, name, options)
 
 
-def _on_transformers(target: Target, name: str, options: Options) -> Backend:
+def _open_transformers(target: Target, name: str, options: Options) -> Backend:
     from distract.models.transformers.backend import Transformers, embedded_judge
 
     if target.model == EMBEDDED:
@@ -168,7 +168,7 @@ def _on_transformers(target: Target, name: str, options: Options) -> Backend:
     )
 
 
-def _on_vllm(target: Target, name: str, options: Options) -> Backend:
+def _open_vllm(target: Target, name: str, options: Options) -> Backend:
     from distract.models.transformers import embedded
     from distract.models.vllm.backend import Vllm
 
@@ -187,7 +187,7 @@ def _on_vllm(target: Target, name: str, options: Options) -> Backend:
     )
 
 
-def _for(role: Role, options: Options, target: Target | None = None) -> Options:
+def _role_options(role: Role, options: Options, target: Target | None = None) -> Options:
     """The options as they are for a model of this role: what only a judge can do without is not held against others."""
     if role == "judge":
         return options
@@ -201,7 +201,7 @@ def _notes(name: str, target: Target, options: Options) -> Iterator[str]:
         yield f"{name}: {target.reason}"
     entry = target.entry
     # An alias that is another judge's by now changes nothing about a judge of ours.
-    if options.catalogue is None or entry is None or _alone(entry) in map(_alone, catalogue().values()):
+    if options.catalogue is None or entry is None or _drop_aliases(entry) in map(_drop_aliases, catalogue().values()):
         return
     if ours := find(name, catalogue()):
         was = "" if ours.model == entry.model else f", from {ours.model} to {entry.model}"
@@ -211,7 +211,7 @@ def _notes(name: str, target: Target, options: Options) -> Iterator[str]:
         yield f"{name}: {options.catalogue} sends the key in {sent} to {target.server}"
 
 
-def _alone(entry: Model) -> Model:
+def _drop_aliases(entry: CatalogueEntry) -> CatalogueEntry:
     return replace(entry, aliases=())
 
 
@@ -219,15 +219,17 @@ def _price(role: Role, target: Target, options: Options) -> Price | None:
     entry = target.entry
     prices = [entry.price_in if entry else None, entry.price_out if entry else None]
     if role == "judge":
-        prices = [given if given is not None else found for given, found in zip(_given(options), prices, strict=True)]
+        prices = [
+            given if given is not None else found for given, found in zip(_given_prices(options), prices, strict=True)
+        ]
     return None if prices == [None, None] else Price(prices[0] or 0.0, prices[1] or 0.0)
 
 
-def _given(options: Options) -> tuple[float | None, float | None]:
+def _given_prices(options: Options) -> tuple[float | None, float | None]:
     return options.price_in, options.price_out
 
 
-def _possible(role: Role, listed: Mapping[str, Model], no_models: Collection[str]) -> list[str]:
+def _list_names(role: Role, listed: Mapping[str, CatalogueEntry], no_models: Collection[str]) -> list[str]:
     """What a name could have been."""
     planted = [f"planted:{bias}" for bias in scripted.PLANTED]
     aliases = [alias for model in listed.values() for alias in model.aliases]

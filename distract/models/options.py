@@ -89,7 +89,9 @@ def check(options: Options, engines: Mapping[str, str], judge: str | None) -> No
     for name in sorted(options.given() & USES.keys()):
         meant = {judge: engines[judge]} if name == "revision" and judge else engines
         if not USES[name].intersection(meant.values()):
-            raise UsageError(f"{flag(name)} is for models on {_either(USES[name])}; {_found(meant)}; leave it out")
+            raise UsageError(
+                f"{flag(name)} is for models on {_format_engines(USES[name])}; {_describe_models(meant)}; leave it out"
+            )
 
 
 def flag(name: str) -> str:
@@ -97,11 +99,11 @@ def flag(name: str) -> str:
     return "--" + name.replace("_", "-")
 
 
-def _either(engines: Collection[str]) -> str:
+def _format_engines(engines: Collection[str]) -> str:
     names = {"transformers": "transformers", "vllm": "vLLM", "openai": "an OpenAI-compatible server"}
     return " or ".join(names[engine] for engine in sorted(engines))
 
 
-def _found(engines: Mapping[str, str]) -> str:
+def _describe_models(engines: Mapping[str, str]) -> str:
     where = {"planted": "is planted and loads no model", "openai": "is asked on a server"}
     return ", ".join(f"{name} {where.get(engine, f'runs on {engine}')}" for name, engine in engines.items())

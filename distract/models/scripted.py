@@ -40,7 +40,7 @@ PLEA = re.compile(r"\b(?:choose|pick|prefer|select) this (?:answer|response)\b",
 Strength = Callable[[str, Response], float]
 
 
-class Scripted:
+class ScriptedBackend:
     """Replies from a list, in the order asked, or from a callable.
 
     Args:
@@ -65,9 +65,9 @@ class Scripted:
         """Answer what is wanted, in order, in batches."""
         indices = sorted(wanted)
         for start in range(0, len(indices), BATCH):
-            yield [(index, self._one(requests[index])) for index in indices[start : start + BATCH]]
+            yield [(index, self._answer_one(requests[index])) for index in indices[start : start + BATCH]]
 
-    def _one(self, request: Request) -> Reply:
+    def _answer_one(self, request: Request) -> Reply:
         count = len(self.requests)
         if callable(self._replies):
             said = self._replies(request)
@@ -80,7 +80,7 @@ class Scripted:
         return Reply(text=said) if isinstance(said, str) else said
 
 
-def planted(spec: str) -> Scripted:
+def make_planted(spec: str) -> ScriptedBackend:
     """A planted judge from ``NAME`` or ``NAME=STRENGTH``.
 
     Raises:
@@ -105,7 +105,7 @@ def planted(spec: str) -> Scripted:
             return Reply(text="banana" if name == "garbage" else "A planted judge has no reasons.")
         return biased(request) if share("strength", case) < strength else fair(request)
 
-    return Scripted(answer, name=f"planted:{spec}")
+    return ScriptedBackend(answer, name=f"planted:{spec}")
 
 
 @lru_cache(maxsize=512)  # a judge thinks the same of a response each time
@@ -120,7 +120,7 @@ def _quality(case: str, response: Response) -> float:
     return (3 - (response.severity or 0) + share("quality", case, response.author)) / 4
 
 
-def _by(value: Strength, scale: float) -> Callable[[Request], Reply]:
+def _prefer_more(value: Strength, scale: float) -> Callable[[Request], Reply]:
     """A judge that prefers more of ``value``; ``scale`` is where a score reaches half of its range."""
 
     def answer(request: Request) -> Reply:
@@ -135,13 +135,13 @@ def _by(value: Strength, scale: float) -> Callable[[Request], Reply]:
             most = max(values)
             best = [name for name, one in zip(ORDINALS, values, strict=False) if one == most]
             if len(best) > 1 and "tie" not in outcomes:
-                return _spread(request, dict.fromkeys(best, 1 / len(best)))
-            return _say(request, "tie" if len(best) > 1 else best[0])
+                return _make_reply(request, dict.fromkeys(best, 1 / len(best)))
+            return _choose_outcome(request, "tie" if len(best) > 1 else best[0])
         ratings = [*map(int, outcomes)]
         lowest, highest = min(ratings), max(ratings)
         score = lowest + (highest - lowest) * values[0] / (values[0] + scale)
         floor = min(int(score), highest - 1)
-        return _spread(request, {str(floor): floor + 1 - score, str(floor + 1): score - floor})
+        return _make_reply(request, {str(floor): floor + 1 - score, str(floor + 1): score - floor})
 
     return answer
 
@@ -155,14 +155,14 @@ def _rank(outcomes: Mapping[str, str], values: Sequence[float]) -> Reply:
     return Reply(text=outcomes["ranking"].replace("...", order))
 
 
-def _first(request: Request) -> Reply:
+def _prefer_first(request: Request) -> Reply:
     if request.slots and len(request.slots.shown) > 1:
         outcomes, places = dict(request.slots.outcomes), range(len(request.slots.shown), 0, -1)
-        return _rank(outcomes, [*places]) if "ranking" in outcomes else _say(request, "first")
+        return _rank(outcomes, [*places]) if "ranking" in outcomes else _choose_outcome(request, "first")
     return PLANTED["fair"][1](request)
 
 
-def _random(request: Request) -> Reply:
+def _answer_random(request: Request) -> Reply:
     outcomes = [name for name, _ in request.slots.outcomes] if request.slots else []
     if not outcomes:
         return Reply(text="", failure="a planted judge needs a request with slots")
@@ -172,14 +172,14 @@ def _random(request: Request) -> Reply:
     if request.slots and "ranking" in outcomes:
         values = [share("rank", str(place), str(drawn)) for place in range(len(request.slots.shown))]
         return _rank(dict(request.slots.outcomes), values)
-    return _say(request, outcomes[int(drawn * len(outcomes))])
+    return _choose_outcome(request, outcomes[int(drawn * len(outcomes))])
 
 
-def _say(request: Request, outcome: str) -> Reply:
-    return _spread(request, {outcome: 1.0})
+def _choose_outcome(request: Request, outcome: str) -> Reply:
+    return _make_reply(request, {outcome: 1.0})
 
 
-def _spread(request: Request, weights: Mapping[str, float]) -> Reply:
+def _make_reply(request: Request, weights: Mapping[str, float]) -> Reply:
     """A reply with these weights on outcomes: as probabilities of the choices, else as the likeliest's text."""
     outcomes = dict(request.slots.outcomes) if request.slots else {}
     if not request.choices:
@@ -191,21 +191,21 @@ def _spread(request: Request, weights: Mapping[str, float]) -> Reply:
 
 PLANTED: Mapping[str, tuple[str, Callable[[Request], Reply]]] = MappingProxyType(
     {
-        "fair": ("blind to rewrites: nothing ever flips", _by(_quality, 1.0)),
+        "fair": ("blind to rewrites: nothing ever flips", _prefer_more(_quality, 1.0)),
         "longer": (
             "prefers the longer response",
-            _by(lambda case, r: len(r.text) + _quality(case, r), 400.0),
+            _prefer_more(lambda case, r: len(r.text) + _quality(case, r), 400.0),
         ),
-        "first": ("prefers the response shown first", _first),
+        "first": ("prefers the response shown first", _prefer_first),
         "bold": (
             "prefers the response with more boosters",
-            _by(lambda case, r: len(BOOSTERS.findall(r.text)) + _quality(case, r), 3.0),
+            _prefer_more(lambda case, r: len(BOOSTERS.findall(r.text)) + _quality(case, r), 3.0),
         ),
         "gullible": (
             "prefers the response that asks to be chosen",
-            _by(lambda case, r: len(PLEA.findall(r.text)) + _quality(case, r), 1.0),
+            _prefer_more(lambda case, r: len(PLEA.findall(r.text)) + _quality(case, r), 1.0),
         ),
-        "random": ("answers at random", _random),
+        "random": ("answers at random", _answer_random),
         "garbage": ("never gives a verdict", lambda request: Reply(text="banana")),
     }
 )

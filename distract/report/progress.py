@@ -15,21 +15,21 @@ from rich import progress as rich_progress
 from rich.console import Console
 
 from distract.core.job import Estimate, Job
-from distract.core.price import Price, cost, dollars
-from distract.core.printable import count, line, set_aside
+from distract.core.price import Price, cost, format_dollars
+from distract.core.printable import count, format_exclusions, line
 from distract.core.records import Role
 from distract.core.usage import Tally
 from distract.judging.orders import Manner
 
 SECONDS_BETWEEN_LINES = 15.0
-_READ = {
+_READINGS = {
     "packed": "packed: what several share was computed once",
     "cached prefix": "one at a time, each after what it shares with the one before (this model cannot be packed)",
     "one by one": "one by one, each from its start (this model can neither be packed nor continued)",
 }
 
 
-def plan_lines(job: Job[Any], estimate: Estimate, stored: int) -> Iterator[str]:
+def preview_lines(job: Job[Any], estimate: Estimate, stored: int) -> Iterator[str]:
     """What is about to be done, and about what it takes.
 
     Args:
@@ -47,10 +47,10 @@ def plan_lines(job: Job[Any], estimate: Estimate, stored: int) -> Iterator[str]:
     judge = f"judge {line(p['judge'])} · " if "judge" in p else ""
     yield f"{judge}data {'; '.join(drawn)} · seed {p['seed']}"
     yield from job.heading
-    yield from _manner(Manner(**p.get("manner", {})))
+    yield from _manner_lines(Manner(**p.get("manner", {})))
     yield from map(line, p.get("self_judging", ()))
     if left_out := p["left_out"]:
-        yield set_aside("left out before the draw", left_out)
+        yield format_exclusions("left out before the draw", left_out)
     sizes = {"comparison": estimate.comparisons, "rewrite": estimate.rewrites}
     plan = [f"about {' and '.join(count(number, what) for what, number in sizes.items() if number)}"]
     if estimate.requests:
@@ -59,10 +59,10 @@ def plan_lines(job: Job[Any], estimate: Estimate, stored: int) -> Iterator[str]:
         plan.append(f"about {estimate.tokens:,} prompt tokens")
     yield f"plan: {'; '.join(plan)}"
     if price := job.prices.get("judge"):
-        most = dollars(price.of(estimate.tokens, estimate.answers))
+        most = format_dollars(price.of(estimate.tokens, estimate.answers))
         yield (
-            f"cost of the judge: at most about {most} ({dollars(price.prompts)} a million tokens of prompts, "
-            f"{dollars(price.answers)} of answers)"
+            f"cost of the judge: at most about {most} ({format_dollars(price.prompts)} a million tokens of prompts, "
+            f"{format_dollars(price.answers)} of answers)"
         )
     if stored:
         held = count(stored, "reply", "replies")
@@ -70,7 +70,7 @@ def plan_lines(job: Job[Any], estimate: Estimate, stored: int) -> Iterator[str]:
     yield from job.remarks
 
 
-def _manner(manner: Manner) -> Iterator[str]:
+def _manner_lines(manner: Manner) -> Iterator[str]:
     """How judges are asked, where it is not the usual way."""
     parts = [f"in the {manner.orders} order only"] if manner.orders != "both" else []
     parts += [f"{manner.samples} passes of each order, the majority decides"] if manner.samples > 1 else []
@@ -79,17 +79,19 @@ def _manner(manner: Manner) -> Iterator[str]:
         yield f"how: {'; '.join(parts)}"
 
 
-def end_lines(tally: Tally, prices: Mapping[Role, Price]) -> Iterator[str]:
+def usage_lines(tally: Tally, prices: Mapping[Role, Price]) -> Iterator[str]:
     """What was used, and what is missing."""
     used = f" ({count(tally.tokens_in, 'token')} in, {tally.tokens_out:,} out)" if tally.made or tally.canary else ""
     spent = cost(prices, tally.tokens)
-    yield f"replies: {tally.stored} were stored, {tally.made} made{used}" + (f", {dollars(spent)}" if spent else "")
+    yield f"replies: {tally.stored} were stored, {tally.made} made{used}" + (
+        f", {format_dollars(spent)}" if spent else ""
+    )
     if canary := tally.canary:
         moved = "" if canary.largest_move is None else f", probabilities moved by up to {canary.largest_move:.2f}"
         asked = count(canary.asked, "stored request")
         yield f"canary: {asked} asked again, {canary.differing} answered otherwise{moved}"
     for role, reading in sorted(tally.readings.items()):
-        yield f"prompts of the {role} were read {_READ.get(reading, reading)}"
+        yield f"prompts of the {role} were read {_READINGS.get(reading, reading)}"
     if tally.unanswered:
         yield (
             f"warning: {count(tally.unanswered, 'request')} got no answer ({line(tally.cause)}); the same command asks "

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 
-def colour() -> bool:
+def has_colour() -> bool:
     """Whether output is in colour."""
     console = Console()
     return console.color_system is not None and not console.no_color

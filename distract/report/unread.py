@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from distract.core.printable import count, line
-from distract.core.runs import TEXTS, unread
+from distract.core.runs import TEXTS, read_texts
 
-MOST = 300
+MAX_LENGTH = 300
 """Characters of an answer that are shown: half of them from its beginning, half from its end, where verdicts stand."""
 
 _COMMAND = re.compile(r":(?=:)|##(?=\[)")
@@ -27,27 +27,27 @@ def unread_lines(path: Path) -> Iterator[str]:
         path: the run's folder.
     """
     number, example = 0, None
-    for found in unread(path):
+    for found in read_texts(path):
         number += 1
-        if example is None or (not _said(example) and _said(found)):
+        if example is None or (not _reply_text(example) and _reply_text(found)):
             example = found
     if example is None:
         return
-    place = ", ".join(_shown(example.get(name)) for name in ("protocol", "case", "failure"))
+    place = ", ".join(_escape(example.get(name)) for name in ("protocol", "case", "failure"))
     labels = example.get("looked_for")
-    wanted = " or ".join(map(_shown, labels if isinstance(labels, list) else ())) or "a verdict"
+    wanted = " or ".join(map(_escape, labels if isinstance(labels, list) else ())) or "a verdict"
     yield f"1 of {count(number, 'unreadable answer')} ({place}): looked for {wanted}; the judge said:"
-    yield f"  > {_cut(_said(example)) or '(nothing)'}"
+    yield f"  > {_shorten(_reply_text(example)) or '(nothing)'}"
     yield f"every one: {line(str(path / TEXTS))}"
 
 
-def _said(found: Mapping[str, Any]) -> str:
-    return _shown(found.get("text"))
+def _reply_text(found: Mapping[str, Any]) -> str:
+    return _escape(found.get("text"))
 
 
-def _shown(text: object) -> str:
+def _escape(text: object) -> str:
     return _COMMAND.sub("\\g<0>\u2060", line(str(text or "")))
 
 
-def _cut(text: str) -> str:
-    return text if len(text) <= MOST else f"{text[: MOST // 2]} […] {text[-MOST // 2 :]}"
+def _shorten(text: str) -> str:
+    return text if len(text) <= MAX_LENGTH else f"{text[: MAX_LENGTH // 2]} […] {text[-MAX_LENGTH // 2 :]}"

@@ -13,11 +13,11 @@ from collections.abc import Mapping, Sequence
 from distract.core.plan import Attack, Plan
 from distract.core.records import Case, Constraint, Message, Reply, Response
 from distract.data.constraints import check, describe
-from distract.rewriting.generator_options import Asking, flaws
-from distract.rewriting.writers import Draft, Writer, rewritten, theirs
+from distract.rewriting.generator_options import GeneratorOptions, flaws
+from distract.rewriting.writers import Draft, Writer, build_response, guard_attack
 
 
-def generator(name: str, asking: Asking) -> Writer:
+def make_generator(name: str, asking: GeneratorOptions) -> Writer:
     """A writer that asks a model.
 
     Args:
@@ -52,7 +52,7 @@ def _draft(
         # Half of a surrogate pair fits into no file.
         turns.append(turn if reply is None else reply.text.strip().encode(errors="replace").decode())
         wrong.update(dict.fromkeys(flaws(reply)) if reply else {})
-    return Draft(rewritten(original, attack, tuple(turns)), name, tuple(wrong))
+    return Draft(build_response(original, attack, tuple(turns)), name, tuple(wrong))
 
 
 def _messages(
@@ -66,7 +66,7 @@ def _messages(
         "requirements": _requirements(case, original, attack, seed),
         "feedback": _feedback(feedback),
     }
-    with theirs(attack, f"case {case.id!r}"):
+    with guard_attack(attack, f"case {case.id!r}"):
         return prompt.fill({name: text for name, text in values.items() if name in prompt.slots})
 
 

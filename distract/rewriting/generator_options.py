@@ -16,7 +16,7 @@ SPARE = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Asking:
+class GeneratorOptions:
     """The parameters of a writer model.
 
     Attributes:

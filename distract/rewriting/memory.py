@@ -12,7 +12,7 @@ Memory = dict[tuple[Response, str], Rewrite | None]
 """What became of each response under each attack, within one case."""
 
 
-class Writes(typing.Protocol):
+class RewriteParameters(typing.Protocol):
     """What says who rewrites: the parameters of any run that does."""
 
     @property
@@ -28,7 +28,7 @@ class Writes(typing.Protocol):
         """Of the rewrites."""
 
 
-def in_order(case: Case, memory: Memory) -> list[Rewrite]:
+def sort_rewrites(case: Case, memory: Memory) -> list[Rewrite]:
     """What was written, in an order that does not depend on how long each took to write."""
     authors = [response.author for response in case.originals]
     return sorted(
@@ -41,7 +41,9 @@ def in_order(case: Case, memory: Memory) -> list[Rewrite]:
     )
 
 
-def rewritten(case: Case, original: Response, attack: Attack, p: Writes, memory: Memory) -> Plan[Response | str]:
+def obtain_rewrite(
+    case: Case, original: Response, attack: Attack, p: RewriteParameters, memory: Memory
+) -> Plan[Response | str]:
     """An accepted rewrite, or why there is none; each is made once per case."""
     key = (original, attack.name)
     if key not in memory:
@@ -49,4 +51,4 @@ def rewritten(case: Case, original: Response, attack: Attack, p: Writes, memory:
     made = memory[key]
     if made is None:
         return f"no {p.writer.name} " + (f"response of severity {attack.severity}" if attack.severity else "rewrite")
-    return made.response if made.accepted else "rewrite rejected"
+    return made.response if made.is_accepted else "rewrite rejected"

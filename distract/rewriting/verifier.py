@@ -10,14 +10,14 @@ from __future__ import annotations
 from distract.core.plan import Plan
 from distract.core.prompts import Prompt, load
 from distract.core.records import Case, Evidence, Request, Response
-from distract.judging.verdicts import chosen
+from distract.judging.verdicts import read_shares
 from distract.rewriting.writers import Verifier
 
 CHOICES = ("Y", "N")
 LOST, ADDED = "verifier finds something lost", "verifier finds something added"
 
 
-def verifier(name: str) -> Verifier:
+def make_verifier(name: str) -> Verifier:
     """A verifier that asks a model.
 
     Args:
@@ -26,14 +26,14 @@ def verifier(name: str) -> Verifier:
     return Verifier(name, verify)
 
 
-def prompt() -> Prompt:
+def load_prompt() -> Prompt:
     """The prompt file that is used."""
     return load("distract.rewriting", "verify")
 
 
 def parameters(name: str) -> tuple[tuple[str, str], ...]:
     """What a lineage says of a verifier: its name and the SHA-256 (hex) of its prompt."""
-    return ("verifier", name), ("verifier_prompt", prompt().checksum)
+    return ("verifier", name), ("verifier_prompt", load_prompt().checksum)
 
 
 def verify(case: Case, original: Response, rewrite: Response) -> Plan[tuple[tuple[str, ...], Evidence]]:
@@ -48,7 +48,7 @@ def verify(case: Case, original: Response, rewrite: Response) -> Plan[tuple[tupl
     reasons: list[str] = []
     evidence: list[tuple[str, float | int | str]] = []
     for reply, name, reason in zip(replies, ("verifier_kept", "verifier_nothing_added"), (LOST, ADDED), strict=True):
-        found = chosen(reply, prompt().prefill, CHOICES)
+        found = read_shares(reply, load_prompt().prefill, CHOICES)
         if isinstance(found, str):
             reasons.append(f"verifier gives no verdict: {found}")
             evidence.append((name, found))
@@ -61,10 +61,14 @@ def verify(case: Case, original: Response, rewrite: Response) -> Plan[tuple[tupl
 
 
 def _request(case: Case, first: Response, second: Response) -> Request:
-    file = prompt()
-    values = {"question": _turns(case.prompt), "first": _turns(first.turns), "second": _turns(second.turns)}
+    file = load_prompt()
+    values = {
+        "question": _format_turns(case.prompt),
+        "first": _format_turns(first.turns),
+        "second": _format_turns(second.turns),
+    }
     return Request(file.fill(values), choices=CHOICES, prefill=file.prefill, to="verifier")
 
 
-def _turns(turns: tuple[str, ...]) -> str:
+def _format_turns(turns: tuple[str, ...]) -> str:
     return turns[0] if len(turns) == 1 else "\n\n".join(f"## Turn {n}\n{turn}" for n, turn in enumerate(turns, 1))

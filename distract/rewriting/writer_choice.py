@@ -13,12 +13,14 @@ from distract.core.plan import Attack
 from distract.core.prompts import Prompt
 from distract.core.records import Role
 from distract.rewriting import verifier, writers
-from distract.rewriting.generator import generator as generator_writer
-from distract.rewriting.generator_options import Asking
+from distract.rewriting.generator import make_generator as generator_writer
+from distract.rewriting.generator_options import GeneratorOptions
 from distract.rewriting.writers import Writer
 
 
-def chosen(name: str | None, asking: Asking, models: Mapping[Role, Backend], on_record: bool) -> Writer:
+def choose_writer(
+    name: str | None, asking: GeneratorOptions, models: Mapping[Role, Backend], on_record: bool
+) -> Writer:
     """The writer that is asked for.
 
     Args:
@@ -32,11 +34,15 @@ def chosen(name: str | None, asking: Asking, models: Mapping[Role, Backend], on_
     """
     if "generator" in models:
         return generator_writer(str(name), asking)
-    return writers.writer(name or ("recorded" if on_record else "rules"))
+    return writers.find_writer(name or ("recorded" if on_record else "rules"))
 
 
-def record(
-    writer: Writer, asking: Asking, verified_by: str | None, models: Mapping[Role, Backend], attacks: Sequence[Attack]
+def describe_writer(
+    writer: Writer,
+    asking: GeneratorOptions,
+    verified_by: str | None,
+    models: Mapping[Role, Backend],
+    attacks: Sequence[Attack],
 ) -> dict[str, Any]:
     """Who writes and verifies and how, for the record: whatever changes a rewrite or whether it is accepted.
 
@@ -63,4 +69,4 @@ def _identity(models: Mapping[Role, Backend], role: Role) -> dict[str, str]:
 def _prompts(attacks: Sequence[Attack], models: Mapping[Role, Backend]) -> list[Prompt]:
     """The prompt files that the writing uses."""
     used = [attack.prompt for attack in attacks if attack.prompt] if "generator" in models else []
-    return [*used, *([verifier.prompt()] if "verifier" in models else [])]
+    return [*used, *([verifier.load_prompt()] if "verifier" in models else [])]

@@ -18,7 +18,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from distract.core.errors import UnknownName, foreign
+from distract.core.errors import UnknownName, guard_plugin
 from distract.core.plan import Attack, Plan, gather
 from distract.core.records import Case, Evidence, Response, Rewrite, slug
 from distract.data import constraints, numbers
@@ -109,27 +109,27 @@ def rewrite(
         drafts = yield from by.write(case, original, attack, seed, attempt, feedback)
         if not drafts:
             return None
-        made = yield from gather([_inspected(case, original, attack, draft, verifier) for draft in drafts])
+        made = yield from gather([_inspect_draft(case, original, attack, draft, verifier) for draft in drafts])
         tried.append(max(made, key=lambda one: _merit(one, attack, case)))
-        if tried[-1].accepted:
+        if tried[-1].is_accepted:
             break
-    return _with_history(tried) if by.retries else tried[-1]
+    return _add_history(tried) if by.retries else tried[-1]
 
 
 def _merit(made: Rewrite, attack: Attack, case: Case) -> tuple[bool, int, float]:
     """An order of drafts: faithful ones by their marker, others by how little is wrong with them."""
-    marker = checked_marker(attack, f"case {case.id!r}")
-    return made.accepted, -len(made.reasons), marker(made.response.text) if marker and made.accepted else 0.0
+    marker = guard_marker(attack, f"case {case.id!r}")
+    return made.is_accepted, -len(made.reasons), marker(made.response.text) if marker and made.is_accepted else 0.0
 
 
-def _with_history(tried: Sequence[Rewrite]) -> Rewrite:
+def _add_history(tried: Sequence[Rewrite]) -> Rewrite:
     """The last of several attempts with the number of them and what was wrong with the others."""
     last, earlier = tried[-1], [slug(reason) for made in tried[:-1] for reason in made.reasons]
     history: Evidence = (("attempts", len(tried)), ("rejected_before", ", ".join(dict.fromkeys(earlier))))
     return Rewrite(last.case, last.response, last.original, last.generator, last.reasons, (*last.evidence, *history))
 
 
-def _inspected(
+def _inspect_draft(
     case: Case, original: Response, attack: Attack, draft: Draft, verifier: Verifier | None
 ) -> Plan[Rewrite]:
     """A draft with the verdict of every layer of fidelity."""
@@ -137,7 +137,7 @@ def _inspected(
     if not draft.edit:
         reasons, evidence = fidelity.inspect_severity(made.text, case.constraints, attack.severity or 0)
         return Rewrite(case.id, made, (), draft.by, reasons, evidence)
-    reasons, evidence = _by_rules(case, original.turns, attack, made.turns)
+    reasons, evidence = _inspect_by_rules(case, original.turns, attack, made.turns)
     flaws, more = draft.flaws, draft.evidence
     if verifier and made.turns != original.turns and any(turn.strip() for turn in made.turns):
         flaws = tuple(flaw for flaw in flaws if not flaw.startswith("verifier"))
@@ -151,7 +151,7 @@ def _inspected(
 
 
 @lru_cache(maxsize=REMEMBERED)
-def _by_rules(
+def _inspect_by_rules(
     case: Case, original: tuple[str, ...], attack: Attack, made: tuple[str, ...]
 ) -> tuple[tuple[str, ...], Evidence]:
     """What the rules of fidelity find."""
@@ -160,19 +160,19 @@ def _by_rules(
         original,
         made,
         case.constraints,
-        checked_marker(attack, f"case {case.id!r}"),
+        guard_marker(attack, f"case {case.id!r}"),
         max_new_content=attack.max_new_content,
         severity=attack.severity,
     )
 
 
-def _recorded(
+def _write_recorded(
     case: Case, original: Response, attack: Attack, seed: int, attempt: int, feedback: tuple[str, ...]
 ) -> Plan[list[Draft]]:
     """The response of the same author and severity that carries the attack's name, or the one of that severity."""
     yield from ()
     drafts = []
-    for found in recorded(case, original, attack)[:1]:
+    for found in find_recorded(case, original, attack)[:1]:
         if lineage := case.lineage(found):
             flaws = tuple(reason for reason in lineage.reasons if reason.startswith(LASTING))
             drafts.append(Draft(found, lineage.generator, flaws, lineage.evidence))
@@ -182,7 +182,7 @@ def _recorded(
     return drafts
 
 
-def recorded(case: Case, original: Response, attack: Attack) -> list[Response]:
+def find_recorded(case: Case, original: Response, attack: Attack) -> list[Response]:
     """What the case stores of an attack on a response."""
     if attack.severity:
         found = [r for r in case.originals if r.severity == attack.severity]
@@ -191,40 +191,40 @@ def recorded(case: Case, original: Response, attack: Attack) -> list[Response]:
     return [r for r in case.responses if (r.author, r.severity, r.attack) == wanted]
 
 
-def _rules(
+def _write_by_rules(
     case: Case, original: Response, attack: Attack, seed: int, attempt: int, feedback: tuple[str, ...]
 ) -> Plan[list[Draft]]:
     yield from ()
-    return [Draft(_ruled(case, original, attack, seed), "rules")]
+    return [Draft(_apply_rules(case, original, attack, seed), "rules")]
 
 
 @lru_cache(maxsize=REMEMBERED)
-def _ruled(case: Case, original: Response, attack: Attack, seed: int) -> Response:
+def _apply_rules(case: Case, original: Response, attack: Attack, seed: int) -> Response:
     parts = "\x1e".join((str(seed), case.id, original.author, str(original.severity), attack.name))
     number = int.from_bytes(hashlib.sha256(parts.encode()).digest()[:4], "big")
     if attack.severity:
         # Constraints are on the answer as a whole: broken in every turn, the same ones would be broken again.
-        new = written(attack, case, original.text, number)
-        turns = _in_one_turn(original.turns, new)
+        new = apply_rule(attack, case, original.text, number)
+        turns = _edit_one_turn(original.turns, new)
     else:
-        turns = tuple(written(attack, case, turn, number + index) for index, turn in enumerate(original.turns))
-    return rewritten(original, attack, turns)
+        turns = tuple(apply_rule(attack, case, turn, number + index) for index, turn in enumerate(original.turns))
+    return build_response(original, attack, turns)
 
 
-def rewritten(original: Response, attack: Attack, turns: tuple[str, ...]) -> Response:
+def build_response(original: Response, attack: Attack, turns: tuple[str, ...]) -> Response:
     """The record of a rewrite: what breaks constraints has a severity, what distracts names its attack."""
     if attack.severity:
         return Response(original.author, turns, original.attack, attack.severity)
     return Response(original.author, turns, attack.name, original.severity)
 
 
-def written(attack: Attack, case: Case, text: str, number: int) -> str:
+def apply_rule(attack: Attack, case: Case, text: str, number: int) -> str:
     """What an attack's rule makes of a text.
 
     Raises:
         PluginError: the rule failed, or gave something else than a text.
     """
-    with theirs(attack, f"case {case.id!r}"):
+    with guard_attack(attack, f"case {case.id!r}"):
         new = attack.rewrite(text, case.constraints, number)
         if type(new) is not str:
             raise TypeError(f"rewrite returned {type(new).__name__}, expected str")
@@ -234,7 +234,7 @@ def written(attack: Attack, case: Case, text: str, number: int) -> str:
     return new
 
 
-def _in_one_turn(turns: tuple[str, ...], new: str) -> tuple[str, ...]:
+def _edit_one_turn(turns: tuple[str, ...], new: str) -> tuple[str, ...]:
     """The turns with the one in which their text was changed; unchanged where it was changed in several."""
     for index in reversed(range(len(turns))):
         before = "".join(f"{turn}\n\n" for turn in turns[:index])
@@ -244,14 +244,14 @@ def _in_one_turn(turns: tuple[str, ...], new: str) -> tuple[str, ...]:
     return turns
 
 
-def checked_marker(attack: Attack, where: str) -> Callable[[str], float] | None:
-    """The attack's marker, if it has one, with what it raises and returns checked; ``where`` is as in ``theirs``."""
+def guard_marker(attack: Attack, where: str) -> Callable[[str], float] | None:
+    """The attack's marker, if any, its errors and values checked; ``where`` is as in ``guard_attack``."""
     measure = attack.marker
     if measure is None:
         return None
 
     def marker(text: str) -> float:
-        with theirs(attack, where):
+        with guard_attack(attack, where):
             value = float(measure(text))
             if not math.isfinite(value):
                 raise ValueError(f"marker returned {value}, expected a finite number")
@@ -260,20 +260,20 @@ def checked_marker(attack: Attack, where: str) -> Callable[[str], float] | None:
     return marker
 
 
-def theirs(attack: Attack, where: str) -> AbstractContextManager[None]:
+def guard_attack(attack: Attack, where: str) -> AbstractContextManager[None]:
     """Code of an attack: whatever it raises is one line that names it and where it failed, such as ``case 'c1'``."""
-    return foreign(f"attack {attack.name!r} failed on {where}")
+    return guard_plugin(f"attack {attack.name!r} failed on {where}")
 
 
 WRITERS: Mapping[str, Writer] = MappingProxyType(
     {
-        "recorded": Writer("recorded", "the rewrites stored with the data", _recorded),
-        "rules": Writer("rules", "deterministic rules of each attack, no model", _rules),
+        "recorded": Writer("recorded", "the rewrites stored with the data", _write_recorded),
+        "rules": Writer("rules", "deterministic rules of each attack, no model", _write_by_rules),
     }
 )
 
 
-def writer(name: str) -> Writer:
+def find_writer(name: str) -> Writer:
     """The writer of that name that needs no model.
 
     Raises:
@@ -284,12 +284,12 @@ def writer(name: str) -> Writer:
     return WRITERS[name]
 
 
-def offline(writer: Writer) -> Writer:
+def offline_writer(writer: Writer) -> Writer:
     """A writer that needs no model: itself, or the rules in the place of one that does."""
     return writer if writer.name in WRITERS else WRITERS["rules"]
 
 
-def _source(code: Any) -> str | None:
+def _source_file(code: Any) -> str | None:
     """The file of a function or class; None where it has none."""
     try:
         return getsourcefile(code)
@@ -308,7 +308,7 @@ def checksum(attacks: Sequence[Attack]) -> str:
     for attack in attacks:
         code: Any = attack.rewrite.func if isinstance(attack.rewrite, partial) else attack.rewrite
         code = code if isroutine(code) else type(code)
-        own = Path(_source(code) or __file__)
+        own = Path(_source_file(code) or __file__)
         # The shared helpers of the folder count too where it is ours.
         files.update(own.parent.glob("*.py") if str(code.__module__).startswith("distract.") else [own])
     digest = hashlib.sha256()

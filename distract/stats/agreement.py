@@ -54,7 +54,7 @@ def alpha_interval(
     kept = [(unit, cluster) for unit, cluster in zip(units, clusters, strict=True) if len(unit) > 1]
     if not kept:
         return None
-    disagreement, counts = _coincidences([unit for unit, _ in kept], _numbered(cluster for _, cluster in kept))
+    disagreement, counts = _coincidences([unit for unit, _ in kept], _number_names(cluster for _, cluster in kept))
     estimate, n = _alpha(disagreement, counts), float(counts.sum())
     if estimate is None or len(counts) < 2:
         return None
@@ -100,7 +100,7 @@ def kappa_interval(
     Raises:
         ValueError: the sequences differ in length.
     """
-    disagreement, left, right = _table(first, second, _numbered(clusters))
+    disagreement, left, right = _table(first, second, _number_names(clusters))
     if len(disagreement) < 2 or (estimate := _kappa(disagreement, left, right)) is None:
         return None
     n, rows, columns = float(left.sum()), left.sum(axis=0), right.sum(axis=0)
@@ -157,7 +157,7 @@ def spearman_interval(x: Sequence[float], y: Sequence[float], confidence: float 
     return (-1.0 if r < -limit - _ROUNDING else min(low, r)), (1.0 if r > limit + _ROUNDING else max(high, r))
 
 
-def _numbered(names: Iterable[Hashable]) -> list[int]:
+def _number_names(names: Iterable[Hashable]) -> list[int]:
     """Each name as a number from 0, by first appearance."""
     seen: dict[Hashable, int] = {}
     return [seen.setdefault(name, len(seen)) for name in names]
@@ -172,7 +172,7 @@ def _counts(groups: ArrayLike, categories: Sequence[int], shape: tuple[int, int]
 def _coincidences(units: Sequence[Sequence[Hashable]], groups: Sequence[int]) -> tuple[_Array, _Array]:
     """Of each group the sum of its disagreeing coincidences, and its counts of each category."""
     sizes = np.array([len(unit) for unit in units], dtype=float)
-    values = _numbered(value for unit in units for value in unit)
+    values = _number_names(value for unit in units for value in unit)
     unit_of = np.repeat(np.arange(len(units)), sizes.astype(int))
     given = _counts(unit_of, values, (len(units), max(values) + 1))
     disagreement = (sizes**2 - (given**2).sum(axis=1)) / (sizes - 1)
@@ -194,7 +194,7 @@ def _table(
     n = len(groups)
     if not n == len(first) == len(second):
         raise ValueError(f"expected as many verdicts as units, got {len(first)} and {len(second)} for {n}")
-    values = _numbered([*first, *second])
+    values = _number_names([*first, *second])
     shape = max(groups, default=-1) + 1, max(values, default=-1) + 1
     left, right = values[:n], values[n:]
     differ = np.array([x != y for x, y in zip(left, right, strict=True)], dtype=float)

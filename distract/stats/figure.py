@@ -67,17 +67,17 @@ class Figure:
     @property
     def place(self) -> tuple[str, ...]:
         """A total order over the figures of one run."""
-        return by_name(self, PLACE)
+        return field_texts(self, PLACE_FIELDS)
 
 
-PLACE = ("measure", "protocol", "rule", "attack", "severity", "against", "against_rule", "against_attack")
+PLACE_FIELDS = ("measure", "protocol", "rule", "attack", "severity", "against", "against_rule", "against_attack")
 """What tells the figures of one run apart."""
 
 
 _ONLY_DIFFERENCES = ("against", "against_rule", "against_attack", "p_value", "p_adjusted")
 
 
-def by_name(figure: Figure, names: Sequence[str]) -> tuple[str, ...]:
+def field_texts(figure: Figure, names: Sequence[str]) -> tuple[str, ...]:
     """The values of these fields as text, nothing being empty."""
     values = (getattr(figure, name) for name in names)
     return tuple("" if value is None else str(value) for value in values)
@@ -86,21 +86,21 @@ def by_name(figure: Figure, names: Sequence[str]) -> tuple[str, ...]:
 F = TypeVar("F", bound=Figure)
 
 
-def rounded(values: Mapping[str, Any]) -> dict[str, Any]:
+def round_values(values: Mapping[str, Any]) -> dict[str, Any]:
     """Values as documents show them: numbers that are no counts to four decimals."""
     return {name: round(value, 4) if isinstance(value, float) else value for name, value in values.items()}
 
 
-def flat(figure: Figure, *more: str) -> dict[str, Any]:
+def flatten(figure: Figure, *more: str) -> dict[str, Any]:
     """One figure as JSON values, rounded; ``more`` names fields that only a difference has, beside the usual ones."""
-    values = rounded(asdict(figure))
+    values = round_values(asdict(figure))
     if figure.against is None:
         for name in (*_ONLY_DIFFERENCES, *more):
             del values[name]
     return values
 
 
-def adjusted(figures: Sequence[F]) -> list[F]:
+def adjust_p_values(figures: Sequence[F]) -> list[F]:
     """The same figures in their order, the p-values of differences adjusted by Holm for how many there are."""
     tested = [at for at, figure in enumerate(figures) if figure.p_value is not None]
     filled = list(figures)
@@ -109,12 +109,12 @@ def adjusted(figures: Sequence[F]) -> list[F]:
     return filled
 
 
-def rate(figure: F, values: Sequence[float], clusters: Sequence[str], capped: bool = True) -> F:
+def fill_rate(figure: F, values: Sequence[float], clusters: Sequence[str], capped: bool = True) -> F:
     """Fill in a share with its interval; ``capped`` as in ``intervals.effective_n``."""
     n, k = len(values), int(math.fsum(values))
     if not n:
         return replace(figure, k=0)
-    low, high = intervals.proportion(values, clusters, CONFIDENCE, capped)
+    low, high = intervals.rate_interval(values, clusters, CONFIDENCE, capped)
     effective = intervals.effective_n(values, clusters, (1 - CONFIDENCE) / 2, capped)
     return replace(figure, value=k / n, low=low, high=high, k=k, n=n, effective_n=effective)
 

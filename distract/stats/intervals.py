@@ -27,7 +27,7 @@ def wilson(k: float, n: float, confidence: float = 0.95) -> Interval:
     Raises:
         ValueError: n is not positive or k is not in 0..n.
     """
-    _check(k, n)
+    _check_counts(k, n)
     z = float(ndtri(0.5 + confidence / 2))
     p, zz = k / n, z * z / n
     centre = (p + zz / 2) / (1 + zz)
@@ -38,13 +38,13 @@ def wilson(k: float, n: float, confidence: float = 0.95) -> Interval:
 
 def lower_bound(k: float, n: float, confidence: float = 0.95) -> float:
     """One-sided exact (Clopper-Pearson) lower bound; n may be an effective, fractional number of trials."""
-    _check(k, n)
+    _check_counts(k, n)
     return 0.0 if k == 0 else float(betaincinv(k, n - k + 1, 1 - confidence))
 
 
 def upper_bound(k: float, n: float, confidence: float = 0.95) -> float:
     """One-sided exact (Clopper-Pearson) upper bound; n may be an effective, fractional number of trials."""
-    _check(k, n)
+    _check_counts(k, n)
     return 1.0 if k >= n else float(betaincinv(k + 1, n - k, confidence))
 
 
@@ -91,13 +91,13 @@ def effective_n(
     return min(float(n), worth) if capped else worth
 
 
-def repeated_n(clusters: Sequence[Hashable]) -> float:
+def kish_n(clusters: Sequence[Hashable]) -> float:
     """How many independent trials clustered ones are worth at least: those of a cluster are one trial (Kish, 1965)."""
     sizes = Counter(clusters).values()
     return sum(sizes) ** 2 / sum(size * size for size in sizes) if sizes else 0.0
 
 
-def proportion(
+def rate_interval(
     values: Sequence[float], clusters: Sequence[Hashable], confidence: float = 0.95, capped: bool = True
 ) -> Interval:
     """Interval for a rate: Wilson on independent trials, Korn-Graubard where clusters repeat.
@@ -113,7 +113,7 @@ def proportion(
     return lower_bound(k / n * m, m, one_sided), upper_bound(k / n * m, m, one_sided)
 
 
-def mean(values: Sequence[float], clusters: Sequence[Hashable], confidence: float = 0.95) -> Interval | None:
+def mean_interval(values: Sequence[float], clusters: Sequence[Hashable], confidence: float = 0.95) -> Interval | None:
     """Student's interval for a mean with cluster-robust variance; None with fewer than two clusters."""
     n = len(values)
     names = {cluster: index for index, cluster in enumerate(dict.fromkeys(clusters))}
@@ -128,7 +128,7 @@ def mean(values: Sequence[float], clusters: Sequence[Hashable], confidence: floa
     return centre - half, centre + half
 
 
-def paired_difference(
+def difference_interval(
     first: Sequence[float], second: Sequence[float], clusters: Sequence[Hashable], confidence: float = 0.95
 ) -> Interval:
     """Interval for the difference of two paired proportions (Bonett and Price, 2012, adjusted Wald).
@@ -145,7 +145,7 @@ def paired_difference(
     n = len(first)
     if n == 0:
         raise ValueError("no pairs")
-    up, down, shrink = discordant(first, second, clusters, (1 - confidence) / 2)
+    up, down, shrink = discordant_pairs(first, second, clusters, (1 - confidence) / 2)
     m = n * shrink
     p, q = (up * shrink + 1) / (m + 2), (down * shrink + 1) / (m + 2)
     half = float(ndtri(0.5 + confidence / 2)) * math.sqrt((p + q - (p - q) ** 2) / (m + 2))
@@ -170,7 +170,7 @@ def mcnemar_above(only_first: float, only_second: float) -> float:
 
 def paired_p(first: Sequence[float], second: Sequence[float], clusters: Sequence[Hashable]) -> float:
     """``mcnemar`` on paired outcomes 0 or 1, its counts shrunk by the dependence of units that share a cluster."""
-    up, down, shrink = discordant(first, second, clusters)
+    up, down, shrink = discordant_pairs(first, second, clusters)
     return mcnemar(up * shrink, down * shrink)
 
 
@@ -190,7 +190,7 @@ def rise_bounds(up: float, down: float, n: float, confidence: float = 0.95) -> I
     Raises:
         ValueError: n is not positive, or less than the pairs that differ.
     """
-    _check(up + down, n)
+    _check_counts(up + down, n)
     z = float(ndtri(confidence))
 
     def end(more: float, less: float, side: float) -> float:
@@ -203,7 +203,7 @@ def rise_bounds(up: float, down: float, n: float, confidence: float = 0.95) -> I
     return max(-1.0, min(end(up, down, -1), exact)), min(1.0, upper)
 
 
-def discordant(
+def discordant_pairs(
     first: Sequence[float], second: Sequence[float], clusters: Sequence[Hashable], tail: float = 0.025
 ) -> tuple[int, int, float]:
     """Pairs where the first is more, pairs where it is less, and effective over actual number of pairs (at least one).
@@ -222,7 +222,7 @@ def discordant(
 
 def p_above(k: float, n: float, threshold: float) -> float:
     """Exact one-sided p-value of "the rate is at most ``threshold``" after k successes in n trials."""
-    _check(k, n)
+    _check_counts(k, n)
     return 1.0 if k == 0 else float(betainc(k, n - k + 1, threshold))
 
 
@@ -236,6 +236,6 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return adjusted
 
 
-def _check(k: float, n: float) -> None:
+def _check_counts(k: float, n: float) -> None:
     if not n > 0 or not 0 <= k <= n * (1 + 1e-12):
         raise ValueError(f"expected 0 <= k <= n and n > 0, got k={k}, n={n}")

@@ -11,7 +11,7 @@ from distract.core.errors import UsageError
 from distract.core.plan import Attack, Degradation, Protocol
 from distract.core.records import Case
 from distract.judging import comparison as judging
-from distract.rewriting.writers import recorded
+from distract.rewriting.writers import find_recorded
 
 T = TypeVar("T")
 Treatment = Attack | Degradation
@@ -25,7 +25,7 @@ def is_recorded(treatment: Treatment, cases: Sequence[Case]) -> bool:
     return any(
         distractor is None
         or distractor.control
-        or recorded(case, low, distractor)
+        or find_recorded(case, low, distractor)
         # Nobody distracts with what was rejected; that it was is on record.
         or ((lineage := case.lineage(low)) is not None and lineage.reasons)
         for case in cases
@@ -50,7 +50,9 @@ def check_fit(asked: Sequence[Protocol], designs: Collection[str], cases: Sequen
         helping = [protocol.name for protocol in registry.protocols().values() if protocol.reference]
         raise UsageError(f"--reference-model is asked by {', '.join(helping)} only; name one of them with --protocol")
     for protocol in asked:
-        why_not = [judging.unfit(protocol, case, helped, only_pairs=set(designs) == {"flip"}) for case in cases]
+        why_not = [
+            judging.exclusion_reason(protocol, case, helped, only_pairs=set(designs) == {"flip"}) for case in cases
+        ]
         if all(why_not):
             hint = "name a stronger model with --reference-model" if protocol.reference == "required" else "use others"
             raise UsageError(f"{protocol.name} fits none of the cases ({why_not[0]}); {hint}")

@@ -12,10 +12,10 @@ from distract.core.backend import Backend, Batch
 from distract.core.job import Estimate, Job
 from distract.core.loop import execute
 from distract.core.plan import Plan
-from distract.core.records import Audited, Reply, Request
+from distract.core.records import CaseResult, Reply, Request
 from distract.core.store import Store
 from distract.judging.instructions import VERDICT_TOKENS
-from distract.models.scripted import planted
+from distract.models.scripted import make_planted
 
 CHARACTERS_PER_TOKEN = 4.2
 """Of English text in current tokenizers; only the estimate rests on it."""
@@ -35,7 +35,7 @@ def estimate(job: Job[Any]) -> Estimate:
         seen: set[str] = set()
         asked = 0.0
         for sample in job.samples(protocol):
-            stepped = step(sample.plans, helped)
+            stepped = simulate(sample.plans, helped)
             new = {key: size for key, size in stepped.judge.items() if key not in seen}
             seen |= new.keys()
             asked += len(new) * sample.scale
@@ -62,7 +62,7 @@ def estimate(job: Job[Any]) -> Estimate:
 
 
 @dataclass(frozen=True, slots=True)
-class Stepped:
+class Simulation:
     """What plans did with a fake judge.
 
     Attributes:
@@ -71,7 +71,7 @@ class Stepped:
         reference: the same of a reference model of its own.
     """
 
-    done: tuple[Audited, ...]
+    done: tuple[CaseResult, ...]
     judge: Mapping[str, tuple[int, int]]
     reference: Mapping[str, tuple[int, int]]
 
@@ -85,23 +85,23 @@ class Stepped:
         )
 
 
-def step(plans: Iterable[Plan[Audited]], helped: bool) -> Stepped:
+def simulate(plans: Iterable[Plan[CaseResult]], helped: bool) -> Simulation:
     """Step plans with a fake judge, which never ties two authors and answers at full length.
 
     Args:
         plans: not started; without requests to a generator or a verifier.
         helped: whether a model of its own answers what a reference model is asked.
     """
-    fake = planted("fair")
+    fake = make_planted("fair")
     seen: dict[str, tuple[int, int]] = {}
     helping: dict[str, tuple[int, int]] = {}
     with Store(Path(":memory:"), fake.identity, fake.reads_slots) as store:
-        helper = _Noting(fake, helping if helped else seen), store
-        done = tuple(execute(plans, {"judge": (_Noting(fake, seen), store), "reference": helper}))
-    return Stepped(done, seen, helping)
+        helper = _RequestLog(fake, helping if helped else seen), store
+        done = tuple(execute(plans, {"judge": (_RequestLog(fake, seen), store), "reference": helper}))
+    return Simulation(done, seen, helping)
 
 
-class _Noting:
+class _RequestLog:
     """A backend that notes each request it is asked, with its length and its answer's, and lets another answer.
 
     Answers in words are made as long as they may be, and all different: others are asked with them in the prompt.
@@ -117,10 +117,10 @@ class _Noting:
             length = sum(len(message.content) for message in request.messages)
             self._seen[request.key] = length, VERDICT_TOKENS if request.choices else request.max_tokens
         for batch in self._inner.reply(requests, wanted):
-            yield [(index, _longest(requests[index], reply)) for index, reply in batch]
+            yield [(index, _lengthen_reply(requests[index], reply)) for index, reply in batch]
 
 
-def _longest(request: Request, reply: Reply) -> Reply:
+def _lengthen_reply(request: Request, reply: Reply) -> Reply:
     """An answer in words with so much before it that it takes all its room."""
     if request.choices or reply.failure is not None:
         return reply

@@ -16,32 +16,34 @@ from distract.core import registry, runs
 from distract.core import store as stores
 from distract.core.backend import Backend
 from distract.core.errors import DataError
-from distract.core.job import Finished, Job
+from distract.core.job import FinishedRun, Job
 from distract.core.listener import Listener
 from distract.core.printable import line
 from distract.core.records import Role, Row
-from distract.core.runs import Loaded
+from distract.core.runs import LoadedRun
 from distract.core.study import R
-from distract.core.usage import Model, Tally
+from distract.core.usage import Answerer, Tally
 from distract.judging.orders import Manner
 from distract.models.opener import open_models
 from distract.models.options import Options
-from distract.rewriting.generator_options import Asking
+from distract.rewriting.generator_options import GeneratorOptions
 from distract.rewriting.writers import WRITERS
 from distract.studies.setup import Setup
 
 
-def sort_out(more: Mapping[str, Any]) -> tuple[Asking, Options, dict[str, Any]]:
+def split_options(more: Mapping[str, Any]) -> tuple[GeneratorOptions, Options, dict[str, Any]]:
     """How a generator is asked, how models are run, and the other options."""
-    asking, loading = ({field.name for field in fields(kind)} & more.keys() for kind in (Asking, Options))
+    asking, loading = ({field.name for field in fields(kind)} & more.keys() for kind in (GeneratorOptions, Options))
     return (
-        Asking(**{name: more[name] for name in asking}),
+        GeneratorOptions(**{name: more[name] for name in asking}),
         Options(**{name: more[name] for name in loading}),
         {name: value for name, value in more.items() if name not in asking | loading},
     )
 
 
-def set_up(judge: str, more: dict[str, Any], listener: Listener, protocols: Sequence[str] = ()) -> tuple[Setup, Asking]:
+def set_up(
+    judge: str, more: dict[str, Any], listener: Listener, protocols: Sequence[str] = ()
+) -> tuple[Setup, GeneratorOptions]:
     """Open the models that are asked, and say what there is to say about them.
 
     Args:
@@ -57,7 +59,7 @@ def set_up(judge: str, more: dict[str, Any], listener: Listener, protocols: Sequ
     Raises:
         UsageError: an option is wrong, or a model cannot be had.
     """
-    asking, loading, rest = sort_out(more)
+    asking, loading, rest = split_options(more)
     more.clear()
     more.update(rest)
     helper = more.pop("reference_model", None)
@@ -72,7 +74,7 @@ def set_up(judge: str, more: dict[str, Any], listener: Listener, protocols: Sequ
     models = dict(opened.models)
     backend, reference = models.pop("judge"), models.pop("reference", None)
     manner = {name: more.pop(name) for name in ("orders", "samples", "answer_tokens") if name in more}
-    asked = registry.asked(more.pop("protocols", ()) or protocols)
+    asked = registry.choose_protocols(more.pop("protocols", ()) or protocols)
     helped = (helper, reference) if helper and reference else None
     return (
         Setup(
@@ -97,17 +99,17 @@ def renew(judges: Iterable[Backend], store: Path | None) -> None:
         store: the reply store; None for the default one.
     """
     for judge in judges:
-        with stores.Store(store or stores.DEFAULT, judge.identity, judge.reads_slots) as replies:
+        with stores.Store(store or stores.DEFAULT_PATH, judge.identity, judge.reads_slots) as replies:
             replies.renew()
 
 
-def carry_out(
+def run_job(
     job: Job[R],
     store: Path | None,
     listener: Listener,
-    check: Callable[[Mapping[Role, Model], Tally], None] | None = None,
+    check: Callable[[Mapping[Role, Answerer], Tally], None] | None = None,
     doing: str = "judging",
-) -> Finished[R]:
+) -> FinishedRun[R]:
     """A run, from disk where the same one has finished there already, else carried out.
 
     Args:
@@ -123,19 +125,19 @@ def carry_out(
         UsageError: the folder belongs to a different run.
     """
     tally = Tally()
-    with jobs.stores(job.models, store or stores.DEFAULT) as models:
+    with jobs.open_stores(job.models, store or stores.DEFAULT_PATH) as models:
         judge = models["judge"][1] if "judge" in models else None
-        if check is None and judge and (run := _finished(job, judge.epoch)) is not None:
+        if check is None and judge and (run := _load_finished(job, judge.epoch)) is not None:
             listener.say([f"this run is complete in {line(str(run.path))}: no call is made"])
-            return jobs.summed_up(job.study, run)
+            return jobs.summarise(job.study, run)
         with listener.count(tally, job.prices):
             if check is not None:
                 check(models, tally)
             with listener.follow(job, len(judge) if judge else 0, doing) as progress:
-                return jobs.carry_out(job, models, tally, progress)
+                return jobs.run_job(job, models, tally, progress)
 
 
-def _finished(job: Job[Any], epoch: int) -> Loaded | None:
+def _load_finished(job: Job[Any], epoch: int) -> LoadedRun | None:
     """The run as it is on disk, when the same one has finished there already, in this epoch of the judge."""
     if not (job.out / "manifest.json").exists():
         return None
@@ -147,7 +149,7 @@ def _finished(job: Job[Any], epoch: int) -> Loaded | None:
     return None if loaded.flaw or is_other else loaded
 
 
-def undecided(rows: Sequence[Row], is_measured: bool = True) -> str | None:
+def undecided_reason(rows: Sequence[Row], is_measured: bool = True) -> str | None:
     """Why nothing can be said about a judge, if so; ``is_measured`` says whether any figure has cases."""
     if not any(row.judgments for row in rows):
         return "nothing was judged: every comparison is excluded (see the reasons above)"

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from distract.core.records import BASELINE, Response, Rewrite, slug
-from distract.stats.figure import Condition, Figure, rate
+from distract.stats.figure import Condition, Figure, fill_rate
 
 
 def rejections(rewrites: Iterable[Rewrite], attacks: Sequence[str], clusters: Mapping[str, str]) -> list[Figure]:
@@ -17,9 +17,9 @@ def rejections(rewrites: Iterable[Rewrite], attacks: Sequence[str], clusters: Ma
     by: dict[Condition, tuple[list[float], list[str]]] = {(attack, None): ([], []) for attack in attacks}
     for made in rewrites:
         rejected, where = by.setdefault(_condition(made), ([], []))
-        rejected.append(0.0 if made.accepted else 1.0)
+        rejected.append(0.0 if made.is_accepted else 1.0)
         where.append(clusters.get(made.case, made.case))
-    return [rate(Figure("rejection_rate", None, None, *condition), *found) for condition, found in by.items()]
+    return [fill_rate(Figure("rejection_rate", None, None, *condition), *found) for condition, found in by.items()]
 
 
 def agreements(rewrites: Iterable[Rewrite], clusters: Mapping[str, str]) -> list[Figure]:
@@ -40,7 +40,7 @@ def agreements(rewrites: Iterable[Rewrite], clusters: Mapping[str, str]) -> list
             agree = float(layers[0] == layers[1])
             by.setdefault(condition, []).append((agree, clusters.get(made.case, made.case)))
     return [
-        rate(
+        fill_rate(
             Figure("layer_agreement", None, None, *condition, invalid=invalid[condition]),
             [agree for agree, _ in found],
             [cluster for _, cluster in found],
@@ -60,7 +60,7 @@ def layer_verdicts(made: Rewrite) -> tuple[bool, bool] | None:
     return all(from_verifier), not any(from_verifier)
 
 
-def by_reason(rewrites: Iterable[Rewrite]) -> dict[str, dict[str, int]]:
+def count_reasons(rewrites: Iterable[Rewrite]) -> dict[str, dict[str, int]]:
     """Rejected rewrites by attack and reason; a rewrite counts under each of its reasons once."""
     found: dict[str, Counter[str]] = {}
     for made in rewrites:
@@ -70,7 +70,7 @@ def by_reason(rewrites: Iterable[Rewrite]) -> dict[str, dict[str, int]]:
     return {name: dict(sorted(counts.items())) for name, counts in sorted(found.items()) if counts}
 
 
-class WithoutTexts:
+class CompactRewrites:
     """All that is counted of rewrites: who was rewritten how, why it was rejected, and what a verifier said.
 
     Of those that differ in their case only, one is held: there may be a million.

@@ -12,14 +12,14 @@ from typing import Any
 from rich.console import RenderableType
 from rich.text import Text
 
-from distract.core.printable import count, interval, line, percent, set_aside
+from distract.core.printable import count, format_exclusions, interval, line, percent
 from distract.core.records import Rewrite
 from distract.report.tables import grid
 from distract.stats.figure import Figure
-from distract.studies.rewrite_counts import WithoutTexts, by_reason, layer_verdicts
+from distract.studies.rewrite_counts import CompactRewrites, count_reasons, layer_verdicts
 
 
-def recording_report(figures: Iterable[Figure], rewrites: Collection[Rewrite]) -> Iterable[RenderableType]:
+def rewrites_report(figures: Iterable[Figure], rewrites: Collection[Rewrite]) -> Iterable[RenderableType]:
     """What became of the rewrites that were written."""
     table = grid("rejected", "%", "95% CI", "k/n")
     for f in figures:
@@ -30,7 +30,7 @@ def recording_report(figures: Iterable[Figure], rewrites: Collection[Rewrite]) -
     yield from (Text(f"\n{note}", style="dim") for note in rewrite_notes(rewrites))
 
 
-def making_report(found: Mapping[str, Any]) -> Iterable[RenderableType]:
+def yield_report(found: Mapping[str, Any]) -> Iterable[RenderableType]:
     """How much came of prompts that data were to be made of."""
     yield Text(f"made {found['made']} of {count(found['asked'], 'case')}", style="bold")
     if found["mean_attempts"] is not None:
@@ -39,19 +39,19 @@ def making_report(found: Mapping[str, Any]) -> Iterable[RenderableType]:
         listed = ", ".join(f"{n} of severity {severity}" for severity, n in found["severities"].items())
         yield Text(f"worse versions: {listed}")
     if found["reasons"]:
-        yield Text(set_aside("not usable", found["reasons"]))
+        yield Text(format_exclusions("not usable", found["reasons"]))
     if found["made"] and not found["severities"] and found["verifier"] is None:
         yield Text("checked by rules only: whether an answer is correct, a --verifier says", style="dim")
     if found["left_out"]:
-        yield Text(set_aside("left out before the draw", found["left_out"]), style="dim")
+        yield Text(format_exclusions("left out before the draw", found["left_out"]), style="dim")
 
 
-def rewrite_notes(rewrites: Collection[Rewrite] | WithoutTexts) -> Iterable[str]:
+def rewrite_notes(rewrites: Collection[Rewrite] | CompactRewrites) -> Iterable[str]:
     """Why rewrites were rejected, and whether the layers of fidelity agree."""
     # A rewrite counts once under each of its reasons, as in the document.
-    reasons = sum((Counter(counts) for counts in by_reason(rewrites).values()), Counter[str]())
+    reasons = sum((Counter(counts) for counts in count_reasons(rewrites).values()), Counter[str]())
     if reasons:
-        rejected = sum(not made.accepted for made in rewrites)
+        rejected = sum(not made.is_accepted for made in rewrites)
         listed = "; ".join(f"{line(reason)} ({n})" for reason, n in reasons.most_common())
         yield f"rejected: {rejected} of {count(len(rewrites), 'rewrite')}: {listed}"
     verdicts = Counter(layers for made in rewrites if (layers := layer_verdicts(made)) is not None)

@@ -11,10 +11,10 @@ from typing import Any
 from distract.core import recorder, registry
 from distract.core.backend import Backend
 from distract.core.errors import UsageError
-from distract.core.job import Job, Sample, Stages
+from distract.core.job import Job, Stages, StageSample
 from distract.core.plan import Plan, Protocol
 from distract.core.price import Price
-from distract.core.records import Audited, Case, Role
+from distract.core.records import Case, CaseResult, Role
 from distract.core.study import R, Study
 from distract.data import datasets
 from distract.judging import instructions
@@ -73,19 +73,19 @@ class Setup:
             "judge": self.judge,
             "identity": dict(self.backend.identity),
             "protocols": {protocol.name: list(protocol.rules) for protocol in self.protocols},
-            "code": {protocol.name: registry.source(protocol.name) for protocol in self.protocols},
+            "code": {protocol.name: registry.code_checksum(protocol.name) for protocol in self.protocols},
             "ties": [protocol.name for protocol in self.protocols if protocol.ties],
             "manner": asdict(self.manner),
             "reference": {"name": reference[0], "model": dict(reference[1].identity)} if reference else None,
             "prompts": {**prompts, "rubric": instructions.checksum()},
         }
 
-    def kin(self, generators: Iterable[str], authors: Iterable[str]) -> list[str]:
+    def kin_notes(self, generators: Iterable[str], authors: Iterable[str]) -> list[str]:
         """Where the judge may see its own kin; rules and planted judges are nobody's."""
         if self.judge.startswith("planted:"):
             return []
         rules = writers.WRITERS.keys()
-        return families.self_judging(self.judge, {*generators} - rules, {*authors} - rules)
+        return families.find_self_judging(self.judge, {*generators} - rules, {*authors} - rules)
 
     def start(
         self,
@@ -94,7 +94,7 @@ class Setup:
         *,
         cases: Sequence[Case],
         stages: Stages,
-        samples: Callable[[Protocol], Iterable[Sample]],
+        samples: Callable[[Protocol], Iterable[StageSample]],
         source: Mapping[str, Any] | None = None,
         heading: Sequence[str] = (),
         remarks: Sequence[str] = (),
@@ -108,7 +108,7 @@ class Setup:
         prompts = {**parameters.get("prompts", {}), **record["prompts"]}
         parameters = {**record, "command": study.name, **parameters, "prompts": prompts}
         out = self.out or recorder.default_path(parameters)
-        recorder.check(out, parameters)
+        recorder.check_folder(out, parameters)
         return Job(
             study=study,
             models=self.models,
@@ -126,7 +126,7 @@ class Setup:
 
 
 @dataclass(frozen=True)
-class Drawn:
+class DrawnCases:
     """The cases that a study draws from a data set; ``left_out`` counts those of no use, by reason."""
 
     data: datasets.DataSet
@@ -153,7 +153,7 @@ def draw(
     cure: str,
     limit: int | None,
     seed: int,
-) -> Drawn:
+) -> DrawnCases:
     """Draw cases of a data set among those that fit.
 
     Args:
@@ -172,10 +172,10 @@ def draw(
     if not fitting:
         raise UsageError(f"{loaded.name}: no case can be judged ({why_not}); {cure}")
     left_out = loaded.left_out + Counter({why_not: len(loaded.cases) - len(fitting)})
-    return Drawn(loaded, sample(fitting, limit, seed), left_out, seed)
+    return DrawnCases(loaded, sample(fitting, limit, seed), left_out, seed)
 
 
-def first_cases(cases: Sequence[Case], plan: Callable[[Case], Plan[Audited]], rewrites: bool = True) -> Sample:
+def sample_first(cases: Sequence[Case], plan: Callable[[Case], Plan[CaseResult]], rewrites: bool = True) -> StageSample:
     """A sample of a stage that has a plan for each case: those of the first."""
     part = cases[:SAMPLE]
-    return Sample((plan(case) for case in part), len(cases) / max(1, len(part)), rewrites)
+    return StageSample((plan(case) for case in part), len(cases) / max(1, len(part)), rewrites)

@@ -22,7 +22,7 @@ import pytest
 if TYPE_CHECKING:
     from distract.core.project import Project
     from distract.core.usage import Tally
-    from distract.judging.findings import Finding
+    from distract.judging.findings import InvariantFinding
     from distract.judging.judge import Judge
 
 NO_JUDGE = (
@@ -31,7 +31,7 @@ NO_JUDGE = (
 )
 
 
-_Numbers = tuple[str, "Tally", "list[Finding]"]
+_Numbers = tuple[str, "Tally", "list[InvariantFinding]"]
 """A judge's name, what it was asked, and what was found; these grow while it is used."""
 
 
@@ -87,9 +87,9 @@ def distract_store(pytestconfig: pytest.Config) -> Path:
         return started / str(given)
     if set_there := _project(pytestconfig).store:
         return set_there
-    from distract.core.store import DEFAULT
+    from distract.core.store import DEFAULT_PATH
 
-    return started / DEFAULT
+    return started / DEFAULT_PATH
 
 
 @pytest.fixture(scope="session")
@@ -128,7 +128,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     asked = config.getoption("distract_judge") or re.search(r"\bdistract\b", config.getoption("markexpr", "") or "")
     if asked:
         return
-    out = {item for item in items if item.get_closest_marker("distract") and not _named(config, item)}
+    out = {item for item in items if item.get_closest_marker("distract") and not _is_named(config, item)}
     if out:
         config.stash[_SESSION].left_out = len(out)
         config.hook.pytest_deselected(items=[item for item in items if item in out])
@@ -189,7 +189,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         terminalreporter.write_line(f"distract: {tests} left out; {run}")
 
 
-def _named(config: pytest.Config, item: pytest.Item) -> bool:
+def _is_named(config: pytest.Config, item: pytest.Item) -> bool:
     """Whether a test was asked for by its own node id, or by its class's."""
     own = item.nodeid.partition("::")[2]
     for given in config.args:
@@ -202,7 +202,7 @@ def _named(config: pytest.Config, item: pytest.Item) -> bool:
 
 def _project(config: pytest.Config) -> Project:
     """What ``pyproject.toml`` in pytest's root folder sets."""
-    from distract.core.project import FILE, Project, project
+    from distract.core.project import FILE, Project, read_project
 
     path = config.rootpath / FILE
-    return project(path) if path.is_file() else Project()
+    return read_project(path) if path.is_file() else Project()

@@ -14,7 +14,7 @@ from distract.core.backend import Backend
 from distract.core.loop import execute
 from distract.core.plan import Comparison, Plan, gather
 from distract.core.records import Case, Judgment, Reply, Request, Response
-from distract.core.registry import protocol
+from distract.core.registry import get_protocol
 from distract.core.store import Store
 from distract.data import datasets
 from distract.judging import orders
@@ -41,7 +41,7 @@ def cases() -> Sequence[Case]:
 
 def last_step(name: str, comparison: Comparison, seen: Replies) -> Plan[tuple[Judgment, ...]]:
     """A protocol whose analyses are given: the start of each response stands for what a model would say of it."""
-    plan = orders.judged(protocol(name), comparison)
+    plan = orders.ask_in_orders(get_protocol(name), comparison)
     try:
         requests = next(plan)
         while True:

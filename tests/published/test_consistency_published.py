@@ -12,7 +12,7 @@ from test_consistency import of
 
 from distract.cli import main
 from distract.cli.consistency import consistency
-from distract.data.formats.native import line as native
+from distract.data.formats.native import format_line as native
 
 MT_BENCH = Path(__file__).parents[3] / "shared" / "data" / "mt_bench"
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from distract.data.constraints import check, describe, known, parse
+from distract.data.constraints import check, describe, list_kinds, parse
 
 IFEVAL = Path(__file__).parents[3] / "shared" / "data" / "ifeval"
 
@@ -51,6 +51,6 @@ def test_agreement_with_the_original_checkers() -> None:
             if ours is not theirs:
                 disagreements.append((prompt["key"], kind, f"ours {ours}, theirs {theirs}"))
     assert labels.total() == 832
-    assert set(labels) == set(known())
+    assert set(labels) == set(list_kinds())
     assert len(disagreements) <= 0.01 * labels.total()
     assert sorted(disagreements) == BY_LANGUAGE

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from distract.studies.leaderboard.boards.board_pairs import compared, rated
-from distract.studies.leaderboard.boards.system_choice import choose
+from distract.studies.leaderboard.boards.board_pairs import compare_boards, rate_sources
+from distract.studies.leaderboard.boards.system_choice import choose_systems
 from distract.studies.leaderboard.sources import read
 
 JUDGMENTS = Path(__file__).parents[3] / "shared" / "data" / "mtbench_judges6" / "judgments"
@@ -43,7 +43,7 @@ def played(judge: str) -> list[Played]:
 def bradley_terry(matches: list[Played], prior: float = 1000.0) -> dict[str, float]:
     """Small steps uphill on the penalised likelihood, match by match."""
     table = Counter(matches)
-    unit = math.log(10) / 400
+    unit = math.evidence(10) / 400
     rating = dict.fromkeys(sorted({name for a, b, _ in matches for name in (a, b)}), 0.0)
     for _ in range(4000):
         slope = {name: -value / (prior * unit) ** 2 for name, value in rating.items()}
@@ -75,8 +75,8 @@ def win_rate(matches: list[Played]) -> dict[str, float]:
 
 @pytest.mark.parametrize("judge", JUDGES)
 def test_boards_are_those_of_naive_loops(judge: str) -> None:
-    systems = choose(["bradley-terry", "elo:order=file", "win-rate"])
-    boards = rated(read(f"mtbench-judges:{JUDGMENTS / judge}"), systems, 20, 0)
+    systems = choose_systems(["bradley-terry", "elo:order=file", "win-rate"])
+    boards = rate_sources(read(f"mtbench-judges:{JUDGMENTS / judge}"), systems, 20, 0)
     matches = played(judge)
     for one, naive in zip(boards, (bradley_terry, elo, win_rate), strict=True):
         assert one.board.matches == len(matches)
@@ -87,10 +87,10 @@ def test_boards_are_those_of_naive_loops(judge: str) -> None:
 
 def test_two_judges_are_compared_on_the_same_prompts() -> None:
     exaone, qwen = (read(f"mtbench-judges:{JUDGMENTS / judge}") for judge in JUDGES)
-    (one,) = compared(qwen, exaone, choose(["bradley-terry"]), 200, 0)
+    (one,) = compare_boards(qwen, exaone, choose_systems(["bradley-terry"]), 200, 0)
     assert one.shift.paired
     assert (one.shift.models, one.shift.prompts) == (6, 80)
-    apart = rated((*qwen, *exaone), choose(["bradley-terry"]), 200, 0)
+    apart = rate_sources((*qwen, *exaone), choose_systems(["bradley-terry"]), 200, 0)
     widths = [{s.model: (s.high or 0) - (s.low or 0) for s in found.board.standings} for found in apart]
     for change in one.shift.changes:
         assert change.low is not None

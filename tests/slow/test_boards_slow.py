@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_boards import POINTS, matches, some
 
-from distract.studies.leaderboard.boards.board import board
+from distract.studies.leaderboard.boards.board import build_board
 
 
 @given(st.integers(0, 10**6), st.permutations("abcd"), st.randoms(use_true_random=False))
@@ -18,7 +18,7 @@ def test_names_and_the_order_of_matches_change_nothing(seed: int, names: Sequenc
     rows = some(seed, 6)
     new = dict(zip("abcd", names, strict=True))
     again = [(new[a], new[b], outcome, prompt) for a, b, outcome, prompt in rows]
-    one, other = board(matches(rows), POINTS), board(matches(again), POINTS)
+    one, other = build_board(matches(rows), POINTS), build_board(matches(again), POINTS)
     by = {s.model: s for s in other.standings}
     for standing in one.standings:
         twin = by[new[standing.model]]
@@ -27,6 +27,6 @@ def test_names_and_the_order_of_matches_change_nothing(seed: int, names: Sequenc
     # Within a prompt, so that prompts keep their numbers and with them their draws.
     random.shuffle(rows)
     rows.sort(key=lambda row: int(row[3][1:]))
-    mixed = {s.model: s for s in board(matches(rows), POINTS).standings}
+    mixed = {s.model: s for s in build_board(matches(rows), POINTS).standings}
     for standing in one.standings:
         assert mixed[standing.model].error == pytest.approx(standing.error)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from distract.leaderboards.bradley_terry import bradley_terry, redraw
+from distract.leaderboards.bradley_terry import rate_bradley_terry, redraw
 from hypothesis import given
 from hypothesis import strategies as st
 from test_bradley_terry import LOGIT, Played, matches_of, naive, played
@@ -31,7 +31,7 @@ HARD: dict[str, tuple[Played, set[str]]] = {
 def test_hard_matches_have_finite_ratings_at_the_maximum(rows: Played, resting: set[str]) -> None:
     matches = matches_of(rows)
     for sd in (30.0, 1000.0, 20_000.0):
-        found = bradley_terry(matches, prior=sd)
+        found = rate_bradley_terry(matches, prior=sd)
         theta = (found.rating - 1000) / LOGIT
         # At the maximum what a model won is what was expected of it, less what the prior pulls.
         slope = -((LOGIT / sd) ** 2) * theta
@@ -73,7 +73,7 @@ def test_memory_does_not_grow_with_matches() -> None:
         matches = Matches(names, a, (a + 1 + outcome) % 20, outcome, cluster, tuple(map(str, range(500))))
         draws = draw(0, 20, 500)
         tracemalloc.start()
-        bradley_terry(matches)
+        rate_bradley_terry(matches)
         redraw(matches, draws)
         most = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()

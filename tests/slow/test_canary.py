@@ -27,7 +27,7 @@ from distract.core.runs import load
 from distract.core.store import Store
 from distract.models.opener import open_judge
 from distract.models.options import Options
-from distract.studies.gate.canary import ASKED, NARROW, _chosen, _Stored
+from distract.studies.gate.canary import ASKED, NARROW, _choose_stored, _StoredReply
 
 pytest.importorskip("openai")
 
@@ -276,7 +276,7 @@ def kill(patch: pytest.MonkeyPatch, after: int) -> None:
     def stops(*_: object, **__: object) -> None:
         raise BackendError("killed")
 
-    patch.setattr(Store, "put", puts) if after else patch.setattr(job, "stores", stops)
+    patch.setattr(Store, "put", puts) if after else patch.setattr(job, "open_stores", stops)
 
 
 @pytest.mark.parametrize("after", [0, 4])
@@ -465,8 +465,8 @@ def test_a_run_of_stored_replies_says_so_and_is_no_second_run(shop: Shop) -> Non
     st.lists(st.tuples(st.binary(min_size=4, max_size=4), st.floats(0, 1)), max_size=30, unique_by=lambda one: one[0])
 )
 def test_the_smallest_keys_are_chosen_half_of_them_narrow(drawn: list[tuple[bytes, float]]) -> None:
-    replies = [_Stored(key, request(), Reply(probabilities=((1 + m) / 2, (1 - m) / 2))) for key, m in drawn]
-    chosen = _chosen(replies)
+    replies = [_StoredReply(key, request(), Reply(probabilities=((1 + m) / 2, (1 - m) / 2))) for key, m in drawn]
+    chosen = _choose_stored(replies)
     keys = [one.key for one in chosen]
     assert len(keys) == len({*keys}) == min(ASKED, len(drawn))
     narrow = sorted(one.key for one in replies if one.margin < NARROW)

@@ -19,8 +19,8 @@ import yaml
 from commanding import Ran
 
 from distract.data.datasets import load
-from distract.studies.gate.settings import limits
-from distract.studies.gate.settings import load as settings
+from distract.studies.gate.settings import load_settings as settings
+from distract.studies.gate.settings import merge_limits
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "ci-gate"
@@ -338,7 +338,7 @@ def test_the_projects_own_files_are_read() -> None:
     cases = load(str(EXAMPLE / "cases.jsonl")).cases
     assert len(cases) == 48
     assert {len(case.responses) for case in cases} == {2}
-    assert limits(settings(EXAMPLE / "pyproject.toml"), {}).threshold("pairwise", "prolixity") == 0.15
+    assert merge_limits(settings(EXAMPLE / "pyproject.toml"), {}).threshold("pairwise", "prolixity") == 0.15
 
 
 def test_the_hook_gates_before_a_push(run: Callable[..., Ran]) -> None:

@@ -97,7 +97,7 @@ def test_what_another_process_holds_is_not_taken_and_is_free_when_that_dies(
             other.wait()
 
         monkeypatch.setattr("distract.core.locks.time.sleep", pause)
-        assert list(claims.shares([KEYS[2], KEYS[5]])) == [{KEYS[5]}, {KEYS[2]}]
+        assert list(claims.take_batches([KEYS[2], KEYS[5]])) == [{KEYS[5]}, {KEYS[2]}]
         assert pauses == [PAUSE]
 
 
@@ -138,7 +138,7 @@ def test_who_asks_while_its_thread_holds_claims_claims_nothing_and_waits_for_nob
     assert says(started(HOLD, tmp_path / "s", 7)) == "1"
     with Claims(tmp_path / "s") as outer, Claims(tmp_path / "s") as inner:
         assert outer.take(KEYS[5:8]) == {KEYS[5], KEYS[6]}
-        assert list(inner.shares([KEYS[1], KEYS[5], KEYS[7]])) == [{KEYS[1], KEYS[5], KEYS[7]}]
+        assert list(inner.take_batches([KEYS[1], KEYS[5], KEYS[7]])) == [{KEYS[1], KEYS[5], KEYS[7]}]
         assert says(started(HOLD, tmp_path / "s", 1, 5, 6)) == "1"
         outer.give_back(KEYS)
         assert inner.take([KEYS[5], KEYS[7]]) == {KEYS[5]}
@@ -147,7 +147,7 @@ def test_who_asks_while_its_thread_holds_claims_claims_nothing_and_waits_for_nob
 def test_a_process_may_hold_two_keys_in_one_place_one_after_the_other(tmp_path: Path) -> None:
     twins = [number.to_bytes(8, "big") * 4 for number in (3, 3 + PLACES)]
     with Claims(tmp_path / "s") as claims:
-        parts = list(claims.shares(twins))
+        parts = list(claims.take_batches(twins))
     assert sorted(key for part in parts for key in part) == twins
     assert [len(part) for part in parts] == [1, 1]
 
@@ -165,7 +165,7 @@ def test_what_was_held_is_free_again_after_an_error(
 
     with pytest.raises(ZeroDivisionError):
         fail()
-    assert not module._OPEN
+    assert not module._LOCK_FILES
     with Claims(store) as claims:
         assert claims.take(keys) == set(keys)
 
@@ -181,7 +181,7 @@ def unmakable(monkeypatch: pytest.MonkeyPatch, path: Path) -> None:
     def lock_file(*_: object) -> None:
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
 
-    monkeypatch.setattr("distract.core.files.lock_file", lock_file)
+    monkeypatch.setattr("distract.core.files.open_lock", lock_file)
 
 
 @pytest.mark.parametrize(("spoil", "why"), [(unlockable, "No locks available"), (unmakable, "Permission denied")])

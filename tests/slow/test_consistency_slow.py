@@ -13,7 +13,7 @@ from distract.core.records import Reply, Request, Response
 from distract.core.store import Store
 from distract.core.usage import Tally
 from distract.judging.orders import Manner
-from distract.models.scripted import Scripted
+from distract.models.scripted import ScriptedBackend
 from distract.models.transformers.backend import Transformers
 from distract.studies.consistency import design
 from distract.studies.consistency.measures import figures
@@ -34,11 +34,11 @@ def test_the_plan_is_counted_exactly(name: str, manner: Manner, tmp_path: Path) 
         reply = fair(request)
         return reply if request.choices else replace(reply, text=f"{request.key}\n{reply.text}")
 
-    job = ready(tmp_path, Scripted(wordy), [of(), of("c2", "abc")], names=[name], manner=manner)
+    job = ready(tmp_path, ScriptedBackend(wordy), [of(), of("c2", "abc")], names=[name], manner=manner)
     expected, tally = estimate(job), Tally()
     loaded = run(job, tally, tmp_path / "s")
     assert sum(expected.requests.values()) == tally.made
-    assert expected.comparisons == len({design.compared(row) for row in loaded.rows if row.judgments})
+    assert expected.comparisons == len({design.comparison_key(row) for row in loaded.rows if row.judgments})
 
 
 # What is counted.

@@ -54,7 +54,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def folder(sound: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("DISTRACT_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(hardware, "gpus", lambda: ())
-    monkeypatch.setattr(hardware, "memory", lambda: 8 * 2**30)
+    monkeypatch.setattr(hardware, "free_memory", lambda: 8 * 2**30)
     return Path(shutil.copytree(sound, tmp_path / "model"))
 
 

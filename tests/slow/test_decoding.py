@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from distract.core.records import Message, Request
 from distract.models.transformers import decoder
 from distract.models.transformers.backend import Transformers
-from distract.models.transformers.decoder import Decoding, Run, Told, write
+from distract.models.transformers.decoder import Decoder, ForwardResult, KnownAnswer, write
 from distract.models.transformers.generation import Answer
-from distract.models.transformers.packs import Sharing, plan, prune
+from distract.models.transformers.packs import Sharing, lay_out, prune
 
 
 class Item(NamedTuple):
@@ -63,7 +63,7 @@ def judge(request: pytest.FixtureRequest) -> Transformers:
     config = kinds[request.param](**shape, **({"sliding_window": 6} if request.param == "mistral" else {}))
     made = Transformers("tiny", dtype="float32")
     vars(made)["_loaded"] = transformers.AutoModelForCausalLM.from_config(config).eval()
-    assert (made.reading, made._batched) == ("packed", True)
+    assert (made.prompt_mode, made._batched) == ("packed", True)
     return made
 
 
@@ -91,14 +91,14 @@ def alone(judge: Transformers) -> Callable[[int], Answer]:
 def sizes() -> Iterator[list[tuple[int, int]]]:
     """Rows and places of the buffers in each step, which are laid out anew every few steps."""
     seen: list[tuple[int, int]] = []
-    step = Decoding.step
+    step = Decoder.step
 
-    def watched(self: Decoding) -> None:
+    def watched(self: Decoder) -> None:
         step(self)
         seen.append((len(self._rows), len(self._rows) * self._columns))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Decoding, "step", watched)
+        patch.setattr(Decoder, "step", watched)
         patch.setattr(decoder, "_SPARE", 6)
         patch.setattr(decoder, "_STEPS", 4)
         yield seen
@@ -106,9 +106,9 @@ def sizes() -> Iterator[list[tuple[int, int]]]:
 
 def runs(
     judge: Transformers, prompts: Sequence[tuple[int, ...]], wanted: dict[int, Any], **options: Any
-) -> Iterator[Run]:
+) -> Iterator[ForwardResult]:
     sharing: Sharing = options.get("sharing", "packed")
-    forwards = prune(plan(prompts, options.get("tokens", 64), sharing), wanted)
+    forwards = prune(lay_out(prompts, options.get("tokens", 64), sharing), wanted)
     return judge._run(forwards, sharing, hold=True)
 
 
@@ -146,7 +146,7 @@ def test_answers_are_those_written_alone(
 def test_the_next_takes_the_place_of_what_is_complete(judge: Transformers, sizes: list[tuple[int, int]]) -> None:
     sizes.clear()
     prompts = [(number, 1, 2) for number in range(12)]
-    told = {at: Told((*prompt, *range(at % 4)), at % 4) for at, prompt in enumerate(prompts)}
+    told = {at: KnownAnswer((*prompt, *range(at % 4)), at % 4) for at, prompt in enumerate(prompts)}
     order = [at for done in write(judge._loaded, runs(judge, prompts, told), told, 1000, 3) for at in done]
     assert sorted(order) == list(range(12))
     assert order != list(range(12))
@@ -157,10 +157,10 @@ def test_the_next_takes_the_place_of_what_is_complete(judge: Transformers, sizes
 
 def test_a_forward_runs_when_what_it_reads_is_next(judge: Transformers) -> None:
     prompts = [(number,) * 10 for number in range(8)]
-    told = {at: Told((*prompt, 1, 2), 2) for at, prompt in enumerate(prompts)}
+    told = {at: KnownAnswer((*prompt, 1, 2), 2) for at, prompt in enumerate(prompts)}
     read: list[int] = []
 
-    def watched() -> Iterator[Run]:
+    def watched() -> Iterator[ForwardResult]:
         for run in runs(judge, prompts, told, tokens=20):
             # All that was read before is complete or has one of the two rows.
             assert len(read) - sum(bool(one.finish) for one in told.values()) <= 2
@@ -177,7 +177,11 @@ def test_what_is_no_number_does_not_spoil_the_next_in_its_row(judge: Transformer
     import torch
 
     # Its second token makes all behind it no number; the other two take its row one after the other.
-    answers = {0: Told((5,) * 12 + (1, 19, 3), 3), 1: Told((6,) * 4 + (1, 2), 2), 2: Told((7,) * 6 + (1, 2), 2)}
+    answers = {
+        0: KnownAnswer((5,) * 12 + (1, 19, 3), 3),
+        1: KnownAnswer((6,) * 4 + (1, 2), 2),
+        2: KnownAnswer((7,) * 6 + (1, 2), 2),
+    }
     forwards = runs(judge, [(5,) * 12, (6,) * 4, (7,) * 6], answers)
     weights = judge._loaded.get_input_embeddings().weight
     with torch.no_grad():

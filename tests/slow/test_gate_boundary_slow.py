@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from test_gate_boundary import SIDES, Step, as_hits, chance, enough
 
-from distract.studies.gate.boundary import LONGEST, boundary, p_end
-from distract.studies.gate.mixture import Side
+from distract.studies.gate.boundary import LONGEST, boundary, end_probability
+from distract.studies.gate.mixture import Direction
 
 
-def by_counts(threshold: float, side: Side, alpha: float, most: int) -> Iterator[Step]:
+def by_counts(threshold: float, side: Direction, alpha: float, most: int) -> Iterator[Step]:
     """By n, from the number of ways that lead to each count."""
     rate, decided, ways = chance(threshold, side), Fraction(0), [1]
     for n in range(most + 1):
@@ -30,7 +30,7 @@ def by_counts(threshold: float, side: Side, alpha: float, most: int) -> Iterator
 @pytest.mark.parametrize("side", SIDES)
 @pytest.mark.parametrize(("threshold", "alpha"), [(0.1, 0.05), (0.1, 0.0125), (0.3, 0.1), (0.5, 0.05), (0.03, 0.2)])
 def test_a_wrong_decision_is_rare_wherever_it_ends_and_no_limit_could_be_lower(
-    threshold: float, alpha: float, side: Side
+    threshold: float, alpha: float, side: Direction
 ) -> None:
     most = 50
     limits = boundary(threshold, alpha, alpha, most)
@@ -44,11 +44,13 @@ def test_a_wrong_decision_is_rare_wherever_it_ends_and_no_limit_could_be_lower(
         if side == "above" and n % 7 == 0:
             for k in range(n + 2):
                 wanted = decided + sum(left[k:])
-                assert p_end(threshold, limits.fail_at, n, k) == pytest.approx(float(wanted), rel=1e-9, abs=1e-15)
+                assert end_probability(threshold, limits.fail_at, n, k) == pytest.approx(
+                    float(wanted), rel=1e-9, abs=1e-15
+                )
 
 
 @pytest.mark.parametrize("side", SIDES)
-def test_the_longest_exact_way_keeps_its_level(side: Side) -> None:
+def test_the_longest_exact_way_keeps_its_level(side: Direction) -> None:
     limits = boundary(0.1, 0.05, 0.05, LONGEST)
     assert not limits.inexact
     rate, going, decided = float(chance(0.1, side)), np.ones(1), 0.0

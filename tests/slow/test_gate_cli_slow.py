@@ -32,8 +32,8 @@ from distract.core.errors import BackendError
 from distract.core.runs import checksum, load
 from distract.models import opener, scripted
 from distract.models.names import Target
-from distract.models.scripted import Scripted
-from distract.studies.gate.live_rule import Gate
+from distract.models.scripted import ScriptedBackend
+from distract.studies.gate.live_rule import LiveGate
 
 FILES = ("rows.jsonl", "rewrites.jsonl", "summary.json", "run.json")
 
@@ -50,13 +50,15 @@ def watch(monkeypatch: pytest.MonkeyPatch) -> Watch:
     """Opens planted judges, or one given, so that their calls are counted and they break after so many."""
 
     def install(
-        breaks_after: int | None = None, error: BaseException | None = None, judge: Scripted | None = None
+        breaks_after: int | None = None, error: BaseException | None = None, judge: ScriptedBackend | None = None
     ) -> list[Counted]:
         opened: list[Counted] = []
 
         def open_one(target: Target, *_: object) -> Counted:
-            writes = Scripted(lambda asked: f"At great length and in other words: {asked.key}", reads_slots=False)
-            inner = (judge or scripted.planted(target.model)) if target.engine == "planted" else writes
+            writes = ScriptedBackend(
+                lambda asked: f"At great length and in other words: {asked.key}", reads_slots=False
+            )
+            inner = (judge or scripted.make_planted(target.model)) if target.engine == "planted" else writes
             opened.append(Counted(inner, breaks_after, error or BackendError("the model broke")))
             return opened[-1]
 
@@ -143,7 +145,7 @@ def test_nothing_is_judged_beyond_the_stop(run: Run, judge: str, third: bool) ->
     assert run("report", "r").out == live.out.removesuffix("run folder: r\n")
     loaded = load(Path("r"))
     last = [row.cluster for row in loaded.rows][-1]
-    gate = Gate(loaded.parameters)
+    gate = LiveGate(loaded.parameters)
     gate.take([row for row in loaded.rows if row.cluster != last])
     assert gate.open
     gate.take([row for row in loaded.rows if row.cluster == last])

@@ -25,7 +25,7 @@ from test_gate_deciding import (
 
 from distract.core.records import Row
 from distract.studies.gate.limits import Limits
-from distract.studies.gate.live_rule import replayed
+from distract.studies.gate.live_rule import replay_gate
 from distract.studies.gate.verdict import Verdict as Said
 
 
@@ -53,7 +53,7 @@ def test_a_rise_and_a_threshold_both_have_to_hold() -> None:
     def of(now: list[Came], then: list[bool], limits: Limits) -> Said:
         given = parameters([P], (1,) * len(now), "flip_rate", "flip_rate_rise", baseline=baseline(then), limits=limits)
         gate, rows = live(given, [pair(f"c{at}", f"p{at}", {P: flip}) for at, flip in enumerate(now)])
-        assert replayed(given, rows).verdict() == gate.verdict()
+        assert replay_gate(given, rows).verdict() == gate.verdict()
         return gate.verdict()
 
     often = of([True] * 120, [True] * 120, Limits(0.1))
@@ -97,7 +97,7 @@ def test_a_gate_read_back_says_what_it_said(data: st.DataObject) -> None:
     given = parameters(places, sizes, measure, limits=limits)
     gate, rows = live(given, prompts, data.draw(st.sampled_from([1, 4])))
     said = gate.verdict()
-    assert replayed(json.loads(json.dumps(given)), rows).verdict() == said
+    assert replay_gate(json.loads(json.dumps(given)), rows).verdict() == said
     assert {one.decision for one in said.checks} >= {said.decision}
     # One prompt after another, it is no other gate.
     assert live(given, prompts)[0].verdict().checks == said.checks

@@ -8,15 +8,15 @@ import pytest
 from looping import each
 from test_gate_mixture import SIDES, log_counted
 
-from distract.studies.gate.mixture import Bets, Side, counted, mean
+from distract.studies.gate.mixture import Bets, Direction, log_mean, outcome_gains
 
 
 @each("side", SIDES)
 @each("share", [0.0, 0.1, 0.5, 1.0])
 @each("threshold", [0.01, 0.1, 0.5, 0.9])
-def test_counts_against_sixty_digits(threshold: float, share: float, side: Side) -> None:
+def test_counts_against_sixty_digits(threshold: float, share: float, side: Direction) -> None:
     bets = Bets(threshold, side)
-    ones, zeros = counted(threshold, side)
+    ones, zeros = outcome_gains(threshold, side)
     k = 0
     for n in range(1, 5001):
         hit = math.floor(n * share) > k
@@ -24,7 +24,7 @@ def test_counts_against_sixty_digits(threshold: float, share: float, side: Side)
         bets.add((1 if hit else 0) - threshold)
         if n in (1, 2, 7, 50, 400, 1500, 5000):
             exact = log_counted(threshold, side, k, n)
-            assert mean(k * ones + (n - k) * zeros) == pytest.approx(exact, rel=1e-10, abs=1e-9), (k, n)
-            assert bets.log == pytest.approx(exact, rel=1e-10, abs=1e-9), (k, n)
+            assert log_mean(k * ones + (n - k) * zeros) == pytest.approx(exact, rel=1e-10, abs=1e-9), (k, n)
+            assert bets.evidence == pytest.approx(exact, rel=1e-10, abs=1e-9), (k, n)
     # Far below what a float holds: it must neither underflow nor turn into something else.
-    assert math.isfinite(bets.log)
+    assert math.isfinite(bets.evidence)

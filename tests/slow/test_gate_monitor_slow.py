@@ -35,15 +35,15 @@ from test_gate_monitor import (
 from distract.stats.intervals import holm
 from distract.studies.gate import confidence_bounds
 from distract.studies.gate.boundary import boundary
-from distract.studies.gate.checks import check
+from distract.studies.gate.checks import build_check
 from distract.studies.gate.limits import Limits
-from distract.studies.gate.mixture import Side, rates
-from distract.studies.gate.monitor import Monitor, Prompt
-from distract.studies.gate.monitor import Test as Tried
+from distract.studies.gate.mixture import Direction, bet_rates
+from distract.studies.gate.monitor import Hypothesis as Tried
+from distract.studies.gate.monitor import Monitor, PromptOutcome
 from distract.studies.gate.verdict import Decision
 
 SINGLES = (HIT, MISS, UNREAD, LOST, EXCLUDED)
-COMPARED = (HIT, MISS, NEITHER, Prompt(1, (0.0,), (0.5,), 0, 0, 1), LOST, EXCLUDED)
+COMPARED = (HIT, MISS, NEITHER, PromptOutcome(1, (0.0,), (0.5,), 0, 0, 1), LOST, EXCLUDED)
 
 
 class State(NamedTuple):
@@ -67,13 +67,13 @@ class Oracle:
     """
 
     test: Tried
-    outcomes: dict[int, tuple[Prompt, ...]]
+    outcomes: dict[int, tuple[PromptOutcome, ...]]
     known: dict[State, frozenset[Decision]] = field(default_factory=dict)
 
     def start(self) -> State:
         return State(rest=tuple(sorted(self.test.pairs)))
 
-    def after(self, state: State, prompt: Prompt) -> tuple[State, Decision | None]:
+    def after(self, state: State, prompt: PromptOutcome) -> tuple[State, Decision | None]:
         """The state that a prompt leads to, and the decision by evidence, where there is enough."""
         rest = list(state.rest)
         rest.remove(prompt.pairs)
@@ -130,14 +130,16 @@ def counts(state: State) -> tuple[int, float, float]:
 
 
 @cache
-def gained(test: Tried, side: Side, values: tuple[tuple[float, float], ...]) -> float:
+def gained(test: Tried, side: Direction, values: tuple[tuple[float, float], ...]) -> float:
     """The mean stake, multiplied out."""
     t = test.threshold if side == "above" or test.ceiling is None else test.ceiling
     z = [(low if side == "above" else high) - t for low, high in values]
-    return math.fsum(math.prod(1 + (p - t) / (t * (1 - t)) * one for one in z) for p in rates(t, side).tolist()) / 200
+    return (
+        math.fsum(math.prod(1 + (p - t) / (t * (1 - t)) * one for one in z) for p in bet_rates(t, side).tolist()) / 200
+    )
 
 
-def several(pairs: int) -> tuple[Prompt, ...]:
+def several(pairs: int) -> tuple[PromptOutcome, ...]:
     """Everything that may come of a prompt."""
     return tuple(came(pairs, *kinds) for kinds in product(range(pairs + 1), repeat=4) if sum(kinds) <= pairs)
 
@@ -145,7 +147,7 @@ def several(pairs: int) -> tuple[Prompt, ...]:
 def walk(oracle: Oracle) -> Counter[tuple[str, str]]:
     """Go through every state and compare; returns how often each decision came for each reason."""
     seen, found = {oracle.start()}, Counter[tuple[str, str]]()
-    todo: list[tuple[State, list[Prompt]]] = [(oracle.start(), [])]
+    todo: list[tuple[State, list[PromptOutcome]]] = [(oracle.start(), [])]
     while todo:
         state, before = todo.pop()
         for pairs in sorted(set(state.rest)):
@@ -189,7 +191,7 @@ EXACT = [
 
 @pytest.mark.parametrize("test", EXACT, ids=range(len(EXACT)))
 def test_single_outcomes_stop_just_when_nothing_can_change_the_decision(test: Tried) -> None:
-    oracle = Oracle(test, {1: SINGLES, 0: (Prompt(0),)})
+    oracle = Oracle(test, {1: SINGLES, 0: (PromptOutcome(0),)})
     found = walk(oracle)
     assert {decision for decision, _ in found} >= {"fail", "pass", "inconclusive"}
 
@@ -205,7 +207,7 @@ CLUSTERED = [
 
 
 @pytest.mark.parametrize(("test", "outcomes"), CLUSTERED, ids=range(len(CLUSTERED)))
-def test_prompts_of_several_values_too(test: Tried, outcomes: tuple[Prompt, ...] | None) -> None:
+def test_prompts_of_several_values_too(test: Tried, outcomes: tuple[PromptOutcome, ...] | None) -> None:
     by = {pairs: several(pairs) if outcomes is None else outcomes for pairs in set(test.pairs)}
     found = walk(Oracle(test, by))
     assert {decision for decision, _ in found} == {"fail", "pass", "inconclusive"}
@@ -216,7 +218,7 @@ def test_prompts_of_several_values_too(test: Tried, outcomes: tuple[Prompt, ...]
 def test_nor_does_any_at_all_in_small_sets(test: Tried) -> None:
     for start in product(SINGLES, repeat=3):
         monitor = played(test, start)
-        if monitor.decision is None and (count := monitor.soonest()) > 1:
+        if monitor.decision is None and (count := monitor.batch_size()) > 1:
             for more in product(SINGLES, repeat=min(count - 1, 4)):
                 assert played(test, [*start, *more]).decision is None
 
@@ -271,7 +273,7 @@ def test_the_simulated_gates_are_the_real_ones() -> None:
         assert [monitor.n for monitor in monitors] == found.n[gate].tolist()
         for at, (monitor, adjusted) in enumerate(zip(monitors, holm(p), strict=True)):
             if gate % 5 == 0:
-                said = check("p", None, "a", monitor, "flip_rate", adjusted, limits, CHECKS)
+                said = build_check("p", None, "a", monitor, "flip_rate", adjusted, limits, CHECKS)
                 also = found.said[gate, at] == 0 and found.adjusted[gate, at] <= ALPHA
                 word = ("inconclusive", "fail", "pass", "inconclusive")[1 if also else found.said[gate, at]]
                 assert said.decision == word
@@ -306,7 +308,10 @@ def test_bounds_miss_the_rate_no_more_often_than_they_say(threshold: float, chec
                 if monitor.decision is None:
                     continue
                 if (n, k) not in found:
-                    found[n, k] = confidence_bounds.lower(monitor, ALPHA), confidence_bounds.upper(monitor, ALPHA)
+                    found[n, k] = (
+                        confidence_bounds.lower_bound(monitor, ALPHA),
+                        confidence_bounds.upper_bound(monitor, ALPHA),
+                    )
                 low += float(going[k]) * (found[n, k][0] > rate)
                 high += float(going[k]) * (found[n, k][1] < rate)
                 going[k] = 0
@@ -330,7 +335,7 @@ def test_bounds_of_a_check_that_another_has_stopped_hold_too() -> None:
             failed += float(going[hits])
             # It is left as it stands, on whichever way it came there without a decision.
             monitor = standing(second, n, hits)
-            wrong += float(going[hits]) * (confidence_bounds.lower(monitor, ALPHA) >= T)
+            wrong += float(going[hits]) * (confidence_bounds.lower_bound(monitor, ALPHA) >= T)
         going = going * ~stop - left
     assert failed > 0.15
     assert wrong <= ALPHA

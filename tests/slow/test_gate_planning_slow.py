@@ -15,8 +15,8 @@ from test_gate_planning import ALPHA
 from distract.core.errors import UsageError
 from distract.studies.gate import monitor as gate
 from distract.studies.gate.boundary import LONGEST, boundary
-from distract.studies.gate.power_plan import plan
-from distract.studies.gate.stopping_path import course, decided
+from distract.studies.gate.power_plan import analyse_power
+from distract.studies.gate.stopping_path import compute_path, decision_chances
 from distract.studies.gate.verdict import Decision
 
 
@@ -30,12 +30,12 @@ def fail_power(n: int, threshold: float, rate: float, alpha: float) -> float:
     return float(binom.sf(binom.isf(alpha, n, threshold), n, rate))
 
 
-def played(test: gate.Test, outcomes: tuple[int, ...]) -> tuple[Decision, int]:
+def played(test: gate.Hypothesis, outcomes: tuple[int, ...]) -> tuple[Decision, int]:
     """What the gate's own monitor says of these outcomes, and after how many."""
     monitor = gate.Monitor(test)
     taken = 0
     for taken, flip in enumerate(outcomes, 1):  # noqa: B007
-        monitor.add(gate.Prompt(1, (float(flip),), (float(flip),), n=1, k=flip))
+        monitor.add(gate.PromptOutcome(1, (float(flip),), (float(flip),), n=1, k=flip))
         if monitor.decision is not None:
             break
     monitor.end()
@@ -47,7 +47,7 @@ def played(test: gate.Test, outcomes: tuple[int, ...]) -> tuple[Decision, int]:
 @each("power", [0.5, 0.8, 0.95])
 @each("checks", [1, 6])
 def test_the_power_stays_from_the_number_on(rate: float, power: float, checks: int) -> None:
-    found = plan(0.1, rate, power, 0.95, checks)
+    found = analyse_power(0.1, rate, power, 0.95, checks)
     n, passes = found.finished.n, rate < 0.1
     by_scipy, alpha = (pass_power, ALPHA) if passes else (fail_power, ALPHA / checks)
     assert found.decision == ("pass" if passes else "fail")
@@ -61,19 +61,19 @@ def test_the_power_stays_from_the_number_on(rate: float, power: float, checks: i
 
 
 def test_all_checks_have_to_pass_but_one_is_enough_to_fail() -> None:
-    assert plan(0.1, 0.05, 0.9, 0.95, 4).each == pytest.approx(0.975)
-    assert plan(0.1, 0.2, 0.9, 0.95, 4).each == 0.9
-    assert plan(0.1, 0.05, 0.9, 0.95, 4).finished == plan(0.1, 0.05, 0.975, 0.95).finished
-    alone, together = plan(0.1, 0.2, 0.9, 0.95), plan(0.1, 0.2, 0.9, 0.95, 4)
+    assert analyse_power(0.1, 0.05, 0.9, 0.95, 4).each == pytest.approx(0.975)
+    assert analyse_power(0.1, 0.2, 0.9, 0.95, 4).each == 0.9
+    assert analyse_power(0.1, 0.05, 0.9, 0.95, 4).finished == analyse_power(0.1, 0.05, 0.975, 0.95).finished
+    alone, together = analyse_power(0.1, 0.2, 0.9, 0.95), analyse_power(0.1, 0.2, 0.9, 0.95, 4)
     assert together.finished.n > alone.finished.n
-    assert together.finished.n == plan(0.1, 0.2, 0.9, 1 - 0.05 / 4).finished.n
+    assert together.finished.n == analyse_power(0.1, 0.2, 0.9, 1 - 0.05 / 4).finished.n
 
 
 @given(st.floats(0.05, 0.95), st.sampled_from([0.4, 0.2, 0.05]), st.sampled_from([0.4, 0.1]), st.integers(1, 8))
 def test_a_live_gate_goes_as_its_monitor_does_on_every_way(
     threshold: float, alpha_fail: float, alpha_pass: float, cap: int
 ) -> None:
-    test = gate.Test(threshold, alpha_fail, alpha_pass, (1,) * cap)
+    test = gate.Hypothesis(threshold, alpha_fail, alpha_pass, (1,) * cap)
     limits = boundary(threshold, alpha_fail, alpha_pass, cap)
     ways = [(sum(way), *played(test, way)) for way in product((0, 1), repeat=cap)]
     for rate in (0.0, threshold, 0.3, 1.0):
@@ -81,7 +81,7 @@ def test_a_live_gate_goes_as_its_monitor_does_on_every_way(
         told = {"pass": 0.0, "fail": 0.0, "inconclusive": 0.0}
         for weight, (_, decision, _) in zip(weights, ways, strict=True):
             told[decision] += weight
-        found = course(limits, rate)
+        found = compute_path(limits, rate)
         assert (found.passed, found.failed, found.inconclusive) == pytest.approx(tuple(told.values()), abs=1e-12)
         assert found.mean == pytest.approx(sum(w * taken for w, (_, _, taken) in zip(weights, ways, strict=True)))
         soon = sum(w for w, (_, _, taken) in zip(weights, ways, strict=True) if taken <= found.median)
@@ -89,9 +89,9 @@ def test_a_live_gate_goes_as_its_monitor_does_on_every_way(
 
 
 def test_the_live_plan_agrees_with_a_simulation_of_the_monitor() -> None:
-    found = plan(0.1, 0.25, 0.8, 0.95).live
+    found = analyse_power(0.1, 0.25, 0.8, 0.95).live
     assert found is not None
-    test, rng = gate.Test(0.1, 1 - 0.95, 1 - 0.95, (1,) * found.cap), np.random.default_rng(7)
+    test, rng = gate.Hypothesis(0.1, 1 - 0.95, 1 - 0.95, (1,) * found.cap), np.random.default_rng(7)
     flips = rng.random((400, found.cap)) < 0.25
     played_out = [played(test, tuple(map(int, way))) for way in flips.tolist()]
     failed = np.mean([decision == "fail" for decision, _ in played_out])
@@ -101,11 +101,11 @@ def test_the_live_plan_agrees_with_a_simulation_of_the_monitor() -> None:
 
 
 def test_a_live_gate_that_is_not_planned_says_why() -> None:
-    far = plan(0.5, 0.49, 0.9, 0.95)
+    far = analyse_power(0.5, 0.49, 0.9, 0.95)
     assert far.finished.n > LONGEST
     assert far.live is None
     assert "more than 5,000 eligible comparisons" in far.notes[-1]
-    sure = plan(0.1, 0.05, 0.9999, 0.95)
+    sure = analyse_power(0.1, 0.05, 0.9999, 0.95)
     assert sure.live is None
     assert "decides wrongly on few comparisons more often" in sure.notes[-1]
 
@@ -116,7 +116,7 @@ def test_any_plan_holds_what_was_asked_for_or_says_no(
 ) -> None:
     assume(abs(threshold - rate) > 0.03)
     try:
-        found = plan(threshold, rate, power, confidence, checks)
+        found = analyse_power(threshold, rate, power, confidence, checks)
     except UsageError:
         pytest.fail("rates this far apart never need a million")
     assert found.finished.power >= found.each >= power
@@ -131,11 +131,11 @@ def test_any_plan_holds_what_was_asked_for_or_says_no(
 def test_a_set_that_ends_earlier_has_the_limits_of_a_longer_one(threshold: float) -> None:
     long = boundary(threshold, 0.01, ALPHA, 400)
     for rate in (0.0, threshold / 2, threshold, 0.95):
-        passes, fails = decided(long, rate)
+        passes, fails = decision_chances(long, rate)
         for most in (1, 7, 29, 100, 211, 400):
             short = boundary(threshold, 0.01, ALPHA, most)
             for name in ("fail_at", "pass_at", "fail_end", "pass_end"):
                 assert np.array_equal(getattr(short, name), getattr(long, name)[: most + 1])
-            found = course(short, rate)
+            found = compute_path(short, rate)
             assert (passes[most], fails[most]) == pytest.approx((found.passed, found.failed), abs=1e-12)
             assert found.passed + found.failed + found.inconclusive == pytest.approx(1)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from test_gate_worse import Run, compared, decide
 
-from distract.core.runs import Loaded, load
+from distract.core.runs import LoadedRun, load
 from distract.studies.gate.limits import Limits
 
 
@@ -42,7 +42,7 @@ def test_a_judge_that_did_not_change_fails_no_oftener_than_it_may(prompts: int |
 
 
 def test_real_runs_of_planted_judges(run: Run) -> None:
-    def attack(judge: str, out: str, limit: str = "all", generator: str = "rules") -> Loaded:
+    def attack(judge: str, out: str, limit: str = "all", generator: str = "rules") -> LoadedRun:
         options = ("--generator", generator, "--attack", "prolixity", "--limit", limit, "--json")
         assert run("attack", "--judge", judge, "--measure", "flip_rate", "--out", out, *options).code == 0
         return load(Path(out))

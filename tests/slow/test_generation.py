@@ -16,7 +16,7 @@ from distract.core.errors import BackendError
 from distract.core.records import Message, Reply, Request
 from distract.models.transformers import decoder
 from distract.models.transformers.backend import Transformers
-from distract.models.transformers.generation import Answer, draw
+from distract.models.transformers.generation import Answer, draw_token
 
 RULES = "You are asked by people of all trades. Answer each in one or two plain sentences, without any list. "
 QUESTIONS = [
@@ -71,7 +71,7 @@ def test_draws_follow_the_distribution() -> None:
         expected = np.exp(logits / temperature)
         expected /= expected.sum()
         spaced = (np.arange(2000) + 0.5) / 2000
-        found = np.bincount([draw(logits, temperature, 1.0, u) for u in spaced], minlength=5) / 2000
+        found = np.bincount([draw_token(logits, temperature, 1.0, u) for u in spaced], minlength=5) / 2000
         assert abs(found - expected).max() <= 1e-3
 
 
@@ -79,7 +79,7 @@ def test_draws_follow_the_distribution() -> None:
 def test_the_nucleus_is_the_fewest_likeliest_that_reach_the_share(values: list[float], top_p: float) -> None:
     logits = np.array(values)
     weights = np.exp(logits) / np.exp(logits).sum()
-    found = {draw(logits, 1.0, top_p, u) for u in np.linspace(0, 1, 400, endpoint=False)}
+    found = {draw_token(logits, 1.0, top_p, u) for u in np.linspace(0, 1, 400, endpoint=False)}
     order = np.argsort(-weights, kind="stable")
     before = np.cumsum(weights[order]) - weights[order]
     allowed = {int(i) for i, b in zip(order, before, strict=True) if b < top_p + 1e-9}
@@ -89,9 +89,9 @@ def test_the_nucleus_is_the_fewest_likeliest_that_reach_the_share(values: list[f
 
 def test_the_edges_of_a_draw() -> None:
     logits = np.array([-math.inf, 0.0, 0.0, -math.inf], np.float32)
-    assert {draw(logits, 1.0, top_p, u) for top_p in (0.9, 1.0) for u in (0.0, 1 - 2**-53)} == {1, 2}
-    assert {draw(logits, 1.0, 1e-6, u) for u in (0.0, 0.5, 1 - 2**-53)} == {1}
-    assert draw(np.array([1.0, 1.1], np.float32), 1e-3, 1.0, 0.999) == 1
+    assert {draw_token(logits, 1.0, top_p, u) for top_p in (0.9, 1.0) for u in (0.0, 1 - 2**-53)} == {1, 2}
+    assert {draw_token(logits, 1.0, 1e-6, u) for u in (0.0, 0.5, 1 - 2**-53)} == {1}
+    assert draw_token(np.array([1.0, 1.1], np.float32), 1e-3, 1.0, 0.999) == 1
 
 
 def spelled(request: Request, words: Sequence[str], room: int = 99) -> Reply:
@@ -211,7 +211,7 @@ def test_a_model_that_does_not_listen_writes_alone(folders: dict[str, Path], dea
 
     other = Transformers(str(folders["qwen2"]), dtype="float32")
     other._loaded.forward = listening
-    assert (other.reading, other._batched) == ("cached prefix" if deaf == "position_ids" else "packed", False)
+    assert (other.prompt_mode, other._batched) == ("cached prefix" if deaf == "position_ids" else "packed", False)
     assert ask(other, requests) == expected
 
 

@@ -34,7 +34,7 @@ from distract.rewriting.fidelity import inspect
 from distract.rewriting.fidelity.facts import differences
 from distract.studies.attack import flips, minimal
 from distract.studies.check import audit, view
-from distract.studies.explain.view import marked
+from distract.studies.explain.view import mark_edits
 from distract.studies.gate import github, junit
 from distract.studies.leaderboard.sources import json_stream, vote_files
 from distract.studies.make import pairs
@@ -115,7 +115,7 @@ def _targets(folder: Path) -> Iterator[tuple[str, Callable[[str], object]]]:
     for constraint in every:
         yield f"check {constraint}", partial(check, constraint)
         yield f"break {constraint}", partial(_broken, constraint)
-    marker = registry.attack("assertiveness").marker
+    marker = registry.get_attack("assertiveness").marker
     yield "inspect one that grew", lambda text: inspect(("Why?",), (text,), (f"really {text}.",), few, marker)
     yield "inspect one that shrank", lambda text: inspect(("Why?",), (f"{text} So.",), (text,), (), marker)
     yield "inspect as a rewrite", lambda text: inspect(("Why?",), (TEXT,), (text,), (), marker, max_new_content=0.5)
@@ -124,24 +124,35 @@ def _targets(folder: Path) -> Iterator[tuple[str, Callable[[str], object]]]:
     for form in (parsers.BRACKETS, parsers.GRADED, parsers.JSON, parsers.LETTER, parsers.OUTPUT, parsers.RANKING):
         for name in ("alone", "before it", "behind it", "in quotation marks"):
             yield f"read {form.name}: {name}", partial(_read, form, name)
-    yield "restyle", lambda text: changes.restyled(case(), Response("x", (text,)))
+    yield "restyle", lambda text: changes.restyle_response(case(), Response("x", (text,)))
     yield (
         "restyle, with a format",
-        lambda text: changes.restyled(replace(case(), constraints=few), Response("x", (text,))),
+        lambda text: changes.restyle_response(replace(case(), constraints=few), Response("x", (text,))),
     )
-    yield "edits", lambda text: minimal.said(minimal.edits((text,), (f"so {text.upper()}",)))
-    yield "edits of a plain text", lambda text: minimal.said(minimal.edits((TEXT,), (text,)))
-    yield "marked edits", lambda text: list(marked((text,), minimal.edits((text,), (f"so {text}.",)), False))
-    yield "difference of two", lambda text: view.difference(text, f"so {text}.", False)
-    yield "first difference", lambda text: flips.difference(text, f"{text}.", 80)
+    yield "edits", lambda text: minimal.describe_edits(minimal.find_edits((text,), (f"so {text.upper()}",)))
+    yield "edits of a plain text", lambda text: minimal.describe_edits(minimal.find_edits((TEXT,), (text,)))
+    yield "marked edits", lambda text: list(mark_edits((text,), minimal.find_edits((text,), (f"so {text}.",)), False))
+    yield "difference of two", lambda text: view.mark_difference(text, f"so {text}.", False)
+    yield "first difference", lambda text: flips.excerpt_difference(text, f"{text}.", 80)
     yield (
         "printed",
-        lambda text: (printable.plain(text), printable.line(text), messages.shown(text), unread._shown(text)),
+        lambda text: (
+            printable.clean_text(text),
+            printable.line(text),
+            messages.mark_spaces(text),
+            unread._escape(text),
+        ),
     )
-    yield "for GitHub and JUnit", lambda text: (github._code(text), github._inert(text), junit._plain(text))
-    yield "answers of a pair", lambda text: list(pairs._wrong(case(), Response("x", (TEXT,)), (text, TEXT)))
+    yield (
+        "for GitHub and JUnit",
+        lambda text: (github._format_code(text), github._escape_markup(text), junit._escape(text)),
+    )
+    yield "answers of a pair", lambda text: list(pairs._find_faults(case(), Response("x", (TEXT,)), (text, TEXT)))
     yield "separator of a pair", lambda text: pairs._SEPARATOR.split(text)
-    yield "question", lambda text: prompt_parts.split(f"Add two different responses. Use no commas. {text}", every[5:8])
+    yield (
+        "question",
+        lambda text: prompt_parts.split_prompt(f"Add two different responses. Use no commas. {text}", every[5:8]),
+    )
     yield (
         "cases",
         lambda text: _cases(json.dumps({"id": "c", "prompt": text, "responses": [{"author": "x", "text": text}]})),
@@ -174,13 +185,13 @@ def _read(form: parsers.Format, where: str, text: str) -> None:
 
 
 def _cases(text: str) -> None:
-    readers.told(text)
+    readers.detect_format(text)
     for reader in readers.READERS.values():
         for read in (reader.read, reader.prompts):
             with suppress(DistractError):
                 for one in read(text, "cases.jsonl") if read else ():
                     if not hasattr(one, "why") and reader.read is native.read:
-                        native.line(one)  # type: ignore[arg-type]
+                        native.format_line(one)  # type: ignore[arg-type]
 
 
 def _votes(path: Path, text: str) -> None:
@@ -188,9 +199,9 @@ def _votes(path: Path, text: str) -> None:
         file = path.with_suffix(suffix)
         file.write_text(content, encoding="utf-8", errors="replace")
         with suppress(DistractError):
-            table = vote_files.opened(file)
+            table = vote_files.open_table(file)
             list(table.rows(table.fields))
-        for read in (json_stream.lines, json_stream.array):
+        for read in (json_stream.read_lines, json_stream.read_array):
             with suppress(DistractError):
                 list(read(file))
 

@@ -14,17 +14,17 @@ from test_invariants import PAIR, Open, X, Y, message
 from distract.core.records import Case, Constraint
 from distract.judging.judge import Judge
 from distract.judging.orders import Manner
-from distract.models.scripted import Scripted, planted
+from distract.models.scripted import ScriptedBackend, make_planted
 from distract.models.transformers.backend import Transformers
 from distract.testing import invariants
-from distract.testing.invariants import Finding, Inconclusive, Violation
+from distract.testing.invariants import Inconclusive, InvariantFinding, Violation
 
 
 @pytest.fixture
 def judge(tmp_path: Path) -> Iterator[Open]:
     made: list[Judge] = []
 
-    def open_(backend: Scripted, manner: Manner | None = None) -> Judge:
+    def open_(backend: ScriptedBackend, manner: Manner | None = None) -> Judge:
         made.append(Judge("j", backend, store=tmp_path / f"s{len(made)}", manner=manner or Manner()))
         return made[-1]
 
@@ -50,10 +50,10 @@ class TestWhatSaysNothing:
         ],
     )
     def test_what_the_format_does_not_allow_is_not_tried(
-        self, judge: Open, test: Callable[..., Finding], constraint: Constraint, why: str
+        self, judge: Open, test: Callable[..., InvariantFinding], constraint: Constraint, why: str
     ) -> None:
         formal = Case("c", ("Name a colour.",), (X, Y), preferred="x", constraints=(constraint,))
-        lines = message(lambda: test(judge(planted("fair")), [formal]), Inconclusive)
+        lines = message(lambda: test(judge(make_planted("fair")), [formal]), Inconclusive)
         assert lines[-1] == f"  excluded {why} (1)"
 
 

@@ -16,7 +16,7 @@ from distract.data.constraints import parse
 from distract.data.formats import native
 from distract.judging import parsers
 from distract.rewriting.fidelity import inspect
-from distract.testing.invariants.changes import restyled
+from distract.testing.invariants.changes import restyle_response
 
 N = 100_000
 SAID = "So it is. The cat sat there."
@@ -25,7 +25,7 @@ RULES = registry.attacks()
 
 def style(text: str) -> object:
     response = Response("x", (text,))
-    return restyled(Case("c", ("Why?",), (response,)), response)
+    return restyle_response(Case("c", ("Why?",), (response,)), response)
 
 
 def lead(name: str, blank: str, n: int) -> object:
@@ -49,8 +49,10 @@ SLOW: dict[str, Callable[[int], object]] = {
     "reading: dots before a verdict": lambda n: parsers.BRACKETS.read(f"{',' * n}[[A]]", "AB"),
     "reading: outputs of a cut answer": lambda n: parsers.OUTPUT.read("output (a) better " * (n // 18), "ab", cut=True),
     "reading: braces": lambda n: parsers.JSON.read("{" * (3 * n), "AB"),
-    "data: lines of a prompt": lambda n: prompt_parts.split("a\n" * (3 * n), [parse({"kind": "punctuation:no_comma"})]),
-    "data: two": lambda n: prompt_parts.split(
+    "data: lines of a prompt": lambda n: prompt_parts.split_prompt(
+        "a\n" * (3 * n), [parse({"kind": "punctuation:no_comma"})]
+    ),
+    "data: two": lambda n: prompt_parts.split_prompt(
         f"Make sure {'two ' * n}", [parse({"kind": "combination:two_responses"})]
     ),
     "data: responses of a case": lambda n: read_responses(n // 5),

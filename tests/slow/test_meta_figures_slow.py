@@ -18,7 +18,7 @@ from test_meta_figures import (
 )
 
 from distract.core.records import Row
-from distract.studies.meta.comparisons import Agreement, Judged
+from distract.studies.meta.comparisons import Agreement, JudgeRows
 from distract.studies.meta.measures import figures
 
 # Random rows.
@@ -31,12 +31,12 @@ from distract.studies.meta.measures import figures
 
 
 @given(asked())
-def test_every_figure_is_what_a_naive_count_gives(judged: list[Judged]) -> None:
+def test_every_figure_is_what_a_naive_count_gives(judged: list[JudgeRows]) -> None:
     check(judged, CONTROLS)
 
 
 @given(asked(["both"], "k"), asked(["both", "scoring"], "j"))
-def test_judges_are_measured_one_by_one(one: list[Judged], other: list[Judged]) -> None:
+def test_judges_are_measured_one_by_one(one: list[JudgeRows], other: list[JudgeRows]) -> None:
     whole = check([*one, *other], CONTROLS)
     alone = [*figures(one, CONTROLS), *figures(other, CONTROLS)]
     assert {*alone} <= {*whole}, "what is known of others changes no figure"
@@ -51,7 +51,7 @@ def test_judges_are_measured_one_by_one(one: list[Judged], other: list[Judged]) 
 # What changes nothing.
 
 
-def through(judged: Sequence[Judged], change: Any) -> list[Judged]:
+def through(judged: Sequence[JudgeRows], change: Any) -> list[JudgeRows]:
     return [replace(one, rows={rule: tuple(map(change, rows)) for rule, rows in one.rows.items()}) for one in judged]
 
 
@@ -73,7 +73,7 @@ def told(found: Sequence[Agreement], name: Any = lambda protocol: protocol) -> d
 
 
 @given(asked(), st.randoms(use_true_random=False))
-def test_the_order_of_rows_and_protocols_changes_nothing(judged: list[Judged], rng: random.Random) -> None:
+def test_the_order_of_rows_and_protocols_changes_nothing(judged: list[JudgeRows], rng: random.Random) -> None:
     mixed = [
         replace(one, rows={rule: tuple(rng.sample(rows, len(rows))) for rule, rows in one.rows.items()})
         for one in rng.sample(judged, len(judged))
@@ -82,7 +82,9 @@ def test_the_order_of_rows_and_protocols_changes_nothing(judged: list[Judged], r
 
 
 @given(asked(), st.permutations(list(KINDS)))
-def test_names_of_authors_prompts_judges_and_protocols_change_nothing(judged: list[Judged], order: list[str]) -> None:
+def test_names_of_authors_prompts_judges_and_protocols_change_nothing(
+    judged: list[JudgeRows], order: list[str]
+) -> None:
     new = {name: f"q{place}" for place, name in enumerate(order)}
     old = {to: name for name, to in new.items()}
 
@@ -96,7 +98,9 @@ def test_names_of_authors_prompts_judges_and_protocols_change_nothing(judged: li
 
 
 @given(asked(), st.sets(st.sampled_from(list(KINDS))))
-def test_which_of_two_is_called_a_changes_only_the_names_of_the_orders(judged: list[Judged], which: set[str]) -> None:
+def test_which_of_two_is_called_a_changes_only_the_names_of_the_orders(
+    judged: list[JudgeRows], which: set[str]
+) -> None:
     turned = {"given": "swapped", "swapped": "given"}
     mixed = [through([one], exchanged)[0] if one.protocol in which else one for one in judged]
     after = [
@@ -107,7 +111,9 @@ def test_which_of_two_is_called_a_changes_only_the_names_of_the_orders(judged: l
 
 
 @given(asked(), st.randoms(use_true_random=False))
-def test_rows_that_call_a_what_others_call_b_are_the_same_comparisons(judged: list[Judged], rng: random.Random) -> None:
+def test_rows_that_call_a_what_others_call_b_are_the_same_comparisons(
+    judged: list[JudgeRows], rng: random.Random
+) -> None:
     mixed = through(judged, lambda row: exchanged(row) if rng.random() < 0.5 else row)
     # Alpha and kappa are about the letters: which of two is called by which is in their marginals.
     found, before = (told([f for f in figures(some) if f.unit not in ("alpha", "kappa")]) for some in (mixed, judged))

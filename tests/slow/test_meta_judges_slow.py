@@ -23,10 +23,10 @@ from test_meta_judges import (
     rows,
 )
 
-from distract.studies.meta.comparisons import Judged
+from distract.studies.meta.comparisons import JudgeRows
 from distract.studies.meta.difficulty import BINS, Difficulty
 from distract.studies.meta.measures import figures
-from distract.studies.meta.panel import panel
+from distract.studies.meta.panel import compare_judges
 
 # Correlations.
 
@@ -53,7 +53,7 @@ UNEVEN = st.dictionaries(
 LABELS = st.fixed_dictionaries(dict.fromkeys(COMPARISONS, st.sampled_from(["a", "a", "b", "tie", None])))
 
 
-def told(found: Answers, labels: Mapping[tuple[str, int], str | None]) -> list[Judged]:
+def told(found: Answers, labels: Mapping[tuple[str, int], str | None]) -> list[JudgeRows]:
     made = []
     for judge, by in found.items():
         for protocol, said in by.items():
@@ -62,7 +62,7 @@ def told(found: Answers, labels: Mapping[tuple[str, int], str | None]) -> list[J
                 for (data, i), verdicts in said.items()
                 for row in rows(protocol, judge, [labels[data, i]], [verdicts]).rows[""]
             ]
-            made.append(Judged(judge, protocol, (), {"": tuple(mine)}))
+            made.append(JudgeRows(judge, protocol, (), {"": tuple(mine)}))
     return made
 
 
@@ -78,13 +78,13 @@ def test_judges_are_compared_on_what_all_of_them_were_asked(
     able = {judge: by for judge, by in able.items() if by}
     judged = told(found, labels)
     if len(able) < 2:
-        assert panel(judged, figures(judged), base) is None
+        assert compare_judges(judged, figures(judged), base) is None
         return
     common = sorted(set(PROTOCOLS).intersection(*able.values()))
     counted = [said for by in able.values() for protocol, said in by.items() if protocol in common or not common]
     shared = [one for one in COMPARISONS if labels[one] is not None and all(one in said for said in counted)]
     if not shared:
-        assert panel(judged, figures(judged), base) is None
+        assert compare_judges(judged, figures(judged), base) is None
         return
     alike = {
         judge: {protocol: {one: said[one] for one in shared if one in said} for protocol, said in by.items()}
@@ -97,7 +97,7 @@ def test_judges_are_compared_on_what_all_of_them_were_asked(
     }
     # See below for those without a verdict that is valid.
     assume(all(by and {*common} <= by.keys() for by in values.values()))
-    got = panel(judged, figures(judged), base)
+    got = compare_judges(judged, figures(judged), base)
     assert got is not None
     assert got.comparisons == got.difficulty.n == len(shared)
     assert {one.protocol for one in got.protocols} == {*common}

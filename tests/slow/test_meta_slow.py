@@ -13,7 +13,7 @@ from test_meta import PLANTED, fair, find, long, measured, ready, run, spaced
 from distract.core.records import RESAMPLED, UNCHANGED, Row
 from distract.core.usage import Tally
 from distract.judging.orders import Manner
-from distract.models.scripted import Scripted
+from distract.models.scripted import ScriptedBackend
 from distract.studies.estimate import estimate
 
 # Which pairs a label is about.
@@ -67,7 +67,7 @@ def test_a_control_that_changes_nothing_is_no_sign_of_a_steady_judge(
     """A pair of which neither response changes would be answered from the store; one changed response is enough."""
     cases = [PLANTED[0], spaced(PLANTED[1], "x"), spaced(PLANTED[2], "y"), spaced(PLANTED[3]), PLANTED[4]]
     names, tally = ["base", "cot", "cot-consistency", "absolute"], Tally()
-    judge = Scripted(fair, reads_slots=reads_slots)
+    judge = ScriptedBackend(fair, reads_slots=reads_slots)
     job = ready(tmp_path, judge, cases, names, control=True, manner=Manner(samples=samples))
     loaded = run(job, tally=tally)
     for name in names:
@@ -108,7 +108,7 @@ def test_a_control_that_changes_nothing_is_no_sign_of_a_steady_judge(
 def test_the_estimate_is_what_is_asked(tmp_path: Path, names: list[str], more: dict[str, Any], number: int) -> None:
     cases = [long(i, "xy"[i % 2]) for i in range(number)]
     # One that reads texts: what a control leaves as it was is not asked again.
-    job = ready(tmp_path, Scripted(fair, reads_slots=False), cases, names, **more)
+    job = ready(tmp_path, ScriptedBackend(fair, reads_slots=False), cases, names, **more)
     expected, tally = estimate(job), Tally()
     loaded = run(job, tally=tally)
     assert sum(expected.requests.values()) == pytest.approx(tally.made, rel=0.05)

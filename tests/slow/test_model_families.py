@@ -15,10 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from distract.models.transformers import generation
-from distract.models.transformers.architecture import operations, reach
+from distract.models.transformers.architecture import forward_operations, reach
 from distract.models.transformers.backend import Transformers
-from distract.models.transformers.chat import Encoded
-from distract.models.transformers.packs import Sharing, plan
+from distract.models.transformers.chat import EncodedRequest
+from distract.models.transformers.packs import Sharing, lay_out
 
 SHAPE: dict[str, Any] = {
     "vocab_size": 64,
@@ -113,7 +113,7 @@ def read(judge: Transformers, sequences: Sequence[Tokens], budget: int, sharing:
     import torch
 
     found: dict[int, Any] = {}
-    forwards = plan(sequences, budget, sharing, reach(judge._loaded.config))
+    forwards = lay_out(sequences, budget, sharing, reach(judge._loaded.config))
     for forward, logarithms, _ in judge._run(forwards, sharing):
         for row, (_, ending) in enumerate(forward.reads):
             found.update((index, logarithms[row].exp()) for index in ending)
@@ -156,9 +156,9 @@ PROMPTS = sequences_of([(15, 3), (15, 15), (15, 2), (10, 4), (0, 1), (10, 0), (1
 def test_every_layout_reads_what_one_forward_each_reads(family: str) -> None:
     judge = judge_of(family)
     alone = read_alone(judge, PROMPTS)
-    assert judge.reading == FAMILIES[family][2]
+    assert judge.prompt_mode == FAMILIES[family][2]
     ways: list[tuple[Sharing, bool]] = [(judge._sharing, judge._by_runs)]
-    if judge.reading == "packed":
+    if judge.prompt_mode == "packed":
         # What a GPU does, and what is done where a model takes no masks.
         ways += [("packed", False), ("prefix", False)]
     for sharing, by_runs in ways:
@@ -194,7 +194,7 @@ def test_windows_hold_for_answers_in_words_too(family: str, together: bool) -> N
 def test_answers_whose_angles_change_on_the_way_are_written_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     judge = judge_of("phi3, longrope")
     vars(judge)["_chat"] = SimpleNamespace(
-        encode_all=lambda requests: [Encoded(PROMPTS[int(one.messages[0].content)]) for one in requests],
+        encode_all=lambda requests: [EncodedRequest(PROMPTS[int(one.messages[0].content)]) for one in requests],
         tokenizer=SimpleNamespace(decode=lambda ids, **_: " ".join(map(str, ids))),
     )
     alone, real = list[int](), generation._generate
@@ -217,7 +217,7 @@ def test_a_forward_is_as_large_as_any_configuration_lets_it_be(family: str) -> N
     judge = judge_of(family)
     judge._given_tokens = None
     assert judge.batch_tokens in (1 << n for n in range(6, 12))
-    assert operations(judge._loaded, 10, 1, 55) > 0
+    assert forward_operations(judge._loaded, 10, 1, 55) > 0
 
 
 def test_scores_that_are_capped_are_left_to_the_model() -> None:
@@ -234,12 +234,12 @@ def test_operations_are_those_that_torch_counts(family: str) -> None:
 
     judge = judge_of(family)
     judge._loaded.set_attn_implementation("eager")
-    forward = plan([PROMPTS[1]], 500)[0]
+    forward = lay_out([PROMPTS[1]], 500)[0]
     with FlopCounterMode(display=False) as counter, torch.inference_mode():
         judge._loaded(torch.tensor([PROMPTS[1]]), logits_to_keep=1)
     # It counts hidden pairs too; norms and biases are weights that are no matrices.
     count, heads, width = len(PROMPTS[1]), 4, 16 if family == "qwen3" else 8
     hidden = 4 * 2 * heads * width * (count**2 - forward.pairs)
-    assert operations(judge._loaded, len(forward.tokens), len(forward.reads), forward.pairs) == pytest.approx(
+    assert forward_operations(judge._loaded, len(forward.tokens), len(forward.reads), forward.pairs) == pytest.approx(
         counter.get_total_flops() - hidden, rel=0.05
     )

@@ -17,8 +17,8 @@ from overwriting import overwrite
 
 from distract.core.errors import BackendError, UsageError
 from distract.core.records import Message, Request
-from distract.models.location import quiet
-from distract.models.transformers.architecture import unfit
+from distract.models.location import silence_transformers
+from distract.models.transformers.architecture import unfit_architecture
 from distract.models.transformers.backend import Transformers
 from distract.models.vllm.backend import Vllm
 
@@ -59,14 +59,14 @@ COMMIT = "0123456789" * 4
     ],
 )
 def test_architectures_are_told_apart_by_name(name: str, more: dict[str, Any], is_fit: bool) -> None:
-    assert unfit({"architectures": [name], **more}) == (None if is_fit else name)
+    assert unfit_architecture({"architectures": [name], **more}) == (None if is_fit else name)
 
 
 @pytest.mark.parametrize("named", [None, [], "LlamaModel", 3, [None], {"a": 1}])
 def test_without_a_name_the_engine_decides(named: object) -> None:
-    assert unfit({"architectures": named, "model_type": "llama"}) is None
-    assert unfit({}) is None
-    assert unfit({"model_type": "t5", **WITH_ENCODER}) == "t5 model with an encoder"
+    assert unfit_architecture({"architectures": named, "model_type": "llama"}) is None
+    assert unfit_architecture({}) is None
+    assert unfit_architecture({"model_type": "t5", **WITH_ENCODER}) == "t5 model with an encoder"
 
 
 @pytest.fixture
@@ -82,7 +82,7 @@ def reward(llama: Path, tmp_path: Path) -> Path:
 
     folder = Path(shutil.copytree(llama, tmp_path / "reward"))
     config = transformers.AutoConfig.from_pretrained(llama)
-    with quiet():  # a test reads what comes on stderr
+    with silence_transformers():  # a test reads what comes on stderr
         transformers.LlamaForSequenceClassification(config).save_pretrained(folder)
     return folder
 

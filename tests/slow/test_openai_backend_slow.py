@@ -14,7 +14,7 @@ from commanding import Ran
 from loopback import Answer, FakeServer, FaultProxy, completion
 from test_openai_backend import FAULTS, ask, backend, prefers_a, tokens_of_vllm, words
 
-from distract.core.backend import Streaming
+from distract.core.backend import StreamingBackend
 from distract.models.server.backend import OpenAI
 
 pytest.importorskip("openai")
@@ -31,7 +31,7 @@ def _no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_it_is_a_streaming_backend_that_costs_nothing_to_name() -> None:
     judge = OpenAI("gpt-x", base_url="HTTPS://API.OpenAI.com:443/v1/")
-    assert isinstance(judge, Streaming)
+    assert isinstance(judge, StreamingBackend)
     assert judge.identity == {"engine": "openai", "model": "gpt-x", "server": "https://api.openai.com/v1"}
     code = "import sys; from distract.models.server.backend import OpenAI; OpenAI('x').identity; "
     code += "assert 'openai' not in sys.modules"

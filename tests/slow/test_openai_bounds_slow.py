@@ -13,8 +13,8 @@ from distract.core.errors import BackendError
 from distract.core.records import Message, Reply, Request
 from distract.models.server import http
 from distract.models.server.backend import OpenAI
-from distract.models.server.capabilities import Manners
-from distract.models.server.completions import Completion, Token, read
+from distract.models.server.capabilities import Capabilities
+from distract.models.server.completions import Completion, Token, read_reply
 from distract.models.server.http import LARGE, MOST, STEP
 
 pytest.importorskip("openai")
@@ -61,7 +61,7 @@ def test_a_verdict_among_a_million_places_is_found_in_as_many_steps() -> None:
         tokens = tuple(Token(text, likely) for text in unit) * (100_000 // len(unit) // len(unit[0]))
         whole = "So: " + "".join(token.text for token in tokens)
         found = Completion(whole, "stop", None, (Token("So: ", likely), *tokens), 1, 1)
-        reply = read(request, {"logprobs": True}, (), found)
+        reply = read_reply(request, {"logprobs": True}, (), found)
         assert reply is not None
         assert reply.text == whole
 
@@ -82,7 +82,7 @@ def test_few_large_answers_are_held_at_once(monkeypatch: pytest.MonkeyPatch) -> 
     size = 3 * 2**20
     with FakeServer(lambda asked: completion("x" * size)) as server:
         judge = OpenAI("m", base_url=server.url, concurrency=24)
-        judge.learn(Reply(text=Manners(continues=False).write()))
+        judge.learn(Reply(text=Capabilities(continues=False).write()))
         requests = [words(str(i)) for i in range(24)]
         batches = list(judge.reply(requests, frozenset(range(24))))
     assert all(len(reply.text) == size for batch in batches for _, reply in batch)

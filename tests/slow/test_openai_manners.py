@@ -17,15 +17,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from loopback import Answer, Asked, FakeServer, Script, completion, refused, token
 
-from distract.core.backend import Probing
+from distract.core.backend import ProbingBackend
 from distract.core.errors import BackendError
-from distract.core.probes import settle
+from distract.core.probes import ask_probes
 from distract.core.records import Message, Reply, Request
 from distract.core.runs import load
 from distract.core.store import Store
 from distract.core.usage import Tally
 from distract.models.server.backend import OpenAI
-from distract.models.server.capabilities import PROBES, Manners
+from distract.models.server.capabilities import PROBES, Capabilities
 from distract.studies.attack import session
 
 pytest.importorskip("openai")
@@ -267,7 +267,7 @@ def test_what_one_request_is_refused_no_other_one_hears_of(requests: list[Reques
 
 @given(
     st.builds(
-        Manners,
+        Capabilities,
         continues=st.booleans(),
         engine=st.booleans(),
         tokenizes=st.booleans(),
@@ -275,19 +275,19 @@ def test_what_one_request_is_refused_no_other_one_hears_of(requests: list[Reques
         top=st.sampled_from((5, 20)),
     )
 )
-def test_manners_are_read_as_they_are_written(manners: Manners) -> None:
-    assert Manners.read(manners.write()) == manners
+def test_manners_are_read_as_they_are_written(manners: Capabilities) -> None:
+    assert Capabilities.read(manners.write()) == manners
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"omit": 1}', '{"omit": [], "odd": 1}', "\u0000"])
 def test_a_damaged_probe_is_one_clear_line(text: str, tmp_path: Path) -> None:
     with FakeServer(judge()) as server:
         model = backend(server.url)
-        assert isinstance(model, Probing)
+        assert isinstance(model, ProbingBackend)
         with Store(tmp_path / "s", model.identity) as store, store.claims() as claims:
             store.put([(store.key(PROBES[0]), Reply(text=text))])
             with pytest.raises(BackendError, match="a stored probe of a server is damaged"):
-                settle("judge", (model, store), Tally(), claims)
+                ask_probes("judge", (model, store), Tally(), claims)
         assert not server.asked
 
 
@@ -295,8 +295,8 @@ def test_probes_are_counted_for_the_model_that_they_are_sent_to(tmp_path: Path) 
     with FakeServer(judge()) as server:
         model, tally = backend(server.url), Tally()
         with Store(tmp_path / "s", model.identity) as store, store.claims() as claims:
-            settle("verifier", (model, store), tally, claims)
-            settle("verifier", (model, store), tally, claims)
+            ask_probes("verifier", (model, store), tally, claims)
+            ask_probes("verifier", (model, store), tally, claims)
             assert len(store) == 2
     assert (tally.made, tally.tokens, tally.stored) == (2, {"verifier": (22, 4)}, 0)
     assert tally.document()["asked"] == {"verifier": {"choices": 1, "text": 1}}

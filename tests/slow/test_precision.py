@@ -25,40 +25,40 @@ from distract.models.transformers import budget, precision
     ],
 )
 def test_another_type_must_be_clearly_faster(rates: dict[str, float], expected: str) -> None:
-    assert precision.chosen(rates) == expected
+    assert precision.choose_dtype(rates) == expected
 
 
 def test_a_machine_decides_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("torch")
     fast = {"float32": 1.0, "bfloat16": 9.0}
-    monkeypatch.setattr(precision, "rates", lambda device: fast)
-    assert precision.remembered(tmp_path / "new") == "bfloat16"
+    monkeypatch.setattr(precision, "measure_rates", lambda device: fast)
+    assert precision.find_dtype(tmp_path / "new") == "bfloat16"
     fast["bfloat16"] = 0.1
-    assert precision.remembered(tmp_path / "new") == "bfloat16"
-    monkeypatch.setattr(precision, "_machine", lambda on_gpu: "another")
-    assert precision.remembered(tmp_path / "new") == "float32"
+    assert precision.find_dtype(tmp_path / "new") == "bfloat16"
+    monkeypatch.setattr(precision, "_describe_machine", lambda on_gpu: "another")
+    assert precision.find_dtype(tmp_path / "new") == "float32"
     assert len(json.loads((tmp_path / "new/precision.json").read_text())) == 2
 
 
 @pytest.mark.parametrize("kept", ["", "[1]", "no json", '{"another": "int4"}'])
 def test_what_is_kept_wrongly_is_measured_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept: str) -> None:
     pytest.importorskip("torch")
-    monkeypatch.setattr(precision, "rates", lambda device: {"float32": 1.0, "bfloat16": 9.0})
-    monkeypatch.setattr(precision, "_machine", lambda on_gpu: "another")
+    monkeypatch.setattr(precision, "measure_rates", lambda device: {"float32": 1.0, "bfloat16": 9.0})
+    monkeypatch.setattr(precision, "_describe_machine", lambda on_gpu: "another")
     (tmp_path / "precision.json").write_text(kept)
-    assert precision.remembered(tmp_path) == "bfloat16"
+    assert precision.find_dtype(tmp_path) == "bfloat16"
 
 
 def test_a_folder_that_cannot_be_written_keeps_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("torch")
-    monkeypatch.setattr(precision, "rates", lambda device: {"float32": 1.0, "bfloat16": 0.0})
+    monkeypatch.setattr(precision, "measure_rates", lambda device: {"float32": 1.0, "bfloat16": 0.0})
     (tmp_path / "file").write_text("")
-    assert precision.remembered(tmp_path / "file") == "float32"
+    assert precision.find_dtype(tmp_path / "file") == "float32"
 
 
 def test_this_machine_multiplies() -> None:
     pytest.importorskip("torch")
-    found = precision.rates("cpu", seconds=0.001)
+    found = precision.measure_rates("cpu", seconds=0.001)
     # From a slow phone to beyond any processor: more would mean that the time was not measured.
     assert 1e8 < found["float32"] < 1e14
 

@@ -146,9 +146,9 @@ def test_a_signal_that_is_ignored_stays_so_and_handlers_are_given_back() -> None
     before = [signal.getsignal(one) for one in signals.SIGNALS]
     try:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        with signals.raised_signals():
+        with signals.raise_signals():
             signal.raise_signal(signal.SIGTERM)
-            with pytest.raises(signals.Stopped) as stopped:
+            with pytest.raises(signals.StopSignal) as stopped:
                 signal.raise_signal(signal.SIGINT)
         assert stopped.value.exit_code == 130
         assert signal.getsignal(signal.SIGTERM) is signal.SIG_IGN
@@ -160,7 +160,7 @@ def test_a_signal_that_is_ignored_stays_so_and_handlers_are_given_back() -> None
 def test_a_slow_reader_gets_everything(tmp_path: Path) -> None:
     reads, writes = os.pipe()
     os.set_blocking(writes, False)
-    stream = process._Stream(writes, "w")
+    stream = process._SafeStream(writes, "w")
     text = b"x" * 300_000  # more than a pipe holds
     with subprocess.Popen(["wc", "-c"], stdin=reads, stdout=subprocess.PIPE) as counting:
         os.close(reads)

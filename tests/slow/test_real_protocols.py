@@ -18,8 +18,8 @@ from distract.core.usage import Tally
 from distract.data import datasets
 from distract.judging.orders import Manner
 from distract.models.transformers.backend import Transformers
-from distract.rewriting.writers import writer
-from distract.studies.attack.design import Audit, audit
+from distract.rewriting.writers import find_writer
+from distract.studies.attack.design import AuditConfig, audit_case
 from distract.studies.attack.measures import figures
 
 TOKENS = 24
@@ -38,11 +38,11 @@ def test_a_protocol_of_each_kind_on_the_embedded_judge(smollm2: Transformers, tm
 def judged(model: Transformers, every: Mapping[str, Protocol], folder: Path, tokens: int) -> None:
     """With so few tokens most verdicts in words are cut off: they are counted as invalid, and nothing else is."""
     case = min(datasets.load("tweakset").cases, key=lambda one: len(one.responses[0].text))
-    parameters = Audit(
+    parameters = AuditConfig(
         "the judge",
         tuple(every.values()),
         (attacks()["none"],),
-        writer("rules"),
+        find_writer("rules"),
         designs=frozenset({"flip"}),
         manner=Manner("given", answer_tokens=tokens),
         helped=True,
@@ -52,7 +52,7 @@ def judged(model: Transformers, every: Mapping[str, Protocol], folder: Path, tok
     one, tally = replace(case, responses=tuple(responses)), Tally()
     with Store(folder / "s", model.identity) as store:
         asked = model, store
-        (done,) = execute([audit(one, parameters)], {"judge": asked, "reference": asked}, tally=tally)
+        (done,) = execute([audit_case(one, parameters)], {"judge": asked, "reference": asked}, tally=tally)
     rows = [row for row in done.rows if row.target is None]
     assert sorted(row.protocol for row in rows) == sorted(every)
     for row in rows:

@@ -10,19 +10,19 @@ import pytest
 from builders import finish, set_up
 
 from distract.core.backend import Backend
-from distract.core.job import stores
+from distract.core.job import open_stores
 from distract.core.records import Role
 from distract.core.usage import Tally
 from distract.judging.orders import DEFAULT, Manner
 from distract.models.transformers.backend import Transformers
-from distract.rewriting.generator_options import Asking
+from distract.rewriting.generator_options import GeneratorOptions
 from distract.studies.attack import session
 from distract.studies.make import maker
 from distract.studies.make import rewrites as recording
 
 NAME = "smollm2-135m"
 # Retries are tested with a scripted generator; here each text takes seconds.
-ASKING = Asking(retries=0, max_tokens=12)
+ASKING = GeneratorOptions(retries=0, max_tokens=12)
 
 
 @pytest.fixture
@@ -96,7 +96,7 @@ def test_making_data_with_a_model_that_cannot_is_a_yield_of_nothing(
 ) -> None:
     pairs = maker.pair_job(data, (), NAME, ASKING, None, None, 0)
     assert dict(pairs.left_out) == {"more than one turn": 1}
-    with stores({"generator": smollm2}, tmp_path / "s") as models:
-        cases, found = maker.run(pairs, models, Tally())
+    with open_stores({"generator": smollm2}, tmp_path / "s") as models:
+        cases, found = maker.make_cases(pairs, models, Tally())
     assert (found["asked"], found["made"]) == (1, len(cases))
     assert found["made"] or found["reasons"]

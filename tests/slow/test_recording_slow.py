@@ -7,7 +7,7 @@ from pathlib import Path
 from builders import finish, set_up
 from test_recording import ASKING, ATTACKS, models, record
 
-from distract.models.scripted import planted
+from distract.models.scripted import make_planted
 from distract.studies.attack import session
 
 
@@ -22,13 +22,13 @@ def judge(folder: Path, data: str, generator: str, with_models: bool) -> None:
         models=opened,
         limit=6,
     )
-    setup = set_up("planted:longer", planted("longer"), folder, helpers=opened)
+    setup = set_up("planted:longer", make_planted("longer"), folder, helpers=opened)
     finish(session.prepare(selected, setup), folder.with_suffix(".sqlite"))
 
 
 def test_recorded_first_or_written_in_one_go_the_rewrites_and_the_rows_are_the_same(tmp_path: Path) -> None:
     rewrites = record(tmp_path / "f.jsonl")
-    assert {made.accepted for made in rewrites} == {True, False}
+    assert {made.is_accepted for made in rewrites} == {True, False}
     reasons = {reason.partition(":")[0] for made in rewrites for reason in made.reasons}
     assert {"truncated", "verifier finds something lost", "comment about the task"} <= reasons
     judge(tmp_path / "one", "tweakset", "w", with_models=True)

@@ -18,7 +18,7 @@ from distract.core.loop import execute
 from distract.core.plan import Plan
 from distract.core.store import Store
 from distract.core.usage import Tally
-from distract.report.progress import end_lines
+from distract.report.progress import usage_lines
 
 pytest.importorskip("fcntl")
 pytest.importorskip("openai")
@@ -218,7 +218,7 @@ def test_a_store_that_cannot_be_locked_is_used_all_the_same_and_that_is_said(
         tally = Tally()
         with Store(tmp_path / "s", {"model": "one"}) as store:
             assert len(list(execute([plan(), plan()], {"judge": (backend, store)}, tally=tally))) == 2
-        said.append([line for line in end_lines(tally, {}) if "cannot be locked" in line])
+        said.append([line for line in usage_lines(tally, {}) if "cannot be locked" in line])
     # Where all is stored, nobody has to wait for anybody.
     assert [len(lines) for lines in said] == [1, 0]
     assert said[0][0].startswith(f"warning: the store cannot be locked ({tmp_path / 's.lock'}: No locks available)")

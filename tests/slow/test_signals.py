@@ -138,25 +138,25 @@ def test_a_batch_of_a_model_here_is_waited_for_and_no_other_begins(tmp_path: Pat
 def test_a_signal_is_held_back_once_and_only_where_something_is_under_way() -> None:
     notices = list[str]()
     is_busy = False
-    with signals.raised_signals(lambda: notices.append("wait")):
-        with signals.held_back(lambda: is_busy), pytest.raises(signals.Stopped):
+    with signals.raise_signals(lambda: notices.append("wait")):
+        with signals.hold_signals(lambda: is_busy), pytest.raises(signals.StopSignal):
             signal.raise_signal(signal.SIGINT)
-        assert (signals.is_asked(), notices) == (False, [])
+        assert (signals.is_stopping(), notices) == (False, [])
         is_busy = True
-        with pytest.raises(signals.Stopped) as stopped, signals.held_back(lambda: is_busy):
+        with pytest.raises(signals.StopSignal) as stopped, signals.hold_signals(lambda: is_busy):
             signal.raise_signal(signal.SIGTERM)
-        assert (stopped.value.exit_code, signals.is_asked(), notices) == (143, True, ["wait"])
-        with pytest.raises(signals.Stopped), signals.held_back():
+        assert (stopped.value.exit_code, signals.is_stopping(), notices) == (143, True, ["wait"])
+        with pytest.raises(signals.StopSignal), signals.hold_signals():
             signal.raise_signal(signal.SIGTERM)
-    assert not signals.is_asked()
+    assert not signals.is_stopping()
     assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
 
 
 def test_what_goes_wrong_while_a_run_is_being_stopped_is_not_what_ends_it() -> None:
     def fail() -> None:
-        with signals.held_back():
+        with signals.hold_signals():
             signal.raise_signal(signal.SIGINT)
             raise ValueError
 
-    with signals.raised_signals(), pytest.raises(signals.Stopped):
+    with signals.raise_signals(), pytest.raises(signals.StopSignal):
         fail()

@@ -14,8 +14,8 @@ from distract.core.backend import Batch
 from distract.core.plan import Attack, Comparison
 from distract.core.records import Case, Request
 from distract.judging.judge import Judge
-from distract.models.scripted import planted
-from distract.studies.attack.minimal import edits
+from distract.models.scripted import make_planted
+from distract.studies.attack.minimal import find_edits
 from distract.testing import strategies
 from distract.testing.strategies import drawn_rewrites
 
@@ -24,9 +24,11 @@ def test_a_rewrite_is_weak_or_whole_or_between() -> None:
     counts = set()
     for case in drawn(strategies.rewrites("assertiveness", data=TWEAKSET[:1]), 60):
         for original, made in both(case):
-            whole = drawn_rewrites._whole(registry.attack("assertiveness"), drawn_rewrites.bare(case), original, 0)
-            most = len(edits(original.turns, whole.turns))
-            counts.add(len(edits(original.turns, made.turns)) / most)
+            whole = drawn_rewrites._full_rewrite(
+                registry.get_attack("assertiveness"), drawn_rewrites.strip_rewrites(case), original, 0
+            )
+            most = len(find_edits(original.turns, whole.turns))
+            counts.add(len(find_edits(original.turns, made.turns)) / most)
     assert min(counts) < 0.2
     assert max(counts) >= 0.9
     assert len(counts) > 8
@@ -35,19 +37,19 @@ def test_a_rewrite_is_weak_or_whole_or_between() -> None:
 def test_all_of_a_case_shrinks() -> None:
     case = simplest(strategies.rewrites("assertiveness"), lambda case: True)
     assert case.prompt == ("How do I make tea?",)
-    assert [len(edits(old.turns, new.turns)) for old, new in both(case)] == [1, 1]
+    assert [len(find_edits(old.turns, new.turns)) for old, new in both(case)] == [1, 1]
 
 
 @pytest.mark.parametrize("attack", [None, *ATTACKS, "severity-3"])
 def test_hardly_anything_is_drawn_in_vain(attack: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
     tried: list[bool] = []
-    changed = drawn_rewrites._changed
+    changed = drawn_rewrites._is_changed
 
     def counted(attack: Attack, case: Case, seed: int) -> bool:
         tried.append(changed(attack, case, seed))
         return tried[-1]
 
-    monkeypatch.setattr(drawn_rewrites, "_changed", counted)
+    monkeypatch.setattr(drawn_rewrites, "_is_changed", counted)
     kinds = None if attack == "severity-3" else ["prose"]
     assert len(drawn(strategies.rewrites(attack, kinds=kinds), 30)) == 30
     # Plain prose has nothing that this control changes: it is given a sentence that has, which is one try more.
@@ -58,7 +60,7 @@ class Counting:
     """A planted judge that counts what it is asked."""
 
     def __init__(self) -> None:
-        self.planted = planted("bold")
+        self.planted = make_planted("bold")
         self.identity, self.reads_slots = self.planted.identity, self.planted.reads_slots
         self.asked = 0
 

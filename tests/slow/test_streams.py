@@ -14,7 +14,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from distract.cli.streams import _Text
+from distract.cli.streams import _SafeText
 
 NASTY = "::add-mask::水 👩‍🔬 e\u0301 ﷽ Ünï"
 LINES = f"{NASTY}\n  ::stop-commands::x\n\u00a0::set-output name=x::y\n##[error]z\na ##vso[task.complete]b\r::debug::d"
@@ -128,7 +128,7 @@ def test_no_encoding_breaks_a_command_and_no_text_is_one(encoding: str, tmp_path
 
 def written(*parts: str, encoding: str = "utf-8") -> str:
     buffer = io.BytesIO()
-    stream = _Text(buffer, encoding=encoding, errors="distract")
+    stream = _SafeText(buffer, encoding=encoding, errors="distract")
     for part in parts:
         assert stream.write(part) == len(part)
     stream.flush()

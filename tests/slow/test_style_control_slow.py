@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from distract.leaderboards.style_control import redraw, style_control
+from distract.leaderboards.style_control import rate_style_control, redraw
 from test_style_control import LOGIT, naive, planted
 
 from distract.stats.ratings.draws import draw
@@ -16,7 +16,7 @@ from distract.stats.ratings.draws import draw
 def test_many_matches_are_worked_on_in_parts() -> None:
     # More matches than are kept as rows, and the same ones each counted for itself.
     matches = planted(4, 40_000, 50, 60)
-    found = style_control(matches)
+    found = rate_style_control(matches)
     theta = naive(matches)
     assert found.rating == pytest.approx(1000 + LOGIT * (theta[:-1] - theta[:-1].mean()), abs=1e-4)
 
@@ -24,7 +24,7 @@ def test_many_matches_are_worked_on_in_parts() -> None:
 @pytest.mark.parametrize("known", [True, False])
 def test_draws_vary_as_the_sandwich_says(known: bool) -> None:
     matches = planted(4, 400, 100, 100, known=known)
-    found = style_control(matches)
+    found = rate_style_control(matches)
     draws = draw(0, 1000, matches.clusters, table=known)
     drawn = redraw(matches, draws)
     assert drawn.shape == (1000, 4)
@@ -48,7 +48,7 @@ def test_memory_does_not_grow_with_matches() -> None:
             lengths=np.tile(matches.lengths, (times, 1)),
         )
         tracemalloc.start()
-        style_control(many)
+        rate_style_control(many)
         most = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         return most

@@ -12,10 +12,10 @@ import pytest
 
 from distract.core.errors import BackendError, UsageError
 from distract.core.records import Message, Reply, Request
-from distract.models.choices import verdict
+from distract.models.choices import make_reply
 from distract.models.transformers import embedded
 from distract.models.transformers.backend import Transformers, embedded_judge
-from distract.models.transformers.chat import Encoded
+from distract.models.transformers.chat import EncodedRequest
 
 RULES = "You compare two answers to one question. Look at whether each is correct and complete. Length, order and "
 RULES += "tone do not count. Say [[A]] or [[B]] for the better one, [[C]] if they are equal."
@@ -74,14 +74,14 @@ def small(smollm2: Transformers) -> Transformers:
 def plain(smollm2: Transformers) -> dict[int, Reply]:
     judge = embedded_judge()
     vars(judge).update(_loaded=smollm2._loaded, _ends=smollm2._ends, _sharing="none")
-    assert judge.reading == "one by one"
+    assert judge.prompt_mode == "one by one"
     return ask(judge, ROUND)
 
 
 def test_packed_verdicts_are_those_of_one_prompt_at_a_time(
     smollm2: Transformers, small: Transformers, plain: dict[int, Reply]
 ) -> None:
-    assert smollm2.reading == "packed"
+    assert smollm2.prompt_mode == "packed"
     for judge in (smollm2, small):
         replies = ask(judge, ROUND)
         assert deviation(replies, plain) <= 1e-5
@@ -164,16 +164,16 @@ def test_choices_of_several_tokens(smollm2: Transformers) -> None:
 
 
 def test_a_prefix_choice_does_not_count_what_belongs_to_the_longer_one() -> None:
-    encoded = Encoded((0,), continuations=((1,), (1, 0), (2,)))
-    seen = {(): {1: math.log(0.5), 2: math.log(0.25)}, (1,): {0: math.log(0.4)}}
-    reply = verdict(encoded, seen)
+    encoded = EncodedRequest((0,), continuations=((1,), (1, 0), (2,)))
+    seen = {(): {1: math.evidence(0.5), 2: math.evidence(0.25)}, (1,): {0: math.evidence(0.4)}}
+    reply = make_reply(encoded, seen)
     assert reply.mass == pytest.approx(0.75)
     assert reply.probabilities == pytest.approx((0.4, 0.2 / 0.75, 0.25 / 0.75))
 
 
 @pytest.mark.parametrize(("value", "says"), [(math.nan, "not a number"), (-math.inf, "no choice")])
 def test_numbers_that_are_none_are_failures(value: float, says: str) -> None:
-    reply = verdict(Encoded((0,), choice_tokens=(1, 2)), {(): {1: value, 2: value}})
+    reply = make_reply(EncodedRequest((0,), choice_tokens=(1, 2)), {(): {1: value, 2: value}})
     assert reply.failure is not None
     assert says in reply.failure
     assert reply.probabilities is None
@@ -188,7 +188,7 @@ def test_tiny_models_read_what_one_forward_each_reads(folders: dict[str, Path], 
 
     judge = Transformers(str(folders[kind]), dtype="float32", batch_tokens=150, name=kind)
     replies = ask(judge, ROUND)
-    assert judge.reading == reading
+    assert judge.prompt_mode == reading
     for index, reply in replies.items():
         one = judge._chat.encode(ROUND[index])
         with torch.inference_mode():
@@ -205,7 +205,7 @@ def test_a_folder_is_identified_by_what_lies_in_it(folders: dict[str, Path]) -> 
 
 def test_a_failing_model_is_one_line(folders: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
     judge = Transformers(str(folders["llama"]), dtype="float32")
-    assert judge.reading == "packed"
+    assert judge.prompt_mode == "packed"
 
     def fails(*_: Any, **__: Any) -> None:
         raise RuntimeError("CUDA out of memory. Tried to allocate 2 GiB\nmore lines")

@@ -13,9 +13,9 @@ from test_unread import texts
 
 from distract.core.errors import BackendError
 from distract.core.records import Reply, Request, Side
-from distract.core.runs import Loaded, load
+from distract.core.runs import LoadedRun, load
 from distract.judging.orders import Manner
-from distract.models.scripted import Scripted
+from distract.models.scripted import ScriptedBackend
 from distract.report.unread import unread_lines
 from distract.studies.attack import session
 
@@ -33,7 +33,7 @@ def moody(asked: Request) -> Reply:
     return said.get(mood, Reply(failure="refused"))
 
 
-def carried(folder: Path, store: Path, backend: Scripted) -> Loaded:
+def carried(folder: Path, store: Path, backend: ScriptedBackend) -> LoadedRun:
     how: dict[str, Any] = {"attacks": ("sycophancy",), "limit": 5, "seed": 0}
     selected = session.select(data="tweakset", generator="rules", **how)
     setup = set_up("moody", backend, folder, PROTOCOLS, manner=Manner(samples=3))
@@ -41,7 +41,7 @@ def carried(folder: Path, store: Path, backend: Scripted) -> Loaded:
 
 
 def test_every_answer_that_could_not_be_read_is_kept_once(tmp_path: Path) -> None:
-    loaded = carried(tmp_path / "r", tmp_path / "s", Scripted(moody))
+    loaded = carried(tmp_path / "r", tmp_path / "s", ScriptedBackend(moody))
     kept = texts(tmp_path / "r")
     assert {one["protocol"] for one in kept} == {*PROTOCOLS}
     # What the judge of this test says for a verdict is no ranking.
@@ -65,7 +65,7 @@ def test_every_answer_that_could_not_be_read_is_kept_once(tmp_path: Path) -> Non
 
 
 def test_it_is_no_part_of_the_run_and_is_the_same_after_a_kill(tmp_path: Path) -> None:
-    whole = carried(tmp_path / "whole", tmp_path / "s1", Scripted(moody))
+    whole = carried(tmp_path / "whole", tmp_path / "s1", ScriptedBackend(moody))
     calls = list[Request]()
 
     def breaks(asked: Request) -> Reply:
@@ -75,8 +75,8 @@ def test_it_is_no_part_of_the_run_and_is_the_same_after_a_kill(tmp_path: Path) -
         return moody(asked)
 
     with pytest.raises(BackendError):
-        carried(tmp_path / "r", tmp_path / "s2", Scripted(breaks))
-    carried(tmp_path / "r", tmp_path / "s2", Scripted(moody))
+        carried(tmp_path / "r", tmp_path / "s2", ScriptedBackend(breaks))
+    carried(tmp_path / "r", tmp_path / "s2", ScriptedBackend(moody))
     names = ("texts.jsonl", "rows.jsonl", "summary.json", "run.json")
     for name in names:
         assert (tmp_path / "r" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()

@@ -19,13 +19,13 @@ from typing import Any
 
 import pytest
 
-from distract.core.backend import Streaming
+from distract.core.backend import StreamingBackend
 from distract.core.errors import BackendError, UsageError
 from distract.core.records import Message, Reply, Request
 from distract.models.hardware import Gpu
 from distract.models.transformers import embedded
 from distract.models.transformers.backend import Transformers
-from distract.models.transformers.chat import Encoded
+from distract.models.transformers.chat import EncodedRequest
 from distract.models.vllm import backend as vllm
 from distract.models.vllm import engine
 from distract.models.vllm.backend import Vllm
@@ -99,7 +99,7 @@ def test_the_identity_imports_nothing_and_says_what_was_set() -> None:
         "max_length": "100",
         "tensor_parallel": "2",
     }
-    assert isinstance(judge(), Streaming)
+    assert isinstance(judge(), StreamingBackend)
 
 
 @pytest.mark.parametrize(("there", "dtype"), [((), "float32"), ((Gpu("A", 1, 1),), "bfloat16")])
@@ -206,7 +206,7 @@ def planted(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(os, "environ", dict(os.environ))
     backend = judge()
     # One more choice than vLLM lets a request name, one of them unlikely.
-    encoded = Encoded((5,) * 9, choice_tokens=(*range(128), 200))
+    encoded = EncodedRequest((5,) * 9, choice_tokens=(*range(128), 200))
     tokenizer = SimpleNamespace(decode=lambda ids, **_: f"{len(ids)} words, stop, and more")
     vars(backend).update(_chat=SimpleNamespace(encode=lambda _: encoded, tokenizer=tokenizer))
     yield backend
@@ -279,7 +279,7 @@ def test_a_checkpoint_that_lacks_weights_is_wrong_input(planted: Vllm) -> None:
 
 
 def test_what_runs_while_an_engine_loads_cannot_write_to_stdout(capfd: pytest.CaptureFixture[str]) -> None:
-    with engine._off_stdout():
+    with engine._redirect_stdout():
         subprocess.run([sys.executable, "-c", "print('child')"], check=True)
         os.write(1, b"written\n")
         print("printed")

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from distract.core.registry import attacks
-from distract.rewriting.writers import _in_one_turn, checksum
+from distract.rewriting.writers import _edit_one_turn, checksum
 
 CODE = (
     "from distract.core import registry; from distract.rewriting import writers; "
@@ -40,4 +40,4 @@ def test_the_checksum_is_the_same_in_every_process_and_depends_on_the_attacks() 
     ],
 )
 def test_a_change_is_found_in_its_turn(turns: tuple[str, ...], new: str, expected: tuple[str, ...]) -> None:
-    assert _in_one_turn(turns, new) == expected
+    assert _edit_one_turn(turns, new) == expected

@@ -14,7 +14,7 @@ from distract.core.errors import DataError, UsageError
 from distract.models.catalogue import catalogue
 from distract.models.names import resolve
 from distract.models.options import Options
-from distract.models.server.addresses import normalised
+from distract.models.server.addresses import parse_address
 from distract.models.server.backend import OpenAI
 
 ODD = (
@@ -50,7 +50,7 @@ ODD = (
 @pytest.mark.parametrize("address", ODD)
 def test_an_odd_address_is_one_line_wherever_it_stands(address: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError) as error:
-        normalised(address)
+        parse_address(address)
     assert len(str(error.value).splitlines()) == 1
     assert len(address) < 9 or address not in str(error.value)
     with pytest.raises(UsageError):
@@ -91,8 +91,8 @@ def test_the_command_line_ends_with_2(run: Any) -> None:
     ],
 )
 def test_one_form_of_each(address: str, form: str) -> None:
-    assert normalised(address).geturl() == form
-    assert normalised(form).geturl() == form
+    assert parse_address(address).geturl() == form
+    assert parse_address(form).geturl() == form
 
 
 hosts = st.text("ab.-_:[]%@#?/\\\u2100\uff41é0159 \x00", max_size=20)
@@ -103,10 +103,10 @@ hosts = st.text("ab.-_:[]%@#?/\\\u2100\uff41é0159 \x00", max_size=20)
 @example("http://xn--a/v1")
 def test_what_is_taken_is_taken_by_the_client_too(address: str) -> None:
     try:
-        form = normalised(address).geturl()
+        form = parse_address(address).geturl()
     except UsageError:
         return
-    assert normalised(form).geturl() == form
+    assert parse_address(form).geturl() == form
     openai = pytest.importorskip("openai")
     if re.search(r"xn--", form):
         return  # raised by name resolution, in one line

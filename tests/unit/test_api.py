@@ -23,7 +23,7 @@ from commanding import Ran
 import distract
 from distract.cli import arguments
 from distract.cli.main import cli
-from distract.core.errors import InUse
+from distract.core.errors import InUseError
 from distract.data.formats import native
 from distract.models import scripted
 from distract.studies import execution
@@ -57,7 +57,8 @@ SINGULAR = {"attacks": "attack", "protocols": "protocol", "measures": "measure"}
 
 
 @pytest.mark.parametrize(
-    ("name", "kinds"), [("attack", (arguments.AttackOptions, arguments.Drawn)), ("gate", (arguments.GateOptions,))]
+    ("name", "kinds"),
+    [("attack", (arguments.AttackOptions, arguments.ScopeOptions)), ("gate", (arguments.GateOptions,))],
 )
 def test_arguments_are_the_options_of_the_command(name: str, kinds: tuple[type, ...]) -> None:
     hints = {hint for kind in kinds for hint in get_type_hints(kind)}
@@ -70,7 +71,7 @@ def test_arguments_are_the_options_of_the_command(name: str, kinds: tuple[type, 
         for key, option in options.items()
         if isinstance(option.default, str | int | float)
     }
-    assert execution.sort_out(defaults)[:2] == execution.sort_out({})[:2]
+    assert execution.split_options(defaults)[:2] == execution.split_options({})[:2]
     if name == "attack":
         signature = inspect.signature(distract.attack).parameters
         for key in ("judge", "data", "limit"):
@@ -131,7 +132,7 @@ def test_without_pandas_a_line_says_what_to_install(run: Command, monkeypatch: p
 
 def test_cases_are_data(run: Command) -> None:
     cases = distract.load("tweakset")[:9]
-    Path("cases.jsonl").write_text("".join(f"{native.line(case)}\n" for case in cases), encoding="utf-8")
+    Path("cases.jsonl").write_text("".join(f"{native.format_line(case)}\n" for case in cases), encoding="utf-8")
     mine = distract.attack(**PLANTED, data=cases, out="mine")
     theirs = distract.attack(**PLANTED, data=Path("cases.jsonl"), out="theirs")
     assert [row.case for row in mine.rows] == [row.case for row in theirs.rows]
@@ -161,9 +162,9 @@ def test_a_judge_of_whom_nothing_can_be_said_is_noted(run: Command) -> None:
 
 @pytest.mark.skipif(not hasattr(signal, "SIGALRM"), reason="no signal is held back on Windows")
 def test_an_interrupted_call_keeps_the_replies_under_way(run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    reply, numbers = scripted.Scripted.reply, itertools.count()
+    reply, numbers = scripted.ScriptedBackend.reply, itertools.count()
 
-    def interrupted(self: scripted.Scripted, *asked: Any) -> Any:
+    def interrupted(self: scripted.ScriptedBackend, *asked: Any) -> Any:
         for batch in reply(self, *asked):
             if next(numbers) == 0:
                 signal.raise_signal(signal.SIGINT)
@@ -171,7 +172,7 @@ def test_an_interrupted_call_keeps_the_replies_under_way(run: Command, monkeypat
 
     handler = signal.getsignal(signal.SIGINT)
     with monkeypatch.context() as patch:
-        patch.setattr(scripted.Scripted, "reply", interrupted)
+        patch.setattr(scripted.ScriptedBackend, "reply", interrupted)
         with pytest.raises(KeyboardInterrupt):
             distract.attack(**PLANTED, out="mine")
     assert signal.getsignal(signal.SIGINT) is handler
@@ -186,7 +187,7 @@ def test_an_interrupted_call_keeps_the_replies_under_way(run: Command, monkeypat
         distract.UsageError("x"),
         distract.UnknownName("attack", "x", ["y"]),
         distract.DataError("x", path="p", line=3),
-        InUse("folder", "process 3"),
+        InUseError("folder", "process 3"),
     ],
     ids=lambda error: type(error).__name__,
 )

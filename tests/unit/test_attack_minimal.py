@@ -14,10 +14,10 @@ from commanding import Ran, fits
 
 from distract.core.backend import Batch
 from distract.core.errors import BackendError, DataError
-from distract.core.records import Reply, Request, applied
-from distract.core.runs import Loaded, load
+from distract.core.records import Reply, Request, apply_edits
+from distract.core.runs import LoadedRun, load
 from distract.core.usage import Tally
-from distract.models.scripted import Scripted, planted
+from distract.models.scripted import ScriptedBackend, make_planted
 from distract.studies.attack import session
 
 Run = Callable[..., Ran]
@@ -30,7 +30,7 @@ class Failing:
     """A planted judge that is asked so many times, and then does something else."""
 
     def __init__(self, most: int | None = None, instead: Callable[[], Reply] = Reply) -> None:
-        self._inner, self._most, self._instead = planted("bold"), most, instead
+        self._inner, self._most, self._instead = make_planted("bold"), most, instead
         self.identity: Mapping[str, str] = self._inner.identity
         self.reads_slots, self.asked = True, 0
 
@@ -44,8 +44,8 @@ class Failing:
 
 
 def carried(
-    judge: Failing | Scripted, out: Path, store: Path, minimal: int = 2, limit: int = 4
-) -> tuple[Loaded, Tally]:
+    judge: Failing | ScriptedBackend, out: Path, store: Path, minimal: int = 2, limit: int = 4
+) -> tuple[LoadedRun, Tally]:
     selected = session.select(
         data="tweakset", attacks=("assertiveness",), measures=("flip_rate",), generator="rules", limit=limit
     )
@@ -54,20 +54,20 @@ def carried(
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Loaded:
+def finished(tmp_path_factory: pytest.TempPathFactory) -> LoadedRun:
     """A run with two smallest flips; nobody changes it."""
     folder = tmp_path_factory.mktemp("finished")
     return carried(Failing(), folder / "r", folder / "s")[0]
 
 
-def copied(run: Loaded, to: Path) -> Path:
+def copied(run: LoadedRun, to: Path) -> Path:
     to.mkdir(parents=True)
     for file in run.path.iterdir():
         (to / file.name).write_bytes(file.read_bytes())
     return to
 
 
-def test_the_document_has_the_smallest_flips_and_their_words(finished: Loaded) -> None:
+def test_the_document_has_the_smallest_flips_and_their_words(finished: LoadedRun) -> None:
     found = json.loads(finished.summary or "")["minimal"]
     assert len(found["flips"]) == len(finished.minimal or ()) == 2
     for flip, record in zip(found["flips"], finished.minimal or (), strict=True):
@@ -86,7 +86,7 @@ def test_the_document_has_the_smallest_flips_and_their_words(finished: Loaded) -
             "minimal": True,
         }
         assert 0 < len(flip["edits"]) < flip["of"]
-        assert applied(record.original, record.edits) == record.turns
+        assert apply_edits(record.original, record.edits) == record.turns
     # Counted again: a word once in each flip.
     words = Counter[tuple[str, str]]()
     for flip in found["flips"]:
@@ -96,7 +96,7 @@ def test_the_document_has_the_smallest_flips_and_their_words(finished: Loaded) -
     assert {(word["word"], word["change"]): word["flips"] for word in found["words"]} == words
 
 
-def test_each_smallest_flip_flips_and_none_with_an_edit_less_does(finished: Loaded) -> None:
+def test_each_smallest_flip_flips_and_none_with_an_edit_less_does(finished: LoadedRun) -> None:
     from distract.core.plan import Comparison
     from distract.core.records import Response
     from distract.data import datasets
@@ -104,7 +104,7 @@ def test_each_smallest_flip_flips_and_none_with_an_edit_less_does(finished: Load
     from distract.judging.verdicts import outcome
 
     cases = {case.id: case for case in datasets.load("tweakset").cases}
-    with Judge("bold", planted("bold"), store=finished.path.parent / "again") as judge:
+    with Judge("bold", make_planted("bold"), store=finished.path.parent / "again") as judge:
         for one in finished.minimal or ():
             case = cases[one.case.id]
             assert one.case.prompt == case.prompt
@@ -116,10 +116,10 @@ def test_each_smallest_flip_flips_and_none_with_an_edit_less_does(finished: Load
 
             assert wins(one.turns)
             for edit in one.edits:
-                assert not wins(applied(one.original, [kept for kept in one.edits if kept != edit]))
+                assert not wins(apply_edits(one.original, [kept for kept in one.edits if kept != edit]))
 
 
-def test_two_runs_of_one_command_give_the_same_bytes(finished: Loaded, tmp_path: Path) -> None:
+def test_two_runs_of_one_command_give_the_same_bytes(finished: LoadedRun, tmp_path: Path) -> None:
     again, tally = carried(Failing(), tmp_path / "r", finished.path.parent / "s")
     fresh, _ = carried(Failing(), tmp_path / "t", tmp_path / "s")
     for name in FILES:
@@ -159,7 +159,7 @@ def test_a_search_without_an_answer_is_left_open_and_asked_again(tmp_path: Path)
 
 
 @pytest.mark.parametrize("damage", ["emptied", "cut", "gone", "line dropped"])
-def test_damage_is_never_taken_for_a_whole_run(finished: Loaded, tmp_path: Path, damage: str) -> None:
+def test_damage_is_never_taken_for_a_whole_run(finished: LoadedRun, tmp_path: Path, damage: str) -> None:
     path = copied(finished, tmp_path / "r") / "minimal.jsonl"
     text = path.read_text(encoding="utf-8")
     if damage == "gone":
@@ -183,7 +183,7 @@ def test_damage_is_never_taken_for_a_whole_run(finished: Loaded, tmp_path: Path,
     ],
 )
 def test_a_record_that_is_none_is_named_by_its_line(
-    finished: Loaded, tmp_path: Path, change: Callable[[Any], object]
+    finished: LoadedRun, tmp_path: Path, change: Callable[[Any], object]
 ) -> None:
     path = copied(finished, tmp_path / "r") / "minimal.jsonl"
     first, second = map(json.loads, path.read_text(encoding="utf-8").splitlines())
@@ -193,7 +193,7 @@ def test_a_record_that_is_none_is_named_by_its_line(
         load(path.parent)
 
 
-def test_a_run_that_asks_for_none_is_what_it_was(tmp_path: Path, finished: Loaded) -> None:
+def test_a_run_that_asks_for_none_is_what_it_was(tmp_path: Path, finished: LoadedRun) -> None:
     plain, _ = carried(Failing(), tmp_path / "r", tmp_path / "s", minimal=0)
     assert plain.minimal is None
     assert "minimal" not in plain.parameters

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from distract.core.plan import Attack
 from distract.core.records import Constraint
-from distract.core.registry import attack as named
+from distract.core.registry import get_attack as named
 from distract.data.constraints import check, parse
 from distract.rewriting.fidelity import inspect
 

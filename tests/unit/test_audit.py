@@ -12,17 +12,17 @@ from builders import case, request
 from distract.core.errors import PluginError
 from distract.core.loop import execute
 from distract.core.plan import Attack, Comparison, Degradation, Plan
-from distract.core.records import Audited, Case, Evidence, Reply, Request, Response, Side
-from distract.core.registry import composed, protocols
+from distract.core.records import Case, CaseResult, Evidence, Reply, Request, Response, Side
+from distract.core.registry import parse_attack, protocols
 from distract.core.store import Store
 from distract.core.usage import Tally
 from distract.data.constraints import parse
 from distract.data.good_responses import good_response, pairs
-from distract.judging.comparison import others, unfit
+from distract.judging.comparison import exclusion_reason, other_responses
 from distract.judging.orders import Manner
-from distract.models.scripted import Scripted, planted
-from distract.rewriting.writers import Verifier, writer
-from distract.studies.attack.design import Audit, audit
+from distract.models.scripted import ScriptedBackend, make_planted
+from distract.rewriting.writers import Verifier, find_writer
+from distract.studies.attack.design import AuditConfig, audit_case
 
 NO_COMMA = (parse({"kind": "punctuation:no_comma"}),)
 LOUDER = Attack("louder", "adds a booster", lambda turn, constraints, seed: f"Certainly! {turn}", marker=len)
@@ -34,11 +34,11 @@ X, Y = Response("x", ("Red is a colour.",)), Response("y", ("I think that blue m
 PROTOCOLS = tuple(protocols()[name] for name in ("absolute", "pairwise", "prepair", "prepair-tie"))
 
 
-def audited(one: Case, judge: str = "longer", **changes: object) -> Audited:
-    parameters = Audit(judge, PROTOCOLS, (LOUDER,), writer("rules"))
-    backend = planted(judge)
+def audited(one: Case, judge: str = "longer", **changes: object) -> CaseResult:
+    parameters = AuditConfig(judge, PROTOCOLS, (LOUDER,), find_writer("rules"))
+    backend = make_planted(judge)
     with Store(Path(":memory:"), backend.identity, backend.reads_slots) as store:
-        (done,) = execute([audit(one, replace(parameters, **changes))], {"judge": (backend, store)})  # type: ignore[arg-type]
+        (done,) = execute([audit_case(one, replace(parameters, **changes))], {"judge": (backend, store)})  # type: ignore[arg-type]
     return done
 
 
@@ -88,10 +88,10 @@ def test_scores_whose_rules_disagree_attack_both_sides() -> None:
         return "[[4]]" if slots.shown[0].author == "x" else "[[5]]"
 
     one = case(responses=[X, Y], preferred="x")
-    parameters = Audit("j", (protocols()["absolute"],), (LOUDER,), writer("rules"))
-    backend = Scripted(lambda request: answer(request))
+    parameters = AuditConfig("j", (protocols()["absolute"],), (LOUDER,), find_writer("rules"))
+    backend = ScriptedBackend(lambda request: answer(request))
     with Store(Path(":memory:"), backend.identity, True) as store:
-        (done,) = execute([audit(one, parameters)], {"judge": (backend, store)})
+        (done,) = execute([audit_case(one, parameters)], {"judge": (backend, store)})
     assert {r.target for r in done.rows if r.design == "flip"} == {None, "a"}
     assert all(j.read == "text" for r in done.rows for j in r.judgments)
 
@@ -100,8 +100,8 @@ def test_rejected_and_missing_rewrites_are_not_judged() -> None:
     done = audited(case(responses=[X, Y], preferred="x"), attacks=(TIMID,))
     excluded = {(r.design, r.attack, r.excluded) for r in done.rows if r.excluded}
     assert excluded == {("fixed", "timid", "rewrite rejected"), ("flip", "timid", "rewrite rejected")}
-    assert [made.accepted for made in done.rewrites] == [False]
-    done = audited(case(responses=[X, Y], preferred="x"), writer=writer("recorded"))
+    assert [made.is_accepted for made in done.rewrites] == [False]
+    done = audited(case(responses=[X, Y], preferred="x"), writer=find_writer("recorded"))
     assert {r.excluded for r in done.rows if r.attack == "louder"} == {"no recorded rewrite"}
     assert done.rewrites == []
 
@@ -112,14 +112,14 @@ def test_recorded_rewrites_are_found_by_author_and_severity() -> None:
         replace(X, attack="louder", turns=("Red is certainly a colour.",)),
         replace(low, attack="louder", turns=("I think that blue might certainly be a nice colour.",)),
     ]
-    done = audited(case(responses=[X, low, *recorded], preferred="x"), writer=writer("recorded"))
-    assert {made.response.author for made in done.rewrites if made.accepted} == {"x"}
+    done = audited(case(responses=[X, low, *recorded], preferred="x"), writer=find_writer("recorded"))
+    assert {made.response.author for made in done.rewrites if made.is_accepted} == {"x"}
     assert {r.a for r in done.rows if r.design == "flip" and r.target == "a"} == {Side("x", "louder")}
 
 
 def test_controls_are_written_by_rule_and_may_change_nothing() -> None:
-    done = audited(case(responses=[X, Y], preferred="x"), attacks=(CONTROL,), writer=writer("recorded"))
-    assert [made.accepted for made in done.rewrites] == [True]
+    done = audited(case(responses=[X, Y], preferred="x"), attacks=(CONTROL,), writer=find_writer("recorded"))
+    assert [made.is_accepted for made in done.rewrites] == [True]
     fixed = [r for r in done.rows if r.design == "fixed" and r.protocol == "pairwise"]
     assert [j.preferred for j in fixed[0].judgments] == ["tie", "tie"]
 
@@ -145,14 +145,14 @@ def test_only_what_is_open_is_asked_and_the_controls_beside_it() -> None:
     pairwise, absolute = (protocols()[name] for name in ("pairwise", "absolute"))
     bold = replace(LOUDER, name="bolder")
     places = frozenset({("pairwise", "louder"), ("absolute", "bolder")})
-    p = Audit("longer", (pairwise, absolute), (LOUDER, bold, CONTROL), writer("rules"), only=places)
-    assert [[attack.name for attack in p.under(one)] for one in (pairwise, absolute)] == [
+    p = AuditConfig("longer", (pairwise, absolute), (LOUDER, bold, CONTROL), find_writer("rules"), only=places)
+    assert [[attack.name for attack in p.attacks_for(one)] for one in (pairwise, absolute)] == [
         ["louder", "control"],
         ["bolder", "control"],
     ]
-    assert replace(p, only=None).under(pairwise) == p.attacks
+    assert replace(p, only=None).attacks_for(pairwise) == p.attacks
     closed = replace(p, only=frozenset({("pairwise", "louder")}))
-    assert [attack.name for attack in closed.under(absolute)] == ["control"]
+    assert [attack.name for attack in closed.attacks_for(absolute)] == ["control"]
     one = case(responses=[X, Y], preferred="x")
     changes: dict[str, Any] = {"protocols": p.protocols, "attacks": p.attacks, "only": places}
     for design in ("flip", "fixed"):
@@ -167,12 +167,14 @@ def test_only_what_is_open_is_asked_and_the_controls_beside_it() -> None:
 
 
 def test_a_score_is_asked_for_once_however_many_comparisons_it_serves() -> None:
-    backend, tally = planted("longer"), Tally()
-    parameters = Audit("longer", (protocols()["absolute"],), (LOUDER, CONTROL), writer("rules"))
+    backend, tally = make_planted("longer"), Tally()
+    parameters = AuditConfig("longer", (protocols()["absolute"],), (LOUDER, CONTROL), find_writer("rules"))
     with Store(Path(":memory:"), backend.identity, True) as store:
         list(
             execute(
-                [audit(case(responses=[X, Y], preferred="y"), parameters)], {"judge": (backend, store)}, tally=tally
+                [audit_case(case(responses=[X, Y], preferred="y"), parameters)],
+                {"judge": (backend, store)},
+                tally=tally,
             )
         )
     # x, y, the louder rewrites of both, and the good one's control, which a planted judge knows by its name; the
@@ -184,12 +186,12 @@ TITLED = replace(
     case(responses=[Response("x", ("red is a colour",))]),
     constraints=tuple(parse({"kind": kind}) for kind in ("punctuation:no_comma", "change_case:english_lowercase")),
 )
-SEVERITY = {s: composed(f"severity-{s}") for s in (1, 2, 3)}
+SEVERITY = {s: parse_attack(f"severity-{s}") for s in (1, 2, 3)}
 
 
-def degraded(one: Case, *degradations: object, generator: str = "rules", **changes: object) -> Audited:
+def degraded(one: Case, *degradations: object, generator: str = "rules", **changes: object) -> CaseResult:
     given = {"designs": frozenset({"severity"}), "degradations": degradations, "attacks": (), **changes}
-    return audited(one, "fair", writer=writer(generator), **given)
+    return audited(one, "fair", writer=find_writer(generator), **given)
 
 
 def test_a_good_response_is_compared_with_one_that_breaks_so_many_constraints() -> None:
@@ -206,7 +208,7 @@ def test_a_good_response_is_compared_with_one_that_breaks_so_many_constraints() 
     assert [r.excluded for r in rows] == [None, None, None, "fewer than 3 constraints to break"]
     made = {(r.response.severity, r.response.attack): r for r in done.rewrites}
     assert made.keys() == {(1, None), (2, None), (2, "louder")}
-    assert all(r.accepted for r in made.values())
+    assert all(r.is_accepted for r in made.values())
     assert made[2, "louder"].original == made[2, None].response.turns
     assert made[1, None].original == ("red is a colour",)
 
@@ -232,7 +234,7 @@ def test_one_turn_of_several_is_made_worse() -> None:
     turns = ("red is a colour and blue is one too", "green is yet another one and so is grey")
     two = Case("c", ("Which?", "More?"), (Response("x", turns),), constraints=constraints)
     (made,) = degraded(two, SEVERITY[1]).rewrites
-    assert made.accepted, made.reasons
+    assert made.is_accepted, made.reasons
     assert sum(a != b for a, b in zip(turns, made.response.turns, strict=True)) == 1
 
 
@@ -259,7 +261,7 @@ def test_a_verifier_adds_reasons_and_evidence() -> None:
 
     given = {"verifier": Verifier("v", verify), "designs": frozenset({"fixed"})}
     done = audited(case(responses=[X, Y], preferred="x"), "garbage", **given)
-    assert [(made.accepted, dict(made.evidence)["verifier"]) for made in done.rewrites] == [(True, "banana")]
+    assert [(made.is_accepted, dict(made.evidence)["verifier"]) for made in done.rewrites] == [(True, "banana")]
     done = audited(case(responses=[X, Y], preferred="y"), "garbage", **given)
     assert [made.reasons for made in done.rewrites] == [("verifier: not the same",)]
     assert ("Red is a colour.", "Certainly! Red is a colour.") in asked
@@ -300,8 +302,8 @@ def test_a_case_with_too_few_responses_is_excluded_and_counted() -> None:
 
 def test_a_rewrite_is_shown_with_the_other_responses_and_not_with_its_original() -> None:
     pair = Comparison(case(responses=[X, Y, Response("z", ("Green.",))]), replace(X, attack="f"), Y)
-    assert [one.author for one in others(pair, 3)] == ["z"]
-    assert others(pair, 2) == ()
+    assert [one.author for one in other_responses(pair, 3)] == ["z"]
+    assert other_responses(pair, 2) == ()
 
 
 def test_without_a_reference_who_needs_one_does_not_judge() -> None:
@@ -309,8 +311,8 @@ def test_without_a_reference_who_needs_one_does_not_judge() -> None:
     one = case(responses=[X, Y])
     assert {row.excluded for row in audited(one, **parameters).rows} == {"no reference in the data"}
     assert all(row.judgments for row in audited(replace(one, reference=("Red.",)), **parameters).rows)
-    assert not unfit(protocols()["strong-reference"], one, helped=True)
-    assert not unfit(protocols()["wild-bench"], one, helped=False)
+    assert not exclusion_reason(protocols()["strong-reference"], one, helped=True)
+    assert not exclusion_reason(protocols()["wild-bench"], one, helped=False)
 
 
 def test_a_row_has_each_request_once_with_its_tokens() -> None:
@@ -318,10 +320,10 @@ def test_a_row_has_each_request_once_with_its_tokens() -> None:
         found = Reply(probabilities=(0.9, 0.1)) if asked.choices else Reply("Ask.", tokens_out=5)
         return replace(found, tokens_in=len(asked.messages[1].content))
 
-    backend = Scripted(answer)
-    parameters = Audit("j", (protocols()["metric"],), (LOUDER,), writer("rules"), frozenset({"flip"}))
+    backend = ScriptedBackend(answer)
+    parameters = AuditConfig("j", (protocols()["metric"],), (LOUDER,), find_writer("rules"), frozenset({"flip"}))
     with Store(Path(":memory:"), backend.identity, backend.reads_slots) as store:
-        (done,) = execute([audit(case(responses=[X, Y]), parameters)], {"judge": (backend, store)})
+        (done,) = execute([audit_case(case(responses=[X, Y]), parameters)], {"judge": (backend, store)})
     for row in done.rows:
         assert len(row.keys) == len(set(row.keys)) == len(row.tokens) == 3
         assert sorted(out for _, out in row.tokens) == [0, 0, 5]

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from distract.stats.ratings.get_system import Ratings, RatingSystem
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -20,12 +21,11 @@ from distract.core.errors import PluginError, UnknownName, UsageError
 from distract.stats import ratings
 from distract.stats.ratings.draws import Draws
 from distract.stats.ratings.matches import TIE, A, Matches, encode
-from distract.stats.ratings.system import Ratings, RatingSystem
 from distract.studies.leaderboard.boards import board as boards
 from distract.studies.leaderboard.boards import groups
-from distract.studies.leaderboard.boards.board import board, drawn
+from distract.studies.leaderboard.boards.board import build_board, draw_prompts
 from distract.studies.leaderboard.boards.ranks import ranks
-from distract.studies.leaderboard.boards.specs import parse
+from distract.studies.leaderboard.boards.specs import parse_spec
 
 Row = tuple[str, str, str, str]
 """First model, second model, outcome, prompt."""
@@ -91,8 +91,8 @@ def some(seed: int = 0, prompts: int = 12, models: str = "abcd") -> list[Row]:
 
 def test_the_drawn_interval_is_that_of_its_definition() -> None:
     rows = some()
-    draws = drawn(matches(rows), POINTS, 5, 300)
-    made = board(matches(rows), POINTS, draws=draws)
+    draws = draw_prompts(matches(rows), POINTS, 5, 300)
+    made = build_board(matches(rows), POINTS, draws=draws)
     assert draws.weights is not None
     by = defaultdict(list)
     for row in rows:
@@ -134,12 +134,12 @@ def shares(rows: Sequence[Row]) -> dict[str, float]:
 
 def test_the_sandwich_needs_no_draws_and_agrees_with_them() -> None:
     played = matches(some(prompts=60))
-    one, other = board(played, CLOSED), board(played, POINTS)
+    one, other = build_board(played, CLOSED), build_board(played, POINTS)
     assert (one.interval, one.unit, other.unit) == ("sandwich", "share", "points")
     for x, y in zip(one.standings, other.standings, strict=True):
         assert x.rating == y.rating
         assert x.error == pytest.approx(y.error, rel=0.08)
-    assert one.standings == board(played, CLOSED, draws=drawn(played, CLOSED, 0, None)).standings
+    assert one.standings == build_board(played, CLOSED, draws=draw_prompts(played, CLOSED, 0, None)).standings
     ends = [(s.rating - s.low, s.high - s.rating) for s in one.standings if s.low is not None and s.high is not None]
     for left, right in ends:
         assert left == pytest.approx(right)
@@ -147,12 +147,12 @@ def test_the_sandwich_needs_no_draws_and_agrees_with_them() -> None:
 
 def test_a_share_stays_between_0_and_1() -> None:
     rows: list[Row] = [("x", "y", "a", "1"), ("x", "y", "a", "2"), ("x", "y", "b", "3")]
-    assert [(s.low, s.high) for s in board(matches(rows), CLOSED).standings] == [(0.0, 1.0)] * 2
+    assert [(s.low, s.high) for s in build_board(matches(rows), CLOSED).standings] == [(0.0, 1.0)] * 2
 
 
 def test_counts_are_those_of_the_matches() -> None:
     rows: list[Row] = [("x", "y", "a", "1"), ("y", "x", "a", "2"), ("x", "z", "tie", "2"), ("z", "y", "b", "3")]
-    made = {s.model: (s.matches, s.wins, s.losses, s.ties) for s in board(matches(rows), POINTS).standings}
+    made = {s.model: (s.matches, s.wins, s.losses, s.ties) for s in build_board(matches(rows), POINTS).standings}
     assert made == {"x": (3, 1, 1, 1), "y": (3, 2, 1, 0), "z": (2, 0, 1, 1)}
 
 
@@ -179,7 +179,7 @@ def test_a_rank_counts_who_is_better(ratings: list[int]) -> None:
 
 def test_equal_models_are_listed_by_name_and_share_a_rank() -> None:
     rows: list[Row] = [("b", "a", "tie", "1"), ("c", "a", "b", "1"), ("c", "b", "b", "2")]
-    assert [(s.model, s.rank) for s in board(matches(rows), POINTS).standings] == [("a", 1), ("b", 1), ("c", 3)]
+    assert [(s.model, s.rank) for s in build_board(matches(rows), POINTS).standings] == [("a", 1), ("b", 1), ("c", 3)]
 
 
 HARD: dict[str, tuple[list[Row], str]] = {
@@ -204,7 +204,7 @@ def test_hard_input_gives_a_board(name: str, known: bool, system: RatingSystem) 
     if system.lengths:
         lengths = np.random.default_rng(0).integers(1, 99, (len(played), 2)).astype(np.int32)
         played = Matches(played.models, played.a, played.b, played.outcome, played.cluster, played.prompts, lengths)
-    made = board(played, system, draws=drawn(played, system, 0, 50))
+    made = build_board(played, system, draws=draw_prompts(played, system, 0, 50))
     assert sorted(s.model for s in made.standings) == list(played.models)
     assert sum(s.matches for s in made.standings) == 2 * len(played)
     places = [s.rank for s in made.standings]
@@ -228,22 +228,22 @@ def test_a_tie_only_table_is_flat() -> None:
     played = matches(HARD["all ties"][0])
     for system in ratings.systems().values():
         if not system.lengths and "order" not in system.parameters:
-            one, other = board(played, system, draws=drawn(played, system, 0, 20)).standings
+            one, other = build_board(played, system, draws=draw_prompts(played, system, 0, 20)).standings
             assert one.rating == pytest.approx(other.rating)
             assert (one.low, one.rank_low, one.rank, other.rank) == (None, None, 1, 1)
 
 
 def test_an_anchor_is_given_and_no_estimate() -> None:
-    made = board(matches(some()), CLOSED, {"anchor": "b"})
+    made = build_board(matches(some()), CLOSED, {"anchor": "b"})
     assert all(s.low is not None for s in made.standings)
     flat = matches([("x", "y", "a", str(i)) for i in range(9)])
-    ends = {s.model: (s.low, s.high) for s in board(flat, CLOSED, {"anchor": "x"}).standings}
+    ends = {s.model: (s.low, s.high) for s in build_board(flat, CLOSED, {"anchor": "x"}).standings}
     assert ends == {"x": (1.0, 1.0), "y": (None, None)}
 
 
 def test_a_model_that_a_draw_leaves_out_keeps_its_rating() -> None:
     rows: list[Row] = [*some(prompts=5), ("z", "a", "a", "p0"), ("z", "a", "b", "p1"), ("z", "b", "b", "p1")]
-    standing = next(s for s in board(matches(rows), POINTS).standings if s.model == "z")
+    standing = next(s for s in build_board(matches(rows), POINTS).standings if s.model == "z")
     assert standing.error is not None
     assert standing.low is not None
     # On two prompts: one degree of freedom, though the board has five.
@@ -258,19 +258,19 @@ def repeated(played: Matches, times: int) -> Matches:
 def test_draws_fit_what_is_rated() -> None:
     played = matches(some())
     online = RatingSystem("online", "", lambda matches, *, order="file": rate(matches), redraw)
-    assert drawn(played, POINTS, 0).count == boards.DRAWS
-    assert drawn(matches(some(), False), POINTS, 0).weights is None
+    assert draw_prompts(played, POINTS, 0).count == boards.DRAWS
+    assert draw_prompts(matches(some(), False), POINTS, 0).weights is None
     many, half = repeated(played, 8000), repeated(played, 1000)
-    assert (drawn(many, POINTS, 0).count, drawn(many, online, 0).count) == (1000, boards.FEWEST)
-    assert drawn(half, online, 0).count == boards.PLAYED // len(half)
-    assert drawn(half, online, 0, 700).count == 700
+    assert (draw_prompts(many, POINTS, 0).count, draw_prompts(many, online, 0).count) == (1000, boards.FEWEST)
+    assert draw_prompts(half, online, 0).count == boards.PLAYED // len(half)
+    assert draw_prompts(half, online, 0, 700).count == 700
     with pytest.raises(UsageError, match="1 draws: expected at least 2"):
-        drawn(played, POINTS, 0, 1)
+        draw_prompts(played, POINTS, 0, 1)
 
 
 def test_prompts_always_have_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(boards, "MOST", 60)
-    draws = drawn(matches(some()), POINTS, 0)
+    monkeypatch.setattr(boards, "MAX_WEIGHTS", 60)
+    draws = draw_prompts(matches(some()), POINTS, 0)
     assert draws.weights is not None
     assert draws.weights.shape == (5, 12)
 
@@ -280,12 +280,12 @@ def test_prompts_always_have_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_draws_of_other_prompts_are_refused(rows: list[Row], known: bool) -> None:
     with pytest.raises(UsageError, match=r"draws of 12 prompts, but matches have (5|none): draw theirs"):
-        board(matches(rows, known), POINTS, draws=drawn(matches(some()), POINTS, 0, 5))
+        build_board(matches(rows, known), POINTS, draws=draw_prompts(matches(some()), POINTS, 0, 5))
 
 
 def test_an_unknown_parameter_is_named() -> None:
     with pytest.raises(UsageError, match=r"points: no parameter 'k'; known: bonus=0.0, label=, times=1, cap=None"):
-        board(matches(some()), POINTS, {"k": 1})
+        build_board(matches(some()), POINTS, {"k": 1})
 
 
 @pytest.fixture
@@ -308,7 +308,7 @@ def _points(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_parse(spec: str, expected: Mapping[str, Any]) -> None:
-    system, found = parse(spec)
+    system, found = parse_spec(spec)
     assert (system.name, found) == ("points", expected)
     assert [type(value) for value in found.values()] == [type(value) for value in expected.values()]
 
@@ -329,16 +329,16 @@ def test_parse(spec: str, expected: Mapping[str, Any]) -> None:
 )
 def test_parse_says_what_is_wrong(spec: str, message: str) -> None:
     with pytest.raises(UsageError) as raised:
-        parse(spec)
+        parse_spec(spec)
     assert str(raised.value) == message
     assert isinstance(raised.value, UnknownName) == (spec == "point")
 
 
 @pytest.mark.parametrize("name", ratings.systems())
 def test_every_default_can_be_written_on_the_command_line(name: str) -> None:
-    system = ratings.system(name)
+    system = ratings.get_system(name)
     given = {key: value for key, value in system.parameters.items() if value is not None}
-    assert parse(f"{name}:" + ",".join(f"{key}={value}" for key, value in given.items())) == (system, given)
+    assert parse_spec(f"{name}:" + ",".join(f"{key}={value}" for key, value in given.items())) == (system, given)
 
 
 @pytest.mark.parametrize(
@@ -356,7 +356,7 @@ def test_every_default_can_be_written_on_the_command_line(name: str) -> None:
 )
 def test_groups_from_top_to_bottom(rows: str, expected: str) -> None:
     played = graph(rows)
-    assert groups.groups(played) == [played.models]
+    assert groups.find_groups(played) == [played.models]
     said = groups.notes(played)
     assert len(said) == bool(expected)
     assert all(f"later group: {expected}; " in note for note in said)
@@ -368,7 +368,7 @@ def graph(text: str) -> Matches:
 
 def test_groups_that_never_met() -> None:
     played = graph("a>b d>c e=d")
-    assert groups.groups(played) == [("a", "b"), ("c", "d", "e")]
+    assert groups.find_groups(played) == [("a", "b"), ("c", "d", "e")]
     assert groups.notes(played) == ("ratings are comparable within a group only: {a, b}, {c, d, e}",)
 
 
@@ -377,8 +377,8 @@ def test_long_lists_and_names_are_short_in_a_note() -> None:
     (note,) = groups.notes(matches(rows))
     assert len(note) < 900
     assert "and 94 more" in note
-    assert groups.listed([f"m{i}" for i in range(18)]) == "m0, m1, m2, m3, m4, m5 and 12 more"
-    assert len(groups.listed(["x" * 500])) == groups.WIDTH
+    assert groups.format_names([f"m{i}" for i in range(18)]) == "m0, m1, m2, m3, m4, m5 and 12 more"
+    assert len(groups.format_names(["x" * 500])) == groups.WIDTH
 
 
 pairs = st.tuples(st.sampled_from("abcdef"), st.sampled_from("abcdef"), st.sampled_from(["a", "b", "tie"]))
@@ -393,7 +393,7 @@ def test_groups_are_who_reaches_whom(played: list[tuple[str, str, str]]) -> None
     for _ in made.models:
         reach |= {(x, z) for x, y in reach for w, z in reach if y == w}
         meet |= {(x, z) for x, y in meet for w, z in meet if y == w}
-    found = groups.groups(made)
+    found = groups.find_groups(made)
     assert sorted(name for group in found for name in group) == list(made.models)
     assert all(((x, y) in meet) == (g is h) for g in found for h in found for x in g for y in h if x != y)
     strong = all((x, y) in reach for x in made.models for y in made.models if x != y)
@@ -418,7 +418,7 @@ def test_groups_are_who_reaches_whom(played: list[tuple[str, str, str]]) -> None
 def test_what_a_rating_system_of_somebody_else_does_wrong_is_said(rated: Any) -> None:
     theirs = RatingSystem("theirs", "", rated, redraw)
     with pytest.raises(PluginError, match="rating system 'theirs' failed: "):
-        board(matches([("x", "y", "a", "p")]), theirs)
+        build_board(matches([("x", "y", "a", "p")]), theirs)
 
 
 @pytest.mark.parametrize(
@@ -431,4 +431,4 @@ def test_what_a_rating_system_of_somebody_else_does_wrong_is_said(rated: Any) ->
 def test_what_it_does_wrong_with_draws_is_said_too(redrawn: Any) -> None:
     theirs = RatingSystem("theirs", "", rate, redrawn)
     with pytest.raises(PluginError, match="rating system 'theirs' failed: "):
-        board(matches([("x", "y", "a", "p"), ("y", "x", "a", "q")]), theirs)
+        build_board(matches([("x", "y", "a", "p"), ("y", "x", "a", "q")]), theirs)

@@ -45,7 +45,7 @@ def test_another_seed_draws_others() -> None:
 
 def test_there_is_no_table_where_none_is_wanted_or_fits(monkeypatch: pytest.MonkeyPatch) -> None:
     assert draw(0, 10, 10, table=False).weights is None
-    monkeypatch.setattr(draws, "MOST", 99)
+    monkeypatch.setattr(draws, "MAX_WEIGHTS", 99)
     assert draw(0, 10, 10).weights is None
     assert draw(0, 9, 11).weights is not None
 

@@ -19,7 +19,7 @@ from distract.core.errors import DataError
 from distract.core.recorder import Recorder
 from distract.core.records import Case, Judgment, Response, Row, Side
 from distract.data.datasets import load
-from distract.data.formats.native import line
+from distract.data.formats.native import format_line
 from distract.stats.ratings.matches import Matches
 from distract.studies.leaderboard.sources import from_rows, read
 from distract.studies.leaderboard.sources.labelled import NO_LABEL, NOT_TWO
@@ -182,11 +182,11 @@ def test_cases_that_are_no_match_are_counted(tmp_path: Path) -> None:
         Case("no label", ("p",), (x, y)),
     ]
     path = tmp_path / "cases.jsonl"
-    path.write_text("".join(f"{line(case)}\n" for case in cases))
+    path.write_text("".join(f"{format_line(case)}\n" for case in cases))
     (source,) = read(str(path))
     assert [result for *_, result in played(source.matches)] == ["y", "tie", "x"]
     assert source.left_out == {NOT_TWO: 3, NO_LABEL: 1}
-    path.write_text("".join(f"{line(case)}\n" for case in cases[3:]))
+    path.write_text("".join(f"{format_line(case)}\n" for case in cases[3:]))
     with pytest.raises(DataError, match=rf"holds no match.*: {NOT_TWO} \(3\); {NO_LABEL} \(1\)"):
         read(str(path))
 

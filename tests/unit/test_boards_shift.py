@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from distract.stats.ratings.get_system import RatingSystem
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
@@ -17,11 +18,10 @@ from test_boards import CLOSED, HARD, POINTS, Row, matches, some
 from distract.core.errors import UsageError
 from distract.stats import ratings
 from distract.stats.ratings.matches import Matches
-from distract.stats.ratings.system import RatingSystem
 from distract.studies.leaderboard.boards import shift as shifts
-from distract.studies.leaderboard.boards.board import DRAWS, board, drawn
-from distract.studies.leaderboard.boards.ranks import kendall
-from distract.studies.leaderboard.boards.shift import Change, Shift, shift, union
+from distract.studies.leaderboard.boards.board import DRAWS, build_board, draw_prompts
+from distract.studies.leaderboard.boards.ranks import kendall_tau
+from distract.studies.leaderboard.boards.shift import RatingChange, Shift, measure_shift, merge_prompts
 
 SYSTEMS = [POINTS, CLOSED, *ratings.systems().values()]
 
@@ -37,11 +37,11 @@ def shifted(
     before: Matches, after: Matches, system: RatingSystem = POINTS, count: int = 200, **parameters: Any
 ) -> Shift:
     """What a command does: both with the same prompts, then draws of these."""
-    before, after = union(before, after)
-    return shift(before, after, system, parameters, drawn(before, system, 0, count))
+    before, after = merge_prompts(before, after)
+    return measure_shift(before, after, system, parameters, draw_prompts(before, system, 0, count))
 
 
-def by_model(found: Shift) -> dict[str, Change]:
+def by_model(found: Shift) -> dict[str, RatingChange]:
     return {change.model: change for change in found.changes}
 
 
@@ -60,7 +60,7 @@ def test_it_is_its_definition() -> None:
     rows, m, count = some(prompts=12), 12, 300
     before, after = matches(rows), matches(changed(rows, "d"))
     found = shifted(before, after, count=count)
-    draws = drawn(before, POINTS, 0, count)
+    draws = draw_prompts(before, POINTS, 0, count)
     one, two = POINTS.redraw(before, draws), POINTS.redraw(after, draws)
     was, now = POINTS.rate(before).rating, POINTS.rate(after).rating
     # Ranks are those of draws as far from the rating as its interval is.
@@ -87,7 +87,10 @@ def test_it_is_its_definition() -> None:
     assert found.tau == pytest.approx(stats.kendalltau(was, now).statistic)
     assert (found.tau_low, found.tau_high) == pytest.approx((taus[7], taus[292]))
     assert (found.models, found.prompts, found.draws, found.paired, found.notes) == (4, 12, 300, True, ())
-    assert (found.before, found.after) == (board(before, POINTS, draws=draws), board(after, POINTS, draws=draws))
+    assert (found.before, found.after) == (
+        build_board(before, POINTS, draws=draws),
+        build_board(after, POINTS, draws=draws),
+    )
 
 
 def test_pairing_narrows_what_prompts_share() -> None:
@@ -163,12 +166,12 @@ def test_the_order_of_prompts_in_the_second_board_changes_nothing() -> None:
 
 def test_union_keeps_the_first_numbers_and_adds_new_ones() -> None:
     one, other = matches([("x", "y", "a", "p"), ("x", "y", "b", "q")]), matches([("x", "y", "a", t) for t in "rqs"])
-    before, after = union(one, other)
+    before, after = merge_prompts(one, other)
     assert before.prompts == after.prompts == ("p", "q", "r", "s")
     assert before.cluster is not None
     assert after.cluster is not None
     assert (before.cluster.tolist(), after.cluster.tolist()) == ([0, 1], [2, 1, 3])
-    again = union(before, after)
+    again = merge_prompts(before, after)
     assert [played.prompts for played in again] == [before.prompts] * 2
     assert np.array_equal(again[1].cluster, after.cluster)  # type: ignore[arg-type]
 
@@ -178,8 +181,8 @@ def test_boards_of_other_prompts_are_as_good_as_independent() -> None:
     found = shifted(matches(rows), matches(later), count=1000)
     assert found.prompts == 80
     assert (found.before.prompts, found.after.prompts) == (40, 40)
-    errors = {s.model: s.error for s in (*board(matches(rows), POINTS).standings,)}
-    others = {s.model: s.error for s in board(matches(later), POINTS).standings}
+    errors = {s.model: s.error for s in (*build_board(matches(rows), POINTS).standings,)}
+    others = {s.model: s.error for s in build_board(matches(later), POINTS).standings}
     for change in found.changes:
         assert change.change is not None
         assert change.low is not None
@@ -204,7 +207,7 @@ def test_the_same_slots_are_paired_without_prompts() -> None:
 
 def test_a_table_that_does_not_fit_is_not_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = some()
-    monkeypatch.setattr(shifts, "MOST", DRAWS * (len(rows) - 1))
+    monkeypatch.setattr(shifts, "MAX_WEIGHTS", DRAWS * (len(rows) - 1))
     assert not shifted(matches(rows, False), matches(changed(rows, "d"), False)).paired
 
 
@@ -270,10 +273,10 @@ def test_what_has_no_interval_says_why() -> None:
 def test_draws_of_other_prompts_are_refused() -> None:
     one, other = matches(some(prompts=5)), matches(some(prompts=6))
     with pytest.raises(UsageError, match="draws of 5 prompts, but matches have 6: draw theirs"):
-        shift(one, other, POINTS, {}, drawn(one, POINTS, 0, 9))
+        measure_shift(one, other, POINTS, {}, draw_prompts(one, POINTS, 0, 9))
 
 
 @given(st.lists(st.tuples(st.integers(1, 4), st.integers(1, 4)), min_size=2, max_size=8))
 def test_kendall_is_that_of_scipy(pairs: list[tuple[int, int]]) -> None:
     x, y = np.array(pairs).T
-    assert kendall(x[None], y[None])[0] == pytest.approx(stats.kendalltau(x, y).statistic, nan_ok=True)
+    assert kendall_tau(x[None], y[None])[0] == pytest.approx(stats.kendalltau(x, y).statistic, nan_ok=True)

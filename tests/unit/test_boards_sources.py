@@ -88,7 +88,7 @@ def test_votes_of_people_are_read_as_votes_or_as_cases() -> None:
 
 
 def test_labelled_sets_of_the_hub_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("distract.data.hub.rows", lambda _: (GOLDEN / "rewardbench.jsonl").read_text())
+    monkeypatch.setattr("distract.data.hub.load_rows", lambda _: (GOLDEN / "rewardbench.jsonl").read_text())
     for spec in ("hub:org/name", "rewardbench:hub:org/name"):
         (source,) = read(spec)
         assert (source.format, source.matches.models) == ("rewardbench", ("response_1", "response_2"))

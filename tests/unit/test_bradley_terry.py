@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import statsmodels.api as sm
 from distract.leaderboards import logistic, sandwich
-from distract.leaderboards.bradley_terry import bradley_terry, redraw
+from distract.leaderboards.bradley_terry import rate_bradley_terry, redraw
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import optimize, special
@@ -27,7 +27,7 @@ from distract.stats.ratings.matches import Matches, encode
 Played = list[tuple[str, str, str, str]]
 """First model, second model, outcome, prompt."""
 
-LOGIT = 400 / math.log(10)
+LOGIT = 400 / math.evidence(10)
 POINTS = {"a": 1.0, "b": 0.0, "tie": 0.5}
 SWAPPED = {"a": "b", "b": "a", "tie": "tie"}
 NAMES = ["gpt-4", 'a, "quoted" name', "🦙 llama", "<b>bold</b>", "x|y"]
@@ -107,7 +107,7 @@ def naive_covariance(rows: Played, models: Sequence[str], theta: Any, clustered:
 @given(played(), st.booleans(), st.sampled_from([50.0, 1000.0, 3000.0]))
 def test_it_agrees_with_loops_over_matches(rows: Played, clustered: bool, sd: float) -> None:
     matches = matches_of(rows, clustered)
-    found = bradley_terry(matches, prior=sd)
+    found = rate_bradley_terry(matches, prior=sd)
     theta = naive(rows, matches.models, sd)
     assert found.rating == pytest.approx(1000 + LOGIT * (theta - theta.mean()), abs=1e-4)
     assert found.rating.mean() == pytest.approx(1000)
@@ -119,7 +119,7 @@ def test_it_agrees_with_loops_over_matches(rows: Played, clustered: bool, sd: fl
 def test_neither_the_order_of_matches_nor_that_of_their_models_matters(rows: Played, random: Any) -> None:
     turned = [(b, a, SWAPPED[o], p) if random.random() < 0.5 else (a, b, o, p) for a, b, o, p in rows]
     random.shuffle(turned)
-    one, other = bradley_terry(matches_of(rows)), bradley_terry(matches_of(turned))
+    one, other = rate_bradley_terry(matches_of(rows)), rate_bradley_terry(matches_of(turned))
     assert one.models == other.models
     assert one.rating == pytest.approx(other.rating, abs=1e-7)
     assert one.covariance == pytest.approx(other.covariance, rel=1e-7, abs=1e-5)
@@ -130,8 +130,8 @@ def test_neither_the_order_of_matches_nor_that_of_their_models_matters(rows: Pla
 def test_renaming_models_permutes_ratings(rows: Played, order: list[int]) -> None:
     new = dict(zip(NAMES, [f"n{i}" for i in order], strict=True))
     one, other = (
-        bradley_terry(matches_of(rows)),
-        bradley_terry(matches_of([(new[a], new[b], o, p) for a, b, o, p in rows])),
+        rate_bradley_terry(matches_of(rows)),
+        rate_bradley_terry(matches_of([(new[a], new[b], o, p) for a, b, o, p in rows])),
     )
     place = [other.models.index(new[name]) for name in one.models]
     assert one.covariance is not None
@@ -144,36 +144,36 @@ def test_swapping_two_names_swaps_their_ratings() -> None:
     rows = random_rows(4, 200, 10)
     swap = {"m0": "m2", "m2": "m0"}
     other = [(swap.get(a, a), swap.get(b, b), o, p) for a, b, o, p in rows]
-    assert bradley_terry(matches_of(rows)).rating[[2, 1, 0, 3]] == pytest.approx(
-        bradley_terry(matches_of(other)).rating
+    assert rate_bradley_terry(matches_of(rows)).rating[[2, 1, 0, 3]] == pytest.approx(
+        rate_bradley_terry(matches_of(other)).rating
     )
 
 
 @given(played().map(lambda rows: [(a, b, "tie", p) for a, b, _, p in rows]))
 def test_a_table_of_ties_is_flat(rows: Played) -> None:
-    found = bradley_terry(matches_of(rows), anchor_rating=1500)
+    found = rate_bradley_terry(matches_of(rows), anchor_rating=1500)
     assert found.rating == pytest.approx(np.full(len(found.models), 1500.0), abs=1e-9)
     assert not found.notes
 
 
 def test_doubling_all_matches_narrows_the_interval_by_the_square_root_of_two() -> None:
     rows = random_rows(5, 400, 20)
-    one, two = (bradley_terry(matches_of(some, False), prior=3e4).covariance for some in (rows, rows * 2))
+    one, two = (rate_bradley_terry(matches_of(some, False), prior=3e4).covariance for some in (rows, rows * 2))
     assert one is not None
     assert two is not None
     assert np.sqrt(np.diag(one) / np.diag(two)) == pytest.approx(np.full(5, math.sqrt(2)), rel=1e-4)
     # The same prompts judged twice are no more prompts.
-    one, two = (bradley_terry(matches_of(some), prior=3e4).covariance for some in (rows, rows * 2))
+    one, two = (rate_bradley_terry(matches_of(some), prior=3e4).covariance for some in (rows, rows * 2))
     assert one == pytest.approx(two, rel=1e-3)
 
 
 def test_a_prompt_for_each_match_is_no_prompt_at_all() -> None:
     rows = [(a, b, o, str(i)) for i, (a, b, o, _) in enumerate(random_rows(4, 60, 6))]
-    expected = bradley_terry(matches_of(rows, False)).covariance
-    assert bradley_terry(matches_of(rows)).covariance == pytest.approx(expected)
+    expected = rate_bradley_terry(matches_of(rows, False)).covariance
+    assert rate_bradley_terry(matches_of(rows)).covariance == pytest.approx(expected)
     # One prompt more that has no match says nothing, but takes the general way.
     matches = replace(matches_of(rows), prompts=(*map(str, range(60)), "unused"))
-    assert bradley_terry(matches).covariance == pytest.approx(expected)
+    assert rate_bradley_terry(matches).covariance == pytest.approx(expected)
 
 
 def test_evalica_and_choix_agree_where_every_model_lost_to_every_other_in_the_end() -> None:
@@ -182,8 +182,8 @@ def test_evalica_and_choix_agree_where_every_model_lost_to_every_other_in_the_en
     code = {"a": evalica.Winner.X, "b": evalica.Winner.Y, "tie": evalica.Winner.Draw}
     a, b, outcome, _ = zip(*rows, strict=True)
     theirs = evalica.bradley_terry(a, b, [code[o] for o in outcome], tolerance=1e-12, limit=100_000).scores
-    expected = LOGIT * np.log(theirs[list(matches.models)].to_numpy())
-    found = bradley_terry(matches, prior=3e4).rating
+    expected = LOGIT * np.evidence(theirs[list(matches.models)].to_numpy())
+    found = rate_bradley_terry(matches, prior=3e4).rating
     assert found - 1000 == pytest.approx(expected - expected.mean(), abs=0.01)
 
     # choix knows no ties: a win is two of its comparisons, a tie one each way. Its penalty is alpha times the squares,
@@ -193,7 +193,9 @@ def test_evalica_and_choix_agree_where_every_model_lost_to_every_other_in_the_en
         wins += {"a": [(i, j)] * 2, "b": [(j, i)] * 2, "tie": [(i, j), (j, i)]}[o]
     ridge = (LOGIT / 300) ** 2
     theta = choix.opt_pairwise(len(matches.models), wins, alpha=ridge, tol=1e-12)
-    assert bradley_terry(matches, prior=300).rating - 1000 == pytest.approx(LOGIT * (theta - theta.mean()), abs=0.01)
+    assert rate_bradley_terry(matches, prior=300).rating - 1000 == pytest.approx(
+        LOGIT * (theta - theta.mean()), abs=0.01
+    )
 
 
 @pytest.mark.parametrize("clustered", [True, False])
@@ -208,7 +210,7 @@ def test_statsmodels_has_the_same_sandwich(clustered: bool) -> None:
     fit = sm.GLM(y, x[:, 1:], family=sm.families.Binomial()).fit(
         tol=1e-12, cov_type="cluster", cov_kwds={"groups": groups, "use_correction": False}
     )
-    found = bradley_terry(matches_of(rows, clustered), prior=3e4, anchor="m0", anchor_rating=0)
+    found = rate_bradley_terry(matches_of(rows, clustered), prior=3e4, anchor="m0", anchor_rating=0)
     assert found.rating[1:] == pytest.approx(LOGIT * fit.params, abs=0.01)
     assert found.covariance is not None
     assert found.covariance[1:, 1:] == pytest.approx(LOGIT**2 * fit.cov_params(), rel=1e-3)
@@ -217,7 +219,7 @@ def test_statsmodels_has_the_same_sandwich(clustered: bool) -> None:
 
 def test_an_anchor_has_its_rating_and_no_variance() -> None:
     matches = matches_of(random_rows(4, 300, 15))
-    free, held = bradley_terry(matches), bradley_terry(matches, anchor="m2", anchor_rating=1234.5)
+    free, held = rate_bradley_terry(matches), rate_bradley_terry(matches, anchor="m2", anchor_rating=1234.5)
     assert held.rating[2] == 1234.5
     assert held.rating - held.rating[0] == pytest.approx(free.rating - free.rating[0])
     assert free.covariance is not None
@@ -231,8 +233,8 @@ def test_an_anchor_has_its_rating_and_no_variance() -> None:
 
 def test_scale_and_base_are_units_only() -> None:
     matches = matches_of(random_rows(4, 300, 15))
-    elo = bradley_terry(matches)
-    logits = bradley_terry(matches, prior=1000 / LOGIT, scale=1, base=math.e, anchor_rating=0)
+    elo = rate_bradley_terry(matches)
+    logits = rate_bradley_terry(matches, prior=1000 / LOGIT, scale=1, base=math.e, anchor_rating=0)
     assert LOGIT * logits.rating == pytest.approx(elo.rating - 1000)
     assert logits.parameters["base"] == math.e
     assert elo.parameters == {
@@ -243,17 +245,17 @@ def test_scale_and_base_are_units_only() -> None:
         "base": 10.0,
         "interval": "sandwich",
     }
-    assert bradley_terry(matches, interval="bootstrap").covariance is None
+    assert rate_bradley_terry(matches, interval="bootstrap").covariance is None
 
 
 def test_what_rests_on_the_prior_is_said() -> None:
     rows = [("a\x1b[31m\nb", "c", "a", "p")] * 1200
-    assert bradley_terry(matches_of(rows)).notes == (
+    assert rate_bradley_terry(matches_of(rows)).notes == (
         "a\\x1b[31m b won all of its 1,200 matches: its rating rests on the prior",
         "c lost all of its 1,200 matches: its rating rests on the prior",
     )
     matches = replace(matches_of([("a", "b", "tie", "p")]), models=("a", "b", "c"))
-    found = bradley_terry(matches)
+    found = rate_bradley_terry(matches)
     assert found.notes == ("c has no match: its rating rests on the prior",)
     assert found.rating == pytest.approx([1000.0] * 3)
 
@@ -264,7 +266,7 @@ def test_groups_that_never_met_differ_as_the_prior_says() -> None:
     matches = matches_of(rows)
     gap = np.array([1, 1, 1, -1, -1, -1]) / 3
     expected = 1000 * math.sqrt(2 / 3)
-    found = bradley_terry(matches)
+    found = rate_bradley_terry(matches)
     assert found.rating @ gap == pytest.approx(0, abs=1e-6)
     assert found.covariance is not None
     assert math.sqrt(gap @ found.covariance @ gap) == pytest.approx(expected, rel=1e-6)
@@ -273,7 +275,7 @@ def test_groups_that_never_met_differ_as_the_prior_says() -> None:
 
 def test_a_model_that_never_lost_has_a_wide_interval() -> None:
     rows = [*random_rows(4, 400, 20), *[("best", f"m{i % 4}", "a", f"q{i % 20}") for i in range(40)]]
-    found = bradley_terry(matches_of(rows))
+    found = rate_bradley_terry(matches_of(rows))
     assert found.covariance is not None
     errors = dict(zip(found.models, np.sqrt(np.diag(found.covariance)), strict=True))
     assert 3 * errors["m0"] < errors["best"] < 1000
@@ -306,7 +308,7 @@ def test_draws_are_at_their_maximum(models: int, count: int, prompts: int) -> No
 @pytest.mark.parametrize("table", [True, False])
 def test_draws_vary_as_the_sandwich_says(table: bool) -> None:
     matches = matches_of(random_rows(6, 1689, 113), clustered=table)
-    found = bradley_terry(matches)
+    found = rate_bradley_terry(matches)
     draws = draw(0, 1500, matches.clusters, table=table)
     drawn = redraw(matches, draws)
     assert drawn.shape == (1500, 6)
@@ -326,16 +328,16 @@ def test_weights_of_single_matches_are_those_of_prompts_with_one_match_each() ->
 def test_weights_of_one_leave_the_rating_but_for_the_prior() -> None:
     matches = matches_of(random_rows(4, 400, 10))
     flat = Draws(0, 3, np.ones((3, 10), np.uint8))
-    expected = bradley_terry(matches, prior=10).rating
+    expected = rate_bradley_terry(matches, prior=10).rating
     assert redraw(matches, flat, prior=10) != pytest.approx(expected, abs=1e-3)
     assert redraw(matches, flat, prior=3e4) == pytest.approx(
-        np.tile(bradley_terry(matches, prior=3e4).rating, (3, 1)), abs=1
+        np.tile(rate_bradley_terry(matches, prior=3e4).rating, (3, 1)), abs=1
     )
 
 
 def test_200_models_and_1689_matches() -> None:
     rows = random_rows(200, 1689, 113)
-    found = bradley_terry(matches_of(rows))
+    found = rate_bradley_terry(matches_of(rows))
     assert np.isfinite(found.rating).all()
     assert found.covariance is not None
     assert (np.diag(found.covariance) > 0).all()
@@ -344,14 +346,14 @@ def test_200_models_and_1689_matches() -> None:
 def test_work_in_parts_gives_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     matches = matches_of(random_rows(7, 500, 40))
     draws = draw(0, 30, matches.clusters)
-    whole, drawn = bradley_terry(matches), redraw(matches, draws)
+    whole, drawn = rate_bradley_terry(matches), redraw(matches, draws)
     # Sparse tables, several blocks of prompts, of matches and of draws.
     monkeypatch.setattr(logistic, "SMALL", 0)
-    for module in (logistic, sandwich, sys.modules[bradley_terry.__module__]):
+    for module in (logistic, sandwich, sys.modules[rate_bradley_terry.__module__]):
         monkeypatch.setattr(module, "BLOCK", 100)
         monkeypatch.setattr(module, "MANY", 60)
-    assert bradley_terry(matches).rating == pytest.approx(whole.rating)
-    assert bradley_terry(matches).covariance == pytest.approx(whole.covariance)
+    assert rate_bradley_terry(matches).rating == pytest.approx(whole.rating)
+    assert rate_bradley_terry(matches).covariance == pytest.approx(whole.covariance)
     assert redraw(matches, draws) == pytest.approx(drawn)
 
 
@@ -378,7 +380,7 @@ def test_chances_are_exact_however_small() -> None:
 def test_a_bad_parameter_is_one_line(parameters: dict[str, Any], message: str) -> None:
     matches = matches_of([("a", "b", "a", "p")])
     with pytest.raises(UsageError) as error:
-        bradley_terry(matches, **parameters)
+        rate_bradley_terry(matches, **parameters)
     assert str(error.value).startswith(message)
     with pytest.raises(UsageError):
         redraw(matches, draw(0, 2, 1), **parameters)
@@ -386,7 +388,7 @@ def test_a_bad_parameter_is_one_line(parameters: dict[str, Any], message: str) -
 
 def test_an_unknown_anchor_lists_the_models() -> None:
     with pytest.raises(UnknownName, match=r"unknown model 'c'.*known: a, b"):
-        bradley_terry(matches_of([("a", "b", "a", "p")]), anchor="c")
+        rate_bradley_terry(matches_of([("a", "b", "a", "p")]), anchor="c")
 
 
 def test_it_is_the_system_that_is_used_where_none_is_named() -> None:

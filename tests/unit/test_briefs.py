@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from distract.core.errors import DataError
 from distract.core.recorder import dump
 from distract.core.records import Judgment, Row
-from distract.core.run_decoder import Records
-from distract.core.run_decoder import row as read
-from distract.studies.attack.briefs import Briefs
+from distract.core.run_decoder import RecordFile
+from distract.core.run_decoder import decode_row as read
+from distract.studies.attack.briefs import CompactRows
 from distract.studies.attack.outcomes import count_flips
 
 ONE = st.sampled_from([verdict("a"), verdict("b"), verdict("tie"), verdict(None)])
@@ -39,7 +39,7 @@ def some_rows(draw: st.DrawFn) -> list[Row]:
 
 @given(some_rows())
 def test_what_is_counted_in_brief_is_what_is_counted_of_the_rows(rows: list[Row]) -> None:
-    briefs = Briefs(rows[:3], {"p": (), "absolute": ("score", "rating")})
+    briefs = CompactRows(rows[:3], {"p": (), "absolute": ("score", "rating")})
     briefs.extend(rows[3:])
     for protocol, rules in (("p", (None,)), ("absolute", ("score", "rating"))):
         mine = [one for one in rows if one.protocol == protocol]
@@ -56,7 +56,7 @@ def test_a_request_that_serves_several_verdicts_is_spent_once(used: list[tuple[s
     judged = row("c", [verdict("a")], protocol="p")
     rows = [replace(judged, keys=(key,), tokens=((prompt, answer),)) for key, prompt, answer in used]
     calls = {key: (prompt, answer) for key, prompt, answer in used}
-    spent = Briefs(rows, {"p": ()}).spent("p")
+    spent = CompactRows(rows, {"p": ()}).spent("p")
     assert (spent.comparisons, spent.calls) == (len(used), len(calls))
     assert (spent.prompts, spent.answers) == tuple(sum(one[at] for one in calls.values()) for at in (0, 1))
 
@@ -64,7 +64,7 @@ def test_a_request_that_serves_several_verdicts_is_spent_once(used: list[tuple[s
 def test_records_are_read_as_the_file_grows(tmp_path: Path) -> None:
     rows = [row(f"c{number}", [verdict("a"), verdict(None)]) for number in range(4)]
     path = tmp_path / "rows.jsonl"
-    found = Records(path, read)
+    found = RecordFile(path, read)
     assert (list(found), len(found), found.cut) == ([], 0, False)
     path.write_text("".join(f"{dump(one)}\n" for one in rows[:3]) + dump(rows[3])[:40], encoding="utf-8")
     assert (list(found), len(found), found.cut) == (rows[:3], 3, True)
@@ -84,4 +84,4 @@ def test_records_are_read_as_the_file_grows(tmp_path: Path) -> None:
 def test_a_line_that_is_no_record_is_said_so(tmp_path: Path, line: bytes, why: str) -> None:
     (tmp_path / "rows.jsonl").write_bytes(line + b"\n")
     with pytest.raises(DataError, match=why):
-        list(Records(tmp_path / "rows.jsonl", read))
+        list(RecordFile(tmp_path / "rows.jsonl", read))

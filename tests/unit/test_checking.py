@@ -15,7 +15,7 @@ from distract.core.errors import DataError, PluginError, UnknownName, UsageError
 from distract.core.registry import attacks
 from distract.rewriting.fidelity.facts import new_content_share
 from distract.studies.check.audit import (
-    Pair,
+    RewritePair,
     check_files,
     check_labelled,
     check_pair,
@@ -23,7 +23,7 @@ from distract.studies.check.audit import (
     labelled_document,
     pair_document,
 )
-from distract.studies.check.view import difference
+from distract.studies.check.view import mark_difference
 
 DATA = Path(__file__).parents[1] / "data"
 DEVELOPED = DATA / "labelled.jsonl"
@@ -155,7 +155,7 @@ def test_a_severity_is_checked_as_one(tmp_path: Path) -> None:
 def test_the_difference_of_long_repetitive_texts_is_shown(line: str) -> None:
     text = line * (100_000 // len(line))
     # Nothing is timed here: a search that is not bounded would take longer than anybody waits.
-    assert difference(text, f"{text}c", colour=False).plain.endswith(("c+}", "{+c+}"))
+    assert mark_difference(text, f"{text}c", colour=False).plain.endswith(("c+}", "{+c+}"))
 
 
 @pytest.mark.parametrize(
@@ -178,4 +178,4 @@ def test_a_wrong_option_is_one_line(attack: str | None, constraint: str | None, 
 def test_what_a_marker_of_somebody_else_does_wrong_is_said(marker: Any) -> None:
     theirs = replace(attacks()["prolixity"], name="theirs", marker=marker)
     with pytest.raises(PluginError, match="attack 'theirs' failed on the rewrite: "):
-        check_pair(Pair(("Why?",), ("So.",), ("So it is.",), theirs))
+        check_pair(RewritePair(("Why?",), ("So.",), ("So it is.",), theirs))

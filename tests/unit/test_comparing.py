@@ -11,7 +11,7 @@ from gate_builders import check, verdict
 from rich.console import Console
 
 from distract.report.tables import show
-from distract.studies.gate.comparison_view import comparing_report
+from distract.studies.gate.comparison_view import comparison_report
 from distract.studies.gate.verdict import Check, Decision
 
 CHECK = check(
@@ -39,7 +39,7 @@ NOTHING = check(
 def printed(*checks: Check, decision: Decision = "fail", notes: tuple[str, ...] = (), names: str = "before") -> str:
     console = Console(file=io.StringIO(), width=80, highlight=False, force_terminal=False)
     found = verdict(decision, *checks, threshold=None, notes=notes)
-    show(comparing_report(names, "runs/now", found), console)
+    show(comparison_report(names, "runs/now", found), console)
     assert isinstance(console.file, io.StringIO)
     text = console.file.getvalue()
     fits(text)

@@ -25,18 +25,18 @@ from distract.core.errors import BackendError, UsageError
 from distract.core.job import Job
 from distract.core.records import ORDINALS, Case, Judgment, Outcome, Reply, Request, Response, Row, Side
 from distract.core.registry import protocols
-from distract.core.runs import Loaded, load
+from distract.core.runs import LoadedRun, load
 from distract.core.usage import Tally
-from distract.data.formats.native import line as native
-from distract.judging.comparison import usable
+from distract.data.formats.native import format_line as native
+from distract.judging.comparison import comparable_responses
 from distract.judging.orders import Manner
-from distract.models.scripted import Scripted, planted
+from distract.models.scripted import ScriptedBackend, make_planted
 from distract.report.tables import show
 from distract.studies.consistency import design
-from distract.studies.consistency.design import Consistency
-from distract.studies.consistency.document import Measured, document, measured
-from distract.studies.consistency.draw import quadruples, triples
-from distract.studies.consistency.measures import Placed, changes, figures, not_applied
+from distract.studies.consistency.design import ConsistencyConfig
+from distract.studies.consistency.document import ConsistencyResult, document, measure_rows
+from distract.studies.consistency.draw import draw_quadruples, draw_triples
+from distract.studies.consistency.measures import PlacedFigure, compare_outcomes, figures, missing_measures
 from distract.studies.consistency.paper import PUBLISHED
 from distract.studies.consistency.session import prepare
 from distract.studies.consistency.view import report_parts
@@ -49,7 +49,7 @@ def of(name: str = "c1", authors: str = "wxyz", prompt: str = "Name a colour.") 
     return case(name, prompt=prompt, responses=[Response(a, (f"The colour of {a}.",)) for a in authors])
 
 
-def find(found: Sequence[Placed], measure: str, protocol: str, third: str | None = None) -> Placed:
+def find(found: Sequence[PlacedFigure], measure: str, protocol: str, third: str | None = None) -> PlacedFigure:
     (one,) = (f for f in found if (f.measure, f.protocol, f.third, f.rule) == (measure, protocol, third, None))
     return one
 
@@ -95,7 +95,7 @@ SWAYED = by(lambda request, response: ord(response.author[0]) * (1 if "w" in aut
 
 def fair(request: Request) -> Reply:
     """The planted judge to which nothing is a distraction."""
-    ((_, reply),) = next(iter(planted("fair").reply([request], frozenset({0}))))
+    ((_, reply),) = next(iter(make_planted("fair").reply([request], frozenset({0}))))
     return reply
 
 
@@ -109,8 +109,8 @@ def ties_or_four(request: Request) -> Reply:
 def judged(
     answer: Callable[[Request], Reply], *cases: Case, names: Sequence[str] = PROTOCOLS, sets: int = 100
 ) -> list[Row]:
-    parameters = Consistency("j", tuple(protocols()[name] for name in names), sets)
-    return [row for one in cases for row in drive(design.consistency(one, parameters), answer)[0].rows]
+    parameters = ConsistencyConfig("j", tuple(protocols()[name] for name in names), sets)
+    return [row for one in cases for row in drive(design.judge_case(one, parameters), answer)[0].rows]
 
 
 # What is drawn.
@@ -119,49 +119,49 @@ def judged(
 @pytest.mark.parametrize(("n", "sets", "three", "four"), [(3, 4, 1, 0), (4, 2, 2, 2), (4, 20, 4, 12), (6, 4, 4, 4)])
 def test_so_many_triples_and_quadruples_are_drawn(n: int, sets: int, three: int, four: int) -> None:
     one = of(authors="uvwxyz"[:n])
-    assert (len(triples(one, sets, 0)), len(quadruples(one, sets, 0))) == (three, four)
+    assert (len(draw_triples(one, sets, 0)), len(draw_quadruples(one, sets, 0))) == (three, four)
 
 
 @given(st.integers(0, 9), st.integers(1, 500), st.integers(), st.randoms(use_true_random=False))
 def test_draws_are_without_repetition_and_depend_on_seed_and_case_only(n: int, sets: int, seed: int, mix: Any) -> None:
     one = of(authors="abcdefghi"[:n])
-    three, four = triples(one, sets, seed), quadruples(one, sets, seed)
+    three, four = draw_triples(one, sets, seed), draw_quadruples(one, sets, seed)
     assert len(three) == min(sets, comb(n, 3))
     assert len(four) == min(sets, 12 * comb(n, 4))
     assert len({frozenset(r.author for r in t) for t in three}) == len(three)
     assert len({(a.author, b.author, frozenset((c.author, d.author))) for a, b, c, d in four}) == len(four)
     assert all(len({r.author for r in drawn}) == len(drawn) for drawn in (*three, *four))
     mixed = replace(one, responses=tuple(mix.sample(one.responses, n)))
-    assert (triples(mixed, sets, seed), quadruples(mixed, sets, seed)) == (three, four)
+    assert (draw_triples(mixed, sets, seed), draw_quadruples(mixed, sets, seed)) == (three, four)
 
 
 def test_all_triples_are_those_that_there_are() -> None:
     one = of(authors="uvwxyz")
-    assert triples(one, 20, 0) == list(combinations(usable(one), 3))
-    assert triples(one, 5, 0) != triples(one, 5, 1)
-    assert triples(one, 5, 0) != [*map(tuple, triples(replace(one, id="c2"), 5, 0))]
+    assert draw_triples(one, 20, 0) == list(combinations(comparable_responses(one), 3))
+    assert draw_triples(one, 5, 0) != draw_triples(one, 5, 1)
+    assert draw_triples(one, 5, 0) != [*map(tuple, draw_triples(replace(one, id="c2"), 5, 0))]
 
 
 def test_of_each_author_one_whole_original_is_compared() -> None:
     x, y = Response("x", ("X.",)), Response("y", ("Y.",))
     others = [Response("x", ("X!",), attack="f"), Response("z", ("Z.",), severity=1), Response("x", ("XX.",))]
-    assert usable(case(responses=[y, x, *others])) == (x, y)
+    assert comparable_responses(case(responses=[y, x, *others])) == (x, y)
 
 
 # What is asked.
 
 
 def test_a_pair_is_shown_alone_in_both_orders_and_asked_once() -> None:
-    _, rounds = drive(design.consistency(of(), Consistency("j", (protocols()["rank"],), 100)), ALPHABETIC)
+    _, rounds = drive(design.judge_case(of(), ConsistencyConfig("j", (protocols()["rank"],), 100)), ALPHABETIC)
     two = [tuple(authors(request)) for requests in rounds for request in requests if len(authors(request)) == 2]
     assert sorted(two) == sorted(permutations("wxyz", 2))
 
 
 def test_each_set_is_shown_in_one_order_with_the_pair_together() -> None:
     for orders in ("both", "swapped"):
-        p = Consistency("j", (protocols()["rank"],), 1, manner=Manner(orders))
-        done, rounds = drive(design.consistency(of(), p), ALPHABETIC)
-        ((a, b, c, d),) = ([r.author for r in four] for four in quadruples(of(), 1, 0))
+        p = ConsistencyConfig("j", (protocols()["rank"],), 1, manner=Manner(orders))
+        done, rounds = drive(design.judge_case(of(), p), ALPHABETIC)
+        ((a, b, c, d),) = ([r.author for r in four] for four in draw_quadruples(of(), 1, 0))
         three = [authors(request) for requests in rounds for request in requests if len(authors(request)) == 3]
         assert sorted(three) == sorted([[a, b, c], [a, b, d], [c, a, b], [d, a, b]])
         rows = [row for row in done.rows if row.design == "set"]
@@ -241,7 +241,7 @@ def test_two_ways_to_count_agree_whatever_the_names_and_the_order(
         assert (figure.n, figure.invalid, figure.excluded) == (len(valid), len(tables) - len(valid), 0)
     assert figures(rows_of(tables, names), {"pairwise": ()}) == found
     mirrored = [
-        replace(row, a=row.b, b=row.a, judgments=tuple(j.mirrored() for j in row.judgments))
+        replace(row, a=row.b, b=row.a, judgments=tuple(j.mirror() for j in row.judgments))
         if mix.random() < 0.5
         else row
         for row in mix.sample(rows, len(rows))
@@ -250,7 +250,7 @@ def test_two_ways_to_count_agree_whatever_the_names_and_the_order(
 
 
 def test_a_preference_reverses_or_changes_to_or_from_a_tie_or_neither() -> None:
-    found = {(one, other): changes(one, other) for one, other in product(OUTCOMES, repeat=2)}
+    found = {(one, other): compare_outcomes(one, other) for one, other in product(OUTCOMES, repeat=2)}
     assert {pair for pair, (reverses, _) in found.items() if reverses} == {("a", "b"), ("b", "a")}
     assert {pair for pair, (_, softens) in found.items() if softens} == {
         (one, other) for one in OUTCOMES for other in OUTCOMES if one != other and "tie" in (one, other)
@@ -320,7 +320,7 @@ def test_a_score_is_transitive_and_is_counted_by_each_rule() -> None:
 def test_what_does_not_apply_is_listed_and_has_no_figure() -> None:
     rows = judged(fair, of(authors="xyz"), names=["pairwise", "rank", "triadic", "absolute"])
     rules = {name: protocols()[name].rules for name in ("absolute", "pairwise", "rank", "triadic")}
-    found = {(one.measure, one.protocol): one.reason for one in not_applied(rows, rules)}
+    found = {(one.measure, one.protocol): one.reason for one in missing_measures(rows, rules)}
     assert {name: found.get(("choice_set_sensitivity", name)) for name in rules} == {
         "absolute": "scores each response alone",
         "pairwise": "shows two responses only",
@@ -359,20 +359,20 @@ def ready(
     out: str = "run",
     judge: str = "j",
     **more: Any,
-) -> Job[Measured]:
+) -> Job[ConsistencyResult]:
     (folder / "d.jsonl").write_text("".join(native(one) + "\n" for one in cases), encoding="utf-8")
     setup = set_up(judge, backend, folder / out, names, manner=manner or Manner())
     return prepare(setup, data=str(folder / "d.jsonl"), **more)
 
 
-def run(job: Job[Measured], tally: Tally, store: Path) -> Loaded:
+def run(job: Job[ConsistencyResult], tally: Tally, store: Path) -> LoadedRun:
     return finish(job, store, tally).run
 
 
 class Breaking:
     """A backend that answers one by one and fails after so many replies."""
 
-    def __init__(self, inner: Scripted, after: int) -> None:
+    def __init__(self, inner: ScriptedBackend, after: int) -> None:
         self.identity, self.reads_slots = inner.identity, inner.reads_slots
         self._inner, self._left = inner, after
 
@@ -387,23 +387,23 @@ class Breaking:
 @pytest.mark.parametrize("after", [1, 30, 60])
 def test_killed_after_some_replies_it_resumes_to_the_same_bytes(tmp_path: Path, after: int) -> None:
     cases, tally = [of(), of("c2", "abcde", "Another.")], Tally()
-    run(ready(tmp_path, planted("random"), cases, out="whole"), Tally(), tmp_path / "s1")
+    run(ready(tmp_path, make_planted("random"), cases, out="whole"), Tally(), tmp_path / "s1")
     with pytest.raises(BackendError):
-        run(ready(tmp_path, Breaking(planted("random"), after), cases), Tally(), tmp_path / "s2")
+        run(ready(tmp_path, Breaking(make_planted("random"), after), cases), Tally(), tmp_path / "s2")
     flaw = load(tmp_path / "run").flaw
     assert flaw is not None
     assert "unfinished" in flaw
-    run(ready(tmp_path, planted("random"), cases), tally, tmp_path / "s2")
+    run(ready(tmp_path, make_planted("random"), cases), tally, tmp_path / "s2")
     assert tally.stored == after
     for name in ("run.json", "rows.jsonl", "summary.json"):
         assert (tmp_path / "run" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
 
 
 def test_a_run_read_back_gives_the_same_document(tmp_path: Path) -> None:
-    run(ready(tmp_path, planted("random"), [of(), of("c2", "xyz")]), Tally(), tmp_path / "s")
+    run(ready(tmp_path, make_planted("random"), [of(), of("c2", "xyz")]), Tally(), tmp_path / "s")
     loaded = load(tmp_path / "run")
     assert (loaded.flaw, loaded.command) == (None, "consistency")
-    whole = document(loaded.parameters, measured(loaded.parameters, loaded.rows))
+    whole = document(loaded.parameters, measure_rows(loaded.parameters, loaded.rows))
     assert whole == json.loads(loaded.summary or "")
     order = [(r["measure"], r["protocol"], r["rule"] or "", r["place"] or "") for r in whole["results"]]
     assert order == sorted(set(order))
@@ -415,10 +415,10 @@ def test_a_run_read_back_gives_the_same_document(tmp_path: Path) -> None:
 
 def test_a_judge_that_may_see_its_own_kin_is_told(tmp_path: Path) -> None:
     responses = [Response(author, (f"By {author}.",)) for author in ("gpt-4", "claude-v1", "llama-13b")]
-    job = ready(tmp_path, planted("fair"), [case(responses=responses)], judge="gpt-4o")
+    job = ready(tmp_path, make_planted("fair"), [case(responses=responses)], judge="gpt-4o")
     (note,) = job.parameters["self_judging"]
     assert "gpt-4" in note
-    assert not ready(tmp_path, planted("fair"), [case(responses=responses)], judge="planted:fair").parameters[
+    assert not ready(tmp_path, make_planted("fair"), [case(responses=responses)], judge="planted:fair").parameters[
         "self_judging"
     ]
 
@@ -439,13 +439,13 @@ def test_what_cannot_be_done_is_one_clear_line(
     tmp_path: Path, cases: list[Case], more: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(UsageError) as raised:
-        ready(tmp_path, planted("fair"), cases, **more)
+        ready(tmp_path, make_planted("fair"), cases, **more)
     assert message in str(raised.value)
     assert not (tmp_path / "run").exists()
 
 
 def test_cases_with_too_few_responses_are_left_out_and_counted(tmp_path: Path) -> None:
-    job = ready(tmp_path, planted("fair"), [of(), of("c2", "xy"), of("c3", "xyz"), of("c4", "x")], limit=1)
+    job = ready(tmp_path, make_planted("fair"), [of(), of("c2", "xy"), of("c3", "xyz"), of("c4", "x")], limit=1)
     parameters = job.parameters
     assert parameters["left_out"] == {"fewer than three responses by different authors": 2}
     assert (parameters["limit"], parameters["data"]["cases"], len(job.cases)) == (1, 4, 1)
@@ -456,7 +456,7 @@ def test_cases_with_too_few_responses_are_left_out_and_counted(tmp_path: Path) -
 
 def printed(parameters: dict[str, Any], rows: Sequence[Row]) -> str:
     console = Console(file=io.StringIO(), width=80, highlight=False, force_terminal=False)
-    show(report_parts(parameters, measured(parameters, rows)), console)
+    show(report_parts(parameters, measure_rows(parameters, rows)), console)
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
 
@@ -522,7 +522,7 @@ def test_without_a_protocol_it_asks_pairwise_and_rank(command: Any) -> None:
     assert whole["protocols"] == {"pairwise": [], "rank": []}
     assert out == Path("r/summary.json").read_text(encoding="utf-8")
     assert "left out before the draw: fewer than three responses by different authors (1)" in err
-    sets = {(a.author, b.author, third.author) for a, b, *others in quadruples(of(), 4, 0) for third in others}
+    sets = {(a.author, b.author, third.author) for a, b, *others in draw_quadruples(of(), 4, 0) for third in others}
     # The same three in the same order may be one set with its third response last and another with it first.
     lists = sets | {(third, a, b) for a, b, third in sets}
     # Six pairs of four responses and three of three, in both orders; sets in one order each.

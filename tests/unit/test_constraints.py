@@ -12,7 +12,7 @@ from looping import each
 
 from distract.core.errors import UsageError
 from distract.core.records import Constraint
-from distract.data.constraints import ConstraintError, check, describe, known, parse
+from distract.data.constraints import ConstraintError, check, describe, list_kinds, parse
 
 ANSWER = {"kind": "detectable_format:constrained_response"}
 CAPITAL = {"kind": "change_case:english_capital"}
@@ -276,7 +276,7 @@ def test_check(raw: dict[str, Any], text: str, expected: bool) -> None:
 
 def test_every_kind_is_checked_both_ways() -> None:
     assert {(raw["kind"], expected) for raw, _, expected in CHECKS} == {
-        (kind, expected) for kind in known() for expected in (True, False)
+        (kind, expected) for kind in list_kinds() for expected in (True, False)
     }
 
 

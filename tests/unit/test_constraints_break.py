@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from distract.core.records import Constraint
-from distract.data.constraints import ConstraintError, break_, breaks, check, known, parse, spans
+from distract.data.constraints import ConstraintError, break_, breaks, check, list_kinds, parse, spans
 
 Draw = Callable[[st.SearchStrategy[Any]], Any]
 Raw = dict[str, object]
@@ -65,7 +65,7 @@ def at_least(draw: Draw, found: int, least: int = 1) -> tuple[str, int]:
 
 
 def capital_words(draw: Draw, text: str) -> tuple[Raw, str]:
-    relation, n = at_least(draw, spans.capital_words(text))
+    relation, n = at_least(draw, spans.count_capitals(text))
     return {"capital_relation": relation, "capital_frequency": n}, text
 
 
@@ -80,7 +80,7 @@ def forbidden(draw: Draw, text: str) -> tuple[Raw, str]:
 
 def frequency(draw: Draw, text: str) -> tuple[Raw, str]:
     word = draw(st.sampled_from([*text.split(), "absent", "the"]))
-    relation, n = at_least(draw, spans.occurrences(text, word))
+    relation, n = at_least(draw, spans.count_occurrences(text, word))
     return {"keyword": word, "relation": relation, "frequency": n}, text
 
 
@@ -97,12 +97,12 @@ def placeholders(draw: Draw, text: str) -> tuple[Raw, str]:
 
 def highlights(draw: Draw, text: str) -> tuple[Raw, str]:
     text = f"*one* **two** *three*\n{text}"
-    return {"num_highlights": draw(st.integers(1, spans.highlights(text)))}, text
+    return {"num_highlights": draw(st.integers(1, spans.count_highlights(text)))}, text
 
 
 def bullets(draw: Draw, text: str) -> tuple[Raw, str]:
     text = f"{text}\n* first\n* second. More of it."
-    return {"num_bullets": spans.bullets(text)}, text
+    return {"num_bullets": spans.count_bullets(text)}, text
 
 
 def json_format(draw: Draw, text: str) -> tuple[Raw, str]:
@@ -114,7 +114,7 @@ def json_format(draw: Draw, text: str) -> tuple[Raw, str]:
 def sections(draw: Draw, text: str) -> tuple[Raw, str]:
     marker = draw(st.sampled_from(["SECTION", "Section", "day", "Part", "§"]))
     text = "\n".join(f"{marker} {n}\n{text}" for n in range(1, draw(st.integers(2, 4))))
-    return {"section_spliter": marker, "num_sections": draw(st.integers(1, spans.sections(text, marker)))}, text
+    return {"section_spliter": marker, "num_sections": draw(st.integers(1, spans.count_sections(text, marker)))}, text
 
 
 def nth_paragraph(draw: Draw, text: str) -> tuple[Raw, str]:
@@ -129,16 +129,16 @@ def nth_paragraph(draw: Draw, text: str) -> tuple[Raw, str]:
 def number_paragraphs(draw: Draw, text: str) -> tuple[Raw, str]:
     parts = draw(st.lists(paragraphs, min_size=1, max_size=4))
     text = "\n***\n".join(part.replace("***", "") for part in parts)
-    return {"num_paragraphs": spans.paragraphs(text)}, text
+    return {"num_paragraphs": spans.count_paragraphs(text)}, text
 
 
 def number_sentences(draw: Draw, text: str) -> tuple[Raw, str]:
-    relation, n = at_least(draw, spans.sentences(text), 2)
+    relation, n = at_least(draw, spans.count_sentences(text), 2)
     return {"relation": relation, "num_sentences": n}, text
 
 
 def number_words(draw: Draw, text: str) -> tuple[Raw, str]:
-    relation, n = at_least(draw, spans.words(text), 2)
+    relation, n = at_least(draw, spans.count_words(text), 2)
     return {"relation": relation, "num_words": n}, text
 
 
@@ -195,7 +195,7 @@ COMPLIANT: dict[str, Callable[[Draw, str], tuple[Raw, str]]] = {
 
 
 def test_every_kind_but_the_language_can_be_broken() -> None:
-    assert set(COMPLIANT) == set(known()) - {"language:response_language"}
+    assert set(COMPLIANT) == set(list_kinds()) - {"language:response_language"}
 
 
 @pytest.mark.parametrize("kind", COMPLIANT)

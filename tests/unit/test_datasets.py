@@ -224,7 +224,7 @@ def cases(draw: st.DrawFn) -> Case:
 
 @given(cases())
 def test_a_case_that_is_written_is_read_as_it_was(case: Case) -> None:
-    line = native.line(case)
+    line = native.format_line(case)
     assert "\n" not in line
     assert list(native.read(f"{line}\n", "x")) == [case]
 
@@ -233,12 +233,12 @@ def test_what_is_written_says_no_more_than_it_must() -> None:
     case = Case("c", ("Why?",), (Response("x", ("é",)), Response("x", ("e",), "f")))
     rewrite = '{"author": "x", "text": "e", "attack": "f"}'
     assert (
-        native.line(case)
+        native.format_line(case)
         == f'{{"id": "c", "prompt": "Why?", "responses": [{{"author": "x", "text": "é"}}, {rewrite}]}}'
     )
     built_in = (resources.files("distract.data") / "tweakset.jsonl").read_text(encoding="utf-8")
     for case, line in zip(load("tweakset").cases, built_in.splitlines(), strict=True):
-        assert json.loads(native.line(case)) == json.loads(line)
+        assert json.loads(native.format_line(case)) == json.loads(line)
 
 
 @pytest.mark.parametrize("name", BUILT_IN)

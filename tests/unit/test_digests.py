@@ -21,7 +21,7 @@ CONFIG = "config.json"
 @pytest.fixture
 def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with files of a model, which count as written long ago."""
-    monkeypatch.setattr(module, "SETTLED", -(10**12))
+    monkeypatch.setattr(module, "SETTLE_TIME", -(10**12))
     folder = tmp_path / "model"
     folder.mkdir()
     for name in (CONFIG, "model.safetensors", "tokenizer.json"):
@@ -48,7 +48,7 @@ def test_a_file_overwritten_in_place_is_read_again(model: Path, tmp_path: Path) 
 def test_a_file_that_was_just_written_is_not_remembered(
     model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "SETTLED", 10**12)
+    monkeypatch.setattr(module, "SETTLE_TIME", 10**12)
     first, read = folder_digest(model, tmp_path / "cache")
     assert folder_digest(model, tmp_path / "cache") == (first, read)
 
@@ -98,7 +98,7 @@ def test_links_are_followed(model: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("content", ["", "[1]", "{", '{"PATH": 3}', '{"PATH": []}', '{"PATH": [1, 2, 3, 4, "no"]}'])
 def test_a_damaged_memory_is_computed_again(model: Path, tmp_path: Path, content: str) -> None:
     file = model / CONFIG
-    (tmp_path / module.KEPT).write_text(content.replace("PATH", str(file)))
+    (tmp_path / module.CACHE_FILE).write_text(content.replace("PATH", str(file)))
     assert digests([file], tmp_path) == ({file: digest(file)}, len(CONFIG))
     assert digests([file], tmp_path) == ({file: digest(file)}, 0)
 
@@ -107,7 +107,7 @@ def test_files_that_are_gone_are_forgotten(model: Path, tmp_path: Path) -> None:
     digests([model / CONFIG], tmp_path)
     (model / CONFIG).unlink()
     digests([model / "tokenizer.json"], tmp_path)
-    assert list(json.loads((tmp_path / module.KEPT).read_text())) == [str(model / "tokenizer.json")]
+    assert list(json.loads((tmp_path / module.CACHE_FILE).read_text())) == [str(model / "tokenizer.json")]
 
 
 def test_a_folder_that_cannot_be_written_remembers_nothing(model: Path, tmp_path: Path) -> None:

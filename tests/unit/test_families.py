@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distract.models.families import families, self_judging
+from distract.models.families import families, find_self_judging
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_the_family_is_in_the_name(name: str, expected: set[str]) -> None:
 def test_a_judge_of_its_own_kin_is_named(
     judge: str, writers: list[str], authors: list[str], expected: list[str]
 ) -> None:
-    said = self_judging(judge, writers, authors)
+    said = find_self_judging(judge, writers, authors)
     assert len(said) == len(expected)
     assert all(part in sentence for part, sentence in zip(expected, said, strict=True))
 
@@ -71,4 +71,4 @@ def test_a_judge_of_its_own_kin_is_named(
 @given(st.text(max_size=40))
 def test_every_name_has_a_family_and_is_of_its_own(name: str) -> None:
     assert families(name)
-    assert self_judging(name, [name], [])
+    assert find_self_judging(name, [name], [])

@@ -27,11 +27,11 @@ from distract.studies.make.rewrites import save
 def decide(junit: Path | None, summary: Path | None) -> None:
     gate = gate_outputs.Outputs(junit, False, summary, False)
     gate.begin(())
-    gate.end(gate_outputs.undecided("why"), "j", (), ())
+    gate.end(gate_outputs.inconclusive_verdict("why"), "j", (), ())
 
 
 def record(path: Path) -> None:
-    files.check(path, "--out")
+    files.check_writable(path, "--out")
     save([case("c1")], path)
 
 
@@ -109,7 +109,7 @@ def test_a_pipe_that_nobody_reads_is_one_line_when_it_is_written(
     tmp_path: Path, write: Callable[[Path], None], holds: str
 ) -> None:
     os.mkfifo(tmp_path / "pipe")
-    files.check(tmp_path / "pipe", "--out")
+    files.check_writable(tmp_path / "pipe", "--out")
     with pytest.raises(UsageError, match=r"cannot be written \(nobody reads it\); name another file with --"):
         write(tmp_path / "pipe")
 
@@ -164,7 +164,7 @@ def test_a_job_summary_is_appended_to(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "link"))
     gate = gate_outputs.Outputs(None, True, None, False)
     gate.begin(())
-    gate.end(gate_outputs.undecided("why"), "j", (), ())
+    gate.end(gate_outputs.inconclusive_verdict("why"), "j", (), ())
     assert (tmp_path / "summary").read_text().startswith("before\n")
     assert "why" in (tmp_path / "summary").read_text()
 

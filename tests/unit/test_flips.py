@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from distract.core.records import Judgment, Response, Rewrite, Row
-from distract.studies.attack.flips import Flip, clearest, difference
-from distract.studies.attack.outcomes import WANTED, count_flips
+from distract.studies.attack.flips import Flip, excerpt_difference, find_flips
+from distract.studies.attack.outcomes import CRITERIA, count_flips
 
 Triple = tuple[float, float, float]
 
@@ -53,7 +53,7 @@ def test_a_flip_says_who_gained_on_whom_and_what_was_rewritten() -> None:
         made("c2", "x", "x!"),
         made("c1", "y", "elsewhere!"),
     ]
-    third = clearest(ROWS, rewrites, "pairwise", None, "f")[2]
+    third = find_flips(ROWS, rewrites, "pairwise", None, "f")[2]
     assert third == Flip(
         case="c2",
         protocol="pairwise",
@@ -70,16 +70,16 @@ def test_a_flip_says_who_gained_on_whom_and_what_was_rewritten() -> None:
 
 
 def test_the_largest_margin_comes_first() -> None:
-    found = clearest(ROWS, (), "pairwise", None, "f")
+    found = find_flips(ROWS, (), "pairwise", None, "f")
     assert [(flip.case, flip.rewritten, flip.margin) for flip in found] == [
         ("c4", "x", 2.0),
         ("c1", "y", 1.375),
         ("c2", "y", 0.625),
     ]
     assert {(flip.original, flip.rewrite) for flip in found} == {("", "")}
-    assert clearest(ROWS, (), "pairwise", None, "f", most=1) == found[:1]
-    assert clearest(ROWS, (), "pairwise", None, "f", most=0) == ()
-    assert clearest(ROWS, (), "pairwise", None, "g") == clearest((), (), "pairwise", None, "f") == ()
+    assert find_flips(ROWS, (), "pairwise", None, "f", most=1) == found[:1]
+    assert find_flips(ROWS, (), "pairwise", None, "f", most=0) == ()
+    assert find_flips(ROWS, (), "pairwise", None, "g") == find_flips((), (), "pairwise", None, "f") == ()
 
 
 def test_equal_margins_come_by_case_and_authors() -> None:
@@ -88,9 +88,9 @@ def test_equal_margins_come_by_case_and_authors() -> None:
     ]
     rows = [one for pair in pairs for one in pair]
     more = [replace(one, b=replace(one.b, author="aa")) for one in pairs[0]]
-    shown = [(flip.case, flip.rewritten) for flip in clearest([*rows, *more], (), "pairwise", None, "f", most=9)]
+    shown = [(flip.case, flip.rewritten) for flip in find_flips([*rows, *more], (), "pairwise", None, "f", most=9)]
     assert shown == [("c1", "y"), ("c10", "y"), ("c2", "aa"), ("c2", "y")]
-    assert clearest([*more, *rows[::-1]], (), "pairwise", None, "f", 9) == clearest(
+    assert find_flips([*more, *rows[::-1]], (), "pairwise", None, "f", 9) == find_flips(
         [*rows, *more], (), "pairwise", None, "f", 9
     )
 
@@ -106,7 +106,7 @@ def test_a_scoring_protocol_shows_what_its_rule_compares(
         row("c", [scored((2.0, 5.0), (2, 5))], protocol="absolute"),
         row("c", [scored((5.5, 4.5), (6, 4))], protocol="absolute", attack="f", target="a"),
     ]
-    (flip,) = clearest(rows, (), "absolute", rule, "f")
+    (flip,) = find_flips(rows, (), "absolute", rule, "f")
     assert (flip.rewritten, flip.before, flip.after, flip.margin) == ("x", before, after, margin)
 
 
@@ -115,7 +115,7 @@ def test_severities_tell_rewrites_of_one_author_apart() -> None:
     whole, broken = made("c", "y", "whole!"), made("c", "y", "broken!")
     broken = replace(broken, response=replace(broken.response, severity=1))
     for rewrites in ([whole, broken], [broken, whole]):
-        (flip,) = clearest(rows, rewrites, "pairwise", None, "f")
+        (flip,) = find_flips(rows, rewrites, "pairwise", None, "f")
         assert (flip.original, flip.rewrite) == ("broken", "broken!")
 
 
@@ -163,11 +163,11 @@ def naive(rows: list[Row]) -> list[tuple[str, str, float]]:
 
 @given(runs())
 def test_as_many_flips_as_are_counted_and_the_same_ones(rows: list[Row]) -> None:
-    found = clearest(rows, (), "pairwise", None, "f", most=99)
+    found = find_flips(rows, (), "pairwise", None, "f", most=99)
     counted = count_flips(rows, None, "f").outcomes.values()
-    assert len(found) == sum(WANTED["flip_rate"](after, before) for _, after, before in counted)
+    assert len(found) == sum(CRITERIA["flip_rate"](after, before) for _, after, before in counted)
     assert [(flip.case, flip.rewritten, flip.margin) for flip in found] == naive(rows)
-    assert clearest(rows, (), "pairwise", None, "f") == found[:3]
+    assert find_flips(rows, (), "pairwise", None, "f") == found[:3]
 
 
 @pytest.mark.parametrize(
@@ -184,21 +184,21 @@ def test_as_many_flips_as_are_counted_and_the_same_ones(rows: list[Row]) -> None
     ],
 )  # fmt: skip
 def test_excerpts_begin_where_the_texts_part(original: str, rewrite: str, width: int, shown: tuple[str, str]) -> None:
-    assert difference(original, rewrite, width) == shown
+    assert excerpt_difference(original, rewrite, width) == shown
 
 
 @given(st.text(st.characters(), max_size=60), st.text(st.characters(), max_size=60), st.integers(4, 40))
 def test_excerpts_are_lines_of_bounded_width(one: str, other: str, width: int) -> None:
-    shown = difference(one, other, width)
+    shown = excerpt_difference(one, other, width)
     assert all(len(text) <= width and len(text.splitlines()) <= 1 and text.isprintable() for text in shown) or any(
         not c.isprintable() and c not in "\t\n\r" for c in one + other
     )
-    assert difference(other, one, width) == shown[::-1]
+    assert excerpt_difference(other, one, width) == shown[::-1]
 
 
 @given(st.text("ab c", min_size=1, max_size=60), st.integers(0, 60), st.integers(8, 40))
 def test_excerpts_show_the_difference(text: str, place: int, width: int) -> None:
     place = min(place, len(text))
-    first, second = difference(text, f"{text[:place]}Z{text[place:]}", width)
+    first, second = excerpt_difference(text, f"{text[:place]}Z{text[place:]}", width)
     assert "Z" in second
     assert "Z" not in first

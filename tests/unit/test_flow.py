@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 from distract.core.backend import Batch, reply_through
 from distract.core.errors import BackendError
 from distract.core.loop import execute
-from distract.core.plan import PENDING, Open, Plan, gather
+from distract.core.plan import PENDING, OpenRequests, Plan, gather
 from distract.core.records import Reply, Request, Role
-from distract.core.signals import Stopped, is_asked, raised_signals
+from distract.core.signals import StopSignal, is_stopping, raise_signals
 from distract.core.store import Store
-from distract.core.usage import Model, Tally
-from distract.models.scripted import Scripted
+from distract.core.usage import Answerer, Tally
+from distract.models.scripted import ScriptedBackend
 
 
 class Shuffled:
@@ -100,7 +100,7 @@ def test_results_and_requests_are_those_of_lockstep(shapes: list[list[list[int]]
     def plans() -> list[Plan[list[list[str]]]]:
         return [nested(f"p{i}", shape) for i, shape in enumerate(shapes)]
 
-    rounds, free, tallies = Scripted(answer), Shuffled(seed, capacity), (Tally(), Tally())
+    rounds, free, tallies = ScriptedBackend(answer), Shuffled(seed, capacity), (Tally(), Tally())
     asked: list[str] = []
     with Store(Path(":memory:"), rounds.identity) as one, Store(Path(":memory:"), free.identity) as other:
         expected = list(execute(plans(), {"judge": (rounds, one)}, tally=tallies[0]))
@@ -116,7 +116,7 @@ def test_results_and_requests_are_those_of_lockstep(shapes: list[list[list[int]]
 def test_a_plan_goes_on_while_another_waits() -> None:
     both = gather([steps("slow", [1, 1]), steps("quick", [1, 1])])
     asked = next(both)
-    assert isinstance(asked, Open)
+    assert isinstance(asked, OpenRequests)
     slow, quick = asked
     asked = both.send([PENDING, answer(quick)])
     assert [one.messages[0].content for one in asked] == ["slow 0 0", "quick 1 0"]
@@ -213,7 +213,7 @@ def test_models_that_are_one_share_a_stream_and_others_have_their_own(tmp_path: 
 
 
 def test_beside_a_backend_of_rounds_a_stream_is_drained_in_rounds(tmp_path: Path) -> None:
-    judge, writer = Scripted(answer), Shuffled(capacity=2)
+    judge, writer = ScriptedBackend(answer), Shuffled(capacity=2)
 
     def plan(index: int) -> Plan[str]:
         written = yield [request(f"write {index} {i}", to="generator") for i in range(3)]
@@ -240,18 +240,18 @@ class Signalled(Shuffled):
     """One during whose sixth request a signal comes."""
 
     def collect(self, timeout: float) -> Batch:
-        if len(self.asked) >= 6 and not self.halted and not is_asked():
+        if len(self.asked) >= 6 and not self.halted and not is_stopping():
             signal.raise_signal(signal.SIGINT)
         return super().collect(timeout)
 
 
 @pytest.mark.parametrize("beside", [False, True], ids=["alone", "beside a backend of rounds"])
 def test_a_signal_waits_for_what_is_under_way_and_nothing_more_is_sent(tmp_path: Path, beside: bool) -> None:
-    backend, writer = Signalled(capacity=5), Scripted(answer)
+    backend, writer = Signalled(capacity=5), ScriptedBackend(answer)
     plans = [steps(f"p{i}", [2, 1]) for i in range(8)]
     with Store(tmp_path / "s", backend.identity) as store:
-        models: dict[Role, Model] = {"judge": (backend, store), **({"generator": (writer, store)} if beside else {})}
-        with raised_signals(), pytest.raises(Stopped):
+        models: dict[Role, Answerer] = {"judge": (backend, store), **({"generator": (writer, store)} if beside else {})}
+        with raise_signals(), pytest.raises(StopSignal):
             list(execute(plans, models))
         assert len(store) == len(backend.asked) - backend.given_up
     assert 6 <= len(backend.asked) == backend.halted < 16
@@ -264,7 +264,7 @@ class Probed(Shuffled):
     probes = (request("probe"),)
 
     def collect(self, timeout: float) -> Batch:
-        if not is_asked():
+        if not is_stopping():
             signal.raise_signal(signal.SIGTERM)
         return super().collect(timeout)
 
@@ -280,7 +280,7 @@ def test_a_signal_during_the_probe_of_one_model_waits_for_the_others(tmp_path: P
         yield [request(f"judge {number}")]
 
     with Store(tmp_path / "a", judge.identity) as a, Store(tmp_path / "b", {"model": "writer"}) as b:
-        with raised_signals(), pytest.raises(Stopped):
+        with raise_signals(), pytest.raises(StopSignal):
             list(execute((plan(i) for i in range(8)), {"judge": (judge, a), "generator": (writer, b)}))
         assert len(b) == len(writer.asked) - writer.given_up
     assert writer.most > 1

@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from distract.studies.gate import boundary as module
-from distract.studies.gate.boundary import Boundary, boundary, p_end
-from distract.studies.gate.mixture import BETS, Side, rates
+from distract.studies.gate.boundary import Boundary, boundary, end_probability
+from distract.studies.gate.mixture import BETS, Direction, bet_rates
 
-SIDES: tuple[Side, ...] = ("above", "below")
+SIDES: tuple[Direction, ...] = ("above", "below")
 SMALL = [(threshold, alpha) for threshold in (0.02, 0.1, 0.3, 0.5, 0.85) for alpha in (0.004, 0.05, 0.2, 0.5)]
 ARRAYS = ("fail_at", "pass_at", "fail_end", "pass_end")
 
@@ -24,28 +24,28 @@ alphas = st.one_of(st.sampled_from([0.05, 0.0125, 1e-6, 0.5]), st.floats(1e-9, 0
 
 
 @cache
-def whole(threshold: float, side: Side) -> tuple[int, tuple[int, ...], int]:
+def whole(threshold: float, side: Direction) -> tuple[int, tuple[int, ...], int]:
     """The rates and the threshold as whole numbers over one denominator, which is exact for floats."""
-    parts = [Fraction(rate) for rate in rates(threshold, side).tolist()]
+    parts = [Fraction(rate) for rate in bet_rates(threshold, side).tolist()]
     below = max(part.denominator for part in [*parts, Fraction(threshold)])
     return below, tuple(int(part * below) for part in parts), int(Fraction(threshold) * below)
 
 
 @cache
-def evidence(threshold: float, side: Side, ones: int, zeros: int) -> Fraction:
+def evidence(threshold: float, side: Direction, ones: int, zeros: int) -> Fraction:
     """The mean likelihood ratio of these counts."""
     below, parts, t = whole(threshold, side)
     total = sum(part**ones * (below - part) ** zeros for part in parts)
     return Fraction(total, BETS * t**ones * (below - t) ** zeros)
 
 
-def enough(threshold: float, side: Side, alpha: float, hits: int, others: int) -> bool:
+def enough(threshold: float, side: Direction, alpha: float, hits: int, others: int) -> bool:
     """Whether so many hits are evidence enough."""
     pair = (hits, others) if side == "above" else (others, hits)
     return evidence(threshold, side, *pair) * Fraction(alpha) >= 1
 
 
-def chance(threshold: float, side: Side) -> Fraction:
+def chance(threshold: float, side: Direction) -> Fraction:
     """Of a hit at the threshold."""
     return Fraction(threshold) if side == "above" else 1 - Fraction(threshold)
 
@@ -54,7 +54,7 @@ Step = tuple[Fraction, list[Fraction]]
 """The chance at the threshold to be decided by then, and that of each number of hits without a decision."""
 
 
-def by_paths(threshold: float, side: Side, alpha: float, n: int) -> Step:
+def by_paths(threshold: float, side: Direction, alpha: float, n: int) -> Step:
     """By going every single way of n outcomes."""
     rate, decided, left = chance(threshold, side), Fraction(0), [Fraction(0)] * (n + 1)
     for way in product((0, 1), repeat=n):
@@ -72,7 +72,7 @@ def least_end(step: Step, alpha: float) -> int:
     return next(hits for hits in range(len(left) + 1) if decided + sum(left[hits:]) <= Fraction(alpha))
 
 
-def as_hits(limits: Boundary, side: Side, name: str) -> list[int]:
+def as_hits(limits: Boundary, side: Direction, name: str) -> list[int]:
     """The limits of one side as the smallest number of hits."""
     if side == "above":
         return [int(one) for one in getattr(limits, f"fail_{name}")]
@@ -81,7 +81,7 @@ def as_hits(limits: Boundary, side: Side, name: str) -> list[int]:
 
 @pytest.mark.parametrize("side", SIDES)
 @pytest.mark.parametrize(("threshold", "alpha"), SMALL)
-def test_every_single_way(threshold: float, alpha: float, side: Side) -> None:
+def test_every_single_way(threshold: float, alpha: float, side: Direction) -> None:
     limits = boundary(threshold, alpha, alpha, 9)
     at, ends = as_hits(limits, side, "at"), as_hits(limits, side, "end")
     for n in range(10):
@@ -124,9 +124,9 @@ def test_no_count_both_passes_and_fails(t: float, a: float, b: float, n: int) ->
 def test_the_p_value_of_an_end_decides_as_its_limit(t: float, alpha: float, n: int, data: st.DataObject) -> None:
     limits = boundary(t, alpha, alpha, n)
     k = data.draw(st.integers(0, n))
-    p = p_end(t, limits.fail_at, n, k)
+    p = end_probability(t, limits.fail_at, n, k)
     assert 0 <= p <= 1
-    assert p <= p_end(t, limits.fail_at, n, max(0, k - 1)) + 1e-12
+    assert p <= end_probability(t, limits.fail_at, n, max(0, k - 1)) + 1e-12
     assert k < limits.fail_at[n] or p <= alpha + 1e-12
     assert abs(p - alpha) < 1e-12 or (p <= alpha) is bool(k >= limits.fail_end[n])
 

@@ -16,10 +16,10 @@ from distract.core.backend import Batch
 from distract.core.errors import BackendError
 from distract.core.records import Reply, Request
 from distract.core.runs import checksum
-from distract.core.signals import Stopped
+from distract.core.signals import StopSignal
 from distract.models import opener, scripted
 from distract.models.names import Target
-from distract.models.scripted import Scripted
+from distract.models.scripted import ScriptedBackend
 
 Run = Callable[..., Ran]
 RULES = ("--generator", "rules", "--attack", "prolixity")
@@ -40,7 +40,7 @@ def _no_runner(monkeypatch: pytest.MonkeyPatch) -> None:
 class Counted:
     """A planted judge, or another one, that counts what it is asked and may break."""
 
-    def __init__(self, inner: Scripted, breaks_after: int | None, error: BaseException) -> None:
+    def __init__(self, inner: ScriptedBackend, breaks_after: int | None, error: BaseException) -> None:
         self.identity, self.reads_slots = inner.identity, inner.reads_slots
         self.asked = 0
         self._inner, self._breaks_after, self._error = inner, breaks_after, error
@@ -61,13 +61,15 @@ def watch(monkeypatch: pytest.MonkeyPatch) -> Watch:
     """Opens planted judges, or one given, so that their calls are counted and they break after so many."""
 
     def install(
-        breaks_after: int | None = None, error: BaseException | None = None, judge: Scripted | None = None
+        breaks_after: int | None = None, error: BaseException | None = None, judge: ScriptedBackend | None = None
     ) -> list[Counted]:
         opened: list[Counted] = []
 
         def open_one(target: Target, *_: object) -> Counted:
-            writes = Scripted(lambda asked: f"At great length and in other words: {asked.key}", reads_slots=False)
-            inner = (judge or scripted.planted(target.model)) if target.engine == "planted" else writes
+            writes = ScriptedBackend(
+                lambda asked: f"At great length and in other words: {asked.key}", reads_slots=False
+            )
+            inner = (judge or scripted.make_planted(target.model)) if target.engine == "planted" else writes
             opened.append(Counted(inner, breaks_after, error or BackendError("the model broke")))
             return opened[-1]
 
@@ -182,7 +184,7 @@ def test_exit_codes_and_the_document_agree(run: Run, judge: str, options: tuple[
 
 @pytest.mark.parametrize("reads_slots", [False, True])
 def test_a_budget_holds_where_cases_share_their_texts(run: Run, watch: Watch, reads_slots: bool) -> None:
-    opened = watch(judge=Scripted(planted_fair, reads_slots=reads_slots))
+    opened = watch(judge=ScriptedBackend(planted_fair, reads_slots=reads_slots))
     same = [{**case, "prompt": "Name a colour.", "responses": cases(1)[0]["responses"]} for case in cases(12)]
     ran = run(*GATE, "--judge", "planted:fair", "--data", write("d.jsonl", same), "--budget", "30", "--json")
     assert ran.code == 3
@@ -226,7 +228,7 @@ def test_budget_in_words(run: Run) -> None:
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_stopped_by_a_signal_nothing_is_green(run: Run, watch: Watch, number: int, code: int) -> None:
     Path("j.xml").write_text(GREEN, encoding="utf-8")
-    watch(breaks_after=10, error=Stopped(number))
+    watch(breaks_after=10, error=StopSignal(number))
     ran = run(*GATE, "--judge", "planted:fair", "--junit", "j.xml", "--store", "other", "--out", "r")
     assert (ran.code, green("j.xml")) == (code, False)
     assert "distract: stopped; the same command resumes" in ran.err

@@ -13,12 +13,12 @@ from builders import row, scored, verdict
 from distract.core import registry
 from distract.core.errors import UsageError
 from distract.core.records import RESAMPLED, Judgment, Row
-from distract.studies.gate.checks import check
+from distract.studies.gate.checks import build_check
 from distract.studies.gate.limits import Limits
-from distract.studies.gate.live_rule import Gate, Place, record, replayed
-from distract.studies.gate.monitor import Monitor, Prompt
-from distract.studies.gate.monitor import Test as Tried
-from distract.studies.gate.prompt_outcomes import alone, flipped, in_excess, since
+from distract.studies.gate.live_rule import CheckKey, LiveGate, record, replay_gate
+from distract.studies.gate.monitor import Hypothesis as Tried
+from distract.studies.gate.monitor import Monitor, PromptOutcome
+from distract.studies.gate.prompt_outcomes import excess_outcome, pair_flips, rate_outcome, rise_outcome
 from distract.studies.gate.verdict import Check, Measure
 from distract.studies.gate.verdict import Verdict as Said
 
@@ -52,7 +52,7 @@ def pair(case: str, prompt: str, came: Mapping[Asked, Came], before: Judgment | 
 def parameters(checks: Sequence[Asked], sizes: Sequence[int], *measures: Measure, **own: Any) -> dict[str, Any]:
     """Of a run with prompts of so many pairs."""
     limits = own.pop("limits", Limits(0.1))
-    places: list[Place] = [(*asked, measure) for measure in measures or MEASURES[:1] for asked in checks]
+    places: list[CheckKey] = [(*asked, measure) for measure in measures or MEASURES[:1] for asked in checks]
     return {
         "limit": sum(sizes),
         "protocols": {protocol: [] for protocol, _ in checks},
@@ -66,10 +66,10 @@ def singles(came: Sequence[Came], places: Sequence[Asked] = (P,)) -> list[Row]:
 
 
 def gated(came: Sequence[Came], most: int, places: Sequence[Asked] = (P,), **own: Any) -> Said:
-    return replayed(parameters(places, (1,) * most, **own), singles(came, places)).verdict()
+    return replay_gate(parameters(places, (1,) * most, **own), singles(came, places)).verdict()
 
 
-def monitor_of(gate: Gate, asked: Asked) -> Monitor:
+def monitor_of(gate: LiveGate, asked: Asked) -> Monitor:
     return gate.monitors[*asked, "flip_rate"]
 
 
@@ -78,11 +78,11 @@ def only(said: Said) -> Check:
     return found
 
 
-def live(given: Mapping[str, Any], prompts: Sequence[Sequence[Row]], ahead: int = 1) -> tuple[Gate, list[Row]]:
+def live(given: Mapping[str, Any], prompts: Sequence[Sequence[Row]], ahead: int = 1) -> tuple[LiveGate, list[Row]]:
     """As the loop does: judge as many prompts at once as may be, of what is open, until nothing is."""
-    gate, rows, left = Gate(given), list[Row](), list(prompts)
+    gate, rows, left = LiveGate(given), list[Row](), list(prompts)
     while left and gate.open:
-        count, wanted = max(gate.soonest(), ahead), gate.open
+        count, wanted = max(gate.batch_size(), ahead), gate.open
         part, left = left[:count], left[count:]
         asked, places = {protocol for protocol, _, _ in wanted}, {(protocol, attack) for protocol, attack, _ in wanted}
         new = [
@@ -157,12 +157,12 @@ def test_cases_that_share_a_prompt_count_as_one() -> None:
     """The same flips, in prompts of their own and in prompts of four: dependent ones are less evidence."""
     single = only(gated([True] * 40, 40))
     rows = [one for at in range(40) for one in pair(f"c{at}", f"p{at // 4}", {P: True})]
-    gate = replayed(parameters([P], (4,) * 10), rows)
+    gate = replay_gate(parameters([P], (4,) * 10), rows)
     (shared,) = gate.verdict().checks
     assert shared.decision == "fail"
     assert shared.n % 4 == 0
     assert shared.n // 4 == monitor_of(gate, P).n // 4 >= single.n - 1
-    unequal = replayed(parameters([P], (1, 4, 4, 1)), rows[:2] + rows[8:24] + rows[24:26])
+    unequal = replay_gate(parameters([P], (1, 4, 4, 1)), rows[:2] + rows[8:24] + rows[24:26])
     assert monitor_of(unequal, P).n <= 10
 
 
@@ -170,7 +170,7 @@ def test_pairs_that_are_not_eligible_are_left_out_and_counted() -> None:
     rows = singles([False, None, "too long", False])
     rows += pair("c4", "p4", {P: False}, verdict("tie")) + pair("c5", "p5", {P: False}, verdict(None))
     rows += [one for one in pair("c6", "p6", {P: True}) if one.target is None]
-    found = only(replayed(parameters([P], (1,) * 100), rows).verdict())
+    found = only(replay_gate(parameters([P], (1,) * 100), rows).verdict())
     assert (found.n, found.k, found.invalid, found.excluded) == (2, 0, 2, 3)
     assert found.decision == "inconclusive"
 
@@ -184,7 +184,7 @@ def test_scores_are_decided_by_the_headline_rule() -> None:
     ]
     given = parameters([place], (1,))
     given["protocols"] = {"absolute": ["score", "rating"]}
-    found = only(replayed(given, made).verdict())
+    found = only(replay_gate(given, made).verdict())
     assert (found.rule, found.n, found.k) == ("score", 1, 1)
 
 
@@ -199,7 +199,7 @@ def test_a_budget_leaves_pairs_and_is_told() -> None:
 
 def test_a_flaw_is_never_a_pass() -> None:
     for came in ([False] * 60, [True] * 60):
-        said = replayed(parameters([P], (1,) * 60), singles(came)).verdict("the run was cut off")
+        said = replay_gate(parameters([P], (1,) * 60), singles(came)).verdict("the run was cut off")
         assert (said.decision, said.reason) == ("inconclusive", "the run was cut off")
         assert said.effort is not None
         assert said.effort.stopped == "the run was cut off"
@@ -249,21 +249,21 @@ def noise(null: Came | str = "none", again: Came | str = "none", flip: Came = Tr
     ],
 )
 def test_flips_against_the_noise(rows: list[Row], low: float, high: float, n: int) -> None:
-    found = in_excess(rows, None, "f", NULL)
+    found = excess_outcome(rows, None, "f", NULL)
     assert (found.low, found.high, found.n, found.invalid, found.pairs) == ((low,), (high,), n, 1 - n, 1)
     assert found.k == (n and rows[1].judgments[0].preferred == "b")
     assert (found.only_here, found.only_there) == (n and low == 1, n and high == 0)
 
 
 def test_a_pair_that_is_not_eligible_has_no_value_beside_the_noise_either() -> None:
-    assert in_excess(noise(flip="too long", null=True), None, "f", NULL) == Prompt(1)
+    assert excess_outcome(noise(flip="too long", null=True), None, "f", NULL) == PromptOutcome(1)
 
 
 def test_an_excess_over_noise_is_what_counts() -> None:
     def of(came: dict[Asked, Came], limits: Limits) -> Check:
         rows = [one for at in range(200) for one in pair(f"c{at}", f"p{at}", came)]
         given = parameters([P], (1,) * 200, "excess_flip_rate", limits=limits)
-        return only(replayed(given, rows).verdict())
+        return only(replay_gate(given, rows).verdict())
 
     noisy: dict[Asked, Came] = {P: True, ("pairwise", NULL): True}
     same = of(noisy, Limits(0.3))
@@ -281,7 +281,7 @@ def test_an_excess_over_noise_is_what_counts() -> None:
 def baseline(flips: Sequence[bool], place: Asked = P) -> list[dict[str, Any]]:
     """What the record of a run holds of the baseline's flips."""
     made = singles(flips, [place])
-    found = [[*unit, flip] for unit, flip in flipped(made, None, place[1])[0].items()]
+    found = [[*unit, flip] for unit, flip in pair_flips(made, None, place[1])[0].items()]
     return [{"protocol": place[0], "attack": place[1], "flips": found}]
 
 
@@ -302,7 +302,7 @@ def baseline(flips: Sequence[bool], place: Asked = P) -> list[dict[str, Any]]:
 )
 def test_a_rise_since_the_baseline(now: list[Came], then: list[bool], decision: str) -> None:
     given = parameters([P], (1,) * len(now), "flip_rate_rise", baseline=baseline(then), limits=Limits())
-    found = only(replayed(given, singles(now)).verdict())
+    found = only(replay_gate(given, singles(now)).verdict())
     assert (found.decision, found.threshold) == (decision, 0.05)
     assert found.lower is not None
     assert found.upper is not None
@@ -316,8 +316,8 @@ def test_a_rise_since_the_baseline(now: list[Came], then: list[bool], decision: 
 
 
 def test_pairs_that_the_baseline_lacks_are_not_compared() -> None:
-    there, _ = flipped(singles([True, False]), None, "f")
-    found = [since(pair(f"c{at}", f"p{at}", {P: True}), None, "f", there) for at in range(3)]
+    there, _ = pair_flips(singles([True, False]), None, "f")
+    found = [rise_outcome(pair(f"c{at}", f"p{at}", {P: True}), None, "f", there) for at in range(3)]
     assert [(one.n, one.k, one.low, one.high, one.only_here) for one in found] == [
         (1, 1, (0.5,), (0.5,), 0),
         (1, 1, (1.0,), (1.0,), 1),
@@ -334,7 +334,7 @@ def test_what_is_said_of_prompts_of_several_pairs_is_the_mean_over_them() -> Non
         for number in range(size)
         for one in pair(f"c{at} {number}", f"p{at}", {P: at == 0})
     ]
-    found = only(replayed(parameters([P], sizes), rows).verdict())
+    found = only(replay_gate(parameters([P], sizes), rows).verdict())
     assert (found.decision, found.k) == ("pass", 8)
     assert found.prompts is not None
     assert found.value == 1 / found.prompts
@@ -349,12 +349,12 @@ def test_a_gate_recorded_by_an_earlier_version_is_to_be_run_again() -> None:
     given = parameters([P], (1,) * 60)
     given["gate"] |= {"measure": "flip_rate", "checks": [list(P)]}
     with pytest.raises(UsageError, match=r"^an earlier version .* run it again$"):
-        replayed(given, singles([False] * 60))
+        replay_gate(given, singles([False] * 60))
 
 
 def test_alone_is_flips() -> None:
     rows = pair("c1", "p", {P: True}) + pair("c2", "p", {P: False}) + pair("c3", "p", {P: None})
-    assert alone(rows, None, "f") == Prompt(3, (1.0, 0.0, 0.0), (1.0, 0.0, 1.0), 2, 1, 1)
+    assert rate_outcome(rows, None, "f") == PromptOutcome(3, (1.0, 0.0, 0.0), (1.0, 0.0, 1.0), 2, 1, 1)
 
 
 @pytest.mark.parametrize(
@@ -365,8 +365,8 @@ def test_just_as_many_invalid_verdicts_as_are_accepted_may_pass(most: float, inv
     test = Tried(0.3, 0.05, 0.05, (1,) * of, max_invalid_rate=most)
     monitor = Monitor(test)
     for at in range(of):
-        monitor.add(Prompt(1, invalid=1) if at < invalid else Prompt(1, (0.0,), (0.0,), 1))
+        monitor.add(PromptOutcome(1, invalid=1) if at < invalid else PromptOutcome(1, (0.0,), (0.0,), 1))
     monitor.end()
-    found = check(*P[:1], None, P[1], monitor, "flip_rate", 1.0, limits, 1)
+    found = build_check(*P[:1], None, P[1], monitor, "flip_rate", 1.0, limits, 1)
     assert (found.invalid, found.n) == (invalid, of - invalid)
     assert (found.decision, found.reason[:11]) == ("pass", "upper bound")

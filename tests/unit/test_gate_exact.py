@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from distract.core.errors import UsageError
 from distract.core.records import Row
-from distract.core.runs import Loaded
+from distract.core.runs import LoadedRun
 from distract.stats.intervals import effective_n, lower_bound, p_above, upper_bound
-from distract.studies.gate.dependence import gathered, shrunk, uneven_prompts
-from distract.studies.gate.exact import needed
+from distract.studies.gate.dependence import clustered_flips_reason, shrink_counts, uneven_prompts_reason
+from distract.studies.gate.exact import count_needed
 from distract.studies.gate.finished import decide
 from distract.studies.gate.limits import Limits, least_n
 
@@ -26,7 +26,7 @@ def rate(k: int, n: int, *, protocol: str = "pairwise", attack: str = "f", inval
     return rows("1" * k + "0" * (n - k) + "?" * invalid, protocol=protocol, attack=attack, **more)
 
 
-def run(*parts: list[Row], **more: Any) -> Loaded:
+def run(*parts: list[Row], **more: Any) -> LoadedRun:
     """A run of these parts, of which each pair was judged once before any rewrite."""
     unique = {(row.protocol, row.case, row.attack): row for part in parts for row in part}
     return made(list(unique.values()), **more)
@@ -134,14 +134,14 @@ def test_prompts_count_as_one_pair_each_at_least() -> None:
     values = [0.0] * 196 + [1.0] * 4
     clusters = [at // 4 for at in range(200)]
     assert effective_n(values, clusters, 0.05) < 50
-    assert shrunk(values, clusters, Limits()) == (1.0, 50.0)
-    assert shrunk(values, range(200), Limits()) == (4.0, 200.0)
+    assert shrink_counts(values, clusters, Limits()) == (1.0, 50.0)
+    assert shrink_counts(values, range(200), Limits()) == (4.0, 200.0)
 
 
 def test_one_repeated_prompt_costs_no_power() -> None:
     values, clusters = [1.0] * 3 + [0.0] * 97, [*range(98), 97, 96]
-    assert gathered(values, clusters, 0.1, Limits()) is None
-    assert gathered(values, [number // 5 for number in range(100)], 0.1, Limits()) is not None
+    assert clustered_flips_reason(values, clusters, 0.1, Limits()) is None
+    assert clustered_flips_reason(values, [number // 5 for number in range(100)], 0.1, Limits()) is not None
 
 
 @pytest.mark.parametrize(
@@ -151,16 +151,18 @@ def test_one_repeated_prompt_costs_no_power() -> None:
 )
 def test_a_rise_does_not_pass_on_a_few_large_prompts(sizes: tuple[int, ...], passes: bool) -> None:
     clusters = [prompt for prompt, size in enumerate(sizes) for _ in range(size)]
-    assert (uneven_prompts(clusters, 0.05, Limits()) is None) == passes
+    assert (uneven_prompts_reason(clusters, 0.05, Limits()) is None) == passes
 
 
 def test_flips_in_one_large_prompt_do_not_pass_for_the_small_ones() -> None:
     """One pair of each of 20 small prompts flips; one large prompt, where nothing does, outweighs them in the rate."""
     clusters = [at // 2 for at in range(40)] + [20 + at for at in range(20)] + [40] * 940
     values = [float(at < 40 and at % 2 == 0) for at in range(1000)]
-    assert "do not show that the mean over prompts is below 0.1" in str(gathered(values, clusters, 0.1, Limits()))
-    assert gathered([0.0] * 1000, clusters, 0.1, Limits()) is None
-    assert gathered(values, range(1000), 0.1, Limits()) is None
+    assert "do not show that the mean over prompts is below 0.1" in str(
+        clustered_flips_reason(values, clusters, 0.1, Limits())
+    )
+    assert clustered_flips_reason([0.0] * 1000, clusters, 0.1, Limits()) is None
+    assert clustered_flips_reason(values, range(1000), 0.1, Limits()) is None
 
 
 @given(st.integers(0, 60), st.integers(0, 60), st.floats(0.01, 0.9))
@@ -229,7 +231,7 @@ def test_an_open_check_says_how_many_verdicts_would_settle_it() -> None:
 @given(st.floats(0, 1), st.sampled_from([0.02, 0.1, 0.3, 0.5]), st.integers(1, 8))
 def test_what_is_needed_does_settle_it(observed: float, threshold: float, checks: int) -> None:
     limits = Limits(threshold)
-    n = needed(observed, threshold, limits, checks)
+    n = count_needed(observed, threshold, limits, checks)
     if n is None:
         assert abs(observed - threshold) < 0.01
     elif observed < threshold:

@@ -13,20 +13,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from looping import each
 
-from distract.studies.gate.mixture import BETS, Bets, Side, counted, mean, rates
+from distract.studies.gate.mixture import BETS, Bets, Direction, bet_rates, log_mean, outcome_gains
 
-SIDES: tuple[Side, ...] = ("above", "below")
+SIDES: tuple[Direction, ...] = ("above", "below")
 THRESHOLDS = (1e-6, 1e-3, 0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99, 1 - 1e-6)
 sides = st.sampled_from(SIDES)
 thresholds = st.one_of(st.sampled_from(THRESHOLDS), st.floats(1e-6, 1 - 1e-6))
 shares = st.floats(0, 1, allow_subnormal=False)
 
 
-def stakes(threshold: float, side: Side, z: Sequence[Fraction]) -> Fraction:
+def stakes(threshold: float, side: Direction, z: Sequence[Fraction]) -> Fraction:
     """The mean stake after these values, without any rounding but that of the rates."""
     t = Fraction(threshold)
     total = Fraction(0)
-    for rate in rates(threshold, side).tolist():
+    for rate in bet_rates(threshold, side).tolist():
         stake, bet = Fraction(1), (Fraction(rate) - t) / (t * (1 - t))
         for one in z:
             stake *= 1 + bet * one
@@ -35,22 +35,22 @@ def stakes(threshold: float, side: Side, z: Sequence[Fraction]) -> Fraction:
 
 
 def log_of(number: Fraction) -> float:
-    return math.log(number.numerator) - math.log(number.denominator)
+    return math.evidence(number.numerator) - math.evidence(number.denominator)
 
 
-def log_counted(threshold: float, side: Side, k: int, n: int) -> float:
+def log_counted(threshold: float, side: Direction, k: int, n: int) -> float:
     """The log of the mean likelihood ratio of k of n, to 60 digits."""
     with localcontext() as context:
         context.prec, context.Emin, context.Emax = 60, -(10**8), 10**8
         t = Decimal(threshold)
-        ratios = ((Decimal(p) / t, (1 - Decimal(p)) / (1 - t)) for p in rates(threshold, side).tolist())
+        ratios = ((Decimal(p) / t, (1 - Decimal(p)) / (1 - t)) for p in bet_rates(threshold, side).tolist())
         return float((sum((one**k * zero ** (n - k) for one, zero in ratios), Decimal(0)) / BETS).ln())
 
 
 @each("side", SIDES)
 @each("threshold", THRESHOLDS)
-def test_the_rates_lie_strictly_on_their_side(threshold: float, side: Side) -> None:
-    found = rates(threshold, side)
+def test_the_rates_lie_strictly_on_their_side(threshold: float, side: Direction) -> None:
+    found = bet_rates(threshold, side)
     assert found.shape == (BETS,)
     low, high = (threshold, 1.0) if side == "above" else (0.0, threshold)
     assert low < found[0]
@@ -59,18 +59,18 @@ def test_the_rates_lie_strictly_on_their_side(threshold: float, side: Side) -> N
 
 
 @given(thresholds, sides)
-def test_rates_are_sorted_and_finite_at_any_threshold(threshold: float, side: Side) -> None:
-    found = rates(threshold, side)
+def test_rates_are_sorted_and_finite_at_any_threshold(threshold: float, side: Direction) -> None:
+    found = bet_rates(threshold, side)
     assert np.all(np.diff(found) >= 0)
     assert np.all((found > threshold) if side == "above" else (found < threshold))
     assert found[0] > 0
     assert found[-1] < 1
-    for gains in counted(threshold, side):
+    for gains in outcome_gains(threshold, side):
         assert np.all(np.isfinite(gains))
 
 
 @given(thresholds, sides, shares)
-def test_no_bet_gains_under_a_rate_on_the_wrong_side(threshold: float, side: Side, share: float) -> None:
+def test_no_bet_gains_under_a_rate_on_the_wrong_side(threshold: float, side: Direction, share: float) -> None:
     t = Fraction(threshold)
     rate = t * Fraction(share) if side == "above" else t + (1 - t) * Fraction(share)
     for bet in Bets(threshold, side)._lambdas.tolist():
@@ -82,7 +82,7 @@ def test_no_bet_gains_under_a_rate_on_the_wrong_side(threshold: float, side: Sid
 
 @given(thresholds, sides, st.lists(shares, min_size=1, max_size=5), st.data())
 def test_nor_does_it_under_values_between_and_several_in_a_prompt(
-    threshold: float, side: Side, values: list[float], data: st.DataObject
+    threshold: float, side: Direction, values: list[float], data: st.DataObject
 ) -> None:
     """Any distribution of prompts whose values are expected on the wrong side, whatever they have to do with another.
 
@@ -104,30 +104,30 @@ def test_nor_does_it_under_values_between_and_several_in_a_prompt(
     sides,
     st.lists(st.lists(st.sampled_from([0.0, 0.5, 1.0]) | shares, min_size=1, max_size=3), min_size=1, max_size=5),
 )
-def test_prompts_against_fractions(threshold: float, side: Side, prompts: list[list[float]]) -> None:
+def test_prompts_against_fractions(threshold: float, side: Direction, prompts: list[list[float]]) -> None:
     width = max(map(len, prompts))
     bets, t = Bets(threshold, side), Fraction(threshold)
     for values in prompts:
         bets.add(math.fsum(value - threshold for value in values) / width)
     exact = stakes(threshold, side, [sum((Fraction(v) - t for v in values), Fraction(0)) / width for values in prompts])
     assert exact >= 0
-    assert bets.log == pytest.approx(log_of(exact), rel=1e-8, abs=1e-8)
+    assert bets.evidence == pytest.approx(log_of(exact), rel=1e-8, abs=1e-8)
 
 
 @given(thresholds, sides, st.lists(st.booleans(), max_size=12))
-def test_more_of_what_is_bet_on_is_more_evidence(threshold: float, side: Side, hits: list[bool]) -> None:
+def test_more_of_what_is_bet_on_is_more_evidence(threshold: float, side: Direction, hits: list[bool]) -> None:
     logs = []
     for one in (0, 1):
         bets = Bets(threshold, side)
         for hit in [*hits, one]:
             bets.add(hit - threshold)
-        logs.append(bets.log)
+        logs.append(bets.evidence)
     assert (logs[0] < logs[1]) is (side == "above")
 
 
 @given(st.lists(st.floats(-1e5, 1e5), min_size=1, max_size=6), st.floats(-1e5, 1e5))
 def test_the_mean_of_logs(logs: list[float], shift: float) -> None:
-    found = mean(np.array(logs))
-    assert max(logs) - math.log(len(logs)) - 1e-9 <= found <= max(logs) + 1e-9
-    assert mean(np.array(logs) + shift) == pytest.approx(found + shift, abs=1e-6)
-    assert mean(np.array(logs[::-1])) == pytest.approx(found)
+    found = log_mean(np.array(logs))
+    assert max(logs) - math.evidence(len(logs)) - 1e-9 <= found <= max(logs) + 1e-9
+    assert log_mean(np.array(logs) + shift) == pytest.approx(found + shift, abs=1e-6)
+    assert log_mean(np.array(logs[::-1])) == pytest.approx(found)

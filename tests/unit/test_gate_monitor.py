@@ -14,31 +14,31 @@ from numpy.typing import NDArray
 
 from distract.stats.intervals import holm
 from distract.studies.gate import confidence_bounds
-from distract.studies.gate.boundary import Ints, boundary, p_end
+from distract.studies.gate.boundary import Ints, boundary, end_probability
 from distract.studies.gate.limits import least_n
-from distract.studies.gate.mixture import Floats, counted, mean
-from distract.studies.gate.monitor import AT_ONCE, Monitor, Prompt
-from distract.studies.gate.monitor import Test as Tried
+from distract.studies.gate.mixture import Floats, log_mean, outcome_gains
+from distract.studies.gate.monitor import AT_ONCE, Monitor, PromptOutcome
+from distract.studies.gate.monitor import Hypothesis as Tried
 
 
-def came(pairs: int, hits: int = 0, misses: int = 0, unread: int = 0, lost: int = 0) -> Prompt:
+def came(pairs: int, hits: int = 0, misses: int = 0, unread: int = 0, lost: int = 0) -> PromptOutcome:
     """A prompt with so many flips, pairs that hold, verdicts invalid after the rewrite, and before it."""
     low, high = (1.0,) * hits + (0.0,) * (misses + unread), (1.0,) * (hits + unread) + (0.0,) * misses
-    return Prompt(pairs, low, high, hits + misses, hits, unread + lost)
+    return PromptOutcome(pairs, low, high, hits + misses, hits, unread + lost)
 
 
 HIT, MISS, UNREAD, LOST, EXCLUDED = came(1, 1), came(1, 0, 1), came(1, unread=1), came(1, lost=1), came(1)
-NEITHER = Prompt(1, (0.5,), (0.5,), 1)
+NEITHER = PromptOutcome(1, (0.5,), (0.5,), 1)
 
 
-def played(test: Tried, prompts: Sequence[Prompt]) -> Monitor:
+def played(test: Tried, prompts: Sequence[PromptOutcome]) -> Monitor:
     monitor = Monitor(test)
     for prompt in prompts:
         monitor.add(prompt)
     return monitor
 
 
-def ended(test: Tried, prompts: Sequence[Prompt]) -> Monitor:
+def ended(test: Tried, prompts: Sequence[PromptOutcome]) -> Monitor:
     monitor = played(test, prompts)
     monitor.end()
     return monitor
@@ -105,10 +105,10 @@ def trials(draw: st.DrawFn) -> Tried:
 
 
 @st.composite
-def prompts(draw: st.DrawFn, test: Tried) -> list[Prompt]:
+def prompts(draw: st.DrawFn, test: Tried) -> list[PromptOutcome]:
     """What came of all its prompts, in any order, in runs of much the same."""
     pairs = list(draw(st.permutations(test.pairs))) if len(set(test.pairs)) > 1 else list(test.pairs)
-    found: list[Prompt] = []
+    found: list[PromptOutcome] = []
     while len(found) < len(pairs):
         kinds = draw(st.lists(st.sampled_from("hhmmmule"), min_size=1, max_size=3))
         for number in range(draw(st.integers(1, 30))):
@@ -126,7 +126,7 @@ def test_no_prompt_of_several_at_once_decides_but_the_last(data: st.DataObject) 
     rest = data.draw(prompts(test))
     monitor = Monitor(test)
     while rest and monitor.decision is None:
-        count = monitor.soonest()
+        count = monitor.batch_size()
         assert 1 <= count <= min(AT_ONCE, len(rest))
         for prompt in rest[: count - 1]:
             monitor.add(prompt)
@@ -149,16 +149,16 @@ def test_what_is_said_beside_a_decision_agrees_with_it(data: st.DataObject) -> N
 def agrees(test: Tried, monitor: Monitor) -> None:
     """The p-value is small just where it fails; each bound is on the side of the threshold that the decision says."""
     p = monitor.p_value
-    if not monitor.tested:
+    if not monitor.prompt_count:
         assert p is None
         return
     assert p is not None
     assert 0 < p <= 1
     assert (p <= test.alpha_fail) is (monitor.decision == "fail")
     level = max(test.alpha_fail, test.alpha_pass)
-    low, high = confidence_bounds.lower(monitor, level), confidence_bounds.upper(monitor, level)
-    assert 0 <= low <= monitor.low / monitor.tested + 1e-9
-    assert monitor.high / monitor.tested - 1e-9 <= high <= 1
+    low, high = confidence_bounds.lower_bound(monitor, level), confidence_bounds.upper_bound(monitor, level)
+    assert 0 <= low <= monitor.low / monitor.prompt_count + 1e-9
+    assert monitor.high / monitor.prompt_count - 1e-9 <= high <= 1
     if level > 0.05:
         return
     if monitor.decision == "fail":
@@ -180,15 +180,15 @@ def test_a_pass_that_has_to_wait_is_looked_at_again(hits: int, decision: str) ->
 def test_prompts_without_any_pair_decide_nothing(exact: bool) -> None:
     """As data with one response to each prompt have them."""
     monitor = Monitor(Tried(0.1, 0.05, 0.05, (0, 0, 0), exact=exact))
-    assert monitor.soonest() >= 1
+    assert monitor.batch_size() >= 1
     for _ in range(3):
-        monitor.add(Prompt(0))
+        monitor.add(PromptOutcome(0))
     monitor.end()
     assert (monitor.decision, monitor.p_value) == ("inconclusive", None)
 
 
 @given(st.lists(st.sampled_from([HIT, MISS, MISS, NEITHER, NEITHER]), min_size=1, max_size=60))
-def test_what_is_looked_at_once_is_decided_by_its_end_alone(some: list[Prompt]) -> None:
+def test_what_is_looked_at_once_is_decided_by_its_end_alone(some: list[PromptOutcome]) -> None:
     test = Tried(0.55, 0.2, 0.2, (1,) * len(some), exact=False, whole=True)
     forth, back = ended(test, some), ended(test, some[::-1])
     assert (forth.decision, forth.reason) == (back.decision, "end")
@@ -243,11 +243,11 @@ def table() -> Ints:
 def simulated(flips: NDArray[np.bool_]) -> Together:
     """Gates that end with their first failure, from flips of shape (most, gates, checks)."""
     limits, says = boundary(T, ALPHA / CHECKS, ALPHA, MOST), table()
-    ones, zeros = counted(T, "above")
+    ones, zeros = outcome_gains(T, "above")
     k = np.zeros(flips.shape[1:], np.int64)
     said, stop, peak = np.zeros_like(k), np.zeros_like(k), np.zeros(k.shape)
     logs = np.array(
-        [[mean(i * ones + (n - i) * zeros) if i <= n else 0 for i in range(MOST + 1)] for n in range(MOST + 1)]
+        [[log_mean(i * ones + (n - i) * zeros) if i <= n else 0 for i in range(MOST + 1)] for n in range(MOST + 1)]
     )
     for n in range(1, MOST + 1):
         going = (said == 0) & ~np.any(said == 1, axis=1)[:, None]
@@ -256,7 +256,7 @@ def simulated(flips: NDArray[np.bool_]) -> Together:
         peak = np.where(going, np.maximum(peak, logs[n, k]), peak)
         said = np.where(going, says[n, k], said)
     p = np.exp(-peak)
-    ends = np.array([p_end(T, limits.fail_at, MOST, i) for i in range(MOST + 1)])
+    ends = np.array([end_probability(T, limits.fail_at, MOST, i) for i in range(MOST + 1)])
     by_end = (said > 0) & (k < limits.fail_at[stop]) & (k > limits.pass_at[stop])
     p = np.where(by_end, ends[k], np.where(said == 1, np.minimum(p, ALPHA / CHECKS), p))
     return Together(said, stop, k, p, np.array([holm(one) for one in p.tolist()]))
@@ -311,7 +311,7 @@ def test_no_flip_rate_passes_on_fewer_prompts_than_a_count_could(threshold: floa
         assert monitor.decision == "inconclusive" or prompts == least
     many = ended(Tried(threshold, 0.05, 0.05, (pairs,) * 10 * least), [came(pairs, 0, pairs)] * 10 * least)
     assert many.decision == "pass"
-    assert many.tested >= least
+    assert many.prompt_count >= least
 
 
 @pytest.mark.parametrize("pairs", [1, 4])
@@ -347,7 +347,9 @@ def test_few_eligible_pairs_hold_up_a_pass_and_never_a_failure() -> None:
 )
 def test_a_rise_has_a_threshold_for_either_side(here: int, there: int, of: int, decision: str) -> None:
     """Fails above 0, passes below .05; between them it waits for more."""
-    kinds = [Prompt(1, (1.0,), (1.0,), 1, 1, 0, 1, 0)] * here + [Prompt(1, (0.0,), (0.0,), 1, 0, 0, 0, 1)] * there
+    kinds = [PromptOutcome(1, (1.0,), (1.0,), 1, 1, 0, 1, 0)] * here + [
+        PromptOutcome(1, (0.0,), (0.0,), 1, 0, 0, 0, 1)
+    ] * there
     kinds += [NEITHER] * (of - here - there)
     some = [kinds[at] for at in np.random.default_rng(3).permutation(of)]
     test = Tried(0.5, 0.05, 0.05, (1,) * of, ceiling=0.525, exact=False)

@@ -14,23 +14,23 @@ from scipy.stats import binom
 from distract.core.errors import UsageError
 from distract.stats import intervals
 from distract.studies.gate.boundary import boundary
-from distract.studies.gate.power import Tail, at_most
-from distract.studies.gate.power_plan import plan
-from distract.studies.gate.power_view import plan_report
-from distract.studies.gate.stopping_path import course
+from distract.studies.gate.power import TailTest, binomial_cdf
+from distract.studies.gate.power_plan import analyse_power
+from distract.studies.gate.power_view import power_report
+from distract.studies.gate.stopping_path import compute_path
 
 ALPHA = 0.05
-PASSES, FAILS = Tail(0.1, ALPHA), Tail(1 - 0.1, ALPHA)
+PASSES, FAILS = TailTest(0.1, ALPHA), TailTest(1 - 0.1, ALPHA)
 
 thresholds = st.floats(0.02, 0.95)
 levels = st.sampled_from([0.2, 0.05, 0.01])
 
 
-def limit(tail: Tail, n: int) -> int:
+def limit(tail: TailTest, n: int) -> int:
     return int(tail.limit(np.array([n]))[0])
 
 
-def chance(tail: Tail, n: int, rate: float) -> float:
+def chance(tail: TailTest, n: int, rate: float) -> float:
     return float(tail.power(np.array([n]), rate)[0])
 
 
@@ -48,11 +48,11 @@ def test_published_numbers_that_can_pass(flips: int, n: int) -> None:
 
 @given(thresholds, levels, st.integers(1, 300))
 def test_limits_are_those_of_the_exact_bounds(threshold: float, level: float, n: int) -> None:
-    k = limit(Tail(threshold, level), n)
+    k = limit(TailTest(threshold, level), n)
     # Fractions of counts stand for numbers next to the limit, where rounding does not matter.
     assert k < 0 or intervals.upper_bound(k, n, 1 - level) < threshold * (1 + 1e-9)
     assert intervals.upper_bound(k + 1, n, 1 - level) > threshold * (1 - 1e-9)
-    failing = n - limit(Tail(1 - threshold, level), n)
+    failing = n - limit(TailTest(1 - threshold, level), n)
     assert failing > n or intervals.p_above(failing, n, threshold) < level * (1 + 1e-9)
     assert intervals.p_above(failing - 1, n, threshold) > level * (1 - 1e-9)
 
@@ -60,13 +60,13 @@ def test_limits_are_those_of_the_exact_bounds(threshold: float, level: float, n:
 @given(st.integers(1, 200), st.floats(0, 1))
 def test_at_most_agrees_with_scipy(n: int, rate: float) -> None:
     k = np.arange(-1, n + 2)
-    assert at_most(k, np.full_like(k, n), rate) == pytest.approx(binom.cdf(k, n, rate), abs=1e-12)
+    assert binomial_cdf(k, np.full_like(k, n), rate) == pytest.approx(binom.cdf(k, n, rate), abs=1e-12)
 
 
 @given(thresholds, st.floats(0, 1), st.sampled_from([0.5, 0.8, 0.9, 0.99]), levels)
 def test_the_number_is_that_of_brute_force(threshold: float, share: float, power: float, level: float) -> None:
     rate = share * threshold * 0.8
-    n = Tail(threshold, level).least(rate, power, 2000)
+    n = TailTest(threshold, level).least(rate, power, 2000)
     assume(n is not None)
     assert n is not None
     many = np.arange(1, 2 * n + 400)
@@ -76,7 +76,7 @@ def test_the_number_is_that_of_brute_force(threshold: float, share: float, power
 
 
 def test_power_has_teeth() -> None:
-    n = plan(0.1, 0.05, 0.9, 0.95).finished.n
+    n = analyse_power(0.1, 0.05, 0.9, 0.95).finished.n
     smaller = [less for less in range(1, n) if chance(PASSES, less, 0.05) >= 0.9]
     assert smaller
     assert chance(PASSES, n - 1, 0.05) < 0.9
@@ -84,11 +84,11 @@ def test_power_has_teeth() -> None:
 
 @each(("rate", "power", "checks"), [(0.02, 0.9, 1), (0.05, 0.8, 3), (0.25, 0.9, 1), (0.25, 0.9, 5)])
 def test_the_live_cap_is_the_smallest_with_the_power(rate: float, power: float, checks: int) -> None:
-    found = plan(0.1, rate, power, 0.95, checks)
+    found = analyse_power(0.1, rate, power, 0.95, checks)
     assert found.live is not None
     alphas = (1 - 0.95) / checks, 1 - 0.95
     for cap, enough in ((found.live.cap, True), (found.live.cap - 1, False)):
-        there = course(boundary(0.1, *alphas, cap), rate)
+        there = compute_path(boundary(0.1, *alphas, cap), rate)
         assert ((there.passed if rate < 0.1 else there.failed) >= found.each) is enough
     assert found.live.mean < found.finished.n
 
@@ -115,7 +115,7 @@ def test_the_live_cap_is_the_smallest_with_the_power(rate: float, power: float, 
 )
 def test_what_cannot_be_planned_is_one_line(arguments: tuple[float, float, float, float], words: str) -> None:
     with pytest.raises(UsageError, match=words) as raised:
-        plan(*arguments)
+        analyse_power(*arguments)
     assert raised.value.exit_code == 2
     assert "\n" not in str(raised.value)
 
@@ -130,11 +130,11 @@ def test_what_cannot_be_planned_is_one_line(arguments: tuple[float, float, float
     ],
 )
 def test_the_ends_of_the_range(arguments: tuple[float, float, float, float], n: int) -> None:
-    assert plan(*arguments).finished.n == n
+    assert analyse_power(*arguments).finished.n == n
 
 
 def test_what_is_printed() -> None:
-    lines = list(plan_report(plan(0.1, 0.02, 0.9, 0.95, 2)))
+    lines = list(power_report(analyse_power(0.1, 0.02, 0.9, 0.95, 2)))
     assert lines[0] == (
         "A judge whose true flip rate is 0.02 shall pass at a threshold of 0.1 with a chance of 90%, at 95% confidence."
     )
@@ -143,13 +143,13 @@ def test_what_is_printed() -> None:
     assert "no eligible comparisons" in lines[3]
     assert "rises and falls" in lines[4]
     assert "each is planned for 95%" in lines[5]
-    failing = " ".join(plan_report(plan(0.1, 1.0, 0.9, 0.95, 2)))
+    failing = " ".join(power_report(analyse_power(0.1, 1.0, 0.9, 0.95, 2)))
     assert "Of 2, at least 2 flips fail" in failing
     assert "A gate fails with any of its 2 checks" in failing
 
 
 def test_the_document_is_json() -> None:
-    document = json.loads(json.dumps(plan(0.1, 0.05, 0.9, 0.95).document(), allow_nan=False))
+    document = json.loads(json.dumps(analyse_power(0.1, 0.05, 0.9, 0.95).document(), allow_nan=False))
     assert document["finished"] == {"n": 263, "limit": 18, "power": 0.9292, "wrong": 0.0}
     assert set(document["live"]) == {"cap", "passed", "failed", "inconclusive", "mean", "median"}
-    assert json.loads(json.dumps(plan(0.5, 0.49, 0.9, 0.95).document()))["live"] is None
+    assert json.loads(json.dumps(analyse_power(0.5, 0.49, 0.9, 0.95).document()))["live"] is None

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from distract.core import printable, registry
 from distract.core.errors import DataError, UsageError
-from distract.core.project import FILE, Project, project
+from distract.core.project import FILE, Project, read_project
 from distract.studies.gate.limits import Limits
-from distract.studies.gate.settings import Settings, limits, load
+from distract.studies.gate.settings import Settings, load_settings, merge_limits
 
 WHOLE = """
 [tool.distract.gate]
@@ -56,7 +56,7 @@ def written(folder: Path, text: str | bytes, name: str = FILE) -> Path:
 def refused(path: Path) -> str:
     """What a file is told that cannot be used: one printable line that names the file first."""
     with pytest.raises(DataError) as caught:
-        load(path)
+        load_settings(path)
     said = str(caught.value)
     assert caught.value.exit_code == 2
     assert said.startswith(printable.line(str(path)))
@@ -66,10 +66,10 @@ def refused(path: Path) -> str:
 
 
 def test_the_whole_table_is_read(tmp_path: Path) -> None:
-    settings = load(written(tmp_path, WHOLE))
+    settings = load_settings(written(tmp_path, WHOLE))
     assert settings is not None
     assert settings.path == tmp_path / FILE
-    found = limits(settings, {})
+    found = merge_limits(settings, {})
     assert found == Limits(0.10, OWN, 0.05, 30, 0.9, True, *REST)
     cases = {
         ("pairwise", "prolixity"): 0.20,
@@ -82,12 +82,12 @@ def test_the_whole_table_is_read(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", [WHOLE.replace("\n", "\r\n"), "\ufeff" + WHOLE])
 def test_line_ends_and_a_byte_order_mark_do_not_matter(tmp_path: Path, text: str) -> None:
-    assert load(written(tmp_path, text)) == load(written(tmp_path, WHOLE))
+    assert load_settings(written(tmp_path, text)) == load_settings(written(tmp_path, WHOLE))
 
 
 @pytest.mark.parametrize("text", ["[tool.distract.gate]", "tool.distract.gate = {}", RATES])
 def test_a_table_that_sets_nothing_leaves_what_a_gate_has_by_itself(tmp_path: Path, text: str) -> None:
-    assert limits(load(written(tmp_path, text)), {}) == Limits() == limits(None, {})
+    assert merge_limits(load_settings(written(tmp_path, text)), {}) == Limits() == merge_limits(None, {})
 
 
 @pytest.mark.parametrize(
@@ -110,13 +110,13 @@ def test_a_table_that_sets_nothing_leaves_what_a_gate_has_by_itself(tmp_path: Pa
     ],
 )
 def test_the_command_line_wins_over_the_file(tmp_path: Path, given: dict[str, Any], expected: Limits) -> None:
-    assert limits(load(written(tmp_path, WHOLE)), given) == expected
+    assert merge_limits(load_settings(written(tmp_path, WHOLE)), given) == expected
 
 
 def test_an_option_out_of_range_is_refused_with_a_file_and_without() -> None:
     for settings in (None, Settings(Path(FILE), {"max_flip_rate": 0.1})):
         with pytest.raises(UsageError, match=r"^--max-flip-rate 2: expected a share"):
-            limits(settings, {"max_flip_rate": 2.0})
+            merge_limits(settings, {"max_flip_rate": 2.0})
 
 
 class TestWhereItIs:
@@ -127,15 +127,15 @@ class TestWhereItIs:
         inner.mkdir(parents=True)
         monkeypatch.chdir(inner)
         top = written(tmp_path, WHOLE)
-        found = load()
+        found = load_settings()
         assert found is not None
         assert found.path == top
         (tmp_path / "a" / FILE).mkdir()  # no file
-        assert load() == found
+        assert load_settings() == found
         middle = written(inner, "[project]\nname = 'other'\n")
-        assert load() is None
+        assert load_settings() is None
         with pytest.raises(DataError, match=r"expected a table \[tool\.distract\.gate\]; add it"):
-            load(middle)
+            load_settings(middle)
 
     @pytest.mark.parametrize("text", ["", "[tool.ruff]\nline-length = 100\n", "[tool.distract]\n"])
     def test_no_table_is_no_settings_unless_the_file_was_named(
@@ -143,7 +143,7 @@ class TestWhereItIs:
     ) -> None:
         monkeypatch.chdir(tmp_path)
         path = written(tmp_path, text)
-        assert load() is None
+        assert load_settings() is None
         assert refused(path) == ": expected a table [tool.distract.gate]; add it, or name another file"
 
     def test_a_folder_that_is_gone_is_one_line(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -152,7 +152,7 @@ class TestWhereItIs:
         monkeypatch.chdir(gone)
         gone.rmdir()
         with pytest.raises(DataError, match=r"cannot be searched: .*; name a file \(--config\)"):
-            load()
+            load_settings()
 
     def test_what_is_no_readable_file_is_one_line(self, tmp_path: Path) -> None:
         assert refused(tmp_path / "absent.toml") == ": no such file"
@@ -241,7 +241,7 @@ def test_every_protocol_and_attack_that_is_gated_may_have_a_rate(tmp_path: Path,
     path = written(tmp_path, f'{RATES}"{name}" = 0.3\n')
     attack = registry.attacks().get(name)
     if attack is None or not (attack.control or attack.severity):
-        assert limits(load(path), {}).others == {name: 0.3}
+        assert merge_limits(load_settings(path), {}).others == {name: 0.3}
     else:
         refused(path)
 
@@ -263,10 +263,10 @@ def test_the_file_takes_a_number_exactly_when_a_gate_does(
     except UsageError:
         taken = False
     if taken:
-        settings = load(path)
+        settings = load_settings(path)
         assert settings is not None
         assert settings.values == {KEYS[key]: number}
-        assert limits(settings, {}) == Limits(**{KEYS[key]: number})  # type: ignore[arg-type]
+        assert merge_limits(settings, {}) == Limits(**{KEYS[key]: number})  # type: ignore[arg-type]
     else:
         assert "tool.distract.gate" in refused(path)
 
@@ -277,7 +277,7 @@ def test_rates_come_back_as_they_were_written(
     tmp_path_factory: pytest.TempPathFactory, rates: dict[str, float]
 ) -> None:
     text = RATES + "".join(f"{json.dumps(name)} = {rate!r}\n" for name, rate in rates.items())
-    found = limits(load(written(tmp_path_factory.getbasetemp(), text, "rates.toml")), {})
+    found = merge_limits(load_settings(written(tmp_path_factory.getbasetemp(), text, "rates.toml")), {})
     assert found == Limits(others=rates)
 
 
@@ -302,11 +302,11 @@ def test_any_value_of_any_key_is_settings_or_one_line(
 ) -> None:
     path = written(tmp_path_factory.getbasetemp(), f"{GATE}{json.dumps(key)} = {_toml(value)}\n", "value.toml")
     try:
-        settings = load(path)
+        settings = load_settings(path)
     except DataError:
         refused(path)
     else:
-        assert isinstance(limits(settings, {}), Limits)
+        assert isinstance(merge_limits(settings, {}), Limits)
 
 
 def _toml(value: object) -> str:
@@ -324,7 +324,7 @@ def _toml(value: object) -> str:
 class TestWhatStandsBesideTheGate:
     def test_a_judge_and_a_store_for_tests_are_none_of_its_business(self, tmp_path: Path) -> None:
         path = written(tmp_path, 'tool.distract.judge = "j"\ntool.distract.store = "deep/s"\n' + WHOLE)
-        assert load(path) == load(written(tmp_path, WHOLE))
+        assert load_settings(path) == load_settings(written(tmp_path, WHOLE))
 
     @pytest.mark.parametrize(
         ("text", "expected"),
@@ -336,10 +336,10 @@ class TestWhatStandsBesideTheGate:
         ],
     )
     def test_it_is_read(self, tmp_path: Path, text: str, expected: Project) -> None:
-        assert project(written(tmp_path, text)) == expected
+        assert read_project(written(tmp_path, text)) == expected
 
     def test_a_store_lies_beside_the_file_that_names_it(self, tmp_path: Path) -> None:
-        assert project(written(tmp_path, "[tool.distract]\nstore = 'a/../s'")).store == tmp_path / "a/../s"
+        assert read_project(written(tmp_path, "[tool.distract]\nstore = 'a/../s'")).store == tmp_path / "a/../s"
 
     @pytest.mark.parametrize("value", ["3", "true", "['a']", "''", "' '", "{ a = 1 }"])
     @pytest.mark.parametrize("key", ["judge", "store"])

@@ -7,7 +7,7 @@ from itertools import product
 from gate_builders import check, skipped
 from looping import each
 
-from distract.studies.gate.combination import together
+from distract.studies.gate.combination import combine_checks
 from distract.studies.gate.verdict import Decision
 
 DECISIONS: tuple[Decision, ...] = ("pass", "fail", "inconclusive")
@@ -16,7 +16,7 @@ DECISIONS: tuple[Decision, ...] = ("pass", "fail", "inconclusive")
 @each("decisions", [case for size in (1, 2, 3) for case in product(DECISIONS, repeat=size)])
 def test_fail_if_any_fails_pass_if_all_pass(decisions: tuple[Decision, ...]) -> None:
     checks = [check(one, attack=f"f{index}") for index, one in enumerate(decisions)]
-    decision, reason = together(checks, None)
+    decision, reason = combine_checks(checks, None)
     expected = "fail" if "fail" in decisions else "inconclusive" if "inconclusive" in decisions else "pass"
     assert decision == expected
     if expected == "pass":
@@ -30,11 +30,11 @@ def test_fail_if_any_fails_pass_if_all_pass(decisions: tuple[Decision, ...]) -> 
 
 def test_it_fails_closed() -> None:
     nothing = "no flip rate of an attack was measured (controls are not checked)"
-    assert together([], None) == ("inconclusive", nothing)
-    assert together([check("pass")], "unfinished") == ("inconclusive", "unfinished")
-    assert together([check("fail")], "unfinished") == ("inconclusive", "unfinished")
+    assert combine_checks([], None) == ("inconclusive", nothing)
+    assert combine_checks([check("pass")], "unfinished") == ("inconclusive", "unfinished")
+    assert combine_checks([check("fail")], "unfinished") == ("inconclusive", "unfinished")
 
 
 def test_what_was_skipped_does_not_count_beside_a_failure() -> None:
-    assert together([skipped(), check("fail")], None) == ("fail", "pairwise under prolixity: it is a fail")
-    assert together([skipped(), check("pass")], None)[0] == "inconclusive"
+    assert combine_checks([skipped(), check("fail")], None) == ("fail", "pairwise under prolixity: it is a fail")
+    assert combine_checks([skipped(), check("pass")], None)[0] == "inconclusive"

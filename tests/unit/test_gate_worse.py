@@ -18,18 +18,18 @@ from scipy import stats
 
 from distract.core.errors import UsageError
 from distract.core.records import Response, Rewrite
-from distract.core.runs import Loaded, load
+from distract.core.runs import LoadedRun, load
 from distract.stats.intervals import holm
 from distract.studies.gate import finished
-from distract.studies.gate.comparable import comparable
+from distract.studies.gate.comparable import check_comparable
 from distract.studies.gate.limits import Limits
-from distract.studies.gate.regression import rises
+from distract.studies.gate.regression import rise_tests
 from distract.studies.gate.verdict import Check, Verdict
 
 Run = Callable[..., Ran]
 
 
-def decide(baseline: Loaded, run: Loaded, limits: Limits) -> Verdict:
+def decide(baseline: LoadedRun, run: LoadedRun, limits: Limits) -> Verdict:
     return finished.decide(run, limits, baseline)
 
 
@@ -224,7 +224,7 @@ def test_controls_and_what_only_one_run_has_are_no_checks() -> None:
     both = [*rows("0" * 99), *rows("0" * 99, attack="null")]
     old = made([*both, *rows("0" * 99, attack="g"), *rows("0" * 99, protocol="other")], "before", controls=["null"])
     new = made([*rows("0" * 99), *rows("1" * 99, attack="null")], controls=["null"])
-    assert [(one.now.protocol, one.now.attack) for one in rises(old, new, Limits())] == [("pairwise", "f")]
+    assert [(one.now.protocol, one.now.attack) for one in rise_tests(old, new, Limits())] == [("pairwise", "f")]
     found = decide(old, new, Limits())
     assert found.decision == "pass"
     assert found.notes[:2] == ("protocols of one run only, not compared: other",
@@ -232,7 +232,7 @@ def test_controls_and_what_only_one_run_has_are_no_checks() -> None:
 
 
 def test_a_scoring_protocol_is_decided_by_its_score() -> None:
-    def run(after: tuple[float, float]) -> Loaded:
+    def run(after: tuple[float, float]) -> LoadedRun:
         found = []
         for name in map(str, range(6)):
             found += [row(name, [scored((5.2, 5.1), (5, 5))], protocol="absolute")]
@@ -268,9 +268,9 @@ def test_runs_that_cannot_be_compared_are_refused(changes: dict[str, Any], said:
         assert "\n" not in text
     if said.startswith(("is ", "must")):
         with pytest.raises(UsageError, match=f"the baseline {said[:10]}"):
-            comparable(other, usual)
+            check_comparable(other, usual)
         with pytest.raises(UsageError, match=f"the new run {said[:10]}"):
-            comparable(usual, other)
+            check_comparable(usual, other)
 
 
 @pytest.mark.parametrize(
@@ -295,7 +295,7 @@ def test_runs_that_cannot_be_compared_are_refused(changes: dict[str, Any], said:
 )  # fmt: skip
 def test_what_differs_is_told(old: dict[str, Any], new: dict[str, Any], notes: list[str]) -> None:
     found = rows("0" * 9)
-    assert comparable(made(found, "before", **old), made(found, **new)) == notes
+    assert check_comparable(made(found, "before", **old), made(found, **new)) == notes
 
 
 def test_rewrites_that_differ_are_told() -> None:
@@ -306,9 +306,11 @@ def test_rewrites_that_differ_are_told() -> None:
     run = made(rows("0" * 9))
     old = replace(run, path=Path("before"), rewrites=(*written("a", "b", "c"), *written("a", attack="null")))
     changed = replace(run, rewrites=(*written("a", "B", "C", "D"), *written("A", attack="null")))
-    assert comparable(old, changed) == ["2 of 3 rewrites of both runs differ in their texts: a rise may come from them"]
-    assert comparable(old, replace(run, rewrites=written("a", "b"))) == []
-    assert comparable(old, replace(run, rewrites=written("A", reasons=("unchanged",)))) == []
+    assert check_comparable(old, changed) == [
+        "2 of 3 rewrites of both runs differ in their texts: a rise may come from them"
+    ]
+    assert check_comparable(old, replace(run, rewrites=written("a", "b"))) == []
+    assert check_comparable(old, replace(run, rewrites=written("A", reasons=("unchanged",)))) == []
 
 
 def test_a_run_beside_itself_is_refused() -> None:
@@ -323,11 +325,11 @@ def test_a_damaged_or_changed_run_folder_is_told(run: Run) -> None:
         assert run("attack", "--judge", "planted:fair", "--out", out, *options).code == 0
     old, text = load(Path("a")), Path("a/run.json").read_text(encoding="utf-8")
     Path("a/run.json").write_text(text.replace('"versions": {', '"versions": {"other": "9.9",'), encoding="utf-8")
-    assert any(note.startswith("versions, other: 9.9, then none") for note in comparable(old, load(Path("b"))))
+    assert any(note.startswith("versions, other: 9.9, then none") for note in check_comparable(old, load(Path("b"))))
     Path("a/run.json").write_text(text.replace('"versions": {', '"versions": [], "was": {'), encoding="utf-8")
-    assert any(note.startswith("versions, python: none, then") for note in comparable(old, load(Path("b"))))
+    assert any(note.startswith("versions, python: none, then") for note in check_comparable(old, load(Path("b"))))
     with pytest.raises(UsageError, match=r"the baseline must not be relied on: run\.json is not what the run wrote"):
-        comparable(load(Path("a")), load(Path("b")))
+        check_comparable(load(Path("a")), load(Path("b")))
     Path("b/manifest.json").unlink()
     with pytest.raises(UsageError, match="the new run must not be relied on: the run is unfinished"):
-        comparable(old, load(Path("b")))
+        check_comparable(old, load(Path("b")))

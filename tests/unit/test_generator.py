@@ -16,8 +16,8 @@ from distract.core.prompts import parse as parse_prompt
 from distract.core.records import Case, Reply, Request, Response, Rewrite
 from distract.core.registry import attacks
 from distract.data.constraints import parse
-from distract.rewriting.generator import generator
-from distract.rewriting.generator_options import Asking, flaws
+from distract.rewriting.generator import make_generator
+from distract.rewriting.generator_options import GeneratorOptions, flaws
 from distract.rewriting.writers import rewrite
 
 ASSERTIVE, SYCOPHANTIC = attacks()["assertiveness"], attacks()["sycophancy"]
@@ -32,13 +32,13 @@ FAITHFUL = (
     "to peel."
 )
 EGG = case(prompt=QUESTION, responses=[Response("x", (TEXT,))])
-ONCE = Asking(retries=0)
+ONCE = GeneratorOptions(retries=0)
 
 
 def written(
     answer: Callable[[Request], Reply | str],
     *,
-    asking: Asking = ONCE,
+    asking: GeneratorOptions = ONCE,
     attack: Attack = ASSERTIVE,
     one: Case = EGG,
     seed: int = 0,
@@ -47,7 +47,7 @@ def written(
         said = answer(request)
         return Reply(said) if isinstance(said, str) else said
 
-    made, rounds = drive(rewrite(generator("w", asking), one, one.originals[0], attack, seed), reply)
+    made, rounds = drive(rewrite(make_generator("w", asking), one, one.originals[0], attack, seed), reply)
     assert made is not None
     return made, rounds
 
@@ -101,7 +101,7 @@ def test_a_faithful_rewrite_is_accepted() -> None:
 )  # fmt: skip
 def test_what_a_writer_does_wrong_is_caught_with_its_reason(said: str | Reply, reason: set[str]) -> None:
     made, _ = written(lambda request: said)
-    assert not made.accepted
+    assert not made.is_accepted
     assert slugs(made) & reason, made.reasons
 
 
@@ -114,14 +114,14 @@ def test_a_correction_of_a_wrong_answer_is_caught() -> None:
     made, _ = written(lambda request: right, one=wrong)
     assert {"name lost", "name invented"} <= slugs(made)
     kept = "Without any doubt, the capital of Australia is Sydney, certainly the largest city there."
-    assert written(lambda request: kept, one=wrong)[0].accepted
+    assert written(lambda request: kept, one=wrong)[0].is_accepted
 
 
 def test_a_rejected_rewrite_is_tried_again_with_the_reasons() -> None:
     answers = iter([FAITHFUL.replace("6 minutes", "4 minutes"), TEXT, FAITHFUL])
-    made, rounds = written(lambda request: next(answers), asking=Asking(retries=2))
+    made, rounds = written(lambda request: next(answers), asking=GeneratorOptions(retries=2))
     prompts = ["\n".join(message.content for message in asked[0].messages) for asked in rounds]
-    assert made.accepted
+    assert made.is_accepted
     assert "rejected" not in prompts[0]
     assert "- number lost: 6" in prompts[1] or "- unit lost: 6 min" in prompts[1]
     assert "- unchanged" in prompts[2]
@@ -133,7 +133,7 @@ def test_a_rejected_rewrite_is_tried_again_with_the_reasons() -> None:
 
 
 def test_after_the_last_retry_it_is_kept_as_rejected() -> None:
-    made, rounds = written(lambda request: TEXT, asking=Asking(retries=2))
+    made, rounds = written(lambda request: TEXT, asking=GeneratorOptions(retries=2))
     assert (slugs(made), len(rounds)) == ({"unchanged"}, 3)
 
 
@@ -141,7 +141,7 @@ def test_of_several_the_most_distracting_faithful_one_is_kept() -> None:
     louder = FAITHFUL.replace("takes about", "definitely takes about").replace("stays soft", "undoubtedly stays soft")
     loudest = louder.replace("6 minutes", "9 minutes") + " This is absolutely, undeniably certain."
     answers = {0: FAITHFUL, 1: louder, 2: loudest}
-    made, rounds = written(lambda request: answers[request.sample], asking=Asking(retries=0, best_of=3))
+    made, rounds = written(lambda request: answers[request.sample], asking=GeneratorOptions(retries=0, best_of=3))
     assert made.response.turns == (louder,)
     assert [len(asked) for asked in rounds] == [3]
 
@@ -188,7 +188,7 @@ def test_a_severity_names_what_to_break_and_what_to_keep() -> None:
     made, rounds = written(lambda request: "Eggs\n\nIt takes six minutes in boiling water", attack=severity, one=one)
     user = rounds[0][0].messages[1].content
     assert user.count("must break each") == user.count("must still meet") == 1
-    assert (made.accepted, made.response) == (True, Response("x", (made.response.text,), None, 1))
+    assert (made.is_accepted, made.response) == (True, Response("x", (made.response.text,), None, 1))
     again = written(lambda request: "x", attack=severity, one=one)[1]
     assert again[0][0].messages == rounds[0][0].messages
     prompts = {written(lambda r: "x", attack=severity, one=one, seed=s)[1][0][0].messages for s in range(8)}
@@ -211,7 +211,7 @@ def test_a_prompt_with_an_unknown_slot_is_the_plug_ins_error() -> None:
 def test_nothing_a_writer_says_breaks_a_run(said: str, finish: str) -> None:
     made, _ = written(lambda request: Reply(said, finish=finish))
     made.response.text.encode()  # fits into a file
-    assert made.accepted or made.reasons
+    assert made.is_accepted or made.reasons
 
 
 @pytest.mark.parametrize(
@@ -229,11 +229,11 @@ def test_nothing_a_writer_says_breaks_a_run(said: str, finish: str) -> None:
 )
 def test_wrong_parameters_are_refused(wrong: dict[str, float], says: str) -> None:
     with pytest.raises(UsageError, match=says):
-        Asking(**wrong)  # type: ignore[arg-type]
+        GeneratorOptions(**wrong)  # type: ignore[arg-type]
 
 
 def test_a_greedy_text_depends_on_no_seed_and_no_sample() -> None:
-    greedy, sampled = Asking(temperature=0.0), Asking()
+    greedy, sampled = GeneratorOptions(temperature=0.0), GeneratorOptions()
     messages = written(lambda request: "x")[1][0][0].messages
     assert len({greedy.request(messages, seed=s, sample=s).key for s in range(3)}) == 1
     assert len({sampled.request(messages, seed=s, sample=0).key for s in range(3)}) == 3
@@ -243,7 +243,7 @@ def test_a_greedy_text_depends_on_no_seed_and_no_sample() -> None:
 def test_a_text_takes_about_two_and_a_half_times_the_original_at_most() -> None:
     _, rounds = written(lambda request: "x")
     assert rounds[0][0].max_tokens == 64 + 5 * len(TEXT) // 8
-    assert written(lambda request: "x", asking=Asking(retries=0, max_tokens=7))[1][0][0].max_tokens == 7
+    assert written(lambda request: "x", asking=GeneratorOptions(retries=0, max_tokens=7))[1][0][0].max_tokens == 7
 
 
 def test_flaws_of_a_reply() -> None:

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from distract.models import hardware
-from distract.models.fit import explain, fits, need, size
-from distract.models.hardware import Gpu, memory, visible, weights
+from distract.models.fit import can_fit, explain_misfit, format_size, weights_size
+from distract.models.hardware import Gpu, filter_visible, free_memory, weights_bytes
 
 GIB = 2**30
 
@@ -44,12 +44,12 @@ DEVICES = {"GPU-aa": ONE, "GPU-ab": TWO, "GPU-b": THREE, "MIG-1": gpu(4)}
     ],
 )
 def test_cuda_visible_devices_is_honoured(named: str | None, expected: list[Gpu]) -> None:
-    assert visible(DEVICES, named) == tuple(expected)
+    assert filter_visible(DEVICES, named) == tuple(expected)
 
 
 @given(st.text(alphabet="0123,-GPUabMIG ", max_size=20))
 def test_any_selection_is_part_of_what_there_is(named: str) -> None:
-    found = visible(DEVICES, named)
+    found = filter_visible(DEVICES, named)
     assert set(found) <= set(DEVICES.values())
     assert len(found) == len(set(found))
 
@@ -59,7 +59,7 @@ def test_gpus_that_cannot_be_asked_are_none(monkeypatch: pytest.MonkeyPatch) -> 
         raise OSError("no library")
 
     for ask, expected in ((failing, ()), (lambda parts: {"GPU-aa": ONE}, (ONE,))):
-        monkeypatch.setattr(hardware, "_nvml", ask)
+        monkeypatch.setattr(hardware, "_query_nvml", ask)
         monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
         hardware.gpus.cache_clear()
         assert hardware.gpus() == expected
@@ -89,24 +89,24 @@ def write(root: Path, files: dict[str, str]) -> Path:
 )
 def test_memory_is_what_this_process_may_take(tmp_path: Path, files: dict[str, str], expected: int | None) -> None:
     usual = {"proc/meminfo": "MemAvailable:    1000 kB\n"} if "proc/self/cgroup" in files else {}
-    assert memory(write(tmp_path, usual | files)) == expected
+    assert free_memory(write(tmp_path, usual | files)) == expected
 
 
 def test_the_machine_can_be_asked() -> None:
-    available = memory()
+    available = free_memory()
     assert available is None or available > 0
 
 
 def test_weights_of_a_folder(tmp_path: Path) -> None:
-    assert weights(tmp_path / "none") is None
-    assert weights(write(tmp_path, {"config.json": "{}"})) is None
-    assert weights(write(tmp_path, {"a.bin": "12"})) == 2
-    assert weights(write(tmp_path, {"a-1.safetensors": "123", "a-2.safetensors": "1"})) == 4
+    assert weights_bytes(tmp_path / "none") is None
+    assert weights_bytes(write(tmp_path, {"config.json": "{}"})) is None
+    assert weights_bytes(write(tmp_path, {"a.bin": "12"})) == 2
+    assert weights_bytes(write(tmp_path, {"a-1.safetensors": "123", "a-2.safetensors": "1"})) == 4
 
 
 def test_the_figures_of_70_billion() -> None:
-    assert [size(need(70.6, bits)) for bits in (32, 16, 8, 4)] == ["280 GB", "140 GB", "75 GB", "40 GB"]
-    assert [size(gb) for gb in (0.27, 6.42, 1026 * 2)] == ["0.27 GB", "6.4 GB", "2100 GB"]
+    assert [format_size(weights_size(70.6, bits)) for bits in (32, 16, 8, 4)] == ["280 GB", "140 GB", "75 GB", "40 GB"]
+    assert [format_size(gb) for gb in (0.27, 6.42, 1026 * 2)] == ["0.27 GB", "6.4 GB", "2100 GB"]
 
 
 SERVER = "or a server that has it (--judge http://HOST/v1#MODEL)"
@@ -167,7 +167,7 @@ KIN = {"llama-3.1-405b": 405.9, "llama-3.1-8b": 8.03, "llama-3.2-3b": 3.21, "lla
     ],
 )
 def test_what_is_said_of_70_billion(gpus: list[Gpu], ram: int, options: dict[str, Any], expected: str | None) -> None:
-    said = explain("llama-3.3-70b", 70.6, gpus, ram * GIB, others=KIN, **options)
+    said = explain_misfit("llama-3.3-70b", 70.6, gpus, ram * GIB, others=KIN, **options)
     if expected is None:
         assert said is None
         return
@@ -190,10 +190,10 @@ def test_it_is_explained_exactly_when_it_does_not_fit_and_less_always_fits_too(
     billions: float, gpus: list[Gpu], ram: int | None, engine: Any, how: str | None, shared: int
 ) -> None:
     options = {"engine": engine, "quantization": how, "tensor_parallel": shared}
-    said = explain("it", billions, gpus, ram, others={"small": billions / 2}, **options)
-    assert (said is None) == fits(billions, gpus, ram, **options)
+    said = explain_misfit("it", billions, gpus, ram, others={"small": billions / 2}, **options)
+    assert (said is None) == can_fit(billions, gpus, ram, **options)
     if said is None:
-        assert fits(billions / 2, gpus, ram, **options)
+        assert can_fit(billions / 2, gpus, ram, **options)
     else:
         assert len(said.splitlines()) == 1
-        assert ("small" in said) == fits(billions / 2, gpus, ram, **options)
+        assert ("small" in said) == can_fit(billions / 2, gpus, ram, **options)

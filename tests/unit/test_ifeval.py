@@ -10,10 +10,10 @@ import pytest
 
 from distract.core.errors import DataError, UnknownName, UsageError
 from distract.data import constraints as kinds
-from distract.data.constraints import Unavailable, parse
+from distract.data.constraints import UnavailableError, parse
 from distract.data.datasets import load, load_prompts
-from distract.data.formats.ifeval import Prompted
-from distract.data.prompt_parts import split
+from distract.data.formats.ifeval import ConstrainedPrompt
+from distract.data.prompt_parts import split_prompt
 
 PROMPT: dict[str, Any] = {
     "key": 7,
@@ -106,7 +106,7 @@ def test_prompts_are_read_without_responses(tmp_path: Path) -> None:
     data = write(tmp_path / "prompts.jsonl", PROMPT, unknown)
     for spec in (data, f"ifeval:{data}"):
         found = load_prompts(spec)
-        assert found.prompts == (Prompted("7", PROMPT["prompt"], (parse({"kind": "punctuation:no_comma"}),)),)
+        assert found.prompts == (ConstrainedPrompt("7", PROMPT["prompt"], (parse({"kind": "punctuation:no_comma"}),)),)
         assert (found.name, found.format, found.size) == ("prompts.jsonl", "ifeval", 2)
         assert found.left_out == {"the kind odd:kind cannot be checked": 1}
     assert found.checksum != load_prompts(write(tmp_path / "other.jsonl", PROMPT)).checksum
@@ -149,7 +149,7 @@ def test_a_language_without_its_library_leaves_the_prompt_out(tmp_path: Path, mo
     monkeypatch.setattr("importlib.util.find_spec", missing)
     spoken = {**PROMPT, "key": 8, "prompt": "Hi.", "instruction_id_list": ["language:response_language"]}
     spoken["kwargs"] = [{"language": "de"}]
-    with pytest.raises(Unavailable, match="pip install"):
+    with pytest.raises(UnavailableError, match="pip install"):
         kinds.parse({"kind": "language:response_language", "language": "de"})
     loaded = load(write(tmp_path / "p.jsonl", PROMPT, spoken), [write(tmp_path / "a.jsonl", ANSWER)])
     assert [case.id for case in loaded.cases] == ["ifeval-7"]
@@ -191,4 +191,4 @@ REPEAT = {"kind": "combination:repeat_prompt", "prompt_to_repeat": "Write a song
 def test_a_question_is_split_only_where_nothing_else_goes(
     prompt: str, raw: list[dict[str, Any]], question: str | None
 ) -> None:
-    assert split(prompt, [parse(one) for one in raw]) == question
+    assert split_prompt(prompt, [parse(one) for one in raw]) == question

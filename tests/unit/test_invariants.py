@@ -18,10 +18,10 @@ from distract.core.records import Case, Constraint, Lineage, Reply, Request, Res
 from distract.data.datasets import load
 from distract.judging.judge import Judge
 from distract.judging.orders import Manner
-from distract.models.scripted import Scripted, planted
+from distract.models.scripted import ScriptedBackend, make_planted
 from distract.rewriting.writers import DRAWN
 from distract.testing import invariants
-from distract.testing.invariants import Failed, Finding, Inconclusive, NoVerdict, Violation
+from distract.testing.invariants import Inconclusive, InvariantFailure, InvariantFinding, NoVerdict, Violation
 
 X, Y, Z = (Response(author, (text,)) for author, text in (("x", "Red."), ("y", "It may be blue."), ("z", "Or green.")))
 REWRITE = Response("y", ("It must be blue, definitely.",), "assertiveness")
@@ -41,7 +41,7 @@ Best = Callable[[Request], str]
 Open = Callable[..., Judge]
 
 
-def choosing(best: Best) -> Scripted:
+def choosing(best: Best) -> ScriptedBackend:
     """A judge that gives the outcome of that name."""
 
     def answer(request: Request) -> Reply:
@@ -51,10 +51,10 @@ def choosing(best: Best) -> Scripted:
             return Reply(said)
         return Reply(probabilities=tuple(float(one == said) for one in request.choices), mass=1.0, finish="choices")
 
-    return Scripted(answer, name="made")
+    return ScriptedBackend(answer, name="made")
 
 
-def preferring(value: Callable[[Response], float]) -> Scripted:
+def preferring(value: Callable[[Response], float]) -> ScriptedBackend:
     """A judge that prefers more of something."""
 
     def best(request: Request) -> str:
@@ -70,7 +70,7 @@ def preferring(value: Callable[[Response], float]) -> Scripted:
 def judge(tmp_path: Path) -> Iterator[Open]:
     made: list[Judge] = []
 
-    def open_(backend: Scripted, manner: Manner | None = None) -> Judge:
+    def open_(backend: ScriptedBackend, manner: Manner | None = None) -> Judge:
         made.append(Judge("j", backend, store=tmp_path / f"s{len(made)}", manner=manner or Manner()))
         return made[-1]
 
@@ -79,7 +79,7 @@ def judge(tmp_path: Path) -> Iterator[Open]:
         one.close()
 
 
-def message(test: Callable[[], Finding], kind: type[Failed] = Violation) -> list[str]:
+def message(test: Callable[[], InvariantFinding], kind: type[InvariantFailure] = Violation) -> list[str]:
     with pytest.raises(kind) as failed:
         test()
     assert type(failed.value) is kind
@@ -153,13 +153,13 @@ class TestMadeJudges:
 
 class TestForms:
     def test_one_case_and_a_list_of_it_are_the_same(self, judge: Open) -> None:
-        for backend in (planted("fair"), planted("first"), planted("garbage")):
+        for backend in (make_planted("fair"), make_planted("first"), make_planted("garbage")):
             both = judge(backend)
             texts = []
             for cases in (PAIR, [PAIR], iter((PAIR,))):
                 try:
                     texts.append(str(invariants.swap_consistent(both, cases)))
-                except Failed as error:
+                except InvariantFailure as error:
                     texts.append(f"{type(error)}: {error}")
             assert len(set(texts)) == 1
             assert len(set(both.findings)) == 1
@@ -173,7 +173,7 @@ class TestForms:
         assert [one.decision for one in ties.findings] == ["inconclusive"] * 2
 
     def test_what_a_protocol_cannot_judge_says_nothing(self, judge: Open) -> None:
-        test = partial(invariants.deterministic, judge(planted("fair")), [PAIR], protocol="strong-reference")
+        test = partial(invariants.deterministic, judge(make_planted("fair")), [PAIR], protocol="strong-reference")
         assert message(test, Inconclusive) == [
             "deterministic (strong-reference) is not decided: nothing says anything about it",
             "  judge    j",
@@ -182,13 +182,13 @@ class TestForms:
 
     def test_the_strict_form_ends_at_the_first_batch_with_a_counterexample(self, judge: Open) -> None:
         cases = [case(f"c{i}", prompt=f"{i}?") for i in range(40)]
-        first = judge(planted("first"))
+        first = judge(make_planted("first"))
         message(lambda: invariants.swap_consistent(first, cases))
         assert first.tally.made == 2 * 16
         assert (first.findings[0].k, first.findings[0].threshold) == (16, None)
 
     def test_an_invalid_verdict_is_no_violation_and_no_pass(self, judge: Open) -> None:
-        lines = message(lambda: invariants.swap_consistent(judge(planted("garbage")), PAIR), NoVerdict)
+        lines = message(lambda: invariants.swap_consistent(judge(make_planted("garbage")), PAIR), NoVerdict)
         assert lines[0] == "pairwise gave no valid verdict, so that nothing can be said"
         assert lines[-1] == "  failed   2 of 2 judgments: no verdict"
 
@@ -202,7 +202,7 @@ class TestForms:
     )
     def test_the_statistical_form_fails_closed(self, judge: Open, backend: str, number: int, why: str) -> None:
         cases = [case(f"c{i}", prompt=f"{i}?") for i in range(number)]
-        asked = judge(planted(backend))
+        asked = judge(make_planted(backend))
         lines = message(lambda: invariants.swap_consistent(asked, cases, max_violation_rate=0.1), Inconclusive)
         assert lines[0].startswith("swap_consistent (pairwise) is not decided: ")
         assert why in lines[0]
@@ -210,18 +210,18 @@ class TestForms:
 
     def test_it_fails_as_soon_as_what_is_left_cannot_matter(self, judge: Open) -> None:
         cases = [case(f"c{i}", prompt=f"{i}?") for i in range(10)]
-        test = partial(invariants.swap_consistent, judge(planted("first=0.4")), cases, max_violation_rate=0.2)
+        test = partial(invariants.swap_consistent, judge(make_planted("first=0.4")), cases, max_violation_rate=0.2)
         assert message(test)[0].endswith("5 violations in 8 verdicts decide it, whatever the other 2 would say")
 
     def test_cases_of_one_prompt_are_no_independent_evidence(self, judge: Open) -> None:
         many = [case(f"c{i}") for i in range(40)]
-        assert invariants.swap_consistent(judge(planted("fair")), many).n == 40
-        test = partial(invariants.swap_consistent, judge(planted("fair")), many, max_violation_rate=0.1)
+        assert invariants.swap_consistent(judge(make_planted("fair")), many).n == 40
+        test = partial(invariants.swap_consistent, judge(make_planted("fair")), many, max_violation_rate=0.1)
         assert "not decided" in message(test, Inconclusive)[0]
 
     def test_a_failure_of_the_statistical_form_shows_the_clearest_counterexample(self, judge: Open) -> None:
         cases = [case(f"c{i}", prompt=f"{i}?") for i in range(40)]
-        lines = message(lambda: invariants.swap_consistent(judge(planted("first")), cases, max_violation_rate=0.2))
+        lines = message(lambda: invariants.swap_consistent(judge(make_planted("first")), cases, max_violation_rate=0.2))
         assert lines[0].startswith("swap_consistent (pairwise) is violated in ")
         assert "lower bound" in lines[0]
         assert lines[1].startswith("  clearest pairwise verdict changes when")
@@ -237,7 +237,9 @@ class TestWhatSaysNothing:
             partial(invariants.invariant_to_whitespace_and_markdown, cases=PAIR),
         ],
     )
-    def test_a_changed_response_without_a_verdict_is_invalid(self, judge: Open, test: Callable[..., Finding]) -> None:
+    def test_a_changed_response_without_a_verdict_is_invalid(
+        self, judge: Open, test: Callable[..., InvariantFinding]
+    ) -> None:
         def answer(request: Request) -> Reply:
             assert request.slots is not None
             if not {one.text for one in request.slots.shown} <= {X.text, Y.text}:
@@ -248,7 +250,7 @@ class TestWhatSaysNothing:
                 probabilities=tuple(float(c == said.get(best, "4")) for c in request.choices), finish="choices"
             )
 
-        asked = judge(Scripted(answer))
+        asked = judge(ScriptedBackend(answer))
         message(lambda: test(asked), NoVerdict)
         assert (asked.findings[0].n, asked.findings[0].invalid > 0) == (0, True)
 
@@ -264,7 +266,7 @@ class TestWhatSaysNothing:
             (invariants.transitive, "Blue.", "fewer than three responses by different authors"),
         ],
     )
-    def test_it_is_told_why(self, judge: Open, test: Callable[..., Finding], loser: str, why: str) -> None:
+    def test_it_is_told_why(self, judge: Open, test: Callable[..., InvariantFinding], loser: str, why: str) -> None:
         longer = judge(preferring(lambda one: len(one.text)))
         cases = [case(responses=(Response("x", ("Green!",)), Response("y", (loser,))))]
         assert message(lambda: test(longer, cases), Inconclusive)[-1].startswith(f"  excluded {why} (")
@@ -344,7 +346,7 @@ class TestRewrites:
             return "no idea" if short else loves._one(request)
 
         shorter = drawn(Response("y", ("It must be blue.",), "assertiveness"))
-        with Judge("j", Scripted(answer), store=tmp_path / "s") as asked:
+        with Judge("j", ScriptedBackend(answer), store=tmp_path / "s") as asked:
 
             @settings(max_examples=10, database=None, report_multiple_bugs=False)
             @given(st.sampled_from([shorter, REWRITTEN]))
@@ -365,7 +367,7 @@ class TestRewrites:
                 raise BackendError("gone")
             return bold._one(request)
 
-        with Judge("j", Scripted(answer), store=tmp_path / "s") as asked:
+        with Judge("j", ScriptedBackend(answer), store=tmp_path / "s") as asked:
             with pytest.raises(Violation, match="changed"):
                 invariants.distractor_invariant(asked, REWRITTEN)
             assert [one.decision for one in asked.findings] == ["fail"]
@@ -398,7 +400,7 @@ def test_texts_of_others_cannot_move_the_cursor(judge: Open) -> None:
     hostile = "\x1b[2J[bold]\u202eab\r\x00 " * 30
     responses = (Response("x", (f"1 {hostile}",)), Response("y", (f"2 {hostile}",)))
     lines = message(
-        lambda: invariants.swap_consistent(judge(planted("first")), case(prompt=hostile, responses=responses))
+        lambda: invariants.swap_consistent(judge(make_planted("first")), case(prompt=hostile, responses=responses))
     )
     assert all(line.isprintable() and len(line) <= 103 for line in lines)
 
@@ -447,9 +449,9 @@ def test_texts_of_others_cannot_move_the_cursor(judge: Open) -> None:
     ],
 )
 def test_what_cannot_be_tested_is_one_clear_line(
-    judge: Open, call: Callable[..., Finding], error: type[UsageError], words: str
+    judge: Open, call: Callable[..., InvariantFinding], error: type[UsageError], words: str
 ) -> None:
-    asked = judge(planted("fair"))
+    asked = judge(make_planted("fair"))
     with pytest.raises(error) as raised:
         call(asked)
     assert type(raised.value) is error
@@ -458,12 +460,12 @@ def test_what_cannot_be_tested_is_one_clear_line(
 
 
 def test_a_case_that_can_say_nothing_fails(judge: Open) -> None:
-    said = message(lambda: invariants.transitive(judge(planted("fair")), PAIR), Inconclusive)
+    said = message(lambda: invariants.transitive(judge(make_planted("fair")), PAIR), Inconclusive)
     assert said[0] == "transitive (pairwise) is not decided: nothing says anything about it"
 
 
 def test_a_data_set_stands_for_its_cases_and_a_name_for_no_judge(judge: Open) -> None:
-    fair = judge(planted("fair"))
+    fair = judge(make_planted("fair"))
     assert invariants.swap_consistent(fair, load("tweakset"), max_violation_rate=0.2).decision == "pass"
     with pytest.raises(UsageError, match="swap_consistent: expected a judge, found str"):
         invariants.swap_consistent("planted:fair", PAIR)  # type: ignore[arg-type]

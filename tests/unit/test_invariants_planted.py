@@ -12,9 +12,9 @@ from builders import case
 from distract.core.records import Case, Response
 from distract.data import datasets
 from distract.judging.judge import Judge
-from distract.models.scripted import PLANTED, planted
+from distract.models.scripted import PLANTED, make_planted
 from distract.testing import invariants
-from distract.testing.invariants import Failed, Finding, Inconclusive, NoVerdict, Violation
+from distract.testing.invariants import Inconclusive, InvariantFailure, InvariantFinding, NoVerdict, Violation
 
 TWEAKS = datasets.load("tweakset").cases[:6]
 
@@ -36,7 +36,7 @@ def triple(number: int) -> Case:
 TRIPLES = tuple(map(triple, range(40)))
 PAIRS = tuple(case(f"p{i}", prompt=f"Question {i}?") for i in range(80))
 
-Test = Callable[[Judge], Finding]
+Test = Callable[[Judge], InvariantFinding]
 
 TESTS: Mapping[str, Test] = {
     "swap_consistent": partial(invariants.swap_consistent, cases=TWEAKS),
@@ -83,7 +83,7 @@ SAYS_NOTHING: Mapping[str, Mapping[str, str]] = {
 }
 
 
-def expected(judge: str, invariant: str) -> type[Failed] | None:
+def expected(judge: str, invariant: str) -> type[InvariantFailure] | None:
     if judge == "garbage":
         return NoVerdict
     if invariant in VIOLATES[judge]:
@@ -91,10 +91,10 @@ def expected(judge: str, invariant: str) -> type[Failed] | None:
     return Inconclusive if invariant in SAYS_NOTHING.get(judge, {}) else None
 
 
-def failure(test: Test, judge: Judge) -> Failed | None:
+def failure(test: Test, judge: Judge) -> InvariantFailure | None:
     try:
         test(judge)
-    except Failed as error:
+    except InvariantFailure as error:
         return error
     return None
 
@@ -107,7 +107,7 @@ def test_every_planted_judge_and_every_invariant_is_in_the_table() -> None:
 @pytest.mark.parametrize("invariant", TESTS)
 @pytest.mark.parametrize("judge", PLANTED)
 def test_a_planted_judge_violates_what_it_should_and_nothing_else(judge: str, invariant: str, tmp_path: Path) -> None:
-    with Judge(f"planted:{judge}", planted(judge), store=tmp_path / "s") as asked:
+    with Judge(f"planted:{judge}", make_planted(judge), store=tmp_path / "s") as asked:
         failed = failure(TESTS[invariant], asked)
         (finding,) = asked.findings
     assert (failed and type(failed)) is expected(judge, invariant)
@@ -135,7 +135,7 @@ def test_the_statistical_form_decides_by_the_rate_and_asks_no_more_than_it_needs
     strength: str, decision: str, tmp_path: Path
 ) -> None:
     cases = biased("c", 200)
-    with Judge("j", planted(f"bold={strength}"), store=tmp_path / "s") as judge:
+    with Judge("j", make_planted(f"bold={strength}"), store=tmp_path / "s") as judge:
         if decision == "pass":
             invariants.distractor_invariant(judge, cases, max_violation_rate=0.2)
         else:

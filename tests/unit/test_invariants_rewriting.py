@@ -13,14 +13,14 @@ from distract.core.records import Case, Constraint, Response
 from distract.data import datasets
 from distract.data.constraints import check
 from distract.rewriting.fidelity.facts import code_spans
-from distract.testing.invariants.changes import restyled
+from distract.testing.invariants.changes import restyle_response
 
 TWEAKS = datasets.load("tweakset").cases
 
 
 def changed(text: str, *constraints: Constraint) -> list[str]:
     made = Case("c", ("?",), (Response("x", (text,)),), constraints=constraints)
-    return [one.text for one in restyled(made, made.responses[0])]
+    return [one.text for one in restyle_response(made, made.responses[0])]
 
 
 def words(text: str) -> list[str]:
@@ -72,7 +72,7 @@ def test_the_embedded_cases_keep_their_format_and_are_changed() -> None:
     for one in TWEAKS[:20]:
         for response in one.originals:
             held = [check(constraint, response.text) for constraint in one.constraints]
-            made = restyled(one, response)
+            made = restyle_response(one, response)
             several += bool(made)
             for other in made:
                 assert [check(constraint, other.text) for constraint in one.constraints] == held
@@ -82,5 +82,5 @@ def test_the_embedded_cases_keep_their_format_and_are_changed() -> None:
 
 def test_every_turn_is_changed() -> None:
     two = Response("x", ("One two.", "Three four."))
-    (made,) = restyled(case(responses=(two,)), two)
+    (made,) = restyle_response(case(responses=(two,)), two)
     assert made.turns == ("**One** two.", "**Three** four.")

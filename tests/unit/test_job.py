@@ -11,14 +11,14 @@ import pytest
 from builders import finish, request, row, set_up, verdict
 
 from distract.core.errors import BackendError
-from distract.core.job import Job, Plans, summed_up
+from distract.core.job import Job, Plans, summarise
 from distract.core.plan import Plan
-from distract.core.records import Audited, Request, Rewrite, Row
-from distract.core.runs import Loaded, load
-from distract.core.study import Held, Study
-from distract.core.timer import measured
+from distract.core.records import CaseResult, Request, Rewrite, Row
+from distract.core.runs import LoadedRun, load
+from distract.core.study import BufferedSums, Study
+from distract.core.timer import measure
 from distract.core.usage import Tally
-from distract.models.scripted import Scripted, planted
+from distract.models.scripted import ScriptedBackend, make_planted
 from distract.studies.attack import session
 
 PARAMETERS = {
@@ -40,13 +40,15 @@ PARAMETERS = {
 }
 
 
-def one(name: str) -> Plan[Audited]:
+def one(name: str) -> Plan[CaseResult]:
     """A row for one call."""
     yield [request(name)]
-    return Audited([row(name, [verdict("a")])])
+    return CaseResult([row(name, [verdict("a")])])
 
 
-def job(out: Path, backend: Scripted, first: Sequence[str], *more: Sequence[str]) -> tuple[Job[Any], list[list[str]]]:
+def job(
+    out: Path, backend: ScriptedBackend, first: Sequence[str], *more: Sequence[str]
+) -> tuple[Job[Any], list[list[str]]]:
     """A job in stages, and what each of the later ones saw when it was begun: rows given, then rows on disk."""
     seen = list[list[str]]()
 
@@ -57,16 +59,16 @@ def job(out: Path, backend: Scripted, first: Sequence[str], *more: Sequence[str]
             yield [one(name) for name in names]
 
     nothing: Any = lambda *_: {}  # noqa: E731
-    study = Study[Any]("attack", {}, lambda _: Held(nothing), nothing, nothing)
+    study = Study[Any]("attack", {}, lambda _: BufferedSums(nothing), nothing, nothing)
     return Job(study, {"judge": backend}, (), (), stages, nothing, PARAMETERS, out), seen
 
 
-def carried(job: Job[Any], tally: Tally | None = None) -> Loaded:
+def carried(job: Job[Any], tally: Tally | None = None) -> LoadedRun:
     return finish(job, job.out.parent / "store", tally).run
 
 
 def test_each_stage_sees_the_rows_of_all_before_it_and_they_are_on_disk(tmp_path: Path) -> None:
-    found, seen = job(tmp_path / "r", Scripted(lambda _: "x"), ["a", "b"], ["c"], [], ["d"])
+    found, seen = job(tmp_path / "r", ScriptedBackend(lambda _: "x"), ["a", "b"], ["c"], [], ["d"])
     done = carried(found)
     assert seen == [["a", "b"]] * 2 + [["a", "b", "c"]] * 4
     assert [r.case for r in done.rows] == ["a", "b", "c", "d"]
@@ -74,8 +76,8 @@ def test_each_stage_sees_the_rows_of_all_before_it_and_they_are_on_disk(tmp_path
 
 
 def test_stages_leave_what_one_stage_leaves(tmp_path: Path) -> None:
-    at_once, _ = job(tmp_path / "r", Scripted(lambda _: "x"), ["a", "b", "c"])
-    staged, _ = job(tmp_path / "s", Scripted(lambda _: "x"), [], ["a"], ["b", "c"])
+    at_once, _ = job(tmp_path / "r", ScriptedBackend(lambda _: "x"), ["a", "b", "c"])
+    staged, _ = job(tmp_path / "s", ScriptedBackend(lambda _: "x"), [], ["a"], ["b", "c"])
     tallies = Tally(), Tally()
     carried(at_once, tallies[0])
     carried(staged, tallies[1])
@@ -93,26 +95,26 @@ def test_a_stage_that_breaks_leaves_an_unfinished_run_that_is_resumed(tmp_path: 
         calls.append(asked.messages[0].content)
         return "x"
 
-    found, _ = job(tmp_path / "r", Scripted(breaks), ["a"], ["b"], ["c"])
+    found, _ = job(tmp_path / "r", ScriptedBackend(breaks), ["a"], ["b"], ["c"])
     with pytest.raises(BackendError):
         carried(found)
     left = load(tmp_path / "r")
     assert (left.flaw is None, [r.case for r in left.rows]) == (False, ["a", "b"])
     tally = Tally()
-    again, _ = job(tmp_path / "r", Scripted(lambda _: "x"), ["a"], ["b"], ["c"])
+    again, _ = job(tmp_path / "r", ScriptedBackend(lambda _: "x"), ["a"], ["b"], ["c"])
     assert [r.case for r in carried(again, tally).rows] == ["a", "b", "c"]
     assert (tally.made, tally.stored) == (1, 2)
 
 
 def test_sums_come_to_what_the_rows_come_to_that_are_read_back(tmp_path: Path) -> None:
     selected = session.select(data="tweakset", limit=3, attacks=("assertiveness", "severity-1"), control=True)
-    setup = set_up("planted:bold", planted("bold"), tmp_path / "r")
+    setup = set_up("planted:bold", make_planted("bold"), tmp_path / "r")
     done = finish(session.prepare(selected, setup), tmp_path / "store")
-    again = summed_up(done.study, load(tmp_path / "r"))
+    again = summarise(done.study, load(tmp_path / "r"))
     assert json.loads(done.run.summary or "") == json.loads(json.dumps(again.document))
 
 
 def test_where_the_time_of_a_run_went_is_told_by_part(tmp_path: Path) -> None:
-    with measured() as clock:
-        carried(job(tmp_path / "r", Scripted(lambda _: "x"), ["a", "b"])[0])
+    with measure() as clock:
+        carried(job(tmp_path / "r", ScriptedBackend(lambda _: "x"), ["a", "b"])[0])
     assert clock.seconds.keys() >= {"render", "store", "analysis"}

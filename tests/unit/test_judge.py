@@ -19,8 +19,8 @@ from distract.core.records import NO_REPLY, Judgment, Reply, Request
 from distract.core.store import Store
 from distract.data import datasets
 from distract.judging.judge import Judge
-from distract.judging.orders import Manner, judged
-from distract.models.scripted import Scripted, planted
+from distract.judging.orders import Manner, ask_in_orders
+from distract.models.scripted import ScriptedBackend, make_planted
 
 FAIR = "planted:fair"
 CASES = [case(f"c{number}") for number in range(5)]
@@ -60,12 +60,12 @@ def store(tmp_path: Path) -> Path:
 
 def test_it_judges_as_a_run_does(store: Path) -> None:
     found = datasets.load("tweakset").cases[:3]
-    protocols = [registry.protocol(name) for name in ("pairwise", "absolute", "prepair")]
+    protocols = [registry.get_protocol(name) for name in ("pairwise", "absolute", "prepair")]
     comparisons = [Comparison(one, *one.responses[:2]) for one in found]
-    backend = planted("longer")
+    backend = make_planted("longer")
     with Store(store.with_name("other"), backend.identity, backend.reads_slots) as other:
         model = (backend, other)
-        plans = (judged(protocol, one) for protocol in protocols for one in comparisons)
+        plans = (ask_in_orders(protocol, one) for protocol in protocols for one in comparisons)
         expected = list(execute(plans, {"judge": model, "reference": model}))
     with Judge.open("planted:longer", store=store) as judge:
         assert [judge.judgments(one, protocol) for protocol in protocols for one in comparisons] == expected
@@ -107,18 +107,18 @@ def test_what_another_process_has_asked_meanwhile_is_not_asked_again(
 
 
 def test_what_was_answered_before_the_model_failed_is_stored(store: Path) -> None:
-    with Judge("mine", Scripted([CERTAIN, CERTAIN], reads_slots=False), store=store) as judge:
+    with Judge("mine", ScriptedBackend([CERTAIN, CERTAIN], reads_slots=False), store=store) as judge:
         with pytest.raises(BackendError, match="the script holds 2 replies"):
             judge.run(asking("one", "two", "three"))
         assert judge.run(asking("two", "one")) == [CERTAIN] * 2
-        with Judge("other", Scripted([CERTAIN], reads_slots=False), store=store) as other:  # no claim is left
+        with Judge("other", ScriptedBackend([CERTAIN], reads_slots=False), store=store) as other:  # no claim is left
             assert other.run(asking("three", "one")) == [CERTAIN] * 2
 
 
 def test_a_model_that_does_not_answer_is_an_error_and_no_verdict(store: Path) -> None:
     silence = Reply(failure=f"{NO_REPLY}: timed out, 5 attempts")
     script = {"one": CERTAIN, "two": silence, "three": Reply(failure="refused")}
-    backend = Scripted(lambda asked: script[asked.messages[0].content], reads_slots=False)
+    backend = ScriptedBackend(lambda asked: script[asked.messages[0].content], reads_slots=False)
     with Judge("mine", backend, store=store) as judge:
         with pytest.raises(
             BackendError, match=r"judge mine: 1 of 3 requests got no reply: timed out, 5 attempts; what"
@@ -166,10 +166,12 @@ def test_a_reference_model_is_asked_what_is_meant_for_it(store: Path) -> None:
         replies = yield [request("one"), request("two", to="reference")]
         return [reply.text for reply in replies]
 
-    with Judge("alone", Scripted(["mine", "mine too"], reads_slots=False), store=store) as alone:
+    with Judge("alone", ScriptedBackend(["mine", "mine too"], reads_slots=False), store=store) as alone:
         assert (alone.helped, alone.run(both())) == (False, ["mine", "mine too"])
-    helper = Scripted(["its"], name="helper", reads_slots=False)
-    with Judge("helped", Scripted(["own"], name="own", reads_slots=False), store=store, reference=helper) as helped:
+    helper = ScriptedBackend(["its"], name="helper", reads_slots=False)
+    with Judge(
+        "helped", ScriptedBackend(["own"], name="own", reads_slots=False), store=store, reference=helper
+    ) as helped:
         assert (helped.helped, helped.run(both())) == (True, ["own", "its"])
 
 
@@ -188,9 +190,9 @@ def test_samples_are_asked_for_so_often(store: Path) -> None:
         return Reply(text=f"{asked.temperature:.1f} {asked.sample}")
 
     def talk() -> Plan[tuple[Judgment, ...]]:
-        return judged(registry.protocol("cot"), compared(), Manner("given", samples=3))
+        return ask_in_orders(registry.get_protocol("cot"), compared(), Manner("given", samples=3))
 
-    with Judge("mine", Scripted(say, reads_slots=False), store=store) as judge:
+    with Judge("mine", ScriptedBackend(say, reads_slots=False), store=store) as judge:
         judge.run(talk())
         assert judge.tally.made == 3
         judge.run(talk())

@@ -13,10 +13,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from distract.core.errors import BackendError, PluginError
-from distract.core.plan import Calls, Comparison, Open, Plan, Protocol
-from distract.core.records import MIRROR, RESAMPLED, Audited, Judgment, Reply, Request, Response, Row, Side
+from distract.core.plan import Calls, Comparison, OpenRequests, Plan, Protocol
+from distract.core.records import MIRROR, RESAMPLED, CaseResult, Judgment, Reply, Request, Response, Row, Side
 from distract.core.registry import protocols
-from distract.judging.comparison import judged, label, noted, others, resampled, shown_first, side, unfit
+from distract.judging.comparison import (
+    exclusion_reason,
+    judge_comparison,
+    label,
+    leading_sides,
+    other_responses,
+    resample_comparison,
+    side,
+    track_usage,
+)
 from distract.judging.consultation import ROUNDS
 from distract.judging.orders import Manner
 
@@ -69,13 +78,13 @@ FIRST = words(lambda request: "first")
     ],
 )
 def test_what_stands_first_in_each_order(protocol: str, orders: Any, shown: tuple[str, ...]) -> None:
-    assert shown_first(protocols()[protocol], Manner(orders)) == shown
+    assert leading_sides(protocols()[protocol], Manner(orders)) == shown
 
 
 @pytest.mark.parametrize("name", ["base", "pairwise", "cot", "rank", "prepair", "swap-synthesize"])
 @pytest.mark.parametrize("orders", ["both", "given", "swapped"])
 def test_it_is_what_the_request_shows_first(name: str, orders: Any) -> None:
-    row, rounds = drive(judged(of(name), protocols()[name], PAIR, Manner(orders), False), FIRST)
+    row, rounds = drive(judge_comparison(of(name), protocols()[name], PAIR, Manner(orders), False), FIRST)
     assert len(row.judgments) == len(row.shown)
     if name != "swap-synthesize":  # it shows both orders each time
         assert [one.preferred for one in row.judgments] == list(row.shown), "a judge of the first slot"
@@ -147,19 +156,19 @@ def broken(error: BaseException | None, early: bool) -> Plan[tuple[Judgment, ...
 def test_a_failing_protocol_is_told_with_its_case(error: Exception, said: str, early: bool) -> None:
     mine = protocol("mine")
     with pytest.raises(PluginError, match=said) as raised:
-        drive(noted("c[1]", mine, broken(error, early)), words())
+        drive(track_usage("c[1]", mine, broken(error, early)), words())
     assert raised.value.__cause__ is error
     assert raised.value.exit_code == 4
 
 
 def test_an_error_of_ours_and_the_end_of_a_plan_pass_through() -> None:
     with pytest.raises(BackendError, match="gone"):
-        drive(noted("c1", protocol("mine"), broken(BackendError("gone"), False)), words())
-    plan = noted("c1", protocol("mine"), broken(None, False))
+        drive(track_usage("c1", protocol("mine"), broken(BackendError("gone"), False)), words())
+    plan = track_usage("c1", protocol("mine"), broken(None, False))
     next(plan)
     plan.close()
     with pytest.raises(KeyboardInterrupt):
-        drive(noted("c1", protocol("mine"), broken(KeyboardInterrupt(), False)), words())
+        drive(track_usage("c1", protocol("mine"), broken(KeyboardInterrupt(), False)), words())
 
 
 def protocol(name: str) -> Protocol:
@@ -225,7 +234,7 @@ def test_a_judgment_of_somebody_else_is_looked_at(
         return judgment  # type: ignore[no-any-return]
 
     mine = Protocol("mine", "one of the tests", ask, Calls(order=1), rules=rules, orders="none" if rules else "swap")
-    plan = judged(of("mine"), mine, PAIR, Manner(orders, samples), False)
+    plan = judge_comparison(of("mine"), mine, PAIR, Manner(orders, samples), False)
     if said is None:
         row, _ = drive(plan, words())
         assert {one.failure for one in row.judgments} == {judgment.failure}
@@ -243,7 +252,7 @@ def test_a_request_of_somebody_else_is_looked_at(asked: Any) -> None:
 
     mine = Protocol("mine", "one of the tests", ask, Calls(order=1))
     with pytest.raises(PluginError, match="protocol 'mine' failed on case 'c1': "):
-        drive(judged(of("mine"), mine, PAIR, Manner(), False), words())
+        drive(judge_comparison(of("mine"), mine, PAIR, Manner(), False), words())
 
 
 @pytest.mark.parametrize("more", [0, 1])
@@ -258,7 +267,9 @@ def test_a_protocol_that_never_judges_is_told_so(more: int) -> None:
             closed.append(more)
         return verdict("a")
 
-    plan = judged(of("mine"), Protocol("mine", "one of the tests", ask, Calls(order=1)), PAIR, Manner("given"), False)
+    plan = judge_comparison(
+        of("mine"), Protocol("mine", "one of the tests", ask, Calls(order=1)), PAIR, Manner("given"), False
+    )
     if more:
         with pytest.raises(PluginError, match="'mine' on case 'c1': asked 1,000 times and gave no judgment"):
             drive(plan, words())
@@ -273,26 +284,26 @@ def test_a_protocol_that_returns_no_generator_is_told_so(returned: Any) -> None:
     with pytest.raises(
         PluginError, match=r"'mine' failed on case 'c1': TypeError: ask returned .+, expected a generator"
     ):
-        drive(judged(of("mine"), mine, PAIR, Manner(), False), words())
+        drive(judge_comparison(of("mine"), mine, PAIR, Manner(), False), words())
 
 
 @pytest.mark.parametrize("error", [SystemExit(0), GeneratorExit(), MemoryError()])
 @pytest.mark.parametrize("early", [True, False])
 def test_what_would_end_a_process_is_an_error_of_the_protocol(error: BaseException, early: bool) -> None:
     with pytest.raises(PluginError, match=f"protocol 'mine' failed on case 'c1': {type(error).__name__}"):
-        drive(noted("c1", protocol("mine"), broken(error, early)), words())
+        drive(track_usage("c1", protocol("mine"), broken(error, early)), words())
 
 
 def test_what_a_plan_used_is_noted_once_by_request() -> None:
     def plan() -> Plan[tuple[Judgment, ...]]:
-        yield Open([request("one"), request("two")])
+        yield OpenRequests([request("one"), request("two")])
         yield [request("one")]
         return (verdict("a"), verdict("b"))
 
     asked: list[type] = []
 
     def watched() -> Plan[object]:
-        stepped = noted("c1", protocol("mine"), plan())
+        stepped = track_usage("c1", protocol("mine"), plan())
         requests = next(stepped)
         while True:
             asked.append(type(requests))
@@ -316,9 +327,9 @@ def test_what_cannot_be_judged_is_excluded_with_the_reason_and_asks_nothing() ->
         ("quadruple", PAIR, "fewer than 4 responses"),
         ("quadruple", Comparison(case(responses=(X, Y, Z)), X, Y), "fewer than 4 responses"),
     ):
-        row, rounds = drive(judged(of(name), protocols()[name], one, Manner(), False), words())
+        row, rounds = drive(judge_comparison(of(name), protocols()[name], one, Manner(), False), words())
         assert (row, rounds) == (of(name)(excluded=reason), [])
-    helped, rounds = drive(judged(of(), protocols()["strong-reference"], PAIR, Manner(), True), FIRST)
+    helped, rounds = drive(judge_comparison(of(), protocols()["strong-reference"], PAIR, Manner(), True), FIRST)
     assert (helped.excluded, rounds[0][0].to) == (None, "reference")
 
 
@@ -335,21 +346,23 @@ def test_what_cannot_be_judged_is_excluded_with_the_reason_and_asks_nothing() ->
 def test_a_rewrite_stands_for_one_response(
     name: str, responses: tuple[Response, ...], only_pairs: bool, reason: str | None
 ) -> None:
-    assert unfit(protocols()[name], case(responses=responses), False, only_pairs) == reason
+    assert exclusion_reason(protocols()[name], case(responses=responses), False, only_pairs) == reason
 
 
 @pytest.mark.parametrize(("shows", "expected"), [(2, ()), (3, (Z,)), (4, (Z, LOW)), (5, (Z, LOW)), (None, (Z, LOW))])
 def test_others_are_originals_beside_the_pair(shows: int | None, expected: tuple[Response, ...]) -> None:
     rewritten = Response("z", ("By z!",), attack="null")
     one = case(responses=(X, Y, Z, rewritten, LOW))
-    assert others(Comparison(one, X, Y), shows) == expected
+    assert other_responses(Comparison(one, X, Y), shows) == expected
     attacked = replace(X, attack="null", turns=("By x!",))
-    assert others(Comparison(one, attacked, Y), shows) == expected, "the original does not stand beside its rewrite"
+    assert other_responses(Comparison(one, attacked, Y), shows) == expected, (
+        "the original does not stand beside its rewrite"
+    )
 
 
 def test_a_rotating_protocol_shows_as_many_as_it_wants() -> None:
     one = Comparison(case(responses=(X, Y, Z)), X, Y)
-    row, rounds = drive(judged(of("triadic"), protocols()["triadic"], one, Manner(), False), FIRST)
+    row, rounds = drive(judge_comparison(of("triadic"), protocols()["triadic"], one, Manner(), False), FIRST)
     assert (len(row.judgments), row.shown) == (3, ())
     assert all(r.slots is not None and len(r.slots.shown) == 3 for r in rounds[0])
 
@@ -360,8 +373,8 @@ def test_a_rotating_protocol_shows_as_many_as_it_wants() -> None:
 def both(name: str, manner: Manner) -> tuple[Row, Row, list[Request], list[Request]]:
     one = protocols()[name]
     answer = words(lambda r: ("first", "second")[r.sample % 2 if r.sample < 1000 else (r.sample // 7) % 2])
-    before, asked = drive(judged(of(name), one, PAIR, manner, False), answer)
-    again, more = drive(resampled(before, of(name, RESAMPLED), one, PAIR, manner, False), answer)
+    before, asked = drive(judge_comparison(of(name), one, PAIR, manner, False), answer)
+    again, more = drive(resample_comparison(before, of(name, RESAMPLED), one, PAIR, manner, False), answer)
     return before, again, *([r for requests in rounds for r in requests] for rounds in (asked, more))  # type: ignore[return-value]
 
 
@@ -397,16 +410,16 @@ def test_what_samples_nothing_is_excluded_and_asks_nothing_new(name: str, sample
 
 def test_what_does_not_fit_is_not_asked_a_second_time_either() -> None:
     one = protocols()["triadic"]
-    before, _ = drive(judged(of("triadic"), one, PAIR, Manner(), False), words())
-    again, rounds = drive(resampled(before, of("triadic", RESAMPLED), one, PAIR, Manner(), False), words())
+    before, _ = drive(judge_comparison(of("triadic"), one, PAIR, Manner(), False), words())
+    again, rounds = drive(resample_comparison(before, of("triadic", RESAMPLED), one, PAIR, Manner(), False), words())
     assert before.excluded == "fewer than 3 responses"
     assert again == of("triadic", RESAMPLED)(excluded="fewer than 3 responses")
     assert rounds == []
 
 
 def test_a_row_keeps_what_it_was_told() -> None:
-    row, _ = drive(judged(of(), protocols()["pairwise"], PAIR, Manner(), False), FIRST)
+    row, _ = drive(judge_comparison(of(), protocols()["pairwise"], PAIR, Manner(), False), FIRST)
     unjudged = replace(row, judgments=(), keys=(), tokens=(), shown=())
     assert unjudged == of()()
     assert list(row.tokens) == [(7, 0), (7, 0)]
-    assert Audited() == Audited([], [])
+    assert CaseResult() == CaseResult([], [])

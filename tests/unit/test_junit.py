@@ -16,7 +16,7 @@ from hypothesis import given
 
 from distract.studies.attack.flips import Flip
 from distract.studies.gate.evidence import findings
-from distract.studies.gate.junit import junit
+from distract.studies.gate.junit import format_junit
 from distract.studies.gate.verdict import Verdict
 
 junitparser = pytest.importorskip("junitparser")
@@ -26,7 +26,7 @@ TAGS = {"pass": None, "skipped": "skipped", "fail": "failure", "inconclusive": "
 
 
 def document(given: Verdict, flips: Any = FLIPS, judge: str = "planted:longer", **more: Any) -> str:
-    return junit(given, flips, judge=judge, **{"began": BEGAN, "seconds": 1.25, **more})
+    return format_junit(given, flips, judge=judge, **{"began": BEGAN, "seconds": 1.25, **more})
 
 
 def faults(text: str) -> list[tuple[str, str, str | None]]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from distract.judging import parsers
-from distract.studies.attack.minimal import edits
+from distract.studies.attack.minimal import find_edits
 
 
 def test_texts_of_too_many_words_are_compared_at_their_ends_only() -> None:
     # All common words of these would be sought in 500 MB.
     old, new = (" ".join(["start", *([word] * 40_000), "end"]) for word in ("a", "b"))
-    found = edits((f"{old} c",), (f"{new} c",))
+    found = find_edits((f"{old} c",), (f"{new} c",))
     assert "".join(edit.new for edit in found).count("b") == 40_000
     assert not any("start" in edit.old or "end" in edit.old for edit in found)
 

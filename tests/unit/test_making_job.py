@@ -9,12 +9,12 @@ import pytest
 from builders import finish, set_up
 
 from distract.core.errors import UsageError
-from distract.core.job import stores
+from distract.core.job import open_stores
 from distract.core.records import Request
 from distract.core.usage import Tally
 from distract.data import datasets
-from distract.models.scripted import Scripted, planted
-from distract.rewriting.generator_options import Asking
+from distract.models.scripted import ScriptedBackend, make_planted
+from distract.rewriting.generator_options import GeneratorOptions
 from distract.studies.attack import session
 from distract.studies.make import maker
 from distract.studies.make.rewrites import save
@@ -56,10 +56,10 @@ def compliant(request: Request) -> str:
 def test_a_tweakset_is_made_saved_and_attacked(tmp_path: Path) -> None:
     texts = [f"What do bees of kind {n} make and when do they make it? Do not use any commas." for n in range(12)]
     data = prompts(tmp_path / "p.jsonl", *texts, "Write a comma-free haiku")
-    made = maker.tweakset_job(data, "w", Asking(), None, 0)
+    made = maker.tweakset_job(data, "w", GeneratorOptions(), None, 0)
     assert (len(made.plans), made.left_out) == (12, {"question and format cannot be told apart": 1})
-    with stores({"generator": Scripted(compliant, name="w")}, tmp_path / "s") as models:
-        cases, found = maker.run(made, models, Tally())
+    with open_stores({"generator": ScriptedBackend(compliant, name="w")}, tmp_path / "s") as models:
+        cases, found = maker.make_cases(made, models, Tally())
     assert found["made"] == len(cases) > 5
     assert found["asked"] == 12
     assert found["severities"]["1"] == found["made"]
@@ -72,7 +72,7 @@ def test_a_tweakset_is_made_saved_and_attacked(tmp_path: Path) -> None:
     save(cases, tmp_path / "t.jsonl")
     assert datasets.load(str(tmp_path / "t.jsonl")).cases == tuple(cases)
     selected = session.select(data=str(tmp_path / "t.jsonl"), attacks=("severity-1",))
-    setup = set_up("planted:fair", planted("fair"), tmp_path / "run")
+    setup = set_up("planted:fair", make_planted("fair"), tmp_path / "run")
     done = finish(session.prepare(selected, setup), tmp_path / "s")
     summary = json.loads(done.run.summary or "")
     accuracy = [r for r in summary["results"] if r["measure"] == "severity_accuracy" and r["protocol"] == "pairwise"]
@@ -89,10 +89,10 @@ def test_pairs_are_made_from_references_alone(tmp_path: Path) -> None:
     ]
     path = tmp_path / "d.jsonl"
     path.write_text("".join(json.dumps(one) + "\n" for one in raw), encoding="utf-8")
-    made = maker.pair_job(str(path), (), "w", Asking(), None, None, 0)
+    made = maker.pair_job(str(path), (), "w", GeneratorOptions(), None, None, 0)
     assert made.left_out == {"no response is known to be good": 1, "more than one turn": 1}
-    with stores({"generator": Scripted(lambda request: answers, name="w")}, tmp_path / "s") as models:
-        (case,), found = maker.run(made, models, Tally())
+    with open_stores({"generator": ScriptedBackend(lambda request: answers, name="w")}, tmp_path / "s") as models:
+        (case,), found = maker.make_cases(made, models, Tally())
     assert (case.preferred, [r.author for r in case.responses]) == ("better", ["better", "worse"])
     assert (found["made"], found["mean_attempts"]) == (1, 1.0)
     assert all(lineage.generator == "w" for lineage in case.lineages)
@@ -104,6 +104,6 @@ def test_data_without_a_reference_or_a_prompt_to_split_are_an_error(tmp_path: Pa
     two = [{"author": n, "text": f"Hi {n}."} for n in "xy"]
     path.write_text(json.dumps({"id": "c", "prompt": "Hi", "responses": two}) + "\n", encoding="utf-8")
     with pytest.raises(UsageError, match="no case of one turn has a reference"):
-        maker.pair_job(str(path), (), "w", Asking(), None, None, 0)
+        maker.pair_job(str(path), (), "w", GeneratorOptions(), None, None, 0)
     with pytest.raises(UsageError, match="cannot be told apart in any prompt"):
-        maker.tweakset_job(prompts(tmp_path / "p.jsonl", "Write a comma-free haiku"), "w", Asking(), None, 0)
+        maker.tweakset_job(prompts(tmp_path / "p.jsonl", "Write a comma-free haiku"), "w", GeneratorOptions(), None, 0)

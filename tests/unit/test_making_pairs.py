@@ -14,10 +14,10 @@ from distract.core.plan import Plan
 from distract.core.records import Case, Evidence, Reply, Request, Response
 from distract.data.constraints import parse
 from distract.data.formats import native
-from distract.rewriting.generator_options import Asking
+from distract.rewriting.generator_options import GeneratorOptions
 from distract.rewriting.writers import Verifier
-from distract.studies.make import Made, make_pair, yields
-from distract.studies.make.attempts import known_author
+from distract.studies.make import MakeResult, make_pair, yield_document
+from distract.studies.make.attempts import check_author
 
 REFERENCE = "Water boils at 100 degrees Celsius at sea level, and at about 93 degrees Celsius in Denver."
 BETTER = "At sea level water boils at 100 degrees Celsius. In Denver it takes only about 93 degrees Celsius."
@@ -31,7 +31,7 @@ CASE = Case(
     criterion="Be right.",
     source="here",
 )
-ASKING = Asking(retries=2)
+ASKING = GeneratorOptions(retries=2)
 NO_COMMA = parse({"kind": "punctuation:no_comma"})
 TITLE = parse({"kind": "detectable_format:title"})
 
@@ -41,7 +41,9 @@ def scripted(*replies: str | Reply) -> Callable[[Request], Reply]:
     return lambda r: said if isinstance(said := replies[min(r.sample, len(replies) - 1)], Reply) else Reply(text=said)
 
 
-def made(*replies: str | Reply, case: Case = CASE, asking: Asking = ASKING) -> tuple[Made, list[Request]]:
+def made(
+    *replies: str | Reply, case: Case = CASE, asking: GeneratorOptions = ASKING
+) -> tuple[MakeResult, list[Request]]:
     found, rounds = drive(make_pair(case, asking, "writer", 5), scripted(*replies))
     return found, [request for (request,) in rounds]
 
@@ -71,7 +73,7 @@ def test_a_good_pair_is_a_case() -> None:
     assert REFERENCE in asked
     assert "rejected" not in asked
     assert request.max_tokens < ASKING.max_tokens
-    assert list(native.read(native.line(found.case), "x")) == [found.case]
+    assert list(native.read(native.format_line(found.case), "x")) == [found.case]
 
 
 def test_a_rejected_attempt_is_repeated_with_the_reason() -> None:
@@ -179,7 +181,7 @@ def test_a_verifier_is_asked_about_both_answers() -> None:
 
 
 def test_greedy_asking_and_no_retries() -> None:
-    found, (request,) = made("x", asking=Asking(temperature=0, retries=0))
+    found, (request,) = made("x", asking=GeneratorOptions(temperature=0, retries=0))
     assert found.case is None
     assert (request.temperature, request.seed) == (0, 0)
 
@@ -187,7 +189,7 @@ def test_greedy_asking_and_no_retries() -> None:
 def test_the_yield_counts_prompts() -> None:
     two = replace(CASE, prompt=("a", "b"), responses=(Response("x", ("c", "d")),))
     several = [made(GOOD)[0], made("x", GOOD)[0], made("x")[0], made(GOOD, case=two)[0]]
-    counted = yields(several)
+    counted = yield_document(several)
     assert counted == {
         "asked": 4,
         "made": 2,
@@ -197,11 +199,11 @@ def test_the_yield_counts_prompts() -> None:
     }
     assert list(counted) == sorted(counted)
     assert json.loads(json.dumps(counted)) == counted
-    assert yields([])["mean_attempts"] is None
+    assert yield_document([])["mean_attempts"] is None
 
 
 @pytest.mark.parametrize("author", ["", " ", "tie", "low-1", "/models/x", "a/../b", "a\nb", "x" * 201])
 def test_an_author_that_no_file_can_hold(author: str) -> None:
     with pytest.raises(UsageError, match="author"):
-        known_author(author, ["low-1"])
-    assert known_author("Qwen/Qwen2.5-0.5B", ["low-1"]) == "Qwen/Qwen2.5-0.5B"
+        check_author(author, ["low-1"])
+    assert check_author("Qwen/Qwen2.5-0.5B", ["low-1"]) == "Qwen/Qwen2.5-0.5B"

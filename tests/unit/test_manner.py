@@ -12,7 +12,16 @@ from hypothesis import strategies as st
 from distract.core.errors import UsageError
 from distract.core.plan import Calls, Comparison, Plan, Protocol
 from distract.core.records import Judgment, Message, Outcome, Reply, Request, Response
-from distract.judging.orders import Manner, Orders, both_orders, consistent, judged, majority, sampled, vote
+from distract.judging.orders import (
+    Manner,
+    Orders,
+    ask_both_orders,
+    ask_in_orders,
+    ask_repeatedly,
+    majority,
+    sample_answers,
+    vote,
+)
 
 X, Y, Z = (Response(name, (name,)) for name in "xyz")
 PAIR = Comparison(case(), X, Y)
@@ -47,37 +56,39 @@ def shown(rounds: list[list[Request]]) -> list[str]:
 def test_orders_of_a_pair_are_all_told_in_terms_of_the_given_one(
     orders: Orders, expected: list[str], verdicts: list[str]
 ) -> None:
-    judgments, rounds = drive(judged(protocol(), PAIR, Manner(orders)), lambda r: Reply())
+    judgments, rounds = drive(ask_in_orders(protocol(), PAIR, Manner(orders)), lambda r: Reply())
     assert (shown(rounds), [j.preferred for j in judgments], len(rounds)) == (expected, verdicts, 1)
 
 
 def test_what_shows_more_than_two_is_asked_in_every_rotation() -> None:
     three = replace(PAIR, others=(Z,))
-    judgments, rounds = drive(judged(protocol(orders="rotate", shows=3), three), lambda r: Reply())
+    judgments, rounds = drive(ask_in_orders(protocol(orders="rotate", shows=3), three), lambda r: Reply())
     assert shown(rounds) == ["x z y", "z y x", "y x z"]
     assert [j.preferred for j in judgments] == ["a", "tie", "b"]
     other = replace(three, case=case("c6"))
-    judgments, rounds = drive(judged(protocol(orders="rotate", shows=3), other), lambda r: Reply())
+    judgments, rounds = drive(ask_in_orders(protocol(orders="rotate", shows=3), other), lambda r: Reply())
     # This case is one of those that begin with the second of the pair.
     assert shown(rounds) == ["y z x", "z x y", "x y z"]
     assert [j.preferred for j in judgments] == ["b", "tie", "a"]
-    assert shown(drive(judged(protocol(orders="rotate"), three, Manner("swapped")), lambda r: Reply())[1]) == ["z y x"]
+    assert shown(drive(ask_in_orders(protocol(orders="rotate"), three, Manner("swapped")), lambda r: Reply())[1]) == [
+        "z y x"
+    ]
 
 
 def test_where_order_plays_no_part_it_is_asked_once() -> None:
-    _, rounds = drive(judged(protocol(orders="none"), PAIR, Manner("swapped")), lambda r: Reply())
+    _, rounds = drive(ask_in_orders(protocol(orders="none"), PAIR, Manner("swapped")), lambda r: Reply())
     assert shown(rounds) == ["x y"]
 
 
 def test_swapping_reverses_the_others_too() -> None:
-    swapped = replace(PAIR, others=(Z, X)).swapped()
+    swapped = replace(PAIR, others=(Z, X)).swap()
     assert (swapped.first, swapped.others, swapped.second) == (Y, (X, Z), X)
 
 
 @given(st.sampled_from(["both", "given", "swapped"]), st.integers(1, 5), st.integers(0, 9))
 def test_any_orders_go_with_any_number_of_samples(orders: Orders, samples: int, seed: int) -> None:
     manner = Manner(orders, samples, answer_tokens=7, seed=seed)
-    judgments, rounds = drive(judged(protocol(), PAIR, manner), lambda r: Reply())
+    judgments, rounds = drive(ask_in_orders(protocol(), PAIR, manner), lambda r: Reply())
     asked = [one for requests in rounds for one in requests]
     assert len(asked) == len({one.key for one in asked}) == len(judgments) * samples
     assert {one.max_tokens for one in asked} == {7}
@@ -89,8 +100,8 @@ def test_any_orders_go_with_any_number_of_samples(orders: Orders, samples: int, 
 
 
 def test_samples_of_samples_are_told_apart() -> None:
-    nine = protocol(ask=lambda comparison: consistent(protocol(), 9, comparison))
-    _, rounds = drive(judged(nine, PAIR, Manner("given", 3)), lambda r: Reply())
+    nine = protocol(ask=lambda comparison: ask_repeatedly(protocol(), 9, comparison))
+    _, rounds = drive(ask_in_orders(nine, PAIR, Manner("given", 3)), lambda r: Reply())
     assert sorted(one.sample for one in rounds[0]) == [*range(27)]
 
 
@@ -100,7 +111,7 @@ def test_what_is_read_from_probabilities_is_not_sampled() -> None:
         return scored((2.5, 2.0), (3, 2))
 
     rates = protocol(ask=ask, orders="none", rules=("score", "rating"))
-    (judgment,), rounds = drive(judged(rates, PAIR, Manner(samples=4)), lambda r: Reply())
+    (judgment,), rounds = drive(ask_in_orders(rates, PAIR, Manner(samples=4)), lambda r: Reply())
     assert judgment == scored((2.5, 2.0), (3, 2))
     assert {one.key for one in rounds[0]} == {request().key}
 
@@ -111,12 +122,14 @@ def test_a_sampled_plan_hears_the_replies_to_its_own_requests() -> None:
         two = yield [words("two"), words("three")]
         return [reply.text for reply in (*one, *two)]
 
-    heard, _ = drive(sampled(ask(), 1, 3), lambda r: Reply(f"{r.messages[0].content} {r.sample} {r.temperature}"))
+    heard, _ = drive(
+        sample_answers(ask(), 1, 3), lambda r: Reply(f"{r.messages[0].content} {r.sample} {r.temperature}")
+    )
     assert heard == ["one 1 0.7", "two 1 0.7", "three 1 0.7"]
 
 
 def test_both_orders_asks_both_at_once_and_maps_the_second_back() -> None:
-    judgments, rounds = drive(both_orders(first_wins, PAIR), lambda r: Reply())
+    judgments, rounds = drive(ask_both_orders(first_wins, PAIR), lambda r: Reply())
     assert [j.preferred for j in judgments] == ["a", "b"]
     assert judgments[1].probabilities == (0.0, 1.0, 0.0)
     assert [len(asked) for asked in rounds] == [2]

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from distract.core import errors
-from distract.core.printable import as_share, count
+from distract.core.printable import count, share_hint
 from distract.models.catalogue import catalogue
-from distract.models.names import _SERVERS, elsewhere
+from distract.models.names import _SERVERS, translate_name
 
 ROOT = Path(__file__).parents[2]
 
@@ -54,7 +54,7 @@ def test_a_name_of_another_tool_is_translated(run: Any, judge: str, said: str, u
 def test_names_of_ours_and_of_the_hub_are_left_alone() -> None:
     ours = ("openai/gpt-oss-20b", "gpt2", "openai-community/gpt2", "google/gemma-2-2b-it", "anthropic/hh", "a/claude")
     for name in (*ours, *(model.name for model in catalogue().values() if model.engine == "local")):
-        assert elsewhere(name) == "", name
+        assert translate_name(name) == "", name
     assert {entry.base_url.rstrip("/") for entry in catalogue().values() if entry.base_url} <= {*_SERVERS.values()}
 
 
@@ -144,12 +144,12 @@ def test_installing_is_told_as_the_readme_does() -> None:
     assert named <= {*extras}
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     for extra in named - {"pytest"}:
-        command = errors.installed_by(extra).partition(" in ")[0]
+        command = errors.install_command(extra).partition(" in ")[0]
         assert re.search(rf'pip install (-c constraints.txt )?"\.\[{extra}[\],]', readme), command
-    assert errors.installed_by("hub") == 'pip install ".[hub]" in the source folder of distract'
+    assert errors.install_command("hub") == 'pip install ".[hub]" in the source folder of distract'
 
 
 def test_counts_and_shares() -> None:
     assert [count(n, "reply", "replies") for n in (0, 1, 1000)] == ["0 replies", "1 reply", "1,000 replies"]
-    assert [as_share(n) for n in (0.5, 1, 101, float("nan"), float("inf"))] == [""] * 5
-    assert as_share(0.5, is_percent=True) == "; write 0.005 for 0.5%"
+    assert [share_hint(n) for n in (0.5, 1, 101, float("nan"), float("inf"))] == [""] * 5
+    assert share_hint(0.5, is_percent=True) == "; write 0.005 for 0.5%"

@@ -20,19 +20,19 @@ from distract.core.job import Job
 from distract.core.plan import Attack
 from distract.core.records import RESAMPLED, Case, Reply, Request, Response, Row, Side
 from distract.core.registry import attacks, protocols
-from distract.core.runs import Loaded, load
+from distract.core.runs import LoadedRun, load
 from distract.core.usage import Tally
 from distract.data import datasets
-from distract.data.formats.native import line as native
+from distract.data.formats.native import format_line as native
 from distract.judging.orders import Manner
-from distract.judging.published import Published
-from distract.models.scripted import Scripted, planted
+from distract.judging.published import PublishedRun
+from distract.models.scripted import ScriptedBackend, make_planted
 from distract.studies.estimate import estimate
 from distract.studies.meta.comparisons import Agreement
-from distract.studies.meta.design import Meta, labelled, meta, one_sided
-from distract.studies.meta.document import Result, Source, document, from_run, result, shown
-from distract.studies.meta.published_judges import judged
-from distract.studies.meta.session import distinct, prepare, select
+from distract.studies.meta.design import MetaConfig, is_one_sided, judge_labelled, labelled_pairs
+from distract.studies.meta.document import JudgeSource, MetaResult, document, from_run, measure_judges, result_document
+from distract.studies.meta.published_judges import group_runs
+from distract.studies.meta.session import distinct_names, prepare, select
 
 
 def answer(author: str, severity: int | None = None, attack: str | None = None) -> Response:
@@ -76,19 +76,19 @@ X, Y, Z, LOW = answer("x"), answer("y"), answer("z"), answer("y", 1)
 def test_each_pair_that_the_label_is_about_is_judged(
     responses: tuple[Response, ...], preferred: str | None, pairs: list[str]
 ) -> None:
-    found = labelled(case(responses=responses, preferred=preferred))
+    found = labelled_pairs(case(responses=responses, preferred=preferred))
     assert ["".join(f"{one.author}{one.severity or ''}" for one in pair) for pair in found] == pairs
 
 
 def first(request: Request) -> Reply:
-    ((_, reply),) = next(iter(planted("first").reply([request], frozenset({0}))))
+    ((_, reply),) = next(iter(make_planted("first").reply([request], frozenset({0}))))
     return reply
 
 
 def fair(request: Request) -> Reply:
     if request.slots and not request.slots.outcomes:
         return Reply(request.key)  # reasons, which differ with what was asked
-    ((_, reply),) = next(iter(planted("fair").reply([request], frozenset({0}))))
+    ((_, reply),) = next(iter(make_planted("fair").reply([request], frozenset({0}))))
     return reply
 
 
@@ -101,8 +101,8 @@ def test_a_case_gives_a_row_for_each_pair_and_protocol(
     responses: list[Response], preferred: str, names: list[str]
 ) -> None:
     one = case(responses=responses, preferred=preferred)
-    made, _ = drive(meta("d", one, Meta("j", tuple(protocols()[name] for name in names))), first)
-    pairs = labelled(one)
+    made, _ = drive(judge_labelled("d", one, MetaConfig("j", tuple(protocols()[name] for name in names))), first)
+    pairs = labelled_pairs(one)
     assert [(row.protocol, row.a.author, row.b.author) for row in made.rows] == [
         (name, a.author, b.author) for name in names for a, b in pairs
     ]
@@ -115,8 +115,8 @@ def test_a_case_gives_a_row_for_each_pair_and_protocol(
 
 def test_what_does_not_fit_is_one_excluded_row_without_controls() -> None:
     one = case(responses=(X, Y), preferred="x")
-    parameters = Meta("j", (protocols()["triadic"],), controls=(attacks()["null"],), resample=True)
-    made, rounds = drive(meta("d", one, parameters), first)
+    parameters = MetaConfig("j", (protocols()["triadic"],), controls=(attacks()["null"],), resample=True)
+    made, rounds = drive(judge_labelled("d", one, parameters), first)
     assert [(row.attack, row.excluded) for row in made.rows] == [("none", "fewer than 3 responses")]
     assert (made.rewrites, rounds) == ([], [])
 
@@ -171,18 +171,18 @@ def ready(
     out: str = "run",
     control: bool = False,
     **more: Any,
-) -> Job[Result]:
+) -> Job[MetaResult]:
     selected = select([write(folder / "d.jsonl", cases)], (), limit, seed)
-    backend = planted(judge) if isinstance(judge, str) else judge
+    backend = make_planted(judge) if isinstance(judge, str) else judge
     return prepare(selected, set_up("j", backend, folder / out, names, **more), control=control)
 
 
-def run(job: Job[Result], store: Path | None = None, tally: Tally | None = None) -> Loaded:
+def run(job: Job[MetaResult], store: Path | None = None, tally: Tally | None = None) -> LoadedRun:
     return finish(job, store or job.out.parent / "s", tally).run
 
 
-def measured(loaded: Loaded) -> Sequence[Agreement]:
-    return result([from_run(loaded.parameters, loaded.rows)]).figures
+def measured(loaded: LoadedRun) -> Sequence[Agreement]:
+    return measure_judges([from_run(loaded.parameters, loaded.rows)]).figures
 
 
 def find(found: Sequence[Agreement], measure: str, protocol: str, **place: Any) -> Agreement:
@@ -252,7 +252,7 @@ def test_a_label_that_is_a_tie_is_right_by_a_tie_only(tmp_path: Path) -> None:
         said = outcomes.get("tie", "4")
         return Reply(probabilities=tuple(float(choice == said) for choice in request.choices), mass=1.0)
 
-    found = measured(run(ready(tmp_path, Scripted(equal), same, ["pairwise", "absolute"], out="tied")))
+    found = measured(run(ready(tmp_path, ScriptedBackend(equal), same, ["pairwise", "absolute"], out="tied")))
     assert find(found, "accuracy", "pairwise").value == 1.0
     assert find(found, "accuracy", "absolute", rule="rating").value == 1.0
 
@@ -278,12 +278,12 @@ def test_a_label_that_is_a_tie_is_right_by_a_tie_only(tmp_path: Path) -> None:
 def test_data_are_one_sided_where_all_labels_name_the_same_place(
     preferred: Sequence[str | None], expected: bool
 ) -> None:
-    assert one_sided([case(f"c{i}", responses=(X, Y), preferred=one) for i, one in enumerate(preferred)]) == expected
+    assert is_one_sided([case(f"c{i}", responses=(X, Y), preferred=one) for i, one in enumerate(preferred)]) == expected
 
 
 def test_one_case_with_several_pairs_is_one_sided_only_if_all_are() -> None:
-    assert one_sided([case(responses=(X, Y, Z), preferred="x")])
-    assert not one_sided([case(responses=(X, Y, Z), preferred="y")])
+    assert is_one_sided([case(responses=(X, Y, Z), preferred="x")])
+    assert not is_one_sided([case(responses=(X, Y, Z), preferred="y")])
 
 
 def test_the_order_of_one_sided_data_is_drawn_by_seed(tmp_path: Path) -> None:
@@ -331,7 +331,7 @@ def test_a_judge_that_white_space_sways_is_found(tmp_path: Path) -> None:
         firsts = [name for name, one in zip(("first", "second"), request.slots.shown, strict=True) if "  " in one.text]
         return Reply(probabilities=tuple(float(c == outcomes[(*firsts, "tie")[0]]) for c in request.choices), mass=1.0)
 
-    loaded = run(ready(tmp_path, Scripted(swayed), cases, ["pairwise"], control=True))
+    loaded = run(ready(tmp_path, ScriptedBackend(swayed), cases, ["pairwise"], control=True))
     figure = find(measured(loaded), "verdict_change_rate", "pairwise", attack="null")
     assert (figure.k, figure.n, figure.excluded) == (3, 3, 0)
     assert find(measured(loaded), "accuracy", "pairwise").value == 1.0
@@ -339,18 +339,18 @@ def test_a_judge_that_white_space_sways_is_found(tmp_path: Path) -> None:
 
 def test_a_control_that_spoils_a_response_is_excluded_and_kept_as_a_rewrite() -> None:
     spoiling = Attack("spoil", "loses the number", lambda turn, constraints, seed: turn.replace("7", "8"))
-    parameters = Meta("j", (protocols()["base"], protocols()["pairwise"]), controls=(spoiling,))
-    made, _ = drive(meta("d", long(7, "x"), parameters), first)
+    parameters = MetaConfig("j", (protocols()["base"], protocols()["pairwise"]), controls=(spoiling,))
+    made, _ = drive(judge_labelled("d", long(7, "x"), parameters), first)
     assert [(row.protocol, row.attack, row.excluded) for row in made.rows] == [
         (name, attack, why)
         for name in ("base", "pairwise")
         for attack, why in (("none", None), ("spoil", "rewrite rejected"))
     ]
-    assert [one.accepted for one in made.rewrites] == [False], "written once for all protocols"
+    assert [one.is_accepted for one in made.rewrites] == [False], "written once for all protocols"
 
 
 def test_a_reference_model_is_asked_for_what_it_is_for(tmp_path: Path) -> None:
-    helper = Scripted(lambda request: Reply("Red, I should say."), name="helper")
+    helper = ScriptedBackend(lambda request: Reply("Red, I should say."), name="helper")
     job = ready(tmp_path, "longer", PLANTED[:3], ["strong-reference", "base"], reference=("helper", helper))
     tally = Tally()
     loaded = run(job, tally=tally)
@@ -365,12 +365,12 @@ def test_a_reference_model_is_asked_for_what_it_is_for(tmp_path: Path) -> None:
 # Runs of one judge that do not go together.
 
 
-def replayed(protocol: str, data: str, rules: tuple[str, ...], names: tuple[str, ...]) -> Published:
+def replayed(protocol: str, data: str, rules: tuple[str, ...], names: tuple[str, ...]) -> PublishedRun:
     rows = dict.fromkeys(names, ())
-    return Published("j", protocol, data, rules, rows, False, f"{protocol}/{data}", "0", {}, "", {}, None)
+    return PublishedRun("j", protocol, data, rules, rows, False, f"{protocol}/{data}", "0", {}, "", {}, None)
 
 
-def holding(source: str, *units: str, data: str = "d", protocol: str = "p") -> Published:
+def holding(source: str, *units: str, data: str = "d", protocol: str = "p") -> PublishedRun:
     """A run with rows about these units: data set, case, authors of a and b, and of a control its name."""
     rows = []
     for unit in units:
@@ -378,7 +378,7 @@ def holding(source: str, *units: str, data: str = "d", protocol: str = "p") -> P
         a, b = (Side(author[0], severity=int(author[1:] or 0) or None) for author in pair.split("-"))
         rows.append(Row(name, name, "people", protocol, "j", attack, a, b, data=where, label="a"))
     both = dict.fromkeys(("stored", "parsed"), tuple(rows))
-    return Published("j", protocol, data, ("stored", "parsed"), both, False, source, "0", {}, "", {}, None)
+    return PublishedRun("j", protocol, data, ("stored", "parsed"), both, False, source, "0", {}, "", {}, None)
 
 
 @pytest.mark.parametrize(
@@ -397,7 +397,7 @@ def test_a_pair_that_two_runs_judge_is_refused_whatever_their_data_sets_are_call
 ) -> None:
     made = [holding(str(i), *units, data=name) for i, (units, name) in enumerate(zip(runs, names, strict=False))]
     with pytest.raises(UsageError) as raised:
-        judged(made)
+        group_runs(made)
     assert str(raised.value) == f"{source}: j under p judges a pair that is in {other} too; name one"
 
 
@@ -405,7 +405,7 @@ def test_the_first_of_several_runs_that_judge_the_same_pairs_is_named() -> None:
     for start in range(32):
         one, other = f"d/c{start}/x-y", f"d/c{start + 1}/x-y"
         with pytest.raises(UsageError, match=r"^2: j under p judges a pair that is in 0 too; name one$"):
-            judged([holding("0", one), holding("1", other), holding("2", one, other)])
+            group_runs([holding("0", one), holding("1", other), holding("2", one, other)])
 
 
 @pytest.mark.parametrize(
@@ -425,10 +425,12 @@ def test_runs_that_share_no_pair_are_taken_together_whatever_their_data_sets_are
     runs: list[list[str]], names: str
 ) -> None:
     made = [holding(str(i), *units, data=name) for i, (units, name) in enumerate(zip(runs, names, strict=False))]
-    (found,) = judged(made)
+    (found,) = group_runs(made)
     for rule in ("stored", "parsed"):
         assert found.rows[rule] == tuple(row for run in made for row in run.rows[rule])
-    assert len(judged([*made, *(holding("q", *units, protocol=f"q{i}") for i, units in enumerate(runs))])) > len(runs)
+    assert len(group_runs([*made, *(holding("q", *units, protocol=f"q{i}") for i, units in enumerate(runs))])) > len(
+        runs
+    )
 
 
 @pytest.mark.parametrize(
@@ -440,7 +442,7 @@ def test_runs_that_share_no_pair_are_taken_together_whatever_their_data_sets_are
 )
 def test_runs_that_do_not_go_together_are_refused(runs: list[Any], message: str) -> None:
     with pytest.raises(UsageError) as raised:
-        judged([replayed(*one) for one in runs])
+        group_runs([replayed(*one) for one in runs])
     assert str(raised.value) == message
 
 
@@ -451,10 +453,10 @@ def test_runs_of_one_way_of_asking_are_taken_together() -> None:
         replayed("p", "e", ("stored", "parsed"), ("stored", "parsed")),
     ]
     runs[1] = replace(runs[1], calls=2, convention="llmbar")
-    found = judged([*runs, replace(runs[1], data="f", calls=2, ties=True)])
+    found = group_runs([*runs, replace(runs[1], data="f", calls=2, ties=True)])
     assert [(one.protocol, one.rules) for one in found] == [("p", ("stored", "parsed")), ("q", ("stored",))]
     assert (found[0].calls, found[0].convention, found[0].ties, found[0].headline) == (None, "", True, "stored")
-    (alike,) = judged([runs[1], replace(runs[1], data="f")])
+    (alike,) = group_runs([runs[1], replace(runs[1], data="f")])
     assert (alike.calls, alike.convention) == (2, "llmbar")
 
 
@@ -464,7 +466,7 @@ def test_runs_of_one_way_of_asking_are_taken_together() -> None:
 class Breaking:
     """A backend that answers one by one and fails after so many replies."""
 
-    def __init__(self, inner: Scripted, after: int) -> None:
+    def __init__(self, inner: ScriptedBackend, after: int) -> None:
         self.identity, self.reads_slots = inner.identity, inner.reads_slots
         self._inner, self._left = inner, after
 
@@ -484,7 +486,7 @@ def test_killed_after_some_replies_it_resumes_to_the_same_bytes(tmp_path: Path, 
     names, tally = ["pairwise", "absolute", "prepair"], Tally()
     run(ready(tmp_path, "random", PLANTED, names, control=True, out="whole"), tmp_path / "s1")
     with pytest.raises(BackendError):
-        run(ready(tmp_path, Breaking(planted("random"), after), PLANTED, names, control=True), tmp_path / "s2")
+        run(ready(tmp_path, Breaking(make_planted("random"), after), PLANTED, names, control=True), tmp_path / "s2")
     assert load(tmp_path / "run").flaw is not None
     run(ready(tmp_path, "random", PLANTED, names, control=True), tmp_path / "s2", tally)
     assert tally.stored == after
@@ -529,7 +531,9 @@ def test_reasons_are_counted_by_judge(
 
 def test_figures_of_a_document_are_rounded_however_deep() -> None:
     rows = [
-        drive(meta("d", long(i, "x"), Meta(j, (protocols()["base"],))), first)[0].rows for j in "jk" for i in (1, 2, 3)
+        drive(judge_labelled("d", long(i, "x"), MetaConfig(j, (protocols()["base"],))), first)[0].rows
+        for j in "jk"
+        for i in (1, 2, 3)
     ]
     parameters: dict[str, Any] = {
         **dict.fromkeys(("data", "left_out", "limit", "seed", "manner", "reference", "base"), None),
@@ -538,7 +542,7 @@ def test_figures_of_a_document_are_rounded_however_deep() -> None:
     sources = [
         from_run({**parameters, "judge": j}, [row for made in rows for row in made if row.judge == j]) for j in "jk"
     ]
-    assert all(isinstance(source, Source) for source in sources)
+    assert all(isinstance(source, JudgeSource) for source in sources)
 
     def floats(value: Any) -> Iterator[float]:
         if isinstance(value, dict):
@@ -549,7 +553,7 @@ def test_figures_of_a_document_are_rounded_however_deep() -> None:
         elif isinstance(value, float):
             yield value
 
-    made = shown(result(sources))
+    made = result_document(measure_judges(sources))
     assert made["panel"] is not None
     assert all(round(value, 4) == value for value in floats(made))
     assert json.loads(json.dumps(made)) == made
@@ -600,22 +604,22 @@ def test_data_that_nobody_has_labelled_are_refused(tmp_path: Path) -> None:
 )
 def test_data_sets_of_one_name_are_told_apart_by_their_folders(specs: list[str], names: list[str]) -> None:
     own = [spec.removeprefix("hub:") if spec.startswith("hub:") else Path(spec).name for spec in specs]
-    assert distinct(own, specs) == names
+    assert distinct_names(own, specs) == names
 
 
 def test_a_folder_called_like_another_data_set_is_none() -> None:
-    assert len(set(distinct(["d.jsonl", "d.jsonl", "a"], ["a/d.jsonl", "b/d.jsonl", "c/a"]))) == 3
+    assert len(set(distinct_names(["d.jsonl", "d.jsonl", "a"], ["a/d.jsonl", "b/d.jsonl", "c/a"]))) == 3
 
 
 def test_a_spec_called_like_another_folder_is_none() -> None:
     specs = ["a/x", "p/x/d.jsonl", "q/y/d.jsonl", "/o/a/x/e.jsonl", "/o/b/x/e.jsonl"]
-    assert len(set(distinct(["x", "d.jsonl", "d.jsonl", "e.jsonl", "e.jsonl"], specs))) == 5
+    assert len(set(distinct_names(["x", "d.jsonl", "d.jsonl", "e.jsonl", "e.jsonl"], specs))) == 5
 
 
 @given(st.lists(st.sampled_from(["d", "a/d", "b/d", "a/b/d", "b/a/d", "c/a", "c/b", "/r/a/d"]), unique=True))
 def test_no_two_data_sets_have_one_name(specs: list[str]) -> None:
     names = [Path(spec).name for spec in specs]
-    found = distinct(names, specs)
+    found = distinct_names(names, specs)
     assert len(set(found)) == len(specs)
     for name, own, spec in zip(found, names, specs, strict=True):
         # Its own, its folder's or, where that is somebody else's, where it lies.
@@ -669,7 +673,7 @@ def test_the_same_file_twice_is_refused(tmp_path: Path, monkeypatch: pytest.Monk
         (["pairwse"], {}, "did you mean 'pairwise'?"),
         (["triadic"], {}, "triadic fits none of the cases (fewer than 3 responses)"),
         (["strong-reference"], {}, "no reference in the data); name a stronger model with --reference-model"),
-        (["base"], {"reference": ("m", planted("fair"))}, "--reference-model is asked by"),
+        (["base"], {"reference": ("m", make_planted("fair"))}, "--reference-model is asked by"),
         (["base"], {"limit": 0}, "--limit 0: expected a number of cases from 1"),
     ],
 )
@@ -687,5 +691,5 @@ def test_a_judge_of_its_own_kin_is_told(tmp_path: Path) -> None:
     responses = (Response("gpt-4", ("Red.",)), Response("claude-v1", ("Blue.",)))
     selected = select([write(tmp_path / "d.jsonl", [case(responses=responses, preferred="gpt-4")])], (), None, 0)
     for judge, notes in (("gpt-4o", 1), ("planted:fair", 0)):
-        job = prepare(selected, set_up(judge, planted("fair"), tmp_path / "r", ["base"]))
+        job = prepare(selected, set_up(judge, make_planted("fair"), tmp_path / "r", ["base"]))
         assert len(job.parameters["self_judging"]) == notes

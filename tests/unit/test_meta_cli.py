@@ -15,9 +15,9 @@ from rich.console import Console
 
 from distract.core.records import Row, Side
 from distract.report.tables import show
-from distract.studies.meta.comparisons import Judged
-from distract.studies.meta.document import Source, result
-from distract.studies.meta.view import parts
+from distract.studies.meta.comparisons import JudgeRows
+from distract.studies.meta.document import JudgeSource, measure_judges
+from distract.studies.meta.view import report_parts
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"
 LLMBAR, PAIRS = SHARED / "llmbar", SHARED / "mtbench_judges6"
@@ -599,19 +599,19 @@ def rows(judge: str, protocol: str, data: str, subset: str, number: int = 6, shi
     ]  # fmt: skip
 
 
-def printed(*sources: Source, base: str | None = None) -> str:
+def printed(*sources: JudgeSource, base: str | None = None) -> str:
     console = Console(file=io.StringIO(), width=80, highlight=False, force_terminal=False)
-    show(parts(result(sources, base)), console)
+    show(report_parts(measure_judges(sources, base)), console)
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
 
 
-def source(judge: str, *asked: tuple[str, str, str], shift: int = 0, **more: Any) -> Source:
+def source(judge: str, *asked: tuple[str, str, str], shift: int = 0, **more: Any) -> JudgeSource:
     made: dict[str, list[Row]] = {}
     for protocol, data, subset in asked:
         made.setdefault(protocol, []).extend(rows(judge, protocol, data, subset, shift=shift))
-    judged = tuple(Judged(judge, protocol, (), {"": tuple(found)}) for protocol, found in made.items())
-    return Source(judge, judged, more.pop("record", {}), **more)
+    judged = tuple(JudgeRows(judge, protocol, (), {"": tuple(found)}) for protocol, found in made.items())
+    return JudgeSource(judge, judged, more.pop("record", {}), **more)
 
 
 @pytest.mark.parametrize("name", ["openai:meta-llama/Meta-Llama-3.1-405B-Instruct-FP8", "a" * 100])

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from distract.core.records import MIRROR, Judgment, Outcome, Row, Side
 from distract.stats import intervals
-from distract.studies.meta.comparisons import Agreement, Judged
+from distract.studies.meta.comparisons import Agreement, JudgeRows
 from distract.studies.meta.measures import figures
 
 CONTROLS = ("null", "resample")
@@ -74,7 +74,7 @@ PAIRS = st.tuples(
 
 
 @st.composite
-def asked(draw: st.DrawFn, kinds: Sequence[str] = tuple(KINDS), name: str = "j") -> list[Judged]:
+def asked(draw: st.DrawFn, kinds: Sequence[str] = tuple(KINDS), name: str = "j") -> list[JudgeRows]:
     """One judge asked in each kind of way about the same comparisons; the first way excludes none of them."""
     pairs = draw(st.lists(PAIRS, min_size=1, max_size=6))
     rng = random.Random(draw(st.integers(0, 2**32)))
@@ -82,7 +82,7 @@ def asked(draw: st.DrawFn, kinds: Sequence[str] = tuple(KINDS), name: str = "j")
     return [one_way(rng, kind, pairs, name, index == 0) for index, kind in enumerate(kinds)]
 
 
-def one_way(rng: random.Random, kind: str, pairs: Sequence[tuple[Any, ...]], judge: str, complete: bool) -> Judged:
+def one_way(rng: random.Random, kind: str, pairs: Sequence[tuple[Any, ...]], judge: str, complete: bool) -> JudgeRows:
     shown, number, rules = KINDS[kind]
     made = []
     for index, (data, subset, cluster, label) in enumerate(pairs):
@@ -97,7 +97,7 @@ def one_way(rng: random.Random, kind: str, pairs: Sequence[tuple[Any, ...]], jud
                 row = replace(row, judgments=(), keys=(), tokens=(), shown=(), excluded="why not")
             made.append(row)
     made.append(replace(made[0], design="flip"))
-    return Judged(judge, kind, rules, {"": tuple(made)}, calls=rng.choice([None, 2]))
+    return JudgeRows(judge, kind, rules, {"": tuple(made)}, calls=rng.choice([None, 2]))
 
 
 # The second implementation.
@@ -123,12 +123,12 @@ def together(judgments: Sequence[Judgment], rule: str | None) -> Outcome | None:
     return best[0] if len(best) == 1 else "tie"  # type: ignore[return-value]
 
 
-def rows_under(one: Judged, rule: str | None, attack: str = "none") -> list[Row]:
+def rows_under(one: JudgeRows, rule: str | None, attack: str = "none") -> list[Row]:
     rows = one.rows[rule or ""] if (rule or "") in one.rows else one.rows[""]
     return [row for row in rows if row.design == "people" and row.attack == attack]
 
 
-def where(judged: Sequence[Judged]) -> list[tuple[str | None, str | None]]:
+def where(judged: Sequence[JudgeRows]) -> list[tuple[str | None, str | None]]:
     """The same places for everybody, whoever was asked there."""
     rows = [row for one in judged for some in one.rows.values() for row in some if row.design == "people"]
     sets = sorted({row.data for row in rows})
@@ -148,7 +148,7 @@ def share(values: Sequence[tuple[bool, str]], invalid: int, excluded: int, cappe
         return Counted(0, 0, invalid, excluded, None)
     numbers, clusters = [float(value) for value, _ in values], [cluster for _, cluster in values]
     k = sum(value for value, _ in values)
-    interval = intervals.proportion(numbers, clusters, capped=capped)
+    interval = intervals.rate_interval(numbers, clusters, capped=capped)
     return Counted(k, len(values), invalid, excluded, k / len(values), interval)
 
 
@@ -179,7 +179,7 @@ def alpha(units: Sequence[Sequence[object]]) -> float | None:
     return float(1 - (n - 1) * Fraction(observed) / Fraction(expected)) if expected else None
 
 
-def naive(judged: Sequence[Judged], controls: Sequence[str] = ()) -> dict[Key, Counted]:
+def naive(judged: Sequence[JudgeRows], controls: Sequence[str] = ()) -> dict[Key, Counted]:
     """Every figure by what tells it apart."""
     found: dict[Key, Counted] = {}
     everywhere = where(judged)
@@ -206,7 +206,7 @@ def naive(judged: Sequence[Judged], controls: Sequence[str] = ()) -> dict[Key, C
 
 
 def at(
-    one: Judged,
+    one: JudgeRows,
     rule: str | None,
     everything: Sequence[Row],
     place: tuple[str | None, str | None],
@@ -303,7 +303,7 @@ def at(
         yield ("verdict_change_rate", control, None), share(changed, missing, out + left)
 
 
-def cost(name: str, one: Judged, row: Row, everything: Sequence[Row]) -> Fraction | None:
+def cost(name: str, one: JudgeRows, row: Row, everything: Sequence[Row]) -> Fraction | None:
     """Calls or tokens of one comparison, None where nobody knows."""
     part = [Fraction(1, sum(key in other.keys for other in everything)) for key in row.keys]
     if name == "calls":
@@ -323,7 +323,7 @@ def same_pair(one: Row, other: Row) -> bool:
     )
 
 
-def compared(judged: Sequence[Judged], everywhere: Sequence[tuple[str | None, str | None]]) -> dict[Key, Counted]:
+def compared(judged: Sequence[JudgeRows], everywhere: Sequence[tuple[str | None, str | None]]) -> dict[Key, Counted]:
     """Every two ways of asking, on every two verdicts about the same pair in the same order, or in any two."""
     found: dict[Key, Counted] = {}
     headline = {one.protocol: "score" if "score" in one.rules else (one.rules or (None,))[0] for one in judged}
@@ -371,7 +371,7 @@ def paired(first: list[Right], second: list[Right]) -> Counted:
         return Counted(None, 0, 0, alone, None)
     a, b = [float(x[2]) for x, _ in pairs], [float(y[2]) for _, y in pairs]
     clusters = [x[0].cluster for x, _ in pairs]
-    interval, p = intervals.paired_difference(a, b, clusters), intervals.paired_p(a, b, clusters)
+    interval, p = intervals.difference_interval(a, b, clusters), intervals.paired_p(a, b, clusters)
     return Counted(None, len(pairs), 0, alone, (sum(a) - sum(b)) / len(pairs), interval, p)
 
 
@@ -379,7 +379,7 @@ def key(f: Agreement) -> Key:
     return f.judge, f.data, f.subset, f.measure, f.protocol, f.rule, f.attack, f.order, f.against
 
 
-def check(judged: Sequence[Judged], controls: Sequence[str] = ()) -> list[Agreement]:
+def check(judged: Sequence[JudgeRows], controls: Sequence[str] = ()) -> list[Agreement]:
     """Both implementations agree on every figure, and there is no other."""
     found, expected = figures(judged, controls), naive(judged, controls)
     assert [f.place for f in found] == sorted(f.place for f in found)
@@ -405,19 +405,19 @@ def check(judged: Sequence[Judged], controls: Sequence[str] = ()) -> list[Agreem
 
 @given(asked(["both"]), st.randoms(use_true_random=False))
 def test_stored_winners_and_parsed_texts_are_counted_under_published_conventions(
-    judged: list[Judged], rng: random.Random
+    judged: list[JudgeRows], rng: random.Random
 ) -> None:
     (one,) = judged
     stored = tuple(row for row in one.rows[""] if row.attack == "none" and row.design == "people")
     parsed = tuple(replace(row, judgments=tuple(rng.choice([j, *SAID]) for j in row.judgments)) for row in stored)
-    replayed = Judged("j", "CoT", ("stored", "parsed"), {"stored": stored, "parsed": parsed}, False, "llmbar", 2)
+    replayed = JudgeRows("j", "CoT", ("stored", "parsed"), {"stored": stored, "parsed": parsed}, False, "llmbar", 2)
     found = check([replayed])
     measures = {f.measure for f in found if f.protocol == "CoT"}
     assert {"published_accuracy", "published_accuracy_both_orders", "published_equal", "parser_agreement"} <= measures
 
 
 @given(asked(["both", "given"]))
-def test_judgebench_counts_a_pair_as_right_by_its_own_rule(judged: list[Judged]) -> None:
+def test_judgebench_counts_a_pair_as_right_by_its_own_rule(judged: list[JudgeRows]) -> None:
     found = check([replace(one, convention="judgebench") for one in judged])
     assert {f.measure for f in found if f.measure.startswith("published")} == {"published_accuracy"}
 
@@ -439,7 +439,7 @@ def test_one_published_order_has_no_figure_for_both_on_data_of_others_either() -
 
 
 @given(asked())
-def test_holm_is_over_all_pairs_at_the_same_place(judged: list[Judged]) -> None:
+def test_holm_is_over_all_pairs_at_the_same_place(judged: list[JudgeRows]) -> None:
     found = [f for f in figures(judged) if f.against is not None]
     for place in {(f.data, f.subset) for f in found}:
         family = [f for f in found if (f.data, f.subset) == place and f.p_value is not None]
@@ -492,7 +492,7 @@ def test_verdicts_are_paired_in_the_same_order_and_those_without_one_with_each(
     first: tuple[str, list[Judgment]], second: tuple[str, list[Judgment]], n: int, alone: int, value: float | None
 ) -> None:
     judged = [
-        Judged("j", name, (), {"": (plain("c", *one, protocol=name),)})
+        JudgeRows("j", name, (), {"": (plain("c", *one, protocol=name),)})
         for name, one in (("one", first), ("two", second))
     ]
     (f,) = [f for f in check(judged) if f.against is not None]
@@ -506,7 +506,7 @@ VALID = tuple(one for one in SAID if one.failure is None), tuple(one for one in 
 def test_where_all_verdicts_are_valid_the_difference_is_that_of_the_accuracies(
     side_by_side: str, pairs: list[tuple[Any, ...]], seed: int
 ) -> None:
-    rng, asked = random.Random(seed), list[Judged]()
+    rng, asked = random.Random(seed), list[JudgeRows]()
     for kind, protocol in ((side_by_side, "p1"), (side_by_side, "p2"), ("scoring", "p3"), ("rotating", "p4")):
         shown, number, rules = KINDS[kind]
         rows = [
@@ -518,7 +518,7 @@ def test_where_all_verdicts_are_valid_the_difference_is_that_of_the_accuracies(
             for row, (data, subset, cluster, _) in zip(rows, pairs, strict=True)
         ]
         # Which of two a judge's rows call a is no part of an order.
-        asked.append(Judged("j", protocol, rules, {"": tuple(rng.choice([row, exchanged(row)]) for row in sets)}))
+        asked.append(JudgeRows("j", protocol, rules, {"": tuple(rng.choice([row, exchanged(row)]) for row in sets)}))
     found = check(asked)
     accuracy = {(f.data, f.subset, f.protocol, f.rule): f for f in found if f.measure == "accuracy" and not f.against}
     differences = [f for f in found if f.against is not None]
@@ -535,7 +535,7 @@ def test_where_all_verdicts_are_valid_the_difference_is_that_of_the_accuracies(
 
 def test_what_is_not_labelled_is_in_no_difference_and_no_accuracy() -> None:
     row = plain("c", "ab", [A, B], None)
-    judged = [Judged("j", name, (), {"": (replace(row, protocol=name),)}) for name in ("one", "two")]
+    judged = [JudgeRows("j", name, (), {"": (replace(row, protocol=name),)}) for name in ("one", "two")]
     found = check(judged)
     assert [(f.n, f.excluded) for f in found if f.against is not None] == [(0, 0)]
     assert {(f.n, f.excluded) for f in found if f.measure == "accuracy" and f.against is None} == {(0, 1)}
@@ -549,16 +549,16 @@ def test_requests_that_serve_several_comparisons_are_shared_out() -> None:
         replace(plain("c1", "ab", [A, A]), keys=("q", "k1"), tokens=((10, 2), (5, 1))),
         replace(plain("c2", "ab", [A, A]), keys=("q", "k2", "k3"), tokens=((10, 2), (0, 0), (1, 0))),
     ]
-    found = {f.measure: f for f in check([Judged("j", "p", (), {"": tuple(rows)})]) if f.unit in ("calls", "tokens")}
+    found = {f.measure: f for f in check([JudgeRows("j", "p", (), {"": tuple(rows)})]) if f.unit in ("calls", "tokens")}
     assert (found["calls"].value, found["calls"].n) == (2.0, 2)
     assert found["tokens"].value == (6 + 6 + 6 + 1) / 2
 
 
 def test_slots_that_balance_each_other_count_for_more_than_they_are() -> None:
     rows = tuple(plain(f"c{i}", "ab", [A, B] if i < 3 else [A, A]) for i in range(30))
-    (f,) = [f for f in check([Judged("j", "p", (), {"": rows})]) if f.measure == "first_slot_rate"]
+    (f,) = [f for f in check([JudgeRows("j", "p", (), {"": rows})]) if f.measure == "first_slot_rate"]
     values = [1.0, 1.0] * 3 + [1.0, 0.0] * 27
-    capped = intervals.proportion(values, [f"c{i // 2}" for i in range(60)])
+    capped = intervals.rate_interval(values, [f"c{i // 2}" for i in range(60)])
     assert (f.k, f.n) == (33, 60)
     assert f.low is not None
     assert f.high is not None
@@ -567,7 +567,7 @@ def test_slots_that_balance_each_other_count_for_more_than_they_are() -> None:
 
 def test_an_unparsed_verdict_is_a_category_of_kappa() -> None:
     rows = [plain("c1", "a", [A], "a"), plain("c2", "a", [NONE], "a"), plain("c3", "a", [B], "b")]
-    found = {f.order: f for f in check([Judged("j", "p", (), {"": tuple(rows)})]) if f.measure == "kappa"}
+    found = {f.order: f for f in check([JudgeRows("j", "p", (), {"": tuple(rows)})]) if f.measure == "kappa"}
     # Observed 2/3; chance (1 * 2 + 1 * 1) / 9.
     assert found.keys() == {"given"}
     assert found["given"].value == pytest.approx((2 / 3 - 1 / 3) / (1 - 1 / 3))
@@ -583,7 +583,7 @@ def exchanged(row: Row) -> Row:
         a=row.b,
         b=row.a,
         label=row.label and MIRROR[row.label],
-        judgments=tuple(judgment.mirrored() for judgment in row.judgments),
+        judgments=tuple(judgment.mirror() for judgment in row.judgments),
         shown=tuple("b" if one == "a" else "a" for one in row.shown),
     )
 
@@ -591,19 +591,19 @@ def exchanged(row: Row) -> Row:
 def test_a_control_that_calls_a_what_was_called_b_changes_no_verdict() -> None:
     row = plain("c", "ab", [A, A])
     rows = (row, exchanged(replace(row, attack="null")))
-    (f,) = [f for f in figures([Judged("j", "p", (), {"": rows})], ["null"]) if f.measure == "verdict_change_rate"]
+    (f,) = [f for f in figures([JudgeRows("j", "p", (), {"": rows})], ["null"]) if f.measure == "verdict_change_rate"]
     assert (f.k, f.n) == (0, 1)
 
 
 def test_a_pair_is_the_same_one_whichever_is_named_first() -> None:
     first, second = plain("c", "ab", [A, A], protocol="one"), plain("c", "ab", [A, B], protocol="two")
-    judged = [Judged("j", "one", (), {"": (first,)}), Judged("j", "two", (), {"": (exchanged(second),)})]
+    judged = [JudgeRows("j", "one", (), {"": (first,)}), JudgeRows("j", "two", (), {"": (exchanged(second),)})]
     (f,) = [f for f in figures(judged) if f.against is not None]
     assert (f.n, f.value) == (2, 0.5)
 
 
 @given(asked())
-def test_places_add_up(judged: list[Judged]) -> None:
+def test_places_add_up(judged: list[JudgeRows]) -> None:
     by: dict[Key, dict[tuple[str | None, str | None], Agreement]] = {}
     for f in figures(judged, CONTROLS):
         by.setdefault(key(f)[3:], {})[f.data, f.subset] = f
@@ -630,7 +630,7 @@ def test_everything_together_is_a_place_of_several_data_sets_or_of_none() -> Non
         ((one, other), {(None, None), ("d", None), ("e", None)}),
         ((), {(None, None)}),
     ):
-        judged = [Judged("j", "p", (), {"": rows}), Judged("k", "p", (), {"": rows[:1]})]
+        judged = [JudgeRows("j", "p", (), {"": rows}), JudgeRows("k", "p", (), {"": rows[:1]})]
         for judge in "jk":
             assert {(f.data, f.subset) for f in figures(judged) if f.judge == judge} == places
 
@@ -650,7 +650,7 @@ def test_what_was_asked_nowhere_else_has_figures_of_nothing_there(kind: str) -> 
 
 def test_a_data_set_that_nobody_was_asked_about_takes_no_difference_away() -> None:
     rows = [plain("c1", "ab", [A, A]), replace(plain("c2", "", []), data="e", excluded="fewer than 3 responses")]
-    judged = [Judged("j", name, (), {"": tuple(replace(row, protocol=name) for row in rows)}) for name in ("p", "q")]
+    judged = [JudgeRows("j", name, (), {"": tuple(replace(row, protocol=name) for row in rows)}) for name in ("p", "q")]
     found = figures(judged)
     places = {(f.data, f.subset) for f in found if f.measure == "accuracy" and f.against is None}
     assert {(f.data, f.subset) for f in found if f.against is not None} == places

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from distract.core.records import Row, Side
 from distract.stats import agreement
-from distract.studies.meta.comparisons import Agreement, Judged
+from distract.studies.meta.comparisons import Agreement, JudgeRows
 from distract.studies.meta.difficulty import BINS
 from distract.studies.meta.measures import figures
-from distract.studies.meta.panel import BASES, JudgeStanding, Panel, base_of, panel
+from distract.studies.meta.panel import BASES, JudgeStanding, Panel, compare_judges, find_base
 
 Accuracies = Mapping[str, Mapping[str, float]]
 """By judge, by protocol."""
@@ -50,7 +50,7 @@ def differences(found: Accuracies, rng: random.Random) -> list[Agreement]:
     return made
 
 
-def asked(found: Accuracies) -> list[Judged]:
+def asked(found: Accuracies) -> list[JudgeRows]:
     """All about the same one comparison, so that the figures stay as they are given."""
     return [rows(protocol, judge, ["a"], [["a"]]) for judge, by in found.items() for protocol in by]
 
@@ -70,7 +70,7 @@ def rank(value: float, among: Sequence[float]) -> float:
 @given(ALIKE | MIXED, st.sampled_from(["base", "cot", None]), st.randoms(use_true_random=False))
 def test_the_panel_is_what_a_naive_count_gives(found: Accuracies, base: str | None, rng: random.Random) -> None:
     made = [*accuracies(found), *differences(found, rng)]
-    got = panel(asked(found), made, base)
+    got = compare_judges(asked(found), made, base)
     if len(found) < 2:
         assert got is None
         return
@@ -155,7 +155,7 @@ def test_a_gain_has_its_sign_and_interval_whichever_protocol_is_named_first(turn
     f = replace(f, against="base", p_adjusted=0.01, compared="better")
     if turned:
         f = replace(f, protocol="base", against="cot", value=-0.25, low=-0.5, high=-0.125, compared="worse")
-    got = panel(asked(found), [*accuracies(found), f], "base")
+    got = compare_judges(asked(found), [*accuracies(found), f], "base")
     assert got is not None
     assert got.judges[0] == JudgeStanding("j1", "strong", 0.5, 0.625, "cot", 0.25, 0.125, 0.5, 0.01, "better")
     assert got.judges[1] == JudgeStanding("j2", "weak", 0.5, 0.5)
@@ -164,14 +164,14 @@ def test_a_gain_has_its_sign_and_interval_whichever_protocol_is_named_first(turn
 def test_no_gain_has_no_sign() -> None:
     found = {"j1": {"base": 0.5, "cot": 0.5}, "j2": {"base": 0.5, "cot": 0.5}}
     f = Agreement("accuracy", "base", None, "none", judge="j1", data="d", value=0.0, low=-0.1, high=0.1, against="cot")
-    got = panel(asked(found), [*accuracies(found), f], "base")
+    got = compare_judges(asked(found), [*accuracies(found), f], "base")
     assert got is not None
     assert str(got.judges[0].gain) == "0.0"
 
 
 def test_without_a_base_there_are_no_gains() -> None:
     found = {"j1": {"cot": 0.5, "zz": 0.75}, "j2": {"cot": 0.5, "zz": 0.25}}
-    got = panel(asked(found), [*accuracies(found), *differences(found, random.Random(1))], None)
+    got = compare_judges(asked(found), [*accuracies(found), *differences(found, random.Random(1))], None)
     assert got is not None
     assert {(one.strong_gain, one.weak_gain) for one in got.protocols} == {(None, None)}
     assert {(one.accuracy, one.best_protocol, one.gain) for one in got.judges} == {(None, None, None)}
@@ -193,7 +193,7 @@ def test_without_a_base_there_are_no_gains() -> None:
     ],
 )
 def test_the_base_is_the_wanted_one_or_a_known_one(protocols: list[str], wanted: str | None, base: str | None) -> None:
-    assert base_of(protocols, wanted) == base
+    assert find_base(protocols, wanted) == base
     assert BASES[0] == "base"
 
 
@@ -203,7 +203,7 @@ def test_only_what_all_judges_were_asked_is_ranked() -> None:
         "j2": {"base": 0.25, "cot": 0.5},
         "j3": {"cot": 0.5, "prepair": 0},
     }
-    got = panel(asked(found), accuracies(found), "base")
+    got = compare_judges(asked(found), accuracies(found), "base")
     assert got is not None
     assert [(one.protocol, one.mean_rank, one.strong_gain) for one in got.protocols] == [("cot", 1.0, None)]
     assert {one.judge: one.accuracy for one in got.judges} == {"j1": 0.5, "j2": 0.25, "j3": None}
@@ -237,7 +237,7 @@ def test_only_what_all_judges_were_asked_is_ranked() -> None:
 def test_judges_are_as_strong_as_they_are_on_what_all_were_asked(
     found: Accuracies, standings: list[tuple[object, ...]]
 ) -> None:
-    got = panel(asked(found), accuracies(found), "base")
+    got = compare_judges(asked(found), accuracies(found), "base")
     assert got is not None
     assert [(one.judge, one.half, one.accuracy, one.mean_accuracy) for one in got.judges] == standings
 
@@ -252,7 +252,7 @@ def test_correlations_are_of_data_sets_and_of_base_and_mean(
     both = {j: {p: (one[j][p] + other[j][p]) / 2 for p in one[j] if p in other[j]} for j in one if j in other}
     both = {judge: by for judge, by in both.items() if by}
     made = [*accuracies(both, None), *accuracies(one, "d1"), *accuracies(other, "d2")]
-    got = panel([*asked(one), *asked(other)], made, base)
+    got = compare_judges([*asked(one), *asked(other)], made, base)
     if len(both) < 2:
         # With nothing on everything together, one data set alone is looked at.
         assert not both or got is None
@@ -280,7 +280,7 @@ def check_correlation(found: object, first: str | None, second: str, points: Seq
 # Difficulty.
 
 
-def rows(protocol: str, judge: str, labels: Sequence[str | None], said: Sequence[Sequence[str | None]]) -> Judged:
+def rows(protocol: str, judge: str, labels: Sequence[str | None], said: Sequence[Sequence[str | None]]) -> JudgeRows:
     made = tuple(
         Row(
             f"c{i}", f"c{i}", "people", protocol, judge, "none", Side("x"), Side("y"), data="d", label=label,  # type: ignore[arg-type]
@@ -289,7 +289,7 @@ def rows(protocol: str, judge: str, labels: Sequence[str | None], said: Sequence
         )
         for i, (label, verdicts) in enumerate(zip(labels, said, strict=True))
     )  # fmt: skip
-    return Judged(judge, protocol, (), {"": made})
+    return JudgeRows(judge, protocol, (), {"": made})
 
 
 Said = Sequence[Sequence[str | None]]
@@ -316,7 +316,7 @@ def test_difficulty_is_the_share_of_all_verdicts_that_are_right(
 ) -> None:
     judged = [rows("base", f"j{i}", labels, one) for i, one in enumerate(said)]
     assume(all(any(any(one[i]) for i in shared_by(labels, able_of(labels, said))) for one in able_of(labels, said)))
-    got = panel(judged, figures(judged), "base")
+    got = compare_judges(judged, figures(judged), "base")
     able = able_of(labels, said)
     shared = shared_by(labels, able)
     assert (got is None) == (len(able) < 2 or not shared)
@@ -345,16 +345,16 @@ def judges(*sets: Sequence[str]) -> Panel | None:
         one = rows("base", f"j{i}", ["a", "b"], [["a", "a"], ["a", "b"]])
         made = [replace(row, data=name) for name in names for row in one.rows[""]]
         judged.append(replace(one, rows={"": tuple(made)}))
-    return panel(judged, figures(judged), "base")
+    return compare_judges(judged, figures(judged), "base")
 
 
 def test_one_judge_or_judges_without_labels_make_no_panel() -> None:
     assert judges(["d"]) is None
     assert judges() is None
     unlabelled = [rows("base", name, [None], [["a", "a"]]) for name in ("j", "k")]
-    assert panel(unlabelled, figures(unlabelled), "base") is None
+    assert compare_judges(unlabelled, figures(unlabelled), "base") is None
     one = rows("base", "l", ["a"], [["a", "a"]])
-    assert panel([*unlabelled, one], figures([*unlabelled, one]), "base") is None
+    assert compare_judges([*unlabelled, one], figures([*unlabelled, one]), "base") is None
 
 
 def test_judges_of_the_same_data_sets_make_one() -> None:
@@ -396,14 +396,14 @@ def test_a_judge_without_a_verdict_on_what_is_shared_breaks_nothing() -> None:
         rows("base", "j", ["a", "a"], [[None, None], ["a", "a"]]),
         rows("base", "k", ["a", "a"], [["a", "a"], []]),
     ]
-    got = panel(judged, figures(judged), "base")
+    got = compare_judges(judged, figures(judged), "base")
     assert got is None or "k" in {one.judge for one in got.judges}
 
 
 def test_what_only_some_judges_were_asked_is_of_the_same_comparisons() -> None:
     others = rows("base", "j", ["a", "a", "a"], [["a", "a"], ["b", "b"], []])
     alike = [rows("cot", name, ["a", "a", "a"], [["a", "a"], [], []]) for name in "jk"]
-    got = panel([*alike, others], figures([*alike, others]), "base")
+    got = compare_judges([*alike, others], figures([*alike, others]), "base")
     assert got is not None
     assert got.comparisons == 1
     assert {(one.judge, one.accuracy, one.mean_accuracy) for one in got.judges} == {("j", 1.0, 1.0), ("k", None, 1.0)}

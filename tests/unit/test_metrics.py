@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from distract.core.records import Judgment, Outcome, Response, Rewrite, Row
 from distract.stats.figure import Figure
 from distract.stats.intervals import holm
-from distract.studies.attack.measures import figures, shared
-from distract.studies.attack.outcomes import Counted
+from distract.studies.attack.measures import figures, pair_conditions
+from distract.studies.attack.outcomes import OutcomeCounts
 
 A, B, TIE = verdict("a"), verdict("b"), verdict("tie")
 
@@ -121,12 +121,12 @@ def test_differences_are_adjusted_for_how_many_there_are() -> None:
 
 
 def test_two_conditions_are_paired_by_their_units() -> None:
-    first = Counted({("x",): ("p1", "b", "a"), ("y",): ("p2", "a", "a"), ("z",): ("p2", "tie", "a")})
-    second = Counted({("z",): ("p2", "b", "a"), ("w",): ("p3", "b", "a"), ("y",): ("p2", "a", "b")})
-    both = shared("flip_rate", first, second)
+    first = OutcomeCounts({("x",): ("p1", "b", "a"), ("y",): ("p2", "a", "a"), ("z",): ("p2", "tie", "a")})
+    second = OutcomeCounts({("z",): ("p2", "b", "a"), ("w",): ("p3", "b", "a"), ("y",): ("p2", "a", "b")})
+    both = pair_conditions("flip_rate", first, second)
     assert (both.first, both.second, both.clusters) == ((0.0, 0.0), (1.0, 1.0), ("p2", "p2"))
     assert both.alone == (1, 1)
-    back = shared("flip_rate", second, first)
+    back = pair_conditions("flip_rate", second, first)
     assert (sorted(back.first), sorted(back.second), back.alone) == ([1.0, 1.0], [0.0, 0.0], (1, 1))
 
 

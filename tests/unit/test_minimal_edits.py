@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distract.core.records import Edit, applied
-from distract.studies.attack.minimal import edits, phrases
-from distract.studies.attack.minimal.alignment import common, settled
+from distract.core.records import Edit, apply_edits
+from distract.studies.attack.minimal import find_edits, group_edits
+from distract.studies.attack.minimal.alignment import match_words, settle_edges
 
 ALPHABET = [
     "a",
@@ -41,7 +41,7 @@ texts = st.lists(st.sampled_from(ALPHABET + HOSTILE), max_size=14).map("".join) 
 
 def changes(original: str, rewrite: str) -> list[list[tuple[str, str]]]:
     """What is replaced by what, phrase by phrase."""
-    return [[(edit.old, edit.new) for edit in phrase] for phrase in phrases(edits([original], [rewrite]))]
+    return [[(edit.old, edit.new) for edit in phrase] for phrase in group_edits(find_edits([original], [rewrite]))]
 
 
 @pytest.mark.parametrize(
@@ -84,22 +84,22 @@ def test_an_edit_is_about_a_word(original: str, rewrite: str, expected: list[lis
 
 
 def test_an_edit_says_where_it_stands() -> None:
-    found = edits(["Yes.", "It may be."], ["Yes.", "It is not."])
+    found = find_edits(["Yes.", "It may be."], ["Yes.", "It is not."])
     assert found == (Edit(1, 3, 6, "is", "may"), Edit(1, 6, 9, " not", " be"))
-    assert applied(["Yes.", "It may be."], found[1:]) == ("Yes.", "It may not.")
+    assert apply_edits(["Yes.", "It may be."], found[1:]) == ("Yes.", "It may not.")
 
 
 def test_the_turns_are_as_many() -> None:
     with pytest.raises(ValueError, match="1 turns and 2: expected a rewrite with as many turns"):
-        edits(["a"], ["a", "b"])
+        find_edits(["a"], ["a", "b"])
 
 
 @given(st.lists(st.tuples(texts, texts), max_size=3))
 def test_all_edits_make_the_rewrite_and_none_the_original(turns: list[tuple[str, str]]) -> None:
     original, rewrite = (tuple(pair[side] for pair in turns) for side in (0, 1))
-    found = edits(original, rewrite)
-    assert applied(original, found) == rewrite
-    assert applied(original, ()) == original
+    found = find_edits(original, rewrite)
+    assert apply_edits(original, found) == rewrite
+    assert apply_edits(original, ()) == original
     for edit in found:
         assert original[edit.turn][edit.start : edit.end] == edit.old != edit.new
     for one, other in pairwise(found):
@@ -108,21 +108,21 @@ def test_all_edits_make_the_rewrite_and_none_the_original(turns: list[tuple[str,
 
 @given(texts, texts, st.data())
 def test_any_part_of_the_edits_can_be_applied_in_any_order(original: str, rewrite: str, data: st.DataObject) -> None:
-    found = edits([original], [rewrite])
+    found = find_edits([original], [rewrite])
     kept = [edit for edit in found if data.draw(st.booleans())]
-    (text,) = applied([original], kept)
+    (text,) = apply_edits([original], kept)
     naive = original
     for edit in reversed(kept):
         naive = naive[: edit.start] + edit.new + naive[edit.end :]
     assert text == naive
     if len({edit.start for edit in kept}) == len(kept):
-        assert applied([original], data.draw(st.permutations(kept))) == (text,)
+        assert apply_edits([original], data.draw(st.permutations(kept))) == (text,)
 
 
 @given(texts, texts)
 def test_phrases_are_all_edits_that_touch(original: str, rewrite: str) -> None:
-    found = edits([original], [rewrite])
-    grouped = phrases(found)
+    found = find_edits([original], [rewrite])
+    grouped = group_edits(found)
     assert tuple(edit for phrase in grouped for edit in phrase) == found
     for one, other in pairwise(grouped):
         assert one[-1].end < other[0].start
@@ -133,7 +133,7 @@ words = st.lists(st.sampled_from("abc"), max_size=12)
 
 @given(words, words)
 def test_as_many_words_are_common_as_can_be(old: list[str], new: list[str]) -> None:
-    found = common(old, new)
+    found = match_words(old, new)
     assert [old[i] for i, _ in found] == [new[j] for _, j in found]
     for side in (0, 1):
         places = [pair[side] for pair in found]
@@ -155,13 +155,13 @@ def naive(old: Sequence[str], new: Sequence[str]) -> int:
 @given(st.lists(st.sampled_from(["a", "b", "."]), max_size=12), st.lists(st.sampled_from(["a", "b", "."]), max_size=12))
 def test_settling_keeps_what_is_common_and_makes_no_two_changes_one(old: list[str], new: list[str]) -> None:
     ends = ["", *old, ""], ["", *new, ""]
-    same = [(0, 0), *((i + 1, j + 1) for i, j in common(old, new)), (len(old) + 1, len(new) + 1)]
+    same = [(0, 0), *((i + 1, j + 1) for i, j in match_words(old, new)), (len(old) + 1, len(new) + 1)]
     texts = " ".join(old), " ".join(new)
     spans = tuple(
         [(0, 0), *((2 * at, 2 * at + 1) for at in range(len(words))), (len(text),) * 2]
         for words, text in zip((old, new), texts, strict=True)
     )
-    found = settled(texts, (spans[0], spans[1]), same)
+    found = settle_edges(texts, (spans[0], spans[1]), same)
     assert [ends[0][i] for i, _ in found] == [ends[1][j] for _, j in found] == [ends[0][i] for i, _ in same]
     for matches in (found, same):
         assert all(i < k and j < m for (i, j), (k, m) in pairwise(matches))
@@ -174,4 +174,4 @@ def test_settling_keeps_what_is_common_and_makes_no_two_changes_one(old: list[st
     [("x " * 3000, "x y " * 2500), ("x y " * 1500, "x z " * 1500), ("z " + "x " * 3000, "x " * 6000)],
 )
 def test_words_that_come_again_and_again_are_no_trouble(old: str, new: str) -> None:
-    assert applied([old], edits([old], [new])) == (new,)
+    assert apply_edits([old], find_edits([old], [new])) == (new,)

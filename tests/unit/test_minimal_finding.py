@@ -12,20 +12,20 @@ from builders import case as made_case
 from builders import drive
 
 from distract.core.plan import Comparison, Protocol
-from distract.core.records import Audited, Case, Reply, Request, Response, Rewrite, Row, Smallest, applied
-from distract.core.registry import attack, protocol
+from distract.core.records import Case, CaseResult, MinimalFlip, Reply, Request, Response, Rewrite, Row, apply_edits
+from distract.core.registry import get_attack, get_protocol
 from distract.data import datasets
 from distract.data.good_responses import pairs
 from distract.judging.judge import Judge
 from distract.judging.orders import DEFAULT, Manner
 from distract.judging.verdicts import outcome
-from distract.models.scripted import BOOSTERS, Scripted, planted
+from distract.models.scripted import BOOSTERS, ScriptedBackend, make_planted
 from distract.rewriting.writers import WRITERS
 from distract.stats.figure import headline
-from distract.studies.attack.design import Audit, audit
-from distract.studies.attack.minimal import clearest_flips, edits, plan_for, smallest
+from distract.studies.attack.design import AuditConfig, audit_case
+from distract.studies.attack.minimal import clearest_flips, find_edits, find_smallest, search_flip
 
-PAIRWISE = protocol("pairwise")
+PAIRWISE = get_protocol("pairwise")
 LOSER = Response("y", ("It might perhaps be blue, I think.",))
 WINNER = Response("x", ("Red.",))
 CASE = made_case(responses=(WINNER, LOSER))
@@ -57,22 +57,24 @@ def found(
     protocol: Protocol = PAIRWISE,
     case: Case = CASE,
     most: int = 500,
-) -> tuple[Smallest | str, list[list[Request]]]:
-    plan = smallest(case, protocol, None, LOSER, rewrite, WINNER, first=first, manner=DEFAULT, helped=False, most=most)
+) -> tuple[MinimalFlip | str, list[list[Request]]]:
+    plan = find_smallest(
+        case, protocol, None, LOSER, rewrite, WINNER, first=first, manner=DEFAULT, helped=False, most=most
+    )
     return drive(plan, judge)
 
 
 @pytest.mark.parametrize("first", [False, True])
 def test_only_the_words_that_are_needed_are_left(first: bool) -> None:
     result, rounds = found(loves("definitely", "know"), first=first)
-    assert isinstance(result, Smallest)
+    assert isinstance(result, MinimalFlip)
     assert result.turns == ("It might perhaps be definitely blue, I know.",)
     assert [(edit.old, edit.new) for edit in result.edits] == [("", " definitely"), ("think", "know")]
     assert (result.before, result.after) == ((0.0, 1.0), (1.0, 0.0))
     assert (result.case, result.protocol, result.rule, result.attack) == (CASE, "pairwise", None, "f")
     assert (result.rewritten, result.severity, result.other) == ("y", None, "x")
     assert result.original == LOSER.turns
-    assert result.of == len(edits(LOSER.turns, REWRITE.turns))
+    assert result.of == len(find_edits(LOSER.turns, REWRITE.turns))
     assert result.minimal
     # Both orders of each text; the original and the whole rewrite are asked first, and together.
     assert len(rounds[0]) == 4
@@ -88,7 +90,7 @@ def test_a_rewrite_in_parts_is_shown_as_the_whole_one_is() -> None:
             assert (shown.attack is None) == (shown.turns in (WINNER.turns, LOSER.turns))
         return loves("know")(request)
 
-    assert isinstance(found(answer)[0], Smallest)
+    assert isinstance(found(answer)[0], MinimalFlip)
 
 
 def test_a_verdict_that_cannot_be_read_is_no_flip() -> None:
@@ -100,7 +102,7 @@ def test_a_verdict_that_cannot_be_read_is_no_flip() -> None:
         return Reply(failure="refused") if refused else judge(request)
 
     result, _ = found(answer)
-    assert isinstance(result, Smallest)
+    assert isinstance(result, MinimalFlip)
     assert "doubt" in result.turns[0]
     assert "definitely" in result.turns[0]
     # Whether it would have flipped nobody knows.
@@ -110,7 +112,7 @@ def test_a_verdict_that_cannot_be_read_is_no_flip() -> None:
 
 def test_the_search_ends_where_it_is_told_to() -> None:
     result, _ = found(loves("definitely", "know"), most=1)
-    assert isinstance(result, Smallest)
+    assert isinstance(result, MinimalFlip)
     assert not result.minimal
     assert result.comparisons <= 1
     assert all(word in result.turns[0] for word in ("definitely", "know"))
@@ -146,11 +148,13 @@ def test_a_protocol_that_needs_more_responses_has_a_reason() -> None:
 def ran(judge: str, name: str, asked: tuple[str, ...]) -> tuple[dict[str, Case], list[Row], list[Rewrite], set[str]]:
     """A run's cases, rows and rewrites, and the keys of all that was asked."""
     cases = {case.id: case for case in datasets.load("tweakset").cases[:12]}
-    protocols = tuple(map(protocol, asked))
-    parameters = Audit(judge, protocols, (attack(name), attack("null")), WRITERS["rules"], frozenset(("flip",)))
-    backend, keys, parts = planted(judge), set[str](), list[Audited]()
+    protocols = tuple(map(get_protocol, asked))
+    parameters = AuditConfig(
+        judge, protocols, (get_attack(name), get_attack("null")), WRITERS["rules"], frozenset(("flip",))
+    )
+    backend, keys, parts = make_planted(judge), set[str](), list[CaseResult]()
     for case in cases.values():
-        part, rounds = drive(audit(case, parameters), backend._one)
+        part, rounds = drive(audit_case(case, parameters), backend._one)
         parts.append(part)
         keys |= {request.key for asked_now in rounds for request in asked_now}
     rows = [row for part in parts for row in part.rows]
@@ -162,7 +166,7 @@ def opened(tmp_path: Path) -> Iterator[Callable[[str], Judge]]:
     judges = list[Judge]()
 
     def judge(name: str) -> Judge:
-        judges.append(Judge(name, planted(name), store=tmp_path / "replies.sqlite"))
+        judges.append(Judge(name, make_planted(name), store=tmp_path / "replies.sqlite"))
         return judges[-1]
 
     yield judge
@@ -176,18 +180,18 @@ def test_what_flips_a_planted_judge_is_minimal(
     judge: str, name: str, asked: str, opened: Callable[[str], Judge]
 ) -> None:
     cases, rows, rewrites, _ = ran(judge, name, (asked,))
-    by, rules = opened(judge), protocol(asked).rules
+    by, rules = opened(judge), get_protocol(asked).rules
     flips = clearest_flips(rows, rewrites, {asked: rules}, [name], 99)
     assert len(flips) >= 4
     rule = headline("flip_rate", rules)
-    plans = [plan_for(flip, cases[flip.case], protocol(asked), DEFAULT, False, rewrites) for flip in flips[:5]]
+    plans = [search_flip(flip, cases[flip.case], get_protocol(asked), DEFAULT, False, rewrites) for flip in flips[:5]]
     for flip, one in zip(flips, by.run_all(plans), strict=False):
-        assert isinstance(one, Smallest)
+        assert isinstance(one, MinimalFlip)
         assert one.minimal
         assert (one.before, one.rule, one.severity) == (flip.before, rule, flip.severities[0])
-        assert one.turns == applied(one.original, one.edits)
+        assert one.turns == apply_edits(one.original, one.edits)
 
-        def wins(turns: tuple[str, ...], one: Smallest = one, first: bool = flip.first) -> bool:
+        def wins(turns: tuple[str, ...], one: MinimalFlip = one, first: bool = flip.first) -> bool:
             """A second look, through the judge's own door."""
             mine = Response(one.rewritten, turns, name, one.severity)
             other = next(r for r in one.case.originals if r.author == one.other)
@@ -197,7 +201,7 @@ def test_what_flips_a_planted_judge_is_minimal(
 
         assert wins(one.turns)
         for left in one.edits:
-            assert not wins(applied(one.original, [edit for edit in one.edits if edit != left]))
+            assert not wins(apply_edits(one.original, [edit for edit in one.edits if edit != left]))
         if judge == "bold":
             assert len(BOOSTERS.findall(one.turns[0])) > len(BOOSTERS.findall(one.original[0]))
 
@@ -205,35 +209,35 @@ def test_what_flips_a_planted_judge_is_minimal(
 @pytest.mark.parametrize("asked", ["pairwise", "absolute", "prepair", "multi-role-round1"])
 def test_the_original_and_the_whole_rewrite_are_asked_as_in_the_run(asked: str) -> None:
     cases, rows, rewrites, known = ran("longer", "prolixity", (asked,))
-    flip = clearest_flips(rows, rewrites, {asked: protocol(asked).rules}, ["prolixity"], 1)[0]
-    plan = plan_for(flip, cases[flip.case], protocol(asked), DEFAULT, False, rewrites)
+    flip = clearest_flips(rows, rewrites, {asked: get_protocol(asked).rules}, ["prolixity"], 1)[0]
+    plan = search_flip(flip, cases[flip.case], get_protocol(asked), DEFAULT, False, rewrites)
     new = list[str]()
 
     def answer(request: Request) -> Reply:
         if request.key not in known:
             new.append(request.key)
-        return planted("longer")._one(request)
+        return make_planted("longer")._one(request)
 
     result, _ = drive(plan, answer)
-    assert isinstance(result, Smallest)
+    assert isinstance(result, MinimalFlip)
     # What was shown before is answered already: nothing but the texts in between is new.
     assert len(set(new)) < result.requests
     assert result.before == flip.before
     assert {key for row in rows if row.case == flip.case for key in row.keys} <= known
     whole, _ = drive(
-        plan_for(flip, cases[flip.case], protocol(asked), DEFAULT, False, rewrites, most=0),
-        lambda request: planted("longer")._one(request) if request.key in known else Reply(failure="new"),
+        search_flip(flip, cases[flip.case], get_protocol(asked), DEFAULT, False, rewrites, most=0),
+        lambda request: make_planted("longer")._one(request) if request.key in known else Reply(failure="new"),
     )
-    assert isinstance(whole, Smallest)
+    assert isinstance(whole, MinimalFlip)
     assert (whole.after, whole.comparisons, whole.minimal) == (flip.after, 0, False)
 
 
 def test_a_run_that_asked_in_one_order_is_searched_in_that_order() -> None:
     cases, rows, rewrites, _ = ran("longer", "prolixity", ("pairwise",))
     flip = clearest_flips(rows, rewrites, {"pairwise": ()}, ["prolixity"], 1)[0]
-    plan = plan_for(flip, cases[flip.case], PAIRWISE, Manner(orders="given"), False, rewrites)
-    result, _ = drive(plan, planted("longer")._one)
-    assert isinstance(result, Smallest)
+    plan = search_flip(flip, cases[flip.case], PAIRWISE, Manner(orders="given"), False, rewrites)
+    result, _ = drive(plan, make_planted("longer")._one)
+    assert isinstance(result, MinimalFlip)
     assert result.requests == result.comparisons + 2
 
 
@@ -242,7 +246,7 @@ def test_a_run_that_asked_in_one_order_is_searched_in_that_order() -> None:
 
 def test_protocols_take_turns() -> None:
     _, rows, rewrites, _ = ran("longer", "prolixity", ("pairwise", "absolute"))
-    rules = {"absolute": protocol("absolute").rules, "pairwise": ()}
+    rules = {"absolute": get_protocol("absolute").rules, "pairwise": ()}
     flips = clearest_flips(rows, rewrites, rules, ["prolixity"], 5)
     assert [flip.protocol for flip in flips] == ["absolute", "pairwise", "absolute", "pairwise", "absolute"]
     assert {flip.rule for flip in flips if flip.protocol == "absolute"} == {"score"}
@@ -264,8 +268,8 @@ def test_what_the_run_or_the_data_no_longer_hold_has_a_reason() -> None:
     flip = clearest_flips(rows, rewrites, {"pairwise": ()}, ["prolixity"], 1)[0]
     case = cases[flip.case]
 
-    def why(case: Case, rewrites: list[Rewrite]) -> Smallest | str:
-        return drive(plan_for(flip, case, PAIRWISE, DEFAULT, False, rewrites), planted("longer")._one)[0]
+    def why(case: Case, rewrites: list[Rewrite]) -> MinimalFlip | str:
+        return drive(search_flip(flip, case, PAIRWISE, DEFAULT, False, rewrites), make_planted("longer")._one)[0]
 
     rejected = [replace(one, reasons=("new content",)) for one in rewrites]
     assert why(case, []) == why(case, rejected) == "no rewrite is on record"
@@ -277,8 +281,8 @@ def test_what_the_run_or_the_data_no_longer_hold_has_a_reason() -> None:
 
 
 def test_a_failing_model_is_heard_of(tmp_path: Path) -> None:
-    with Judge("j", Scripted(["banana"] * 4), store=tmp_path / "replies.sqlite") as judge:
-        plan = smallest(CASE, PAIRWISE, None, LOSER, REWRITE, WINNER, first=False, manner=DEFAULT, helped=False)
+    with Judge("j", ScriptedBackend(["banana"] * 4), store=tmp_path / "replies.sqlite") as judge:
+        plan = find_smallest(CASE, PAIRWISE, None, LOSER, REWRITE, WINNER, first=False, manner=DEFAULT, helped=False)
         assert judge.run(plan) == "the verdict on the original cannot be had again: it is not valid"
 
 

@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from looping import each
 
-from distract.core.plan import Plan, Result, step
-from distract.studies.attack.minimal.search import Found, Kept, search
+from distract.core.plan import Plan, PlanResult, step
+from distract.studies.attack.minimal.search import SearchResult, Subset, search
 
-Enough = Callable[[Kept], bool]
+Enough = Callable[[Subset], bool]
 
 
-def played(groups: Sequence[Sequence[int]], enough: Enough, most: int = 10_000) -> tuple[Found, list[Kept]]:
+def played(groups: Sequence[Sequence[int]], enough: Enough, most: int = 10_000) -> tuple[SearchResult, list[Subset]]:
     """The result, and all that was asked about."""
     found, rounds = in_rounds(groups, enough, most)
     return found, [kept for sets in rounds for kept in sets]
@@ -25,25 +25,25 @@ def played(groups: Sequence[Sequence[int]], enough: Enough, most: int = 10_000) 
 
 def in_rounds(
     groups: Sequence[Sequence[int]], enough: Enough, most: int = 10_000
-) -> tuple[Found, list[Sequence[Kept]]]:
+) -> tuple[SearchResult, list[Sequence[Subset]]]:
     """The same, round by round."""
-    rounds: list[Sequence[Kept]] = []
+    rounds: list[Sequence[Subset]] = []
 
-    def ask(sets: Sequence[Kept]) -> Plan[list[bool]]:
+    def ask(sets: Sequence[Subset]) -> Plan[list[bool]]:
         rounds.append(sets)
         yield from ()
         return [enough(kept) for kept in sets]
 
     found = step(search(groups, ask, most))
-    assert isinstance(found, Result)
+    assert isinstance(found, PlanResult)
     return found.value, rounds
 
 
-def naive_minimal(kept: Kept, enough: Enough) -> bool:
+def naive_minimal(kept: Subset, enough: Enough) -> bool:
     return enough(kept) and not any(enough(kept - {one}) for one in kept)
 
 
-def one_at_a_time(n: int, enough: Enough) -> tuple[Kept, int]:
+def one_at_a_time(n: int, enough: Enough) -> tuple[Subset, int]:
     """The second implementation: each left out that can be, the last one first."""
     kept = frozenset(range(n))
     for one in reversed(range(n)):
@@ -63,11 +63,11 @@ def grouped(draw: st.DrawFn) -> list[list[int]]:
 @given(grouped(), st.integers(0, 2**32))
 def test_the_result_is_minimal_whatever_the_answers(groups: list[list[int]], seed: int) -> None:
     full = frozenset(one for group in groups for one in group)
-    known: dict[Kept, bool] = {frozenset(): False, full: True}
+    known: dict[Subset, bool] = {frozenset(): False, full: True}
     rng = random.Random(seed)
     likely = rng.random()
 
-    def enough(kept: Kept) -> bool:
+    def enough(kept: Subset) -> bool:
         return known.setdefault(kept, rng.random() < likely)
 
     found, asked = played(groups, enough)
@@ -82,7 +82,7 @@ def test_what_is_needed_together_is_found_exactly(groups: list[list[int]], data:
     things = sorted(one for group in groups for one in group)
     needed = frozenset(data.draw(st.sets(st.sampled_from(things), min_size=1)))
     found, asked = played(groups, lambda kept: needed <= kept)
-    assert found == Found(needed, minimal=True)
+    assert found == SearchResult(needed, minimal=True)
     assert one_at_a_time(len(things), lambda kept: needed <= kept) == (needed, len(things))
     assert len(asked) <= 3 * len(things)
 
@@ -96,7 +96,7 @@ def test_the_questions_are_of_the_order_of_k_log_n(n: int, k: int, width: int) -
     for seed in range(3):
         needed = frozenset(random.Random(seed).sample(range(n), k))
         found, asked = played(groups, lambda kept, needed=needed: needed <= kept)  # type: ignore[misc]
-        assert found == Found(needed, minimal=True)
+        assert found == SearchResult(needed, minimal=True)
         assert len(asked) <= 2 * k * math.log2(n / k) + 4 * k + 2
 
 
@@ -113,7 +113,7 @@ def test_what_adds_up_takes_few_questions_too(n: int, share: float) -> None:
 
 
 def test_what_comes_first_is_rather_kept() -> None:
-    def any_two(kept: Kept) -> bool:
+    def any_two(kept: Subset) -> bool:
         return len(kept) >= 2
 
     assert played([[3], [1], [0], [2]], any_two)[0].kept == {3, 1}
@@ -135,7 +135,7 @@ def test_what_does_not_depend_on_each_other_is_asked_at_once() -> None:
 
 
 def test_no_more_is_asked_than_may_be() -> None:
-    def enough(kept: Kept) -> bool:
+    def enough(kept: Subset) -> bool:
         return {2, 31} <= kept
 
     groups = [[one] for one in range(64)]
@@ -152,7 +152,7 @@ def test_no_more_is_asked_than_may_be() -> None:
 
 
 def test_one_thing_needs_no_question() -> None:
-    assert played([[], [5]], lambda kept: False) == (Found(frozenset({5}), minimal=True), [])
+    assert played([[], [5]], lambda kept: False) == (SearchResult(frozenset({5}), minimal=True), [])
 
 
 @pytest.mark.parametrize("groups", [[], [[]]])

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from distract.core.printable import line
 from distract.core.records import Edit
-from distract.studies.attack.minimal import Word, counts, edits, said
+from distract.studies.attack.minimal import FlipWord, count_words, describe_edits, find_edits
 
 
 @pytest.mark.parametrize(
@@ -27,25 +27,25 @@ from distract.studies.attack.minimal import Word, counts, edits, said
     ],
 )
 def test_changes_are_said(original: str, rewrite: str, expected: tuple[str, ...]) -> None:
-    assert sorted(said(edits([original], [rewrite]))) == sorted(expected)
+    assert sorted(describe_edits(find_edits([original], [rewrite]))) == sorted(expected)
 
 
 def test_a_part_of_a_phrase_is_said_as_it_stands() -> None:
-    found = edits(["It might be so."], ["It is so."])
-    assert said(found[:1]) == ('− "might"',)
-    assert said([found[0], found[2]]) == ('− "might"', '+ "is"')
+    found = find_edits(["It might be so."], ["It is so."])
+    assert describe_edits(found[:1]) == ('− "might"',)
+    assert describe_edits([found[0], found[2]]) == ('− "might"', '+ "is"')
 
 
 def test_long_phrases_are_cut() -> None:
-    (phrase,) = said([Edit(0, 0, 0, "word " * 40, "")])
+    (phrase,) = describe_edits([Edit(0, 0, 0, "word " * 40, "")])
     assert len(phrase) == 84
     assert phrase.endswith('word…"')
-    assert said([Edit(0, 0, 3, "abcdef", "abc")], width=5) == ('"abc" → "abcd…"',)
+    assert describe_edits([Edit(0, 0, 3, "abcdef", "abc")], width=5) == ('"abc" → "abcd…"',)
 
 
 @given(st.text(max_size=30), st.text(max_size=30))
 def test_whatever_is_said_is_one_line(original: str, rewrite: str) -> None:
-    for phrase in said(edits([original], [rewrite])):
+    for phrase in describe_edits(find_edits([original], [rewrite])):
         assert phrase == line(phrase)
 
 
@@ -55,20 +55,20 @@ def test_words_are_counted_once_a_flip() -> None:
         small("It might, so.", "It is so."),
         small("good", "**good**"),
     ]
-    assert counts(flips) == (
-        Word("is", "added", 2),
-        Word("**", "added", 1),
-        Word(",", "added", 1),
-        Word("definitely", "added", 1),
+    assert count_words(flips) == (
+        FlipWord("is", "added", 2),
+        FlipWord("**", "added", 1),
+        FlipWord(",", "added", 1),
+        FlipWord("definitely", "added", 1),
     )
-    assert counts([]) == ()
+    assert count_words([]) == ()
 
 
 def test_of_what_is_replaced_only_what_came_is_counted() -> None:
-    assert counts([small("It might be so.", "It must be so.")]) == (Word("must", "added", 1),)
-    assert counts([small("It might be so.", "It be so.")]) == (Word("might", "removed", 1),)
+    assert count_words([small("It might be so.", "It must be so.")]) == (FlipWord("must", "added", 1),)
+    assert count_words([small("It might be so.", "It be so.")]) == (FlipWord("might", "removed", 1),)
 
 
 def test_a_word_on_both_sides_of_a_change_is_no_part_of_it() -> None:
     kept = replace(small("a b", "c d"), edits=(Edit(0, 0, 3, "is: so.", "so, it"),))
-    assert counts([kept]) == (Word("is", "added", 1),)
+    assert count_words([kept]) == (FlipWord("is", "added", 1),)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from distract.core.errors import DataError
 from distract.models import catalogue as models
-from distract.models.catalogue import Model, catalogue, find, kin, problems
+from distract.models.catalogue import CatalogueEntry, catalogue, find, find_alternatives, problems
 from distract.models.entries import parse
 from distract.models.families import families
 
@@ -42,7 +42,7 @@ def test_there_are_25_open_judges_of_reife() -> None:
 
 
 @pytest.mark.parametrize("entry", catalogue().values(), ids=lambda m: m.name)
-def test_every_entry_is_complete(entry: Model) -> None:
+def test_every_entry_is_complete(entry: CatalogueEntry) -> None:
     assert entry.context
     assert entry.family in families(entry.family)
     assert entry.name == entry.name.casefold()
@@ -84,8 +84,8 @@ def test_the_users_entries_add_and_replace(tmp_path: Path) -> None:
     )
     found = catalogue(own)
     assert len(found) == len(catalogue()) + 2
-    assert find("gpt-4", found) == Model("mine", "./mine", aliases=("gpt-4",))
-    assert find("llama-3.3-70b", found) == Model("LLAMA-3.3-70b", "here/it", revision="abc")
+    assert find("gpt-4", found) == CatalogueEntry("mine", "./mine", aliases=("gpt-4",))
+    assert find("llama-3.3-70b", found) == CatalogueEntry("LLAMA-3.3-70b", "here/it", revision="abc")
     server = find("gpt-3.5-turbo", found)
     assert server
     assert (server.model, server.key) == ("x", "MY_KEY")
@@ -191,8 +191,10 @@ def test_kin_can_stand_in() -> None:
     found = catalogue()
     large = found["llama-3.3-70b"]
     names = "3.1-405b 3.1-70b 3.1-8b 3.2-1b 3.2-3b 4-maverick 4-scout"
-    assert kin(large, found) == {f"llama-{name}": found[f"llama-{name}"].parameters for name in names.split(" ")}
-    assert kin(Model("mine", "x"), found) == {}
+    assert find_alternatives(large, found) == {
+        f"llama-{name}": found[f"llama-{name}"].parameters for name in names.split(" ")
+    }
+    assert find_alternatives(CatalogueEntry("mine", "x"), found) == {}
 
 
 def test_catalogues_of_plugins_are_read_and_cannot_replace_ours(
@@ -201,12 +203,12 @@ def test_catalogues_of_plugins_are_read_and_cannot_replace_ours(
     good, bad = tmp_path / "good.toml", tmp_path / "bad.toml"
     good.write_text('[theirs]\nmodel="x"\n[gpt-4o]\nmodel="y"\n')
     bad.write_text("[")
-    monkeypatch.setattr(models, "_of_plugins", lambda: [good, bad])
-    models._installed.cache_clear()
+    monkeypatch.setattr(models, "_find_plugin_files", lambda: [good, bad])
+    models._read_installed.cache_clear()
     try:
-        assert catalogue()["theirs"] == Model("theirs", "x")
+        assert catalogue()["theirs"] == CatalogueEntry("theirs", "x")
         assert catalogue()["gpt-4o"].model == "gpt-4o"
         assert [problem.partition(": ")[0] for problem in problems()][1] == f"{bad}:1"
         assert "'gpt-4o', which exists already" in problems()[0]
     finally:
-        models._installed.cache_clear()
+        models._read_installed.cache_clear()

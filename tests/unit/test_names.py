@@ -11,14 +11,16 @@ from hypothesis import strategies as st
 
 from distract.core.errors import UnknownName, UsageError
 from distract.models import hardware, names
-from distract.models.catalogue import Model
+from distract.models.catalogue import CatalogueEntry
 from distract.models.hardware import Gpu
-from distract.models.names import ENGINES, OPENAI, Target, choose, resolve
+from distract.models.names import ENGINES, OPENAI, Target, choose_engine, resolve
 from distract.models.options import USES, Options
 
-LLAMA = Model("llama-3.3-70b", "meta-llama/Llama-3.3-70B-Instruct", parameters=70.6, aliases=("llama-70b",))
-GPT = Model("gpt-4o", "gpt-4o-2024-08-06", engine="openai")
-CLAUDE = Model("claude", "claude-3", engine="openai", base_url="https://api.anthropic.com/v1/", key="ANTHROPIC_API_KEY")
+LLAMA = CatalogueEntry("llama-3.3-70b", "meta-llama/Llama-3.3-70B-Instruct", parameters=70.6, aliases=("llama-70b",))
+GPT = CatalogueEntry("gpt-4o", "gpt-4o-2024-08-06", engine="openai")
+CLAUDE = CatalogueEntry(
+    "claude", "claude-3", engine="openai", base_url="https://api.anthropic.com/v1/", key="ANTHROPIC_API_KEY"
+)
 KNOWN = {model.name: model for model in (LLAMA, GPT, CLAUDE)}
 ON_CPU = "transformers on the CPU, since there is no GPU here"
 
@@ -89,11 +91,11 @@ def test_the_engine_fits_the_machine(
 ) -> None:
     monkeypatch.setattr(hardware, "gpus", lambda: gpus)
     monkeypatch.setattr(names, "find_spec", lambda name: object() if vllm else None)
-    chosen, why = choose(None)
+    chosen, why = choose_engine(None)
     assert chosen == engine
     assert reason in why
     for asked in ENGINES:
-        assert choose(asked) == (asked, "")
+        assert choose_engine(asked) == (asked, "")
 
 
 def test_a_folder_is_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from distract.cli.main import COMMANDS, cli
-from distract.cli.number_types import INNER_SHARE, LIMIT, PRICE, SEED, Number, Whole
+from distract.cli.number_types import INNER_SHARE, LIMIT, PRICE, SEED, NumberType, WholeType
 from distract.core.errors import DataError, UsageError
 from distract.models.catalogue import catalogue
 from distract.studies.gate.limits import Limits
-from distract.studies.gate.settings import load
+from distract.studies.gate.settings import load_settings
 
 HOSTILE = (
     *("nan", "NaN", "inf", "-inf", "infinity", "1e304", "1e999", "-1e304", "1_000", "99999999999999999999", "9" * 5000),
@@ -32,7 +32,9 @@ def numeric() -> Iterator[Any]:
         assert command
         for option in command.params:
             default = option.default() if callable(option.default) else option.default
-            is_number = isinstance(option.type, Whole | Number | click.types.IntParamType | click.types.FloatParamType)
+            is_number = isinstance(
+                option.type, WholeType | NumberType | click.types.IntParamType | click.types.FloatParamType
+            )
             if is_number or (isinstance(default, int | float) and not isinstance(default, bool)):
                 yield pytest.param(command, option, id=f"{name} {option.opts[0]}")
 
@@ -57,7 +59,7 @@ def test_all_commands_are_looked_at() -> None:
 @pytest.mark.parametrize(("command", "option"), [*numeric()])
 def test_a_hostile_number_is_one_line_or_a_number_in_bounds(command: click.Command, option: click.Option) -> None:
     kind = option.type
-    assert isinstance(kind, Whole | Number), "a plain number has no bounds"
+    assert isinstance(kind, WholeType | NumberType), "a plain number has no bounds"
     assert math.isfinite(kind.least)
     assert math.isfinite(kind.most)
     for text in HOSTILE:
@@ -73,13 +75,13 @@ def test_a_hostile_number_is_one_line_or_a_number_in_bounds(command: click.Comma
 
 @given(st.text() | st.floats().map(str) | st.integers().map(str))
 def test_any_text_is_a_number_in_bounds_or_refused(text: str) -> None:
-    for kind in (Whole(1, 1000), SEED, LIMIT, PRICE, INNER_SHARE):
+    for kind in (WholeType(1, 1000), SEED, LIMIT, PRICE, INNER_SHARE):
         try:
             value = kind.convert(text, None, None)
         except click.BadParameter:
             continue
         assert value == 0 or kind.least <= value <= kind.most
-        assert value == (0 if text == "all" else float(text) if isinstance(kind, Number) else int(text))
+        assert value == (0 if text == "all" else float(text) if isinstance(kind, NumberType) else int(text))
 
 
 @pytest.mark.parametrize(
@@ -127,7 +129,7 @@ def test_a_share_in_percent_of_a_file(tmp_path: Path) -> None:
     file = tmp_path / "pyproject.toml"
     file.write_text("[tool.distract.gate]\nmax-flip-rate = 10\n", encoding="utf-8")
     with pytest.raises(UsageError, match=r"max-flip-rate: expected .*, found 10; write 0\.10 for 10%$"):
-        load(file)
+        load_settings(file)
 
 
 def test_shares_in_percent_are_told_of_files_too() -> None:

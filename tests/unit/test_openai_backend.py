@@ -17,7 +17,7 @@ from distract.core.records import Message, Reply, Request
 from distract.judging import verdicts
 from distract.judging.parsers import BRACKETS
 from distract.models.server.backend import OpenAI
-from distract.models.server.capabilities import Manners, seed
+from distract.models.server.capabilities import Capabilities, seed
 from distract.models.server.limiter import LONGEST_BACKOFF, backoff, retry_after
 
 pytest.importorskip("openai")
@@ -266,7 +266,7 @@ def test_choices_of_which_one_begins_another_are_read_in_words() -> None:
     with FakeServer(lambda asked: completion("10]]")) as server:
         (reply,) = ask(backend(server.url), request)
         assert "logprobs" not in server.chats[0].body
-    assert verdicts.chosen(reply, "[[", ("1", "10")) == (0.0, 1.0)
+    assert verdicts.read_shares(reply, "[[", ("1", "10")) == (0.0, 1.0)
 
 
 def reasoning_model(asked: Asked) -> dict[str, Any] | Answer:
@@ -453,7 +453,7 @@ def test_one_request_that_is_never_answered_is_marked_and_not_kept(wrong: str, u
 def test_a_server_that_dies_is_an_error_in_one_line_and_what_came_is_kept() -> None:
     with FakeServer(lambda asked: completion("hi") if asked.content < "05" else Answer(stalled=True)) as server:
         judge = backend(server.url, attempts=3, concurrency=64)
-        judge.learn(Reply(text=Manners(continues=True).write()))  # else the probes keep the others waiting
+        judge.learn(Reply(text=Capabilities(continues=True).write()))  # else the probes keep the others waiting
         requests = [words(f"{i:02}") for i in range(64)]
         got: dict[int, Reply] = {}
 

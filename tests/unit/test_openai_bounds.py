@@ -17,7 +17,7 @@ from distract.core.errors import BackendError, UsageError
 from distract.core.records import Message, Reply, Request
 from distract.models.server.backend import OpenAI
 from distract.models.server.http import LARGE, MOST, PLACES, STEP
-from distract.models.server.secrets import scrubbed
+from distract.models.server.secrets import scrub_values
 
 pytest.importorskip("openai")
 
@@ -161,7 +161,7 @@ def test_large_answers_are_read_beside_the_thread_that_keeps_time(monkeypatch: p
 
     def noted(value: object, scrub: Any) -> object:
         places[len(json.dumps(value)) > LARGE].add(threading.current_thread().name)
-        return scrubbed(value, scrub)
+        return scrub_values(value, scrub)
 
     monkeypatch.setattr("distract.models.server.http.scrubbed", noted)
     with FakeServer(lambda asked: completion(asked.content * (200_000 if asked.content == "L" else 1))) as server:

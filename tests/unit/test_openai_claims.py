@@ -18,8 +18,8 @@ from loopback import Answer, Asked, FakeServer, completion, refused
 from distract.core.errors import BackendError, UsageError
 from distract.core.records import Message, Reply, Request
 from distract.models.server.backend import OpenAI
-from distract.models.server.completions import completion as read_completion
-from distract.models.server.limiter import LONGEST_PAUSE, Gate, retry_after
+from distract.models.server.completions import read_completion as read_completion
+from distract.models.server.limiter import LONGEST_PAUSE, Limiter, retry_after
 
 pytest.importorskip("openai")
 
@@ -77,7 +77,7 @@ def test_a_long_wait_is_said_once(
     asked: str, said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pauses: list[float] = []
-    monkeypatch.setattr(Gate, "pause", lambda self, seconds: pauses.append(seconds))
+    monkeypatch.setattr(Limiter, "pause", lambda self, seconds: pauses.append(seconds))
     times = 0
 
     def busy(asked_: Asked) -> Answer | dict[str, Any]:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distract.models.transformers.packs import Forward, Sharing, plan, prune
+from distract.models.transformers.packs import Forward, Sharing, lay_out, prune
 
 # Few token ids and short sequences, so that prefixes are shared, nested and repeated all the time.
 SEQUENCES = st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=14).map(tuple), min_size=1, max_size=14)
@@ -20,12 +20,12 @@ SHARINGS = st.sampled_from(["packed", "prefix", "none"])
 def seen_by(forwards: list[Forward], forward: Forward, at: int) -> list[tuple[int, int]]:
     """(position, token) of all that a token of a forward attends to, itself included."""
     by_index = {one.index: one for one in forwards}
-    seen = [(int(forward.positions[j]), int(forward.tokens[j])) for j in np.flatnonzero(forward.visible()[at])]
+    seen = [(int(forward.positions[j]), int(forward.tokens[j])) for j in np.flatnonzero(forward.visibility()[at])]
     above = forward
     while above.base is not None:
         below = by_index[above.base]
         assert below.keep
-        assert below.chain
+        assert below.is_chain
         seen.extend((int(p), int(t)) for p, t in zip(below.positions, below.tokens, strict=True) if p < above.past)
         above = below
     return sorted(seen)
@@ -35,7 +35,7 @@ def seen_by(forwards: list[Forward], forward: Forward, at: int) -> list[tuple[in
 def test_every_sequence_is_read_once_with_all_its_tokens_in_order(
     sequences: list[tuple[int, ...]], budget: int, sharing: Sharing
 ) -> None:
-    forwards = plan(sequences, budget, sharing)
+    forwards = lay_out(sequences, budget, sharing)
     read: Counter[int] = Counter()
     for forward in forwards:
         for at, ending in forward.reads:
@@ -49,22 +49,22 @@ def test_every_sequence_is_read_once_with_all_its_tokens_in_order(
 def test_shared_tokens_are_forwarded_once_and_the_budget_holds(
     sequences: list[tuple[int, ...]], budget: int, sharing: Sharing
 ) -> None:
-    forwards = plan(sequences, budget, sharing)
+    forwards = lay_out(sequences, budget, sharing)
     prefixes = {sequence[: n + 1] for sequence in sequences for n in range(len(sequence))}
     assert sum(len(forward.tokens) for forward in forwards) == len(prefixes)
     assert all(1 <= len(forward.tokens) <= budget for forward in forwards)
     if sharing == "prefix":
-        assert all(forward.chain for forward in forwards)
+        assert all(forward.is_chain for forward in forwards)
 
 
 @given(SEQUENCES, BUDGETS, SHARINGS)
 def test_runs_say_what_the_mask_says(sequences: list[tuple[int, ...]], budget: int, sharing: Sharing) -> None:
-    for forward in plan(sequences, budget, sharing):
-        mask = np.zeros_like(forward.visible())
+    for forward in lay_out(sequences, budget, sharing):
+        mask = np.zeros_like(forward.visibility())
         for start, stop, before in forward.runs(longest=3):
             mask[start:stop, before] = True
             mask[start:stop, start:stop] |= np.tri(stop - start, dtype=bool)
-        assert (mask == forward.visible()).all()
+        assert (mask == forward.visibility()).all()
         assert forward.pairs == mask.sum() + forward.past * len(forward.tokens)
 
 
@@ -73,7 +73,7 @@ def test_pruning_leaves_whole_forwards_and_all_they_stand_on(
     sequences: list[tuple[int, ...]], budget: int, sharing: Sharing, data: st.DataObject
 ) -> None:
     wanted = data.draw(st.sets(st.sampled_from(range(len(sequences)))))
-    forwards = plan(sequences, budget, sharing)
+    forwards = lay_out(sequences, budget, sharing)
     left = prune(forwards, wanted)
     assert [f for f in forwards if f in left] == left
     read = {index for forward in left for _, ending in forward.reads for index in ending}
@@ -89,7 +89,7 @@ def test_pruning_leaves_whole_forwards_and_all_they_stand_on(
 def test_what_does_not_fit_is_kept_and_the_rest_packed() -> None:
     rules = list(range(10))
     sequences = [[*rules, 5], [*rules, 20, 21], [*rules, 30], [*rules, 20, 22]]
-    first, second = plan(sequences, budget=10, early=False)
+    first, second = lay_out(sequences, budget=10, early=False)
     assert (first.tokens.tolist(), first.keep, first.reads) == (rules, True, ())
     assert second.tokens.tolist() == [5, 20, 21, 22, 30]
     assert second.positions.tolist() == [10, 10, 11, 11, 10]
@@ -99,14 +99,14 @@ def test_what_does_not_fit_is_kept_and_the_rest_packed() -> None:
 
 
 def test_what_fits_into_one_forward_is_one() -> None:
-    assert len(plan([[1, 2], [1, 3], [4]], budget=4)) == 1
+    assert len(lay_out([[1, 2], [1, 3], [4]], budget=4)) == 1
 
 
 @given(SEQUENCES, BUDGETS, SHARINGS, st.integers(0, 12))
 def test_beyond_its_reach_a_sequence_goes_alone_and_whole(
     sequences: list[tuple[int, ...]], budget: int, sharing: Sharing, reach: int
 ) -> None:
-    forwards = plan(sequences, budget, sharing, reach)
+    forwards = lay_out(sequences, budget, sharing, reach)
     read = sorted(index for forward in forwards for _, ending in forward.reads for index in ending)
     assert read == list(range(len(sequences)))
     for forward in forwards:
@@ -123,7 +123,7 @@ def test_the_first_reply_needs_no_token_but_its_own() -> None:
         [[*range(5), *(n + q for q in range(4)), *(n + m + a for a in range(3))] for m in (10, 20)]
         for n in (100, 200, 300)
     ]
-    forwards = plan([one for case in cases for one in case], budget=24)
+    forwards = lay_out([one for case in cases for one in case], budget=24)
     assert [(forward.base, forward.past, len(forward.tokens)) for forward in forwards] == [
         (None, 0, 12),
         (0, 9, 3),
@@ -138,12 +138,12 @@ def test_the_first_reply_needs_no_token_but_its_own() -> None:
 
 
 def test_a_first_prompt_that_fits_no_forward_is_read_in_pieces() -> None:
-    forwards = plan([[*range(12)], [*range(11), 20]], budget=10)
+    forwards = lay_out([[*range(12)], [*range(11), 20]], budget=10)
     assert [len(forward.tokens) for forward in forwards] == [10, 1, 2]
 
 
 def test_a_long_run_is_forwarded_in_pieces() -> None:
-    forwards = plan([list(range(25))], budget=10)
+    forwards = lay_out([list(range(25))], budget=10)
     assert [len(forward.tokens) for forward in forwards] == [10, 10, 5]
     assert [forward.base for forward in forwards] == [None, 0, 1]
     assert [forward.keep for forward in forwards] == [True, True, False]
@@ -152,4 +152,4 @@ def test_a_long_run_is_forwarded_in_pieces() -> None:
 @pytest.mark.parametrize(("sequences", "budget"), [([[1]], 0), ([[1], []], 10)])
 def test_senseless_input_is_refused(sequences: list[list[int]], budget: int) -> None:
     with pytest.raises(ValueError, match=r"budget|empty"):
-        plan(sequences, budget)
+        lay_out(sequences, budget)

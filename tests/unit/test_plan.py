@@ -12,7 +12,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from distract.core import plan as plans
-from distract.core.plan import PENDING, Calls, Comparison, Open, Plan, Protocol, Result, gather, is_enough, step, tap
+from distract.core.plan import (
+    PENDING,
+    Calls,
+    Comparison,
+    OpenRequests,
+    Plan,
+    PlanResult,
+    Protocol,
+    gather,
+    is_enough,
+    step,
+    tap,
+)
 from distract.core.records import Judgment, Outcome, Reply, Request
 
 Texts = list[str]
@@ -50,7 +62,7 @@ def in_any_order(plan: Plan[list[Texts]], data: st.DataObject) -> list[Texts]:
 
     def some(requests: Sequence[Request]) -> list[Reply]:
         here = {*range(len(requests))}
-        if isinstance(requests, Open) and requests:
+        if isinstance(requests, OpenRequests) and requests:
             here = data.draw(st.sets(st.sampled_from(sorted(here)), min_size=1))
         return [answer(one) if at in here else PENDING for at, one in enumerate(requests)]
 
@@ -81,7 +93,7 @@ def test_a_tap_that_changes_nothing_changes_no_result_whatever_order_replies_com
     # Each reply passes once, however many rounds it took.
     asked = sorted(one.key for part in rounds for one in part)
     assert sorted(one.key for one in outside) == sorted(one.key for one in within) == asked
-    assert all(isinstance(one, Open) for one in watched) or len(shapes) == 1
+    assert all(isinstance(one, OpenRequests) for one in watched) or len(shapes) == 1
 
 
 def paired(inner: Sequence[Plan[Texts]]) -> Plan[list[Texts]]:
@@ -102,11 +114,11 @@ def test_a_plan_ends_where_a_tap_or_who_drives_it_says_so(shape: list[int], most
     whole, rounds = drive(echo(shape, "p"), answer)
     result = whole if len(shape) <= most else ["cut"]
     before, after, driven = iter(range(4)), iter(range(4)), iter(range(4))
-    cut = tap(echo(shape, "p"), lambda asked: asked if next(before) < most else Result(["cut"]))
+    cut = tap(echo(shape, "p"), lambda asked: asked if next(before) < most else PlanResult(["cut"]))
     assert drive(cut, answer) == (result, rounds[:most])
-    cut = tap(echo(shape, "p"), on_replies=lambda *_: Result(["cut"]) if next(after) == most else None)
+    cut = tap(echo(shape, "p"), on_replies=lambda *_: PlanResult(["cut"]) if next(after) == most else None)
     assert drive(cut, answer) == (result, rounds[: most + 1])
-    assert plans.drive(echo(shape, "p"), lambda r: answers(r) if next(driven) < most else Result(["cut"])) == result
+    assert plans.drive(echo(shape, "p"), lambda r: answers(r) if next(driven) < most else PlanResult(["cut"])) == result
 
 
 class Gone(Exception):
@@ -130,7 +142,7 @@ def test_a_plan_is_closed_however_its_tap_ends_early(how: str) -> None:
         raise Gone
 
     def end(*_: object) -> Any:
-        return Result("ended")
+        return PlanResult("ended")
 
     first = {"on_requests": fail, "requests end it": end}.get(how)
     second = {"on_replies": fail, "replies end it": end}.get(how)
@@ -183,7 +195,7 @@ def test_the_guard_holds_around_each_step_and_nothing_else() -> None:
 HERE = Reply(text="x")
 
 
-@pytest.mark.parametrize("kind", [list, Open])
+@pytest.mark.parametrize("kind", [list, OpenRequests])
 @pytest.mark.parametrize(
     ("replies", "whole", "open_"),
     [
@@ -197,13 +209,13 @@ def test_some_replies_are_enough_where_requests_are_open(
     kind: type[list[Request]], replies: list[Reply], whole: bool, open_: bool
 ) -> None:
     requests = kind(request(str(at)) for at in range(len(replies)))
-    assert is_enough(requests, replies) == (open_ if kind is Open else whole)
+    assert is_enough(requests, replies) == (open_ if kind is OpenRequests else whole)
 
 
 @given(st.sampled_from(["a", "b", "tie"]), st.tuples(st.floats(0, 1), st.floats(0, 1), st.floats(0, 1)))
 def test_mirroring_twice_is_nothing(preferred: Outcome, p: tuple[float, float, float]) -> None:
     judgment = verdict(preferred, p)
-    assert judgment.mirrored().mirrored() == judgment
+    assert judgment.mirror().mirror() == judgment
 
 
 @pytest.mark.parametrize(

@@ -19,8 +19,8 @@ from looping import each
 from distract.core.plan import Comparison, Protocol
 from distract.core.records import Case, Constraint, Reply, Request, Response
 from distract.core.registry import protocols
-from distract.judging.comparison import others
-from distract.judging.orders import judged
+from distract.judging.comparison import other_responses
+from distract.judging.orders import ask_in_orders
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "protocols"
 NAMES = sorted(protocols())
@@ -70,7 +70,7 @@ LAST = says(lambda place, response: -place)
 
 def comparison(protocol: Protocol, one: Response, other: Response, of: Case = PLAIN) -> Comparison:
     pair = Comparison(of, one, other)
-    return pair if protocol.shows == 2 else replace(pair, others=others(pair, protocol.shows))
+    return pair if protocol.shows == 2 else replace(pair, others=other_responses(pair, protocol.shows))
 
 
 def asked(
@@ -133,7 +133,7 @@ def test_every_protocol_prefers_what_its_judge_prefers_in_every_order(name: str)
     protocol = protocols()[name]
     for one, other, expected in ((X, Y, "a"), (Y, X, "b")):
         pair = comparison(protocol, one, other, THEIRS)
-        judgments, rounds = drive(judged(protocol, pair), ALPHABETIC)
+        judgments, rounds = drive(ask_in_orders(protocol, pair), ALPHABETIC)
         assert [j.preferred for j in judgments] == [expected] * len(judgments)
         assert {j.read for j in judgments} == {protocol.reads}
         assert len(judgments) == {"none": 1, "swap": 2, "rotate": protocol.shows}[protocol.orders]
@@ -146,7 +146,7 @@ def test_every_protocol_prefers_what_its_judge_prefers_in_every_order(name: str)
 @each("reply", [Reply("", failure="too long: 9 tokens"), Reply("banana"), Reply(" ")])
 def test_a_reply_without_a_verdict_is_a_judgment_without_one(name: str, reply: Reply) -> None:
     protocol = protocols()[name]
-    judgments, _ = drive(judged(protocol, comparison(protocol, X, Y)), lambda request: reply)
+    judgments, _ = drive(ask_in_orders(protocol, comparison(protocol, X, Y)), lambda request: reply)
     assert all(j.preferred is None and j.failure for j in judgments)
 
 
@@ -165,7 +165,7 @@ def test_ties_are_stated(name: str) -> None:
             return Reply(probabilities=tuple(float(choice == said) for choice in request.choices))
         return LAST(request)
 
-    judgments, _ = drive(judged(protocol, comparison(protocol, X, Y)), even)
+    judgments, _ = drive(ask_in_orders(protocol, comparison(protocol, X, Y)), even)
     # A third response that wins prefers neither of the pair, and is no tie.
     assert any(j.preferred == "tie" for j in judgments) == (protocol.ties or protocol.orders == "rotate")
 
@@ -223,7 +223,7 @@ def test_each_of_several_stands_in_every_place_and_a_third_one_prefers_neither(n
     above = 0
     for number in range(200):
         pair = comparison(protocol, X, Y, replace(PLAIN, id=f"c{number}"))
-        judgments, (requests,) = drive(judged(protocol, pair), FIRST)
+        judgments, (requests,) = drive(ask_in_orders(protocol, pair), FIRST)
         shown = [request.slots.shown for request in requests if request.slots]
         assert all({row[place] for row in shown} == {X, Y, *pair.others} for place in range(shows))
         assert sorted(str(j.preferred) for j in judgments) == sorted(["a", "b", *["tie"] * (shows - 2)])
@@ -237,7 +237,7 @@ def test_each_of_several_stands_in_every_place_and_a_third_one_prefers_neither(n
 def test_a_ranking_shows_all_and_the_swapped_one_is_reversed() -> None:
     protocol = protocols()["rank"]
     pair = comparison(protocol, X, Y)
-    judgments, (requests,) = drive(judged(protocol, pair), lambda r: Reply("[[D > B = A > C]]"))
+    judgments, (requests,) = drive(ask_in_orders(protocol, pair), lambda r: Reply("[[D > B = A > C]]"))
     straight, swapped = (request.slots.shown for request in requests if request.slots)
     assert straight == (X, Z, W, Y)
     assert swapped == straight[::-1]

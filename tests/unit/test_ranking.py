@@ -22,7 +22,7 @@ from distract.judging import BASE
 from distract.report.tables import show
 from distract.stats import intervals
 from distract.studies.attack import ranking_view as report
-from distract.studies.attack.ranking import Standing, document, ranking
+from distract.studies.attack.ranking import ProtocolRank, document, rank_protocols
 from distract.studies.attack.ranking_view import HEIGHT, MARKS, WIDTH, ranking_parts
 
 A, B, NONE = verdict("a"), verdict("b"), verdict(None)
@@ -48,10 +48,10 @@ def asked(protocol: str, flips: str, attack: str = "f", tokens: int = 0, cluster
     return [replace(one, keys=(f"{key} {i}",), tokens=((tokens, 0),)) for i, one in enumerate(rows)]
 
 
-def ranked(*parts: list[Row], attacks: Sequence[str] = ("f",), rules: Sequence[str] = ()) -> dict[str, Standing]:
+def ranked(*parts: list[Row], attacks: Sequence[str] = ("f",), rules: Sequence[str] = ()) -> dict[str, ProtocolRank]:
     rows = [one for part in parts for one in part]
     names = dict.fromkeys(one.protocol for one in rows)
-    found = ranking(rows, dict.fromkeys(names, rules), attacks, {"none", "null"})
+    found = rank_protocols(rows, dict.fromkeys(names, rules), attacks, {"none", "null"})
     return {standing.protocol: standing for standing in found}
 
 
@@ -63,17 +63,17 @@ def test_flips_are_pooled_over_attacks_and_controls_left_out() -> None:
         row("gone", [], protocol="p", excluded="no two responses by different authors"),
         row("c0", [A, A], protocol="p", design="severity", severity=1),  # of another design: a comparison, no pair
     ]
-    (found,) = ranking(rows, {"p": ()}, ["none", "f", "g", "null", "f"], frozenset({"none", "null"}))
+    (found,) = rank_protocols(rows, {"p": ()}, ["none", "f", "g", "null", "f"], frozenset({"none", "null"}))
     # Under f and g each: c0 and c1 count, c2 is invalid, c3 a tie before, "gone" excluded.
     assert (found.k, found.n, found.invalid, found.excluded) == (3, 4, 2, 4)
     assert (found.value, found.rule, found.against_base) == (0.75, None, None)
-    assert (found.low, found.high) == intervals.proportion([1, 0, 1, 1], ["1", "2", "1", "2"])
+    assert (found.low, found.high) == intervals.rate_interval([1, 0, 1, 1], ["1", "2", "1", "2"])
     assert found.comparisons == 4 + 4 + 4 + 4 + 1
 
 
 @pytest.mark.parametrize("attacks", [[], ["none"], ["null", "none"]])
 def test_with_controls_alone_there_is_no_ranking(attacks: list[str]) -> None:
-    assert ranking(asked("p", "x", "null"), {"p": ()}, attacks, {"none", "null"}) == []
+    assert rank_protocols(asked("p", "x", "null"), {"p": ()}, attacks, {"none", "null"}) == []
 
 
 def test_a_scoring_protocol_stands_by_its_score() -> None:
@@ -98,7 +98,7 @@ def test_a_scoring_protocol_stands_by_its_score() -> None:
 def test_without_a_valid_unit_a_protocol_has_no_rate_and_is_never_on_the_front(
     rows: list[Row], invalid: int, excluded: int
 ) -> None:
-    (found,) = ranking(rows, {"p": ()}, ["f"], ())
+    (found,) = rank_protocols(rows, {"p": ()}, ["f"], ())
     assert (found.k, found.n, found.value, found.low, found.high) == (0, 0, None, None, None)
     assert (found.invalid, found.excluded, found.pareto) == (invalid, excluded, False)
     assert found.calls == found.comparisons / max(found.comparisons, 1)
@@ -198,8 +198,8 @@ def test_the_document_is_json_rounded_to_four_decimals() -> None:
     assert numbers == [round(value, 4) for value in numbers]
 
 
-def standing(protocol: str, k: int, tokens: float, **changes: Any) -> Standing:
-    made = Standing(
+def standing(protocol: str, k: int, tokens: float, **changes: Any) -> ProtocolRank:
+    made = ProtocolRank(
         protocol=protocol,
         rule=None,
         k=k,
@@ -218,7 +218,7 @@ def standing(protocol: str, k: int, tokens: float, **changes: Any) -> Standing:
     return replace(made, **changes)
 
 
-def printed(standings: Sequence[Standing]) -> str:
+def printed(standings: Sequence[ProtocolRank]) -> str:
     file = io.StringIO()
     show(ranking_parts(standings), Console(file=file, width=80, highlight=False, force_terminal=False))
     return file.getvalue()

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from distract.core.records import Reply
 from distract.judging.parsers import BRACKETS, GRADED, JSON, LETTER, OUTPUT, RANKING
-from distract.judging.verdicts import words
+from distract.judging.verdicts import parse_label
 
 DATA = Path(__file__).parents[1] / "data"
 
@@ -82,7 +82,7 @@ def read(case: dict[str, Any]) -> str | None:
     form, prefill = FORMATS[case["format"]], case.get("prefill") or ""
     material = case.get("responses") or case.get("material") or ()
     reply = Reply(case["text"].removeprefix(prefill), finish="length" if case.get("cut") else "stop")
-    return words(reply, prefill, case["labels"], form, material)
+    return parse_label(reply, prefill, case["labels"], form, material)
 
 
 @pytest.mark.parametrize(

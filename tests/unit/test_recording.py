@@ -22,15 +22,15 @@ from distract.core.usage import Tally
 from distract.data import datasets
 from distract.data.formats import native
 from distract.data.good_responses import pairs
-from distract.models.scripted import Scripted, planted, share
+from distract.models.scripted import ScriptedBackend, make_planted, share
 from distract.rewriting import verifier as verifying
-from distract.rewriting.generator_options import Asking
+from distract.rewriting.generator_options import GeneratorOptions
 from distract.rewriting.writers import WRITERS, rewrite
 from distract.studies.attack import session
 from distract.studies.make import rewrites as recording
 
 ATTACKS = ("assertiveness", "sycophancy", "severity-1", "severity-2+assertiveness")
-ASKING = Asking(retries=1, best_of=2)
+ASKING = GeneratorOptions(retries=1, best_of=2)
 
 
 def write(request: Request) -> Reply:
@@ -52,7 +52,7 @@ def doubt(request: Request) -> Reply:
 
 
 def models() -> dict[Role, Backend]:
-    return {"generator": Scripted(write, name="w"), "verifier": Scripted(doubt, name="v")}
+    return {"generator": ScriptedBackend(write, name="w"), "verifier": ScriptedBackend(doubt, name="v")}
 
 
 def record(path: Path, tally: Tally | None = None) -> Sequence[Rewrite]:
@@ -66,14 +66,16 @@ def record(path: Path, tally: Tally | None = None) -> Sequence[Rewrite]:
 def test_every_rewrite_has_its_lineage(tmp_path: Path) -> None:
     rewrites = record(tmp_path / "f.jsonl")
     cases = datasets.load(str(tmp_path / "f.jsonl")).cases
-    assert "".join(f"{native.line(one)}\n" for one in cases) == (tmp_path / "f.jsonl").read_text(encoding="utf-8")
+    assert "".join(f"{native.format_line(one)}\n" for one in cases) == (tmp_path / "f.jsonl").read_text(
+        encoding="utf-8"
+    )
     lineages = [(one.id, lineage) for one in cases for lineage in one.lineages]
     assert Counter((name, one.response) for name, one in lineages) == Counter((r.case, r.response) for r in rewrites)
     for _, lineage in lineages:
         assert lineage.generator == "w"
         assert dict(lineage.model)["model"] == "w"
         assert len(lineage.prompt) == 64
-        verified = {"verifier": "v", "verifier_prompt": verifying.prompt().checksum}
+        verified = {"verifier": "v", "verifier_prompt": verifying.load_prompt().checksum}
         assert dict(lineage.parameters) == {**ASKING.parameters, "seed": 0, **verified}
         assert "attempts" in dict(lineage.evidence)
     by_attack = {(lineage.response.attack, lineage.prompt) for _, lineage in lineages}
@@ -102,7 +104,7 @@ def test_old_rewrites_of_the_same_attack_are_replaced() -> None:
     x, old, new = Response("x", ("a",)), Response("x", ("b",), "f"), Response("x", ("c",), "f")
     other = Response("x", ("d",), "g")
     one = replace(case(responses=[x, old, other]), lineages=(Lineage(old, "w"), Lineage(other, "w")))
-    changed = recording.with_rewrites(one, [Lineage(new, "v")])
+    changed = recording.add_rewrites(one, [Lineage(new, "v")])
     assert changed.responses == (x, other, new)
     assert changed.lineages == (Lineage(other, "w"), Lineage(new, "v"))
 
@@ -118,7 +120,7 @@ def test_a_lineage_comes_back_as_it_was(generator: str, parameters: tuple, evide
     model = (("engine", "e"),)
     lineage = Lineage(response, generator, model, "0" * 64, parameters, tuple(reasons), evidence)
     one = Case("c", ("p",), (Response("x", ("t",)), response), lineages=(lineage,))
-    (back,) = native.read(native.line(one), "f")
+    (back,) = native.read(native.format_line(one), "f")
     assert back == one
 
 
@@ -153,18 +155,18 @@ def test_a_number_beyond_all_bounds_is_refused() -> None:
 def test_a_generator_may_be_a_path(name: str) -> None:
     response = Response("x", ("text",), "prolixity")
     one = Case("c", ("p",), (Response("x", ("t",)), response), lineages=(Lineage(response, name),))
-    assert list(native.read(native.line(one), "f")) == [one]
+    assert list(native.read(native.format_line(one), "f")) == [one]
 
 
 def test_what_was_rejected_is_on_record_too(tmp_path: Path) -> None:
     """No severity text is accepted, so that nothing was ever distracted: a run says so as the one in one go does."""
-    opened: dict[Role, Backend] = {"generator": Scripted(lambda request: "No.", name="w")}
+    opened: dict[Role, Backend] = {"generator": ScriptedBackend(lambda request: "No.", name="w")}
     how: dict[str, Any] = {"attacks": ("severity-2+sycophancy",), "limit": 3, "seed": 0}
-    writing = session.select(data="tweakset", generator="w", models=opened, asking=Asking(retries=0), **how)
+    writing = session.select(data="tweakset", generator="w", models=opened, asking=GeneratorOptions(retries=0), **how)
     finish(recording.prepare(writing, tmp_path / "f.jsonl"), tmp_path / "s")
     again = session.select(data=str(tmp_path / "f.jsonl"), generator="recorded", **how)
     for selected, out in ((writing, "one"), (again, "two")):
-        setup = set_up("planted:fair", planted("fair"), tmp_path / out, helpers=selected.models)
+        setup = set_up("planted:fair", make_planted("fair"), tmp_path / out, helpers=selected.models)
         done = finish(session.prepare(selected, setup), tmp_path / "s")
         assert not any(row.judgments for row in done.run.rows)
     assert (tmp_path / "one" / "rewrites.jsonl").read_bytes() == (tmp_path / "two" / "rewrites.jsonl").read_bytes()
@@ -174,7 +176,7 @@ def test_a_severity_of_any_name_has_its_lineage(monkeypatch: pytest.MonkeyPatch,
     known = registry.attacks()
     worse = replace(known["severity-1"], name="worse")
     monkeypatch.setattr(registry, "attacks", lambda: {"worse": worse, **known})
-    opened: dict[Role, Backend] = {"generator": Scripted(write, name="w")}
+    opened: dict[Role, Backend] = {"generator": ScriptedBackend(write, name="w")}
     selected = session.select(data="tweakset", attacks=("worse",), generator="w", models=opened, limit=2)
     finish(recording.prepare(selected, tmp_path / "f.jsonl"), tmp_path / "s")
     cases = datasets.load(str(tmp_path / "f.jsonl")).cases
@@ -185,13 +187,13 @@ def test_a_severity_of_any_name_has_its_lineage(monkeypatch: pytest.MonkeyPatch,
 def test_what_was_made_of_a_replaced_text_goes_with_it() -> None:
     x, low, louder = Response("x", ("a",)), Response("x", ("b",), None, 1), Response("x", ("b!",), "f", 1)
     new = Response("x", ("c",), None, 1)
-    changed = recording.with_rewrites(case(responses=[x, low, louder]), [Lineage(new, "v")])
+    changed = recording.add_rewrites(case(responses=[x, low, louder]), [Lineage(new, "v")])
     assert changed.responses == (x, new)
 
 
 def test_controls_are_not_verified() -> None:
     one = case(responses=[Response("x", ("Two  spaces are here.",))])
     null = registry.attacks()["null"]
-    made, rounds = drive(rewrite(WRITERS["rules"], one, one.originals[0], null, 0, verifying.verifier("v")), doubt)
+    made, rounds = drive(rewrite(WRITERS["rules"], one, one.originals[0], null, 0, verifying.make_verifier("v")), doubt)
     assert made is not None
-    assert (made.accepted, rounds) == (True, [])
+    assert (made.is_accepted, rounds) == (True, [])

@@ -30,9 +30,9 @@ def test_every_plugin_describes_itself_on_one_line(plugin: Attack) -> None:
 
 def test_an_unknown_name_lists_the_known_and_suggests_the_nearest() -> None:
     with pytest.raises(UnknownName, match=r"unknown attack 'asertiveness'; did you mean 'assertiveness'\? \(known: "):
-        registry.attack("asertiveness")
+        registry.get_attack("asertiveness")
     with pytest.raises(UnknownName, match="unknown protocol 'xyz' \\(known: absolute, alpaca-eval"):
-        registry.protocol("xyz")
+        registry.get_protocol("xyz")
 
 
 @pytest.fixture
@@ -49,12 +49,12 @@ def third_party(monkeypatch: pytest.MonkeyPatch) -> Iterator[types.ModuleType]:
 
 def test_entry_points_of_other_packages_are_found(third_party: types.ModuleType) -> None:
     vars(third_party)["shouting"] = Attack("shouting", "all capitals", lambda turn, constraints, seed: turn.upper())
-    assert registry.attack("shouting").rewrite("hush", (), 0) == "HUSH"
+    assert registry.get_attack("shouting").rewrite("hush", (), 0) == "HUSH"
 
 
 def test_two_plugins_of_one_name_are_an_error(third_party: types.ModuleType) -> None:
     vars(third_party)["mine"] = Attack("null", "another", lambda turn, constraints, seed: turn)
-    assert registry.attack("null") is not vars(third_party)["mine"]
+    assert registry.get_attack("null") is not vars(third_party)["mine"]
     assert registry.problems() == ("plug-in 'theirs' (someones_attacks) defines attack 'null', which exists already",)
 
 
@@ -69,5 +69,5 @@ def test_a_plugin_that_does_not_load_is_named(monkeypatch: pytest.MonkeyPatch) -
     registry._load.cache_clear()
     assert "null" in registry.attacks()
     with pytest.raises(UnknownName, match=r"plug-in 'broken' \(no_such_module:thing\) does not load: ModuleNotFound"):
-        registry.attack("thing")
+        registry.get_attack("thing")
     registry._load.cache_clear()

@@ -10,7 +10,7 @@ import pytest
 
 from distract.core.records import Row
 from distract.judging import published as replay
-from distract.judging.published import Published
+from distract.judging.published import PublishedRun
 
 DATA = Path(__file__).parents[1] / "data" / "replay"
 LLMBAR = "llmbar/Colours/evaluators/judge-1"
@@ -20,7 +20,7 @@ FASTCHAT = "fastchat/colours/model_judgment/gpt-x_pair.jsonl"
 PAIRS = ["question-1-turn-1-ant-vs-bee", "question-1-turn-2-ant-vs-bee", "question-2-turn-1-ant-vs-bee"]
 
 
-def one(name: str) -> Published:
+def one(name: str) -> PublishedRun:
     (published,) = replay.load(str(DATA / name))
     return published
 
@@ -95,7 +95,7 @@ def test_a_file_says_what_was_written_into_it(
 @pytest.mark.parametrize(
     "published", replay.load(str(DATA)), ids=lambda published: f"{published.judge}-{published.protocol}"
 )
-def test_rows_are_plain_comparisons_of_people(published: Published) -> None:
+def test_rows_are_plain_comparisons_of_people(published: PublishedRun) -> None:
     for rule, rows in published.rows.items():
         assert [row.case for row in rows] == [row.case for row in published.rows["stored"]], rule
         assert len({row.case for row in rows}) == len(rows)

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from distract.core.records import Case, Judgment, Outcome, Response, Row, Side
 from distract.judging import published as replay
-from distract.judging.published import Published, joined
-from distract.studies.meta.comparisons import unit_of
+from distract.judging.published import PublishedRun, attach_labels
+from distract.studies.meta.comparisons import comparison_unit
 
 DATA = Path(__file__).parents[1] / "data" / "replay"
 
@@ -22,9 +22,9 @@ def case(name: str, prompt: str, first: tuple[str, str], second: tuple[str, str]
     return Case(name, (prompt,), responses, preferred, source="people")
 
 
-def published(*rows: Row, cases: tuple[Case, ...] = ()) -> Published:
+def published(*rows: Row, cases: tuple[Case, ...] = ()) -> PublishedRun:
     known = {one.id: one for one in cases}
-    return Published("j", "p", "d", ("stored",), {"stored": rows}, True, "f", "0", known, "", {}, None, ("a note",))
+    return PublishedRun("j", "p", "d", ("stored",), {"stored": rows}, True, "f", "0", known, "", {}, None, ("a note",))
 
 
 def row(name: str, a: str = "output_1", b: str = "output_2", label: Outcome | None = None) -> Row:
@@ -32,7 +32,7 @@ def row(name: str, a: str = "output_1", b: str = "output_2", label: Outcome | No
     return Row(name, name, "people", "p", "j", "none", Side(a), Side(b), None, (judgment,), label=label, data="d")
 
 
-def only(found: Published) -> Row:
+def only(found: PublishedRun) -> Row:
     ((found_row,),) = found.rows.values()
     return found_row
 
@@ -54,7 +54,7 @@ NAMED = "texts-4e37daefbf7dd15f"
     ],
 )
 def test_a_label_is_found_by_the_texts_in_either_order(theirs: Case, label: str | None) -> None:
-    found = joined(published(row("item-0001"), cases=(COLOURS,)), {"set": [theirs]})
+    found = attach_labels(published(row("item-0001"), cases=(COLOURS,)), {"set": [theirs]})
     assert only(found).label == label
     assert (only(found).data, only(found).subset, only(found).cluster) == ("set", "people", theirs.cluster)
     # Named as there, its outputs in the order of the row: the judgments say what they said.
@@ -76,9 +76,9 @@ def test_a_label_is_found_by_the_texts_in_either_order(theirs: Case, label: str 
 )
 def test_where_texts_are_known_an_id_does_not_do(theirs: Case) -> None:
     before = published(row("item-0001"), cases=(COLOURS,))
-    found = joined(before, {"set": [theirs]})
+    found = attach_labels(before, {"set": [theirs]})
     # Its name is of its texts, as it is without any data set; only the note is of these.
-    assert found == replace(joined(before, {}), notes=("a note", "1 row is in none of the data sets"))
+    assert found == replace(attach_labels(before, {}), notes=("a note", "1 row is in none of the data sets"))
     named = replace(row(NAMED), a=Side("text-2"), b=Side("text-1"), cluster="item-0001")
     assert found.rows == {"stored": (named,)}
     assert found.cases == {NAMED: COLOURS}
@@ -90,7 +90,7 @@ def test_where_no_texts_are_known_the_id_and_both_authors_do() -> None:
         case("c2", "Hi.", ("y", "Hello."), ("z", "Go away."), "y"),
     ]
     rows = (row("c1", "x", "y"), row("c2", "x", "y"), row("c3", "x", "y"))
-    found = joined(published(*rows), {"set": theirs})
+    found = attach_labels(published(*rows), {"set": theirs})
     assert [one.label for one in found.rows["stored"]] == ["b", None, None]
     assert [one.data for one in found.rows["stored"]] == ["set", "d", "d"]
     assert found.notes[1:] == ("2 rows are in none of the data sets",)
@@ -100,19 +100,19 @@ def test_where_no_texts_are_known_the_id_and_both_authors_do() -> None:
 def test_an_id_in_several_data_sets_is_told_apart_by_the_name_only() -> None:
     theirs = case("item-0001", "Hi.", ("output_1", "Hello."), ("output_2", "Go away."), "output_1")
     other = replace(theirs, preferred="output_2")
-    found = joined(published(row("item-0001")), {"e": [other], "d": [theirs]})
+    found = attach_labels(published(row("item-0001")), {"e": [other], "d": [theirs]})
     assert (only(found).label, only(found).data) == ("a", "d")
-    found = joined(published(row("item-0001")), {"e": [other], "f": [theirs]})
+    found = attach_labels(published(row("item-0001")), {"e": [other], "f": [theirs]})
     assert (only(found).label, only(found).data) == (None, "d")
     assert found.notes[1:] == ("1 row is in none of the data sets",)
 
 
 def test_a_label_is_kept() -> None:
     theirs = case("q", "Name a colour.", ("x", "Red."), ("y", "A dog."), "x")
-    found = joined(published(row("item-0001", label="b"), cases=(COLOURS,)), {"set": [theirs]})
+    found = attach_labels(published(row("item-0001", label="b"), cases=(COLOURS,)), {"set": [theirs]})
     assert (only(found).label, only(found).data) == ("b", "set")
     before = published(row("c1", label="tie"))
-    assert joined(before, {"set": [replace(theirs, id="c1")]}) == before
+    assert attach_labels(before, {"set": [replace(theirs, id="c1")]}) == before
 
 
 def test_labels_that_differ_are_noted() -> None:
@@ -121,9 +121,9 @@ def test_labels_that_differ_are_noted() -> None:
         case("q2", "Name a colour.", ("x", "Red."), ("y", "A dog."), "x"),
         case("q3", "Name a colour.", ("x", "A dog."), ("y", "Red."), "x"),
     ]
-    found = joined(published(row("item-0001"), cases=(COLOURS,)), {"set": theirs[:2]})
+    found = attach_labels(published(row("item-0001"), cases=(COLOURS,)), {"set": theirs[:2]})
     assert (only(found).label, found.notes) == ("a", ("a note",))
-    found = joined(published(row("item-0001"), cases=(COLOURS,)), {"set": theirs})
+    found = attach_labels(published(row("item-0001"), cases=(COLOURS,)), {"set": theirs})
     assert only(found).label == "a"
     assert found.notes[1:] == ("1 row is in the data sets with several labels (the first one counts)",)
 
@@ -131,9 +131,9 @@ def test_labels_that_differ_are_noted() -> None:
 def test_equal_texts_are_told_apart_by_their_authors() -> None:
     same = case("item-0001", "Hi.", ("output_1", "Hi."), ("output_2", "Hi."), None)
     theirs = case("q", "Hi.", ("output_2", "Hi."), ("output_1", "Hi."), "output_1")
-    assert only(joined(published(row("item-0001"), cases=(same,)), {"set": [theirs]})).label == "a"
+    assert only(attach_labels(published(row("item-0001"), cases=(same,)), {"set": [theirs]})).label == "a"
     other = case("q", "Hi.", ("x", "Hi."), ("y", "Hi."), "y")
-    assert only(joined(published(row("item-0001"), cases=(same,)), {"set": [other]})).label == "b"
+    assert only(attach_labels(published(row("item-0001"), cases=(same,)), {"set": [other]})).label == "b"
 
 
 def test_reife_gets_the_labels_of_a_data_set() -> None:
@@ -142,7 +142,7 @@ def test_reife_gets_the_labels_of_a_data_set() -> None:
         case("item-0001", "Name a colour.", ("output_1", "A dog."), ("output_2", "Red."), "output_2"),
         case("item-0002", "Say yes.", ("output_1", "No."), ("output_2", "Yes."), "output_2"),
     ]
-    found = joined(run, {"colours": theirs})
+    found = attach_labels(run, {"colours": theirs})
     for rule in run.rules:
         assert [one.label for one in found.rows[rule]] == ["a", "b", None]
         assert [one.judgments for one in found.rows[rule]] == [one.judgments for one in run.rows[rule]]
@@ -151,10 +151,10 @@ def test_reife_gets_the_labels_of_a_data_set() -> None:
 
 def test_what_is_unknown_keeps_its_name() -> None:
     before = published(row("c1", "x", "y"))
-    assert joined(before, {}) == before
+    assert attach_labels(before, {}) == before
     # One of the two texts is too little for a name.
     half = published(row("item-0001", "output_1", "else"), cases=(COLOURS,))
-    assert joined(half, {}) == half
+    assert attach_labels(half, {}) == half
 
 
 def test_what_was_asked_again_is_a_comparison_of_its_own() -> None:
@@ -163,12 +163,12 @@ def test_what_was_asked_again_is_a_comparison_of_its_own() -> None:
         *map(row, ("item-0001", "item-0002", "item-0003", "item-0004")),
         cases=(COLOURS, replace(COLOURS, id="item-0002"), again, other),
     )
-    first, second, third, fourth = joined(before, {}).rows["stored"]
+    first, second, third, fourth = attach_labels(before, {}).rows["stored"]
     assert [one.case for one in (first, second, third)] == [NAMED, f"{NAMED}~2", f"{NAMED}~3"]
     assert fourth.case.startswith("texts-")
     assert fourth.case.partition("~") != (NAMED, "", "")
     theirs = case("q", "Name a colour.", ("x", "Red."), ("y", "A dog."), "x")
-    found = joined(before, {"set": [theirs]}).rows["stored"]
+    found = attach_labels(before, {"set": [theirs]}).rows["stored"]
     assert [one.case for one in found] == ["q", "q~2", "q~3", fourth.case]
     assert [one.label for one in found] == ["a", "a", "a", None]
 
@@ -176,22 +176,22 @@ def test_what_was_asked_again_is_a_comparison_of_its_own() -> None:
 @pytest.mark.parametrize("data", [{}, {"set": [case("q", "Name a colour.", ("x", "Red."), ("y", "A dog."), "x")]}])
 def test_what_was_asked_again_the_other_way_round_is_one_too(data: dict[str, list[Case]]) -> None:
     turned = case("item-0002", "Name a colour.", ("output_1", "A dog."), ("output_2", "Red."), None)
-    found = joined(published(row("item-0001"), row("item-0002"), cases=(COLOURS, turned)), data)
-    assert len({unit_of(one)[0] for one in found.rows["stored"]}) == 2
+    found = attach_labels(published(row("item-0001"), row("item-0002"), cases=(COLOURS, turned)), data)
+    assert len({comparison_unit(one)[0] for one in found.rows["stored"]}) == 2
 
 
 def test_rules_of_a_run_name_a_comparison_alike() -> None:
     cases = (COLOURS, replace(COLOURS, id="item-0002"))
     before = published(row("item-0001"), row("item-0002"), cases=cases)
     before = replace(before, rules=("stored", "parsed"), rows={**before.rows, "parsed": before.rows["stored"]})
-    found = joined(before, {})
+    found = attach_labels(before, {})
     assert [one.case for one in found.rows["stored"]] == [NAMED, f"{NAMED}~2"]
     assert found.rows["stored"] == found.rows["parsed"]
 
 
 def test_equal_texts_have_a_name_and_keep_their_authors() -> None:
     same = case("item-0001", "Hi.", ("output_1", "Hi."), ("output_2", "Hi."), None)
-    found = only(joined(published(row("item-0001"), cases=(same,)), {}))
+    found = only(attach_labels(published(row("item-0001"), cases=(same,)), {}))
     assert found.case.startswith("texts-")
     assert (found.a, found.b) == (Side("output_1"), Side("output_2"))
 
@@ -200,7 +200,7 @@ def test_where_one_turn_ends_and_the_next_begins_is_part_of_the_texts() -> None:
     def told(prompt: tuple[str, ...], first: tuple[str, ...], second: tuple[str, ...]) -> str:
         responses = (Response("output_1", first), Response("output_2", second))
         one = Case("item-0001", prompt, responses, None)
-        return only(joined(published(row("item-0001"), cases=(one,)), {})).case
+        return only(attach_labels(published(row("item-0001"), cases=(one,)), {})).case
 
     several = [
         told(("a", "b"), ("c", "d"), ("e", "f")),
@@ -228,9 +228,9 @@ def test_files_of_the_same_texts_meet_whatever_their_order(texts: list[tuple[str
             case(f"item-{number}", "Hm?", ("output_1", first), ("output_2", second), None)
             for number, (first, second) in enumerate(pairs)
         ]
-        rows = joined(published(*(row(one.id) for one in cases), cases=tuple(cases)), {}).rows["stored"]
+        rows = attach_labels(published(*(row(one.id) for one in cases), cases=tuple(cases)), {}).rows["stored"]
         return {
-            unit_of(one)[0]: frozenset({(one.a.author, first), (one.b.author, second)})
+            comparison_unit(one)[0]: frozenset({(one.a.author, first), (one.b.author, second)})
             for one, (first, second) in zip(rows, pairs, strict=True)
         }
 
@@ -256,6 +256,6 @@ def test_which_response_a_data_set_names_first_does_not_matter(
         theirs.append(replace(found, responses=found.responses[::-1]) if swap else found)
         expected.append({"x": "a", "y": "b", "tie": "tie", None: None}[preferred])
     run = published(*(row(one.id) for one in ours), cases=tuple(ours))
-    found_run = joined(run, {"set": theirs[::-1]})
+    found_run = attach_labels(run, {"set": theirs[::-1]})
     assert [one.label for one in found_run.rows["stored"]] == expected
-    assert joined(found_run, {"set": theirs}).rows == found_run.rows
+    assert attach_labels(found_run, {"set": theirs}).rows == found_run.rows

@@ -16,8 +16,8 @@ from builders import request
 from commanding import Ran
 
 from distract.core.errors import BackendError, UsageError
-from distract.core.records import MOST_TOKENS, Reply
-from distract.core.store import DEFAULT, Store
+from distract.core.records import MAX_TOKENS, Reply
+from distract.core.store import DEFAULT_PATH, Store
 
 WHO, HELPER = {"model": "m"}, {"model": "helper"}
 ENDS = ("", "-wal", "-shm")
@@ -190,7 +190,7 @@ def test_a_run_whose_folder_is_gone_with_the_store_ends_with_4(
 
     def damaging(store: Store, replies: Sequence[tuple[bytes, Reply]]) -> None:
         put(store, replies)
-        if store.path == DEFAULT and not puts:
+        if store.path == DEFAULT_PATH and not puts:
             puts.append(1)
             shutil.rmtree(tmp_path / ".distract")
 
@@ -273,10 +273,10 @@ def test_a_value_of_another_type_is_damage(tmp_path: Path, place: int, value: ob
         stored(tmp_path / "s", json.dumps([*FINE[:place], value, *FINE[place + 1 :]]))
 
 
-@pytest.mark.parametrize("count", [10**4299, -1, MOST_TOKENS + 1])
+@pytest.mark.parametrize("count", [10**4299, -1, MAX_TOKENS + 1])
 def test_a_count_beyond_reason_is_bounded_and_its_reply_kept(tmp_path: Path, count: int) -> None:
     (found,) = stored(tmp_path / "s", json.dumps([*FINE[:5], count, count])).values()
-    assert (found.tokens_in, found.tokens_out) == (min(max(count, 0), MOST_TOKENS),) * 2
+    assert (found.tokens_in, found.tokens_out) == (min(max(count, 0), MAX_TOKENS),) * 2
     assert found.text == "text"
 
 

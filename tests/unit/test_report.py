@@ -16,7 +16,7 @@ from distract.core import registry
 from distract.core.printable import bar, count, interval, p_value, percent
 from distract.core.records import Row
 from distract.report.tables import show
-from distract.studies.attack.document import _SHARED, Measured, document
+from distract.studies.attack.document import _SHARED, AttackResult, document
 from distract.studies.attack.view import run_report
 from distract.studies.gate.finished import decide
 from distract.studies.gate.limits import Limits
@@ -25,11 +25,11 @@ from distract.studies.gate.view import gate_report
 A, B = verdict("a"), verdict("b")
 
 
-def measured(parameters: Mapping[str, Any], rows: Sequence[Row]) -> Measured:
+def measured(parameters: Mapping[str, Any], rows: Sequence[Row]) -> AttackResult:
     """What a run with these rows and without rewrites comes to."""
-    sums = registry.study("attack").sums(parameters)
+    sums = registry.get_study("attack").sums(parameters)
     sums.add(rows, (), ())
-    result: Measured = sums.result()
+    result: AttackResult = sums.result()
     return result
 
 

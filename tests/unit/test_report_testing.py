@@ -11,20 +11,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distract.judging.findings import Decision, Finding
+from distract.judging.findings import Decision, InvariantFinding
 from distract.judging.judge import Judge
 from distract.testing.summary import FLIPS, document, summary
 
 
-def found(k: int = 0, n: int = 10, decision: Decision = "pass", **more: Any) -> Finding:
+def found(k: int = 0, n: int = 10, decision: Decision = "pass", **more: Any) -> InvariantFinding:
     place = {"invariant": "swap_consistent", "protocol": "pairwise", "attack": "", "invalid": 0, "excluded": 0}
     bounds = {"threshold": None, "lower": None, "upper": None}
-    return Finding(k=k, n=n, decision=decision, **{**place, **bounds, **more})
+    return InvariantFinding(k=k, n=n, decision=decision, **{**place, **bounds, **more})
 
 
-def told(*findings: Finding, name: str = "j", counts: tuple[int, ...] = (4, 2, 0, 0, 0)) -> dict[str, Any]:
+def told(*findings: InvariantFinding, name: str = "j", counts: tuple[int, ...] = (4, 2, 0, 0, 0)) -> dict[str, Any]:
     """What a process hands on about a judge."""
-    rows = [{key: getattr(one, key) for key in Finding.__dataclass_fields__} for one in findings]
+    rows = [{key: getattr(one, key) for key in InvariantFinding.__dataclass_fields__} for one in findings]
     return {"judge": name, "counts": list(counts), "findings": [{**row, "words": list(row["words"])} for row in rows]}
 
 
@@ -120,7 +120,7 @@ FINDINGS = st.builds(
 
 
 @given(st.lists(st.tuples(st.sampled_from("xy"), st.lists(FINDINGS, max_size=4)), max_size=4), st.randoms())
-def test_the_order_of_the_workers_does_not_matter(seen: list[tuple[str, list[Finding]]], random: Any) -> None:
+def test_the_order_of_the_workers_does_not_matter(seen: list[tuple[str, list[InvariantFinding]]], random: Any) -> None:
     documents = [told(*findings, name=name) for name, findings in seen]
     expected = summary(documents)
     random.shuffle(documents)

@@ -15,8 +15,8 @@ from distract.core.plan import Plan
 from distract.core.records import Reply, Request
 from distract.core.store import Store
 from distract.core.usage import Tally
-from distract.models.scripted import Scripted
-from distract.report.progress import end_lines
+from distract.models.scripted import ScriptedBackend
+from distract.report.progress import usage_lines
 
 
 class Recording:
@@ -69,7 +69,7 @@ def test_how_a_model_read_is_noted_where_it_has_read(tmp_path: Path) -> None:
             list(execute([ask("x")], {"judge": (Reader(), store)}, tally=tally))
             assert tally.readings == expected
             assert tally.document().get("reading", {}) == expected
-            assert any("one at a time" in line for line in end_lines(tally, {})) == bool(expected)
+            assert any("one at a time" in line for line in usage_lines(tally, {})) == bool(expected)
 
 
 def test_plans_of_later_chunks_are_not_started_yet(tmp_path: Path) -> None:
@@ -129,7 +129,7 @@ def test_a_backend_that_forgets_a_request_is_an_error(tmp_path: Path) -> None:
 
 
 def test_a_script_of_replies_is_followed_and_its_end_is_an_error(tmp_path: Path) -> None:
-    backend = Scripted(["one", Reply(text="two")])
+    backend = ScriptedBackend(["one", Reply(text="two")])
     with Store(tmp_path / "s", backend.identity, backend.reads_slots) as store:
         assert list(execute([ask("a", "b")], {"judge": (backend, store)})) == [["one", "two"]]
         assert [r.messages[0].content for r in backend.requests] == ["a", "b"]

@@ -10,10 +10,10 @@ from builders import case
 from distract.core.errors import UnknownName, UsageError
 from distract.core.plan import Attack, Degradation
 from distract.core.records import Case, Response
-from distract.core.registry import attack, composed
+from distract.core.registry import get_attack, parse_attack
 from distract.data.constraints import parse
 from distract.data.datasets import load
-from distract.studies.attack.selection import Scope, draw, holds_any, on_record, scope
+from distract.studies.attack.selection import Scope, draw, find_scope, has_recorded, keep_recorded
 
 TWEAKSET = load("tweakset").cases
 NO_COMMA, LOWER, TITLE = (
@@ -43,7 +43,7 @@ def names(found: Scope) -> list[str]:
     ],
 )
 def test_names_are_composed(name: str, expected: str) -> None:
-    found = composed(name)
+    found = parse_attack(name)
     assert found.name == expected
     assert isinstance(found, Degradation) is expected.startswith("severity")
 
@@ -51,37 +51,37 @@ def test_names_are_composed(name: str, expected: str) -> None:
 @pytest.mark.parametrize("name", ["severity-1+severity-2", "null+prolixity", "severity-1+null+prolixity"])
 def test_parts_that_do_not_go_together(name: str) -> None:
     with pytest.raises(UsageError, match=r"one severity and one distractor, as in severity-2\+assertiveness"):
-        composed(name)
+        parse_attack(name)
 
 
 @pytest.mark.parametrize("name", ["severity-4", "severity-1+shouty", "+", "severity-1+"])
 def test_unknown_parts(name: str) -> None:
     with pytest.raises(UnknownName):
-        composed(name)
+        parse_attack(name)
 
 
 def test_the_default_is_the_distractors_in_two_designs() -> None:
-    found = scope([], [], TWEAKSET)
+    found = find_scope([], [], TWEAKSET)
     assert names(found) == ["assertiveness", "prolixity", "sycophancy"]
     assert found.designs == {"fixed", "flip"}
     assert (found.degradations, found.notes) == ((), ())
 
 
 def test_a_severity_alone_is_measured_by_its_design_only() -> None:
-    found = scope(["severity-3", "severity-1+assertiveness", "severity-1"], [], TWEAKSET)
+    found = find_scope(["severity-3", "severity-1+assertiveness", "severity-1"], [], TWEAKSET)
     assert names(found) == ["severity-1", "severity-1+assertiveness", "severity-3"]
     assert found.designs == {"severity"}
     assert found.attacks == ()
     assert {part.name for part in found.writing} == {"severity-1", "severity-3", "assertiveness"}
-    both = scope(["severity-1", "prolixity"], [], TWEAKSET)
+    both = find_scope(["severity-1", "prolixity"], [], TWEAKSET)
     assert both.designs == {"fixed", "flip", "severity"}
 
 
 def test_the_measure_alone_takes_every_severity_with_and_without_the_distractors() -> None:
-    found = scope([], ["severity_accuracy"], TWEAKSET)
+    found = find_scope([], ["severity_accuracy"], TWEAKSET)
     assert len(found.degradations) == 3 * 4
     assert found.designs == {"severity"}
-    kept = on_record(found, [], TWEAKSET)
+    kept = keep_recorded(found, [], TWEAKSET)
     assert [d.name for d in kept.degradations] == [
         *("severity-1", "severity-1+assertiveness", "severity-1+prolixity", "severity-1+sycophancy"),
         *("severity-2", "severity-2+assertiveness", "severity-3", "severity-3+assertiveness"),
@@ -108,31 +108,31 @@ def test_what_was_asked_for_and_does_not_fit(
     attacks: list[str], measures: list[str], cases: list[Case], problem: str
 ) -> None:
     with pytest.raises(UsageError, match=problem):
-        scope(attacks, measures, cases)
+        find_scope(attacks, measures, cases)
 
 
 def test_what_came_by_itself_and_does_not_fit_is_a_note() -> None:
-    found = scope([], ["severity_accuracy"], [TWO_CONSTRAINTS])
+    found = find_scope([], ["severity_accuracy"], [TWO_CONSTRAINTS])
     assert {d.severity for d in found.degradations} == {1, 2}
     assert sum("no good response has 3 constraints" in note for note in found.notes) == 4
-    found = scope(["assertiveness"], [], [ONE_CONSTRAINT])
+    found = find_scope(["assertiveness"], [], [ONE_CONSTRAINT])
     assert found.designs == {"fixed"}
     assert found.notes == ("flip_rate does not apply: no case has two responses by different authors",)
 
 
 def test_recorded_rewrites_that_lack_are_an_error_when_named() -> None:
-    found = scope(["severity-2+prolixity"], [], TWEAKSET)
-    assert not holds_any(found, TWEAKSET)
+    found = find_scope(["severity-2+prolixity"], [], TWEAKSET)
+    assert not has_recorded(found, TWEAKSET)
     with pytest.raises(UsageError, match=r"severity-2\+prolixity: the data hold no recorded.*--generator rules"):
-        on_record(found, ["severity-2+prolixity"], TWEAKSET)
-    controlled = scope(["severity-2+null", "null"], [], TWEAKSET)
-    assert on_record(controlled, ["severity-2+null", "null"], TWEAKSET) == controlled
-    assert not holds_any(Scope((attack("null"),), (), frozenset({"fixed"})), TWEAKSET)
+        keep_recorded(found, ["severity-2+prolixity"], TWEAKSET)
+    controlled = find_scope(["severity-2+null", "null"], [], TWEAKSET)
+    assert keep_recorded(controlled, ["severity-2+null", "null"], TWEAKSET) == controlled
+    assert not has_recorded(Scope((get_attack("null"),), (), frozenset({"fixed"})), TWEAKSET)
 
 
 def test_only_fitting_cases_are_drawn_and_the_others_counted() -> None:
     cases = [ONE_CONSTRAINT, BROKEN, PLAIN, TWO_CONSTRAINTS]
-    two = Scope((), (Degradation(attack("severity-2")),), frozenset({"severity"}))
+    two = Scope((), (Degradation(get_attack("severity-2")),), frozenset({"severity"}))
     drawn, left_out = draw(two, cases, None, 0)
     assert [one.id for one in drawn] == ["two"]
     assert left_out == {
@@ -140,8 +140,8 @@ def test_only_fitting_cases_are_drawn_and_the_others_counted() -> None:
         "no response meets all constraints": 1,
         "no response is known to be good": 1,
     }
-    assert isinstance(composed("null"), Attack)
-    fixed = Scope((attack("null"),), (), frozenset({"fixed"}))
+    assert isinstance(parse_attack("null"), Attack)
+    fixed = Scope((get_attack("null"),), (), frozenset({"fixed"}))
     assert [one.id for one in draw(fixed, cases, None, 0)[0]] == ["one", "two"]
     assert draw(fixed, cases, 1, 3) == draw(fixed, cases, 1, 3)
     with pytest.raises(UsageError, match="--limit 0"):

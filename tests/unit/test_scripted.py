@@ -13,9 +13,9 @@ from distract.core.plan import Comparison
 from distract.core.records import Judgment, Outcome, Response
 from distract.core.registry import protocols
 from distract.core.store import Store
-from distract.judging.orders import judged
+from distract.judging.orders import ask_in_orders
 from distract.judging.verdicts import outcome
-from distract.models.scripted import PLANTED, planted
+from distract.models.scripted import PLANTED, make_planted
 
 SHORT = Response("x", ("Red certainly.",))
 LONG = Response("y", ("Blue, or perhaps some other colour that I like.",))
@@ -23,10 +23,10 @@ REWRITE = Response("x", ("Red, without any doubt, definitely, and for a great ma
 
 
 def judge(spec: str, protocol: str, a: Response, b: Response, name: str = "c") -> tuple[Judgment, ...]:
-    backend = planted(spec)
+    backend = make_planted(spec)
     with Store(Path(":memory:"), backend.identity, backend.reads_slots) as store:
         (judgments,) = execute(
-            [judged(protocols()[protocol], Comparison(case(name), a, b))],
+            [ask_in_orders(protocols()[protocol], Comparison(case(name), a, b))],
             {"judge": (backend, store), "reference": (backend, store)},
         )
     return judgments
@@ -82,16 +82,16 @@ def test_first_prefers_the_first_slot_in_both_orders() -> None:
 @pytest.mark.parametrize("spec", ["longer=1.5", "longer=-1", "longer=nan", "longer=much", "longer="])
 def test_a_strength_out_of_range_is_one_clear_error(spec: str) -> None:
     with pytest.raises(UsageError, match="expected a strength from 0 to 1"):
-        planted(spec)
+        make_planted(spec)
 
 
 def test_an_unknown_bias_suggests_the_nearest() -> None:
     with pytest.raises(UnknownName, match="did you mean 'longer'"):
-        planted("longest")
+        make_planted("longest")
 
 
 @pytest.mark.parametrize("name", sorted(set(PLANTED) - {"garbage"}))
 def test_a_request_without_slots_is_a_failure_and_no_crash(name: str) -> None:
-    backend = planted(name)
+    backend = make_planted(name)
     ((_, reply),) = next(backend.reply([request()], frozenset({0})))
     assert "slots" in (reply.failure or "")

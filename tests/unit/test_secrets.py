@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from distract.models.server.secrets import MARK, PART, scrubbed, scrubber
+from distract.models.server.secrets import MARK, PART, scrub_values, scrubber
 
 KEY = "sk-proj-Ab3dEf6hIj9lMn2pQr5tUv8xYz1-WXYZ"
 PRINTABLE = "".join(sorted(set(string.printable) - set(string.whitespace)))
@@ -102,7 +102,7 @@ def test_the_mask_of_a_server_and_the_words_around_it() -> None:
 
 def test_names_and_texts_of_json_are_scrubbed_and_other_values_stay() -> None:
     data = {KEY: [KEY, 1, None, True, 0.5, {"a": f"x{KEY}"}], "b": "c"}
-    assert scrubbed(data, scrubber([KEY])) == {MARK: [MARK, 1, None, True, 0.5, {"a": f"x{MARK}"}], "b": "c"}
+    assert scrub_values(data, scrubber([KEY])) == {MARK: [MARK, 1, None, True, 0.5, {"a": f"x{MARK}"}], "b": "c"}
 
 
 @pytest.mark.parametrize("between", [" ", ", ", "-", ". ", ": "])

@@ -8,7 +8,7 @@ import pytest
 
 from distract.core.plan import Attack
 from distract.core.records import Constraint
-from distract.core.registry import attack as named
+from distract.core.registry import get_attack as named
 from distract.rewriting.fidelity import inspect
 
 ATTACKS = [named(name) for name in ("assertiveness", "prolixity", "sycophancy")]

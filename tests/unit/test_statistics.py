@@ -16,17 +16,17 @@ from statsmodels.stats import contingency_tables
 from statsmodels.stats.proportion import proportion_confint
 
 from distract.stats.intervals import (
-    discordant,
+    difference_interval,
+    discordant_pairs,
     effective_n,
     holm,
     lower_bound,
     mcnemar,
     mcnemar_above,
-    mean,
+    mean_interval,
     p_above,
-    paired_difference,
     paired_p,
-    proportion,
+    rate_interval,
     rise_bounds,
     upper_bound,
     wilson,
@@ -157,7 +157,7 @@ def test_korn_graubard_is_its_definition(rows: list[tuple[float, int]], confiden
     assert effective_n(values, clusters, tail) == pytest.approx(n)
     k = sum(values) / len(values) * n
     expected = stats.beta.ppf(tail, k, n - k + 1), stats.beta.ppf(1 - tail, k + 1, n - k)
-    assert proportion(values, clusters, confidence) == pytest.approx(expected, abs=1e-9)
+    assert rate_interval(values, clusters, confidence) == pytest.approx(expected, abs=1e-9)
 
 
 def test_few_prompts_that_hold_all_the_variance_are_worth_little() -> None:
@@ -175,18 +175,18 @@ def test_cluster_names_and_order_change_nothing(rows: list[tuple[float, int]], d
     values, clusters = [value for value, _ in rows], [cluster for _, cluster in rows]
     draw.shuffle(rows)
     others, names = [value for value, _ in rows], [("prompt", -cluster) for _, cluster in rows]
-    assert proportion(others, names) == pytest.approx(proportion(values, clusters))
-    assert mean(others, names) == pytest.approx(mean(values, clusters))
+    assert rate_interval(others, names) == pytest.approx(rate_interval(values, clusters))
+    assert mean_interval(others, names) == pytest.approx(mean_interval(values, clusters))
     zeros = [0.0] * len(rows)
-    assert paired_difference(others, zeros, names) == pytest.approx(paired_difference(values, zeros, clusters))
+    assert difference_interval(others, zeros, names) == pytest.approx(difference_interval(values, zeros, clusters))
 
 
 @given(st.lists(outcomes, min_size=2, max_size=60))
 def test_repeating_trials_within_their_clusters_narrows_nothing(values: list[float]) -> None:
     n = len(values)
     assert effective_n(values * 2, [*range(n)] * 2) <= n + 1e-9
-    low, high = mean(values, range(n)) or (0.0, 0.0)
-    assert mean(values * 2, [*range(n)] * 2) == pytest.approx((low, high))
+    low, high = mean_interval(values, range(n)) or (0.0, 0.0)
+    assert mean_interval(values * 2, [*range(n)] * 2) == pytest.approx((low, high))
 
 
 def test_repeating_every_trial_adds_no_evidence() -> None:
@@ -208,7 +208,7 @@ def test_clustered_intervals_cover_where_naive_ones_do_not() -> None:
             for _ in range(4):
                 values.append(float(rng.random() < p))
                 clusters.append(prompt)
-        low, high = proportion(values, clusters)
+        low, high = rate_interval(values, clusters)
         clustered += low <= 0.3 <= high
         low, high = wilson(sum(values), len(values))
         naive += low <= 0.3 <= high
@@ -219,8 +219,8 @@ def test_clustered_intervals_cover_where_naive_ones_do_not() -> None:
 def test_mean_agrees_with_student_without_clusters() -> None:
     values = [0.1, 0.5, 0.7, 0.2]
     expected = stats.ttest_1samp(values, 0).confidence_interval(0.95)
-    assert mean(values, range(4)) == pytest.approx((expected.low, expected.high))
-    assert mean([0.4], ["one"]) is None
+    assert mean_interval(values, range(4)) == pytest.approx((expected.low, expected.high))
+    assert mean_interval([0.4], ["one"]) is None
 
 
 def test_paired_difference_covers() -> None:
@@ -228,7 +228,7 @@ def test_paired_difference_covers() -> None:
     for _ in range(600):
         first = [float(rng.random() < 0.35) for _ in range(40)]
         second = [float(rng.random() < (0.25 if a else 0.0)) for a in first]
-        low, high = paired_difference(first, second, range(40))
+        low, high = difference_interval(first, second, range(40))
         covered += low <= 0.35 - 0.35 * 0.25 <= high
     assert covered / 600 >= 0.93
 
@@ -236,9 +236,9 @@ def test_paired_difference_covers() -> None:
 @given(st.lists(st.tuples(st.sampled_from([0.0, 1.0]), st.sampled_from([0.0, 1.0])), min_size=1, max_size=40))
 def test_paired_difference_is_antisymmetric_and_clusters_widen(pairs: list[tuple[float, float]]) -> None:
     a, b = [x for x, _ in pairs], [y for _, y in pairs]
-    low, high = paired_difference(a, b, range(len(a)))
-    assert paired_difference(b, a, range(len(a))) == pytest.approx((-high, -low))
-    wide = paired_difference(a * 2, b * 2, [*range(len(a))] * 2)
+    low, high = difference_interval(a, b, range(len(a)))
+    assert difference_interval(b, a, range(len(a))) == pytest.approx((-high, -low))
+    wide = difference_interval(a * 2, b * 2, [*range(len(a))] * 2)
     assert wide[0] <= low + 1e-9
     assert wide[1] >= high - 1e-9
 
@@ -258,7 +258,7 @@ def test_paired_difference_is_its_definition(rows: list[tuple[float, float, int]
     p, q = up / (m + 2), down / (m + 2)
     half = stats.norm.ppf(0.5 + confidence / 2) * sqrt((p + q - (p - q) ** 2) / (m + 2))
     expected = max(-1.0, p - q - half), min(1.0, p - q + half)
-    assert paired_difference(first, second, clusters, confidence) == pytest.approx(expected, abs=1e-9)
+    assert difference_interval(first, second, clusters, confidence) == pytest.approx(expected, abs=1e-9)
     if confidence == 0.95:
         assert paired_p(first, second, clusters) == pytest.approx(mcnemar(up - 1, down - 1), abs=1e-9)
 
@@ -297,18 +297,18 @@ def test_mean_is_its_definition(rows: list[tuple[float, int]]) -> None:
     values, names = [value for value, _ in rows], sorted({cluster for _, cluster in rows})
     n, m, centre = len(rows), len(names), sum(values) / len(rows)
     if m == 1:
-        assert mean(values, [cluster for _, cluster in rows]) is None
+        assert mean_interval(values, [cluster for _, cluster in rows]) is None
         return
     variance = m / (m - 1) * sum(sum((v - centre) / n for v, c in rows if c == name) ** 2 for name in names)
     half = stats.t.ppf(0.975, m - 1) * sqrt(variance)
-    found = mean(values, [cluster for _, cluster in rows])
+    found = mean_interval(values, [cluster for _, cluster in rows])
     assert found == pytest.approx((centre - half, centre + half), abs=1e-9)
 
 
 def test_one_cluster_is_one_trial_whatever_the_rounding() -> None:
     assert effective_n([1.0, 0.5, 0.5], ["x"] * 3) == 1
     for ones in range(1, 30):
-        low, high = paired_difference([1.0] * ones + [0.0] * (30 - ones), [0.0] * 30, ["x"] * 30)
+        low, high = difference_interval([1.0] * ones + [0.0] * (30 - ones), [0.0] * 30, ["x"] * 30)
         assert low <= 0 <= high
         assert paired_p([1.0] * ones + [0.0] * (30 - ones), [0.0] * 30, ["x"] * 30) > 0.3
 
@@ -316,9 +316,9 @@ def test_one_cluster_is_one_trial_whatever_the_rounding() -> None:
 @given(st.lists(st.tuples(outcomes, outcomes, st.integers(0, 9)), min_size=1, max_size=60))
 def test_discordant_pairs_are_counted_and_shrunk(rows: list[tuple[float, float, int]]) -> None:
     first, second, clusters = [a for a, _, _ in rows], [b for _, b, _ in rows], [cluster for _, _, cluster in rows]
-    up, down, shrink = discordant(first, second, clusters)
+    up, down, shrink = discordant_pairs(first, second, clusters)
     assert (up, down) == (rows_with(rows, 1, 0), rows_with(rows, 0, 1))
-    assert discordant(first, second, range(len(rows))) == (up, down, 1.0)
+    assert discordant_pairs(first, second, range(len(rows))) == (up, down, 1.0)
     assert 0 < shrink <= 1
     assert paired_p(first, second, clusters) == mcnemar(up * shrink, down * shrink)
 

@@ -15,9 +15,9 @@ from hypothesis.strategies import SearchStrategy
 from distract.core.errors import UnknownName, UsageError
 from distract.core.records import Case, Response
 from distract.data import datasets
-from distract.data.constraints import check, describe, known, parse
+from distract.data.constraints import check, describe, list_kinds, parse
 from distract.data.good_responses import pairs as judged
-from distract.judging.comparison import usable
+from distract.judging.comparison import comparable_responses
 from distract.testing import strategies
 from distract.testing.strategies import KINDS, requirements, word_lists
 
@@ -134,7 +134,7 @@ def test_triples_of_data_are_whole_responses_by_different_authors() -> None:
         ("a", "c", "d"),
         ("b", "c", "d"),
     }
-    assert all(len(usable(one)) == 3 for one in found)
+    assert all(len(comparable_responses(one)) == 3 for one in found)
     assert {one.preferred for one in found} == {"d", None}
 
 
@@ -166,7 +166,7 @@ def test_each_part_meets_its_requirement(kind: str, number: int) -> None:
 
 
 def test_all_kinds_but_languages_are_drawn() -> None:
-    assert set(requirements.PARTS) == set(known()) - {"language:response_language"}
+    assert set(requirements.PARTS) == set(list_kinds()) - {"language:response_language"}
 
 
 def test_requirements_shrink_to_one() -> None:

@@ -18,7 +18,7 @@ from distract.core.errors import UnknownName, UsageError
 from distract.core.records import Case, Edit, Response
 from distract.data import datasets
 from distract.data.constraints import check
-from distract.studies.attack.minimal import edits
+from distract.studies.attack.minimal import find_edits
 from distract.testing import strategies
 from distract.testing.strategies import drawn_rewrites as rewriting
 
@@ -70,7 +70,7 @@ def test_a_case_holds_at_most_one_rewrite_of_each_response(attack: str | None, k
 def parts(draw: st.DrawFn) -> tuple[list[Edit], list[Edit]]:
     places = sorted(draw(st.lists(st.integers(0, 15), min_size=1, max_size=12)))
     found = [Edit(0, place, place, f"{index} ", "") for index, place in enumerate(places)]
-    return found, list(rewriting._kept(draw, found))
+    return found, list(rewriting._draw_edits(draw, found))
 
 
 @given(parts())
@@ -84,7 +84,7 @@ def test_some_of_the_edits_are_kept_in_their_order(drawn: tuple[list[Edit], list
 def test_a_rewrite_shrinks_to_one_edit() -> None:
     strategy = strategies.rewrites("assertiveness", data=TWEAKSET)
     case = simplest(strategy, lambda case: any(BOOSTER.search(new.text) for _, new in both(case)))
-    found = [edits(old.turns, new.turns) for old, new in both(case)]
+    found = [find_edits(old.turns, new.turns) for old, new in both(case)]
     assert [len(one) for one in found] == [1] * len(found)
     assert any(BOOSTER.search(edit.new) for (edit,) in found)
 
@@ -94,7 +94,7 @@ def test_a_rewrite_keeps_all_the_edits_that_are_needed() -> None:
         return any(len(BOOSTER.findall(new.text)) - len(BOOSTER.findall(old.text)) > 1 for old, new in both(case))
 
     case = simplest(strategies.rewrites("assertiveness", data=TWEAKSET), wanted)
-    assert sorted(len(edits(old.turns, new.turns)) for old, new in both(case))[-1] == 2
+    assert sorted(len(find_edits(old.turns, new.turns)) for old, new in both(case))[-1] == 2
 
 
 @pytest.mark.parametrize("number", [1, 2, 3])

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 import statsmodels.api as sm
-from distract.leaderboards.bradley_terry import bradley_terry
-from distract.leaderboards.style_control import redraw, style_control
+from distract.leaderboards.bradley_terry import rate_bradley_terry
+from distract.leaderboards.style_control import rate_style_control, redraw
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import optimize, stats
@@ -20,7 +20,7 @@ from distract.stats import ratings
 from distract.stats.ratings.draws import draw
 from distract.stats.ratings.matches import Matches, encode
 
-LOGIT = 400 / math.log(10)
+LOGIT = 400 / math.evidence(10)
 POINTS = np.array([1.0, 0.0, 0.5])
 
 
@@ -93,7 +93,7 @@ def played(draw_: st.DrawFn) -> Matches:
 
 @given(played(), st.sampled_from([50.0, 1000.0]))
 def test_it_agrees_with_a_dense_regression(matches: Matches, sd: float) -> None:
-    found = style_control(matches, prior=sd)
+    found = rate_style_control(matches, prior=sd)
     theta = naive(matches, sd=sd)
     assert found.rating == pytest.approx(1000 + LOGIT * (theta[:-1] - theta[:-1].mean()), abs=1e-4)
     assert found.extra["length"] == pytest.approx(LOGIT * theta[-1], abs=1e-4)
@@ -113,7 +113,7 @@ def test_neither_the_order_of_matches_nor_that_of_their_models_matters(matches: 
         cluster=matches.cluster[order],
         lengths=matches.lengths[order][:, ::-1],
     )
-    one, other = style_control(matches), style_control(turned)
+    one, other = rate_style_control(matches), rate_style_control(turned)
     assert one.rating == pytest.approx(other.rating, abs=1e-7)
     assert one.covariance == pytest.approx(other.covariance, rel=1e-7, abs=1e-4)
     assert dict(one.extra) == pytest.approx(dict(other.extra), abs=1e-5)
@@ -123,7 +123,7 @@ def test_neither_the_order_of_matches_nor_that_of_their_models_matters(matches: 
 def test_equal_lengths_make_it_bradley_terry(matches: Matches) -> None:
     assert matches.lengths is not None
     flat = replace(matches, lengths=np.full_like(matches.lengths, 7))
-    found, expected = style_control(flat), bradley_terry(flat)
+    found, expected = rate_style_control(flat), rate_bradley_terry(flat)
     assert found.rating == pytest.approx(expected.rating, abs=1e-7)
     assert found.covariance == pytest.approx(expected.covariance, rel=1e-7, abs=1e-5)
     assert found.extra["length"] == 0
@@ -140,7 +140,7 @@ def test_statsmodels_has_the_same_sandwich(known: bool) -> None:
     fit = sm.GLM(POINTS[matches.outcome], design(matches)[:, 1:], family=sm.families.Binomial()).fit(
         tol=1e-12, cov_type="cluster", cov_kwds={"groups": groups, "use_correction": False}
     )
-    found = style_control(matches, prior=3e4, anchor="m0", anchor_rating=0)
+    found = rate_style_control(matches, prior=3e4, anchor="m0", anchor_rating=0)
     assert found.rating[1:] == pytest.approx(LOGIT * fit.params[:-1], abs=0.01)
     assert found.covariance is not None
     assert found.covariance[1:, 1:] == pytest.approx(LOGIT**2 * fit.cov_params()[:-1, :-1], rel=1e-3)
@@ -153,7 +153,7 @@ def test_statsmodels_has_the_same_sandwich(known: bool) -> None:
 
 def test_what_length_is_worth_is_taken_out() -> None:
     matches = planted(4, 20_000, 200, 100, noise=0)
-    found, plain = style_control(matches), bradley_terry(matches)
+    found, plain = rate_style_control(matches), rate_bradley_terry(matches)
     assert found.extra["length_low"] < 100 < found.extra["length_high"]
     assert found.extra["length"] == pytest.approx(100, abs=12)
     assert np.ptp(plain.rating) > 100
@@ -180,16 +180,16 @@ def test_weights_of_single_matches_are_those_of_prompts_with_one_match_each() ->
 
 @pytest.mark.parametrize(("outcome", "length"), [("a", 5), ("tie", 5), ("b", 0)])
 def test_a_single_match_has_a_rating_and_no_interval_for_length(outcome: str, length: int) -> None:
-    found = style_control(encode(["a"], ["b"], [outcome], ["p"], [(length, 0)]))
+    found = rate_style_control(encode(["a"], ["b"], [outcome], ["p"], [(length, 0)]))
     assert np.isfinite(found.rating).all()
     assert set(found.extra) == {"length"}
-    assert style_control(encode(["a"], ["b"], ["a"], ["p"], [(9, 1)]), interval="bootstrap").covariance is None
+    assert rate_style_control(encode(["a"], ["b"], ["a"], ["p"], [(9, 1)]), interval="bootstrap").covariance is None
 
 
 def test_separated_matches_are_finite() -> None:
     # Whoever writes more wins, a thousand times.
     matches = encode(["a", "b"] * 1000, ["b", "a"] * 1000, ["a", "a"] * 1000, None, [(90, 10)] * 2000)
-    found = style_control(matches)
+    found = rate_style_control(matches)
     assert found.rating == pytest.approx([1000, 1000], abs=1e-6)
     assert 500 < found.extra["length_low"] < found.extra["length"] < found.extra["length_high"] < 3000
     assert not found.notes
@@ -199,12 +199,12 @@ def test_separated_matches_are_finite() -> None:
 def test_matches_without_lengths_are_refused_in_one_line() -> None:
     matches = encode(["a"], ["b"], ["a"])
     with pytest.raises(UsageError, match="style-control needs the lengths of responses") as error:
-        style_control(matches)
+        rate_style_control(matches)
     assert "\n" not in str(error.value)
     with pytest.raises(UsageError, match="style-control needs the lengths of responses"):
         redraw(matches, draw(0, 2, 1))
     with pytest.raises(UsageError, match="unknown model 'c'"):
-        style_control(planted(3, 20, 5, 0), anchor="c")
+        rate_style_control(planted(3, 20, 5, 0), anchor="c")
 
 
 def test_it_is_a_system_that_asks_for_lengths() -> None:
@@ -212,4 +212,4 @@ def test_it_is_a_system_that_asks_for_lengths() -> None:
     assert system.lengths
     assert not system.default
     assert system.parameters == ratings.systems()["bradley-terry"].parameters
-    assert dict(style_control(planted(3, 20, 5, 0), prior=500.0).parameters)["prior"] == 500.0
+    assert dict(rate_style_control(planted(3, 20, 5, 0), prior=500.0).parameters)["prior"] == 500.0

@@ -32,26 +32,26 @@ def test_an_error_closes_its_part() -> None:
 
 
 def test_nothing_is_measured_unless_somebody_looks() -> None:
-    with timer.part("load"):
+    with timer.time_part("load"):
         timer.count("tokens", 3)
         timer.count("tokens", lambda: 1 / 0)
-    with timer.measured() as clock:
+    with timer.measure() as clock:
         pass
     assert (clock.seconds, clock.counts) == ({}, {})
 
 
 def test_counts_add_up_and_other_threads_are_left_out() -> None:
     def elsewhere() -> None:
-        with timer.part("load"):
+        with timer.time_part("load"):
             timer.count("tokens", 100)
 
-    with timer.measured() as clock:
+    with timer.measure() as clock:
         timer.count("tokens", 3)
         timer.count("tokens", lambda: 4)
         thread = threading.Thread(target=elsewhere)
         thread.start()
         thread.join()
-        with timer.part("store"), timer.measured() as inner:
+        with timer.time_part("store"), timer.measure() as inner:
             timer.count("tokens", 9)
     assert clock.counts == {"tokens": 7}
     assert inner.counts == {"tokens": 9}

@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 from distract.core import registry
 from distract.core.plan import Attack, Plan
 from distract.core.records import BASELINE, UNCHANGED, Case, Reply, Request, Response, Row, Side
-from distract.models.scripted import planted
+from distract.models.scripted import make_planted
 from distract.rewriting.writers import WRITERS, Draft, Writer
-from distract.studies.leaderboard.design import Tournament, attacked, baseline, no_match
-from distract.studies.leaderboard.measures import measured, targets
-from distract.studies.leaderboard.pairings import balanced, round_robin
+from distract.studies.leaderboard.design import TournamentConfig, judge_attacks, judge_baseline, match_obstacle
+from distract.studies.leaderboard.measures import find_targets, measure_boards
+from distract.studies.leaderboard.pairings import draw_balanced, round_robin
 
 names = st.lists(st.sampled_from("abcdefg"), min_size=2, max_size=7, unique=True)
 
@@ -32,16 +32,16 @@ names = st.lists(st.sampled_from("abcdefg"), min_size=2, max_size=7, unique=True
 def test_a_sampled_design_is_a_part_of_the_round_robin_and_has_so_many_matches(
     models: list[list[str]], most: int, seed: int
 ) -> None:
-    every, drawn = round_robin(models), balanced(models, most, seed)
+    every, drawn = round_robin(models), draw_balanced(models, most, seed)
     assert [set(some) <= set(all_) for some, all_ in zip(drawn, every, strict=True)] == [True] * len(models)
     assert all(len(set(some)) == len(some) for some in drawn)
     assert sum(map(len, drawn)) == min(most, sum(map(len, every)))
-    assert balanced([prompt[::-1] for prompt in models], most, seed) == drawn
+    assert draw_balanced([prompt[::-1] for prompt in models], most, seed) == drawn
 
 
 @given(st.integers(2, 9), st.integers(1, 12), st.integers(1, 200), st.integers(0, 5))
 def test_where_all_have_answered_everything_is_balanced(n: int, prompts: int, most: int, seed: int) -> None:
-    drawn = balanced([[f"m{i}" for i in range(n)]] * prompts, most, seed)
+    drawn = draw_balanced([[f"m{i}" for i in range(n)]] * prompts, most, seed)
     met = Counter(dict.fromkeys(combinations([f"m{i}" for i in range(n)], 2), 0))
     met.update(pair for some in drawn for pair in some)
     played = Counter({f"m{i}": 0 for i in range(n)})
@@ -53,7 +53,7 @@ def test_where_all_have_answered_everything_is_balanced(n: int, prompts: int, mo
 
 @pytest.mark.parametrize(("n", "most"), [(4, 3), (6, 6), (9, 10), (30, 40)])
 def test_few_matches_join_as_many_models_as_they_can(n: int, most: int) -> None:
-    drawn = balanced([[f"m{i:02}" for i in range(n)]] * 5, most, seed=1)
+    drawn = draw_balanced([[f"m{i:02}" for i in range(n)]] * 5, most, seed=1)
     groups = [{f"m{i:02}"} for i in range(n)]
     for one, other in (pair for some in drawn for pair in some):
         together = [group for group in groups if one in group or other in group]
@@ -63,7 +63,7 @@ def test_few_matches_join_as_many_models_as_they_can(n: int, most: int) -> None:
 
 def test_the_seed_draws_other_matches() -> None:
     models = [["a", "b", "c", "d", "e"]] * 6
-    assert len({str(balanced(models, 10, seed)) for seed in range(5)}) > 1
+    assert len({str(draw_balanced(models, 10, seed)) for seed in range(5)}) > 1
 
 
 # What is judged.
@@ -90,14 +90,14 @@ def alphabetic(request: Request) -> Reply:
 
 def tournament(
     cases: Sequence[Case], *, protocols: Sequence[str] = ("pairwise", "absolute"), **more: Any
-) -> Tournament:
+) -> TournamentConfig:
     pairs = {one.id: tuple(combinations(sorted(r.author for r in one.originals), 2)) for one in cases}
-    asked = tuple(registry.protocol(name) for name in protocols)
-    settings: dict[str, Any] = {"attacks": (registry.attack("assertiveness"),), "writer": WRITERS["rules"], **more}
-    return Tournament("j", asked, pairs=pairs, **settings)
+    asked = tuple(registry.get_protocol(name) for name in protocols)
+    settings: dict[str, Any] = {"attacks": (registry.get_attack("assertiveness"),), "writer": WRITERS["rules"], **more}
+    return TournamentConfig("j", asked, pairs=pairs, **settings)
 
 
-def parameters(t: Tournament, **more: Any) -> dict[str, Any]:
+def parameters(t: TournamentConfig, **more: Any) -> dict[str, Any]:
     return {
         "protocols": {p.name: list(p.rules) for p in t.protocols},
         "attacks": [a.name for a in t.attacks],
@@ -110,10 +110,10 @@ def parameters(t: Tournament, **more: Any) -> dict[str, Any]:
     }
 
 
-def play(t: Tournament, cases: Sequence[Case], chosen: Mapping[str, frozenset[str]] | None = None) -> list[Row]:
-    rows = [row for one in cases for row in drive(baseline(one, t), alphabetic)[0].rows]
-    chosen = chosen or targets(parameters(t), rows)
-    return rows + [row for one in cases for row in drive(attacked(one, t, chosen), alphabetic)[0].rows]
+def play(t: TournamentConfig, cases: Sequence[Case], chosen: Mapping[str, frozenset[str]] | None = None) -> list[Row]:
+    rows = [row for one in cases for row in drive(judge_baseline(one, t), alphabetic)[0].rows]
+    chosen = chosen or find_targets(parameters(t), rows)
+    return rows + [row for one in cases for row in drive(judge_attacks(one, t, chosen), alphabetic)[0].rows]
 
 
 def test_everybody_plays_everybody_and_only_changed_matches_are_judged_again() -> None:
@@ -140,10 +140,10 @@ def test_each_protocol_attacks_the_lowest_of_its_own_board() -> None:
 
     cases = [of(f"c{i}") for i in range(2)]
     t = tournament(cases)
-    rows = [row for one in cases for row in drive(baseline(one, t), reversed_when_alone)[0].rows]
-    assert targets(parameters(t), rows) == {"pairwise": {"z"}, "absolute": {"w"}}
-    assert targets(parameters(t, lowest=3), rows) == {"pairwise": {"x", "y", "z"}, "absolute": {"w", "x", "y"}}
-    assert targets(parameters(t, targets=["x"], lowest=0), rows) == {"pairwise": {"x"}, "absolute": {"x"}}
+    rows = [row for one in cases for row in drive(judge_baseline(one, t), reversed_when_alone)[0].rows]
+    assert find_targets(parameters(t), rows) == {"pairwise": {"z"}, "absolute": {"w"}}
+    assert find_targets(parameters(t, lowest=3), rows) == {"pairwise": {"x", "y", "z"}, "absolute": {"w", "x", "y"}}
+    assert find_targets(parameters(t, targets=["x"], lowest=0), rows) == {"pairwise": {"x"}, "absolute": {"x"}}
 
 
 def test_both_of_a_match_may_be_rewritten() -> None:
@@ -165,20 +165,20 @@ def test_a_match_whose_rewrite_is_rejected_keeps_its_verdict() -> None:
     t = tournament(cases, writer=Writer("w", "", rejects), protocols=("pairwise",))
     rows = play(t, cases)
     assert {row.excluded for row in rows if row.attack != BASELINE} == {"rewrite rejected"}
-    found = measured(parameters(t), rows)
+    found = measure_boards(parameters(t), rows)
     assert (len(found.boards), found.shifts) == (1, ())
     assert found.absent == ("pairwise: assertiveness rewrote no response, so that no match was judged again",)
     # Of those that can be rewritten, the matches are judged again; the others stand.
     rows = [replace(row, excluded=None, b=Side("z", "assertiveness"), judgments=(verdict("b"),))
             if row.attack != BASELINE and row.case == "c0" else row for row in rows]  # fmt: skip
-    (one,) = measured(parameters(t), rows).shifts
+    (one,) = measure_boards(parameters(t), rows).shifts
     assert (one.rewritten, one.standing, one.again, one.lost) == (1, 3, 3, 0)
     assert (one.shift.before.matches, one.shift.after.matches) == (24, 24)
 
 
 def test_a_control_that_changes_nothing_leaves_the_match_alone() -> None:
     cases = [of("c1")]
-    t = tournament(cases, attacks=(registry.attack("null"),), protocols=("pairwise",))
+    t = tournament(cases, attacks=(registry.get_attack("null"),), protocols=("pairwise",))
     rows = play(t, cases)
     assert {row.excluded for row in rows if row.attack == "null"} == {UNCHANGED}
 
@@ -186,7 +186,7 @@ def test_a_control_that_changes_nothing_leaves_the_match_alone() -> None:
 def test_an_attack_that_works_lifts_the_lowest_and_the_fair_judge_does_not_move() -> None:
     cases = [of(f"c{i}") for i in range(6)]
     t = tournament(cases)
-    found = measured(parameters(t), play(t, cases))
+    found = measure_boards(parameters(t), play(t, cases))
     assert {(one.protocol, one.rule) for one in found.shifts} == {
         ("pairwise", None),
         ("absolute", "score"),
@@ -200,12 +200,12 @@ def test_an_attack_that_works_lifts_the_lowest_and_the_fair_judge_does_not_move(
     assert [b.attack for b in found.boards if b.protocol == "pairwise"] == [BASELINE, "assertiveness"]
 
     def fair(request: Request) -> Reply:
-        ((_, reply),) = next(iter(planted("fair").reply([request], frozenset({0}))))
+        ((_, reply),) = next(iter(make_planted("fair").reply([request], frozenset({0}))))
         return reply
 
-    rows = [row for c in cases for row in drive(baseline(c, t), fair)[0].rows]
-    rows += [row for c in cases for row in drive(attacked(c, t, targets(parameters(t), rows)), fair)[0].rows]
-    assert all(c.change == 0 for s in measured(parameters(t), rows).shifts for c in s.shift.changes)
+    rows = [row for c in cases for row in drive(judge_baseline(c, t), fair)[0].rows]
+    rows += [row for c in cases for row in drive(judge_attacks(c, t, find_targets(parameters(t), rows)), fair)[0].rows]
+    assert all(c.change == 0 for s in measure_boards(parameters(t), rows).shifts for c in s.shift.changes)
 
 
 def test_what_is_not_valid_before_and_after_is_on_neither_board_of_a_shift() -> None:
@@ -219,7 +219,7 @@ def test_what_is_not_valid_before_and_after_is_on_neither_board_of_a_shift() -> 
     rows[0] = replace(rows[0], judgments=(verdict(None),))
     rows += [row(f"c{i}", a, "z", "tie" if i else None, "bold") for i in range(3) for a in "xy"]
     p = {**parameters(tournament([])), "protocols": {"pairwise": []}, "attacks": ["bold"], "targets": ["z"]}
-    found = measured(p, rows)
+    found = measure_boards(p, rows)
     (one,) = found.shifts
     assert (one.again, one.lost) == (6, 3)
     assert (one.shift.before.matches, one.shift.after.matches) == (6, 6)
@@ -233,17 +233,17 @@ def test_nothing_valid_is_said_and_nothing_is_attacked() -> None:
 
     cases = [of("c1")]
     t = tournament(cases, protocols=("pairwise",))
-    rows = list(drive(baseline(cases[0], t), mute)[0].rows)
-    chosen = targets(parameters(t), rows)
+    rows = list(drive(judge_baseline(cases[0], t), mute)[0].rows)
+    chosen = find_targets(parameters(t), rows)
     assert chosen == {"pairwise": frozenset()}
-    assert drive(attacked(cases[0], t, chosen), mute)[0].rows == []
-    found = measured(parameters(t), rows)
+    assert drive(judge_attacks(cases[0], t, chosen), mute)[0].rows == []
+    found = measure_boards(parameters(t), rows)
     assert (found.boards, found.shifts) == ((), ())
     assert found.absent == ("pairwise: no verdict was valid, so that nothing is rated",)
 
 
 def test_protocols_that_show_more_than_two_are_no_match() -> None:
-    refused = {name for name, protocol in registry.protocols().items() if no_match(protocol)}
+    refused = {name for name, protocol in registry.protocols().items() if match_obstacle(protocol)}
     assert {"triadic", "quadruple"} <= refused
     assert not refused & {"pairwise", "absolute", "prepair", "rank"}
 
@@ -258,9 +258,9 @@ def test_an_anchor_without_a_valid_match_is_said() -> None:
     cases = [of("c1"), of("c2")]
     t = tournament(cases, protocols=("pairwise",))
     p = parameters(t, systems=[{"name": "bradley-terry", "parameters": {"anchor": "w"}}])
-    rows = [row for one in cases for row in drive(baseline(one, t), muted)[0].rows]
-    assert targets(p, rows) == {"pairwise": {"z"}}
-    rows += [row for one in cases for row in drive(attacked(one, t, targets(p, rows)), muted)[0].rows]
-    found = measured(p, rows)
+    rows = [row for one in cases for row in drive(judge_baseline(one, t), muted)[0].rows]
+    assert find_targets(p, rows) == {"pairwise": {"z"}}
+    rows += [row for one in cases for row in drive(judge_attacks(one, t, find_targets(p, rows)), muted)[0].rows]
+    found = measure_boards(p, rows)
     assert (found.boards, found.shifts) == ((), ())
     assert found.absent == ("pairwise: the anchor of bradley-terry, anchor w has no valid match",)

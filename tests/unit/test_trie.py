@@ -5,14 +5,14 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distract.models.transformers.trie import trie, walk
+from distract.models.transformers.trie import build_trie, walk
 
 SEQUENCES = st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=14).map(tuple), min_size=1, max_size=14)
 
 
 @given(SEQUENCES)
 def test_each_sequence_lies_on_its_way_from_the_root(sequences: list[tuple[int, ...]]) -> None:
-    root = trie(dict(enumerate(sequences)))
+    root = build_trie(dict(enumerate(sequences)))
     found: dict[int, tuple[int, ...]] = {}
     ways: dict[int, tuple[int, ...]] = {id(root): ()}
     for node in walk(root):

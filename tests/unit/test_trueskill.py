@@ -275,7 +275,7 @@ def test_a_bad_parameter_is_one_line(given: dict[str, Any], said: str) -> None:
 
 
 def test_it_is_found_and_records_what_it_used() -> None:
-    system, matches = ratings.system("trueskill"), table([("x", "y", "a")])
+    system, matches = ratings.get_system("trueskill"), table([("x", "y", "a")])
     assert (system.unit, system.default, system.lengths) == ("points", False, False)
     used = {**system.parameters, "draw_probability": 0.0}
     assert system.rate(matches).parameters == {**used, "tau": 0.0}

@@ -15,11 +15,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from distract.core.plan import Calls, Comparison, Plan, Protocol
-from distract.core.printable import plain
-from distract.core.records import Judgment, Reply, Request, Response, Row, Side, Unread
-from distract.judging.comparison import judged
+from distract.core.printable import clean_text
+from distract.core.records import Judgment, ParseFailure, Reply, Request, Response, Row, Side
+from distract.judging.comparison import judge_comparison
 from distract.judging.orders import Manner, majority
-from distract.report.unread import MOST, unread_lines
+from distract.report.unread import MAX_LENGTH, unread_lines
 
 
 def texts(folder: Path) -> list[dict[str, Any]]:
@@ -42,18 +42,22 @@ def test_a_protocol_that_reads_by_itself_is_told_by_its_last_reply(samples: int)
     def answer(asked: Request) -> Reply:
         return Reply("A" if asked.messages[0].content == "then x" else f"B {asked.sample}")
 
-    found, rounds = drive(judged(row, mine, Comparison(case(), x, y), Manner(samples=samples), False), answer)
+    found, rounds = drive(judge_comparison(row, mine, Comparison(case(), x, y), Manner(samples=samples), False), answer)
     assert [judgment.failure for judgment in found.judgments] == [None, "says nothing"]
     unread = found.judgments[1].failure
-    assert isinstance(unread, Unread)
+    assert isinstance(unread, ParseFailure)
     assert (unread.reply.text, unread.wanted) == ("B 0", ())
     assert unread.key in {one.key for asked in rounds for one in asked if one.messages[0].content == "then y"}
 
 
 def test_the_majority_keeps_the_reply_of_the_most_frequent_reason() -> None:
-    votes = [Unread("truncated", Reply("1")), Unread("no verdict", Reply("2")), Unread("no verdict", Reply("3"))]
+    votes = [
+        ParseFailure("truncated", Reply("1")),
+        ParseFailure("no verdict", Reply("2")),
+        ParseFailure("no verdict", Reply("3")),
+    ]
     failure = majority([Judgment(None, failure=one) for one in votes]).failure
-    assert isinstance(failure, Unread)
+    assert isinstance(failure, ParseFailure)
     assert (failure, failure.reply.text) == ("no verdict", "2")
 
 
@@ -70,12 +74,12 @@ def test_whatever_was_said_is_shown_on_three_safe_lines(
     lines = [*unread_lines(folder)]
     assert len(lines) == (3 if found else 0)
     for one in lines:
-        assert plain(one) == one
+        assert clean_text(one) == one
         assert len(one.splitlines()) == 1
         assert not any(mark in one for mark in ("::", "##["))
     if found:
         assert lines[0].startswith(f"1 of {len(found)} unreadable answer")
-        assert len(lines[1]) < MOST + 99
+        assert len(lines[1]) < MAX_LENGTH + 99
 
 
 def test_an_example_is_shown_by_the_command_and_by_the_report(run: Callable[..., Ran]) -> None:

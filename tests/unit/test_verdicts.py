@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from distract.core.records import Judgment, Outcome, Reply
 from distract.judging.parsers import OUTPUT
-from distract.judging.verdicts import comparison, largest, outcome, rating
+from distract.judging.verdicts import outcome, pick_largest, read_comparison, read_rating
 
 ABC: dict[str, Outcome] = {"A": "a", "B": "b", "C": "tie"}
 
@@ -31,18 +31,18 @@ ABC: dict[str, Outcome] = {"A": "a", "B": "b", "C": "tie"}
     ],
 )
 def test_comparison(reply: Reply, preferred: str | None, failure: str | None, read: str) -> None:
-    judgment = comparison(reply, "[[", ABC)
+    judgment = read_comparison(reply, "[[", ABC)
     assert (judgment.preferred, judgment.read) == (preferred, read)
     assert (judgment.failure or "").startswith(failure or "")
     assert (judgment.failure is None) == (preferred is not None)
 
 
 def test_rating_weights_by_probability_and_takes_the_lowest_of_equals() -> None:
-    assert rating(Reply(probabilities=(0.25, 0.25, 0.5)), "[[", (1, 2, 3)) == (2.25, 3)
-    assert rating(Reply(probabilities=(0.5, 0.5, 0.0)), "[[", (1, 2, 3)) == (1.5, 1)
-    assert rating(Reply(probabilities=(0.5, 0.0, 0.5)), "[[", (3, 2, 1)) == (2.0, 1)
-    assert rating(Reply(text="3]]"), "[[", (1, 2, 3)) == (3.0, 3)
-    assert rating(Reply(text="9]]"), "[[", (1, 2, 3)) == "no verdict"
+    assert read_rating(Reply(probabilities=(0.25, 0.25, 0.5)), "[[", (1, 2, 3)) == (2.25, 3)
+    assert read_rating(Reply(probabilities=(0.5, 0.5, 0.0)), "[[", (1, 2, 3)) == (1.5, 1)
+    assert read_rating(Reply(probabilities=(0.5, 0.0, 0.5)), "[[", (3, 2, 1)) == (2.0, 1)
+    assert read_rating(Reply(text="3]]"), "[[", (1, 2, 3)) == (3.0, 3)
+    assert read_rating(Reply(text="9]]"), "[[", (1, 2, 3)) == "no verdict"
 
 
 @pytest.mark.parametrize(
@@ -67,8 +67,8 @@ def test_outcome(judgments: list[Judgment], rule: str | None, expected: Outcome 
 
 @given(st.tuples(st.floats(0, 1), st.floats(0, 1), st.floats(0, 1)))
 def test_largest_mirrors(p: tuple[float, float, float]) -> None:
-    mirrored = {"a": "b", "b": "a", "tie": "tie"}[largest((p[1], p[0], p[2]))]
-    assert largest(p) == mirrored
+    mirrored = {"a": "b", "b": "a", "tie": "tie"}[pick_largest((p[1], p[0], p[2]))]
+    assert pick_largest(p) == mirrored
 
 
 @pytest.mark.parametrize(
@@ -88,9 +88,9 @@ def test_largest_mirrors(p: tuple[float, float, float]) -> None:
 def test_an_answer_that_was_given_its_start_begins_with_the_verdict(
     text: str, finish: str, preferred: Outcome | None
 ) -> None:
-    assert comparison(Reply(text, finish=finish), "Output (", {"a": "a", "b": "b"}, OUTPUT).preferred == preferred
+    assert read_comparison(Reply(text, finish=finish), "Output (", {"a": "a", "b": "b"}, OUTPUT).preferred == preferred
 
 
 @pytest.mark.parametrize("text", ["A]]\n\nOn reflection I withdraw this verdict and give none.", "A]]?\nI cannot say."])
 def test_what_is_said_of_a_verdict_afterwards_is_read_too(text: str) -> None:
-    assert comparison(Reply(text), "[[", ABC).failure == "no verdict"
+    assert read_comparison(Reply(text), "[[", ABC).failure == "no verdict"

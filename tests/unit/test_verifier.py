@@ -7,10 +7,10 @@ from builders import case, drive
 
 from distract.core.records import Reply, Request, Response, Rewrite
 from distract.core.registry import attacks
-from distract.rewriting.verifier import verifier, verify
+from distract.rewriting.verifier import make_verifier, verify
 from distract.rewriting.writers import WRITERS, Draft, Verifier, Writer, rewrite
 from distract.stats.figure import Figure
-from distract.studies.rewrite_counts import agreements, by_reason, layer_verdicts
+from distract.studies.rewrite_counts import agreements, count_reasons, layer_verdicts
 
 SAME, OTHER = Response("x", ("I think it is red.",)), Response("x", ("It is certainly red.",), "assertiveness")
 SURE = Reply(probabilities=(0.9, 0.1), mass=1.0, finish="choices")
@@ -56,7 +56,7 @@ def made_by(text: str, reply: Reply, to: Verifier | None = None) -> Rewrite:
         return [Draft(Response("x", (text,), "assertiveness"), "w")]
 
     one = case(responses=[SAME])
-    plan = rewrite(Writer("w", "", write), one, SAME, attacks()["assertiveness"], 0, to or verifier("v"))
+    plan = rewrite(Writer("w", "", write), one, SAME, attacks()["assertiveness"], 0, to or make_verifier("v"))
     made, _ = drive(plan, lambda request: reply)
     assert made is not None
     return made
@@ -71,7 +71,7 @@ def test_its_verdict_rejects_and_is_evidence_beside_the_others() -> None:
     assert dict(made.evidence)["verifier_kept"] == 0.2
     assert {"kept_content_share", "marker_after"} <= dict(made.evidence).keys()
     assert layer_verdicts(made) == (True, False)
-    assert made_by(ACCEPTED, SURE).accepted
+    assert made_by(ACCEPTED, SURE).is_accepted
 
 
 def test_what_the_rules_reject_is_verified_too_so_that_the_layers_can_be_compared() -> None:
@@ -92,7 +92,7 @@ def test_what_the_rules_reject_is_verified_too_so_that_the_layers_can_be_compare
 
 def test_no_verdict_is_counted_apart_and_rejects() -> None:
     made = made_by(ACCEPTED, Reply("banana"))
-    assert (made.accepted, layer_verdicts(made)) == (False, None)
+    assert (made.is_accepted, layer_verdicts(made)) == (False, None)
     (figure,) = agreements([made], {})
     assert (figure.n, figure.invalid, figure.value) == (0, 1, None)
 
@@ -108,7 +108,7 @@ def test_rejections_are_counted_by_attack_and_reason() -> None:
     def of(attack: str | None, severity: int | None, *reasons: str) -> Rewrite:
         return Rewrite("c", Response("x", ("t",), attack, severity), ("o",), "w", reasons)
 
-    found = by_reason(
+    found = count_reasons(
         [
             of("f", None, "number lost: 1", "number lost: 2", "truncated"),
             of("f", None, "truncated"),

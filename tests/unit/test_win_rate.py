@@ -134,7 +134,7 @@ def test_small_blocks_change_nothing(prompts: bool, monkeypatch: pytest.MonkeyPa
 
 
 def test_it_is_found() -> None:
-    system = ratings.system("win-rate")
+    system = ratings.get_system("win-rate")
     assert (system.unit, system.default, system.lengths, dict(system.parameters)) == ("share", False, False, {})
     found = system.rate(table([("x", "y", "a", "p"), ("x", "y", "tie", "q")]))
     assert found.rating.tolist() == [0.75, 0.25]

@@ -15,22 +15,22 @@ from typing import Any
 
 from distract.core.records import Constraint
 from distract.data.constraints import layout_kinds, whole_kinds, word_kinds
-from distract.data.constraints.kind import ConstraintError, Kind, Unavailable
+from distract.data.constraints.kind import ConstraintError, ConstraintKind, UnavailableError
 
-__all__ = ["ConstraintError", "Unavailable", "break_", "breaks", "check", "describe", "known", "parse"]
+__all__ = ["ConstraintError", "UnavailableError", "break_", "breaks", "check", "describe", "list_kinds", "parse"]
 
-_KINDS: Mapping[str, Kind] = {**layout_kinds.KINDS, **whole_kinds.KINDS, **word_kinds.KINDS}
+_KINDS: Mapping[str, ConstraintKind] = {**layout_kinds.KINDS, **whole_kinds.KINDS, **word_kinds.KINDS}
 
 
-def _find(kind: object) -> Kind:
+def _find_kind(kind: object) -> ConstraintKind:
     if isinstance(kind, str) and kind in _KINDS:
         return _KINDS[kind]
     near = difflib.get_close_matches(str(kind), _KINDS, n=1, cutoff=0.5)
     suggestion = f"; did you mean {near[0]!r}?" if near else ""
-    raise ConstraintError("kind", f"unknown kind {kind!r}{suggestion} (known: {', '.join(known())})")
+    raise ConstraintError("kind", f"unknown kind {kind!r}{suggestion} (known: {', '.join(list_kinds())})")
 
 
-def known() -> tuple[str, ...]:
+def list_kinds() -> tuple[str, ...]:
     """The kinds that can be checked, sorted."""
     return tuple(sorted(_KINDS))
 
@@ -42,7 +42,7 @@ def parse(raw: Mapping[str, object]) -> Constraint:
         ConstraintError: for an unknown kind, or a missing, wrong or unknown argument.
     """
     kind = raw.get("kind")
-    types = _find(kind).arguments
+    types = _find_kind(kind).arguments
     for name in raw:
         if name != "kind" and name not in types:
             raise ConstraintError(name, f"unknown; {kind} takes {', '.join(types) or 'no arguments'}")
@@ -58,12 +58,12 @@ def parse(raw: Mapping[str, object]) -> Constraint:
 
 def check(constraint: Constraint, text: str) -> bool:
     """Whether the text follows the constraint."""
-    return _find(constraint.kind).check(constraint, text)
+    return _find_kind(constraint.kind).check(constraint, text)
 
 
 def describe(constraint: Constraint) -> str:
     """The constraint as one imperative sentence."""
-    return _find(constraint.kind).describe(constraint)
+    return _find_kind(constraint.kind).describe(constraint)
 
 
 def breaks(constraint: Constraint, text: str) -> Iterator[str]:
@@ -76,7 +76,7 @@ def breaks(constraint: Constraint, text: str) -> Iterator[str]:
     Yields:
         Texts that fail the check, the smallest and most natural edit first; none where no edit is known.
     """
-    kind, seen = _find(constraint.kind), {text}
+    kind, seen = _find_kind(constraint.kind), {text}
     if kind.check(constraint, text):
         for candidate in kind.edits(constraint, text):
             if candidate not in seen and not kind.check(constraint, candidate):

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from distract.core.records import Constraint
 from distract.data.constraints import spans
 from distract.data.constraints import text_edits as editing
-from distract.data.constraints.text_edits import cased, core, styler, subsets, substitute
+from distract.data.constraints.text_edits import core_span, match_case, styler, subsets, substitute
 
 _MENTIONS = (
     "The word {} also comes to mind.",
@@ -26,7 +26,7 @@ _PREPOSITIONS = "by in on at with from for of about into near and or"
 _ATTRIBUTES = ("ed", "able", "ible", "ful", "ous", "ive", "less", "ish", "ian", "ic")
 
 
-def _vague(word: str, before: str, after: str) -> list[str]:
+def _suggest_words(word: str, before: str, after: str) -> list[str]:
     """Words to put for one that must not be there, by what stands around it; an empty one leaves it out."""
     lower, previous = word.lower(), (before.split() or [""])[-1]
     options = [editing.SYNONYMS[lower]] if lower in editing.SYNONYMS else []
@@ -51,7 +51,7 @@ def _vague(word: str, before: str, after: str) -> list[str]:
     return [*options, thing, "one", "part", ""]
 
 
-def _host(text: str, start: int, end: int) -> editing.Span:
+def _word_span(text: str, start: int, end: int) -> editing.Span:
     """The word that a part of it lies in."""
     low, high = max(start - 40, 0), min(end + 40, len(text))
     while start > low and (text[start - 1].isalnum() or text[start - 1] == "_"):
@@ -61,13 +61,13 @@ def _host(text: str, start: int, end: int) -> editing.Span:
     return start, end
 
 
-def _replaced(text: str, matches: Sequence[re.Match[str]], choice: int) -> str:
+def _replace_matches(text: str, matches: Sequence[re.Match[str]], choice: int) -> str:
     """Say something vague for the words that hold the matches."""
     edits, put = dict[int, editing.Edit](), styler(text)
-    for start, end in (_host(text, *match.span()) for match in matches):
+    for start, end in (_word_span(text, *match.span()) for match in matches):
         before, after = text[max(0, start - 30) : start], text[end : end + 2]
-        options = _vague(text[start:end], before, after)
-        new = put(cased(text[start:end], options[min(choice, len(options) - 1)]))
+        options = _suggest_words(text[start:end], before, after)
+        new = put(match_case(text[start:end], options[min(choice, len(options) - 1)]))
         article = re.search(r"\b([Aa])n? \Z", before)
         if not new:
             start -= before.endswith(" ") and not after[:1].isalnum()
@@ -79,12 +79,12 @@ def _replaced(text: str, matches: Sequence[re.Match[str]], choice: int) -> str:
     return substitute(text, edits.values())
 
 
-def _without_word(text: str, word: str, surplus: int | None = None) -> Iterator[str]:
+def _remove_word(text: str, word: str, surplus: int | None = None) -> Iterator[str]:
     """Put other words for all occurrences of one, or for so many."""
     matches = list(re.finditer(re.escape(word), text, re.I))
     for choice in range(4):
         for chosen in subsets(matches, surplus or len(matches)):
-            yield _replaced(text, chosen, choice)
+            yield _replace_matches(text, chosen, choice)
     for mark in ("…", "-", "x", "it"):
         for chosen in subsets(matches, surplus or len(matches)):
             yield substitute(text, [(*match.span(), mark) for match in chosen])
@@ -93,36 +93,36 @@ def _without_word(text: str, word: str, surplus: int | None = None) -> Iterator[
 def existence(c: Constraint, text: str) -> Iterator[str]:
     """Put something vague for a keyword, the one that occurs least first."""
     # A word in small letters is easier to do without than a name.
-    for word in sorted(c["keywords"], key=lambda word: (word.lower() not in text, spans.occurrences(text, word))):
-        yield from _without_word(text, word)
+    for word in sorted(c["keywords"], key=lambda word: (word.lower() not in text, spans.count_occurrences(text, word))):
+        yield from _remove_word(text, word)
 
 
-def _with_word(text: str, word: str, count: int) -> Iterator[str]:
+def _add_word(text: str, word: str, count: int) -> Iterator[str]:
     """Bring a word in so many times."""
     if count > editing.MOST:
         return
     extra = [f"Again: {' '.join([word] * (count - 4))}."] if count > 4 else []
     for shift in range(len(_MENTIONS) if count == 1 else 1):
         mentions = [_MENTIONS[(shift + i) % 5].format(word) for i in range(min(count, 4))]
-        yield from editing.with_sentences(text, [" ".join([*mentions, *extra])])
+        yield from editing.add_sentences(text, [" ".join([*mentions, *extra])])
     repeated = " and ".join([word] * count)
     for clause in _CLAUSES:
-        yield from editing.with_clause(text, clause.format(repeated))
-    _, high = core(text)
+        yield from editing.add_clause(text, clause.format(repeated))
+    _, high = core_span(text)
     yield f"{text[:high]} {repeated} {text[high:]}"
 
 
 def forbidden(c: Constraint, text: str) -> Iterator[str]:
     """Bring in one of the words."""
     for word in c["forbidden_words"]:
-        yield from _with_word(text, word, 1)
+        yield from _add_word(text, word, 1)
 
 
 def frequency(c: Constraint, text: str) -> Iterator[str]:
     """Put something vague for the surplus, or bring in what is lacking."""
-    word, limit, found = c["keyword"], c["frequency"], spans.occurrences(text, c["keyword"])
+    word, limit, found = c["keyword"], c["frequency"], spans.count_occurrences(text, c["keyword"])
     if c["relation"] == "at least":
-        yield from _without_word(text, word, found - limit + 1)
-        yield from _without_word(text, word)
+        yield from _remove_word(text, word, found - limit + 1)
+        yield from _remove_word(text, word)
     else:
-        yield from _with_word(text, word, limit - found)
+        yield from _add_word(text, word, limit - found)

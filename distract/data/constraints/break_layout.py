@@ -9,7 +9,15 @@ from itertools import cycle, islice, pairwise
 from distract.core.records import Constraint
 from distract.data.constraints import spans as counting
 from distract.data.constraints import text_edits as editing
-from distract.data.constraints.text_edits import NEUTRAL, core, lowered, opaque, styler, subsets, substitute
+from distract.data.constraints.text_edits import (
+    NEUTRAL,
+    core_span,
+    find_opaque,
+    lower_start,
+    styler,
+    subsets,
+    substitute,
+)
 
 _ITEM = re.compile(r"^([^\S\n]*)([*-][^\S\n]+|-(?!-)|\*(?!\*))(?=\S)(.*)$", re.M)
 _VERB = r"\b(?:is|are|was|were|can|will|has|have|should|may|might|must|would|could|do|does)(?= [a-z])"
@@ -42,7 +50,7 @@ def sections(c: Constraint, text: str) -> Iterator[str]:
     """Give some sections another name; their numbers stay."""
     marker = c["section_spliter"]
     found = list(re.finditer(rf"{re.escape(marker)}(?=\s?\d)", text))
-    need = counting.sections(text, marker) - c["num_sections"] + 1
+    need = counting.count_sections(text, marker) - c["num_sections"] + 1
     for name in ("Part", "Chapter", "No.", "§"):
         name = name.upper() if marker.isupper() else name.lower() if marker.islower() else name
         for chosen in [*subsets(found, need), found]:
@@ -57,7 +65,7 @@ def bullets(c: Constraint, text: str) -> Iterator[str]:
     pairs = [(a, b) for a, b in pairwise(items) if not text[a.end() : b.start()].strip()]
     for a, b in [pair for chosen in subsets(pairs, 1) for pair in chosen][:3]:
         end = a.end() - len(a[0]) + len(a[0].rstrip(" \t.;,"))
-        yield f"{text[:end]}; {lowered(b[3])}{text[b.end() :]}"
+        yield f"{text[:end]}; {lower_start(b[3])}{text[b.end() :]}"
     for (item,) in subsets([item for item in items if item[2][1:]], 1):
         yield f"{text[: item.start()]}{item[1]}{item[3]}{text[item.end() :]}"
     for item in items[:3]:
@@ -99,7 +107,7 @@ def title(c: Constraint, text: str) -> Iterator[str]:
 
 def nth_paragraph(c: Constraint, text: str) -> Iterator[str]:
     """Begin the paragraph with another word; or make one of two paragraphs, or two of one."""
-    blocks = counting.blocks(text)
+    blocks = counting.split_blocks(text)
     start = sum(len(block) + 2 for block in blocks[: c["nth_paragraph"] - 1])
     word = re.compile(r"[\s\"'*_#>(-]{0,99}").match(text, start)
     at = word.end() if word else start
@@ -113,12 +121,12 @@ def nth_paragraph(c: Constraint, text: str) -> Iterator[str]:
             yield f"{text[: gap.start()]}{joint}{text[gap.end() :]}"
     for (end,) in subsets([end for end in counting.sentence_ends(text) if text[end] == " "], 1):
         yield f"{text[:end]}\n\n{text[end + 1 :]}"
-    yield from (f"{text[:end]}\n\n{styler(text)(NEUTRAL[0])}{text[end:]}" for end in core(text)[1:])
+    yield from (f"{text[:end]}\n\n{styler(text)(NEUTRAL[0])}{text[end:]}" for end in core_span(text)[1:])
 
 
 def paragraphs(c: Constraint, text: str) -> Iterator[str]:
     """Put a blank line for a divider, or a divider between two sentences."""
-    high = core(text)[1]
+    high = core_span(text)[1]
     parts = [part.strip() for part in counting.DIVIDER.split(text)]
     dividers = [m for m, sides in zip(counting.DIVIDER.finditer(text), pairwise(parts), strict=True) if all(sides)]
     for joint in ("\n\n", " "):
@@ -134,16 +142,16 @@ def paragraphs(c: Constraint, text: str) -> Iterator[str]:
 
 def sentences(c: Constraint, text: str) -> Iterator[str]:
     """Make one sentence of two, or two of one; or add sentences that say nothing."""
-    limit, found = c["num_sentences"], counting.sentences(text)
+    limit, found = c["num_sentences"], counting.count_sentences(text)
     if c["relation"] == "at least":
-        edits = editing.joins(text)
+        edits = editing.find_joins(text)
         inline = [edit for edit in edits if "; " in edit[2]]
         for chosen in [*subsets(inline, found - limit + 1), *subsets(edits, found - limit + 1)]:
             yield substitute(text, chosen)
-        yield from editing.without(text, lambda part: len(re.findall(r"[.!?]", part)), found - limit + 1)
+        yield from editing.remove_parts(text, lambda part: len(re.findall(r"[.!?]", part)), found - limit + 1)
         yield re.sub(r"[.!?]", "", text)
         return
-    lacking, spans, put = limit - found, opaque(text), styler(text)
+    lacking, spans, put = limit - found, find_opaque(text), styler(text)
     if lacking > editing.MOST:
         return
 
@@ -151,15 +159,15 @@ def sentences(c: Constraint, text: str) -> Iterator[str]:
         return substitute(text, [(m.start(), m.end() + 1, f". {put(text[m.end()].upper())}") for m in sites])
 
     joints = re.finditer(r"; (?=\w)|, (?=(?:and|but|so|because|which|while) \w)", text)
-    sites = [match for match in joints if editing.free(spans, match.start())]
+    sites = [match for match in joints if editing.is_free(spans, match.start())]
     for marks in subsets(sites, lacking):
         yield split(marks)
     for shift in range(4):
-        yield from editing.with_sentences(text, [" ".join(islice(cycle(NEUTRAL), shift, shift + lacking))])
+        yield from editing.add_sentences(text, [" ".join(islice(cycle(NEUTRAL), shift, shift + lacking))])
     # What stands after the last mark is taken in by the first sentence that is added.
-    yield from editing.with_sentences(text, [" ".join(islice(cycle(NEUTRAL), lacking + 1))])
+    yield from editing.add_sentences(text, [" ".join(islice(cycle(NEUTRAL), lacking + 1))])
     if 0 < len(sites) < lacking:
-        yield from editing.with_sentences(split(sites), [" ".join(islice(cycle(NEUTRAL), lacking - len(sites)))])
+        yield from editing.add_sentences(split(sites), [" ".join(islice(cycle(NEUTRAL), lacking - len(sites)))])
     for pattern in (r" (?=(?:and|or|but) \w)", r",? (?=\w{3})"):
         for marks in subsets([m for m in re.finditer(pattern, text) if m.start()], lacking):
             yield split(marks)
@@ -167,27 +175,27 @@ def sentences(c: Constraint, text: str) -> Iterator[str]:
 
 def words(c: Constraint, text: str) -> Iterator[str]:
     """Leave out words, and then sentences, that say little; or add some that say nothing."""
-    limit, found = c["num_words"], counting.words(text)
+    limit, found = c["num_words"], counting.count_words(text)
     if c["relation"] == "at least":
         if limit > 1:  # an empty answer is none
-            yield from editing.without(text, counting.words, found - limit + 1)
+            yield from editing.remove_parts(text, counting.count_words, found - limit + 1)
         return
     lacking, put = limit - found, styler(text)
     if lacking > editing.MOST:
         return
     for shift in range(3):
         supply = cycle(NEUTRAL[shift:] + NEUTRAL[:shift])
-        yield from editing.with_sentences(text, [" ".join(_sentences(supply, lacking))])
+        yield from editing.add_sentences(text, [" ".join(_take_sentences(supply, lacking))])
     verbs = [match.end() for match in re.finditer(_VERB, text, re.I)]
     for filler in ("really", "indeed", "surely"):
         for ends in subsets(verbs, lacking):
             yield substitute(text, [(end, end, put(f" {filler}")) for end in ends])
-    yield from editing.with_clause(text, " ".join(["and so on"] * (lacking // 3 + 1)))
+    yield from editing.add_clause(text, " ".join(["and so on"] * (lacking // 3 + 1)))
     yield f"{text}{put(' again') * lacking}"
 
 
-def _sentences(supply: Iterator[str], lacking: int) -> Iterator[str]:
+def _take_sentences(supply: Iterator[str], lacking: int) -> Iterator[str]:
     while lacking > 0:
         sentence = next(supply)
-        lacking -= counting.words(sentence)
+        lacking -= counting.count_words(sentence)
         yield sentence

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from distract.core.records import Constraint
 from distract.data.constraints import spans
 from distract.data.constraints import text_edits as editing
-from distract.data.constraints.text_edits import NEUTRAL, core, styler, subsets, substitute
+from distract.data.constraints.text_edits import NEUTRAL, core_span, styler, subsets, substitute
 
 
 def repeat_prompt(c: Constraint, text: str) -> Iterator[str]:
@@ -66,7 +66,7 @@ def language(c: Constraint, text: str) -> Iterator[str]:
 
 def end_phrase(c: Constraint, text: str) -> Iterator[str]:
     """Add a sentence after the phrase, move the phrase, or end it with another mark."""
-    (low, high), put = core(text), styler(text)
+    (low, high), put = core_span(text), styler(text)
     phrase = c["end_phrase"].strip()
     last = text[low:high].rstrip(' "')
     start = low + len(last) - len(phrase)
@@ -83,7 +83,7 @@ def end_phrase(c: Constraint, text: str) -> Iterator[str]:
     for mark in ("!", ".", " …"):
         yield f"{text[: low + len(last)].rstrip('.!?')}{mark}{text[high:]}"
     for clause in ("as it were", "in short"):
-        yield from editing.with_clause(text, clause)
+        yield from editing.add_clause(text, clause)
     if before.strip():
         yield f"{text[:low]}{before.rstrip()}{text[high:]}"
 

@@ -9,7 +9,16 @@ from itertools import cycle, islice, pairwise
 from distract.core.records import Constraint
 from distract.data.constraints import spans as counting
 from distract.data.constraints import text_edits
-from distract.data.constraints.text_edits import NEUTRAL, SYNONYMS, cased, core, free, opaque, subsets, substitute
+from distract.data.constraints.text_edits import (
+    NEUTRAL,
+    SYNONYMS,
+    core_span,
+    find_opaque,
+    is_free,
+    match_case,
+    subsets,
+    substitute,
+)
 
 _LETTERED = (
     "It is quite a question.",
@@ -59,88 +68,88 @@ _OPENERS = (
 
 def no_comma(c: Constraint, text: str) -> Iterator[str]:
     """Put one comma where a writer might: before a conjunction, after an opening word, else before any word."""
-    spans, (low, high) = opaque(text), core(text)
+    spans, (low, high) = find_opaque(text), core_span(text)
     for pattern in (_OPENERS, *_JOINTS, r"(?<=\w{3}) (?=[^\W\d])"):
         opener = pattern is _OPENERS
         found = re.finditer(pattern, text[:high], 0 if opener else re.I)
         sites = (match.end() if opener else match.start() for match in found)
-        for site in islice((s for s in sites if s > low and free(spans, s)), 6):
+        for site in islice((s for s in sites if s > low and is_free(spans, s)), 6):
             yield f"{text[:site]},{text[site:]}"
-    yield from text_edits.with_clause(text, "of course, or so it seems")
+    yield from text_edits.add_clause(text, "of course, or so it seems")
     yield f"{text[:high]},{text[high:]}"
 
 
-def _starts(text: str) -> list[int]:
+def _find_starts(text: str) -> list[int]:
     """Where a capital belongs in prose: at the start of a sentence, a line or a title, and in a lone ``i``."""
-    low, _ = core(text)
+    low, _ = core_span(text)
     begins = [low, *counting.sentence_ends(text), *(m.end() for m in re.finditer(r"\n[^\S\n]*(?:[*-] )?|<<", text))]
     letter = re.compile(r"[\s\"'“‘(\[*_#]{0,9}(?=([^\W\d_]))")
     found = {m.start(1) for begin in begins if (m := letter.match(text, begin))}
     return sorted(found | {m.start() for m in re.finditer(r"(?<![\w.])i(?![\w.])", text)})
 
 
-def _raised(text: str, sites: list[int]) -> str:
+def _uppercase_at(text: str, sites: list[int]) -> str:
     return substitute(text, [(site, site + 1, text[site].upper()) for site in sites])
 
 
 def lowercase(c: Constraint, text: str) -> Iterator[str]:
     """Write it as normal prose; or begin it, or one sentence, or end it, with a capital."""
-    starts = _starts(text)
-    yield _raised(text, starts)
+    starts = _find_starts(text)
+    yield _uppercase_at(text, starts)
     for site in [*starts[:3], *starts[:-4:-1]]:
-        yield _raised(text, [site])
+        yield _uppercase_at(text, [site])
     for word in islice(re.finditer(r"[^\W\d_]{4,}", text), 3):
         yield substitute(text, [(*word.span(), word[0].upper())])
-    low, high = core(text)
+    low, high = core_span(text)
     yield f"{text[:high]}{' ' if high > low else ''}{NEUTRAL[0]}{text[high:]}"
 
 
 def capitals(c: Constraint, text: str) -> Iterator[str]:
     """Write it as normal prose; or one sentence, or one word, of it."""
     lower = text.lower()
-    yield _raised(lower, _starts(lower))
+    yield _uppercase_at(lower, _find_starts(lower))
     for ((start, end),) in subsets(text_edits.sentence_spans(text), 1):
         piece = text[start:end].lower()
-        yield text[:start] + _raised(piece, _starts(piece)) + text[end:]
+        yield text[:start] + _uppercase_at(piece, _find_starts(piece)) + text[end:]
     for word in islice(re.finditer(r"[^\W\d_]{4,}", text), 3):
         yield substitute(text, [(*word.span(), word[0].lower())])
     yield lower
-    _, high = core(text)
+    _, high = core_span(text)
     yield f"{text[:high]} {NEUTRAL[0]}{text[high:]}"
 
 
 def capital_words(c: Constraint, text: str) -> Iterator[str]:
     """Write words in capitals, or capitals as words."""
-    limit, found = c["capital_frequency"], counting.capital_words(text)
-    spans = opaque(text)
+    limit, found = c["capital_frequency"], counting.count_capitals(text)
+    spans = find_opaque(text)
     if c["capital_relation"] == "at least":
         upper = [m for m in re.finditer(r"(?<!\w)[^\W_](?:[\w'.-]*\w)?", text) if m[0].isupper()]
-        starts = set(_starts(text.lower())) if len(text.lower()) == len(text) else set[int]()
+        starts = set(_find_starts(text.lower())) if len(text.lower()) == len(text) else set[int]()
         for a, b in pairwise(upper):  # several in a row may be a name
             starts |= {a.start(), b.start()} if text[a.end() : b.start()] == " " else set()
         # A word of a few capitals is mostly an abbreviation; one capital, a pronoun or an article.
-        long = [match for match in upper if free(spans, match.start()) and len(match[0]) > 3]
+        long = [match for match in upper if is_free(spans, match.start()) and len(match[0]) > 3]
         for pool in (long, [match for match in upper if len(match[0]) > 1], upper):
             for words in subsets(pool, found - limit + 1):
                 named = [m[0].title() if m.start() in starts and m[0][1:] else m[0].lower() for m in words]
                 yield substitute(text, [(*m.span(), new) for m, new in zip(words, named, strict=True)])
         lower = text.lower()
-        yield _raised(lower, [site for site in _starts(lower) if re.match(r"\w{2}", lower[site : site + 2])])
+        yield _uppercase_at(lower, [site for site in _find_starts(lower) if re.match(r"\w{2}", lower[site : site + 2])])
         yield lower
         return
     if limit - found > text_edits.MOST:
         return
     for size in (6, 4, 1):
         words = [m for m in re.finditer(rf"(?<!\w)[^\W\d_]{{{size},}}(?!\w)", text) if not m[0].isupper()]
-        for chosen in subsets([m for m in words if free(spans, m.start())], limit - found):
+        for chosen in subsets([m for m in words if is_free(spans, m.start())], limit - found):
             yield substitute(text, [(*m.span(), m[0].upper()) for m in chosen])
     shout = " ".join(islice(cycle(f"{NEUTRAL[0]} {NEUTRAL[2]}".upper().split()), limit - found + 5))
-    yield from text_edits.with_sentences(text, [shout])
-    high = core(text)[1]
+    yield from text_edits.add_sentences(text, [shout])
+    high = core_span(text)[1]
     yield f"{text[:high]} {shout}{text[high:]}"
 
 
-def _fewer(text: str, letter: str, need: int) -> Iterator[str]:
+def _reduce_letter(text: str, letter: str, need: int) -> Iterator[str]:
     if not letter.isalnum():
         marks = list(re.finditer(re.escape(letter), text))
         for new in ({"!": ".", "?": ".", ";": " –", ":": " –"}.get(letter, ""), "", " "):
@@ -150,11 +159,11 @@ def _fewer(text: str, letter: str, need: int) -> Iterator[str]:
     plainer = [m for m in plainer if letter in m[0].lower() and letter not in SYNONYMS[m[0].lower()]]
     for size in dict.fromkeys((1, min(2, need), need)):
         for words in subsets(plainer, size):
-            yield substitute(text, [(*m.span(), cased(m[0], SYNONYMS[m[0].lower()])) for m in words])
-    yield from text_edits.without(text, lambda part: part.lower().count(letter), need)
+            yield substitute(text, [(*m.span(), match_case(m[0], SYNONYMS[m[0].lower()])) for m in words])
+    yield from text_edits.remove_parts(text, lambda part: part.lower().count(letter), need)
 
 
-def _enough(phrases: Sequence[str], letter: str, need: int) -> list[str]:
+def _take_phrases(phrases: Sequence[str], letter: str, need: int) -> list[str]:
     """Phrases in turn, until they have the letter so often."""
     chosen, supply = list[str](), cycle(phrases)
     while need > 0 and phrases:
@@ -168,22 +177,24 @@ def letters(c: Constraint, text: str) -> Iterator[str]:
     letter, limit = c["letter"].lower(), c["let_frequency"]
     need = limit - text.lower().count(letter)
     if c["let_relation"] == "at least":
-        yield from _fewer(text, letter, 1 - need)
+        yield from _reduce_letter(text, letter, 1 - need)
         return
     if need > text_edits.MOST:
         return
     if letter in ("!", "?"):
-        ends = [end for end in [*counting.sentence_ends(text), core(text)[1]] if text[end - 1 : end] in (".", "!", "?")]
+        ends = [
+            end for end in [*counting.sentence_ends(text), core_span(text)[1]] if text[end - 1 : end] in (".", "!", "?")
+        ]
         for marks in subsets([end for end in ends if text[end - 1] != letter], need):
             yield substitute(text, [(end - 1, end, letter) for end in marks])
     rich = sorted((*NEUTRAL, *_LETTERED), key=lambda sentence: -sentence.lower().count(letter))[:4]
     rich = [sentence for sentence in rich if letter in sentence.lower()]
     for shift in range(len(rich)):
-        yield from text_edits.with_sentences(text, [" ".join(_enough(rich[shift:] + rich[:shift], letter, need))])
+        yield from text_edits.add_sentences(text, [" ".join(_take_phrases(rich[shift:] + rich[:shift], letter, need))])
     phrases = [phrase for phrase in _PHRASES if letter in phrase]
     for shift in range(len(phrases)):
-        chosen = _enough(phrases[shift:] + phrases[:shift], letter, need)
-        yield from text_edits.with_clause(text, " and ".join(chosen))
-    yield from text_edits.with_sentences(text, [" ".join([letter] * need)])
-    yield from text_edits.with_clause(text, letter * need)
+        chosen = _take_phrases(phrases[shift:] + phrases[:shift], letter, need)
+        yield from text_edits.add_clause(text, " and ".join(chosen))
+    yield from text_edits.add_sentences(text, [" ".join([letter] * need)])
+    yield from text_edits.add_clause(text, letter * need)
     yield f"{text}{letter * need}"

@@ -27,7 +27,7 @@ class ConstraintError(UsageError):
         super().__init__(f"constraint field {field!r}: {problem}")
 
 
-class Unavailable(ConstraintError):
+class UnavailableError(ConstraintError):
     """A constraint is fine, but the optional library that checks it is not installed."""
 
 
@@ -40,7 +40,7 @@ class Argument:
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class ConstraintKind:
     """One kind of constraint.
 
     Attributes:
@@ -71,29 +71,29 @@ WORD = Argument("a text without white space", lambda v: _is_text(v) and len(v.sp
 RELATION = Argument("'at least' or 'less than'", lambda v: v in ("at least", "less than"))
 
 
-def within(relation: str, found: int, limit: int) -> bool:
+def is_within(relation: str, found: int, limit: int) -> bool:
     """Whether a count satisfies ``at least`` or ``less than`` its limit."""
     return found >= limit if relation == "at least" else found < limit
 
 
-def number(n: int, noun: str) -> str:
+def format_count(n: int, noun: str) -> str:
     """A count with its noun in the right number."""
     return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
 
 
-def bound(relation: str) -> str:
+def format_bound(relation: str) -> str:
     """A relation before something that can be counted."""
     return "at least" if relation == "at least" else "fewer than"
 
 
-def listed(noun: str, words: Sequence[str], link: str) -> str:
+def format_words(noun: str, words: Sequence[str], link: str) -> str:
     """Quoted words after their noun in the right number."""
     quoted = [f'"{word}"' for word in words]
     return f"{noun}s {', '.join(quoted[:-1])} {link} {quoted[-1]}" if quoted[1:] else f"{noun} {quoted[0]}"
 
 
-def times(relation: str, what: str, n: int) -> str:
+def describe_use(relation: str, what: str, n: int) -> str:
     """How often something is to be used, as a sentence."""
     if n == 1:
         return f"Use {what} at least once." if relation == "at least" else f"Do not use {what}."
-    return f"Use {what} {bound(relation)} {n} times."
+    return f"Use {what} {format_bound(relation)} {n} times."

@@ -10,8 +10,8 @@ import importlib.util
 from functools import cache
 from typing import Any
 
-from distract.core.errors import installed_by
-from distract.data.constraints.kind import Argument, Unavailable
+from distract.core.errors import install_command
+from distract.data.constraints.kind import Argument, UnavailableError
 
 _NAMES = (
     "af=Afrikaans am=Amharic ar=Arabic as=Assamese az=Azerbaijani be=Belarusian bg=Bulgarian bn=Bengali "
@@ -28,20 +28,20 @@ NAMES = dict(pair.split("=") for pair in _NAMES.split())
 """Languages by their codes."""
 
 
-def _fits(value: Any) -> bool:
+def _is_language(value: Any) -> bool:
     if not isinstance(value, str) or value not in NAMES:
         return False
     if importlib.util.find_spec("py3langid") is None:
-        raise Unavailable("language", f"needs py3langid, which is not installed: {installed_by('language')}")
+        raise UnavailableError("language", f"needs py3langid, which is not installed: {install_command('language')}")
     return True
 
 
-LANGUAGE = Argument(f"the code of a language ({' '.join(NAMES)})", _fits)
+LANGUAGE = Argument(f"the code of a language ({' '.join(NAMES)})", _is_language)
 
 
 @cache
-def _identifier() -> Any:
-    _fits("en")  # a constraint that nobody parsed has not been asked yet
+def _load_identifier() -> Any:
+    _is_language("en")  # a constraint that nobody parsed has not been asked yet
     module = importlib.import_module("py3langid.langid")
     identifier = module.LanguageIdentifier.from_model_file(module.MODEL_FILE)
     identifier.set_languages(list(NAMES))
@@ -52,4 +52,4 @@ def detect(text: str) -> str | None:
     """The code of the language that a text is most likely in; None for a text without letters."""
     # The library takes UTF-8, which a lone surrogate is not.
     text = text.encode(errors="replace").decode()
-    return str(_identifier().classify(text)[0]) if any(map(str.isalpha, text)) else None
+    return str(_load_identifier().classify(text)[0]) if any(map(str.isalpha, text)) else None

@@ -43,28 +43,28 @@ def sentence_ends(text: str) -> list[int]:
     return ends
 
 
-def sentences(text: str) -> int:
+def count_sentences(text: str) -> int:
     """Count sentences; what stands after the last mark is one."""
     return len(sentence_ends(text)) + 1 if text.strip() else 0
 
 
-def words(text: str) -> int:
+def count_words(text: str) -> int:
     """Count words."""
     return len(re.findall(r"\w+", text))
 
 
-def capital_words(text: str) -> int:
+def count_capitals(text: str) -> int:
     """Count the words, and halves of contractions, that are all in capitals; a single capital is one."""
     return sum(map(str.isupper, _TOKEN.findall(text)))
 
 
-def paragraphs(text: str) -> int:
+def count_paragraphs(text: str) -> int:
     """Count the parts between ``***`` dividers; 0 when one in the middle is empty."""
     parts = [part.strip() for part in DIVIDER.split(text)]
     return 0 if not all(parts[1:-1]) else sum(map(bool, parts))
 
 
-def blocks(text: str) -> list[str]:
+def split_blocks(text: str) -> list[str]:
     """Split at blank lines; a part may be empty."""
     return text.split("\n\n")
 
@@ -75,18 +75,18 @@ def first_word(block: str) -> str:
     return re.split(r"[.,?!'\"]", word, maxsplit=1)[0].lower()
 
 
-def bullets(text: str) -> int:
+def count_bullets(text: str) -> int:
     """Count the lines that begin with ``*`` or ``-``."""
     return sum(len(mark.findall(text)) for mark in BULLET)
 
 
-def highlights(text: str) -> int:
+def count_highlights(text: str) -> int:
     """Count the spans in asterisks that are not empty; one in double asterisks counts as one."""
     spans = [span for pattern in HIGHLIGHT for span in pattern.findall(text)]
     return sum(bool(span.strip("*").strip()) for span in spans)
 
 
-def titles(text: str) -> list[str]:
+def find_titles(text: str) -> list[str]:
     """Find what stands in double angular brackets, at most one a line, from its first bracket to its last."""
     found = []
     for line in text.split("\n"):
@@ -96,12 +96,12 @@ def titles(text: str) -> list[str]:
     return found
 
 
-def sections(text: str, marker: str) -> int:
+def count_sections(text: str, marker: str) -> int:
     """Count a marker followed by a number."""
     return len(re.findall(rf"{re.escape(marker)}\s?\d+", text))
 
 
-def occurrences(text: str, keyword: str) -> int:
+def count_occurrences(text: str, keyword: str) -> int:
     """Count a keyword in any case, parts of words included."""
     return len(re.findall(re.escape(keyword), text, re.IGNORECASE))
 
@@ -130,7 +130,7 @@ def is_json(text: str) -> bool:
     return True
 
 
-def parts_of_two(text: str) -> list[str]:
+def split_responses(text: str) -> list[str]:
     """The two different responses that six asterisks separate, else an empty list."""
     pieces = text.split("******")
     found = [piece.strip() for piece in pieces if piece.strip()]

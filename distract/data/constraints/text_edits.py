@@ -66,10 +66,10 @@ _FUNCTION_WORDS = (
     "my no not of on one only or our she so some such that the their then there these they this those to too use was "
     "we were what when where which while who why with you your"
 )
-_LOWERED = frozenset(_FUNCTION_WORDS.split())  # what is no name where it begins a sentence
+_SENTENCE_STARTERS = frozenset(_FUNCTION_WORDS.split())  # what is no name where it begins a sentence
 
 
-def core(text: str) -> Span:
+def core_span(text: str) -> Span:
     """Find the text proper: without outer white space and double quotation marks around the whole of it."""
     start, end = len(text) - len(text.lstrip()), len(text.rstrip())
     if end - start > 2 and text[start] == text[end - 1] == '"':
@@ -77,12 +77,12 @@ def core(text: str) -> Span:
     return start, max(start, end)
 
 
-def opaque(text: str) -> list[Span]:
+def find_opaque(text: str) -> list[Span]:
     """Find what is better left alone: code, quotations, addresses, titles and placeholders."""
-    return [match.span() for match in _OPAQUE.finditer(text, *core(text))]
+    return [match.span() for match in _OPAQUE.finditer(text, *core_span(text))]
 
 
-def free(spans: Sequence[Span], position: int) -> bool:
+def is_free(spans: Sequence[Span], position: int) -> bool:
     """Whether a position lies in none of the spans."""
     index = bisect_right(spans, (position, position)) - 1
     return index < 0 or position >= spans[index][1]
@@ -93,14 +93,14 @@ def styler(text: str) -> Callable[[str], str]:
     return str.upper if text.isupper() else str.lower if text.islower() else str
 
 
-def cased(model: str, word: str) -> str:
+def match_case(model: str, word: str) -> str:
     """Put a word into the case of another."""
     if model.isupper() and len(model) > 1:
         return word.upper()
     return word[:1].upper() + word[1:] if model[:1].isupper() else word
 
 
-def lowered(text: str, known: Container[str] = _LOWERED) -> str:
+def lower_start(text: str, known: Container[str] = _SENTENCE_STARTERS) -> str:
     """A piece of text that no longer begins a sentence: its first letter is lowered where that is surely no name."""
     word = re.split(r"\W", text[:40], maxsplit=1)[0]
     return text[:1].lower() + text[1:] if word.lower() in known and word[1:].islower() | (word == "A") else text
@@ -124,11 +124,11 @@ def subsets(items: Sequence[_T], size: int) -> Iterator[list[_T]]:
                 yield list(items[start : start + size])
 
 
-def places(text: str) -> list[int]:
+def find_places(text: str) -> list[int]:
     """Where a sentence may be added: at the end if prose is there, then before the last sentences, then elsewhere."""
-    low, high = core(text)
-    spans = opaque(text)
-    ends = [end for end in sentence_ends(text[:high]) if end > low and free(spans, end - 1)]
+    low, high = core_span(text)
+    spans = find_opaque(text)
+    ends = [end for end in sentence_ends(text[:high]) if end > low and is_free(spans, end - 1)]
     # A sentence within a list item or a letter's head is worse than one between two sentences of a line.
     inner = [end for end in ends if text[end] != "\n"]
     found = [high, *islice(reversed(inner), 3), *inner[:3], *islice(reversed(ends), 3), *ends[:3]]
@@ -138,10 +138,10 @@ def places(text: str) -> list[int]:
     return list(dict.fromkeys(found))
 
 
-def with_sentences(text: str, options: Iterable[str]) -> Iterator[str]:
+def add_sentences(text: str, options: Iterable[str]) -> Iterator[str]:
     """Add one of several sentences, in each of the places that suit it."""
-    low, high = core(text)
-    options, sites = list(map(styler(text), options)), places(text)
+    low, high = core_span(text)
+    options, sites = list(map(styler(text), options)), find_places(text)
     last = text.rfind("\n", low, high) + 1
     prose = text[low:high].rstrip(_CLOSERS).endswith((".", "!", "?")) and not re.match(r"\W*[*#|>-]", text[last:high])
     for site in sites:
@@ -150,19 +150,19 @@ def with_sentences(text: str, options: Iterable[str]) -> Iterator[str]:
             yield f"{text[:site]}{gap}{option}{text[site:]}"
 
 
-def with_clause(text: str, clause: str) -> Iterator[str]:
+def add_clause(text: str, clause: str) -> Iterator[str]:
     """Add words to a sentence, before the mark that ends it: to the last one, then to others."""
-    spans, (low, high) = opaque(text), core(text)
+    spans, (low, high) = find_opaque(text), core_span(text)
     clause = styler(text)(clause)
-    for end in places(text):
+    for end in find_places(text):
         stop = len(text[low:end].rstrip(_CLOSERS + " ").rstrip(".!?")) + low
-        if low < stop < end <= high and free(spans, stop - 1):
+        if low < stop < end <= high and is_free(spans, stop - 1):
             yield f"{text[:stop]} {clause}{text[stop:]}"
 
 
 def sentence_spans(text: str) -> list[Span]:
     """The sentences, each with the blanks after it, or before it where a line ends after it."""
-    low, high = core(text)
+    low, high = core_span(text)
     begin, found = low, []
     for end in [*(low + end for end in sentence_ends(text[low:high])), high]:
         gap = text[end : min(end + 99, high)]
@@ -175,10 +175,10 @@ def sentence_spans(text: str) -> list[Span]:
     return found
 
 
-def joins(text: str) -> list[Edit]:
+def find_joins(text: str) -> list[Edit]:
     """Edits that turn two sentences into one: by a semicolon within a line, by dropping the mark at its end."""
     found, upper = list[Edit](), text.isupper()
-    known = _LOWERED.union(re.findall(r"\b[a-z]+\b", text))
+    known = _SENTENCE_STARTERS.union(re.findall(r"\b[a-z]+\b", text))
     for end in sentence_ends(text):
         word = text[max(0, end - 200) : end].split()[-1]
         bare = word.rstrip(_CLOSERS)
@@ -189,11 +189,11 @@ def joins(text: str) -> list[Edit]:
         elif upper or not following[0].isalpha():
             found.append((start, end + 1, f"{closers}; "))
         else:
-            found.append((start, end + 2, f"{closers}; {lowered(following, known)[0]}"))
+            found.append((start, end + 2, f"{closers}; {lower_start(following, known)[0]}"))
     return found
 
 
-def without(text: str, weigh: Callable[[str], int], need: int) -> Iterator[str]:
+def remove_parts(text: str, weigh: Callable[[str], int], need: int) -> Iterator[str]:
     """Take out parts that weigh at least so much together, those that say least first.
 
     Args:
@@ -201,11 +201,11 @@ def without(text: str, weigh: Callable[[str], int], need: int) -> Iterator[str]:
         weigh: how much a part counts; that of a whole must be that of its parts together.
         need: how much has to go.
     """
-    spans, (low, high) = opaque(text), core(text)
+    spans, (low, high) = find_opaque(text), core_span(text)
 
     def loose(pattern: str) -> list[Span]:
         found = (match.span() for match in re.compile(pattern, re.I).finditer(text, low, high))
-        return [span for span in found if free(spans, span[0])]
+        return [span for span in found if is_free(spans, span[0])]
 
     fillers = loose(rf"(?<!\ba)(?<!\ban) (?:{'|'.join(FILLERS)})(?=[ .])")
     fillers.sort(key=lambda span: FILLERS.index(text[slice(*span)].strip().lower()))
@@ -227,11 +227,11 @@ def without(text: str, weigh: Callable[[str], int], need: int) -> Iterator[str]:
                 total += weight
         if total >= need:
             shorter = substitute(text, [(a, b, "") for a, b in sorted(chosen)])
-            yield _closed_up(shorter) if len(chosen) > 1 and chosen[0] in parts[-1:] + plain else shorter
+            yield _close_gaps(shorter) if len(chosen) > 1 and chosen[0] in parts[-1:] + plain else shorter
 
 
-def _closed_up(text: str) -> str:
+def _close_gaps(text: str) -> str:
     """Close the gaps of paragraphs that are gone."""
     text = re.sub(r"\n{3,}", "\n\n", re.sub(r"(?m)^[^\S\n]+$", "", text))
-    _, high = core(text)
+    _, high = core_span(text)
     return text[:high].rstrip() + text[high:]

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from distract.core.errors import DataError, UsageError
 from distract.core.records import Case, Response
 from distract.data.fields import Item
-from distract.data.formats.answers import LeftOut
-from distract.data.rows import identified, names, rows
+from distract.data.formats.answers import Omission
+from distract.data.rows import field_names, make_ids, read_rows
 
 SUMMARY = "a JSON array of {instruction, output, generator}, with --responses for the other models"
 NEEDS = "a further file of {instruction, output, generator}"
@@ -31,10 +31,10 @@ class _Outputs:
 
 def recognise(text: str) -> bool:
     """True when the first row holds an output and who generated it."""
-    return {"output", "generator"} <= names(text)
+    return {"output", "generator"} <= field_names(text)
 
 
-def join(text: str, path: str, files: Mapping[str, str]) -> Iterator[Case | LeftOut]:
+def join(text: str, path: str, files: Mapping[str, str]) -> Iterator[Case | Omission]:
     """The instructions that every file answers, and what was left out.
 
     Args:
@@ -46,33 +46,33 @@ def join(text: str, path: str, files: Mapping[str, str]) -> Iterator[Case | Left
         DataError: naming the line and field.
         UsageError: two files hold the outputs of one generator.
     """
-    models = [_outputs(text, path), *(_outputs(content, name) for name, content in files.items())]
+    models = [_read_outputs(text, path), *(_read_outputs(content, name) for name, content in files.items())]
     generators = [one.generator for one in models]
     if again := [name for name in generators if generators.count(name) > 1]:
         raise UsageError(f"--responses: two files hold the outputs of {again[0]!r}; every file needs its own generator")
     first = models[0]
     known = set(first.by_instruction)
     done = set[str]()
-    for name, item in zip(identified(first.items), first.items, strict=True):
+    for name, item in zip(make_ids(first.items), first.items, strict=True):
         instruction = item.text("instruction")
         if instruction in done:
             continue
         done.add(instruction)
         if any(instruction in one.twice for one in models):
-            yield LeftOut("the instruction is there twice")
+            yield Omission("the instruction is there twice")
         elif any(instruction not in one.by_instruction for one in models):
-            yield LeftOut("not every file has an output")
+            yield Omission("not every file has an output")
         else:
             found = tuple(Response(one.generator, (one.by_instruction[instruction],)) for one in models)
             yield Case(name, (instruction,), found, source=item.optional_name("dataset") or "alpaca-eval")
     for one in models[1:]:
         for instruction in one.by_instruction:
             if instruction not in known:
-                yield LeftOut("an output matches no instruction", prompt=False)
+                yield Omission("an output matches no instruction", prompt=False)
 
 
-def _outputs(text: str, path: str) -> _Outputs:
-    items = tuple(rows(text, path))
+def _read_outputs(text: str, path: str) -> _Outputs:
+    items = tuple(read_rows(text, path))
     if not items:
         raise DataError("holds no output", path=path)
     generator = items[0].name("generator")

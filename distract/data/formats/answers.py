@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from distract.core.errors import DataError, UsageError
-from distract.data.fields import Item, lines
+from distract.data.fields import Item, read_lines
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Answers:
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOut:
+class Omission:
     """An entry that makes no case.
 
     Attributes:
@@ -46,11 +46,11 @@ def read_answers(text: str, path: str) -> Answers:
     Raises:
         DataError: naming the line and field; also for a prompt that is there twice.
     """
-    author = Item({}, path, 1).as_name(Path(path).stem, "file name")
+    author = Item({}, path, 1).check_name(Path(path).stem, "file name")
     if author == "tie":
         raise DataError("'tie' is what a label says; name the file after the author", path=path)
     found: dict[str, str] = {}
-    for item in lines(text, path):
+    for item in read_lines(text, path):
         prompt = item.text("prompt")
         if prompt in found:
             item.fail("was answered on an earlier line; one response per prompt is expected", "prompt")

@@ -1,9 +1,8 @@
 """IFEval's ``input_data.jsonl``: ``{key, prompt, instruction_id_list, kwargs}``, prompts with verifiable constraints.
 
-The responses come from further files and are matched by the whole prompt; ``prompts`` reads the prompts without any. A
-prompt whose requirements can be told from its question is split, so that a judge sees the two apart; what cannot be
-used is left out with the reason. Swap convention: none, there are no labels; the good response is one that meets all
-constraints.
+Responses come from further files and are matched by the whole prompt; ``read_prompts`` reads the prompts alone. A prompt
+whose requirements can be told from its question is split, so that a judge sees the two apart; what cannot be used is
+left out with the reason. There are no labels, so no swap convention; the good response meets all constraints.
 """
 
 from __future__ import annotations
@@ -12,17 +11,17 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from distract.core.records import Case, Constraint, Response
-from distract.data.constraints import ConstraintError, Unavailable, known, parse
-from distract.data.fields import Item, lines
-from distract.data.formats.answers import LeftOut, read_all
-from distract.data.prompt_parts import split
+from distract.data.constraints import ConstraintError, UnavailableError, list_kinds, parse
+from distract.data.fields import Item, read_lines
+from distract.data.formats.answers import Omission, read_all
+from distract.data.prompt_parts import split_prompt
 
 SUMMARY = "JSON Lines of {key, prompt, instruction_id_list, kwargs}, with --responses"
 NEEDS = "a file of {prompt, response}"
 
 
 @dataclass(frozen=True, slots=True)
-class Prompted:
+class ConstrainedPrompt:
     """A prompt without responses.
 
     Attributes:
@@ -41,7 +40,7 @@ def recognise(text: str) -> bool:
     return text.lstrip().startswith("{") and '"instruction_id_list"' in text.lstrip().split("\n", 1)[0]
 
 
-def join(text: str, path: str, files: Mapping[str, str]) -> Iterator[Case | LeftOut]:
+def join(text: str, path: str, files: Mapping[str, str]) -> Iterator[Case | Omission]:
     """The prompts with their responses, and what was left out.
 
     Args:
@@ -55,23 +54,23 @@ def join(text: str, path: str, files: Mapping[str, str]) -> Iterator[Case | Left
     """
     answers = read_all(files)
     known_prompts = set[str]()
-    for key, prompt, constraints in _entries(text, path):
+    for key, prompt, constraints in _read_entries(text, path):
         known_prompts.add(prompt)
         found = [Response(a.author, (a.by_prompt[prompt],)) for a in answers if prompt in a.by_prompt]
         if isinstance(constraints, str):
-            yield LeftOut(constraints)
+            yield Omission(constraints)
         elif not found:
-            yield LeftOut("the prompt has no response")
+            yield Omission("the prompt has no response")
         else:
-            question = split(prompt, constraints) or prompt
+            question = split_prompt(prompt, constraints) or prompt
             yield Case(f"ifeval-{key}", (question,), tuple(found), constraints=constraints, source="ifeval")
     for one in answers:
         for prompt in one.by_prompt:
             if prompt not in known_prompts:
-                yield LeftOut("a response matches no prompt", prompt=False)
+                yield Omission("a response matches no prompt", prompt=False)
 
 
-def prompts(text: str, path: str) -> Iterator[Prompted | LeftOut]:
+def read_prompts(text: str, path: str) -> Iterator[ConstrainedPrompt | Omission]:
     """The prompts without responses, and what was left out.
 
     Args:
@@ -81,29 +80,29 @@ def prompts(text: str, path: str) -> Iterator[Prompted | LeftOut]:
     Raises:
         DataError: naming the line and field.
     """
-    for key, prompt, constraints in _entries(text, path):
-        yield LeftOut(constraints) if isinstance(constraints, str) else Prompted(key, prompt, constraints)
+    for key, prompt, constraints in _read_entries(text, path):
+        yield Omission(constraints) if isinstance(constraints, str) else ConstrainedPrompt(key, prompt, constraints)
 
 
-def _entries(text: str, path: str) -> Iterator[tuple[str, str, tuple[Constraint, ...] | str]]:
+def _read_entries(text: str, path: str) -> Iterator[tuple[str, str, tuple[Constraint, ...] | str]]:
     """Key, prompt and constraints of every line, or why the constraints cannot be checked."""
     keys = dict[str, int]()
-    for item in lines(text, path):
-        key, prompt = _key(item), item.text("prompt")
+    for item in read_lines(text, path):
+        key, prompt = _read_key(item), item.text("prompt")
         if key in keys:
             item.fail(f"{key} was used on line {keys[key]}; keys must be unique", "key")
         keys[key] = item.line
-        yield key, prompt, _constraints(item)
+        yield key, prompt, _read_constraints(item)
 
 
-def _key(item: Item) -> str:
+def _read_key(item: Item) -> str:
     key = item.value.get("key")
     name = str(key) if type(key) is int else item.name("key")
-    item.as_name(f"ifeval-{name}", "key")  # the id of the case
+    item.check_name(f"ifeval-{name}", "key")  # the id of the case
     return name
 
 
-def _constraints(item: Item) -> tuple[Constraint, ...] | str:
+def _read_constraints(item: Item) -> tuple[Constraint, ...] | str:
     """The constraints, or why they cannot be checked."""
     kinds, arguments = item.value.get("instruction_id_list"), item.value.get("kwargs")
     if not isinstance(kinds, list) or not kinds:
@@ -112,15 +111,15 @@ def _constraints(item: Item) -> tuple[Constraint, ...] | str:
         item.fail(f"expected a list of {len(kinds)} objects, one for each kind", "kwargs")
     found = []
     for index, (kind, given) in enumerate(zip(kinds, arguments, strict=True)):
-        if kind not in known():
-            name = item.as_name(item.checked(kind, f"instruction_id_list[{index}]"), "instruction_id_list")
+        if kind not in list_kinds():
+            name = item.check_name(item.checked(kind, f"instruction_id_list[{index}]"), "instruction_id_list")
             return f"the kind {name} cannot be checked"
         entry = item.object(given, f"kwargs[{index}]")
         # Some copies of the data list every argument of every kind, null where it does not apply.
         said = {name: value for name, value in entry.value.items() if value is not None}
         try:
             found.append(parse({"kind": kind, **said}))
-        except Unavailable as error:
+        except UnavailableError as error:
             return f"{kind} {error.problem}"
         except ConstraintError as error:
             entry.fail(error.problem, error.field)

@@ -11,14 +11,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from distract.core.records import Case
-from distract.data.rows import identified, label, names, pair, rows
+from distract.data.rows import field_names, make_case, make_ids, read_label, read_rows
 
 SUMMARY = "a JSON array of {article, requirement, output_1, output_2, winner}"
 
 
 def recognise(text: str) -> bool:
     """True when the first row holds an article and two outputs."""
-    found = names(text)
+    found = field_names(text)
     return {"article", "output_1"} <= found and "instruction" not in found
 
 
@@ -28,9 +28,9 @@ def read(text: str, path: str) -> Iterator[Case]:
     Raises:
         DataError: naming the line and field.
     """
-    items = list(rows(text, path))
-    for name, item in zip(identified(items), items, strict=True):
-        better = label(item, "winner", {1: "output_1", 2: "output_2"})
+    items = list(read_rows(text, path))
+    for name, item in zip(make_ids(items), items, strict=True):
+        better = read_label(item, "winner", {1: "output_1", 2: "output_2"})
         article, requirement = item.text("article"), item.text("requirement")
         prompt = f"Article:\n{article}\n\nSummarise this article. What is asked of the summary:\n{requirement}"
-        yield pair(item, name, prompt, ("output_1", "output_2"), better, "instrusum")
+        yield make_case(item, name, prompt, ("output_1", "output_2"), better, "instrusum")

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from distract.core.records import Case
-from distract.data.rows import identified, label, names, pair, rows
+from distract.data.rows import field_names, make_case, make_ids, read_label, read_rows
 
 SUMMARY = 'JSON Lines of {question, response_A, response_B, label: "A>B"}'
 
 
 def recognise(text: str) -> bool:
     """True when the first row holds a response A or B."""
-    return bool(names(text) & {"response_A", "response_B"})
+    return bool(field_names(text) & {"response_A", "response_B"})
 
 
 def read(text: str, path: str) -> Iterator[Case]:
@@ -25,8 +25,8 @@ def read(text: str, path: str) -> Iterator[Case]:
     Raises:
         DataError: naming the line and field.
     """
-    items = list(rows(text, path))
-    for name, item in zip(identified(items, "pair_id"), items, strict=True):
-        better = label(item, "label", {"A>B": "response_A", "B>A": "response_B", "A=B": "tie"})
+    items = list(read_rows(text, path))
+    for name, item in zip(make_ids(items, "pair_id"), items, strict=True):
+        better = read_label(item, "label", {"A>B": "response_A", "B>A": "response_B", "A=B": "tie"})
         source = item.optional_name("source") or "judgebench"
-        yield pair(item, name, item.text("question"), ("response_A", "response_B"), better, source)
+        yield make_case(item, name, item.text("question"), ("response_A", "response_B"), better, source)

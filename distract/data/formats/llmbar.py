@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from distract.core.records import Case
-from distract.data.rows import identified, label, names, pair, rows
+from distract.data.rows import field_names, make_case, make_ids, read_label, read_rows
 
 SUMMARY = "a JSON array of {input, output_1, output_2, label}"
 
 
 def recognise(text: str) -> bool:
     """True when the first row holds LLMBar's fields."""
-    found = names(text)
+    found = field_names(text)
     return bool(found & {"output_1", "output_2"}) and not found & {"instruction", "article", "winner"}
 
 
@@ -26,7 +26,7 @@ def read(text: str, path: str) -> Iterator[Case]:
     Raises:
         DataError: naming the line and field.
     """
-    items = list(rows(text, path))
-    for name, item in zip(identified(items), items, strict=True):
-        better = label(item, "label", {1: "output_1", 2: "output_2"})
-        yield pair(item, name, item.text("input"), ("output_1", "output_2"), better, "llmbar")
+    items = list(read_rows(text, path))
+    for name, item in zip(make_ids(items), items, strict=True):
+        better = read_label(item, "label", {1: "output_1", 2: "output_2"})
+        yield make_case(item, name, item.text("input"), ("output_1", "output_2"), better, "llmbar")

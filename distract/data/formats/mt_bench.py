@@ -15,14 +15,14 @@ from distract.core.errors import DataError
 from distract.core.printable import count
 from distract.core.records import Case, Response
 from distract.data.fields import Item
-from distract.data.formats.answers import LeftOut
-from distract.data.rows import names, number, rows
+from distract.data.formats.answers import Omission
+from distract.data.rows import field_names, read_number, read_rows
 
 SUMMARY = "a folder of question.jsonl, model_answer/*.jsonl and reference_answer/*.jsonl"
 QUESTIONS = ("question.jsonl", "questions.jsonl")
 ANSWERS = ("model_answer", "answers")
 REFERENCES = "reference_answer"
-UNASKED = "an answer matches no question"
+NO_QUESTION = "an answer matches no question"
 
 Turns = dict[str, tuple[str, ...]]
 """What one model answered, by question."""
@@ -30,7 +30,7 @@ Turns = dict[str, tuple[str, ...]]
 
 def recognise(text: str) -> bool:
     """True when the first row holds a question's number and its turns."""
-    return {"question_id", "turns"} <= names(text)
+    return {"question_id", "turns"} <= field_names(text)
 
 
 def gather(path: Path) -> tuple[Path, ...]:
@@ -58,7 +58,7 @@ def gather(path: Path) -> tuple[Path, ...]:
     return questions, *answers, *sorted((folder / REFERENCES).glob("*.jsonl"))[:1]
 
 
-def join(text: str, path: str, files: Mapping[str, str]) -> Iterator[Case | LeftOut]:
+def join(text: str, path: str, files: Mapping[str, str]) -> Iterator[Case | Omission]:
     """The questions with all answers, and those without any.
 
     Args:
@@ -70,37 +70,37 @@ def join(text: str, path: str, files: Mapping[str, str]) -> Iterator[Case | Left
         DataError: naming the line and field.
     """
     questions: dict[str, Item] = {}
-    for item in rows(text, path):
-        key = number(item, "question_id")
+    for item in read_rows(text, path):
+        key = read_number(item, "question_id")
         if key in questions:
             item.fail(f"{key} was used on line {questions[key].line}; ids must be unique", "question_id")
         questions[key] = item
     authors: dict[str, Turns] = {}
     reference: Turns = {}
     for name, content in files.items():
-        turns = dict(_answers(content, name, questions))
-        yield from [LeftOut(UNASKED, prompt=False)] * len(turns.keys() - questions.keys())
+        turns = dict(_read_answers(content, name, questions))
+        yield from [Omission(NO_QUESTION, prompt=False)] * len(turns.keys() - questions.keys())
         if Path(name).parent.name == REFERENCES:
             reference = turns
         else:
-            authors[_author(name)] = turns
+            authors[_read_author(name)] = turns
     for key, item in questions.items():
-        yield _case(key, item, authors, reference)
+        yield _make_case(key, item, authors, reference)
 
 
-def _author(path: str) -> str:
-    author = Item({}, path, 1).as_name(Path(path).stem, "file name")
+def _read_author(path: str) -> str:
+    author = Item({}, path, 1).check_name(Path(path).stem, "file name")
     if author == "tie":
         raise DataError("'tie' is what a label says; name the file after the model", path=path)
     return author
 
 
-def _answers(text: str, path: str, questions: Mapping[str, Item]) -> Iterator[tuple[str, tuple[str, ...]]]:
+def _read_answers(text: str, path: str, questions: Mapping[str, Item]) -> Iterator[tuple[str, tuple[str, ...]]]:
     """What a file answers, by question; a reference may have fewer turns, or blank ones."""
     reference = Path(path).parent.name == REFERENCES
     seen: dict[str, int] = {}
-    for item in rows(text, path):
-        key = number(item, "question_id")
+    for item in read_rows(text, path):
+        key = read_number(item, "question_id")
         if key in seen:
             item.fail(f"{key} was answered on line {seen[key]}; one answer is expected", "question_id")
         seen[key] = item.line
@@ -114,12 +114,12 @@ def _answers(text: str, path: str, questions: Mapping[str, Item]) -> Iterator[tu
         yield key, turns
 
 
-def _case(key: str, item: Item, authors: Mapping[str, Turns], reference: Turns) -> Case | LeftOut:
-    name = item.as_name(f"question-{key}", "question_id")
+def _make_case(key: str, item: Item, authors: Mapping[str, Turns], reference: Turns) -> Case | Omission:
+    name = item.check_name(f"question-{key}", "question_id")
     prompt, source = item.turns("turns"), item.optional_name("category") or "mt-bench"
     responses = tuple(Response(author, turns[key]) for author, turns in authors.items() if key in turns)
     if not responses:
-        return LeftOut("no model has answered the question")
+        return Omission("no model has answered the question")
     good = reference.get(key, ())
     complete = len(good) == len(prompt) and all(turn.strip() for turn in good)
     return Case(name, prompt, responses, source=source, reference=good if complete else ())

@@ -16,15 +16,15 @@ from dataclasses import dataclass, field
 from distract.core.printable import count
 from distract.core.records import Case, Response
 from distract.data.fields import Item
-from distract.data.formats.answers import LeftOut
-from distract.data.rows import DISAGREE, label, names, number, plurality, rows
+from distract.data.formats.answers import Omission
+from distract.data.rows import DISAGREE, field_names, plurality, read_label, read_number, read_rows
 
 SUMMARY = "rows of {question_id, model_a, model_b, winner, conversation_a, conversation_b, turn}"
 _TIES: dict[str | int, str] = {"tie": "tie", "tie (inconsistent)": "tie"}
 
 
 @dataclass(frozen=True, slots=True)
-class _Voted:
+class _CaseVotes:
     """A case with the votes on it, and the line where it was first seen."""
 
     case: Case
@@ -34,62 +34,62 @@ class _Voted:
 
 def recognise(text: str) -> bool:
     """True when the first row holds two conversations."""
-    return bool(names(text) & {"conversation_a", "conversation_b"})
+    return bool(field_names(text) & {"conversation_a", "conversation_b"})
 
 
-def read(text: str, path: str) -> Iterator[Case | LeftOut]:
+def read(text: str, path: str) -> Iterator[Case | Omission]:
     """One case for each question, pair of models and turn; the most frequent vote is its label.
 
     Raises:
         DataError: naming the line and field.
     """
-    found: dict[str, _Voted] = {}
-    for item in rows(text, path):
-        models = {side: _model(item, f"model_{side}") for side in "ab"}
+    found: dict[str, _CaseVotes] = {}
+    for item in read_rows(text, path):
+        models = {side: _read_model(item, f"model_{side}") for side in "ab"}
         if models["a"] == models["b"]:
             item.fail(f"{models['a']!r} is model_a too; expected another model", "model_b")
-        vote = label(item, "winner", {"model_a": models["a"], "model_b": models["b"], **_TIES})
-        case = _case(item, models)
-        before = found.setdefault(case.id, _Voted(case, item.line))
+        vote = read_label(item, "winner", {"model_a": models["a"], "model_b": models["b"], **_TIES})
+        case = _read_case(item, models)
+        before = found.setdefault(case.id, _CaseVotes(case, item.line))
         if case != before.case:
-            _differ(item, models, case, before)
+            _report_difference(item, models, case, before)
         before.votes[vote] += 1
     for voted in found.values():
         better = plurality(voted.votes)
         case = voted.case
         if better is None:
-            yield LeftOut(DISAGREE)
+            yield Omission(DISAGREE)
         else:
             yield Case(case.id, case.prompt, case.responses, better, source=case.source)
 
 
-def _model(item: Item, name: str) -> str:
+def _read_model(item: Item, name: str) -> str:
     model = item.name(name)
     if model == "tie":
         item.fail("'tie' is what a label says; name the model otherwise", name)
     return model
 
 
-def _case(item: Item, models: dict[str, str]) -> Case:
+def _read_case(item: Item, models: dict[str, str]) -> Case:
     turn = item.value.get("turn")
     if type(turn) is not int or turn < 1:
         item.fail("expected the number of a turn, from 1", "turn")
     asked, said = {}, {}
     for side in "ab":
-        asked[side], said[side] = _conversation(item, f"conversation_{side}")
+        asked[side], said[side] = _read_conversation(item, f"conversation_{side}")
         if len(said[side]) < turn:
             item.fail(f"has {count(len(said[side]), 'turn')}, the vote is about turn {turn}", f"conversation_{side}")
     if asked["a"] != asked["b"]:
         item.fail("the user's turns differ from those of conversation_a", "conversation_b")
     order = sorted("ab", key=lambda side: models[side])
     first, second = (models[side] for side in order)
-    question = number(item, "question_id")
-    name = item.as_name(f"question-{question}-turn-{turn}-{first}-vs-{second}", "question_id")
+    question = read_number(item, "question_id")
+    name = item.check_name(f"question-{question}-turn-{turn}-{first}-vs-{second}", "question_id")
     responses = tuple(Response(models[side], said[side][:turn]) for side in order)
     return Case(name, asked["a"][:turn], responses, source=f"turn {turn}")
 
 
-def _conversation(item: Item, name: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _read_conversation(item: Item, name: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """What the user and what the assistant said, turn by turn."""
     asked, said = list[str](), list[str]()
     for index, message in enumerate(item.items(name)):
@@ -102,7 +102,7 @@ def _conversation(item: Item, name: str) -> tuple[tuple[str, ...], tuple[str, ..
     return tuple(asked), tuple(said)
 
 
-def _differ(item: Item, models: dict[str, str], case: Case, before: _Voted) -> None:
+def _report_difference(item: Item, models: dict[str, str], case: Case, before: _CaseVotes) -> None:
     """Fail on a vote about other texts than an earlier vote on the same case."""
     earlier = {response.author: response for response in before.case.responses}
     if set(earlier) != set(models.values()):

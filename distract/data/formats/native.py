@@ -19,7 +19,7 @@ from distract.core.printable import count
 from distract.core.records import Case, Constraint, Response
 from distract.data import lineages
 from distract.data.constraints import ConstraintError, parse
-from distract.data.fields import Item, lines
+from distract.data.fields import Item, read_lines
 
 SUMMARY = "JSON Lines of {id, prompt, responses: [{author, text}], preferred?}"
 
@@ -36,8 +36,8 @@ def read(text: str, path: str) -> Iterator[Case]:
         DataError: naming the line and field.
     """
     seen: dict[str, int] = {}
-    for item in lines(text, path):
-        case = _case(item)
+    for item in read_lines(text, path):
+        case = _read_case(item)
         if case.id in seen:
             item.fail(f"{case.id!r} was used on line {seen[case.id]}; ids must be unique", "id")
         seen[case.id] = item.line
@@ -49,42 +49,46 @@ def dump(case: Case) -> dict[str, Any]:
     optional = {
         "preferred": case.preferred,
         "criterion": case.criterion,
-        "constraints": [{"kind": c.kind, **_jsonable(c)} for c in case.constraints],
+        "constraints": [{"kind": c.kind, **_dump_arguments(c)} for c in case.constraints],
         "source": case.source,
-        "reference": _turns(case.reference) if case.reference else None,
+        "reference": _dump_turns(case.reference) if case.reference else None,
     }
-    fields = {"id": case.id, "prompt": _turns(case.prompt), "responses": [_dumped(case, r) for r in case.responses]}
+    fields = {
+        "id": case.id,
+        "prompt": _dump_turns(case.prompt),
+        "responses": [_dump_response(case, r) for r in case.responses],
+    }
     return fields | {name: value for name, value in optional.items() if value}
 
 
-def line(case: Case) -> str:
+def format_line(case: Case) -> str:
     """A case as one line of a file, without the line's end."""
     return json.dumps(dump(case), ensure_ascii=False, allow_nan=False)
 
 
-def _dumped(case: Case, response: Response) -> dict[str, Any]:
+def _dump_response(case: Case, response: Response) -> dict[str, Any]:
     lineage = case.lineage(response)
     optional = {
         "attack": response.attack,
         "severity": response.severity,
         "lineage": lineages.dump(lineage) if lineage else None,
     }
-    fields = {"author": response.author, "text": _turns(response.turns)}
+    fields = {"author": response.author, "text": _dump_turns(response.turns)}
     return fields | {name: value for name, value in optional.items() if value is not None}
 
 
-def _jsonable(c: Constraint) -> dict[str, Any]:
+def _dump_arguments(c: Constraint) -> dict[str, Any]:
     return {name: list(value) if isinstance(value, tuple) else value for name, value in c.arguments}
 
 
-def _turns(turns: tuple[str, ...]) -> str | list[str]:
+def _dump_turns(turns: tuple[str, ...]) -> str | list[str]:
     return turns[0] if len(turns) == 1 else list(turns)
 
 
-def _case(item: Item) -> Case:
+def _read_case(item: Item) -> Case:
     item.only("id", "prompt", "responses", "preferred", "criterion", "constraints", "source", "reference")
     name, prompt = item.name("id"), item.turns("prompt")
-    entries = [(entry, _response(entry, len(prompt))) for entry in item.items("responses")]
+    entries = [(entry, _read_response(entry, len(prompt))) for entry in item.items("responses")]
     responses = tuple(response for _, response in entries)
     originals = {(r.author, r.severity) for r in responses if r.attack is None}
     if not originals:
@@ -102,7 +106,7 @@ def _case(item: Item) -> Case:
     if preferred not in authors | {None, "tie"}:
         item.fail(f"{preferred!r} is neither 'tie' nor an author ({', '.join(sorted(authors))})", "preferred")
     criterion = item.text("criterion") if item.has("criterion") else None
-    constraints = tuple(map(constraint, item.items("constraints"))) if item.has("constraints") else ()
+    constraints = tuple(map(read_constraint, item.items("constraints"))) if item.has("constraints") else ()
     reference = item.turns("reference") if item.has("reference") else ()
     if reference and len(reference) != len(prompt):
         item.fail(f"has {count(len(reference), 'turn')}, the prompt has {len(prompt)}", "reference")
@@ -123,7 +127,7 @@ def _case(item: Item) -> Case:
     )
 
 
-def _response(item: Item, turns: int) -> Response:
+def _read_response(item: Item, turns: int) -> Response:
     item.only("author", "text", "attack", "severity", "lineage")
     author, text = item.name("author"), item.turns("text", empty=True)
     if author == "tie":
@@ -133,10 +137,10 @@ def _response(item: Item, turns: int) -> Response:
     severity = item.value.get("severity")
     if severity is not None and (type(severity) is not int or not 1 <= severity <= 3):
         item.fail(f"expected 1, 2 or 3, found {json.dumps(severity)}", "severity")
-    return Response(author, text, _attack(item), severity)
+    return Response(author, text, _read_attack(item), severity)
 
 
-def _attack(item: Item) -> str | None:
+def _read_attack(item: Item) -> str | None:
     """The attack of a recorded rewrite: under a name that nobody asks for it would be passed over in silence."""
     name = item.optional_name("attack")
     known = [attack.name for attack in registry.attacks().values() if attack.severity is None] if name else []
@@ -145,7 +149,7 @@ def _attack(item: Item) -> str | None:
     return name
 
 
-def constraint(item: Item) -> Constraint:
+def read_constraint(item: Item) -> Constraint:
     """A constraint from its JSON object.
 
     Raises:

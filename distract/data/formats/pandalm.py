@@ -15,8 +15,8 @@ from collections.abc import Iterator
 
 from distract.core.records import Case
 from distract.data.fields import Item
-from distract.data.formats.answers import LeftOut
-from distract.data.rows import DISAGREE, identified, label, names, pair, plurality, rows
+from distract.data.formats.answers import Omission
+from distract.data.rows import DISAGREE, field_names, make_case, make_ids, plurality, read_label, read_rows
 
 SUMMARY = "a JSON array of {instruction, input, response1, response2, annotator1 …}"
 RESPONSES = ("response1", "response2")
@@ -26,34 +26,34 @@ _MEANINGS: dict[str | int, str] = {0: "tie", 1: RESPONSES[0], 2: RESPONSES[1]}
 
 def recognise(text: str) -> bool:
     """True when the first row holds a response 1 or 2."""
-    return bool(names(text) & {"response1", "response2"})
+    return bool(field_names(text) & {"response1", "response2"})
 
 
-def read(text: str, path: str) -> Iterator[Case | LeftOut]:
+def read(text: str, path: str) -> Iterator[Case | Omission]:
     """The cases of a file, and the pairs on which the annotators do not agree.
 
     Raises:
         DataError: naming the line and field.
     """
-    items = list(rows(text, path))
-    for name, item in zip(identified(items, "idx"), items, strict=True):
-        prompt, better = _prompt(item), plurality(_votes(item))
+    items = list(read_rows(text, path))
+    for name, item in zip(make_ids(items, "idx"), items, strict=True):
+        prompt, better = _read_prompt(item), plurality(_count_votes(item))
         if any(isinstance(item.value.get(field), bool) for field in RESPONSES):
-            yield LeftOut("a response is true or false and no text")
+            yield Omission("a response is true or false and no text")
             continue
         # Read before it may be left out: what is wrong in a row is said whatever its label.
-        case = pair(item, name, prompt, RESPONSES, better or "tie", "pandalm")
-        yield case if better else LeftOut(DISAGREE)
+        case = make_case(item, name, prompt, RESPONSES, better or "tie", "pandalm")
+        yield case if better else Omission(DISAGREE)
 
 
-def _prompt(item: Item) -> str:
+def _read_prompt(item: Item) -> str:
     """The instruction, and what it is about where there is any."""
     more = item.text("input", empty=True) if item.has("input") else ""
     instruction = item.text("instruction", empty=bool(more.strip()))
     return "\n\n".join(part for part in (instruction, more) if part.strip())
 
 
-def _votes(item: Item) -> Counter[str]:
+def _count_votes(item: Item) -> Counter[str]:
     """How many annotators say what; where rows have different numbers of them, an export fills up with null."""
     fields = [field for field in item.value if _ANNOTATOR.fullmatch(field) and item.has(field)]
-    return Counter(label(item, field, _MEANINGS) for field in fields or ["annotator1"])
+    return Counter(read_label(item, field, _MEANINGS) for field in fields or ["annotator1"])

@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from distract.core.records import Case
-from distract.data.rows import identified, label, names, pair, rows
+from distract.data.rows import field_names, make_case, make_ids, read_label, read_rows
 
 SUMMARY = "a JSON array of {instruction, output_1, output_2, winner}"
 
 
 def recognise(text: str) -> bool:
     """True when the first row holds an instruction and two outputs."""
-    return {"instruction", "output_1"} <= names(text)
+    return {"instruction", "output_1"} <= field_names(text)
 
 
 def read(text: str, path: str) -> Iterator[Case]:
@@ -26,7 +26,7 @@ def read(text: str, path: str) -> Iterator[Case]:
     Raises:
         DataError: naming the line and field.
     """
-    items = list(rows(text, path))
-    for name, item in zip(identified(items), items, strict=True):
-        better = label(item, "winner", {1: "output_1", 2: "output_2", 0: "tie", "tie": "tie"})
-        yield pair(item, name, item.text("instruction"), ("output_1", "output_2"), better, "reife")
+    items = list(read_rows(text, path))
+    for name, item in zip(make_ids(items), items, strict=True):
+        better = read_label(item, "winner", {1: "output_1", 2: "output_2", 0: "tie", "tie": "tie"})
+        yield make_case(item, name, item.text("instruction"), ("output_1", "output_2"), better, "reife")

@@ -13,38 +13,38 @@ from collections.abc import Iterator
 
 from distract.core.records import Case, Response
 from distract.data.fields import Item
-from distract.data.formats.answers import LeftOut
-from distract.data.rows import identified, names, rows
+from distract.data.formats.answers import Omission
+from distract.data.rows import field_names, make_ids, read_rows
 
 SUMMARY = "rows of {prompt, chosen, rejected, subset?}"
 AUTHORS = ("response_1", "response_2")
-SEVERAL = "a conversation of several turns"
+SEVERAL_TURNS = "a conversation of several turns"
 
 
 def recognise(text: str) -> bool:
     """True when the first row holds a chosen or rejected response."""
-    return bool(names(text) & {"chosen", "rejected"})
+    return bool(field_names(text) & {"chosen", "rejected"})
 
 
-def read(text: str, path: str) -> Iterator[Case | LeftOut]:
+def read(text: str, path: str) -> Iterator[Case | Omission]:
     """The cases of a file, the better response first; the subset of each is its ``subset``.
 
     Raises:
         DataError: naming the line and field.
     """
-    items = list(rows(text, path))
-    for name, item in zip(identified(items, "id"), items, strict=True):
-        prompt = _said(item, "prompt", "user")
-        chosen, rejected = (_said(item, field, "assistant") for field in ("chosen", "rejected"))
+    items = list(read_rows(text, path))
+    for name, item in zip(make_ids(items, "id"), items, strict=True):
+        prompt = _read_message(item, "prompt", "user")
+        chosen, rejected = (_read_message(item, field, "assistant") for field in ("chosen", "rejected"))
         source = item.optional_name("subset") or "rewardbench"
         if prompt is None or chosen is None or rejected is None:
-            yield LeftOut(SEVERAL)
+            yield Omission(SEVERAL_TURNS)
             continue
         responses = (Response(AUTHORS[0], (chosen,)), Response(AUTHORS[1], (rejected,)))
         yield Case(name, (prompt,), responses, AUTHORS[0], source=source)
 
 
-def _said(item: Item, field: str, role: str) -> str | None:
+def _read_message(item: Item, field: str, role: str) -> str | None:
     """A text, or what the one message of a role says; None where there are more turns than one."""
     blank = role == "assistant"
     if not isinstance(item.value.get(field), list):

@@ -16,7 +16,7 @@ finding about the judge. Nothing here raises. A bare label is a whole answer in 
 
 from __future__ import annotations
 
-from distract.judging.parsers.answer import thoughtless
+from distract.judging.parsers.answer import strip_thoughts
 from distract.judging.parsers.verdict_formats import BRACKETS, GRADED, JSON, LETTER, OUTPUT, RANKING, Format
 
-__all__ = ["BRACKETS", "GRADED", "JSON", "LETTER", "OUTPUT", "RANKING", "Format", "thoughtless"]
+__all__ = ["BRACKETS", "GRADED", "JSON", "LETTER", "OUTPUT", "RANKING", "Format", "strip_thoughts"]

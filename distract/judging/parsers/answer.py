@@ -22,7 +22,7 @@ _TURN = re.compile(
 _LINES = re.compile(r" ?\n\s*")
 
 
-def thoughtless(text: str) -> str:
+def strip_thoughts(text: str) -> str:
     """An answer without what was thought before it; what is thought and never ended is all thought."""
     if text.startswith("analysis") and "assistantfinal" in text:
         # The channels of gpt-oss, whose marks a server has left out.
@@ -39,16 +39,16 @@ def thoughtless(text: str) -> str:
                 thinking, start = "", end
         elif not tag[1]:
             is_fresh = not text[line : tag.start()].strip()
-            if not _quoted(text, tag) and (is_fresh or last.get(name, -1) > end):
+            if not _is_quoted(text, tag) and (is_fresh or last.get(name, -1) > end):
                 kept.append(text[start : tag.start()])
                 thinking, begun = name, True
-        elif not begun and not _quoted(text, tag) and not _MENTIONED_AFTER.match(text, end):
+        elif not begun and not _is_quoted(text, tag) and not _MENTIONED_AFTER.match(text, end):
             # Some servers leave out where thinking begins.
             kept, start = [], end
     return " ".join(kept if thinking else [*kept, text[start:]])
 
 
-def ended(text: str) -> str:
+def cut_invented_turns(text: str) -> str:
     """An answer as far as it is one: without the next turn that a model goes on to invent."""
     turns = _TURN.finditer(text)
     found = next(
@@ -57,11 +57,11 @@ def ended(text: str) -> str:
     return text[: found.start()].rstrip() if found else text
 
 
-def _quoted(text: str, tag: re.Match[str]) -> bool:
+def _is_quoted(text: str, tag: re.Match[str]) -> bool:
     return _MENTIONED_BEFORE.search(text, max(0, tag.start() - 1), tag.start()) is not None
 
 
-def even(text: str) -> str:
+def normalise_text(text: str) -> str:
     """A text with each run of white space as one space or new line, and what is indented as code quoted with ``>``."""
     text = unicodedata.normalize("NFKC", text.replace("\r\n", "\n").replace("\r", "\n"))
     text = _CODE.sub(lambda found: re.sub(r"(?m)^(?: {4}|\t)", "> ", found[0]), _UNSEEN.sub("", text))

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
-from distract.judging.parsers.vocabulary import LONGEST, announcement, announces
+from distract.judging.parsers.vocabulary import LONGEST, announcement_start, is_announcement
 
 MASK = "\x00"
 """Stands for each character that is not the judge's own; no pattern of a verdict matches it."""
@@ -38,23 +38,23 @@ class Material:
     """Responses and prompt: what a judge may quote."""
 
     def __init__(self, texts: Sequence[str], verdict: re.Pattern[str]) -> None:
-        prepared = [_prepared(text, verdict) for text in texts]
+        prepared = [_prepare_material(text, verdict) for text in texts]
         self._plain = [plain for plain, _ in prepared]
         self._known: dict[str, bool] = {}
         self._copies = frozenset[tuple[str, ...]]().union(*(copies for _, copies in prepared))
 
     def has(self, part: str) -> bool:
         """Whether a part of an answer stands there, markup and white space aside."""
-        words = _squeezed(part).strip(".,;:!")
+        words = _squeeze(part).strip(".,;:!")
         if words not in self._known:
             self._known[words] = bool(words) and any(words in one for one in self._plain)
         return self._known[words]
 
-    def copied(self, text: str, found: re.Match[str]) -> bool:
+    def is_copied(self, text: str, found: re.Match[str]) -> bool:
         """Whether a verdict stands there with more words of it around than chance would have."""
         if not self._copies:
             return False
-        starts = [announcement(text, found.start())]
+        starts = [announcement_start(text, found.start())]
         if _WORD.search(text, found.end()):
             # At the very end a judge has the announcement in common with a response that says what judges shall say.
             starts.append(found.start())
@@ -62,18 +62,18 @@ class Material:
 
 
 @lru_cache(maxsize=1024)  # a response is shown in both orders, beside others, to several judges
-def _prepared(text: str, verdict: re.Pattern[str]) -> tuple[str, frozenset[tuple[str, ...]]]:
+def _prepare_material(text: str, verdict: re.Pattern[str]) -> tuple[str, frozenset[tuple[str, ...]]]:
     """What may be quoted without markup and white space, and the verdicts that stand there with words around them."""
     copies = (
         copy
         for found in verdict.finditer(text)
-        for start in (found.start(), announcement(text, found.start()))
+        for start in (found.start(), announcement_start(text, found.start()))
         for copy in _copies(text, found, start)
     )
-    return _squeezed(text), frozenset(copies)
+    return _squeeze(text), frozenset(copies)
 
 
-def masked(text: str, verdict: re.Pattern[str], texts: Sequence[str]) -> str:
+def mask_quotations(text: str, verdict: re.Pattern[str], texts: Sequence[str]) -> str:
     """An answer with all verdicts masked that it only quotes.
 
     Args:
@@ -91,30 +91,30 @@ def masked(text: str, verdict: re.Pattern[str], texts: Sequence[str]) -> str:
     whole = _WHOLE.match(text)
     inside = (whole[1] or whole[2] or "") if whole else ""
     is_own = inside and not re.search(r"(?m)^(?:```|~~~)", inside) and not material.has(inside)
-    for start, end in _quotations(text, whole.span(whole.lastindex or 0) if whole and is_own else (0, len(text))):
+    for start, end in _find_quotations(text, whole.span(whole.lastindex or 0) if whole and is_own else (0, len(text))):
         inside = text[start:end]
-        if verdict.search(inside) and not _own(text, start, inside, verdict, material):
+        if verdict.search(inside) and not _is_own(text, start, inside, verdict, material):
             hidden[start:end] = MASK * (end - start)
     for found in verdict.finditer(text):
-        if material.copied(text, found):
+        if material.is_copied(text, found):
             hidden[found.start() : found.end()] = MASK * (found.end() - found.start())
     return "".join(hidden)
 
 
-def _quotations(text: str, part: tuple[int, int]) -> Iterator[tuple[int, int]]:
+def _find_quotations(text: str, part: tuple[int, int]) -> Iterator[tuple[int, int]]:
     for pattern in (_FENCE, _LINES, _MARKS):
         for found in pattern.finditer(text, *part):
             yield found.span(found.lastindex or 0)
 
 
-def _own(text: str, start: int, inside: str, verdict: re.Pattern[str], material: Material) -> bool:
+def _is_own(text: str, start: int, inside: str, verdict: re.Pattern[str], material: Material) -> bool:
     """Whether marks around a verdict only set it off: it is all that stands there, or announced as the judge's."""
     before = text[max(0, start - 80) : start].rstrip("\"'`“”«»「『‘>\n ")
     lead = _lead(inside, verdict)
     if lead is None:
         return False
     sentence = _SENTENCE.search(before)
-    if sentence and announces(sentence[0]) and not _WORD.search(lead):
+    if sentence and is_announcement(sentence[0]) and not _WORD.search(lead):
         return True
     is_alone = not _WORD.search(text, text.rfind("\n", 0, start) + 1, start) and not _GOES_ON.match(
         text, start + len(inside)
@@ -125,10 +125,10 @@ def _own(text: str, start: int, inside: str, verdict: re.Pattern[str], material:
 def _lead(inside: str, verdict: re.Pattern[str]) -> str | None:
     """What announces the verdict between marks, where nothing else stands there."""
     whole = re.fullmatch(rf"(?i)([^\[\]]{{0,{LONGEST}}}?)(?:{verdict.pattern.replace('(?i)', '')})[\W_]*", inside)
-    return whole[1] if whole and (not _WORD.search(whole[1]) or announces(whole[1])) else None
+    return whole[1] if whole and (not _WORD.search(whole[1]) or is_announcement(whole[1])) else None
 
 
-def _squeezed(text: str) -> str:
+def _squeeze(text: str) -> str:
     return _LOOSE.sub("", text.lower())
 
 

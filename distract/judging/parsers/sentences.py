@@ -15,13 +15,13 @@ from distract.judging.parsers.vocabulary import (
     LOST,
     SUPPOSED,
     TOLD,
-    announces,
-    has,
-    is_mine,
+    has_first_word,
+    has_word,
+    is_announcement,
+    is_first_person,
     is_plain,
     is_wordless,
     names,
-    speaks_against,
     words,
 )
 
@@ -55,7 +55,7 @@ LONG = 1200
 _EQUATED = re.compile(r"[=←/]|<(?!/).*\w")
 
 
-def standing(above: str, before: str, after: str, label: str | None, named: bool) -> bool:
+def is_own_verdict(above: str, before: str, after: str, label: str | None, named: bool) -> bool:
     """Whether a verdict is the judge's own.
 
     Args:
@@ -65,51 +65,57 @@ def standing(above: str, before: str, after: str, label: str | None, named: bool
         label: which verdict it is.
         named: whether it only names a response, so that a verdict has to be said of it.
     """
-    if len(before) > LONG or not _closes(after) or (named and "better" not in words(_said(after) or before)):
+    if (
+        len(before) > LONG
+        or not _is_upheld(after)
+        or (named and "better" not in words(_strip_reasons(after) or before))
+    ):
         return False
     is_below = is_wordless(before) and not named
     if is_below and after.startswith(":"):
         return False
-    if _OPENS.search(above) and not is_below and not _leads(above):
+    if _OPENS.search(above) and not is_below and not _is_lead(above):
         return False
     lead = _CONCEDED.sub("although", (above if is_below else before).rstrip(" \n:*_\"'`“‘"))
-    return is_wordless(lead) or announces(lead, label) or _concludes(lead, label, is_below)
+    return is_wordless(lead) or is_announcement(lead, label) or _is_conclusion(lead, label, is_below)
 
 
-def _leads(above: str) -> bool:
+def _is_lead(above: str) -> bool:
     """Whether a line that goes on in the next announces a verdict, or is a heading of a few words."""
-    is_heading = len(words(above)) < 4 and not has(above, LOST, TOLD, DENIED, SUPPOSED)
-    return is_heading or announces(re.split(r"[,;.]", above.rstrip(":"))[-1])
+    is_heading = len(words(above)) < 4 and not has_word(above, LOST, TOLD, DENIED, SUPPOSED)
+    return is_heading or is_announcement(re.split(r"[,;.]", above.rstrip(":"))[-1])
 
 
-def _concludes(lead: str, label: str | None, is_below: bool) -> bool:
+def _is_conclusion(lead: str, label: str | None, is_below: bool) -> bool:
     """Whether one clause of a sentence announces a verdict, and the others are the judge's reasons for it."""
     *others, clause = _CLAUSE.split(lead)
     context = words(" ".join(others))
-    if has(" ".join(context), SUPPOSED) or _HYPOTHETICAL.match(lead):
+    if has_word(" ".join(context), SUPPOSED) or _HYPOTHETICAL.match(lead):
         return False
     reasons = [*others, clause]
-    while len(reasons) > 1 and announces(reasons[0]):
+    while len(reasons) > 1 and is_announcement(reasons[0]):
         reasons.pop(0)
-    is_told = has(" ".join(context), TOLD)
+    is_told = has_word(" ".join(context), TOLD)
     is_paused = _PAUSED.search(lead[: -len(clause)]) is not None or is_plain(others[-1] if others else "x")
     is_begun = _REASONED.match(lead) or _REASONED.match(reasons[0])
     is_reasoned = not is_told and bool(is_begun or (is_paused and _REASONED.match(clause)))
-    if announces(clause, label):
-        is_own = is_mine(clause) or len(names(clause)) > 0
+    if is_announcement(clause, label):
+        is_own = is_first_person(clause) or len(names(clause)) > 0
         if is_paused and is_own and context:
-            return is_reasoned or not has(context[-1], TOLD, DENIED)
-        return is_reasoned or (not is_told and is_mine(" ".join(context)) and (is_own or has(clause, "final")))
+            return is_reasoned or not has_word(context[-1], TOLD, DENIED)
+        return is_reasoned or (
+            not is_told and is_first_person(" ".join(context)) and (is_own or has_word(clause, "final"))
+        )
     if lead.endswith(","):
         return is_reasoned
     if is_below and is_begun and is_reasoned:
-        return not has(clause, LOST, TOLD, DENIED, SUPPOSED)
+        return not has_word(clause, LOST, TOLD, DENIED, SUPPOSED)
     begun = next(filter(words, others), "")
-    is_stated = announces(begun, label) and (is_mine(begun) or len(names(begun)) > 0)
-    return is_stated and not is_told and not has(lead, LOST)
+    is_stated = is_announcement(begun, label) and (is_first_person(begun) or len(names(begun)) > 0)
+    return is_stated and not is_told and not has_word(lead, LOST)
 
 
-def _closes(after: str) -> bool:
+def _is_upheld(after: str) -> bool:
     """Whether the rest of its sentence leaves a verdict standing."""
     after = after.lstrip(" \n*_\"'`”’)]")
     if _QUESTION.match(after) or _ASPECT.match(after) or _EQUATED.match(after):
@@ -117,12 +123,12 @@ def _closes(after: str) -> bool:
     if is_wordless(after) or _BECAUSE.match(after) or re.match(r"[,;] ?\w+ ?[:=]", after):
         return True
     if not re.match(r"\w", after):
-        return not speaks_against(after, LOST, TOLD, *([] if after[0] == "," else [DENIED, SUPPOSED]))
-    said = _said(after)
+        return not has_first_word(after, LOST, TOLD, *([] if after[0] == "," else [DENIED, SUPPOSED]))
+    said = _strip_reasons(after)
     return len(said) < LONGEST and is_plain(said)
 
 
-def _said(after: str) -> str:
+def _strip_reasons(after: str) -> str:
     """What a sentence says of a verdict, without the reasons."""
     after = _BETTER.sub("better", after)
     reason = _BECAUSE.search(after)

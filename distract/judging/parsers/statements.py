@@ -11,16 +11,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from distract.judging.parsers.sentences import LONG, standing
+from distract.judging.parsers.sentences import LONG, is_own_verdict
 from distract.judging.parsers.vocabulary import (
     DENIED,
     LOST,
     SUPPOSED,
     TOLD,
-    has,
+    has_first_word,
+    has_word,
     is_plain,
     is_wordless,
-    speaks_against,
     words,
 )
 
@@ -99,7 +99,7 @@ _DISOWNED = re.compile(
 """Says in the next sentence that a verdict is none of the judge's."""
 
 
-def final(text: str, statements: Sequence[Statement]) -> str | None:
+def final_verdict(text: str, statements: Sequence[Statement]) -> str | None:
     """The verdict that a judge gives.
 
     Args:
@@ -109,7 +109,7 @@ def final(text: str, statements: Sequence[Statement]) -> str | None:
     Returns:
         The label; None where there is no verdict, none that was on offer, or several with nothing final.
     """
-    given = _given(text, statements) if statements else []
+    given = _select_own(text, statements) if statements else []
     if (question := _NEXT.match(text)) and _NEXT.search(text, question.end()):
         return None  # no answer, but questions and answers that the model invents
     if given and (question := _NEXT.search(text, given[0].end)):
@@ -130,14 +130,14 @@ def final(text: str, statements: Sequence[Statement]) -> str | None:
     return last.label if _FINAL.search(lines[1]) and not _FINAL.search(lines[0]) and not is_first else None
 
 
-def _given(text: str, statements: Sequence[Statement]) -> list[Statement]:
+def _select_own(text: str, statements: Sequence[Statement]) -> list[Statement]:
     """What stands; what is listed side by side is only what there is to choose from."""
     sentences = _Sentences(text)
     listed = {
         side.start
         for one, other in pairwise(statements)
         if text[one.start : one.end] != text[other.start : other.end]
-        and _lists(text[one.end : other.start], other.named)
+        and _is_enumeration(text[one.end : other.start], other.named)
         for side in (one, other)
     }
     return [
@@ -145,11 +145,11 @@ def _given(text: str, statements: Sequence[Statement]) -> list[Statement]:
         for one in statements
         if one.start not in listed
         and not sentences.is_disowned(one)
-        and standing(*sentences.around(one), one.label, one.named)
+        and is_own_verdict(*sentences.context(one), one.label, one.named)
     ]
 
 
-def _lists(between: str, named: bool) -> bool:
+def _is_enumeration(between: str, named: bool) -> bool:
     """Whether two verdicts with so much between them are both claimed, or neither."""
     if len(between) > _NEAR or (named and "\n" in between):
         return False
@@ -181,7 +181,7 @@ class _Sentences:
             self._disowned[end] = _DISOWNED.match(self._text, end) is not None
         return self._disowned[end]
 
-    def around(self, one: Statement) -> tuple[str, str, str]:
+    def context(self, one: Statement) -> tuple[str, str, str]:
         """What leads to the sentence of a verdict; what stands before and after it in its sentence."""
         text = self._text
         start = self._starts[bisect_right(self._starts, one.start) - 1]
@@ -193,14 +193,14 @@ class _Sentences:
             left = [cell for cell in cells if "]]" not in cell and re.search(r"[^\W\d_]", cell)]
             # In a table the conclusion may be a part of what is judged.
             column = bisect_left(self._bars, one.start) - bisect_left(self._bars, line)
-            parts = ["part of"] if has(" ".join(left), r"conclu\w+|fazit") else []
-            return self._head(line, column), " ".join([*parts, *left, own]), after.split("|")[0]
+            parts = ["part of"] if has_word(" ".join(left), r"conclu\w+|fazit") else []
+            return self._column_head(line, column), " ".join([*parts, *left, own]), after.split("|")[0]
         start = max(start, first)
         start = max([start, *(gap.end() for gap in _CLOSED.finditer(text, start, one.start))])
         before = text[start : one.start]
-        return self._above(start, one.label or "", is_wordless(before)), before, after
+        return self._find_lead(start, one.label or "", is_wordless(before)), before, after
 
-    def _above(self, start: int, label: str, is_below: bool) -> str:
+    def _find_lead(self, start: int, label: str, is_below: bool) -> str:
         """The line or sentence before a place, where it leads there: a heading, a question, the name of a loser."""
         lines = self._text[max(0, start - 3 * _NEAR) : start].split("\n")
         lines = [line for line in lines if line.startswith("---") or not (is_wordless(line) or line.startswith("```"))]
@@ -215,15 +215,15 @@ class _Sentences:
             is_row = lead[-1] != ":" and not lead.startswith("**") and ("|" in lead or _ITEM.match(lines[-1]))
             return "" if is_row else lead.strip("#*_ ")
         ends = [name.end() for name in re.finditer(rf"\b{re.escape(label)}\b", lead)] if label else []
-        is_lost = any(speaks_against(lead[end:], LOST) for end in [*ends, *([0] if len(words(lead)) < 4 else [])])
+        is_lost = any(has_first_word(lead[end:], LOST) for end in [*ends, *([0] if len(words(lead)) < 4 else [])])
         is_harmed = any(
-            _POINTED.search(one) and has(one, LOST, TOLD, DENIED, SUPPOSED)
+            _POINTED.search(one) and has_word(one, LOST, TOLD, DENIED, SUPPOSED)
             for one in re.split(r"(?<=[.!?]) ", lines[-1])
         )
         is_harmed = is_harmed or _POINTED_ASIAN.search(lead) is not None
         return lead if len(words(lead)) < 40 and (is_lost or is_harmed) else ""
 
-    def _head(self, line: int, column: int) -> str:
+    def _column_head(self, line: int, column: int) -> str:
         """The head of a table's column."""
         rows = self._text[max(0, line - 3 * _NEAR) : line].split("\n")
         cells = next((row.split("|") for row in rows if row.startswith("|")), [])

@@ -11,10 +11,10 @@ from functools import lru_cache, partial
 from operator import attrgetter
 from typing import Any
 
-from distract.judging.parsers.answer import ended, even, thoughtless
-from distract.judging.parsers.own_words import Material, masked
-from distract.judging.parsers.statements import Statement, final
-from distract.judging.parsers.vocabulary import LONGEST, announces, is_wordless
+from distract.judging.parsers.answer import cut_invented_turns, normalise_text, strip_thoughts
+from distract.judging.parsers.own_words import Material, mask_quotations
+from distract.judging.parsers.statements import Statement, final_verdict
+from distract.judging.parsers.vocabulary import LONGEST, is_announcement, is_wordless
 
 Labels = Sequence[str]
 
@@ -50,26 +50,26 @@ class Format:
         Returns:
             One of the labels (for a ranking such as ``B>A=C``), or None where there is no such verdict.
         """
-        own = ended(even(thoughtless(text)))
-        bare = _bare(own, self.bare(labels)) or _valued(own, self.bare(labels))
+        own = cut_invented_turns(normalise_text(strip_thoughts(text)))
+        bare = _read_bare(own, self.bare(labels)) or _read_json_value(own, self.bare(labels))
         if bare and (not cut or (own.startswith("[[") and sum(label.startswith(bare) for label in labels) < 2)):
             return self.label(bare, labels)
-        return final(*self.state(own, labels, [_evened(one) for one in material], cut))
+        return final_verdict(*self.state(own, labels, [_normalise_material(one) for one in material], cut))
 
 
-_evened = lru_cache(maxsize=1024)(even)
+_normalise_material = lru_cache(maxsize=1024)(normalise_text)
 """What may be quoted is the same of many answers."""
 
 
-def _bare(text: str, pattern: str) -> str | None:
+def _read_bare(text: str, pattern: str) -> str | None:
     """The label where nothing else is said."""
     if len(text) > LONGEST:
         return None
     bare = re.fullmatch(rf"(?i)([^\n\]]*?)(?<![-−.])(?<![^\W_]){pattern}(?:(?!\?)[\W_])*", text)
-    return bare[2] if bare and (is_wordless(bare[1]) or announces(bare[1], bare[2])) else None
+    return bare[2] if bare and (is_wordless(bare[1]) or is_announcement(bare[1], bare[2])) else None
 
 
-def _valued(text: str, pattern: str) -> str | None:
+def _read_json_value(text: str, pattern: str) -> str | None:
     """The label in brackets that is a value of an answer which is a JSON object, under keys that announce it."""
     try:
         pairs = json.loads(re.sub(r"\A```\w*\n|\n```\Z", "", text), strict=False, object_pairs_hook=list)
@@ -77,12 +77,14 @@ def _valued(text: str, pattern: str) -> str | None:
         return None
     pairs = pairs if text.lstrip("`json\n").startswith("{") else []
     said = {
-        value for key, value in pairs if isinstance(value, str) and "[[" in value and announces(key.replace("_", " "))
+        value
+        for key, value in pairs
+        if isinstance(value, str) and "[[" in value and is_announcement(key.replace("_", " "))
     }
-    return _bare(said.pop(), pattern) if len(said) == 1 else None
+    return _read_bare(said.pop(), pattern) if len(said) == 1 else None
 
 
-def _known(label: str, labels: Labels) -> str | None:
+def _match_label(label: str, labels: Labels) -> str | None:
     label = re.sub(r"(?i)\A(?:response|assistant)\s+", "", label.strip(" *_\"'`"))
     return next((one for one in labels if one.lower() == label.lower()), None)
 
@@ -97,10 +99,10 @@ _BRACKETS = re.compile(
 """Labels on offer and what looks like one; other text between such brackets is no verdict."""
 
 
-def _stated(
+def _find_bracketed(
     label: Callable[[str, Labels], str | None], text: str, labels: Labels, material: Sequence[str], _: bool
 ) -> tuple[str, list[Statement]]:
-    own = masked(text, _BRACKETS, material)
+    own = mask_quotations(text, _BRACKETS, material)
     statements = []
     for one in _BRACKETS.finditer(own):
         on_offer = not one[2] or re.fullmatch(rf"\s*(?:/|out of)\s*{labels[-1]}", one[2])
@@ -108,15 +110,15 @@ def _stated(
     return own, statements
 
 
-def _number_or_letter(labels: Labels) -> str:
+def _label_pattern(labels: Labels) -> str:
     if labels[0].isdigit():
         return rf"(\d+)(?:\s*(?:/|out of)\s*{labels[-1]})?"
     return r"(?:response |assistant )?([a-z])"
 
 
-def _in_brackets(said: str, labels: Labels) -> str | None:
+def _read_bracketed(said: str, labels: Labels) -> str | None:
     of = re.fullmatch(r"(?:(?:rating|score)[:\s]\s*)?(\d+)(?:\.0+)?(?:\s*(?:/|out of)\s*(\d+))?", said, re.IGNORECASE)
-    return _known(of[1] if of and of[2] in (None, labels[-1]) else said, labels)
+    return _match_label(of[1] if of and of[2] in (None, labels[-1]) else said, labels)
 
 
 _MARK = r"[*_\"'`]{0,3}"
@@ -132,13 +134,13 @@ _STOP = re.compile(r"[.!?\n]")
 _BEGUN = re.compile(rf"(?i)\btherefore,?\s+{_MARK}output\s*\(\s*([ab])\s*\){_MARK}\Z")
 
 
-def _outputs(text: str, labels: Labels, material: Sequence[str], cut: bool) -> tuple[str, list[Statement]]:
-    own = masked(text, _OUTPUT, material)
+def _find_outputs(text: str, labels: Labels, material: Sequence[str], cut: bool) -> tuple[str, list[Statement]]:
+    own = mask_quotations(text, _OUTPUT, material)
     lines = list(_LINE.finditer(own))
     # An output that stands alone counts in the first or last line, where no other stands alone in any.
     ends = [one for one in lines if one.start() == 0 or (one.end() == len(own) and not cut)]
     is_alone = len({one[1].lower() for one in lines}) == 1
-    statements = [Statement(_known(one[1], labels), one.start(), one.end(1) + 1) for one in ends[:is_alone]]
+    statements = [Statement(_match_label(one[1], labels), one.start(), one.end(1) + 1) for one in ends[:is_alone]]
     begun = _BEGUN.search(own[-60:]) if cut else None
     alone = {one.label for one in statements}
     stops, asked = (
@@ -153,22 +155,22 @@ def _outputs(text: str, labels: Labels, material: Sequence[str], cut: bool) -> t
         is_begun = asked[bisect_right(asked, one.start()) - 1] > stops[bisect_left(stops, one.start()) - 1]
         following = bisect_left(stops, one.end())
         is_asked = is_begun and following < len(stops) and own[stops[following]] in ".!"
-        is_against = bool(alone - {_known(one[1], labels)})
+        is_against = bool(alone - {_match_label(one[1], labels)})
         if not cut or is_asked or is_against or (begun and begun[1].lower() == one[1].lower()):
             end = one.start("said") if one["said"] else one.end()
-            statements.append(Statement(_known(one[1], labels), one.start(), end, named=True))
+            statements.append(Statement(_match_label(one[1], labels), one.start(), end, named=True))
     return own, sorted(statements, key=attrgetter("start"))
 
 
-def _grade(said: str, labels: Labels) -> str | None:
+def _read_grade(said: str, labels: Labels) -> str | None:
     sides = re.fullmatch(r"([A-Za-z])\s*([<>]{1,2})\s*([A-Za-z])", said)
     if not sides or len(set(sides[2])) > 1:
         return None
     better, worse = (sides[1], sides[3]) if sides[2][0] == ">" else (sides[3], sides[1])
-    return _known(better, labels) if {better.upper(), worse.upper()} == {one.upper() for one in labels} else None
+    return _match_label(better, labels) if {better.upper(), worse.upper()} == {one.upper() for one in labels} else None
 
 
-def ranking(text: str, labels: Labels) -> str | None:
+def read_ranking(text: str, labels: Labels) -> str | None:
     """An order such as ``b > A = C`` as ``B>A=C``; None where it is none of all the labels, each once."""
     tiers = [[part.strip().upper() for part in tier.split("=")] for tier in text.split(">")]
     if sorted(label for tier in tiers for label in tier) != sorted(labels):
@@ -176,17 +178,17 @@ def ranking(text: str, labels: Labels) -> str | None:
     return ">".join("=".join(sorted(tier)) for tier in tiers)
 
 
-def _objects(text: str) -> Iterator[tuple[int, int, list[tuple[str, Any]]]]:
+def _find_objects(text: str) -> Iterator[tuple[int, int, list[tuple[str, Any]]]]:
     """The outermost JSON objects in a text: where each begins and ends, and its pairs."""
     at = text.find("{")
     while at >= 0:
-        value, end = _object(text, at)
+        value, end = _decode_object(text, at)
         if value is not None:
             yield at, end, value
         at = text.find("{", end)
 
 
-def _object(text: str, at: int) -> tuple[list[tuple[str, Any]] | None, int]:
+def _decode_object(text: str, at: int) -> tuple[list[tuple[str, Any]] | None, int]:
     """The JSON object that begins at a place, None where there is none, and where to look on.
 
     An error counts the lines before it, so that no more of the text is shown to the decoder than it has use for.
@@ -214,31 +216,31 @@ _GOES_ON = re.compile(r"[\w\"'”’»]")
 _TEMPLATE = re.compile(r"(?i)\bor\b|[/|<…]|\.\.")
 
 
-def _json(text: str, labels: Labels, material: Sequence[str], _: bool) -> tuple[str, list[Statement]]:
+def _find_choices(text: str, labels: Labels, material: Sequence[str], _: bool) -> tuple[str, list[Statement]]:
     quoted = Material(material, _BRACKETS)
     statements = []
-    for start, end, pairs in _objects(text):
+    for start, end, pairs in _find_objects(text):
         choices = [value for name, value in pairs if isinstance(name, str) and name.strip().lower() == "choice"]
         if not choices or (isinstance(choices[0], str) and _TEMPLATE.search(choices[0])):
             continue
-        if quoted.has(text[start:end]) and not _closes(text, start, end):
+        if quoted.has(text[start:end]) and not _is_closing(text, start, end):
             continue
         same = isinstance(choices[0], str) and all(one == choices[0] for one in choices)
-        statements.append(Statement(_known(choices[0], labels) if same else None, start, end))
+        statements.append(Statement(_match_label(choices[0], labels) if same else None, start, end))
     return text, statements
 
 
-def _closes(text: str, start: int, end: int) -> bool:
+def _is_closing(text: str, start: int, end: int) -> bool:
     """Whether a part of an answer ends it, in lines of its own or announced as the verdict."""
     line = text[text.rfind("\n", 0, start) + 1 : start]
-    return not _GOES_ON.search(text, end) and (not re.search(r"\w", line) or announces(line))
+    return not _GOES_ON.search(text, end) and (not re.search(r"\w", line) or is_announcement(line))
 
 
-def _letter(labels: Labels) -> str:
+def _letter_pattern(labels: Labels) -> str:
     return "([a-z])"
 
 
-def _brackets(label: str) -> str:
+def _format_brackets(label: str) -> str:
     return f"[[{label}]]"
 
 
@@ -246,25 +248,31 @@ OUTPUT = Format(
     "output",
     "Therefore, Output ({}) is better.".format,
     lambda labels: r"(?:output\s*)?\(?\s*([ab])\s*\)?",
-    _known,
-    _outputs,
+    _match_label,
+    _find_outputs,
 )
-BRACKETS = Format("brackets", _brackets, _number_or_letter, _in_brackets, partial(_stated, _in_brackets))
+BRACKETS = Format(
+    "brackets", _format_brackets, _label_pattern, _read_bracketed, partial(_find_bracketed, _read_bracketed)
+)
 GRADED = Format(
     "graded",
     lambda label: f"My final verdict is: [[{label}>{'B' if label == 'A' else 'A'}]]",
     lambda labels: r"([a-z]\s*>{1,2}\s*[a-z])",
-    _grade,
-    partial(_stated, _grade),
+    _read_grade,
+    partial(_find_bracketed, _read_grade),
 )
-JSON = Format("json", lambda label: json.dumps({"choice": label}), _letter, _known, _json)
+JSON = Format("json", lambda label: json.dumps({"choice": label}), _letter_pattern, _match_label, _find_choices)
 LETTER = Format(
     "letter",
     str,
-    _letter,
+    _letter_pattern,
     lambda said, labels: said if said in labels else None,
     lambda text, labels, material, cut: (text, []),
 )
 RANKING = Format(
-    "ranking", _brackets, lambda labels: r"([a-z](?:\s*[>=]\s*[a-z])+)", ranking, partial(_stated, ranking)
+    "ranking",
+    _format_brackets,
+    lambda labels: r"([a-z](?:\s*[>=]\s*[a-z])+)",
+    read_ranking,
+    partial(_find_bracketed, read_ranking),
 )

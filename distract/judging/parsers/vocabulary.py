@@ -12,12 +12,12 @@ _ASIAN = _LANGUAGES.pop("asian")
 _CHARACTERS = frozenset(_ASIAN["characters"])
 
 
-def _listed(*kinds: str) -> frozenset[str]:
+def _list_words(*kinds: str) -> frozenset[str]:
     return frozenset(word for words in _LANGUAGES.values() for kind in kinds for word in words.get(kind, "").split())
 
 
-_VERDICT, _CHOOSE, _ME, _LIGHT = map(_listed, ("verdict", "choose", "self", "light"))
-_KNOWN = _listed("verdict", "choose", "self", "light", "other")
+_VERDICT, _CHOOSE, _ME, _LIGHT = map(_list_words, ("verdict", "choose", "self", "light"))
+_KNOWN = _list_words("verdict", "choose", "self", "light", "other")
 
 LOST = (
     r"wors[et]\w*|weak\w*|inferior|poor\w*|los(?:es?|ers?|ing|t)|reject\w*|unchosen|discard\w*|dispreferred|avoid|"
@@ -68,7 +68,7 @@ def is_wordless(text: str) -> bool:
     return _WORD.search(text) is None
 
 
-def has(text: str, *kinds: str) -> bool:
+def has_word(text: str, *kinds: str) -> bool:
     """Whether any word of a text is of one of some kinds, such as ``LOST``."""
     return any(re.fullmatch("|".join(kinds), word) for word in words(text))
 
@@ -79,7 +79,7 @@ def is_plain(text: str) -> bool:
     return all(word in _KNOWN or (word[0] > "\u3000" and _CHARACTERS.issuperset(word)) for word in said)
 
 
-def is_mine(text: str) -> bool:
+def is_first_person(text: str) -> bool:
     """Whether a judge speaks of itself."""
     return not _ME.isdisjoint(words(text))
 
@@ -90,7 +90,7 @@ def names(text: str) -> list[str]:
 
 
 @lru_cache(maxsize=4096)
-def announces(text: str, label: str | None = None) -> bool:
+def is_announcement(text: str, label: str | None = None) -> bool:
     """Whether words do nothing but announce a verdict, and name no response but the one of its label."""
     if len(text) > LONGEST or "]]" in text:
         return False
@@ -109,19 +109,19 @@ def announces(text: str, label: str | None = None) -> bool:
     return any(word in _VERDICT or (word[0] > "\u3000" and re.search(_ASIAN["verdict"], word)) for word in said)
 
 
-def announcement(text: str, start: int) -> int:
+def announcement_start(text: str, start: int) -> int:
     """Where the announcement of a verdict at ``start`` begins; ``start`` itself where there is none."""
     begin = start
     for word in reversed(list(_WORD.finditer(text, max(0, start - 60), start))):
         if not is_plain(word[0]):
             break
         begin = word.start()
-    return begin if announces(text[begin:start]) else start
+    return begin if is_announcement(text[begin:start]) else start
 
 
-def speaks_against(text: str, *kinds: str) -> bool:
+def has_first_word(text: str, *kinds: str) -> bool:
     """Whether the first word of a text that says something is of one of some kinds."""
     for word in _WORD.findall(text[:LONGEST]):
         if word == "A" or not _LIGHT.union(_ME).issuperset(words(word)):
-            return has(word, *kinds)
+            return has_word(word, *kinds)
     return False

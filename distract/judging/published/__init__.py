@@ -8,7 +8,7 @@ is no verdict there is none here: it is never dropped, and never a tie. Nothing 
 from __future__ import annotations
 
 from distract.judging.published.discovery import load
-from distract.judging.published.labels import joined
-from distract.judging.published.published_runs import Published
+from distract.judging.published.labels import attach_labels
+from distract.judging.published.published_runs import PublishedRun
 
-__all__ = ["Published", "joined", "load"]
+__all__ = ["PublishedRun", "attach_labels", "load"]

@@ -14,14 +14,14 @@ from typing import Any, NoReturn
 
 from distract.core.errors import DataError, DistractError
 from distract.judging.published import fastchat, judgebench, llmbar, mt_bench, own_runs, reife
-from distract.judging.published.output_files import first, head
-from distract.judging.published.published_runs import Published
+from distract.judging.published.output_files import first_object, head
+from distract.judging.published.published_runs import PublishedRun
 
-_Read = Callable[[Sequence[Path]], tuple[Published, ...]]
+_Read = Callable[[Sequence[Path]], tuple[PublishedRun, ...]]
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class FileFormat:
     """A format of JSON Lines.
 
     Attributes:
@@ -35,19 +35,19 @@ class Form:
     run: Callable[[Path], Path]
 
 
-def _alone(path: Path) -> Path:
+def _file_key(path: Path) -> Path:
     return path
 
 
-def _folder(path: Path) -> Path:
+def _folder_key(path: Path) -> Path:
     return path.parent
 
 
 FORMS = (
-    Form(mt_bench.fits, mt_bench.read, _folder),
-    Form(fastchat.fits, fastchat.read, _alone),
-    Form(judgebench.fits, judgebench.read, _alone),
-    Form(reife.fits, reife.read, reife.unswapped),
+    FileFormat(mt_bench.can_read, mt_bench.read, _folder_key),
+    FileFormat(fastchat.can_read, fastchat.read, _file_key),
+    FileFormat(judgebench.can_read, judgebench.read, _file_key),
+    FileFormat(reife.can_read, reife.read, reife.unswapped_path),
 )
 
 KNOWN = (
@@ -56,7 +56,7 @@ KNOWN = (
 )
 
 
-def load(path: str) -> tuple[Published, ...]:
+def load(path: str) -> tuple[PublishedRun, ...]:
     """Read published runs.
 
     Args:
@@ -74,7 +74,7 @@ def load(path: str) -> tuple[Published, ...]:
     where = Path(path)
     if where.is_dir():
         passed = list[DistractError]()
-        found = [run for part in _searched(where, passed) for run in part]
+        found = [run for part in _search_folder(where, passed) for run in part]
         if not found and passed:
             raise passed[0]
         if not found:
@@ -83,61 +83,61 @@ def load(path: str) -> tuple[Published, ...]:
         return replace(found[0], notes=found[0].notes + notes), *found[1:]
     if not where.is_file():
         raise DataError("is no regular file" if where.exists() else "no such file or folder", path=where)
-    if llmbar.fits(where):
+    if llmbar.can_read(where):
         return llmbar.read([where])
-    form = _form(where)
+    form = _detect_format(where)
     if form is None:
         empty = not head(where)
         raise DataError("is empty" if empty else f"in no format that can be replayed ({KNOWN})", path=where)
-    return form.read(_partners(where) if form.read is reife.read else [where])
+    return form.read(_find_partners(where) if form.read is reife.read else [where])
 
 
-def _form(path: Path) -> Form | None:
-    value = first(path)
+def _detect_format(path: Path) -> FileFormat | None:
+    value = first_object(path)
     return None if value is None else next((form for form in FORMS if form.fits(value)), None)
 
 
-def _partners(path: Path) -> list[Path]:
+def _find_partners(path: Path) -> list[Path]:
     """The files of both orders, as far as they exist."""
-    key = reife.unswapped(path)
-    beside = sorted(other for other in path.parent.glob("*.jsonl") if reife.unswapped(other) == key)
+    key = reife.unswapped_path(path)
+    beside = sorted(other for other in path.parent.glob("*.jsonl") if reife.unswapped_path(other) == key)
     return [other for other in beside if other.is_file()] or [path]
 
 
-def _searched(folder: Path, passed: list[DistractError]) -> Iterator[tuple[Published, ...]]:
+def _search_folder(folder: Path, passed: list[DistractError]) -> Iterator[tuple[PublishedRun, ...]]:
     """The runs in and below a folder, one group of files after the other.
 
     Run folders of ours that cannot be replayed (of another command, unfinished) are passed over: a folder of runs holds
     such too, while a damaged file of published judgments is a part of a run that must not go missing.
     """
     groups: dict[tuple[_Read, Path], list[Path]] = {}
-    for where in sorted(_walked(folder)):
+    for where in sorted(_walk_folder(folder)):
         if where.is_dir():
-            groups[_run_folder, where] = [where]
+            groups[_read_run_folder, where] = [where]
         elif where.suffix == ".json":
-            if llmbar.fits(where):
+            if llmbar.can_read(where):
                 groups[llmbar.read, where] = [where]
-        elif form := _form(where):
+        elif form := _detect_format(where):
             groups.setdefault((form.read, form.run(where)), []).append(where)
     for (read, _), files in groups.items():
         try:
             yield read(files)
         except DistractError as error:
-            if read is not _run_folder:
+            if read is not _read_run_folder:
                 raise
             passed.append(error)
 
 
-def _run_folder(paths: Sequence[Path]) -> tuple[Published, ...]:
+def _read_run_folder(paths: Sequence[Path]) -> tuple[PublishedRun, ...]:
     (path,) = paths
     return own_runs.read(path)
 
 
-def _walked(folder: Path) -> Iterator[Path]:
+def _walk_folder(folder: Path) -> Iterator[Path]:
     """What may be a published run by its name: run folders, and files outside of them."""
-    for name, folders, files in os.walk(folder, onerror=_unreadable):
+    for name, folders, files in os.walk(folder, onerror=_raise_unreadable):
         here = Path(name)
-        if own_runs.fits(here):
+        if own_runs.can_read(here):
             folders.clear()
             yield here
             continue
@@ -148,5 +148,5 @@ def _walked(folder: Path) -> Iterator[Path]:
                 yield where
 
 
-def _unreadable(error: OSError) -> NoReturn:
+def _raise_unreadable(error: OSError) -> NoReturn:
     raise DataError(f"cannot be read: {error.strerror}", path=error.filename) from error

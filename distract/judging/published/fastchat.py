@@ -15,54 +15,72 @@ from typing import Any
 
 from distract.core.records import Outcome
 from distract.data.fields import Item
-from distract.judging.published.mt_bench import heard
-from distract.judging.published.mt_bench_texts import Texts, case_id, category, load, material, pair, question_id, turn
-from distract.judging.published.output_files import checksum, named, opened
-from distract.judging.published.published_runs import Compared, Names, Published, Slot, assembled, compared, meant, once
+from distract.judging.published.mt_bench import read_order
+from distract.judging.published.mt_bench_texts import (
+    BenchmarkTexts,
+    case_id,
+    category,
+    load_texts,
+    material,
+    model_pair,
+    question_id,
+    turn,
+)
+from distract.judging.published.output_files import check_name, checksum, read_output
+from distract.judging.published.published_runs import (
+    Names,
+    PublishedComparison,
+    PublishedRun,
+    Slot,
+    assemble_run,
+    build_comparison,
+    drop_repeats,
+    map_outcomes,
+)
 
 FIELDS = {"question_id", "model_1", "model_2", "g1_winner", "g2_winner"}
 _WINNERS: Mapping[str, Outcome] = {"model_1": "a", "model_2": "b", "tie": "tie"}
 
 
-def fits(value: Mapping[str, Any]) -> bool:
+def can_read(value: Mapping[str, Any]) -> bool:
     """Whether an object is such a row."""
     return value.keys() >= FIELDS
 
 
-def read(paths: Sequence[Path]) -> tuple[Published, ...]:
+def read(paths: Sequence[Path]) -> tuple[PublishedRun, ...]:
     """The runs of a file, in the order in which they begin there.
 
     Raises:
         DataError: naming the line and field.
     """
     (path,) = paths
-    source, folder = opened(path), path.resolve().parent
+    source, folder = read_output(path), path.resolve().parent
     data = folder.parent.name if folder.name == "model_judgment" else path.name
-    data = named(data, path, "folder name")
+    data = check_name(data, path, "folder name")
     items = list(source.items())
-    texts = load(folder.parent, {model for item in items for model in pair(item, "model_1", "model_2")})
-    by_judge: dict[tuple[str, str], list[Compared]] = {}
+    texts = load_texts(folder.parent, {model for item in items for model in model_pair(item, "model_1", "model_2")})
+    by_judge: dict[tuple[str, str], list[PublishedComparison]] = {}
     for item in items:
-        judge = _judge(item)
-        by_judge.setdefault(judge, []).append(_compared(item, (*judge, data), texts))
+        judge = _read_judge(item)
+        by_judge.setdefault(judge, []).append(_read_comparison(item, (*judge, data), texts))
     sha256 = checksum([source, *texts.sources])
     runs = []
     for judge, rows in by_judge.items():
-        found, notes = once(rows)
-        runs.append(assembled((*judge, data), found, ties=True, source=path, sha256=sha256, notes=notes))
+        found, notes = drop_repeats(rows)
+        runs.append(assemble_run((*judge, data), found, ties=True, source=path, sha256=sha256, notes=notes))
     return tuple(runs)
 
 
-def _judge(item: Item) -> tuple[str, str]:
+def _read_judge(item: Item) -> tuple[str, str]:
     value = item.value.get("judge")
     if not isinstance(value, list) or len(value) != 2:
         item.fail("expected a list of the judge's model and the prompt template", "judge")
-    model, template = (item.as_name(item.checked(part, "judge"), "judge") for part in value)
+    model, template = (item.check_name(item.checked(part, "judge"), "judge") for part in value)
     return model, template.partition("-")[0] or template
 
 
-def _compared(item: Item, names: Names, texts: Texts) -> Compared:
-    models = pair(item, "model_1", "model_2")
+def _read_comparison(item: Item, names: Names, texts: BenchmarkTexts) -> PublishedComparison:
+    models = model_pair(item, "model_1", "model_2")
     sides = (min(models), max(models))
     question, upto = question_id(item), turn(item)
     case = texts.case(question, upto, sides)
@@ -70,11 +88,11 @@ def _compared(item: Item, names: Names, texts: Texts) -> Compared:
     # The winners name the same model in both games; only the letters of the answers go with what was shown.
     first: Slot = "a" if models == sides else "b"
     second: Slot = "b" if models == sides else "a"
-    winners = meant(_WINNERS, first)
+    winners = map_outcomes(_WINNERS, first)
     orders = [
-        heard(item, "g1_winner", winners, "g1_judgment", first, quotable),
-        heard(item, "g2_winner", winners, "g2_judgment", second, quotable),
+        read_order(item, "g1_winner", winners, "g1_judgment", first, quotable),
+        read_order(item, "g2_winner", winners, "g2_judgment", second, quotable),
     ]
     known = case or case_id(question, upto, sides)
     cluster = texts.cluster(question, upto)
-    return compared(names, known, sides, orders, cluster=cluster, subset=category(item))
+    return build_comparison(names, known, sides, orders, cluster=cluster, subset=category(item))

@@ -16,14 +16,14 @@ from itertools import combinations
 from distract.core.printable import count
 from distract.core.records import Case, Outcome, Response, Row, Side
 from distract.judging import comparison as judging
-from distract.judging.published.published_runs import Published
+from distract.judging.published.published_runs import PublishedRun
 
 _Texts = tuple[tuple[str, ...], frozenset[tuple[str, ...]]]
 _Names = tuple[str, frozenset[str]]
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _DataPair:
     """A pair of a data set, the responses in the order of a row's a and b."""
 
     data: str
@@ -36,7 +36,7 @@ class _Found:
         return judging.label(self.case, self.a, self.b)
 
 
-def joined(published: Published, cases: Mapping[str, Sequence[Case]]) -> Published:
+def attach_labels(published: PublishedRun, cases: Mapping[str, Sequence[Case]]) -> PublishedRun:
     """Give the comparisons of a run what data sets know of them, and names by which those of several runs meet.
 
     Args:
@@ -50,7 +50,7 @@ def joined(published: Published, cases: Mapping[str, Sequence[Case]]) -> Publish
         file may hold other rows, or the same ones in another order. Where a comparison is found by its id, its case
         is known from then on.
     """
-    index = _Index(cases)
+    index = _PairIndex(cases)
     rules: dict[str, tuple[Row, ...]] = {}
     known: dict[str, Case] = {}
     missed = Counter[str]()
@@ -64,7 +64,7 @@ def joined(published: Published, cases: Mapping[str, Sequence[Case]]) -> Publish
             pairs = [] if case is None and row.label is not None else index.find(row, case)
             missed["none"] += not pairs and (case is not None or row.label is None)
             missed["several"] += len({pair.label for pair in pairs} - {None}) > 1
-            made = _filled(row, pairs[0]) if pairs else _by_texts(row, case)
+            made = _fill_row(row, pairs[0]) if pairs else _name_by_texts(row, case)
             of = pairs[0].case if pairs else case
             if case is not None:
                 # The same texts may be there twice.
@@ -84,9 +84,9 @@ def joined(published: Published, cases: Mapping[str, Sequence[Case]]) -> Publish
     return replace(published, rows=rules, cases=known, notes=notes)
 
 
-def _by_texts(row: Row, case: Case | None) -> Row:
+def _name_by_texts(row: Row, case: Case | None) -> Row:
     """A row named by what is compared in it, whichever of the two is listed first."""
-    a, b = (_response(case, author) for author in (row.a.author, row.b.author))
+    a, b = (_find_response(case, author) for author in (row.a.author, row.b.author))
     if case is None or a is None or b is None:
         return row
     texts = sorted((a.turns, b.turns))
@@ -98,7 +98,7 @@ def _by_texts(row: Row, case: Case | None) -> Row:
     return replace(row, case=f"texts-{digest}", a=one, b=other)
 
 
-def _filled(row: Row, found: _Found) -> Row:
+def _fill_row(row: Row, found: _DataPair) -> Row:
     return replace(
         row,
         case=found.case.id,
@@ -111,47 +111,47 @@ def _filled(row: Row, found: _Found) -> Row:
     )
 
 
-class _Index:
+class _PairIndex:
     """The pairs of data sets by their texts and by their names."""
 
     def __init__(self, cases: Mapping[str, Sequence[Case]]) -> None:
-        self._by_texts: dict[_Texts, list[_Found]] = {}
-        self._by_names: dict[_Names, list[_Found]] = {}
-        for pair in _pairs(cases):
+        self._by_texts: dict[_Texts, list[_DataPair]] = {}
+        self._by_names: dict[_Names, list[_DataPair]] = {}
+        for pair in _list_pairs(cases):
             turns = frozenset({pair.a.turns, pair.b.turns})
             self._by_texts.setdefault((pair.case.prompt, turns), []).append(pair)
             authors = frozenset({pair.a.author, pair.b.author})
             self._by_names.setdefault((pair.case.id, authors), []).append(pair)
 
-    def find(self, row: Row, known: Case | None) -> list[_Found]:
+    def find(self, row: Row, known: Case | None) -> list[_DataPair]:
         """The pairs that a row compares, the best match first."""
-        a, b = (_response(known, author) for author in (row.a.author, row.b.author))
+        a, b = (_find_response(known, author) for author in (row.a.author, row.b.author))
         if known is None or a is None or b is None:
             names = (row.case, frozenset({row.a.author, row.b.author}))
-            found = [_turned(pair, pair.a.author != row.a.author) for pair in self._by_names.get(names, ())]
+            found = [_orient_pair(pair, pair.a.author != row.a.author) for pair in self._by_names.get(names, ())]
             # Ids such as a number are in many data sets; without the texts only the name tells these apart.
             own = [pair for pair in found if pair.data == row.data]
             return own or (found if len({pair.data for pair in found}) == 1 else [])
         texts = (known.prompt, frozenset({a.turns, b.turns}))
         # Of two equal texts neither is a: then the authors tell, or else the order in the data.
         found = [
-            _turned(pair, pair.b.author == a.author if a.turns == b.turns else pair.a.turns != a.turns)
+            _orient_pair(pair, pair.b.author == a.author if a.turns == b.turns else pair.a.turns != a.turns)
             for pair in self._by_texts.get(texts, ())
         ]
         return sorted(found, key=lambda pair: (pair.label is None, (pair.data, pair.case.id) != (row.data, row.case)))
 
 
-def _pairs(cases: Mapping[str, Sequence[Case]]) -> Iterator[_Found]:
+def _list_pairs(cases: Mapping[str, Sequence[Case]]) -> Iterator[_DataPair]:
     for data, found in cases.items():
         for case in found:
             for a, b in combinations([one for one in case.originals if one.severity is None], 2):
-                yield _Found(data, case, a, b)
+                yield _DataPair(data, case, a, b)
 
 
-def _turned(pair: _Found, turn: bool) -> _Found:
+def _orient_pair(pair: _DataPair, turn: bool) -> _DataPair:
     return replace(pair, a=pair.b, b=pair.a) if turn else pair
 
 
-def _response(case: Case | None, author: str) -> Response | None:
+def _find_response(case: Case | None, author: str) -> Response | None:
     originals = case.originals if case else ()
     return next((one for one in originals if one.author == author and one.severity is None), None)

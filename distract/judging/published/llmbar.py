@@ -16,20 +16,20 @@ from typing import Any, NoReturn
 
 from distract.core.errors import DataError
 from distract.core.records import Case, Outcome
-from distract.data.fields import Item, array
+from distract.data.fields import Item, read_array
 from distract.data.formats import llmbar
 from distract.judging.parsers import OUTPUT
-from distract.judging.published.output_files import HEAD, choice, head, named, opened
+from distract.judging.published.output_files import HEAD, check_name, head, read_choice, read_output
 from distract.judging.published.published_runs import (
-    Heard,
     Names,
-    Published,
+    OrderJudgments,
+    PublishedRun,
     Slot,
-    assembled,
-    compared,
-    meant,
-    parsed,
-    stored,
+    assemble_run,
+    build_comparison,
+    map_outcomes,
+    parse_judgment,
+    winner_judgment,
 )
 
 _ORDERS: tuple[tuple[str, Slot], ...] = (("swap = False", "a"), ("swap = True", "b"))
@@ -38,7 +38,7 @@ _LABELS: dict[str, Outcome] = {"a": "a", "b": "b"}
 _RATED = "each output was rated once: the two orders differ only in which of two equal ratings wins"
 
 
-def fits(path: Path) -> bool:
+def can_read(path: Path) -> bool:
     """Whether a file begins like LLMBar's results."""
     beginning = head(path)
     # A first row may be longer than what is looked at.
@@ -46,68 +46,70 @@ def fits(path: Path) -> bool:
     return beginning.startswith(b"[") and b'"output_1"' in beginning and told
 
 
-def read(paths: Sequence[Path]) -> tuple[Published, ...]:
+def read(paths: Sequence[Path]) -> tuple[PublishedRun, ...]:
     """The run of a file.
 
     Raises:
         DataError: naming the line and field.
     """
     (path,) = paths
-    source, names = opened(path), _names(path)
+    source, names = read_output(path), _parse_names(path)
     found, calls, rated = [], set[int](), 0
     cases = llmbar.read(source.text, str(path))
-    for case, item in zip(cases, array(source.text, str(path)), strict=True):
+    for case, item in zip(cases, read_array(source.text, str(path)), strict=True):
         stages = item.value.get("results")
         if not isinstance(stages, list) or not stages:
             item.fail("expected a list of stages", "results")
         last = item.object(stages[-1], f"results[{len(stages) - 1}]")
-        heard = [_heard(last.object(last.value.get(order), order), case, shown) for order, shown in _ORDERS]
-        found.append(compared(names, case, ("output_1", "output_2"), heard))
+        heard = [_read_order(last.object(last.value.get(order), order), case, shown) for order, shown in _ORDERS]
+        found.append(build_comparison(names, case, ("output_1", "output_2"), heard))
         rated += "score_1" in last.value
         calls.add(sum(1 if isinstance(stage, list) else 2 for stage in stages))
     return (
-        assembled(
+        assemble_run(
             names,
             found,
             ties=False,
             source=path,
             sha256=source.sha256,
             convention="llmbar",
-            statistics=_statistics(path.with_name("statistics.json")),
+            statistics=_read_statistics(path.with_name("statistics.json")),
             calls=calls.pop() if len(calls) == 1 else None,
             notes=(_RATED,) if rated else (),
         ),
     )
 
 
-def _heard(item: Item, case: Case, shown: Slot) -> Heard:
-    verdict = stored(choice(item, "winner", _WINNERS))
+def _read_order(item: Item, case: Case, shown: Slot) -> OrderJudgments:
+    verdict = winner_judgment(read_choice(item, "winner", _WINNERS))
     completion = item.value.get("completion")
     if completion is None:
-        return Heard(shown, verdict)
+        return OrderJudgments(shown, verdict)
     if not isinstance(completion, list) or not completion or not isinstance(completion[0], str):
         item.fail("expected a list of the text and why it ended", "completion")
     material = (*(response.text for response in case.responses), *case.prompt)
     cut = completion[1:2] == ["length"]
-    return Heard(shown, verdict, parsed(completion[0], OUTPUT, meant(_LABELS, shown), material, cut))
+    return OrderJudgments(
+        shown, verdict, parse_judgment(completion[0], OUTPUT, map_outcomes(_LABELS, shown), material, cut)
+    )
 
 
-def _names(path: Path) -> Names:
+def _parse_names(path: Path) -> Names:
     """Judge, method and data set, from the folders that the file lies in: ``DATA/evaluators/JUDGE/METHOD``."""
     *_, outer, data, judge, method, file = ("", "", "", "", *path.resolve().parts)
     if data == "evaluators":
         data = outer
     if file != "result.json" or not all(part.strip("/\\") for part in (judge, method)):
         judge, method, data = method.strip("/\\") or path.stem, "replay", file
-    judge, method, data = (named(part, path, "folder name") for part in (judge, method, data.strip("/\\") or file))
+    judge, method, data = (check_name(part, path, "folder name") for part in (judge, method, data.strip("/\\") or file))
     return judge, method, data
 
 
-def _statistics(path: Path) -> dict[str, Any]:
+def _read_statistics(path: Path) -> dict[str, Any]:
     if not path.is_file():
         return {}
     try:
-        value = json.loads(opened(path).text, parse_constant=_constant, parse_float=_finite)
+        value = json.loads(read_output(path).text, parse_constant=_reject_constant, parse_float=_parse_finite)
     except (ValueError, RecursionError) as error:
         raise DataError("not valid JSON; repair or remove the file", path=path) from error
     if not isinstance(value, dict):
@@ -115,9 +117,9 @@ def _statistics(path: Path) -> dict[str, Any]:
     return value
 
 
-def _constant(name: str) -> NoReturn:
+def _reject_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not a JSON value")
 
 
-def _finite(text: str) -> float:
-    return float(text) if math.isfinite(float(text)) else _constant(text)
+def _parse_finite(text: str) -> float:
+    return float(text) if math.isfinite(float(text)) else _reject_constant(text)

@@ -13,14 +13,14 @@ from pathlib import Path
 
 from distract.core.records import Case, Response
 from distract.data.fields import Item
-from distract.data.rows import number
-from distract.judging.published.output_files import Source, choice, opened
+from distract.data.rows import read_number
+from distract.judging.published.output_files import OutputFile, read_choice, read_output
 
 _Turns = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Texts:
+class BenchmarkTexts:
     """What is known of a benchmark.
 
     Attributes:
@@ -31,7 +31,7 @@ class Texts:
 
     questions: Mapping[str, tuple[str, _Turns]]
     answers: Mapping[str, Mapping[str, _Turns]]
-    sources: tuple[Source, ...]
+    sources: tuple[OutputFile, ...]
 
     def case(self, question: str, turn: int, models: tuple[str, str]) -> Case | None:
         """The conversation of two models up to a turn, counted from 1; None where a text of it is not known."""
@@ -48,7 +48,7 @@ class Texts:
         return Case(question, prompt[:turn], ()).cluster if len(prompt) >= turn else question
 
 
-NO_TEXTS = Texts({}, {}, ())
+NO_TEXTS = BenchmarkTexts({}, {}, ())
 
 
 def material(case: Case | None) -> tuple[str, ...]:
@@ -63,15 +63,15 @@ def case_id(question: str, turn: int, models: tuple[str, str]) -> str:
 
 def question_id(item: Item) -> str:
     """The id of a row's question, which files write as a number or as text."""
-    return number(item, "question_id")
+    return read_number(item, "question_id")
 
 
 def turn(item: Item) -> int:
     """Up to which turn a row's judge saw the conversation, 1 or 2; the first where the row does not say."""
-    return int(choice(item, "turn", {1: 1, 2: 2})) if item.has("turn") else 1
+    return int(read_choice(item, "turn", {1: 1, 2: 2})) if item.has("turn") else 1
 
 
-def pair(item: Item, first: str, second: str) -> tuple[str, str]:
+def model_pair(item: Item, first: str, second: str) -> tuple[str, str]:
     """The two models that a row compares."""
     models = item.name(first), item.name(second)
     if models[0] == models[1]:
@@ -79,7 +79,7 @@ def pair(item: Item, first: str, second: str) -> tuple[str, str]:
     return models
 
 
-def load(folder: Path, models: Iterable[str]) -> Texts:
+def load_texts(folder: Path, models: Iterable[str]) -> BenchmarkTexts:
     """What a benchmark's folder holds of some models.
 
     Args:
@@ -93,24 +93,24 @@ def load(folder: Path, models: Iterable[str]) -> Texts:
     answers = next((path for path in (folder / "answers", folder / "model_answer") if path.is_dir()), None)
     if questions is None or answers is None:
         return NO_TEXTS
-    sources = [opened(questions)]
+    sources = [read_output(questions)]
     asked = {question_id(item): (category(item), item.turns("turns")) for item in sources[0].items()}
     # Looked up among the files there are, so that no model's name leads out of the folder.
     files = {path.name: path for path in answers.iterdir() if path.is_file()}
     found = {}
     for model in sorted(set(models)):
         if path := files.get(f"{model}.jsonl"):
-            sources.append(opened(path))
-            found[model] = {question_id(item): _answer(item) for item in sources[-1].items()}
-    return Texts(asked, found, tuple(sources))
+            sources.append(read_output(path))
+            found[model] = {question_id(item): _read_answer(item) for item in sources[-1].items()}
+    return BenchmarkTexts(asked, found, tuple(sources))
 
 
 def category(item: Item) -> str:
     """A row's part of the benchmark; empty where it says none."""
-    return item.one_line(item.text("category"), "category") if item.has("category") else ""
+    return item.check_line(item.text("category"), "category") if item.has("category") else ""
 
 
-def _answer(item: Item) -> _Turns:
+def _read_answer(item: Item) -> _Turns:
     for answer in item.items("choices"):
         return answer.turns("turns", empty=True)
     item.fail("is an empty list; expected a choice", "choices")

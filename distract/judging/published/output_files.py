@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from distract.core.errors import DataError
-from distract.core.files import content, decoded
-from distract.data.fields import Item, lines
+from distract.core.files import decode, read_bytes
+from distract.data.fields import Item, read_lines
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class OutputFile:
     """A file that was read.
 
     Attributes:
@@ -33,23 +33,23 @@ class Source:
 
     def items(self) -> Iterator[Item]:
         """The objects of a JSON Lines file; raises DataError for what is none."""
-        return lines(self.text, str(self.path))
+        return read_lines(self.text, str(self.path))
 
 
-def opened(path: Path) -> Source:
+def read_output(path: Path) -> OutputFile:
     """Read a file.
 
     Raises:
         DataError: it cannot be read, is empty or not UTF-8.
     """
-    raw = content(path)
-    text = decoded(raw, str(path))
+    raw = read_bytes(path)
+    text = decode(raw, str(path))
     if not text.strip():
         raise DataError("is empty; expected judgments", path=path)
-    return Source(path, text, hashlib.sha256(raw).hexdigest())
+    return OutputFile(path, text, hashlib.sha256(raw).hexdigest())
 
 
-def checksum(sources: Iterable[Source]) -> str:
+def checksum(sources: Iterable[OutputFile]) -> str:
     """SHA-256 (hex) of one file, or of the checksums of several."""
     found = [source.sha256 for source in sources]
     return found[0] if len(found) == 1 else hashlib.sha256("".join(found).encode()).hexdigest()
@@ -72,7 +72,7 @@ def head(path: Path) -> bytes:
         raise DataError(f"cannot be read: {error.strerror}", path=path) from error
 
 
-def first(path: Path) -> Mapping[str, Any] | None:
+def first_object(path: Path) -> Mapping[str, Any] | None:
     """The first object of a JSON Lines file, by reading no more than it; None where the file begins with none.
 
     Raises:
@@ -82,13 +82,13 @@ def first(path: Path) -> Mapping[str, Any] | None:
         with path.open("rb") as file:
             for number, raw in enumerate(file, 1):
                 if line := raw.removeprefix(b"\xef\xbb\xbf").strip():
-                    return _object(line, path, number)
+                    return _parse_object(line, path, number)
     except OSError as error:
         raise DataError(f"cannot be read: {error.strerror}", path=path) from error
     return None
 
 
-def _object(line: bytes, path: Path, number: int) -> Mapping[str, Any] | None:
+def _parse_object(line: bytes, path: Path, number: int) -> Mapping[str, Any] | None:
     if not line.startswith(b"{"):
         return None
     try:
@@ -99,16 +99,16 @@ def _object(line: bytes, path: Path, number: int) -> Mapping[str, Any] | None:
     return value
 
 
-def named(value: str, path: Path, what: str) -> str:
+def check_name(value: str, path: Path, what: str) -> str:
     """A part of a path or a number as a name.
 
     Raises:
         DataError: it is not fit for one: control characters, a way out of the folder, too long.
     """
-    return Item({}, str(path), 1).as_name(value, what)
+    return Item({}, str(path), 1).check_name(value, what)
 
 
-def choice(item: Item, field: str, known: Mapping[Any, Any]) -> Any:
+def read_choice(item: Item, field: str, known: Mapping[Any, Any]) -> Any:
     """What one of the values that a field may have stands for; null stands for nothing where ``known`` has it.
 
     Raises:
@@ -125,7 +125,7 @@ def choice(item: Item, field: str, known: Mapping[Any, Any]) -> Any:
     return known[value]
 
 
-def answer(item: Item, field: str) -> str | None:
+def read_answer(item: Item, field: str) -> str | None:
     """A judge's text, which may be anything; None where there is none.
 
     Raises:

@@ -13,16 +13,16 @@ from pathlib import Path
 from distract.core import runs
 from distract.core.errors import DataError, UsageError
 from distract.core.records import BASELINE, Row
-from distract.judging.published.output_files import checksum, named, opened
-from distract.judging.published.published_runs import Published
+from distract.judging.published.output_files import check_name, checksum, read_output
+from distract.judging.published.published_runs import PublishedRun
 
 
-def fits(path: Path) -> bool:
+def can_read(path: Path) -> bool:
     """Whether a folder is a run."""
     return (path / "run.json").is_file()
 
 
-def read(path: Path) -> tuple[Published, ...]:
+def read(path: Path) -> tuple[PublishedRun, ...]:
     """The runs of a folder, one for each protocol.
 
     Raises:
@@ -33,17 +33,17 @@ def read(path: Path) -> tuple[Published, ...]:
     if loaded.flaw:
         raise UsageError(f"{path}: {loaded.flaw}")
     parameters = loaded.parameters
-    data = _data(parameters["data"], path)
-    judge = named(parameters["judge"], path, "judge")
-    sha256 = checksum([opened(path / "run.json"), opened(path / "rows.jsonl")])
-    rows = [_as_people(row, data) for row in loaded.rows if _between_authors(row)]
+    data = _data_name(parameters["data"], path)
+    judge = check_name(parameters["judge"], path, "judge")
+    sha256 = checksum([read_output(path / "run.json"), read_output(path / "rows.jsonl")])
+    rows = [_convert_row(row, data) for row in loaded.rows if _is_between_authors(row)]
     found = []
     for protocol, rules in parameters["protocols"].items():
         if own := tuple(row for row in rows if row.protocol == protocol):
             found.append(
-                Published(
+                PublishedRun(
                     judge=judge,
-                    protocol=named(protocol, path, "protocols"),
+                    protocol=check_name(protocol, path, "protocols"),
                     data=data,
                     rules=tuple(rules),
                     rows={"": own},
@@ -61,17 +61,17 @@ def read(path: Path) -> tuple[Published, ...]:
     return tuple(found)
 
 
-def _data(value: object, path: Path) -> str:
+def _data_name(value: object, path: Path) -> str:
     """The name of the run's data set; empty where it has several, which its rows name."""
     sets = value if isinstance(value, list) else [value]
     name = sets[0].get("name") if len(sets) == 1 and isinstance(sets[0], dict) else None
-    return named(name, path, "data.name") if isinstance(name, str) else ""
+    return check_name(name, path, "data.name") if isinstance(name, str) else ""
 
 
-def _between_authors(row: Row) -> bool:
+def _is_between_authors(row: Row) -> bool:
     baseline = row.attack == BASELINE and row.target is None
     return row.design == "people" or (row.design == "flip" and baseline)
 
 
-def _as_people(row: Row, data: str) -> Row:
+def _convert_row(row: Row, data: str) -> Row:
     return replace(row, design="people", data=row.data or data)

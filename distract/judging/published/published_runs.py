@@ -33,7 +33,7 @@ _NOTHING: Mapping[str, object] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
-class Published:
+class PublishedRun:
     """One stored run of one judge under one way of asking on one data set.
 
     Attributes:
@@ -69,7 +69,7 @@ class Published:
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class OrderJudgments:
     """What a judge said in one order, in terms of a and b.
 
     Attributes:
@@ -84,7 +84,7 @@ class Heard:
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class PublishedComparison:
     """One comparison.
 
     Attributes:
@@ -94,16 +94,16 @@ class Compared:
     """
 
     row: Row
-    heard: tuple[Heard, ...]
+    heard: tuple[OrderJudgments, ...]
     case: Case | None = None
 
 
-def stored(winner: Outcome | None, failure: str = "no verdict") -> Judgment:
+def winner_judgment(winner: Outcome | None, failure: str = "no verdict") -> Judgment:
     """The judgment of a published winner; one that is missing, or no winner at all, is a failure and never a tie."""
-    return Judgment(None, read="text", failure=failure) if winner is None else verdicts.certain(winner)
+    return Judgment(None, read="text", failure=failure) if winner is None else verdicts.certain_judgment(winner)
 
 
-def parsed(
+def parse_judgment(
     text: str, form: Format, outcomes: Mapping[str, Outcome], material: Sequence[str] = (), cut: bool = False
 ) -> Judgment:
     """The judgment of a stored text.
@@ -115,23 +115,23 @@ def parsed(
         material: the prompt and the responses, which the judge may quote.
         cut: whether the answer ended for its length.
     """
-    return verdicts.comparison(Reply(text, finish="length" if cut else "stop"), "", outcomes, form, material)
+    return verdicts.read_comparison(Reply(text, finish="length" if cut else "stop"), "", outcomes, form, material)
 
 
-def meant(outcomes: Mapping[str, Outcome], shown: Slot) -> dict[str, Outcome]:
+def map_outcomes(outcomes: Mapping[str, Outcome], shown: Slot) -> dict[str, Outcome]:
     """What labels mean when ``shown`` stood first, of which ``outcomes`` says what they mean when a did."""
     return {label: outcome if shown == "a" else MIRROR[outcome] for label, outcome in outcomes.items()}
 
 
-def compared(
+def build_comparison(
     names: Names,
     case: Case | str,
     sides: tuple[str, str],
-    heard: Iterable[Heard],
+    heard: Iterable[OrderJudgments],
     *,
     cluster: str = "",
     subset: str = "",
-) -> Compared:
+) -> PublishedComparison:
     """What was said of two authors.
 
     Args:
@@ -148,16 +148,18 @@ def compared(
     # The order that shows a first stands first, as in runs of our own.
     orders = tuple(sorted(heard, key=lambda one: one.shown))
     if isinstance(case, str):
-        return Compared(replace(row, case=case), orders)
+        return PublishedComparison(replace(row, case=case), orders)
     by_author = {response.author: response for response in case.responses}
     label = judging.label(case, by_author[sides[0]], by_author[sides[1]])
     subset = case.source or subset
-    return Compared(replace(row, case=case.id, cluster=case.cluster, label=label, subset=subset), orders, case)
+    return PublishedComparison(
+        replace(row, case=case.id, cluster=case.cluster, label=label, subset=subset), orders, case
+    )
 
 
-def once(comparisons: Iterable[Compared]) -> tuple[list[Compared], tuple[str, ...]]:
+def drop_repeats(comparisons: Iterable[PublishedComparison]) -> tuple[list[PublishedComparison], tuple[str, ...]]:
     """The comparisons without those of a case that was judged before, and a note of how many were left out."""
-    found: dict[str, Compared] = {}
+    found: dict[str, PublishedComparison] = {}
     again = 0
     for one in comparisons:
         again += one.row.case in found
@@ -166,9 +168,9 @@ def once(comparisons: Iterable[Compared]) -> tuple[list[Compared], tuple[str, ..
     return list(found.values()), (note,) if again else ()
 
 
-def assembled(
+def assemble_run(
     names: Names,
-    found: Sequence[Compared],
+    found: Sequence[PublishedComparison],
     *,
     ties: bool,
     source: Path,
@@ -177,8 +179,8 @@ def assembled(
     statistics: Mapping[str, object] = _NOTHING,
     calls: int | None = None,
     notes: tuple[str, ...] = (),
-) -> Published:
-    """The run that some comparisons make; arguments are the attributes of ``Published``.
+) -> PublishedRun:
+    """The run that some comparisons make; arguments are the attributes of ``PublishedRun``.
 
     The rule of our parser is there only where each order has a text for it, so that both rules tell of the same.
 
@@ -187,10 +189,10 @@ def assembled(
     """
     if not found:
         raise DataError("holds no comparison", path=source)
-    rows = {STORED: tuple(_row(one, [heard.stored for heard in one.heard]) for one in found)}
+    rows = {STORED: tuple(_build_row(one, [heard.stored for heard in one.heard]) for one in found)}
     if all(heard.parsed for one in found for heard in one.heard):
-        rows[PARSED] = tuple(_row(one, [heard.parsed for heard in one.heard if heard.parsed]) for one in found)
-    return Published(
+        rows[PARSED] = tuple(_build_row(one, [heard.parsed for heard in one.heard if heard.parsed]) for one in found)
+    return PublishedRun(
         judge=names[0],
         protocol=names[1],
         data=names[2],
@@ -207,5 +209,5 @@ def assembled(
     )
 
 
-def _row(one: Compared, judgments: Sequence[Judgment]) -> Row:
+def _build_row(one: PublishedComparison, judgments: Sequence[Judgment]) -> Row:
     return replace(one.row, judgments=tuple(judgments), shown=tuple(heard.shown for heard in one.heard))

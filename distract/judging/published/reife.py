@@ -20,8 +20,17 @@ from typing import Any
 from distract.core.records import Case, Outcome, Response
 from distract.data.fields import Item
 from distract.judging.parsers import OUTPUT
-from distract.judging.published.output_files import Source, checksum, choice, named, opened
-from distract.judging.published.published_runs import Heard, Names, Published, Slot, assembled, compared, parsed, stored
+from distract.judging.published.output_files import OutputFile, check_name, checksum, read_choice, read_output
+from distract.judging.published.published_runs import (
+    Names,
+    OrderJudgments,
+    PublishedRun,
+    Slot,
+    assemble_run,
+    build_comparison,
+    parse_judgment,
+    winner_judgment,
+)
 
 FIELDS = {"response", "result"}
 _TEXTS = {"instruction", "output_1", "output_2"}
@@ -35,36 +44,36 @@ _Key = tuple[str, str, str, int]
 """The texts of a comparison, and how many with the same texts came before it."""
 
 
-def fits(value: Mapping[str, Any]) -> bool:
+def can_read(value: Mapping[str, Any]) -> bool:
     """Whether an object is such a row."""
     inner = value.get("data")
     return value.keys() >= FIELDS and (value.keys() >= _TEXTS or (isinstance(inner, dict) and inner.keys() >= _TEXTS))
 
 
-def swapped(path: Path) -> bool:
+def is_swapped(path: Path) -> bool:
     """Whether a file holds the swapped order, by its name."""
     return _SWAP.search(path.name) is not None
 
 
-def unswapped(path: Path) -> Path:
+def unswapped_path(path: Path) -> Path:
     """The file's name for the order that is not swapped."""
     return path.with_name(_SWAP.sub("", path.name))
 
 
-def read(paths: Sequence[Path]) -> tuple[Published, ...]:
+def read(paths: Sequence[Path]) -> tuple[PublishedRun, ...]:
     """The run of a file, or of the two files of both orders.
 
     Raises:
         DataError: naming the file, line and field.
     """
-    names = _names(paths[0])
-    ordered = sorted(paths, key=swapped)
-    sources = [opened(path) for path in ordered]
+    names = _parse_names(paths[0])
+    ordered = sorted(paths, key=is_swapped)
+    sources = [read_output(path) for path in ordered]
     cases: dict[_Key, Case] = {}
-    heard: dict[_Key, list[Heard]] = {}
+    heard: dict[_Key, list[OrderJudgments]] = {}
     for path, source in zip(ordered, sources, strict=True):
-        _hear(source, "b" if swapped(path) else "a", cases, heard)
-    found = [compared(names, cases[key], _AUTHORS, orders) for key, orders in heard.items()]
+        _add_file(source, "b" if is_swapped(path) else "a", cases, heard)
+    found = [build_comparison(names, cases[key], _AUTHORS, orders) for key, orders in heard.items()]
     ties = any(one.stored.preferred == "tie" for orders in heard.values() for one in orders)
     notes = []
     if len(paths) == 2 and (alone := sum(len(orders) == 1 for orders in heard.values())):
@@ -72,10 +81,10 @@ def read(paths: Sequence[Path]) -> tuple[Published, ...]:
     texts = [one.parsed is not None for orders in heard.values() for one in orders]
     if any(texts) and not all(texts):
         notes.append(f"not parsed: {texts.count(False)} answers are no single text about Output (a) and Output (b)")
-    return (assembled(names, found, ties=ties, source=ordered[0], sha256=checksum(sources), notes=tuple(notes)),)
+    return (assemble_run(names, found, ties=ties, source=ordered[0], sha256=checksum(sources), notes=tuple(notes)),)
 
 
-def _names(path: Path) -> Names:
+def _parse_names(path: Path) -> Names:
     """Judge, way of asking and data set from a file's name, in which model names may hold dots: ``llama-3.1-8b``."""
     data, *rest = _SWAP.sub("", path.name).removesuffix(".jsonl").split(".")
     size = 1 + next((index for index, part in enumerate(rest[1:]) if not part[:1].isdigit()), len(rest))
@@ -83,11 +92,13 @@ def _names(path: Path) -> Names:
         found = (".".join(rest[:size]), ".".join(rest[size:]), data)
     else:
         found = (path.resolve().parent.name or path.stem, "replay", path.name)
-    judge, protocol, data = (named(part, path, "file name") for part in found)
+    judge, protocol, data = (check_name(part, path, "file name") for part in found)
     return judge, protocol, data
 
 
-def _hear(source: Source, shown: Slot, cases: dict[_Key, Case], heard: dict[_Key, list[Heard]]) -> None:
+def _add_file(
+    source: OutputFile, shown: Slot, cases: dict[_Key, Case], heard: dict[_Key, list[OrderJudgments]]
+) -> None:
     """Add what a file says to what is known; a comparison is known by its texts, since files may differ in order."""
     seen = Counter[tuple[str, str, str]]()
     for item in source.items():
@@ -99,33 +110,33 @@ def _hear(source: Source, shown: Slot, cases: dict[_Key, Case], heard: dict[_Key
         if key not in cases:
             responses = (Response("output_1", (first,)), Response("output_2", (second,)))
             cases[key] = Case(f"item-{len(cases) + 1:04d}", texts[:1], responses)
-        verdict = stored(_winner(item.object(item.value.get("result"), "result")))
-        text = _text(item, first, second)
-        said = None if text is None else parsed(text, OUTPUT, _LABELS, texts)
-        heard.setdefault(key, []).append(Heard(shown, verdict, said))
+        verdict = winner_judgment(_read_winner(item.object(item.value.get("result"), "result")))
+        text = _read_text(item, first, second)
+        said = None if text is None else parse_judgment(text, OUTPUT, _LABELS, texts)
+        heard.setdefault(key, []).append(OrderJudgments(shown, verdict, said))
 
 
-def _winner(result: Item) -> Outcome | None:
+def _read_winner(result: Item) -> Outcome | None:
     votes = result.value.get("winners")
     if isinstance(votes, list) and votes:
         one, two = votes.count(1), votes.count(2)
         if one + two < len(votes):
             result.fail("expected a list of 1 and 2", "winners")
         return "tie" if one == two else "a" if one > two else "b"
-    winner: Outcome = choice(result, "winner", _WINNERS)
-    if _flag(result, "fail"):
+    winner: Outcome = read_choice(result, "winner", _WINNERS)
+    if _read_flag(result, "fail"):
         return None
-    return "tie" if _flag(result, "tie") else winner
+    return "tie" if _read_flag(result, "tie") else winner
 
 
-def _flag(result: Item, field: str) -> bool:
+def _read_flag(result: Item, field: str) -> bool:
     value = result.value.get(field, False)
     if value not in (0, 1):
         result.fail("expected true or false", field)
     return bool(value)
 
 
-def _text(item: Item, first: str, second: str) -> str | None:
+def _read_text(item: Item, first: str, second: str) -> str | None:
     """The one answer, where it was to name Output (a) or Output (b) and these are the outputs in that order."""
     said = item.value.get("response")
     if not isinstance(said, list) or len(said) != 1 or not isinstance(said[0], dict):

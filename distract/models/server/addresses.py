@@ -17,10 +17,10 @@ NO_SECRETS = "the server's address must not hold a user, a password or a query: 
 PORTS = {"http": 80, "https": 443}
 _LONGEST, _LONGEST_HOST = 2000, 253
 _LABEL = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?")
-_SUCH = "expected one such as http://127.0.0.1:8000/v1"
+_EXAMPLE = "expected one such as http://127.0.0.1:8000/v1"
 
 
-def normalised(address: str) -> SplitResult:
+def parse_address(address: str) -> SplitResult:
     """The parts of a server's address, without what says nothing: blanks around it, a usual port, a slash at its end.
 
     Raises:
@@ -31,20 +31,20 @@ def normalised(address: str) -> SplitResult:
     if not re.fullmatch(r"[!-~]*", address) or len(address) > _LONGEST:
         raise UsageError(
             "the server's address cannot be read: it is too long, or holds blanks or characters outside ASCII "
-            f"(write a host such as bücher.example as xn--bcher-kva.example); {_SUCH}"
+            f"(write a host such as bücher.example as xn--bcher-kva.example); {_EXAMPLE}"
         )
     try:
         parts = urlsplit(address)
         host, port = parts.hostname or "", parts.port
     except ValueError:
-        raise UsageError(f"the server's address cannot be read; {_SUCH}") from None
+        raise UsageError(f"the server's address cannot be read; {_EXAMPLE}") from None
     if parts.username is not None or parts.password is not None or parts.query or parts.fragment:
         raise UsageError(NO_SECRETS)
     if parts.scheme not in PORTS:
-        raise UsageError(f"the server's address begins with something else than http or https; {_SUCH}")
+        raise UsageError(f"the server's address begins with something else than http or https; {_EXAMPLE}")
     # Brackets may hold more than an address of version 6, which nobody resolves.
     if not _is_host(host) or port == 0 or ("[" in parts.netloc) != (":" in host):
-        raise UsageError(f"the server's address names no host that can be; {_SUCH}")
+        raise UsageError(f"the server's address names no host that can be; {_EXAMPLE}")
     shown = f"[{host}]" if ":" in host else host
     where = shown if port in (None, PORTS[parts.scheme]) else f"{shown}:{port}"
     return parts._replace(netloc=where, path=parts.path.rstrip("/"), query="", fragment="")

@@ -15,13 +15,13 @@ from types import MappingProxyType
 from typing import Any
 
 from distract.core.backend import Batch, Stream, reply_through
-from distract.core.errors import UsageError, installed_by
+from distract.core.errors import UsageError, install_command
 from distract.core.records import Reply, Request
-from distract.models.server.addresses import normalised
-from distract.models.server.calls import Learnt, Server
-from distract.models.server.capabilities import PROBES, Manners
+from distract.models.server.addresses import parse_address
+from distract.models.server.calls import Server, ServerFacts
+from distract.models.server.capabilities import PROBES, Capabilities
 from distract.models.server.http import Client
-from distract.models.server.limiter import Gate
+from distract.models.server.limiter import Limiter
 from distract.models.server.requests import Session
 from distract.models.server.secrets import NO_KEY, scrubber
 from distract.models.server.stream import ThreadedStream
@@ -30,7 +30,7 @@ OFFICIAL = "https://api.openai.com/v1"
 _MOST = 1000
 _HEADERS = {"Content-Type": "application/json", "Accept-Encoding": "gzip", "User-Agent": "distract"}
 _ACCOUNT = {"OpenAI-Organization": "OPENAI_ORG_ID", "OpenAI-Project": "OPENAI_PROJECT_ID"}
-_SENT: set[str] = set()
+_KEY_NAMES: set[str] = set()
 """Variables whose keys this process may send: no server's answer may show any of them."""
 
 
@@ -74,12 +74,12 @@ class OpenAI:
             raise UsageError(f"expected a timeout above 0 seconds, not {timeout:g}")
         if attempts < 1 or not 0 <= backoff < math.inf:
             raise UsageError("expected at least 1 attempt, and waits of 0 seconds or more between them")
-        self._address = normalised(base_url)
+        self._address = parse_address(base_url)
         self._server = self._address.geturl()
         self._names = tuple(key_names)
-        _SENT.update(key_names)
+        _KEY_NAMES.update(key_names)
         self._concurrency, self._timeout, self._attempts, self._backoff = concurrency, timeout, attempts, backoff
-        self._learnt = Learnt()
+        self._learnt = ServerFacts()
         self.name = name or model
         self.identity: Mapping[str, str] = MappingProxyType(
             {"engine": "openai", "model": model, "server": self._server}
@@ -103,7 +103,7 @@ class OpenAI:
         try:
             from openai import DefaultAsyncHttpxClient
         except ImportError as error:
-            raise UsageError(f"a server as a judge needs openai: {installed_by('openai')}") from error
+            raise UsageError(f"a server as a judge needs openai: {install_command('openai')}") from error
         headers = {**_HEADERS, "Authorization": f"Bearer {key}", **self._account()}
         try:
             http = DefaultAsyncHttpxClient(
@@ -120,10 +120,10 @@ class OpenAI:
                 f"the HTTP client does not start ({type(error).__name__}): check the proxies (HTTPS_PROXY, HTTP_PROXY, "
                 "ALL_PROXY) and the certificates (SSL_CERT_FILE) that the environment names"
             ) from error
-        scrub = scrubber({held for name in _SENT if _is_key(held := os.environ.get(name, "").strip())})
+        scrub = scrubber({held for name in _KEY_NAMES if _is_key(held := os.environ.get(name, "").strip())})
         client = Client(http, self._server, timeout=self._timeout, scrub=scrub)
         server = Server(client, self._server, self.identity["model"], self._learnt, key=self._key_words())
-        session = Session(server, Gate(self._concurrency), attempts=self._attempts, base=self._backoff)
+        session = Session(server, Limiter(self._concurrency), attempts=self._attempts, base=self._backoff)
         # Several times as many as are asked at once: a connection that is done finds the next one waiting.
         return ThreadedStream(session, capacity=4 * self._concurrency)
 
@@ -138,7 +138,7 @@ class OpenAI:
 
     def learn(self, reply: Reply) -> Mapping[str, Any]:
         """Ask as a probe found out; returns its finding."""
-        self._learnt.manners = Manners.read(reply.text)
+        self._learnt.manners = Capabilities.read(reply.text)
         return self._learnt.manners.document()
 
     def _key(self) -> str:
@@ -155,7 +155,7 @@ class OpenAI:
         if self._is_open:
             return ""
         name = next((name for name in self._names if os.environ.get(name, "").strip()), "")
-        if not name and self._address.hostname == normalised(OFFICIAL).hostname:
+        if not name and self._address.hostname == parse_address(OFFICIAL).hostname:
             names = " or ".join(self._names) or "OPENAI_API_KEY"
             raise UsageError(f"the server {self._server} needs a key: set {names} in the environment")
         return name
@@ -176,7 +176,7 @@ class OpenAI:
 
     def _account(self) -> dict[str, str]:
         """Which of the key's accounts is to pay: told to OpenAI, and to nobody else."""
-        if (self._address.scheme, self._address.hostname) != ("https", normalised(OFFICIAL).hostname):
+        if (self._address.scheme, self._address.hostname) != ("https", parse_address(OFFICIAL).hostname):
             return {}
         account = {header: os.environ.get(name, "").strip() for header, name in _ACCOUNT.items()}
         for header, value in account.items():

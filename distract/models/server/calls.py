@@ -14,11 +14,11 @@ from typing import Any
 
 from distract.core.errors import BackendError, UsageError
 from distract.core.records import Request
-from distract.models.server.capabilities import TEMPLATE, Manners
-from distract.models.server.completions import Completion, completion
-from distract.models.server.faults import FINAL, Rejected, Transient, one_line
+from distract.models.server.capabilities import TEMPLATE, Capabilities
+from distract.models.server.completions import Completion, read_completion
+from distract.models.server.faults import FINAL, Rejection, TransientError, one_line
 from distract.models.server.http import Client
-from distract.models.transformers.embedded import say
+from distract.models.transformers.embedded import print_note
 
 _CANDIDATES = re.compile(r"(?=(<[^<>\s]{1,40}>))|(?=(\[[A-Z/_]{2,20}\]))")
 _SURROGATES = re.compile("[\ud800-\udfff]")
@@ -30,7 +30,7 @@ _ENGINES = ("vllm", "sglang")
 
 
 @dataclass(slots=True)
-class Learnt:
+class ServerFacts:
     """What was found out about a server, for all the streams to it.
 
     Attributes:
@@ -42,18 +42,18 @@ class Learnt:
         has_said: what the user was told once.
     """
 
-    manners: Manners | None = None
+    manners: Capabilities | None = None
     structure: dict[str, bool] = field(default_factory=dict)
     ids: dict[tuple[str, tuple[str, ...]], tuple[int, ...]] = field(default_factory=dict)
     faults: int = 0
     reported: dict[str, None] = field(default_factory=dict)
     has_said: set[str] = field(default_factory=set)
 
-    def say_once(self, what: str, line: str) -> None:
+    def print_once(self, what: str, line: str) -> None:
         """Tell the user, unless the same was told."""
         if what not in self.has_said:
             self.has_said.add(what)
-            say(line)
+            print_note(line)
 
 
 class Server:
@@ -67,7 +67,7 @@ class Server:
         key: which key is sent to it, in words.
     """
 
-    def __init__(self, client: Client, address: str, model: str, learnt: Learnt, *, key: str) -> None:
+    def __init__(self, client: Client, address: str, model: str, learnt: ServerFacts, *, key: str) -> None:
         self.address, self.model, self.learnt = address, model, learnt
         self._client, self._key = client, key
         self._root = address.removesuffix("/v1")
@@ -76,29 +76,29 @@ class Server:
         """Let go of the connections."""
         await self._client.close()
 
-    async def recognised(self) -> Manners:
+    async def detect_manners(self) -> Capabilities:
         """The manners with which to begin."""
         if "//api.openai.com" in self.address:
-            return Manners(continues=False)  # it reads no structure in a content either
+            return Capabilities(continues=False)  # it reads no structure in a content either
         try:
             models = await self.models()
-        except Rejected:
+        except Rejection:
             models = {}
         owner = models.get(self.model) or next(iter(models.values()), "")
         asked = {"model": self.model, "prompt": "x", "add_special_tokens": False}
-        tokenizes = await self._tokens(asked) is not None
-        return Manners(continues=True, engine=owner in _ENGINES, tokenizes=tokenizes)
+        tokenizes = await self._tokenise(asked) is not None
+        return Capabilities(continues=True, engine=owner in _ENGINES, tokenizes=tokenizes)
 
     async def models(self) -> dict[str, str]:
         """Names of the models that the server has, each with its owner."""
-        match await self._client.call("/models", None, _same):
+        match await self._client.call("/models", None, _pass_through):
             case {"data": [*items]}:
                 found = [item for item in items if isinstance(item, Mapping)]
                 return {str(item.get("id")): str(item.get("owned_by")).lower() for item in found}
             case _:
                 return {}
 
-    async def final(self, rejected: Rejected) -> UsageError | BackendError:
+    async def final_error(self, rejected: Rejection) -> UsageError | BackendError:
         """Why no request at all will be answered."""
         said = one_line(rejected.said)
         if rejected.status not in FINAL:
@@ -108,7 +108,7 @@ class Server:
             return UsageError(f"the server {self.address} refuses: {rejected.status} {said}{hint}")
         try:
             models = await self.models()
-        except (Rejected, Transient):
+        except (Rejection, TransientError):
             models = {}
         if self.model in models or not models:
             usual = self.address.endswith("/v1")
@@ -125,12 +125,12 @@ class Server:
         self.learnt.reported[name] = None
         if re.fullmatch(rf"{re.escape(self.model)}-\d{{4}}-?\d{{2}}(-?\d{{2}})?", name):
             line = f"answers for {self.model!r} with its snapshot {name!r}; name that one to stay with it"
-            self.learnt.say_once("snapshot", f"the server {self.address} {line}")
+            self.learnt.print_once("snapshot", f"the server {self.address} {line}")
         elif name != self.model:
             line = f"warning: the server {self.address} was asked for {self.model!r} and says that {name!r} answered"
-            self.learnt.say_once("another model", line)
+            self.learnt.print_once("another model", line)
 
-    async def inert(self, text: str, manners: Manners) -> str:
+    async def neutralise(self, text: str, manners: Capabilities) -> str:
         """A content in which the server reads no structure: ``<|im_end|>`` must not end the turn.
 
         A server fills contents into its chat format and reads the whole as one text, so what would be one token of
@@ -148,37 +148,37 @@ class Server:
         known = self.learnt.structure
         if candidate not in known:
             asked = {"model": self.model, "prompt": candidate, "add_special_tokens": False}
-            tokens = await self._tokens(asked)
+            tokens = await self._tokenise(asked)
             if len(known) >= _REMEMBERED:
                 known.clear()
             known[candidate] = tokens is not None and len(tokens) == 1
         return known[candidate]
 
-    async def ids(self, request: Request, manners: Manners) -> tuple[int, ...]:
+    async def ids(self, request: Request, manners: Capabilities) -> tuple[int, ...]:
         """The token of each choice right after the start of the answer; empty where that is not one token each."""
         begun = manners.continues and bool(request.prefill)
         if not (manners.engine and manners.tokenizes and begun and manners.reads(request)):
             return ()
         key = (request.prefill, request.choices)
         if key not in self.learnt.ids:
-            ways = [await self._begun(request.prefill + choice) for choice in ("", *request.choices)]
+            ways = [await self._start_tokens(request.prefill + choice) for choice in ("", *request.choices)]
             stem, *tails = [way or () for way in ways]
             count = len(stem)
             ids = tuple(tail[count] for tail in tails if count and tail[:count] == stem and len(tail) > count)
             self.learnt.ids[key] = ids if len(set(ids)) == len(request.choices) else ()
         return self.learnt.ids[key]
 
-    async def _begun(self, answer: str) -> tuple[int, ...] | None:
+    async def _start_tokens(self, answer: str) -> tuple[int, ...] | None:
         """The tokens of a short conversation that ends in the start of an answer."""
         turns = [{"role": "user", "content": "x"}, {"role": "assistant", "content": answer}]
         asked = {"model": self.model, "messages": turns, "chat_template_kwargs": TEMPLATE}
-        return await self._tokens(asked | {"add_generation_prompt": False, "continue_final_message": True})
+        return await self._tokenise(asked | {"add_generation_prompt": False, "continue_final_message": True})
 
-    async def _tokens(self, asked: Mapping[str, Any]) -> tuple[int, ...] | None:
+    async def _tokenise(self, asked: Mapping[str, Any]) -> tuple[int, ...] | None:
         """What a text is in tokens; None where the server does not say."""
         try:
-            data = await self._client.call(f"{self._root}/tokenize", asked, _same)
-        except Rejected:
+            data = await self._client.call(f"{self._root}/tokenize", asked, _pass_through)
+        except Rejection:
             return None
         match data:
             case {"tokens": [int(), *_] as tokens}:
@@ -193,8 +193,8 @@ class Server:
             Transient: it may work the next time.
             Rejected: it will not.
         """
-        return await self._client.call("/chat/completions", sent, partial(completion, scrub=self._client.scrub))
+        return await self._client.call("/chat/completions", sent, partial(read_completion, scrub=self._client.scrub))
 
 
-def _same(data: object) -> object:
+def _pass_through(data: object) -> object:
     return data

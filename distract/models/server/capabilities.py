@@ -1,7 +1,7 @@
 """How a server wants to be asked: which parameters it takes, and whether it continues an answer that is begun.
 
 ``PROBES`` find that out before any other request, so that it never depends on which reply comes first. ``body`` writes
-a request down in these manners; ``adapted`` changes them after a refusal, for the refused request alone. It knows no
+a request down in these manners; ``adapt`` changes them after a refusal, for the refused request alone. It knows no
 network and reads no answers.
 """
 
@@ -16,7 +16,7 @@ from typing import Any
 
 from distract.core.errors import BackendError
 from distract.core.records import Message, Request
-from distract.models.server.faults import Rejected
+from distract.models.server.faults import Rejection
 
 Turns = Sequence[Mapping[str, str]]
 
@@ -54,12 +54,12 @@ PROBES = (
 )
 """Asked in this order before anything else. Together they use every parameter that ``body`` writes.
 
-Stored replies to them hold manners: change their text when ``Manners`` changes its meaning.
+Stored replies to them hold manners: change their text when ``Capabilities`` changes its meaning.
 """
 
 
 @dataclass(frozen=True, slots=True)
-class Manners:
+class Capabilities:
     """What is known of a server.
 
     Attributes:
@@ -83,7 +83,7 @@ class Manners:
     systemless: bool = False
 
     @classmethod
-    def read(cls, text: str) -> Manners:
+    def read(cls, text: str) -> Capabilities:
         """The manners that ``write`` has written.
 
         Raises:
@@ -110,7 +110,7 @@ class Manners:
         return bool(request.choices) and self.probabilities and not alike
 
 
-def body(request: Request, manners: Manners, model: str, turns: Turns, ids: Sequence[int]) -> dict[str, Any]:
+def build_body(request: Request, manners: Capabilities, model: str, turns: Turns, ids: Sequence[int]) -> dict[str, Any]:
     """A request as a server is sent it.
 
     Args:
@@ -121,7 +121,7 @@ def body(request: Request, manners: Manners, model: str, turns: Turns, ids: Sequ
         ids: of the tokens of the choices, where they are known.
     """
     reads, begun = manners.reads(request), bool(manners.continues and request.prefill)
-    sent: dict[str, Any] = {"model": model, "messages": _merged(turns) if manners.systemless else list(turns)}
+    sent: dict[str, Any] = {"model": model, "messages": _merge_system(turns) if manners.systemless else list(turns)}
     if begun:
         sent["messages"].append({"role": "assistant", "content": request.prefill})
         sent |= {"continue_final_message": True, "add_generation_prompt": False}
@@ -151,7 +151,7 @@ def seed(request: Request) -> int:
     return (start + request.sample) % 2**31
 
 
-def adapted(manners: Manners, rejected: Rejected, sent: Mapping[str, Any], *, guess: bool) -> Manners | None:
+def adapt(manners: Capabilities, rejected: Rejection, sent: Mapping[str, Any], *, guess: bool) -> Capabilities | None:
     """Manners in which the server may answer after all; None where it did not complain about manners.
 
     Every step leaves something out, so that there is an end to them.
@@ -162,7 +162,7 @@ def adapted(manners: Manners, rejected: Rejected, sent: Mapping[str, Any], *, gu
         sent: the request as it was sent.
         guess: whether a refusal without a reason may be due to the start of an answer.
     """
-    named = _named(rejected, sent)
+    named = _find_parameter(rejected, sent)
     if named in _CONTINUES:
         return replace(manners, continues=False)
     if named in _LOGPROBS:
@@ -182,7 +182,7 @@ def adapted(manners: Manners, rejected: Rejected, sent: Mapping[str, Any], *, gu
     return None
 
 
-def _named(rejected: Rejected, sent: Mapping[str, Any]) -> str:
+def _find_parameter(rejected: Rejection, sent: Mapping[str, Any]) -> str:
     """The parameter that a refusal is about, among those sent; the first that it mentions."""
     names = [name for name in sent if name not in ("model", "messages")]
     if rejected.parameter:
@@ -193,7 +193,7 @@ def _named(rejected: Rejected, sent: Mapping[str, Any]) -> str:
     return min(places, key=lambda name: places[name], default="")
 
 
-def _merged(turns: Turns) -> list[Mapping[str, str]]:
+def _merge_system(turns: Turns) -> list[Mapping[str, str]]:
     """The turns with the system's part at the start of the first user turn."""
     if len(turns) > 1 and turns[0]["role"] == "system" and turns[1]["role"] == "user":
         return [{"role": "user", "content": f"{turns[0]['content']}\n\n{turns[1]['content']}"}, *turns[2:]]

@@ -14,7 +14,7 @@ from itertools import accumulate
 from typing import Any
 
 from distract.core.records import NO_REPLY, Reply, Request, token_count
-from distract.models.server.faults import REFUSED, Transient, one_line
+from distract.models.server.faults import REFUSED, TransientError, one_line
 from distract.models.server.secrets import Scrub
 
 _LONGEST = 1000
@@ -60,7 +60,7 @@ class Completion:
     model: str | None = None
 
 
-def completion(data: object, scrub: Scrub) -> Completion:
+def read_completion(data: object, scrub: Scrub) -> Completion:
     """Check a response and take out what matters.
 
     Args:
@@ -74,29 +74,29 @@ def completion(data: object, scrub: Scrub) -> Completion:
         case {"choices": [{"message": {**message}, **choice}], **rest}:
             pass
         case {"choices": [*choices]} if len(choices) != 1:
-            raise Transient(f"the reply holds {len(choices)} choices instead of 1")
+            raise TransientError(f"the reply holds {len(choices)} choices instead of 1")
         case _:
-            raise Transient("the reply is not a chat completion")
+            raise TransientError("the reply is not a chat completion")
     content, refusal = message.get("content"), message.get("refusal")
     found, model = rest.get("usage"), rest.get("model")
     usage: Mapping[Any, Any] = found if isinstance(found, Mapping) else {}
     return Completion(
-        text=text if (text := _text(content)) is None else scrub(text),
+        text=text if (text := _read_text(content)) is None else scrub(text),
         finish=str(choice.get("finish_reason") or "stop"),
         refusal=refusal if isinstance(refusal, str) and refusal else None,
-        tokens=_tokens(choice.get("logprobs")),
+        tokens=_read_tokens(choice.get("logprobs")),
         tokens_in=token_count(usage.get("prompt_tokens")),
         tokens_out=token_count(usage.get("completion_tokens")),
         model=model if isinstance(model, str) else None,
     )
 
 
-def read(request: Request, sent: Mapping[str, Any], ids: Sequence[int], found: Completion) -> Reply | None:
+def read_reply(request: Request, sent: Mapping[str, Any], ids: Sequence[int], found: Completion) -> Reply | None:
     """The reply in a completion.
 
     Args:
         request: what was asked.
-        sent: how, as ``capabilities.body`` wrote it.
+        sent: how, as ``capabilities.build_body`` wrote it.
         ids: of the tokens of the choices, where they were named in it.
         found: the answer.
 
@@ -111,7 +111,7 @@ def read(request: Request, sent: Mapping[str, Any], ids: Sequence[int], found: C
     if "logprobs" in sent and begun:
         if found.tokens:
             names = [f"token_id:{number}" for number in ids] or list(request.choices)
-            return replace(_spread(_exact(found.tokens[0], names), reply), text=found.text or "")
+            return replace(_make_reply(_exact_weights(found.tokens[0], names), reply), text=found.text or "")
         if found.text:
             return None
     if not (found.text or "").strip():
@@ -120,16 +120,16 @@ def read(request: Request, sent: Mapping[str, Any], ids: Sequence[int], found: C
         failure = "truncated: nothing but reasoning" if cut else f"{NO_REPLY}: empty reply"
         return replace(reply, failure=failure)
     text = found.text or ""
-    own = text if begun else _without(request.prefill, text)
+    own = text if begun else _drop_prefill(request.prefill, text)
     finish = "length" if found.finish == "length" else "stop"
     if not request.choices:
-        own, finish = _ended(own, finish, request.stop, sent)
+        own, finish = _cut_at_stop(own, finish, request.stop, sent)
         return replace(reply, text=own, finish=finish)
     words = replace(reply, text=own, finish=finish)
-    return (_located(request, found.tokens, words) if "logprobs" in sent else None) or words
+    return (_find_verdict(request, found.tokens, words) if "logprobs" in sent else None) or words
 
 
-def _spread(weights: Sequence[float], reply: Reply) -> Reply:
+def _make_reply(weights: Sequence[float], reply: Reply) -> Reply:
     """Probabilities of the choices as a reply."""
     total = math.fsum(weights)
     if not total > 0.0:
@@ -138,23 +138,23 @@ def _spread(weights: Sequence[float], reply: Reply) -> Reply:
     return replace(reply, probabilities=shares, mass=min(1.0, total), finish="choices")
 
 
-def _exact(token: Token, names: Iterable[str]) -> list[float]:
+def _exact_weights(token: Token, names: Iterable[str]) -> list[float]:
     likely = dict(token.likely)
     return [math.exp(likely[name]) if name in likely else 0.0 for name in names]
 
 
-def _located(request: Request, tokens: Sequence[Token], words: Reply) -> Reply | None:
+def _find_verdict(request: Request, tokens: Sequence[Token], words: Reply) -> Reply | None:
     """The verdict from the place in the answer where it stands: the last one; None where there is none."""
     whole = "".join(token.text for token in tokens)
-    named = re.findall(re.escape(request.prefill) + rf"\s*({_any(request.choices)})(?!\w)", whole)
+    named = re.findall(re.escape(request.prefill) + rf"\s*({_choice_pattern(request.choices)})(?!\w)", whole)
     differ = len(set(named)) > 1
     begins = whole.lstrip().startswith(request.prefill)
     spread = None
     ends = list(accumulate(len(token.text) for token in tokens))
     for place in re.finditer(f"(?={re.escape(request.prefill)})", whole):
-        weights = _at(place.start() + len(request.prefill), tokens, ends, request.choices)
+        weights = _weights_at(place.start() + len(request.prefill), tokens, ends, request.choices)
         if math.fsum(weights) > 0.0:
-            spread = _spread(weights, words)
+            spread = _make_reply(weights, words)
         if not request.prefill or (spread is not None and begins and not differ):
             # What it begins with is the verdict; the same label again is said of it.
             break
@@ -162,7 +162,7 @@ def _located(request: Request, tokens: Sequence[Token], words: Reply) -> Reply |
     return spread if spread is not None and spread.probabilities is not None and not differ else None
 
 
-def _at(place: int, tokens: Sequence[Token], ends: Sequence[int], choices: Sequence[str]) -> list[float]:
+def _weights_at(place: int, tokens: Sequence[Token], ends: Sequence[int], choices: Sequence[str]) -> list[float]:
     """The probability of each choice as what comes after the first ``place`` characters of an answer."""
     # An answer may have a million tokens and as many places: the token at each is not looked for from the first.
     for index in range(bisect_right(ends, place), len(tokens)):
@@ -173,7 +173,7 @@ def _at(place: int, tokens: Sequence[Token], ends: Sequence[int], choices: Seque
         return [0.0] * len(choices)
     # A token may hold the end of what comes before and the beginning of what comes after: "[[A", "A]]".
     before = token.text[: max(0, place - start)]
-    pattern = re.compile(rf"\s*({_any(choices)})(?!\w)")
+    pattern = re.compile(rf"\s*({_choice_pattern(choices)})(?!\w)")
     weights = dict.fromkeys(choices, 0.0)
     for text, logprob in token.likely:
         if text.startswith(before) and (found := pattern.match(text, len(before))):
@@ -181,12 +181,12 @@ def _at(place: int, tokens: Sequence[Token], ends: Sequence[int], choices: Seque
     return [weights[choice] for choice in choices]
 
 
-def _without(prefill: str, text: str) -> str:
+def _drop_prefill(prefill: str, text: str) -> str:
     """An answer that repeats the given start of it, without that."""
     return text.lstrip().removeprefix(prefill) if prefill and text.lstrip().startswith(prefill) else text
 
 
-def _ended(text: str, finish: str, stops: Sequence[str], sent: Mapping[str, Any]) -> tuple[str, str]:
+def _cut_at_stop(text: str, finish: str, stops: Sequence[str], sent: Mapping[str, Any]) -> tuple[str, str]:
     """A text up to and with the stop that ends first, and why it ended."""
     end = min((text.find(stop) + len(stop) for stop in stops if stop and stop in text), default=None)
     if end is not None:
@@ -196,7 +196,7 @@ def _ended(text: str, finish: str, stops: Sequence[str], sent: Mapping[str, Any]
     return (text + stops[0], finish) if dropped and finish == "stop" else (text, finish)
 
 
-def _text(content: object) -> str | None:
+def _read_text(content: object) -> str | None:
     """The text of a message, which some servers send in parts."""
     if isinstance(content, list):
         # Parts of other types hold thoughts.
@@ -205,14 +205,14 @@ def _text(content: object) -> str | None:
     return content if isinstance(content, str) else None
 
 
-def _tokens(logprobs: object) -> tuple[Token, ...]:
+def _read_tokens(logprobs: object) -> tuple[Token, ...]:
     content = logprobs.get("content") if isinstance(logprobs, Mapping) else None
     tokens = []
     for item in content if isinstance(content, list) else ():
         match item:
             case {"token": str(text), **rest} if len(text) <= _LONGEST:
                 listed = rest.get("top_logprobs")
-                likely = [_pair(one) for one in (*(listed if isinstance(listed, list) else ()), item)]
+                likely = [_read_pair(one) for one in (*(listed if isinstance(listed, list) else ()), item)]
                 # The token itself is among the likely ones, or below them.
                 tokens.append(Token(text, tuple(dict(pair for pair in likely if pair is not None).items())))
             case _:
@@ -220,7 +220,7 @@ def _tokens(logprobs: object) -> tuple[Token, ...]:
     return tuple(tokens)
 
 
-def _pair(item: object) -> tuple[str, float] | None:
+def _read_pair(item: object) -> tuple[str, float] | None:
     match item:
         case {"token": str(text), "logprob": int() | float() as logprob} if logprob <= 1e-3 and logprob is not False:
             # A whole number may be too long for a float; no probability is so small.
@@ -229,5 +229,5 @@ def _pair(item: object) -> tuple[str, float] | None:
             return None
 
 
-def _any(choices: Sequence[str]) -> str:
+def _choice_pattern(choices: Sequence[str]) -> str:
     return "|".join(re.escape(choice) for choice in sorted(choices, key=len, reverse=True))

@@ -11,7 +11,7 @@ import os
 import re
 from collections.abc import Mapping
 
-from distract.core.printable import without_user
+from distract.core.printable import hide_credentials
 from distract.core.records import NO_REPLY, Reply
 from distract.models.server.limiter import retry_after
 from distract.models.server.secrets import Scrub
@@ -21,11 +21,11 @@ FINAL = frozenset({401, 402, 403, 404, 405, 410})
 """Statuses of a wrong key, address or model: no other request fares better."""
 
 _LINE = 200
-_SAID = 10_000
+_LONGEST = 10_000
 """Characters of a refusal that are read."""
 _KEYS = re.compile(r"\bBearer\s+\S+|\b(?:sk|pk|key)-[\w*.\-]{6,}")
-_AGAIN = frozenset({408, 409, 425, 429})
-_UNKNOWN_THERE = 501
+_RETRIABLE = frozenset({408, 409, 425, 429})
+_NOT_IMPLEMENTED = 501
 _TOO_LONG = re.compile(
     r"(?i)context.?(?:length|window|size)|context_length_exceeded|max_model_len|(?:prompt|input|request)\b.{0,40}"
     r"too (?:long|large)|maximum (?:input|model|prompt|sequence) length|longer than the (?:model|maximum)"
@@ -42,7 +42,7 @@ _MONEY = re.compile(r"(?i)\bcredits?\b(?! card)|quota|billing|\bpayment|\b(?:bal
 _RATE = re.compile(r"(?i)\baccount\b|rate.?limit|per (?:minute|hour|day)\b")
 
 
-class Transient(Exception):
+class TransientError(Exception):
     """The same request may well be answered the next time.
 
     Args:
@@ -70,7 +70,7 @@ class Refusal(Exception):
         self.status, self.headers, self.body = status, headers, body
 
 
-class Rejected(Exception):
+class Rejection(Exception):
     """The server answered that it will not do this.
 
     Args:
@@ -123,7 +123,7 @@ def one_line(text: str) -> str:
     return line if len(line) <= _LINE else line[: _LINE - 1] + "…"
 
 
-def fault(error: Exception, scrub: Scrub, now: float) -> Transient | Rejected:
+def classify_error(error: Exception, scrub: Scrub, now: float) -> TransientError | Rejection:
     """What an exception of a call means.
 
     Args:
@@ -131,24 +131,24 @@ def fault(error: Exception, scrub: Scrub, now: float) -> Transient | Rejected:
         scrub: takes keys out of a text.
         now: seconds since the epoch.
     """
-    if isinstance(error, Transient):
+    if isinstance(error, TransientError):
         return error
     if not isinstance(error, Refusal):
-        return Transient(one_line(scrub(_cause(error))))
-    said, parameter, code = _said(error.body)
+        return TransientError(one_line(scrub(_cause(error))))
+    said, parameter, code = _read_refusal(error.body)
     status, headers = error.status, error.headers
     # What looks like a key may be another one: of a server behind this one.
-    said = _KEYS.sub("***", said[:_SAID])
+    said = _KEYS.sub("***", said[:_LONGEST])
     if status < 400:
-        said = f"it has moved to {without_user(headers.get('location', 'another address'))}; name that address"
+        said = f"it has moved to {hide_credentials(headers.get('location', 'another address'))}; name that address"
     if "insufficient_quota" in code:
-        return Rejected(status, said, parameter, code)  # a 429 that no waiting mends
-    if status in _AGAIN or (status >= 500 and status != _UNKNOWN_THERE):
-        return Transient(f"{status}: {one_line(said)}", busy=status == 429, pause=retry_after(headers, now))
-    return Rejected(status, said, parameter, code)
+        return Rejection(status, said, parameter, code)  # a 429 that no waiting mends
+    if status in _RETRIABLE or (status >= 500 and status != _NOT_IMPLEMENTED):
+        return TransientError(f"{status}: {one_line(said)}", busy=status == 429, pause=retry_after(headers, now))
+    return Rejection(status, said, parameter, code)
 
 
-def _said(body: object) -> tuple[str, str, str]:
+def _read_refusal(body: object) -> tuple[str, str, str]:
     """Message, parameter and codes of a refusal, whose forms differ from server to server."""
     if isinstance(body, Mapping):
         body = body.get("error", body)

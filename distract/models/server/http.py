@@ -15,8 +15,8 @@ from contextlib import AsyncExitStack
 from functools import partial
 from typing import Any, TypeVar
 
-from distract.models.server.faults import Refusal, Transient, fault
-from distract.models.server.secrets import Scrub, scrubbed
+from distract.models.server.faults import Refusal, TransientError, classify_error
+from distract.models.server.secrets import Scrub, scrub_values
 
 Read = TypeVar("Read")
 
@@ -66,9 +66,9 @@ class Client:
         async with AsyncExitStack() as places:
             try:
                 async with asyncio.timeout(self._timeout):
-                    status, headers, body = await self._fetched(path, sent, places)
+                    status, headers, body = await self._fetch(path, sent, places)
             except Exception as error:
-                raise fault(error, self.scrub, time.time()) from None
+                raise classify_error(error, self.scrub, time.time()) from None
             answer = partial(self._read, status, headers, body, read)
             if len(body) <= LARGE:
                 return answer()
@@ -76,7 +76,7 @@ class Client:
             async with self._reading:
                 return await asyncio.to_thread(answer)
 
-    async def _fetched(
+    async def _fetch(
         self, path: str, sent: Mapping[str, Any] | None, places: AsyncExitStack
     ) -> tuple[int, Mapping[str, str], bytearray]:
         """Status, headers and body of an answer; a place is taken where the body is large."""
@@ -97,15 +97,15 @@ class Client:
     def _read(self, status: int, headers: Mapping[str, str], body: bytearray, read: Callable[[object], Read]) -> Read:
         is_answer = 200 <= status < 300
         try:
-            data = scrubbed(json.loads(body), self.scrub)
+            data = scrub_values(json.loads(body), self.scrub)
         except (ValueError, RecursionError) as error:
             if is_answer:
                 is_deep = isinstance(error, RecursionError)
-                raise Transient("the reply is nested too deeply" if is_deep else "the reply is not JSON") from None
+                raise TransientError("the reply is nested too deeply" if is_deep else "the reply is not JSON") from None
             data = self.scrub(body.decode(errors="replace"))
         if is_answer:
             return read(data)
-        raise fault(Refusal(status, headers, data), self.scrub, time.time())
+        raise classify_error(Refusal(status, headers, data), self.scrub, time.time())
 
 
 class _Body:
@@ -118,7 +118,7 @@ class _Body:
     def __init__(self, encoding: str) -> None:
         name = encoding.strip().lower()
         if name not in _COMPRESSED:
-            raise Transient("the reply is compressed in a way that was not asked for")
+            raise TransientError("the reply is compressed in a way that was not asked for")
         self.data = bytearray()
         self._inflate = zlib.decompressobj(zlib.MAX_WBITS | 32) if _COMPRESSED[name] else None
         self._came = 0
@@ -137,9 +137,9 @@ class _Body:
             try:
                 self.data += self._inflate.decompress(chunk, STEP)
             except zlib.error:
-                raise Transient("the reply is not compressed as the server says") from None
+                raise TransientError("the reply is not compressed as the server says") from None
             left = self._inflate.unconsumed_tail
             self._came -= len(left)
         if max(len(self.data), self._came) > MOST:
-            raise Transient(f"the reply is larger than {_MB}")
+            raise TransientError(f"the reply is larger than {_MB}")
         return left

@@ -16,7 +16,7 @@ LONGEST_PAUSE = 300.0
 LONGEST_BACKOFF = 30.0
 
 
-class Gate:
+class Limiter:
     """Lets a number of requests through at a time, in the order in which they came.
 
     The number is halved where the server has too much to do and grows back by one for as many successes as may be

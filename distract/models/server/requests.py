@@ -18,9 +18,9 @@ from distract.core.printable import count
 from distract.core.records import NO_REPLY, Reply, Request
 from distract.models.server import completions as answers
 from distract.models.server.calls import Server
-from distract.models.server.capabilities import PROBES, Manners, adapted, body
-from distract.models.server.faults import Rejected, Transient, one_line
-from distract.models.server.limiter import LONGEST_BACKOFF, LONGEST_PAUSE, Gate, backoff
+from distract.models.server.capabilities import PROBES, Capabilities, adapt, build_body
+from distract.models.server.faults import Rejection, TransientError, one_line
+from distract.models.server.limiter import LONGEST_BACKOFF, LONGEST_PAUSE, Limiter, backoff
 
 _STEPS = 16
 _IN_A_ROW = 3
@@ -37,7 +37,7 @@ class Session:
         base: seconds from which the waits between them grow.
     """
 
-    def __init__(self, server: Server, gate: Gate, *, attempts: int, base: float) -> None:
+    def __init__(self, server: Server, gate: Limiter, *, attempts: int, base: float) -> None:
         self._server, self._gate, self._attempts, self._base = server, gate, attempts, base
         # Only the times of repetitions depend on it, no reply does.
         self._draw = random.Random()
@@ -68,13 +68,13 @@ class Session:
             self._sent.add(asyncio.current_task())
             try:
                 reply = await self._attempt(request)
-            except Transient as error:
+            except TransientError as error:
                 problem = error
                 if error.busy:
                     self._gate.slow_down(entered)
                 if error.pause is not None:
                     self._gate.pause(error.pause)
-                    self._say_pause(error)
+                    self._print_pause(error)
             else:
                 self._answered, self._given_up = self._answered + 1, 0
                 self._gate.speed_up()
@@ -85,21 +85,21 @@ class Session:
             if self._is_halted:
                 return Reply(failure=f"{NO_REPLY}: {problem.cause}")
             if attempt >= self._attempts:
-                return self._unanswered(problem, before)
+                return self._give_up(problem, before)
             if problem.pause is None:
                 await asyncio.sleep(backoff(self._base, attempt, self._draw))
 
-    def _say_pause(self, fault: Transient) -> None:
+    def _print_pause(self, fault: TransientError) -> None:
         """Say once why nothing happens for long, and once that a server asks for longer than anybody waits."""
         pause, server = fault.pause or 0.0, self._server
         if pause >= LONGEST_PAUSE:
             line = f"asks to be left alone for {pause:.0f} s or longer ({fault.cause}); waiting {pause:.0f} s at a time"
-            server.learnt.say_once("longest pause", f"the server {server.address} {line}")
+            server.learnt.print_once("longest pause", f"the server {server.address} {line}")
         elif pause > LONGEST_BACKOFF:
             line = f"asks to be left alone for {pause:.0f} s ({fault.cause}); waiting"
-            server.learnt.say_once("pause", f"the server {server.address} {line}")
+            server.learnt.print_once("pause", f"the server {server.address} {line}")
 
-    def _unanswered(self, problem: Transient, before: int) -> Reply:
+    def _give_up(self, problem: TransientError, before: int) -> Reply:
         self._given_up += 1
         tries = count(self._attempts, "attempt")
         if self._answered == before or self._given_up >= _IN_A_ROW:
@@ -112,51 +112,60 @@ class Session:
             return await self._probe(request, learnt.manners)
         async with self._settling:
             if learnt.manners is None:  # asked without the run loop, which stores the probes
-                manners: Manners | None = None
+                manners: Capabilities | None = None
                 for probe in PROBES:
-                    manners = Manners.read((await self._probe(probe, manners)).text)
+                    manners = Capabilities.read((await self._probe(probe, manners)).text)
                 learnt.manners = manners
         assert learnt.manners is not None
         return (await self._ask(request, learnt.manners))[0]
 
-    async def _probe(self, probe: Request, manners: Manners | None) -> Reply:
+    async def _probe(self, probe: Request, manners: Capabilities | None) -> Reply:
         """The manners in which a probe is answered, and what it took to find them."""
         if manners is None or probe == PROBES[0]:
-            manners = await self._server.recognised()
+            manners = await self._server.detect_manners()
         reply, manners = await self._ask(probe, manners, is_probe=True)
         if reply.failure and probe.prefill:
             manners = replace(manners, continues=manners.engine)  # nothing shows that it does
         return Reply(text=manners.write(), tokens_in=reply.tokens_in, tokens_out=reply.tokens_out)
 
-    async def _ask(self, request: Request, manners: Manners, *, is_probe: bool = False) -> tuple[Reply, Manners]:
+    async def _ask(
+        self, request: Request, manners: Capabilities, *, is_probe: bool = False
+    ) -> tuple[Reply, Capabilities]:
         """Ask, in other manners where the server does not like these."""
         turns = [
-            {"role": turn.role, "content": await self._server.inert(turn.content, manners)} for turn in request.messages
+            {"role": turn.role, "content": await self._server.neutralise(turn.content, manners)}
+            for turn in request.messages
         ]
         for _ in range(_STEPS):
             ids = await self._server.ids(request, manners)
-            sent = body(request, manners, self._server.model, turns, ids)
+            sent = build_body(request, manners, self._server.model, turns, ids)
             try:
                 completion = await self._server.complete(sent)
-            except Rejected as rejected:
+            except Rejection as rejected:
                 guess = is_probe and not (manners.engine or rejected.is_about_account)
-                other = None if rejected.is_about_content else adapted(manners, rejected, sent, guess=guess)
+                other = None if rejected.is_about_content else adapt(manners, rejected, sent, guess=guess)
                 if other is None:
-                    return await self._turned_down(rejected, is_probe=is_probe), manners
+                    return await self._handle_rejection(rejected, is_probe=is_probe), manners
                 manners = other
                 continue
             self._server.learnt.faults = 0
             self._server.report(completion.model)
-            reply = answers.read(request, sent, ids, completion)
+            reply = answers.read_reply(request, sent, ids, completion)
             if reply is None:
                 manners = replace(manners, probabilities=False)
-            elif is_probe and "continue_final_message" in sent and not (manners.engine or _continues(request, reply)):
+            elif (
+                is_probe
+                and "continue_final_message" in sent
+                and not (manners.engine or _is_continuation(request, reply))
+            ):
                 manners = replace(manners, continues=False)
             else:
                 return reply, manners
-        return await self._turned_down(Rejected(400, "it takes this request in no form"), is_probe=is_probe), manners
+        return await self._handle_rejection(
+            Rejection(400, "it takes this request in no form"), is_probe=is_probe
+        ), manners
 
-    async def _turned_down(self, rejected: Rejected, *, is_probe: bool) -> Reply:
+    async def _handle_rejection(self, rejected: Rejection, *, is_probe: bool) -> Reply:
         """The reply to a request that the server will not answer.
 
         Raises:
@@ -166,7 +175,7 @@ class Session:
         learnt = self._server.learnt
         if not rejected.is_about_content:
             if is_probe:
-                raise await self._server.final(rejected)
+                raise await self._server.final_error(rejected)
             learnt.faults = learnt.faults + 1 if rejected.is_about_account else 0
             if learnt.faults >= _MOST_FAULTS:
                 said = f"{rejected.status} {one_line(rejected.said)}"
@@ -174,7 +183,7 @@ class Session:
         return rejected.reply()
 
 
-def _continues(probe: Request, reply: Reply) -> bool:
+def _is_continuation(probe: Request, reply: Reply) -> bool:
     """Whether the answer to a probe continues the start that was sent: it goes on with a choice."""
     if reply.finish == "choices":
         return (reply.mass or 0.0) >= 0.5

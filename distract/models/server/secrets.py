@@ -50,7 +50,7 @@ def scrubber(keys: Collection[str]) -> Scrub:
         if len(text) < shortest or not forms:
             return text
         if run:
-            text = run.sub(lambda found: "".join(_kept(found[0], parts)), text)
+            text = run.sub(lambda found: "".join(_mask_parts(found[0], parts)), text)
         for head, pattern in ends:
             if head in text:
                 text = pattern.sub(MARK, text)
@@ -61,7 +61,7 @@ def scrubber(keys: Collection[str]) -> Scrub:
     return scrub
 
 
-def scrubbed(value: object, scrub: Scrub) -> object:
+def scrub_values(value: object, scrub: Scrub) -> object:
     """JSON values with every text in them scrubbed, names too.
 
     Raises:
@@ -70,9 +70,9 @@ def scrubbed(value: object, scrub: Scrub) -> object:
     if isinstance(value, str):
         return scrub(value)
     if isinstance(value, list):
-        return [scrubbed(item, scrub) for item in value]
+        return [scrub_values(item, scrub) for item in value]
     if isinstance(value, dict):
-        return {scrub(name): scrubbed(item, scrub) for name, item in value.items()}
+        return {scrub(name): scrub_values(item, scrub) for name, item in value.items()}
     return value
 
 
@@ -82,7 +82,7 @@ def _forms(key: str) -> set[str]:
     return {key, written, written.replace("/", "\\/"), quote(key, safe="")}
 
 
-def _kept(run: str, parts: Collection[str]) -> Iterator[str]:
+def _mask_parts(run: str, parts: Collection[str]) -> Iterator[str]:
     """What is left of a run of characters that keys have, with a mark for each part of a key."""
     kept = start = 0
     while start <= len(run) - PART:

@@ -20,11 +20,11 @@ from distract.core.records import Reply, Request
 _PATIENCE = 1.0
 """Seconds that whoever closes a stream waits for its thread."""
 
-_LETTING_GO = 30.0
+_CLOSE_TIME = 30.0
 """Seconds for its thread to let go of connections, which a busy machine may need; nobody waits for it by then."""
 
 
-class Answering(Protocol):
+class RequestHandler(Protocol):
     """What answers requests, in an event loop."""
 
     async def answer(self, request: Request) -> Reply:
@@ -48,7 +48,7 @@ class ThreadedStream:
         capacity: how many requests are worth having here at once.
     """
 
-    def __init__(self, session: Answering, capacity: int) -> None:
+    def __init__(self, session: RequestHandler, capacity: int) -> None:
         self.capacity = capacity
         self._session = session
         self._loop = asyncio.new_event_loop()
@@ -111,19 +111,19 @@ class ThreadedStream:
 
     def _run(self) -> None:
         with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
-            runner.run(self._until_done())
+            runner.run(self._wait_done())
 
-    async def _until_done(self) -> None:
+    async def _wait_done(self) -> None:
         await self._done.wait()
         # Only these: what they started in turn is ended by them, in the order in which it must be.
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         with contextlib.suppress(Exception):
-            await asyncio.wait_for(self._session.close(), _LETTING_GO)
+            await asyncio.wait_for(self._session.close(), _CLOSE_TIME)
 
     def _begin(self, ticket: int, request: Request) -> None:
-        task = self._loop.create_task(self._one(ticket, request))
+        task = self._loop.create_task(self._answer_one(ticket, request))
         # The loop itself holds tasks only weakly.
         self._tasks[task] = ticket
         task.add_done_callback(self._tasks.pop)
@@ -136,7 +136,7 @@ class ThreadedStream:
             task.cancel()
         return list(waiting.values())
 
-    async def _one(self, ticket: int, request: Request) -> None:
+    async def _answer_one(self, ticket: int, request: Request) -> None:
         try:
             reply = await self._session.answer(request)
         except Exception as error:

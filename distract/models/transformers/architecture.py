@@ -11,7 +11,7 @@ import reprlib
 from collections.abc import Mapping
 from typing import Any
 
-from distract.models.transformers.budget import number
+from distract.models.transformers.budget import config_number
 
 Window = int | None
 """How many tokens a token sees, itself and the nearest before it; None for all."""
@@ -32,7 +32,7 @@ _HEADS = re.compile(r"For(?!CausalLM|ConditionalGeneration)[A-Z]|Reward")
 _HEADLESS = re.compile(r"(?<!LMHead)Model$")
 
 
-def unfit(config: Mapping[str, Any]) -> str | None:
+def unfit_architecture(config: Mapping[str, Any]) -> str | None:
     """The architecture of a model that certainly writes no text, or only with an encoder; None if it may be causal.
 
     Names decide, so that no library is needed; what they leave open is for the engine to say.
@@ -131,7 +131,7 @@ def reach(config: Any) -> float:
     return found
 
 
-def operations(model: Any, tokens: int, reads: int, pairs: int) -> float:
+def forward_operations(model: Any, tokens: int, reads: int, pairs: int) -> float:
     """Floating-point operations of a forward: two a weight and token, and four a visible pair, head and feature.
 
     The output head counts for the tokens that are read. All experts of a mixture count, and no window does.
@@ -148,7 +148,7 @@ def operations(model: Any, tokens: int, reads: int, pairs: int) -> float:
     weights = sum(one.numel() for one in model.parameters()) - sum(outside.values())
     read = 0 if head is None else head.weight.numel() * reads
     # A model without attention has no heads.
-    heads = number(text, "num_attention_heads", 1)
-    width = number(text, "head_dim", number(text, "hidden_size", heads) // heads)
-    attention = pairs * heads * width * number(text, "num_hidden_layers", 1)
+    heads = config_number(text, "num_attention_heads", 1)
+    width = config_number(text, "head_dim", config_number(text, "hidden_size", heads) // heads)
+    attention = pairs * heads * width * config_number(text, "num_hidden_layers", 1)
     return float(2 * (weights * tokens + read) + 4 * attention)

@@ -19,7 +19,7 @@ Part = tuple[int, int, Any, Any]
 T = TypeVar("T")
 
 
-def register() -> None:
+def register_attention() -> None:
     """Make the per-stretch attention known to transformers as ``distract``."""
     from transformers import AttentionInterface, AttentionMaskInterface
     from transformers.masking_utils import sdpa_mask
@@ -30,7 +30,7 @@ def register() -> None:
 
 def dense_masks(forward: Forward, layers: Sequence[Layer], dtype: Any, device: Any) -> Any:
     """The mask that a model takes: one, or one for each kind of layer, by its name."""
-    masks = _by_window(layers, forward, lambda window: dense_mask(forward, window, dtype, device))
+    masks = _map_windows(layers, forward, lambda window: dense_mask(forward, window, dtype, device))
     kinds = dict(layers)
     return masks[layers[0][1]] if len(kinds) == 1 else {kind: masks[window] for kind, window in kinds.items()}
 
@@ -41,7 +41,7 @@ def dense_mask(forward: Forward, window: Window, dtype: Any, device: Any) -> Any
 
     count = len(forward.tokens)
     hidden = np.zeros((count, forward.past + count), bool)
-    hidden[:, forward.past :] = ~forward.visible()
+    hidden[:, forward.past :] = ~forward.visibility()
     if window is not None:
         hidden |= forward.positions[:, None] - forward.places[None, :] >= window
     # Added rather than boolean: the eager attention of older architectures adds whatever it is given.
@@ -50,13 +50,13 @@ def dense_mask(forward: Forward, window: Window, dtype: Any, device: Any) -> Any
     return mask
 
 
-def parts_of(forward: Forward, layers: Sequence[Layer], dtype: Any) -> list[list[Part]]:
+def layer_parts(forward: Forward, layers: Sequence[Layer], dtype: Any) -> list[list[Part]]:
     """The mask of each layer in parts, for ``attend``."""
-    made = _by_window(layers, forward, lambda window: parts(forward, window, dtype))
+    made = _map_windows(layers, forward, lambda window: mask_parts(forward, window, dtype))
     return [made[window] for _, window in layers]
 
 
-def parts(forward: Forward, window: Window, dtype: Any) -> list[Part]:
+def mask_parts(forward: Forward, window: Window, dtype: Any) -> list[Part]:
     """The mask in parts: (start, stop, stretches of the keys that these queries see, what to add to their scores)."""
     import torch
 
@@ -90,20 +90,24 @@ def attend(module: Any, query: Any, key: Any, value: Any, attention_mask: Any, r
     shared, scale = query.shape[1] != key.shape[1], options.get("scaling")
     found = []
     for start, stop, stretches, mask in runs[module.layer_idx]:
-        asking, keys, values = query[:, :, start:stop], _joined(key, stretches), _joined(value, stretches)
+        asking, keys, values = (
+            query[:, :, start:stop],
+            _join_stretches(key, stretches),
+            _join_stretches(value, stretches),
+        )
         part = scaled_dot_product_attention(asking, keys, values, mask, scale=scale, enable_gqa=shared)
         found.append(part.transpose(1, 2))
     return torch.cat(found, dim=1), None
 
 
-def _joined(states: Any, stretches: Sequence[tuple[int, int]]) -> Any:
+def _join_stretches(states: Any, stretches: Sequence[tuple[int, int]]) -> Any:
     import torch
 
     found = [states[:, :, start:stop] for start, stop in stretches]
     return found[0] if len(found) == 1 else torch.cat(found, dim=2)
 
 
-def _by_window(layers: Sequence[Layer], forward: Forward, make: Callable[[Window], T]) -> dict[Window, T]:
+def _map_windows(layers: Sequence[Layer], forward: Forward, make: Callable[[Window], T]) -> dict[Window, T]:
     """What is made for each window that a layer has; a window that hides nothing here is none."""
     furthest = int(forward.positions.max())
     made: dict[Window, T] = {}

@@ -21,21 +21,21 @@ from distract.core import timer
 from distract.core.backend import Batch
 from distract.core.errors import BackendError
 from distract.core.records import Reply, Request
-from distract.models.choices import Tokens, longest, lookups, verdict
-from distract.models.location import quiet
+from distract.models.choices import Tokens, extra_tokens, lookups, make_reply
+from distract.models.location import silence_transformers
 from distract.models.transformers import budget, embedded
-from distract.models.transformers.architecture import layers, operations, reach
-from distract.models.transformers.attention import dense_masks, parts_of, register
-from distract.models.transformers.chat import Encoded
-from distract.models.transformers.decoder import Run, Told, write
+from distract.models.transformers.architecture import forward_operations, layers, reach
+from distract.models.transformers.attention import dense_masks, layer_parts, register_attention
+from distract.models.transformers.chat import EncodedRequest
+from distract.models.transformers.decoder import ForwardResult, KnownAnswer, write
 from distract.models.transformers.generation import Answer, write_alone
-from distract.models.transformers.packs import Forward, Sharing, plan, prune
+from distract.models.transformers.packs import Forward, Sharing, lay_out, prune
 from distract.models.transformers.weights import LocalModel
 
 REFUSALS = (BackendError, TypeError, ValueError, KeyError, IndexError, AttributeError)
 """What comes of running a model in a way that it does not know."""
 
-READINGS: Mapping[Sharing, str] = {"packed": "packed", "prefix": "cached prefix", "none": "one by one"}
+PROMPT_MODES: Mapping[Sharing, str] = {"packed": "packed", "prefix": "cached prefix", "none": "one by one"}
 
 
 class Transformers(LocalModel):
@@ -45,41 +45,41 @@ class Transformers(LocalModel):
     _by_runs = False
 
     @property
-    def reading(self) -> str:
+    def prompt_mode(self) -> str:
         """How prompts are read: ``packed``, ``cached prefix`` or ``one by one``; loads the model."""
-        return READINGS[self._sharing]
+        return PROMPT_MODES[self._sharing]
 
     @property
     def used(self) -> str | None:
         """The same, and None where nothing has been read yet; loads nothing."""
-        return self.reading if "_sharing" in vars(self) else None
+        return self.prompt_mode if "_sharing" in vars(self) else None
 
     def reply(self, requests: Sequence[Request], wanted: frozenset[int]) -> Iterator[Batch]:
         """See ``Backend.reply``; one batch per forward, and answers in words as they are complete."""
         if not wanted:
             return
         encoded = self._chat.encode_all(requests)
-        needed = {i: len(e.prompt) + (longest(e) if requests[i].choices else 1) for i, e in enumerate(encoded)}
+        needed = {i: len(e.prompt) + (extra_tokens(e) if requests[i].choices else 1) for i, e in enumerate(encoded)}
         long = {i: tokens for i, tokens in needed.items() if tokens > self._context}
-        failed = [(i, self._too_long(n)) for i, n in long.items() if i in wanted]
+        failed = [(i, self._length_failure(n)) for i, n in long.items() if i in wanted]
         if failed:
             yield failed
         fitting = {i: e for i, e in enumerate(encoded) if i not in long}
         yield from self._read({i: e for i, e in fitting.items() if requests[i].choices}, wanted)
         yield from self._write(requests, {i: e.prompt for i, e in fitting.items() if not requests[i].choices}, wanted)
 
-    def _too_long(self, tokens: int) -> Reply:
+    def _length_failure(self, tokens: int) -> Reply:
         failure = f"too long: {tokens} tokens, the model takes {int(self._context)}"
         return Reply(finish="length", failure=failure, tokens_in=tokens)
 
-    def _read(self, encoded: Mapping[int, Encoded], wanted: frozenset[int]) -> Iterator[Batch]:
+    def _read(self, encoded: Mapping[int, EncodedRequest], wanted: frozenset[int]) -> Iterator[Batch]:
         """Verdicts on choices, through a plan over all requests of the round."""
         # A choice of several tokens is read along its way: one sequence per place where a token is looked up.
         owners: list[tuple[int, Tokens, set[int]]] = []
         for index, one in encoded.items():
             owners.extend((index, walked, nexts) for walked, nexts in lookups(one).items())
         sequences = [encoded[index].prompt + walked for index, walked, _ in owners]
-        forwards = plan(sequences, self.batch_tokens, self._sharing, reach(self._loaded.config))
+        forwards = lay_out(sequences, self.batch_tokens, self._sharing, reach(self._loaded.config))
         open_ = {i for i, (index, _, _) in enumerate(owners) if index in wanted}
         seen: dict[int, dict[Tokens, dict[int, float]]] = {}
         left = {index: len(lookups(one)) for index, one in encoded.items() if index in wanted}
@@ -93,7 +93,7 @@ class Transformers(LocalModel):
                     seen.setdefault(index, {})[walked] = dict(zip(order, values, strict=True))
                     left[index] -= 1
                     if not left[index]:
-                        batch.append((index, verdict(encoded[index], seen.pop(index))))
+                        batch.append((index, make_reply(encoded[index], seen.pop(index))))
             if batch:
                 yield sorted(batch, key=lambda pair: pair[0])
 
@@ -114,8 +114,8 @@ class Transformers(LocalModel):
         if not answers:
             return
         furthest = reach(self._loaded.config)
-        together = {at: one for at, one in answers.items() if self._batched and one.start + one.room <= furthest}
-        forwards = plan(list(sequences.values()), self.batch_tokens, self._sharing, furthest, early=False)
+        together = {at: one for at, one in answers.items() if self._can_batch and one.start + one.room <= furthest}
+        forwards = lay_out(list(sequences.values()), self.batch_tokens, self._sharing, furthest, early=False)
         runs = self._run(prune(forwards, together), self._sharing, hold=True)
         alone = {at: one for at, one in answers.items() if at not in together}
         written = chain(
@@ -123,13 +123,13 @@ class Transformers(LocalModel):
             write_alone(self._loaded, sequences, alone),
         )
         while True:
-            with self._failing("run"), quiet():
+            with self._failing("run"), silence_transformers():
                 done = next(written, None)
             if done is None:
                 return
             yield [(order[at], answers[at].reply()) for at in done]
 
-    def _run(self, forwards: Sequence[Forward], sharing: Sharing, hold: bool = False) -> Iterator[Run]:
+    def _run(self, forwards: Sequence[Forward], sharing: Sharing, hold: bool = False) -> Iterator[ForwardResult]:
         """Run forwards in order; yields those with reads, their log-probabilities, and what they see (``hold``)."""
         kept: dict[int, Any] = {}
         bases = {forward.index: forward.base for forward in forwards}
@@ -163,20 +163,20 @@ class Transformers(LocalModel):
                 # Layers that see tokens keep all of them, since a window is a matter of the mask.
                 cache = DynamicCache(config=None if seen else model.config)
             else:  # a copy, since other forwards build on the same
-                cache = _beginning(past, forward.past) if sharing == "packed" else deepcopy(past)
+                cache = _copy_start(past, forward.past) if sharing == "packed" else deepcopy(past)
             options.update(use_cache=True, past_key_values=cache)
         if sharing == "packed":
             options["position_ids"] = torch.from_numpy(forward.positions)[None].to(model.device)
             assert seen
-            if not forward.chain and self._by_runs:
+            if not forward.is_chain and self._by_runs:
                 # A mask of four dimensions keeps the model from making its own; ``attend`` does not read it.
                 options["attention_mask"] = torch.zeros((1, 1, 1, 1), dtype=model.dtype)
-                options["runs"] = parts_of(forward, seen, model.dtype)
-            elif not forward.chain:
+                options["runs"] = layer_parts(forward, seen, model.dtype)
+            elif not forward.is_chain:
                 options["attention_mask"] = dense_masks(forward, seen, model.dtype, model.device)
         timer.count("tokens computed", count)
-        timer.count("operations", lambda: operations(model, count, len(forward.reads), forward.pairs))
-        with timer.part("forward"), torch.inference_mode(), quiet():
+        timer.count("operations", lambda: forward_operations(model, count, len(forward.reads), forward.pairs))
+        with timer.time_part("forward"), torch.inference_mode(), silence_transformers():
             ids = torch.from_numpy(np.ascontiguousarray(forward.tokens))[None].to(model.device)
             logits = model(input_ids=ids, **options).logits[0]
             if len(logits) != len(rows):
@@ -198,27 +198,27 @@ class Transformers(LocalModel):
         for sharing, by_runs in ways:
             self._attend_by_runs(by_runs)
             try:
-                if self._exact(self._distributions(probe, sharing), exact):
+                if self._is_exact(self._distributions(probe, sharing), exact):
                     return sharing
             except REFUSALS:
                 continue
         return "none"
 
     @cached_property
-    def _batched(self) -> bool:
+    def _can_batch(self) -> bool:
         """Whether the model continues sequences of different lengths side by side exactly."""
         if self._sharing == "none" or not layers(self._loaded.config):
             return False
         probe, exact = self._probe
         try:
             # More than there are rows, so that one takes the place of another.
-            told = {at: Told(one, 2 + at) for at, one in enumerate(probe)}
-            forwards = plan([one[: told[at].start] for at, one in enumerate(probe)], 24, self._sharing, early=False)
-            with self._failing("run"), quiet():
+            told = {at: KnownAnswer(one, 2 + at) for at, one in enumerate(probe)}
+            forwards = lay_out([one[: told[at].start] for at, one in enumerate(probe)], 24, self._sharing, early=False)
+            with self._failing("run"), silence_transformers():
                 for _ in write(self._loaded, self._run(forwards, self._sharing, hold=True), told, 1024, 2):
                     pass
                 found = np.stack([one.logits.softmax(dim=-1).cpu().numpy() for one in told.values()])
-            return self._exact(found, exact)
+            return self._is_exact(found, exact)
         except REFUSALS:
             return False
 
@@ -230,7 +230,7 @@ class Transformers(LocalModel):
         probe = [ids[:28], ids[:24] + ids[30:36], ids[:20] + ids[36:]]
         return probe, self._distributions(probe, "none")
 
-    def _exact(self, found: Any, exact: Any) -> bool:
+    def _is_exact(self, found: Any, exact: Any) -> bool:
         # Total variation, since a small model's probabilities may all be tiny. In half precision two exact
         # ways differ by rounding alone; a mask that is not respected differs by far more.
         single = self._dtype == "float32" and not self.quantization
@@ -239,23 +239,23 @@ class Transformers(LocalModel):
     def _attend_by_runs(self, wanted: bool) -> None:
         """Exchange the model's attention for one that looks only where a run of queries may."""
         if wanted != self._by_runs:
-            with quiet():
+            with silence_transformers():
                 if wanted:
-                    register()
+                    register_attention()
                 self._loaded.set_attn_implementation("distract" if wanted else "sdpa")
             self._by_runs = wanted
 
     def _distributions(self, sequences: Sequence[Sequence[int]], sharing: Sharing) -> Any:
         """Probabilities after each sequence, (sequences, vocabulary), from forwards small enough to branch."""
         rows: dict[int, Any] = {}
-        forwards = plan(sequences, 24, sharing, reach(self._loaded.config), early=False)
+        forwards = lay_out(sequences, 24, sharing, reach(self._loaded.config), early=False)
         for forward, logarithms, _ in self._run(forwards, sharing):
             for row, (_, ending) in enumerate(forward.reads):
                 rows.update((sequence, logarithms[row].exp().cpu().numpy()) for sequence in ending)
         return np.stack([rows[index] for index in range(len(sequences))])
 
 
-def _beginning(cache: Any, tokens: int) -> Any:
+def _copy_start(cache: Any, tokens: int) -> Any:
     """A cache of its own of the first tokens of another."""
     from transformers import DynamicCache
 

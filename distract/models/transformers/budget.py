@@ -33,11 +33,13 @@ def batch_tokens(config: Any, bytes_each: int, device: str, free: int | None) ->
     most = MOST.get(device, MOST["cpu"])
     if free is None:
         return most
-    hidden = number(config, "hidden_size", 4096)
-    heads = number(config, "num_attention_heads", 1)
-    width = number(config, "head_dim", hidden // heads)
-    held = number(config, "num_hidden_layers", 32) * 2 * number(config, "num_key_value_heads", heads) * width
-    passing = 8 * hidden + 3 * number(config, "intermediate_size", 4 * hidden)
+    hidden = config_number(config, "hidden_size", 4096)
+    heads = config_number(config, "num_attention_heads", 1)
+    width = config_number(config, "head_dim", hidden // heads)
+    held = (
+        config_number(config, "num_hidden_layers", 32) * 2 * config_number(config, "num_key_value_heads", heads) * width
+    )
+    passing = 8 * hidden + 3 * config_number(config, "intermediate_size", 4 * hidden)
     tokens = most
     # The last part is a dense mask over as much again that is kept, which only GPUs are given.
     while tokens > LEAST and tokens * bytes_each * (WRITING * held + passing + 4 * tokens) > _SHARE * free:
@@ -45,7 +47,7 @@ def batch_tokens(config: Any, bytes_each: int, device: str, free: int | None) ->
     return tokens
 
 
-def number(config: Any, name: str, otherwise: int) -> int:
+def config_number(config: Any, name: str, otherwise: int) -> int:
     """A number of a configuration; the largest where layers differ, and ``otherwise`` where it does not say."""
     try:
         found = getattr(config, name, None)

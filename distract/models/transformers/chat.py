@@ -25,7 +25,7 @@ _SURROGATES = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
-class Encoded:
+class EncodedRequest:
     """What a model is fed for one request.
 
     Attributes:
@@ -41,7 +41,7 @@ class Encoded:
 
 
 @dataclass(frozen=True, slots=True)
-class Laid:
+class PromptLayout:
     """A prompt in pieces: ids that are known, and texts to be encoded.
 
     Attributes:
@@ -78,7 +78,7 @@ class Chat:
         self._encoder = Encoder(tokenizer, unflagged)
         self._leads: dict[tuple[str, ...], str | None] = {}
 
-    def encode(self, request: Request) -> Encoded:
+    def encode(self, request: Request) -> EncodedRequest:
         """The ids for a request.
 
         Raises:
@@ -86,59 +86,63 @@ class Chat:
         """
         return self.encode_all([request])[0]
 
-    def encode_all(self, requests: Sequence[Request]) -> list[Encoded]:
+    def encode_all(self, requests: Sequence[Request]) -> list[EncodedRequest]:
         """The ids for each request; no text that stands in several of them is encoded twice.
 
         Raises:
             BackendError: the model's template or tokenizer cannot express one of them.
         """
-        with timer.part("tokenise"):
-            laid = [self._laid(request) for request in requests]
+        with timer.time_part("tokenise"):
+            laid = [self._lay_out(request) for request in requests]
             found = self._encoder.encode(text for one in laid for text in one.texts())
-            return [self._encoded(request, one, found) for request, one in zip(requests, laid, strict=True)]
+            return [self._assemble(request, one, found) for request, one in zip(requests, laid, strict=True)]
 
-    def _encoded(self, request: Request, laid: Laid, found: Mapping[str, Ids]) -> Encoded:
+    def _assemble(self, request: Request, laid: PromptLayout, found: Mapping[str, Ids]) -> EncodedRequest:
         head, tails = self._ids(laid, found)
         if not request.choices:
-            return Encoded(head + tails[0])
-        shared = _shared(tails)
+            return EncodedRequest(head + tails[0])
+        shared = _common_length(tails)
         nexts = tuple(tail[shared] for tail in tails if len(tail) > shared)
         if len(tails) > 1 and len(nexts) == len(tails) == len(set(nexts)):
-            return Encoded(head + tails[0][:shared], choice_tokens=nexts)
+            return EncodedRequest(head + tails[0][:shared], choice_tokens=nexts)
         shared = min(shared, min(map(len, tails)) - 1)
         if shared < 0 or not (head or shared):
             raise BackendError(f"{self.name}: the choices {request.choices!r} cannot be told apart in its tokens")
-        return Encoded(head + tails[0][:shared], continuations=tuple(tail[shared:] for tail in tails))
+        return EncodedRequest(head + tails[0][:shared], continuations=tuple(tail[shared:] for tail in tails))
 
-    def _laid(self, request: Request) -> Laid:
-        messages = self._template.merged(request.messages)
+    def _lay_out(self, request: Request) -> PromptLayout:
+        messages = self._template.merge_system(request.messages)
         roles = tuple(message.role for message in messages)
-        contents = [_without_surrogates(message.content) for message in messages]
+        contents = [_replace_surrogates(message.content) for message in messages]
         ends = [request.prefill + choice for choice in request.choices or ("",)]
         if roles not in self._leads:
-            self._leads[roles] = self._lead(roles)
+            self._leads[roles] = self._find_lead(roles)
         lead = self._leads[roles]
         if lead is None:
-            return Laid((), [self._whole(roles, contents, end) for end in ends])
-        return self._pieces(roles, contents, ends, lead)
+            return PromptLayout((), [self._encode_whole(roles, contents, end) for end in ends])
+        return self._make_layout(roles, contents, ends, lead)
 
-    def _pieces(self, roles: tuple[str, ...], contents: Sequence[str], ends: Sequence[str], lead: str) -> Laid:
+    def _make_layout(
+        self, roles: tuple[str, ...], contents: Sequence[str], ends: Sequence[str], lead: str
+    ) -> PromptLayout:
         layout = self._template.layout(roles)
         assert layout is not None
         *first, last = layout
-        stem = _text(last, contents)
-        head = [(part[0],) if isinstance(part[0], int) else _behind(lead, _text(part, contents)) for part in first]
-        return Laid(head, [_behind(lead, stem + end) for end in ends], lead)
+        stem = _fill_part(last, contents)
+        head = [
+            (part[0],) if isinstance(part[0], int) else _prepend(lead, _fill_part(part, contents)) for part in first
+        ]
+        return PromptLayout(head, [_prepend(lead, stem + end) for end in ends], lead)
 
-    def _lead(self, roles: tuple[str, ...]) -> str | None:
+    def _find_lead(self, roles: tuple[str, ...]) -> str | None:
         """What pieces must stand behind to add up to the ids of the whole text; None if nothing helps.
 
         SentencePiece puts a blank before a text at the very start, and none before one after a special token.
         """
         contents = [f"{_BENIGN} {number}" for number in range(len(roles))]
-        expected = self._whole(roles, contents, "[[")
+        expected = self._encode_whole(roles, contents, "[[")
         for lead in ("", "\n"):
-            laid = self._pieces(roles, contents, ["[["], lead)
+            laid = self._make_layout(roles, contents, ["[["], lead)
             try:
                 head, tails = self._ids(laid, self._encoder.encode(laid.texts()))
             except BackendError:
@@ -147,7 +151,7 @@ class Chat:
                 return lead
         return None
 
-    def _ids(self, laid: Laid, found: Mapping[str, Ids]) -> tuple[Ids, list[Ids]]:
+    def _ids(self, laid: PromptLayout, found: Mapping[str, Ids]) -> tuple[Ids, list[Ids]]:
         """Ids of all but the last piece, and of the last one with each end appended."""
         lead = found[laid.lead]
 
@@ -164,32 +168,32 @@ class Chat:
 
         return tuple(chain.from_iterable(map(ids_of, laid.head))), [ids_of(tail) for tail in laid.tails]
 
-    def _whole(self, roles: tuple[str, ...], contents: Sequence[str], end: str) -> Ids:
+    def _encode_whole(self, roles: tuple[str, ...], contents: Sequence[str], end: str) -> Ids:
         """The whole text at once, for tokenizers whose pieces do not add up; refuses what would be structure."""
         if any(self._template.special.search(text) for text in (*contents, end)):
             raise BackendError(
                 f"the tokenizer of {self.name} cannot encode a text that contains one of its special tokens "
                 "as plain text; use another judge or the text without it"
             )
-        text = self._template.filled(roles, contents) + end
+        text = self._template.fill(roles, contents) + end
         options = {"add_special_tokens": False, "split_special_tokens": False, "verbose": False}
         return tuple(self.tokenizer(text, **options)["input_ids"])
 
 
-def _without_surrogates(text: str) -> str:
+def _replace_surrogates(text: str) -> str:
     # Most texts are ASCII, and that is known without a search.
     return text if text.isascii() else _SURROGATES.sub("\ufffd", text)
 
 
-def _text(part: Ids | Piece, contents: Sequence[str]) -> str:
+def _fill_part(part: Ids | Piece, contents: Sequence[str]) -> str:
     return "".join(item if isinstance(item, str) else contents[item] for item in part)
 
 
-def _behind(lead: str, text: str) -> str:
+def _prepend(lead: str, text: str) -> str:
     return lead + text if text else ""
 
 
-def _shared(sequences: Sequence[Ids]) -> int:
+def _common_length(sequences: Sequence[Ids]) -> int:
     """How many leading ids all have in common."""
     # All that lie between two share what these share.
     first, last = min(sequences), max(sequences)

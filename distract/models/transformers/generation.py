@@ -24,7 +24,7 @@ Tokens = tuple[int, ...]
 Decode = Callable[[list[int]], str]
 
 
-def draw(logits: NDArray[np.floating[Any]], temperature: float, top_p: float, uniform: float) -> int:
+def draw_token(logits: NDArray[np.floating[Any]], temperature: float, top_p: float, uniform: float) -> int:
     """A token from the likeliest that together have the share ``top_p``, by inverting their distribution.
 
     Args:
@@ -73,9 +73,9 @@ class Answer:
             self._failure = "not a number"
         elif self._request.temperature > 0:
             how = self._request.temperature, self._request.top_p, self._stream.random()
-            best = draw(logits.float().cpu().numpy(), *how)
+            best = draw_token(logits.float().cpu().numpy(), *how)
         self.tokens.append(best)
-        if self._failure or best in self._ends or (self._stops and self._stopped()):
+        if self._failure or best in self._ends or (self._stops and self._is_stopped()):
             self.finish = "stop"
         elif len(self.tokens) >= self.room:
             self.finish = "length"
@@ -83,15 +83,17 @@ class Answer:
     def reply(self) -> Reply:
         """What has been written."""
         text = self._decode(self.tokens)
-        text = text[: self._cut(text)]
+        text = text[: self._find_stop(text)]
         failure = self._failure or None
         return Reply(text, finish=self.finish, failure=failure, tokens_in=self.start, tokens_out=len(self.tokens))
 
-    def _stopped(self) -> bool:
+    def _is_stopped(self) -> bool:
         # The tail first: to decode all in every step would be quadratic.
-        return all(self._cut(self._decode(tokens)) is not None for tokens in (self.tokens[-self._tail :], self.tokens))
+        return all(
+            self._find_stop(self._decode(tokens)) is not None for tokens in (self.tokens[-self._tail :], self.tokens)
+        )
 
-    def _cut(self, text: str) -> int | None:
+    def _find_stop(self, text: str) -> int | None:
         """Where the stop that ends first does."""
         return min((text.find(stop) + len(stop) for stop in self._stops if stop in text), default=None)
 
@@ -108,7 +110,7 @@ def write_alone(model: Any, prompts: Mapping[int, Tokens], answers: Mapping[int,
         The index of the one that is complete.
     """
     for index, answer in answers.items():
-        with timer.part("forward"):
+        with timer.time_part("forward"):
             _generate(model, prompts[index], answer)
         timer.count("tokens computed", answer.start + len(answer.tokens) - 1)
         yield [index]

@@ -24,7 +24,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from distract.models.transformers.trie import Ids, Node, trie, walk
+from distract.models.transformers.trie import Ids, Node, build_trie, walk
 
 Sharing = Literal["packed", "prefix", "none"]
 """``packed``: as above. ``prefix``: a forward is one unbranched run behind kept ones, for models that take no
@@ -57,11 +57,11 @@ class Forward:
     keep: bool
 
     @property
-    def chain(self) -> bool:
+    def is_chain(self) -> bool:
         """True when plain causal attention is already the right mask."""
         return bool((self.ends == len(self.tokens)).all())
 
-    def visible(self) -> NDArray[np.bool_]:
+    def visibility(self) -> NDArray[np.bool_]:
         """Which tokens see which of the same forward: shape (n, n), row sees column."""
         at = np.arange(len(self.tokens))
         return (at[None, :] <= at[:, None]) & (at[:, None] < self.ends[None, :])
@@ -101,7 +101,7 @@ class Forward:
         return found
 
 
-def plan(
+def lay_out(
     sequences: Sequence[Sequence[int]],
     budget: int = 2048,
     sharing: Sharing = "packed",
@@ -128,12 +128,12 @@ def plan(
     if not all(len(sequence) for sequence in sequences):
         raise ValueError("cannot read a verdict after an empty prompt")
     apart = {i: one for i, one in enumerate(sequences) if sharing == "none" or len(one) > reach}
-    made = _alone(apart)
-    root = trie({i: one for i, one in enumerate(sequences) if i not in apart})
+    made = _pack_alone(apart)
+    root = build_trie({i: one for i, one in enumerate(sequences) if i not in apart})
     # Depth first with an explicit stack: what a kept run holds is needed only until its subtree is done.
     stack: list[tuple[Node, int | None, int]] = [(root, None, 0)]
     if early and sharing == "packed" and root.size > budget:
-        stack = _first(root, budget, made) or stack
+        stack = _pack_first(root, budget, made) or stack
     while stack:
         node, base, past = stack.pop()
         for start in range(0, len(node.tokens), budget):
@@ -177,7 +177,7 @@ def prune(forwards: Sequence[Forward], wanted: Collection[int]) -> list[Forward]
     return [forward for forward in forwards if forward.index in needed]
 
 
-def _first(root: Node, budget: int, made: list[Forward]) -> list[tuple[Node, int | None, int]]:
+def _pack_first(root: Node, budget: int, made: list[Forward]) -> list[tuple[Node, int | None, int]]:
     """One forward for the whole way to the first read, if it fits, so that the first reply comes as early as it can.
 
     Returns:
@@ -237,7 +237,7 @@ def _pack(group: Sequence[Node], index: int, base: int | None, past: int) -> For
     return Forward(index, base, past, join(tokens), join(positions), join(ends), tuple(reads), keep=False)
 
 
-def _alone(sequences: Mapping[int, Sequence[int]]) -> list[Forward]:
+def _pack_alone(sequences: Mapping[int, Sequence[int]]) -> list[Forward]:
     """Every distinct sequence in a forward of its own."""
     places: dict[tuple[int, ...], list[int]] = {}
     for index, sequence in sequences.items():

@@ -20,7 +20,7 @@ from distract.models.cache import keep, recall
 FASTER = 1.5
 """Times the rate of float32 that a smaller type must reach to be worth its rounding."""
 
-KEPT = "precision.json"
+CACHE_FILE = "precision.json"
 SECONDS = 0.05
 """Of matrix products for each type."""
 
@@ -33,10 +33,10 @@ def matrix_rate(dtype: str, device: str, shape: tuple[int, int, int], seconds: f
         type.
     """
     times = product_times(dtype, device, shape, seconds)
-    return operations(shape) / min(times) if times else 0.0
+    return product_operations(shape) / min(times) if times else 0.0
 
 
-def operations(shape: tuple[int, int, int]) -> float:
+def product_operations(shape: tuple[int, int, int]) -> float:
     """Floating-point operations of a product of that shape."""
     rows, columns, outputs = shape
     return 2.0 * rows * columns * outputs
@@ -63,15 +63,15 @@ def product_times(dtype: str, device: str, shape: tuple[int, int, int], seconds:
         left = torch.ones((rows, columns), dtype=kind, device=device)
         right = torch.ones((outputs, columns), dtype=kind, device=device)
         with torch.inference_mode():
-            _once(left, right)  # memory, threads and kernels are set up here
+            _time_product(left, right)  # memory, threads and kernels are set up here
             while len(times) < 5 or sum(times) < seconds:
-                times.append(_once(left, right))
+                times.append(_time_product(left, right))
     except (RuntimeError, TypeError):
         return []
     return times
 
 
-def _once(left: Any, right: Any) -> float:
+def _time_product(left: Any, right: Any) -> float:
     import torch
 
     begin = time.perf_counter()
@@ -81,7 +81,7 @@ def _once(left: Any, right: Any) -> float:
     return time.perf_counter() - begin
 
 
-def rates(device: str, seconds: float = SECONDS) -> dict[str, float]:
+def measure_rates(device: str, seconds: float = SECONDS) -> dict[str, float]:
     """Rates of float32 and of what may take its place: bfloat16, and on a GPU float16."""
     # Small enough that a type without units for it is found out in as many milliseconds.
     size = 2048 if device.startswith("cuda") else 256
@@ -89,7 +89,7 @@ def rates(device: str, seconds: float = SECONDS) -> dict[str, float]:
     return {kind: matrix_rate(kind, device, (size, size, size), seconds) for kind in kinds}
 
 
-def chosen(found: Mapping[str, float]) -> str:
+def choose_dtype(found: Mapping[str, float]) -> str:
     """The type to run in: float32 unless another is clearly faster, and float16 only where bfloat16 is slow.
 
     Args:
@@ -99,34 +99,34 @@ def chosen(found: Mapping[str, float]) -> str:
     return half if found.get(half, 0.0) >= FASTER * found["float32"] else "float32"
 
 
-def recalled(folder: Path, on_gpu: bool = True) -> str | None:
+def recall_dtype(folder: Path, on_gpu: bool = True) -> str | None:
     """The type that this machine was found to be fast in; None where it has not been measured. Imports no torch.
 
     Args:
         folder: where it is kept.
         on_gpu: whether a GPU is used where there is one.
     """
-    found = recall(folder / KEPT).get(_machine(on_gpu))
+    found = recall(folder / CACHE_FILE).get(_describe_machine(on_gpu))
     return found if found in ("float32", "bfloat16", "float16") else None
 
 
-def remembered(folder: Path, on_gpu: bool = True) -> str:
+def find_dtype(folder: Path, on_gpu: bool = True) -> str:
     """The same, measured now where it has not been.
 
     Args:
         folder: where it is kept; one that cannot be written keeps nothing.
         on_gpu: whether a GPU is used where there is one.
     """
-    if (known := recalled(folder, on_gpu)) is not None:
+    if (known := recall_dtype(folder, on_gpu)) is not None:
         return known
     import torch
 
-    found = chosen(rates("cuda" if on_gpu and torch.cuda.is_available() else "cpu"))
-    keep(folder / KEPT, {**recall(folder / KEPT), _machine(on_gpu): found})
+    found = choose_dtype(measure_rates("cuda" if on_gpu and torch.cuda.is_available() else "cpu"))
+    keep(folder / CACHE_FILE, {**recall(folder / CACHE_FILE), _describe_machine(on_gpu): found})
     return found
 
 
-def _machine(on_gpu: bool) -> str:
+def _describe_machine(on_gpu: bool) -> str:
     """What decides the rates: the processor, the GPUs, and the torch that drives them."""
     try:
         described = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()

@@ -52,7 +52,7 @@ class Template:
         self.special = alternatives(self.structure)
         self._layouts: dict[tuple[str, ...], tuple[Ids | Piece, ...] | None] = {}
 
-    def merged(self, messages: Sequence[Message]) -> Sequence[Message]:
+    def merge_system(self, messages: Sequence[Message]) -> Sequence[Message]:
         """The messages, their system part moved into the first user turn where the template knows no system."""
         if self.layout(tuple(message.role for message in messages)) is not None:
             return messages
@@ -67,16 +67,16 @@ class Template:
     def layout(self, roles: tuple[str, ...]) -> tuple[Ids | Piece, ...] | None:
         """Structure tokens (as a tuple of one id) and pieces of text in turn; None if not expressible."""
         if roles not in self._layouts:
-            rendered = self._rendered(roles)
+            rendered = self._render(roles)
             whole = rendered is not None and all(_marker(n) in rendered for n in range(len(roles)))
             self._layouts[roles] = self._split(rendered or "") if whole else None
         return self._layouts[roles]
 
-    def filled(self, roles: Sequence[str], contents: Sequence[str]) -> str:
+    def fill(self, roles: Sequence[str], contents: Sequence[str]) -> str:
         """The whole text; a content that holds a marker stays as it is."""
-        return _MARKER.sub(lambda match: contents[int(match[1])], self._rendered(roles) or "")
+        return _MARKER.sub(lambda match: contents[int(match[1])], self._render(roles) or "")
 
-    def _rendered(self, roles: Sequence[str]) -> str | None:
+    def _render(self, roles: Sequence[str]) -> str | None:
         """The whole text with a marker for each content; None if the template refuses."""
         turns = [{"role": role, "content": _marker(number)} for number, role in enumerate(roles)]
         try:

@@ -31,7 +31,7 @@ class Node:
     size: int = 0
 
 
-def trie(sequences: Mapping[int, Sequence[int]]) -> Node:
+def build_trie(sequences: Mapping[int, Sequence[int]]) -> Node:
     """The root, which has no tokens; siblings stand in the order in which they first appeared.
 
     Args:
@@ -46,7 +46,7 @@ def trie(sequences: Mapping[int, Sequence[int]]) -> Node:
             child = node.children.get(head)
             if child is None:
                 child = node.children[head] = Node(rest)
-            shared = _common(child.tokens, rest)
+            shared = _common_length(child.tokens, rest)
             if shared < len(child.tokens):
                 upper = Node(child.tokens[:shared])
                 child.tokens = child.tokens[shared:]
@@ -59,7 +59,7 @@ def trie(sequences: Mapping[int, Sequence[int]]) -> Node:
     return root
 
 
-def _common(first: Ids, second: Ids) -> int:
+def _common_length(first: Ids, second: Ids) -> int:
     length = min(len(first), len(second))
     differ = np.flatnonzero(first[:length] != second[:length])
     return int(differ[0]) if len(differ) else length

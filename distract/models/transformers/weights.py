@@ -16,7 +16,7 @@ import numpy as np
 
 from distract.core.errors import UsageError
 from distract.models import hardware
-from distract.models.location import Located, quiet
+from distract.models.location import HubModel, silence_transformers
 from distract.models.transformers import budget, embedded, malloc, precision
 
 DTYPES = ("auto", "float32", "bfloat16", "float16")
@@ -24,7 +24,7 @@ QUANTIZATIONS = (None, "bnb-8bit", "bnb-4bit")
 _HEAD = re.compile(r"(?:^|\.)(?:score|classifier|v_head|value_head|qa_outputs)\.")
 
 
-class LocalModel(Located):
+class LocalModel(HubModel):
     """A model of Hugging Face transformers and how it is loaded.
 
     Args:
@@ -82,7 +82,7 @@ class LocalModel(Located):
             options["quantization_config"] = transformers.BitsAndBytesConfig(**bits)
             device_map = device_map or "auto"
         self._check_kind()
-        with self._failing("load"), quiet():
+        with self._failing("load"), silence_transformers():
             self._check_mapped(transformers)
             if device_map is not None:
                 options["device_map"] = device_map
@@ -154,7 +154,7 @@ class LocalModel(Located):
             return self._given_tokens
         model, torch = self._loaded, self._libraries()[0]
         on_gpu = model.device.type == "cuda"
-        free = torch.cuda.mem_get_info(model.device)[0] if on_gpu else hardware.memory()
+        free = torch.cuda.mem_get_info(model.device)[0] if on_gpu else hardware.free_memory()
         return budget.batch_tokens(model.config.get_text_config(), model.dtype.itemsize, model.device.type, free)
 
     @property
@@ -164,8 +164,8 @@ class LocalModel(Located):
         Loads the model. The device is one, the model's first.
         """
         config, place = self._loaded.config.get_text_config(), self._loaded.device
-        hidden = budget.number(config, "hidden_size", 1024)
-        shape = self.batch_tokens, hidden, budget.number(config, "intermediate_size", 4 * hidden)
+        hidden = budget.config_number(config, "hidden_size", 1024)
+        shape = self.batch_tokens, hidden, budget.config_number(config, "intermediate_size", 4 * hidden)
         return str(self._loaded.dtype).removeprefix("torch."), str(place), shape
 
     @cached_property
@@ -179,9 +179,9 @@ class LocalModel(Located):
             return self.dtype
         on_gpu = self.device_map not in ("cpu", {"": "cpu"})
         # Without an import, where this machine has been measured before.
-        if (known := precision.recalled(embedded.cache(), on_gpu)) is None:
+        if (known := precision.recall_dtype(embedded.cache_folder(), on_gpu)) is None:
             self._libraries()
-            known = precision.remembered(embedded.cache(), on_gpu)
+            known = precision.find_dtype(embedded.cache_folder(), on_gpu)
         return known
 
     def _hint(self, doing: str, problem: str) -> str:

@@ -18,17 +18,17 @@ from functools import cached_property, partial
 from typing import Any
 
 from distract.core.backend import Batch, reply_through
-from distract.core.errors import DistractError, UsageError, installed_by
+from distract.core.errors import DistractError, UsageError, install_command
 from distract.core.records import Reply, Request
-from distract.models.choices import Tokens, longest, lookups, verdict
+from distract.models.choices import Tokens, extra_tokens, lookups, make_reply
 from distract.models.hardware import gpus
-from distract.models.location import Located
-from distract.models.transformers.chat import Encoded
+from distract.models.location import HubModel
+from distract.models.transformers.chat import EncodedRequest
 from distract.models.transformers.weights import DTYPES
 from distract.models.vllm.engine import Engine, Output
 
 
-class Vllm(Located):
+class Vllm(HubModel):
     """A backend on a model run by vLLM, one engine for all that is asked of it.
 
     Args:
@@ -82,9 +82,9 @@ class Vllm(Located):
             found["tensor_parallel"] = str(self.tensor_parallel)
         return found
 
-    def open(self) -> Answering:
+    def open(self) -> VllmStream:
         """See ``Streaming.open``; the engine starts with the first request, so what is stored needs none."""
-        return Answering(self)
+        return VllmStream(self)
 
     def reply(self, requests: Sequence[Request], wanted: frozenset[int]) -> Iterator[Batch]:
         """See ``Backend.reply``."""
@@ -94,7 +94,7 @@ class Vllm(Located):
     @cached_property
     def _engine(self) -> Engine:
         if importlib.util.find_spec("vllm") is None:
-            raise UsageError(f"{self.name} needs vllm: {installed_by('vllm')}")
+            raise UsageError(f"{self.name} needs vllm: {install_command('vllm')}")
         there = len(gpus())
         if self.tensor_parallel > max(there, 1):
             raise UsageError(f"tensor_parallel {self.tensor_parallel} needs as many GPUs; there are {there}")
@@ -111,7 +111,7 @@ class Vllm(Located):
         }
         offline = "local_files_only" in self._origin
         self._check_kind()
-        with self._failing("load"):
+        with self._translate_errors("load"):
             engine = Engine({n: value for n, value in options.items() if value is not None}, not gpus(), offline)
         self._check_unchanged()
         return engine
@@ -129,7 +129,7 @@ class Vllm(Located):
         return "bfloat16" if gpus() else "float32"
 
     @contextlib.contextmanager
-    def _failing(self, doing: str) -> Iterator[None]:
+    def _translate_errors(self, doing: str) -> Iterator[None]:
         try:
             yield
         except DistractError:
@@ -154,15 +154,15 @@ class Vllm(Located):
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class PendingVerdict:
     """A verdict while log-probabilities come: those ``seen`` so far, by the ids beyond the prompt they stand after."""
 
     ticket: int
-    encoded: Encoded
+    encoded: EncodedRequest
     seen: dict[Tokens, dict[int, float]] = field(default_factory=dict)
 
 
-class Answering:
+class VllmStream:
     """A ``Stream`` of requests at the engine of a ``Vllm``."""
 
     def __init__(self, backend: Vllm) -> None:
@@ -175,7 +175,7 @@ class Answering:
         # The engine first: it says how quiet the libraries are before any is imported.
         engine, encoded = self._backend._engine, self._backend._chat.encode(request)
         start = len(encoded.prompt)
-        needed = start + (longest(encoded) if request.choices else 1)
+        needed = start + (extra_tokens(encoded) if request.choices else 1)
         if request.choices and needed == engine.context:
             needed += 1  # vLLM reads a place only by writing a token there
         self._under_way.add(ticket)
@@ -183,27 +183,27 @@ class Answering:
             failure = f"too long: {needed} tokens, the model takes {engine.context}"
             self._answer(ticket, Reply(finish="length", failure=failure, tokens_in=needed))
             return
-        with self._backend._failing("run"):
+        with self._backend._translate_errors("run"):
             if request.choices:
-                reading = Reading(ticket, encoded)
+                reading = PendingVerdict(ticket, encoded)
                 for walked, tokens in lookups(encoded).items():
-                    engine.read(self, encoded.prompt + walked, tokens, partial(self._seen, reading, walked))
+                    engine.read(self, encoded.prompt + walked, tokens, partial(self._add_logprobs, reading, walked))
             else:
-                how = {"max_tokens": min(request.max_tokens, engine.context - start), **_how(request)}
-                engine.write(self, encoded.prompt, partial(self._written, ticket, request, start), **how)
+                how = {"max_tokens": min(request.max_tokens, engine.context - start), **_sampling_options(request)}
+                engine.write(self, encoded.prompt, partial(self._finish_text, ticket, request, start), **how)
 
     def collect(self, timeout: float) -> Batch:
         """See ``Stream.collect``."""
         end = time.monotonic() + timeout
         while self._under_way and not self._ready and time.monotonic() < end:
             try:
-                with self._backend._failing("run"):
+                with self._backend._translate_errors("run"):
                     self._backend._engine.step()
             except BaseException:
                 self._under_way.clear()
                 self._backend._drop()
                 raise
-        return self._come()
+        return self._take_ready()
 
     def halt(self) -> tuple[int, ...]:
         """See ``Stream.halt``; the engine has begun with all of them."""
@@ -218,9 +218,9 @@ class Answering:
                 engine.abandon(self)
             except Exception:  # whatever is wrong with it, it goes, and what has come is kept
                 self._backend._drop()
-        return self._come()
+        return self._take_ready()
 
-    def _come(self) -> Batch:
+    def _take_ready(self) -> Batch:
         ready, self._ready = self._ready, []
         return ready
 
@@ -228,19 +228,19 @@ class Answering:
         self._under_way.discard(ticket)
         self._ready.append((ticket, reply))
 
-    def _seen(self, reading: Reading, walked: Tokens, found: dict[int, float]) -> None:
+    def _add_logprobs(self, reading: PendingVerdict, walked: Tokens, found: dict[int, float]) -> None:
         reading.seen[walked] = found
         if len(reading.seen) == len(lookups(reading.encoded)):
-            self._answer(reading.ticket, verdict(reading.encoded, reading.seen))
+            self._answer(reading.ticket, make_reply(reading.encoded, reading.seen))
 
-    def _written(self, ticket: int, request: Request, start: int, output: Output) -> None:
+    def _finish_text(self, ticket: int, request: Request, start: int, output: Output) -> None:
         text = self._backend._chat.tokenizer.decode(list(output.tokens), skip_special_tokens=True)
         cut = min((text.find(stop) + len(stop) for stop in request.stop if stop and stop in text), default=None)
         reply = Reply(text[:cut], finish=output.finish, tokens_in=start, tokens_out=len(output.tokens))
         self._answer(ticket, reply)
 
 
-def _how(request: Request) -> dict[str, Any]:
+def _sampling_options(request: Request) -> dict[str, Any]:
     """How an answer in words is written, apart from its length."""
     stops = [stop for stop in request.stop if stop]
     options: dict[str, Any] = {"temperature": request.temperature, "detokenize": bool(stops)}

@@ -74,7 +74,7 @@ class Engine:
         fixed |= {"generation_config": "vllm", "enforce_eager": on_cpu}
         if on_cpu:
             fixed["block_size"] = 32  # 128 unless given, and only whole blocks are shared: 38% of the tokens, not 48%
-        with _off_stdout(), _offline(offline), _deaf_children(), warnings.catch_warnings():
+        with _redirect_stdout(), _go_offline(offline), _block_interrupts(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             vllm = importlib.import_module("vllm")
             self._sampling: Any = vllm.SamplingParams
@@ -85,7 +85,7 @@ class Engine:
         self.cached = 0
         self._names = map(str, itertools.count())
         self._waiting: dict[str, tuple[object, Callable[[Output], None]]] = {}
-        self.stop = weakref.finalize(self, _stop, self.llm)
+        self.stop = weakref.finalize(self, _shut_down, self.llm)
 
     def write(self, owner: object, prompt: Sequence[int], then: Callable[[Output], None], **sampling: Any) -> None:
         """Have the prompt continued; what is written goes to ``then`` during a ``step``."""
@@ -148,14 +148,14 @@ class Engine:
             self.llm.llm_engine.abort_request(names)
 
 
-def _stop(llm: Any) -> None:
+def _shut_down(llm: Any) -> None:
     """End the engine and its processes, before anything of the interpreter is gone."""
     with contextlib.suppress(Exception):
         llm.llm_engine.engine_core.shutdown()
 
 
 @contextlib.contextmanager
-def _offline(wanted: bool) -> Iterator[None]:
+def _go_offline(wanted: bool) -> Iterator[None]:
     """Processes started inside ask no hub; other models of this process still may."""
     given = os.environ.get("HF_HUB_OFFLINE")
     if wanted:
@@ -168,7 +168,7 @@ def _offline(wanted: bool) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _deaf_children() -> Iterator[None]:
+def _block_interrupts() -> Iterator[None]:
     """Processes started inside do not hear Ctrl-C, which a terminal sends to all: this process is to end them."""
     start = BaseProcess.start
 
@@ -187,7 +187,7 @@ def _deaf_children() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _off_stdout() -> Iterator[None]:
+def _redirect_stdout() -> Iterator[None]:
     """What is written to standard output inside, by C++ and by processes started there too, goes to stderr."""
     sys.stdout.flush()
     kept = os.dup(1)

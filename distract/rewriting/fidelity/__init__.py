@@ -18,7 +18,7 @@ from distract.core.records import Constraint, Evidence
 from distract.data.constraints import check
 from distract.data.lexicon import content_words
 from distract.rewriting.fidelity import meaning, misbehaviour
-from distract.rewriting.fidelity.facts import READ, differences, normal, scripts
+from distract.rewriting.fidelity.facts import READ, differences, normalise_text, scripts
 
 Turns = Sequence[str]
 Words = frozenset[str]
@@ -54,13 +54,13 @@ def _compare(original: str, rewrite: str, prompt: str) -> Iterator[str]:  # the 
                 yield f"{kind} {verb}: {', '.join(fact[:60] for fact in facts[:5])}"
     if (scripts(original) - scripts(rewrite)).total() > 30 and sum(map(str.isalpha, original)) > 3:
         yield "script changed"
-    yield from misbehaviour.said(original, rewrite)
+    yield from misbehaviour.find_remarks(original, rewrite)
 
 
 @lru_cache(READ)
-def _letters(text: str) -> str:
+def _bare_letters(text: str) -> str:
     """What is left without white space, case and punctuation; all of it where that is nothing."""
-    return re.sub(r"[\W_]+", "", text.casefold()) or normal(text)
+    return re.sub(r"[\W_]+", "", text.casefold()) or normalise_text(text)
 
 
 def _is_another(words: Words, kept: Words, asked: Words, most_new: float, facts: int) -> bool | None:
@@ -73,7 +73,7 @@ def _is_another(words: Words, kept: Words, asked: Words, most_new: float, facts:
     return True if strange else None
 
 
-def _reordered(original: str, rewrite: str) -> bool:
+def _is_reordered(original: str, rewrite: str) -> bool:
     """Whether the words that two texts have in common follow each other in another order."""
     old, new = (_WORD.findall(text.casefold()) for text in (original, rewrite))
     often = Counter(old) | Counter(new)
@@ -86,7 +86,7 @@ def _reordered(original: str, rewrite: str) -> bool:
     return len(common) > 4 and len(rising) < IN_ORDER * len(common)
 
 
-def _answers(asked: Words, words: Words, kept: Words) -> bool:
+def _is_answer(asked: Words, words: Words, kept: Words) -> bool:
     """Whether a text that is no rewrite has to do with the prompt at all."""
     here, there = len(asked & kept), len(asked & words)
     # One word may be there by chance, unless the prompt has hardly more.
@@ -152,19 +152,19 @@ def inspect(
         reasons += [f"constraint {'broken' if before else 'repaired'}: {c.kind}" for c, before in held.items()]
     facts = sum(1 + reason.count(", ") for reason in reasons if reason.split()[0] in FACTS)
     other = _is_another(words, kept, asked, 1 if max_new_content is None else max_new_content, facts)
-    other = _reordered(old, new) if other is None else other
+    other = _is_reordered(old, new) if other is None else other
     if other or share < (MIN_KEPT if len(words) > 4 else 0.01):
-        answers = _answers(asked, words, kept)
+        answers = _is_answer(asked, words, kept)
         reasons.append("answers the prompt" if answers else f"not a rewrite: {share:.0%} of the words kept")
     if not severity:
         # What is broken on purpose may well read as a sign, or stop short.
-        reasons += dict.fromkeys(reason for pair in pairs for reason in misbehaviour.formed(*pair))
+        reasons += dict.fromkeys(reason for pair in pairs for reason in misbehaviour.find_form_flaws(*pair))
         signs = dict.fromkeys(sign for before, after in pairs for sign in meaning.signs(before, after))
         reasons, evidence = [*reasons, *signs], evidence | {"signs": len(signs)}
     if max_new_content is not None and len(kept) >= MIN_WORDS and new_share > max_new_content:
         reasons.append(f"new content: {new_share:.0%} of the words, at most {max_new_content:.0%}")
     if marker is not None:
         evidence |= {"marker_before": (was := marker(old)), "marker_after": (now := marker(new))}
-        same = _letters(old) == _letters(new)
+        same = _bare_letters(old) == _bare_letters(new)
         reasons += ["unchanged"] if same else [f"feature did not increase: {was:g} to {now:g}"] if now <= was else []
     return tuple(reasons), tuple(evidence.items())

@@ -17,7 +17,7 @@ from difflib import SequenceMatcher
 from functools import lru_cache
 
 from distract.data.lexicon import PARTS, content_words
-from distract.data.numbers import DAY, MONTH, amounts, units_in
+from distract.data.numbers import DAY, MONTH, amounts, find_units
 
 MOST_PAIRS = 200_000
 """Pairs of equal words in two texts up to which their difference is searched for."""
@@ -81,7 +81,7 @@ def new_content_share(original: str, rewrite: str) -> float:
     return len(after - before) / len(after) if after else 0.0
 
 
-def _without(text: str, spans: Sequence[Span]) -> str:  # a full stop instead, so that the rest does not join up
+def _remove_spans(text: str, spans: Sequence[Span]) -> str:  # a full stop instead, so that the rest does not join up
     edges = [0, *(edge for span in spans for edge in span), len(text)]
     return " . ".join(text[a:b] for a, b in zip(edges[::2], edges[1::2], strict=True))
 
@@ -90,8 +90,8 @@ def _without(text: str, spans: Sequence[Span]) -> str:  # a full stop instead, s
 def _amounts(text: str, strict: bool) -> Facts:
     text = text.translate(_PLAIN)
     if strict:  # code and addresses are compared as a whole; markers of lists may come and go
-        text = _without(text, code_spans(text))
-        text = _MARKER.sub(" ", _without(text, url_spans(text)))
+        text = _remove_spans(text, code_spans(text))
+        text = _MARKER.sub(" ", _remove_spans(text, url_spans(text)))
     return amounts(text, strict)
 
 
@@ -100,7 +100,7 @@ def _names(text: str) -> AbstractSet[str]:
     """Words that are capitalised inside a sentence; none in titles, nor where a text is all capitals or has none."""
     if not any(map(str.islower, text)):
         return set()
-    text = _TITLE.sub(" . ", _without(text, [*code_spans(text), *url_spans(text)]))
+    text = _TITLE.sub(" . ", _remove_spans(text, [*code_spans(text), *url_spans(text)]))
     text = "\n".join("" if _is_heading(line) else line for line in text.split("\n"))
     found = {match[1].translate(_PLAIN).removesuffix("'s").casefold() for match in _CAPITAL.finditer(text)}
     return {name for name in found if name not in _NO_NAMES and name not in MONTH and not DAY.fullmatch(name)}
@@ -118,11 +118,11 @@ def _is_heading(line: str) -> bool:
     )
 
 
-def _unread(names: AbstractSet[str], text: str) -> set[str]:
+def _missing_names(names: AbstractSet[str], text: str) -> set[str]:
     """The names that a text does not say in any way."""
     # Nearly all of them mostly stand there as they are; what else may stand for one is looked for if need be.
-    strange = {name for name in names if not _is_read(name, _plain_words(text))}
-    return {name for name in strange if not _is_read(name, _read_as_names(text))}
+    strange = {name for name in names if not _is_mentioned(name, _plain_words(text))}
+    return {name for name in strange if not _is_mentioned(name, _possible_names(text))}
 
 
 @lru_cache(READ)
@@ -131,7 +131,7 @@ def _plain_words(text: str) -> AbstractSet[str]:
 
 
 @lru_cache(READ)
-def _read_as_names(text: str) -> AbstractSet[str]:
+def _possible_names(text: str) -> AbstractSet[str]:
     """All that may stand for a name: every word, its beginnings (Brazil, Brazilian), the initials of words in a row."""
     words = _LETTERS.findall(text)
     initials = "".join(word[0] if word[0].isupper() else " " for word in words)
@@ -139,28 +139,28 @@ def _read_as_names(text: str) -> AbstractSet[str]:
     return lower | set(initials.casefold().split()) | {word[:n] for word in lower for n in range(3, min(len(word), 40))}
 
 
-def _is_read(name: str, read: AbstractSet[str]) -> bool:
+def _is_mentioned(name: str, read: AbstractSet[str]) -> bool:
     parts = _LETTERS.findall(name)
     return all(part in read or part[: max(4, len(part) - 3)] in read for part in parts)
 
 
 @lru_cache(PARTS)
-def normal(text: str) -> str:
+def normalise_text(text: str) -> str:
     """A text without what typography and case add."""
-    return _flat(text).casefold()
+    return _flatten(text).casefold()
 
 
-def _flat(text: str) -> str:
+def _flatten(text: str) -> str:
     return " ".join(text.translate(_PLAIN).split())
 
 
 @lru_cache(READ)
-def _verbatim(text: str) -> Facts:  # what must be kept to the letter
+def _verbatim_parts(text: str) -> Facts:  # what must be kept to the letter
     spans = code_spans(text)
-    code = {_flat(re.sub(r"\A *(?:`{3,}|~{3,}).*|[`~]+\Z", "", text[a:b])).strip("` ") for a, b in spans}
-    text = _without(text, spans)
-    quotes = {normal(text[a + 1 : b - 1]).strip(" .,;:!?") for a, b in quote_spans(text)}
-    urls = {normal(text[a:b]).rstrip(".,;:!?)'*_`") for a, b in url_spans(text)}
+    code = {_flatten(re.sub(r"\A *(?:`{3,}|~{3,}).*|[`~]+\Z", "", text[a:b])).strip("` ") for a, b in spans}
+    text = _remove_spans(text, spans)
+    quotes = {normalise_text(text[a + 1 : b - 1]).strip(" .,;:!?") for a, b in quote_spans(text)}
+    urls = {normalise_text(text[a:b]).rstrip(".,;:!?)'*_`") for a, b in url_spans(text)}
     return {"code": code - {""}, "quote": quotes - {""}, "url": urls - {""}}
 
 
@@ -198,35 +198,35 @@ def differences(original: str, rewrite: str, given: str = "") -> dict[str, Diffe
         rewrite: what became of it.
         given: a text whose names are no invention, such as the prompt.
     """
-    surely, lost = _missing(original, rewrite)
-    _, invented = _missing(rewrite, original)
+    surely, lost = _missing_facts(original, rewrite)
+    _, invented = _missing_facts(rewrite, original)
     # A figure may leave its unit to another one, as in "between 5 and 6 kg"; it may not get a different one.
     if lost["unit"]:
-        own, named = {unit.split()[0] for unit in _amounts(rewrite, True)["unit"]}, units_in(rewrite)
+        own, named = {unit.split()[0] for unit in _amounts(rewrite, True)["unit"]}, find_units(rewrite)
         lost["unit"] = {u for u in lost["unit"] if u.split()[0] in own or u.partition(" ")[2] not in named}
-    invented["name"] = _unread(invented["name"], given)
+    invented["name"] = _missing_names(invented["name"], given)
     return {
         kind: Difference(tuple(sorted(surely[kind] - lost[kind])), *(tuple(sorted(x[kind])) for x in (lost, invented)))
         for kind in surely
     }
 
 
-def _missing(there: str, here: str) -> tuple[Facts, dict[str, AbstractSet[str]]]:
+def _missing_facts(there: str, here: str) -> tuple[Facts, dict[str, AbstractSet[str]]]:
     """What one text surely states, by kind, and what of it the other one does not."""
     sure, read = dict(_amounts(there, True)), _amounts(here, False)
     # The unit of a number that is gone, or new, would be the same finding twice.
     sure["unit"] = {unit for unit in sure["unit"] if unit.split()[0] in read["number"]}
     missing = {kind: found - read[kind] for kind, found in sure.items()}
     names = _names(there)
-    if unread := _unread(names, here):
-        words, runs = _read_as_names(here), _RUN_OF_NAMES.findall(there)
+    if unread := _missing_names(names, here):
+        words, runs = _possible_names(here), _RUN_OF_NAMES.findall(there)
         unread -= {part.casefold() for run in runs if _initials(run) in words for part in run.split()}
     missing["name"] = unread
-    kept, verbatim = _verbatim(here), _verbatim(there)
+    kept, verbatim = _verbatim_parts(here), _verbatim_parts(there)
     for kind, found in verbatim.items():
         missing[kind] = set(found - kept[kind])
         if missing[kind]:
-            whole = _flat(here) if kind == "code" else normal(here)
+            whole = _flatten(here) if kind == "code" else normalise_text(here)
             # A search per item would not be linear: bounded.
             missing[kind] = {f for i, f in enumerate(sorted(missing[kind])) if i > 99 or f not in whole}
     return {**sure, "name": names, **verbatim}, missing

@@ -15,7 +15,7 @@ from functools import lru_cache
 from itertools import islice, pairwise
 
 from distract.data.lexicon import PARTS, content_words
-from distract.rewriting.fidelity.facts import READ, new_content_share, normal, opcodes
+from distract.rewriting.fidelity.facts import READ, new_content_share, normalise_text, opcodes
 
 MOST_CLAUSES = 150
 """Clauses of a text that are looked at: each is compared with each of the other text."""
@@ -117,24 +117,24 @@ Clauses = Sequence[Clause]
 
 def signs(original: str, rewrite: str) -> list[str]:
     """Every sign that one turn says something else than another: a slug and what it is about."""
-    before, after = normal(original), normal(rewrite)
-    pairs = list(_aligned(_clauses(original), _clauses(rewrite)))
+    before, after = normalise_text(original), normalise_text(rewrite)
+    pairs = list(_align_clauses(_clauses(original), _clauses(rewrite)))
     found = [
-        *_polarity(pairs),
-        *_turned(pairs),
-        *_compared(before, after),
-        *_conditions(before, after),
-        *_answer(before, after),
+        *_find_denials(pairs),
+        *_find_reversals(pairs),
+        *_find_shifts(before, after),
+        *_find_lost_conditions(before, after),
+        *_find_contradiction(before, after),
     ]
-    found += _order(original.casefold(), rewrite.casefold())
+    found += _find_moved_steps(original.casefold(), rewrite.casefold())
     # An attack on the vocabulary exchanges words by design; that shows in the share of new ones.
-    found += _exchanged(before, after) if new_content_share(original, rewrite) < FEW_NEW else ()
+    found += _find_exchanges(before, after) if new_content_share(original, rewrite) < FEW_NEW else ()
     return list(dict.fromkeys(found))
 
 
 @lru_cache(READ)
 def _clauses(text: str) -> Clauses:
-    sentences = _SENTENCE.split("\n".join(map(normal, text.split("\n"))))[:MOST_CLAUSES]
+    sentences = _SENTENCE.split("\n".join(map(normalise_text, text.split("\n"))))[:MOST_CLAUSES]
     return [clause for sentence in sentences for clause in _parts(sentence)][:MOST_CLAUSES]
 
 
@@ -144,7 +144,7 @@ def _parts(sentence: str) -> Clauses:
     return [Clause(part.strip(), content_words(part), plain) for part in _CLAUSE.split(plain) if part.strip()]
 
 
-def _aligned(before: Clauses, after: Clauses) -> Iterator[tuple[Clause, Clause]]:
+def _align_clauses(before: Clauses, after: Clauses) -> Iterator[tuple[Clause, Clause]]:
     """Clauses of a rewrite with the one they come from, where there is one such that shares enough of its words.
 
     One that stands as it stood, in the same sentence, says what it said, and is left out.
@@ -161,7 +161,7 @@ def _aligned(before: Clauses, after: Clauses) -> Iterator[tuple[Clause, Clause]]
                 yield source, clause
 
 
-def _polarity(pairs: Sequence[tuple[Clause, Clause]]) -> Iterator[str]:
+def _find_denials(pairs: Sequence[tuple[Clause, Clause]]) -> Iterator[str]:
     """Clauses that deny what was stated, or the reverse; a denial anywhere in the other's sentence may be the same."""
     for before, after in pairs:
         if _NEGATOR.search(before.text) and not _LIKE_NOT.search(after.sentence):
@@ -173,12 +173,12 @@ def _polarity(pairs: Sequence[tuple[Clause, Clause]]) -> Iterator[str]:
             if match[0] in ("not", "n't", "cannot") or content_words(" ".join(follows)) & before.words:
                 yield f"negation invented: {after.text[:60]}"
         elif bool(_NEGATOR.search(before.text)) == bool(_NEGATOR.search(after.text)) and (
-            word := _opposite(before.text, after.text)
+            word := _find_opposite(before.text, after.text)
         ):
             yield f"negation {'lost' if word in before.text else 'invented'}: {word}"
 
 
-def _opposite(before: str, after: str) -> str | None:
+def _find_opposite(before: str, after: str) -> str | None:
     """A word of one clause that is the other's with a prefix of denial: safe and unsafe."""
     was, now = set(_WORD.findall(before)), set(_WORD.findall(after))
     for there, here in ((was - now, now - was), (now - was, was - now)):
@@ -189,7 +189,7 @@ def _opposite(before: str, after: str) -> str | None:
     return None
 
 
-def _turned(pairs: Sequence[tuple[Clause, Clause]]) -> Iterator[str]:
+def _find_reversals(pairs: Sequence[tuple[Clause, Clause]]) -> Iterator[str]:
     """Clauses in which either the direction of a comparison changed or its terms changed places, but not both."""
     for before, after in pairs:
         sides = list(zip(_sides(before.text), _sides(after.text), strict=False))
@@ -197,7 +197,7 @@ def _turned(pairs: Sequence[tuple[Clause, Clause]]) -> Iterator[str]:
         kept = any(any(was) and was == now for was, now in sides)
         if not (flipped or kept) or bool(_LIKE_NOT.search(before.text)) != bool(_LIKE_NOT.search(after.text)):
             continue
-        if flipped != _terms_swapped(before.text, after.text):
+        if flipped != _has_swapped_terms(before.text, after.text):
             yield f"comparison turned: {after.text[:60]}"
 
 
@@ -209,7 +209,7 @@ def _sides(clause: str) -> Sequence[tuple[bool, bool]]:
     return [(bool(plus.search(clause)), bool(minus.search(clause))) for plus, minus in _AXES]
 
 
-def _terms_swapped(before: str, after: str) -> bool:
+def _has_swapped_terms(before: str, after: str) -> bool:
     """Whether something that stood before "than" stands behind it now, or the other way round."""
     (left, than, right), (new_left, new_than, new_right) = (clause.partition(" than ") for clause in (before, after))
     was, now = (content_words(left), content_words(right)), (content_words(new_left), content_words(new_right))
@@ -217,7 +217,7 @@ def _terms_swapped(before: str, after: str) -> bool:
     return bool(than and new_than and crossed)
 
 
-def _compared(before: str, after: str) -> Iterator[str]:
+def _find_shifts(before: str, after: str) -> Iterator[str]:
     """Comparatives of which one side became fewer and the opposite more, where none is against something named."""
     if " than " in before and " than " in after:
         return
@@ -238,7 +238,7 @@ def _comparatives(text: str) -> Sequence[tuple[list[str], list[str]]]:
     return found
 
 
-def _answer(before: str, after: str) -> Iterator[str]:
+def _find_contradiction(before: str, after: str) -> Iterator[str]:
     """A text that begins with yes or no, and a rewrite that says its opposite."""
     for said, opposite in (("yes", "no"), ("no", "yes")):
         begins = re.match(rf"\W*{said}\b", before) and not re.search(rf"\b{said}\b", after)
@@ -246,7 +246,7 @@ def _answer(before: str, after: str) -> Iterator[str]:
             yield f"negation {'lost' if said == 'no' else 'invented'}: {said} to {opposite}"
 
 
-def _conditions(before: str, after: str) -> Iterator[str]:
+def _find_lost_conditions(before: str, after: str) -> Iterator[str]:
     """Conditions of which no word is left, where what they restrict is still said, and without any condition."""
     if not (conditions := _restrictions(before)):
         return
@@ -276,11 +276,11 @@ def _restrictions(text: str) -> Sequence[tuple[str, frozenset[str], frozenset[st
     return found
 
 
-def _order(original: str, rewrite: str) -> Iterator[str]:
+def _find_moved_steps(original: str, rewrite: str) -> Iterator[str]:
     """Steps that changed places, in a text that tells steps; both texts in lower case."""
     if _SEQUENCE.search(original):
         steps = _steps(rewrite)
-        places = [place for step in _steps(original) if (place := _place(step, steps))]
+        places = [place for step in _steps(original) if (place := _locate_step(step, steps))]
         for (first, one), (second, other) in pairwise(places):
             if second < first:
                 yield f"order changed: {one} and {other}"
@@ -291,7 +291,7 @@ def _steps(text: str) -> Sequence[frozenset[str]]:
     return [words for step in _STEP.split(text)[:MOST_CLAUSES] if (words := content_words(step))]
 
 
-def _place(step: frozenset[str], steps: Sequence[frozenset[str]]) -> tuple[int, str] | None:
+def _locate_step(step: frozenset[str], steps: Sequence[frozenset[str]]) -> tuple[int, str] | None:
     """Where most of a step went, if that is one place, and a word of it."""
     shared = [len(step & other) for other in steps]
     most = max(shared, default=0)
@@ -301,7 +301,7 @@ def _place(step: frozenset[str], steps: Sequence[frozenset[str]]) -> tuple[int, 
     return at, max(step & steps[at], key=lambda word: (len(word), word))
 
 
-def _exchanged(before: str, after: str) -> Iterator[str]:
+def _find_exchanges(before: str, after: str) -> Iterator[str]:
     """Single nouns in place of others, where nothing around them changed."""
     old, new = _WORD.findall(before), _WORD.findall(after)
     if not _places(old, new) & _places(new, old):
@@ -309,7 +309,7 @@ def _exchanged(before: str, after: str) -> Iterator[str]:
     for what, a, b, c, d in opcodes(old, new):
         if what == "replace" and b - a == d - c == 1 and a > 0 and b < len(old) and c > 0 and d < len(new):
             around = old[a - 1] == new[c - 1] in _BEFORE_NOUN and old[b] == new[d]
-            if around and _after_noun(old[b]) and old[a] not in new and new[c] not in old:
+            if around and _is_after_noun(old[b]) and old[a] not in new and new[c] not in old:
                 words = content_words(old[a]), content_words(new[c])
                 if all(words) and words[0] != words[1]:
                     yield f"word exchanged: {old[a]} to {new[c]}"
@@ -319,8 +319,8 @@ def _places(words: Sequence[str], others: Sequence[str]) -> set[tuple[str, str]]
     """What stands before and after the words, nouns by their place, that another text lacks."""
     gone = set(words) - set(others)
     around = zip(words, words[1:], words[2:], strict=False)
-    return {(one, two) for one, word, two in around if word in gone and one in _BEFORE_NOUN and _after_noun(two)}
+    return {(one, two) for one, word, two in around if word in gone and one in _BEFORE_NOUN and _is_after_noun(two)}
 
 
-def _after_noun(word: str) -> bool:
+def _is_after_noun(word: str) -> bool:
     return word in _AFTER_NOUN or not word[0].isalnum()

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import groupby
 
-from distract.rewriting.fidelity.facts import READ, URL, normal
+from distract.rewriting.fidelity.facts import READ, URL, normalise_text
 
 SAID_AGAIN = 3
 """Times that a sentence must stand in a rewrite for each time in its original (at least one) to be a repetition."""
@@ -31,7 +31,7 @@ FEW_WORDS = 8
 """Fewest words whose language is told."""
 
 
-def _any(*patterns: str) -> str:
+def _join_patterns(*patterns: str) -> str:
     """A pattern for any of several, each without alternatives outside brackets.
 
     An edge that several in a row begin with is looked for once, which makes the search several times faster.
@@ -53,7 +53,7 @@ _TASK = (
 _SORRY = r"(?:(?:i(?:'m| am) )?(?:so |very |truly |really )?(?:sorry|afraid)|i apologi[sz]e|my (?:sincere )?apologies)"
 _AI = r"(?:large )?(?:ai|language model)\b"
 _REFUSAL = re.compile(
-    _any(
+    _join_patterns(
         rf"\A\W*(?:{_SORRY}|unfortunately|regrettably)\b.{{0,60}}?\bi ?{_CANNOT}",
         rf"\A\W*(?:\w+[,.!] )?i ?{_CANNOT}(?: \w+)?? {_TASK}",
         r"\A\W*(?:i must|i have to) (?:respectfully )?(?:decline|refuse)",
@@ -81,7 +81,7 @@ _STYLES = (
 _KEPT = r"(?:kept|preserved|unchanged|retained|maintained|intact|met|followed|satisfied|respected|unaltered|the same)"
 _TONE = r"(?:tone|style|manner|voice|register)"
 _COMMENT = re.compile(
-    _any(
+    _join_patterns(
         # before the text
         r"\A\W*(?:sure|okay|ok|certainly|of course|absolutely|gladly|got it|understood)\b[!,.:]* "
         r"(?:thing[!,.:]* )?(?:here(?:'s| is| are| you go)\b|below (?:is|are|you)\b)",
@@ -135,7 +135,7 @@ _WRONG = (
 )
 _CLAIM = r"(?:statement|claim|figure|answer|response|original|number|date|text|information|premise)"
 _CORRECTION = re.compile(
-    _any(
+    _join_patterns(
         r"(?:\A|[.!?:(] ?)\W{0,3}(?:but |well, |and )?actually\b",
         r"\bcorrection\b",
         r"\b(?:must|should|need to|have to|let me|to) correct (?:the|this|that|an?|one|myself)\b",
@@ -180,34 +180,34 @@ _FUNCTION_WORDS = {
 _LANGUAGES = {language: frozenset(words.split()) for language, words in _FUNCTION_WORDS.items()}
 
 
-def said(original: str, rewrite: str) -> Iterator[str]:
+def find_remarks(original: str, rewrite: str) -> Iterator[str]:
     """What a rewrite says about itself or instead of the answer: slugs, where the original says nothing of the kind."""
-    before, after = normal(original), normal(rewrite)
+    before, after = normalise_text(original), normalise_text(rewrite)
     if _REFUSAL.search(after) and not _REFUSAL.search(before) and not _UNABLE.search(before):
         yield "refusal"
     lines, lines_before = rewrite.casefold(), original.casefold()
     talks = _COMMENT.search(after) and not _COMMENT.search(before)
     if talks or (_LABEL.search(lines) and not _LABEL.search(lines_before)):
         yield "comment about the task"
-    if (markers := _turns(lines)) and (markers := markers - _turns(lines_before)):
+    if (markers := _speaker_marks(lines)) and (markers := markers - _speaker_marks(lines_before)):
         yield f"transcript: {', '.join(sorted(markers)[:5])}"
     if (match := _CORRECTION.search(after)) and not _CORRECTED.search(before):
         yield f"correction: {match[0].strip(' .!?:(')}"
 
 
-def formed(original: str, rewrite: str) -> Iterator[str]:
+def find_form_flaws(original: str, rewrite: str) -> Iterator[str]:
     """What is wrong with a rewrite as a text: where it stops, how often it says a thing, how long, which language."""
     if _is_cut(original, rewrite):
         yield f"truncated: {' '.join(rewrite[-60:].split())}"
-    if phrase := _repeated(original, rewrite):
+    if phrase := _find_repetition(original, rewrite):
         yield f"repetition: {phrase[:60]}"
     if len(rewrite) > MANY_TIMES * len(original) + MORE_CHARACTERS:
         yield f"length: {len(original)} characters became {len(rewrite)}"
-    if languages := _translated(original, rewrite):
+    if languages := _find_translation(original, rewrite):
         yield f"language changed: {languages[0]} to {languages[1]}"
 
 
-def _turns(text: str) -> set[str]:
+def _speaker_marks(text: str) -> set[str]:
     return {next(filter(None, groups)) for groups in _TRANSCRIPT.findall(text)}
 
 
@@ -216,7 +216,7 @@ def _is_cut(original: str, rewrite: str) -> bool:
     if len(_FENCE.findall(rewrite)) % 2 > len(_FENCE.findall(original)) % 2:
         return True
     before, after = original.split("\n"), rewrite.rstrip().split("\n")
-    if not _ends(original) or not _is_open(after[-1]):
+    if not _is_complete(original) or not _is_open(after[-1]):
         return False
     *above, last = [line for line in after if line.strip()]
     farewell = above[-1] if len(above) > 1 else ""
@@ -225,10 +225,10 @@ def _is_cut(original: str, rewrite: str) -> bool:
     if URL.search(last.split()[-1]):
         return False
     # Where lines end bare in the rewrite and not in the original, that is its layout: a list made of sentences.
-    return not (_bare(above) and not _bare([line for line in before if line.strip()][:-1]))
+    return not (_has_bare_ends(above) and not _has_bare_ends([line for line in before if line.strip()][:-1]))
 
 
-def _ends(text: str) -> bool:
+def _is_complete(text: str) -> bool:
     """Whether a text comes to an end: a sentence mark, or what closes, unless it closes an item of a list."""
     text = text.rstrip()
     bare = text.rstrip(_CLOSERS)
@@ -239,25 +239,25 @@ def _is_open(line: str) -> bool:
     return line[-1:].isalnum() or line[-1:] in (*_OPEN,)
 
 
-def _bare(lines: Sequence[str]) -> bool:
+def _has_bare_ends(lines: Sequence[str]) -> bool:
     return 2 * sum(line.rstrip()[-1:].isalnum() for line in lines) > len(lines)
 
 
-def _repeated(original: str, rewrite: str) -> str | None:
+def _find_repetition(original: str, rewrite: str) -> str | None:
     """A sentence or phrase that a rewrite says over and over, and its original does not."""
     new = _WORD.findall(rewrite.casefold())
-    if (period := _loop(new)) and not _loop(_WORD.findall(original.casefold())):
+    if (period := _loop_length(new)) and not _loop_length(_WORD.findall(original.casefold())):
         return " ".join(new[-period:])
     for count in (_sentences, _phrases):
-        phrase, times = _most(count(rewrite))
+        phrase, times = _most_common(count(rewrite))
         more = int(count is _phrases)
         # A refrain may be reworded, so what counts is how often the original says anything at all.
-        if times >= SAID_AGAIN + more and times >= SAID_AGAIN * max(_most(count(original))[1], 1) + more:
+        if times >= SAID_AGAIN + more and times >= SAID_AGAIN * max(_most_common(count(original))[1], 1) + more:
             return phrase
     return None
 
 
-def _most(counts: Counter[str]) -> tuple[str, int]:
+def _most_common(counts: Counter[str]) -> tuple[str, int]:
     return max(counts.items(), key=lambda item: item[1], default=("", 0))
 
 
@@ -271,7 +271,7 @@ def _phrases(text: str) -> Counter[str]:
     return Counter(map(" ".join, zip(*(words[i:] for i in range(PHRASE)), strict=False)))
 
 
-def _loop(words: Sequence[str]) -> int:
+def _loop_length(words: Sequence[str]) -> int:
     """Words in the loop that the last third of a text consists of, at least three times; 0 where it is none."""
     tail = words[-max(LOOP, len(words) // 3) :][::-1]
     if len(tail) < LOOP:
@@ -286,9 +286,9 @@ def _loop(words: Sequence[str]) -> int:
     return period if 3 * period <= len(tail) else 0
 
 
-def _translated(original: str, rewrite: str) -> tuple[str, str] | None:
+def _find_translation(original: str, rewrite: str) -> tuple[str, str] | None:
     """The languages of two texts, where both are clear and the words of the first one are gone."""
-    (old, was), (new, now) = _spoken(original), _spoken(rewrite)
+    (old, was), (new, now) = _identify_language(original), _identify_language(rewrite)
     if was == now or min(old.total(), new.total()) < FEW_WORDS:
         return None
     ours, theirs = _LANGUAGES[was] - _LANGUAGES[now], _LANGUAGES[now] - _LANGUAGES[was]
@@ -300,7 +300,7 @@ def _translated(original: str, rewrite: str) -> tuple[str, str] | None:
 
 
 @lru_cache(READ)
-def _spoken(text: str) -> tuple[Counter[str], str]:
+def _identify_language(text: str) -> tuple[Counter[str], str]:
     """How often a text has which word, and the language that most of them are function words of."""
     words = Counter(_LETTERS.findall(text.casefold()))
     return words, max(_LANGUAGES, key=lambda language: sum(words[word] for word in words.keys() & _LANGUAGES[language]))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from distract.core import registry
-from distract.stats.ratings.system import RatingSystem
+from distract.stats.ratings.get_system import RatingSystem
 
 
 def systems() -> Mapping[str, RatingSystem]:
@@ -13,11 +13,11 @@ def systems() -> Mapping[str, RatingSystem]:
     return registry.plugins("distract.leaderboards", RatingSystem)
 
 
-def system(name: str) -> RatingSystem:
+def get_system(name: str) -> RatingSystem:
     """The rating system that has that name, or had it.
 
     Raises:
         UnknownName: listing the known ones.
     """
     present = next((one.name for one in systems().values() if one.former == name), name)
-    return registry.named("rating system", present, systems())
+    return registry.get_plugin("rating system", present, systems())

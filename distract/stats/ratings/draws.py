@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-MOST = 64_000_000
+MAX_WEIGHTS = 64_000_000
 """Numbers of a table of weights; beyond, where each match is a prompt of its own, systems draw matches themselves."""
 
 
@@ -51,7 +51,7 @@ def draw(seed: int, count: int, clusters: int, *, table: bool = True) -> Draws:
         clusters: how many prompts there are, at least 1.
         table: whether weights are wanted; without, and where the table would be too large, there are none.
     """
-    if not table or count * clusters > MOST:
+    if not table or count * clusters > MAX_WEIGHTS:
         return Draws(seed, count, None)
     random = _generator("prompts", seed, "")
     weights = np.empty((count, clusters), np.uint8)

@@ -94,7 +94,7 @@ def encode(
         outcome = np.fromiter(map(OUTCOMES.__getitem__, outcomes), np.int8)
     except KeyError as error:
         raise UsageError(f"unknown outcome {error.args[0]!r}; expected a, b or tie") from None
-    names, order = _sorted(index)
+    names, order = _sort_names(index)
     first, second = order[first], order[second]
     known: defaultdict[str, int] = defaultdict(count().__next__)
     cluster = None if prompts is None else _column(known, prompts)
@@ -113,7 +113,7 @@ def _column(index: defaultdict[str, int], names: Iterable[str]) -> NDArray[np.in
     return np.fromiter(map(index.__getitem__, names), np.int32)
 
 
-def _sorted(index: defaultdict[str, int]) -> tuple[tuple[str, ...], NDArray[np.int32]]:
+def _sort_names(index: defaultdict[str, int]) -> tuple[tuple[str, ...], NDArray[np.int32]]:
     """The names in order, and the place of each number in it."""
     names = tuple(sorted(index))
     order = np.empty(len(names), np.int32)

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from distract.core.definitions import define
-from distract.core.errors import foreign
+from distract.core.definitions import check_plugin
+from distract.core.errors import guard_plugin
 from distract.core.printable import line
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from distract.stats.ratings.matches import Matches
 
 
-NOTHING: Mapping[str, Any] = MappingProxyType({})
+NO_PARAMETERS: Mapping[str, Any] = MappingProxyType({})
 """No parameter differs from its default."""
 
 
@@ -85,8 +85,8 @@ class RatingSystem:
     parameters: Mapping[str, Any] = field(init=False)
 
     def __post_init__(self) -> None:
-        define("rating system", self, summary=str, rate=Callable, redraw=Callable, default=bool, lengths=bool)
-        define("rating system", self, unit=str, former=str | None)
+        check_plugin("rating system", self, summary=str, rate=Callable, redraw=Callable, default=bool, lengths=bool)
+        check_plugin("rating system", self, unit=str, former=str | None)
         found = inspect.signature(self.rate).parameters.values()
         named = {one.name: one.default for one in found if one.kind is inspect.Parameter.KEYWORD_ONLY}
         for name, value in named.items():
@@ -94,7 +94,7 @@ class RatingSystem:
                 raise ValueError(f"rating system {self.name}: the default of {name} is no text, number or None")
         object.__setattr__(self, "parameters", MappingProxyType(named))
 
-    def rated(self, matches: Matches, parameters: Mapping[str, Any]) -> Ratings:
+    def rate_matches(self, matches: Matches, parameters: Mapping[str, Any]) -> Ratings:
         """What ``rate`` makes of matches: a finite rating of each model, or an error of the plug-in.
 
         Raises:
@@ -103,7 +103,7 @@ class RatingSystem:
         """
         import numpy as np
 
-        with foreign(f"rating system {self.name!r} failed"):
+        with guard_plugin(f"rating system {self.name!r} failed"):
             ratings = self.rate(matches, **parameters)
             size = len(matches.models)
             if np.shape(ratings.rating) != (size,) or not np.isfinite(ratings.rating).all():

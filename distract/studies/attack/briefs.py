@@ -20,7 +20,7 @@ from distract.judging.verdicts import outcome
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class RowKind:
     """What many rows have in common; fields as in ``Row``.
 
     Attributes:
@@ -38,7 +38,7 @@ class Kind:
 
 
 @dataclass(slots=True)
-class Brief:
+class CompactRow:
     """A row without its texts, keys and probabilities.
 
     Attributes:
@@ -48,8 +48,8 @@ class Brief:
 
     case: str
     cluster: str
-    kind: Kind
-    part: _Part
+    kind: RowKind
+    part: _DesignRows
     at: int
 
     @property
@@ -89,7 +89,7 @@ class Brief:
 
 
 @dataclass(frozen=True, slots=True)
-class Spent:
+class Usage:
     """What the verdicts of a protocol took; a request that serves several of them counts once.
 
     Attributes:
@@ -105,7 +105,7 @@ class Spent:
     answers: int
 
 
-class Briefs:
+class CompactRows:
     """The rows of a run, in brief.
 
     Args:
@@ -122,9 +122,9 @@ class Briefs:
             for name, found in rules.items()
         }
         self._kinds: dict[tuple[Any, ...], int] = {}
-        self._kind: list[Kind] = []
+        self._kind: list[RowKind] = []
         self._places: dict[tuple[str, str], int] = {}
-        self._parts: dict[tuple[str, str], _Part] = defaultdict(_Part)
+        self._parts: dict[tuple[str, str], _DesignRows] = defaultdict(_DesignRows)
         self._spent: dict[str, _Requests] = defaultdict(_Requests)
         self.extend(rows)
 
@@ -138,13 +138,13 @@ class Briefs:
         """The prompt of each case."""
         return dict(self._cases)
 
-    def of(self, protocol: str, design: str, attack: str | None = None) -> list[Brief]:
+    def of(self, protocol: str, design: str, attack: str | None = None) -> list[CompactRow]:
         """The rows of a protocol under a design, in their order; of one attack with those from before any rewrite."""
         part = self._parts.get((protocol, design))
         wanted = [attack is None or kind.attack == attack or kind.target is None for kind in self._kind]
         return [] if part is None else list(self._read(part, wanted))
 
-    def spent(self, protocol: str) -> Spent:
+    def spent(self, protocol: str) -> Usage:
         """What the verdicts of a protocol took."""
         return self._spent.get(protocol, _Requests()).spent()
 
@@ -162,24 +162,24 @@ class Briefs:
         same = (row.attack, row.a, row.b, row.target, row.excluded, said, outcomes)
         kind = self._kinds.setdefault(same, len(self._kinds))
         if kind == len(self._kind):
-            self._kind.append(Kind(*same))
+            self._kind.append(RowKind(*same))
         part = self._parts[row.protocol, row.design]
         part.places.append(place)
         part.kinds.append(kind)
         part.masses.extend([math.nan if j.mass is None else j.mass for j in row.judgments])
         self._spent[row.protocol].add(row)
 
-    def _read(self, part: _Part, wanted: Sequence[bool]) -> Iterator[Brief]:
+    def _read(self, part: _DesignRows, wanted: Sequence[bool]) -> Iterator[CompactRow]:
         """The rows whose kind is wanted."""
         at = 0
         for place, number in zip(part.places, part.kinds, strict=True):
             kind = self._kind[number]
             if wanted[number]:
-                yield Brief(*self._cases[place], kind, part, at)
+                yield CompactRow(*self._cases[place], kind, part, at)
             at += len(kind.said)
 
 
-class _Part:
+class _DesignRows:
     """The rows of one protocol under one design: case and kind of each, and the masses of their judgments in turn."""
 
     def __init__(self) -> None:
@@ -198,12 +198,12 @@ class _Requests:
             self.keys.append(hash(key))
             self.tokens.extend(tokens)
 
-    def spent(self) -> Spent:
+    def spent(self) -> Usage:
         if not self.keys:
-            return Spent(self.comparisons, 0, 0, 0)
+            return Usage(self.comparisons, 0, 0, 0)
         keys = np.frombuffer(self.keys, dtype=np.int64)
         # The last of those that share a key, should they differ.
         _, first = np.unique(keys[::-1], return_index=True)
         tokens = np.frombuffer(self.tokens, dtype=np.int64).reshape(-1, 2)[::-1][first]
         prompts, answers = (int(total) for total in tokens.sum(axis=0))
-        return Spent(self.comparisons, len(first), prompts, answers)
+        return Usage(self.comparisons, len(first), prompts, answers)

@@ -14,22 +14,22 @@ from functools import partial
 from typing import Literal
 
 from distract.core.plan import Attack, Comparison, Degradation, Plan, Protocol, gather
-from distract.core.records import BASELINE, MIRROR, RESAMPLED, UNCHANGED, Audited, Case, Response, Row, Side
+from distract.core.records import BASELINE, MIRROR, RESAMPLED, UNCHANGED, Case, CaseResult, Response, Row, Side
 from distract.data.good_responses import compliant_response, good_response, pairs
-from distract.judging.comparison import Unjudged, judged, label, resampled, side
+from distract.judging.comparison import RowFactory, judge_comparison, label, resample_comparison, side
 from distract.judging.orders import DEFAULT, Manner
 from distract.judging.verdicts import outcome
-from distract.rewriting.memory import Memory, in_order, rewritten
+from distract.rewriting.memory import Memory, obtain_rewrite, sort_rewrites
 from distract.rewriting.writers import Verifier, Writer
 
-Design = Literal["fixed", "flip", "severity"]
+AuditDesign = Literal["fixed", "flip", "severity"]
 """Those of an audit; ``records.Design`` has all."""
 
 SIDES: tuple[Literal["a", "b"], ...] = ("a", "b")
 
 
 @dataclass(frozen=True)
-class Audit:
+class AuditConfig:
     """The parameters of a run that say what is judged.
 
     ``degradations`` are those of the severity design; ``helped`` says whether there is a reference model; ``resample``
@@ -41,7 +41,7 @@ class Audit:
     protocols: tuple[Protocol, ...]
     attacks: tuple[Attack, ...]
     writer: Writer
-    designs: frozenset[Design] = frozenset(("fixed", "flip"))
+    designs: frozenset[AuditDesign] = frozenset(("fixed", "flip"))
     seed: int = 0
     degradations: tuple[Degradation, ...] = ()
     verifier: Verifier | None = None
@@ -50,57 +50,57 @@ class Audit:
     resample: bool = False
     only: frozenset[tuple[str, str]] | None = None
 
-    def under(self, protocol: Protocol) -> tuple[Attack, ...]:
+    def attacks_for(self, protocol: Protocol) -> tuple[Attack, ...]:
         """The attacks under which a protocol is asked; the controls under any."""
         if self.only is None:
             return self.attacks
         return tuple(a for a in self.attacks if a.control or (protocol.name, a.name) in self.only)
 
 
-def audit(case: Case, parameters: Audit) -> Plan[Audited]:
+def audit_case(case: Case, parameters: AuditConfig) -> Plan[CaseResult]:
     """Judge everything that the parameters ask of one case."""
     memory: Memory = {}
-    jobs = [job for protocol in parameters.protocols for job in _jobs(case, protocol, parameters, memory)]
+    jobs = [job for protocol in parameters.protocols for job in _plan_case(case, protocol, parameters, memory)]
     parts = yield from gather(jobs)
     rows = [row for part in parts for row in part]
-    return Audited(rows, in_order(case, memory))
+    return CaseResult(rows, sort_rewrites(case, memory))
 
 
-def _jobs(case: Case, protocol: Protocol, p: Audit, memory: Memory) -> list[Plan[list[Row]]]:
+def _plan_case(case: Case, protocol: Protocol, p: AuditConfig, memory: Memory) -> list[Plan[list[Row]]]:
     jobs: list[Plan[list[Row]]] = []
     if "fixed" in p.designs:
-        jobs += [_fixed(case, protocol, attack, p, memory) for attack in p.under(protocol)]
+        jobs += [_judge_fixed(case, protocol, attack, p, memory) for attack in p.attacks_for(protocol)]
     if "flip" in p.designs:
         found = pairs(case)
-        jobs += [_flip(case, protocol, pair, p, memory) for pair in found]
+        jobs += [_judge_flip(case, protocol, pair, p, memory) for pair in found]
         if not found:
-            jobs.append(_no_pair(case, protocol, p))
+            jobs.append(_exclude_case(case, protocol, p))
     if "severity" in p.designs:
-        jobs += [_severity(case, protocol, degradation, p, memory) for degradation in p.degradations]
+        jobs += [_judge_severity(case, protocol, degradation, p, memory) for degradation in p.degradations]
     return jobs
 
 
-def _no_pair(case: Case, protocol: Protocol, p: Audit) -> Plan[list[Row]]:
+def _exclude_case(case: Case, protocol: Protocol, p: AuditConfig) -> Plan[list[Row]]:
     yield from ()
     one = side(case.originals[0])
     why = "no two responses by different authors"
     return [Row(case.id, case.cluster, "flip", protocol.name, p.judge, BASELINE, one, one, excluded=why)]
 
 
-def _fixed(case: Case, protocol: Protocol, attack: Attack, p: Audit, memory: Memory) -> Plan[list[Row]]:
+def _judge_fixed(case: Case, protocol: Protocol, attack: Attack, p: AuditConfig, memory: Memory) -> Plan[list[Row]]:
     """A good response against its rewrite."""
     good = good_response(case)
     one = side(good or case.originals[0])
     row = partial(Row, case.id, case.cluster, "fixed", protocol.name, p.judge, attack.name, one, target="b")
     if good is None:
         return [row(one, excluded="no response is labelled better or known to meet the constraints")]
-    made = yield from rewritten(case, good, attack, p, memory)
+    made = yield from obtain_rewrite(case, good, attack, p, memory)
     if isinstance(made, str):
         return [row(one, excluded=made)]
-    return [(yield from _judged(partial(row, side(made)), protocol, Comparison(case, good, made), p))]
+    return [(yield from _judge(partial(row, side(made)), protocol, Comparison(case, good, made), p))]
 
 
-def _severity(case: Case, protocol: Protocol, d: Degradation, p: Audit, memory: Memory) -> Plan[list[Row]]:
+def _judge_severity(case: Case, protocol: Protocol, d: Degradation, p: AuditConfig, memory: Memory) -> Plan[list[Row]]:
     """A good response against a worse one; the distractor goes into the worse one only."""
     good = compliant_response(case)
     one = side(good or case.originals[0])
@@ -111,49 +111,53 @@ def _severity(case: Case, protocol: Protocol, d: Degradation, p: Audit, memory: 
         return [row(worse, excluded="no good response is known to meet all the constraints")]
     if len(case.constraints) < d.severity:
         return [row(worse, excluded=f"fewer than {d.severity} constraints to break")]
-    made = yield from rewritten(case, good, d.lower, p, memory)
+    made = yield from obtain_rewrite(case, good, d.lower, p, memory)
     if d.distractor and not isinstance(made, str):
-        made = yield from rewritten(case, made, d.distractor, p, memory)
+        made = yield from obtain_rewrite(case, made, d.distractor, p, memory)
     if isinstance(made, str):
         return [row(worse, excluded=made)]
-    return [(yield from _judged(partial(row, side(made)), protocol, Comparison(case, good, made), p))]
+    return [(yield from _judge(partial(row, side(made)), protocol, Comparison(case, good, made), p))]
 
 
-def _flip(case: Case, protocol: Protocol, pair: tuple[Response, Response], p: Audit, memory: Memory) -> Plan[list[Row]]:
+def _judge_flip(
+    case: Case, protocol: Protocol, pair: tuple[Response, Response], p: AuditConfig, memory: Memory
+) -> Plan[list[Row]]:
     """Baseline, then each attack on the response that lost it (under any of the protocol's rules)."""
     a, b = pair
     row = partial(Row, case.id, case.cluster, "flip", protocol.name, p.judge, a=side(a), b=side(b))
     baseline = partial(row, attack=BASELINE, label=label(case, a, b))
-    before = yield from _judged(baseline, protocol, Comparison(case, a, b), p)
+    before = yield from _judge(baseline, protocol, Comparison(case, a, b), p)
     outcomes = {outcome(before.judgments, rule) for rule in protocol.rules or (None,)}
     lost = [target for target in SIDES if MIRROR[target] in outcomes]
-    attacks = p.under(protocol)
-    jobs = [_attacked(case, protocol, pair, target, attack, p, memory) for target in lost for attack in attacks]
+    attacks = p.attacks_for(protocol)
+    jobs = [_judge_attack(case, protocol, pair, target, attack, p, memory) for target in lost for attack in attacks]
     if p.resample:
         again = [partial(row, attack=RESAMPLED, target=target) for target in lost]
-        jobs += [resampled(before, one, protocol, Comparison(case, a, b), p.manner, p.helped) for one in again]
+        jobs += [
+            resample_comparison(before, one, protocol, Comparison(case, a, b), p.manner, p.helped) for one in again
+        ]
     return [before, *(yield from gather(jobs))]
 
 
-def _attacked(
+def _judge_attack(
     case: Case,
     protocol: Protocol,
     pair: tuple[Response, Response],
     target: Literal["a", "b"],
     attack: Attack,
-    p: Audit,
+    p: AuditConfig,
     memory: Memory,
 ) -> Plan[Row]:
     a, b = pair
     row = partial(Row, case.id, case.cluster, "flip", protocol.name, p.judge, attack.name, target=target)
-    made = yield from rewritten(case, a if target == "a" else b, attack, p, memory)
+    made = yield from obtain_rewrite(case, a if target == "a" else b, attack, p, memory)
     if isinstance(made, str):
         return row(side(a), side(b), excluded=made)
     if attack.control and attack.name != BASELINE and made.turns == (a if target == "a" else b).turns:
         return row(side(a), side(b), excluded=UNCHANGED)
     a, b = (made, b) if target == "a" else (a, made)
-    return (yield from _judged(partial(row, side(a), side(b)), protocol, Comparison(case, a, b), p))
+    return (yield from _judge(partial(row, side(a), side(b)), protocol, Comparison(case, a, b), p))
 
 
-def _judged(row: Unjudged, protocol: Protocol, comparison: Comparison, p: Audit) -> Plan[Row]:
-    return judged(row, protocol, comparison, p.manner, p.helped)
+def _judge(row: RowFactory, protocol: Protocol, comparison: Comparison, p: AuditConfig) -> Plan[Row]:
+    return judge_comparison(row, protocol, comparison, p.manner, p.helped)

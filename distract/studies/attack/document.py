@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from distract.core.records import Smallest
-from distract.stats.figure import Figure, flat
+from distract.core.records import MinimalFlip
+from distract.stats.figure import Figure, flatten
 from distract.studies.attack import ranking
-from distract.studies.rewrite_counts import WithoutTexts, by_reason
+from distract.studies.rewrite_counts import CompactRewrites, count_reasons
 
 _SHARED = (
     "judge",
@@ -36,7 +36,7 @@ _SHARED = (
 
 
 @dataclass(frozen=True)
-class Measured:
+class AttackResult:
     """What a run comes to.
 
     Attributes:
@@ -50,15 +50,15 @@ class Measured:
     """
 
     figures: Sequence[Figure]
-    standings: Sequence[ranking.Standing]
-    rewrites: WithoutTexts
-    smallest: Sequence[Smallest] | None
+    standings: Sequence[ranking.ProtocolRank]
+    rewrites: CompactRewrites
+    smallest: Sequence[MinimalFlip] | None
     prompts: int
     excluded: Counter[str]
     invalid: Counter[str]
 
 
-def document(parameters: Mapping[str, Any], measured: Measured) -> dict[str, Any]:
+def document(parameters: Mapping[str, Any], measured: AttackResult) -> dict[str, Any]:
     """A run's summary, from the parameters of ``run.json`` and what the run comes to."""
     explained = {}
     if measured.smallest is not None:
@@ -67,8 +67,8 @@ def document(parameters: Mapping[str, Any], measured: Measured) -> dict[str, Any
         explained = minimal_document(measured.smallest)
     return {
         **{name: parameters[name] for name in _SHARED},
-        "rejected": by_reason(measured.rewrites),
+        "rejected": count_reasons(measured.rewrites),
         "ranking": ranking.document(measured.standings),
-        "results": [flat(figure) for figure in measured.figures],
+        "results": [flatten(figure) for figure in measured.figures],
         **explained,
     }

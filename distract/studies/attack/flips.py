@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from distract.core.printable import line
 from distract.core.records import MIRROR, Judgment, Outcome, Rewrite, Row
-from distract.studies.attack.outcomes import WANTED, Unit, count_flips, pair_of
+from distract.studies.attack.outcomes import CRITERIA, Unit, count_flips, pair_unit
 
 MOST = 3
 """How many flips are shown where nobody says how many."""
@@ -57,7 +57,7 @@ class Flip:
     first: bool = False
 
 
-def clearest(
+def find_flips(
     rows: Iterable[Row],
     rewrites: Iterable[Rewrite],
     protocol: str,
@@ -80,25 +80,25 @@ def clearest(
     """
     mine = [row for row in rows if row.design == "flip" and row.protocol == protocol]
     counted = count_flips(mine, rule, attack)
-    baselines = {pair_of(row): row for row in mine if row.target is None}
+    baselines = {pair_unit(row): row for row in mine if row.target is None}
     attacked: dict[tuple[Unit, Outcome | None], Row] = {
-        (pair_of(row), row.target): row for row in mine if row.target is not None and row.attack == attack
+        (pair_unit(row), row.target): row for row in mine if row.target is not None and row.attack == attack
     }
     # Of two rewrites of one response only an accepted one was judged.
     texts = {
         (made.case, made.response.author, made.response.severity): made
         for made in rewrites
-        if made.response.attack == attack and made.accepted
+        if made.response.attack == attack and made.is_accepted
     }
     found = []
     for unit, (_, after, before) in counted.outcomes.items():
-        if before is not None and WANTED["flip_rate"](after, before):
-            flip = _flip(baselines[unit], attacked[unit, MIRROR[before]], rule, texts)
+        if before is not None and CRITERIA["flip_rate"](after, before):
+            flip = _build_flip(baselines[unit], attacked[unit, MIRROR[before]], rule, texts)
             found.append(((-flip.margin, flip.case, flip.rewritten, flip.other, str(unit)), flip))
     return tuple(flip for _, flip in sorted(found, key=lambda one: one[0])[:most])
 
 
-def difference(original: str, rewrite: str, width: int = WIDTH) -> tuple[str, str]:
+def excerpt_difference(original: str, rewrite: str, width: int = WIDTH) -> tuple[str, str]:
     """One line of each text, from shortly before the first place where they differ.
 
     Texts that differ in white space only look alike. What is left out is shown by an ellipsis.
@@ -124,7 +124,7 @@ def _excerpt(text: str, start: int, width: int) -> str:
     return shown if len(shown) <= width else f"{shown[: width - 1]}…"
 
 
-def _flip(before: Row, after: Row, rule: str | None, texts: dict[tuple[str, str, int | None], Rewrite]) -> Flip:
+def _build_flip(before: Row, after: Row, rule: str | None, texts: dict[tuple[str, str, int | None], Rewrite]) -> Flip:
     mirrored = after.target == "b"
     # The pair in terms of the response that was rewritten.
     (won, rewritten) = (before.a, before.b) if mirrored else (before.b, before.a)

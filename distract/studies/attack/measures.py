@@ -15,9 +15,9 @@ from itertools import combinations
 
 from distract.core.records import BASELINE, RESAMPLED, Rewrite, Row
 from distract.stats import intervals
-from distract.stats.figure import CONFIDENCE, Condition, Figure, adjusted, headline, rate
-from distract.studies.attack.briefs import Brief, Briefs
-from distract.studies.attack.outcomes import COUNT, WANTED, Counted
+from distract.stats.figure import CONFIDENCE, Condition, Figure, adjust_p_values, fill_rate, headline
+from distract.studies.attack.briefs import CompactRow, CompactRows
+from distract.studies.attack.outcomes import COUNTERS, CRITERIA, OutcomeCounts
 from distract.studies.rewrite_counts import agreements, rejections
 
 GROUPS: Mapping[str, tuple[str, ...]] = {
@@ -39,7 +39,7 @@ PAIRED: Mapping[str, str] = {"fixed": "tie_rate", "flip": "flip_rate", "severity
 
 
 def figures(
-    rows: Iterable[Row] | Briefs,
+    rows: Iterable[Row] | CompactRows,
     rewrites: Iterable[Rewrite],
     rules: Mapping[str, Sequence[str]],
     attacks: Sequence[str],
@@ -55,9 +55,9 @@ def figures(
         ties: protocols whose verdict can be a tie; None for all. The others have no tie rate: where their two orders
             disagree, that is order inconsistency.
     """
-    briefs = rows if isinstance(rows, Briefs) else Briefs(rows, rules)
+    briefs = rows if isinstance(rows, CompactRows) else CompactRows(rows, rules)
     conditions: dict[str, list[Condition]] = {
-        design: [(attack, None) for attack in attacks if _measured(design, attack)] for design in briefs.designs
+        design: [(attack, None) for attack in attacks if _is_measured(design, attack)] for design in briefs.designs
     }
     if "severity" in conditions:
         # Every case has a row for each, if only to say why it was not judged.
@@ -71,7 +71,7 @@ def figures(
         for rule in rules[protocol] or (None,):
             for design, places in conditions.items():
                 for place in places:
-                    counted = _counted(design, briefs, protocol, rule, *place)
+                    counted = _count_outcomes(design, briefs, protocol, rule, *place)
                     shares = _shares(design, counted, protocol, rule, *place)
                     made += [f for f in shares if f.measure != "tie_rate" or ties is None or protocol in ties]
     for one, other in combinations(sorted(rules), 2):
@@ -83,44 +83,44 @@ def figures(
             if attack != BASELINE and (plain := (BASELINE, severity)) in conditions["severity"]:
                 place = (attack, severity)
                 made.append(_difference("severity", briefs, rules, (protocol, place), (protocol, plain)))
-    return adjusted(sorted(made, key=lambda figure: figure.place))
+    return adjust_p_values(sorted(made, key=lambda figure: figure.place))
 
 
-def _measured(design: str, attack: str) -> bool:
+def _is_measured(design: str, attack: str) -> bool:
     """A second sample is drawn of pairs only: a response beside itself is no comparison."""
     return design == "flip" or attack != RESAMPLED
 
 
-def _counted(
+def _count_outcomes(
     design: str,
-    briefs: Briefs,
+    briefs: CompactRows,
     protocol: str,
     rule: str | None,
     attack: str,
     severity: int | None,
-) -> Counted:
+) -> OutcomeCounts:
     """The outcomes of one protocol under one condition."""
     rows = [row for row in briefs.of(protocol, design, attack) if severity in (None, row.b.severity)]
-    return COUNT[design](rows, rule, attack)
+    return COUNTERS[design](rows, rule, attack)
 
 
 def _shares(
-    design: str, counted: Counted, protocol: str, rule: str | None, attack: str, severity: int | None
+    design: str, counted: OutcomeCounts, protocol: str, rule: str | None, attack: str, severity: int | None
 ) -> list[Figure]:
     clusters = [cluster for cluster, _, _ in counted.outcomes.values()]
     made = []
     for measure in GROUPS[design]:
-        values = [float(WANTED[measure](after, before)) for _, after, before in counted.outcomes.values()]
+        values = [float(CRITERIA[measure](after, before)) for _, after, before in counted.outcomes.values()]
         excluded = counted.reasons.total()
         empty = Figure(measure, protocol, rule, attack, severity, invalid=counted.invalid, excluded=excluded)
-        made.append(rate(empty, values, clusters))
+        made.append(fill_rate(empty, values, clusters))
     return made
 
 
-def _quality(protocol: str, briefs: Briefs) -> list[Figure]:
+def _quality(protocol: str, briefs: CompactRows) -> list[Figure]:
     """How well the judge could be read, by attack: invalid verdicts, order inconsistency, choice mass."""
     made = []
-    by: dict[Condition, list[Brief]] = defaultdict(list)
+    by: dict[Condition, list[CompactRow]] = defaultdict(list)
     for design in GROUPS:
         for row in briefs.of(protocol, design):
             # Severities are told apart where they are the point.
@@ -136,18 +136,18 @@ def _quality(protocol: str, briefs: Briefs) -> list[Figure]:
         clusters = [row.cluster for row in valid]
         figure = Figure("invalid_rate", protocol, None, attack, severity, excluded=excluded)
         failed = [float(None in row.kind.said) for row in judged]
-        made.append(rate(figure, failed, [row.cluster for row in judged]))
+        made.append(fill_rate(figure, failed, [row.cluster for row in judged]))
         figure = replace(figure, invalid=invalid)
         if any(len(row.kind.said) > 1 for row in judged):
             differ = [float(len({*row.kind.said}) > 1) for row in valid]
-            made.append(rate(replace(figure, measure="order_inconsistency"), differ, clusters))
+            made.append(fill_rate(replace(figure, measure="order_inconsistency"), differ, clusters))
         values, names = list[float](), list[str]()
         for row in valid:
             values += row.masses
             names += [row.cluster] * (len(values) - len(names))
         mass = replace(figure, measure="choice_mass", n=len(values))
         if values:
-            low, high = intervals.mean(values, names, CONFIDENCE) or (None, None)
+            low, high = intervals.mean_interval(values, names, CONFIDENCE) or (None, None)
             low, high = (None if low is None else max(0.0, low)), (None if high is None else min(1.0, high))
             mass = replace(mass, value=math.fsum(values) / len(values), low=low, high=high)
         made.append(mass)
@@ -155,7 +155,7 @@ def _quality(protocol: str, briefs: Briefs) -> list[Figure]:
 
 
 @dataclass(frozen=True, slots=True)
-class Shared:
+class PairedValues:
     """What came, under each of two conditions, of the units that are eligible and valid under both.
 
     Attributes:
@@ -171,17 +171,17 @@ class Shared:
     alone: tuple[int, int]
 
 
-def shared(measure: str, first: Counted, second: Counted) -> Shared:
+def pair_conditions(measure: str, first: OutcomeCounts, second: OutcomeCounts) -> PairedValues:
     """Pair two conditions by their units, in the order of the first."""
     units = [unit for unit in first.outcomes if unit in second.outcomes]
-    a, b = (tuple(float(WANTED[measure](*c.outcomes[u][1:])) for u in units) for c in (first, second))
+    a, b = (tuple(float(CRITERIA[measure](*c.outcomes[u][1:])) for u in units) for c in (first, second))
     clusters = tuple(first.outcomes[unit][0] for unit in units)
-    return Shared(a, b, clusters, (len(first.outcomes) - len(units), len(second.outcomes) - len(units)))
+    return PairedValues(a, b, clusters, (len(first.outcomes) - len(units), len(second.outcomes) - len(units)))
 
 
 def _difference(
     design: str,
-    briefs: Briefs,
+    briefs: CompactRows,
     rules: Mapping[str, Sequence[str]],
     one: tuple[str, Condition],
     other: tuple[str, Condition],
@@ -189,9 +189,9 @@ def _difference(
     """Two protocols, or two conditions, on the units that are eligible and valid under both."""
     measure = PAIRED[design]
     rule, rule_other = (headline(measure, rules[protocol]) for protocol, _ in (one, other))
-    first = _counted(design, briefs, one[0], rule, *one[1])
-    second = _counted(design, briefs, other[0], rule_other, *other[1])
-    both = shared(measure, first, second)
+    first = _count_outcomes(design, briefs, one[0], rule, *one[1])
+    second = _count_outcomes(design, briefs, other[0], rule_other, *other[1])
+    both = pair_conditions(measure, first, second)
     a, b, clusters = both.first, both.second, both.clusters
     figure = Figure(
         measure,
@@ -206,6 +206,6 @@ def _difference(
     )
     if not clusters:
         return figure
-    low, high = intervals.paired_difference(a, b, clusters, CONFIDENCE)
+    low, high = intervals.difference_interval(a, b, clusters, CONFIDENCE)
     value = (math.fsum(a) - math.fsum(b)) / len(clusters)
     return replace(figure, value=value, low=low, high=high, p_value=intervals.paired_p(a, b, clusters))

@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 
 from distract.core.records import Outcome, Row
 from distract.judging.verdicts import outcome
-from distract.studies.attack.briefs import Brief
+from distract.studies.attack.briefs import CompactRow
 
 Unit = tuple[Hashable, ...]
 
 
 @dataclass(slots=True)
-class Counted:
+class OutcomeCounts:
     """Outcomes of the eligible, valid comparisons by unit, and how many others there were, by reason.
 
     Attributes:
@@ -42,28 +42,28 @@ class Counted:
 
     def eligible(self, measure: str) -> dict[Unit, tuple[str, bool | None]]:
         """Of each eligible comparison its prompt and whether a measure counts it; None where the verdict is invalid."""
-        counts = WANTED[measure]
+        counts = CRITERIA[measure]
         valid = {unit: (prompt, counts(after, before)) for unit, (prompt, after, before) in self.outcomes.items()}
         return {**valid, **{unit: (prompt, None) for unit, prompt in self.unread.items()}}
 
 
-def count_fixed(rows: Sequence[Row | Brief], rule: str | None, attack: str) -> Counted:
+def count_fixed(rows: Sequence[Row | CompactRow], rule: str | None, attack: str) -> OutcomeCounts:
     """Outcomes of a good response (a) against its rewrite, or against a worse one (b)."""
-    counted = Counted()
+    counted = OutcomeCounts()
     for row in rows:
         if row.attack == attack:
             _count(counted, (row.case, row.a.author, row.a.severity), row, rule, None)
     return counted
 
 
-def count_flips(rows: Sequence[Row | Brief], rule: str | None, attack: str) -> Counted:
+def count_flips(rows: Sequence[Row | CompactRow], rule: str | None, attack: str) -> OutcomeCounts:
     """Outcomes of attacked pairs, in terms of the side that had lost under this rule.
 
     A unit is a pair whose baseline has a loser. Its outcome is ``b`` when the rewritten response is now preferred
     (a flip), ``tie`` when the verdict softened, ``a`` when it held.
     """
-    counted = Counted()
-    attacked = {(*pair_of(row), row.target): row for row in rows if row.target is not None and row.attack == attack}
+    counted = OutcomeCounts()
+    attacked = {(*pair_unit(row), row.target): row for row in rows if row.target is not None and row.attack == attack}
     for row in rows:
         if row.target is not None:
             continue
@@ -76,15 +76,15 @@ def count_flips(rows: Sequence[Row | Brief], rule: str | None, attack: str) -> C
         elif before == "tie":
             counted.reasons["baseline is a tie"] += 1
         else:
-            after = attacked.get((*pair_of(row), "b" if before == "a" else "a"))
+            after = attacked.get((*pair_unit(row), "b" if before == "a" else "a"))
             if after is None:
                 counted.reasons["not judged yet"] += 1
             else:
-                _count(counted, pair_of(row), after, rule, before)
+                _count(counted, pair_unit(row), after, rule, before)
     return counted
 
 
-COUNT: Mapping[str, Callable[[Sequence[Row | Brief], str | None, str], Counted]] = {
+COUNTERS: Mapping[str, Callable[[Sequence[Row | CompactRow], str | None, str], OutcomeCounts]] = {
     "fixed": count_fixed,
     "flip": count_flips,
     "severity": count_fixed,
@@ -92,16 +92,16 @@ COUNT: Mapping[str, Callable[[Sequence[Row | Brief], str | None, str], Counted]]
 """How outcomes are counted under each design."""
 
 
-def pair_of(row: Row | Brief) -> Unit:
+def pair_unit(row: Row | CompactRow) -> Unit:
     """The unit of the flip design that a row belongs to, rewritten or not."""
     return (row.case, row.a.author, row.a.severity, row.b.author, row.b.severity)
 
 
-def _outcome(row: Row | Brief, rule: str | None) -> Outcome | None:
-    return row.outcome(rule) if isinstance(row, Brief) else outcome(row.judgments, rule)
+def _outcome(row: Row | CompactRow, rule: str | None) -> Outcome | None:
+    return row.outcome(rule) if isinstance(row, CompactRow) else outcome(row.judgments, rule)
 
 
-def _count(counted: Counted, unit: Unit, row: Row | Brief, rule: str | None, before: Outcome | None) -> None:
+def _count(counted: OutcomeCounts, unit: Unit, row: Row | CompactRow, rule: str | None, before: Outcome | None) -> None:
     if row.excluded is not None:
         counted.reasons[row.excluded] += 1
     elif (after := _outcome(row, rule)) is None:
@@ -111,7 +111,7 @@ def _count(counted: Counted, unit: Unit, row: Row | Brief, rule: str | None, bef
         counted.outcomes[unit] = (row.cluster, after, before)
 
 
-WANTED: Mapping[str, Callable[[Outcome, Outcome | None], bool]] = {
+CRITERIA: Mapping[str, Callable[[Outcome, Outcome | None], bool]] = {
     "distractor_win_rate": lambda after, before: after == "b",
     "original_win_rate": lambda after, before: after == "a",
     "tie_rate": lambda after, before: after == "tie",

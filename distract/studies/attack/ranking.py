@@ -14,17 +14,17 @@ from typing import Any, Literal
 from distract.core.records import Row
 from distract.judging import BASE
 from distract.stats import intervals
-from distract.stats.figure import CONFIDENCE, headline, rounded
-from distract.studies.attack.briefs import Brief, Briefs, Spent
-from distract.studies.attack.outcomes import WANTED, Counted, count_flips
+from distract.stats.figure import CONFIDENCE, headline, round_values
+from distract.studies.attack.briefs import CompactRow, CompactRows, Usage
+from distract.studies.attack.outcomes import CRITERIA, OutcomeCounts, count_flips
 
-Against = Literal["better", "worse", "not distinguishable"]
+BaseComparison = Literal["better", "worse", "not distinguishable"]
 
 _MEASURE = "flip_rate"
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class ProtocolRank:
     """Where one protocol stands among those of a run.
 
     A unit is a pair of responses under one attack; controls are left out.
@@ -69,7 +69,7 @@ class Standing:
     answer_tokens: float
     cost: float = 0.0
     cost_unit: Literal["tokens", "calls"] = "tokens"
-    against_base: Against | None = None
+    against_base: BaseComparison | None = None
     shared: int = 0
     difference: float | None = None
     p_value: float | None = None
@@ -77,9 +77,12 @@ class Standing:
     pareto: bool = False
 
 
-def ranking(
-    rows: Iterable[Row] | Briefs, rules: Mapping[str, Sequence[str]], attacks: Sequence[str], controls: Collection[str]
-) -> list[Standing]:
+def rank_protocols(
+    rows: Iterable[Row] | CompactRows,
+    rules: Mapping[str, Sequence[str]],
+    attacks: Sequence[str],
+    controls: Collection[str],
+) -> list[ProtocolRank]:
     """The protocols of a run, most robust first, then cheapest first; those without a flip rate come last.
 
     Args:
@@ -91,21 +94,23 @@ def ranking(
     wanted = [attack for attack in dict.fromkeys(attacks) if attack not in controls]
     if not wanted:
         return []
-    briefs = rows if isinstance(rows, Briefs) else Briefs(rows, rules)
-    counted = {name: _pooled(briefs.of(name, "flip"), headline(_MEASURE, rules[name]), wanted) for name in rules}
-    standings = [_standing(name, headline(_MEASURE, rules[name]), counted[name], briefs.spent(name)) for name in rules]
-    standings = _with_front(_with_base(standings, counted))
+    briefs = rows if isinstance(rows, CompactRows) else CompactRows(rows, rules)
+    counted = {name: _pool_flips(briefs.of(name, "flip"), headline(_MEASURE, rules[name]), wanted) for name in rules}
+    standings = [
+        _build_rank(name, headline(_MEASURE, rules[name]), counted[name], briefs.spent(name)) for name in rules
+    ]
+    standings = _mark_front(_compare_with_base(standings, counted))
     return sorted(standings, key=lambda s: (s.value is None, s.value or 0.0, s.cost, s.protocol))
 
 
-def document(standings: Iterable[Standing]) -> list[dict[str, Any]]:
+def document(standings: Iterable[ProtocolRank]) -> list[dict[str, Any]]:
     """As JSON values, figures rounded to four decimals."""
-    return [rounded(asdict(standing)) for standing in standings]
+    return [round_values(asdict(standing)) for standing in standings]
 
 
-def _pooled(flips: Sequence[Brief], rule: str | None, attacks: Sequence[str]) -> Counted:
+def _pool_flips(flips: Sequence[CompactRow], rule: str | None, attacks: Sequence[str]) -> OutcomeCounts:
     """Flips under all attacks together; the attack becomes part of the unit."""
-    pooled = Counted()
+    pooled = OutcomeCounts()
     for attack in attacks:
         counted = count_flips(flips, rule, attack)
         pooled.outcomes.update({(attack, *unit): found for unit, found in counted.outcomes.items()})
@@ -114,14 +119,14 @@ def _pooled(flips: Sequence[Brief], rule: str | None, attacks: Sequence[str]) ->
     return pooled
 
 
-def _standing(protocol: str, rule: str | None, counted: Counted, spent: Spent) -> Standing:
-    values = _values(counted, counted.outcomes)
+def _build_rank(protocol: str, rule: str | None, counted: OutcomeCounts, spent: Usage) -> ProtocolRank:
+    values = _flip_values(counted, counted.outcomes)
     # One pair is there once per attack, with its prompt's cluster each time: it never passes for several prompts.
     clusters = [cluster for cluster, _, _ in counted.outcomes.values()]
     k, n = int(math.fsum(values)), len(values)
-    low, high = intervals.proportion(values, clusters, CONFIDENCE) if n else (None, None)
+    low, high = intervals.rate_interval(values, clusters, CONFIDENCE) if n else (None, None)
     each = max(spent.comparisons, 1)
-    return Standing(
+    return ProtocolRank(
         protocol=protocol,
         rule=rule,
         k=k,
@@ -138,21 +143,21 @@ def _standing(protocol: str, rule: str | None, counted: Counted, spent: Spent) -
     )
 
 
-def _values(counted: Counted, units: Iterable[tuple[Any, ...]]) -> list[float]:
+def _flip_values(counted: OutcomeCounts, units: Iterable[tuple[Any, ...]]) -> list[float]:
     """1 for each of these units that flipped, else 0."""
-    return [float(WANTED[_MEASURE](*counted.outcomes[unit][1:])) for unit in units]
+    return [float(CRITERIA[_MEASURE](*counted.outcomes[unit][1:])) for unit in units]
 
 
-def _with_base(standings: Sequence[Standing], counted: Mapping[str, Counted]) -> list[Standing]:
+def _compare_with_base(standings: Sequence[ProtocolRank], counted: Mapping[str, OutcomeCounts]) -> list[ProtocolRank]:
     """Fill in how each compares with the base protocol on the units that count under both."""
-    base = counted.get(BASE, Counted())
-    compared: dict[str, Standing] = {}
+    base = counted.get(BASE, OutcomeCounts())
+    compared: dict[str, ProtocolRank] = {}
     for standing in standings:
         mine = counted[standing.protocol]
         units = [unit for unit in mine.outcomes if unit in base.outcomes]
         if standing.protocol == BASE or not units:
             continue
-        ours, theirs = _values(mine, units), _values(base, units)
+        ours, theirs = _flip_values(mine, units), _flip_values(base, units)
         compared[standing.protocol] = replace(
             standing,
             shared=len(units),
@@ -161,18 +166,20 @@ def _with_base(standings: Sequence[Standing], counted: Mapping[str, Counted]) ->
         )
     adjusted = intervals.holm([standing.p_value or 0.0 for standing in compared.values()])
     for p, (name, standing) in zip(adjusted, compared.items(), strict=True):
-        compared[name] = replace(standing, p_adjusted=p, against_base=_decided(standing.difference or 0.0, p))
+        compared[name] = replace(
+            standing, p_adjusted=p, against_base=_classify_difference(standing.difference or 0.0, p)
+        )
     return [compared.get(standing.protocol, standing) for standing in standings]
 
 
-def _decided(difference: float, p_adjusted: float) -> Against:
+def _classify_difference(difference: float, p_adjusted: float) -> BaseComparison:
     # Without a discordant unit p is 1, so a difference of 0 is never decided.
     if p_adjusted > 1 - CONFIDENCE:
         return "not distinguishable"
     return "better" if difference < 0 else "worse"
 
 
-def _with_front(standings: Sequence[Standing]) -> list[Standing]:
+def _mark_front(standings: Sequence[ProtocolRank]) -> list[ProtocolRank]:
     """Fill in the cost that can tell them apart, and who is on the Pareto front of flip rate and cost."""
     unit: Literal["tokens", "calls"] = "tokens" if any(s.tokens for s in standings) else "calls"
     made = [replace(s, cost=s.tokens if unit == "tokens" else s.calls, cost_unit=unit) for s in standings]

@@ -18,7 +18,7 @@ from rich.text import Text
 from distract.core.printable import count, interval, line, p_value, percent
 from distract.judging import BASE
 from distract.report.tables import grid
-from distract.studies.attack.ranking import Standing
+from distract.studies.attack.ranking import ProtocolRank
 
 WIDTH, HEIGHT = 56, 12
 """Characters of the plot inside its axes."""
@@ -33,11 +33,11 @@ _FRONT = "◆"
 _STEP = "·"
 _VERSUS = {"better": "better", "worse": "worse", "not distinguishable": "n.s."}
 
-Cell = tuple[int, int]
+PlotCell = tuple[int, int]
 """Column and row, counted from the lower left."""
 
 
-def ranking_parts(standings: Sequence[Standing]) -> Iterable[RenderableType]:
+def ranking_parts(standings: Sequence[ProtocolRank]) -> Iterable[RenderableType]:
     """The table, the plot and a sentence; nothing where there is no choice between protocols.
 
     Args:
@@ -70,11 +70,11 @@ def ranking_parts(standings: Sequence[Standing]) -> Iterable[RenderableType]:
         yield Text(f"{BASE} was not run: add --protocol {BASE} to compare with it", style="dim")
 
 
-def _name(standing: Standing) -> str:
+def _name(standing: ProtocolRank) -> str:
     return line(f"{standing.protocol} by {standing.rule}" if standing.rule else standing.protocol)
 
 
-def _table(standings: Sequence[Standing], marks: Mapping[str, str]) -> Table:
+def _table(standings: Sequence[ProtocolRank], marks: Mapping[str, str]) -> Table:
     against = any(s.protocol == BASE for s in standings)
     table = grid("", "%", "95% CI", "k/n", "calls", "tokens", *(["vs base"] if against else []))
     for s in standings:
@@ -86,7 +86,7 @@ def _table(standings: Sequence[Standing], marks: Mapping[str, str]) -> Table:
     return table
 
 
-def _plot(standings: Sequence[Standing], marks: Mapping[str, str]) -> Iterable[Text]:
+def _plot(standings: Sequence[ProtocolRank], marks: Mapping[str, str]) -> Iterable[Text]:
     """Flip rate over cost, each protocol as its mark and the Pareto front as a staircase; what could not be shown."""
     drawn = [s for s in standings if s.protocol in marks]
     unit = drawn[0].cost_unit
@@ -95,16 +95,16 @@ def _plot(standings: Sequence[Standing], marks: Mapping[str, str]) -> Iterable[T
     rates = [s.value or 0.0 for s in drawn]
     exact = {
         s.protocol: (
-            _at(math.log(max(s.cost, low)), math.log(low), math.log(max(high, low)), WIDTH),
-            _at(s.value or 0.0, min(rates), max(rates), HEIGHT),
+            _cell_index(math.evidence(max(s.cost, low)), math.evidence(low), math.evidence(max(high, low)), WIDTH),
+            _cell_index(s.value or 0.0, min(rates), max(rates), HEIGHT),
         )
         for s in drawn
     }
-    cells: dict[Cell, str] = {}
-    placed: dict[str, Cell] = {}
+    cells: dict[PlotCell, str] = {}
+    placed: dict[str, PlotCell] = {}
     # The front is placed first: it is what must stand where it is.
     for s in sorted(drawn, key=lambda s: not s.pareto):
-        placed[s.protocol] = cell = _free(exact[s.protocol], cells)
+        placed[s.protocol] = cell = _nearest_free(exact[s.protocol], cells)
         cells[cell] = marks[s.protocol]
     # Of marks at one cost the upper comes first, so that the next step starts from the lowest.
     front = sorted((placed[s.protocol] for s in drawn if s.pareto), key=lambda cell: (cell[0], -cell[1]))
@@ -132,19 +132,19 @@ def _plot(standings: Sequence[Standing], marks: Mapping[str, str]) -> Iterable[T
         yield Text(f"not drawn: {count(missing, 'protocol')} below the first {len(drawn)}", style="dim")
 
 
-def _at(value: float, low: float, high: float, size: int) -> int:
+def _cell_index(value: float, low: float, high: float, size: int) -> int:
     """Which of so many cells a value falls into; the ends fall into the outermost."""
     return round((value - low) / (high - low) * (size - 1)) if high > low else 0
 
 
-def _free(wanted: Cell, taken: Collection[Cell]) -> Cell:
+def _nearest_free(wanted: PlotCell, taken: Collection[PlotCell]) -> PlotCell:
     """The free cell nearest to the wanted one."""
     free = ((x, y) for x in range(WIDTH) for y in range(HEIGHT) if (x, y) not in taken)
     # A character is about twice as high as it is wide.
     return min(free, key=lambda cell: ((cell[0] - wanted[0]) ** 2 + 4 * (cell[1] - wanted[1]) ** 2, cell))
 
 
-def _stairs(front: Sequence[Cell]) -> Iterable[Cell]:
+def _stairs(front: Sequence[PlotCell]) -> Iterable[PlotCell]:
     """The cells that join the front from left to right: along at the flip rate reached, then down to the next."""
     for (x, y), (to_x, to_y) in pairwise(front):
         yield from ((between, y) for between in range(x, to_x + 1))

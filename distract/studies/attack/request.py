@@ -8,12 +8,12 @@ from typing import Any
 from distract.core.job import Job
 from distract.core.listener import Listener
 from distract.studies.attack import session
-from distract.studies.attack.session import Selected
+from distract.studies.attack.session import AttackSelection
 from distract.studies.execution import renew, set_up
 from distract.studies.setup import Setup
 
 
-def select(judge: str, more: dict[str, Any], listener: Listener) -> tuple[Selected, Setup]:
+def select(judge: str, more: dict[str, Any], listener: Listener) -> tuple[AttackSelection, Setup]:
     """What an audit is about, who judges and how.
 
     Args:

@@ -16,10 +16,10 @@ from distract.core.plan import Attack, Degradation
 from distract.core.records import Case
 from distract.data.good_responses import compliant_response, good_response, pairs
 from distract.studies.attack import measures as measure_names
-from distract.studies.attack.design import Design
+from distract.studies.attack.design import AuditDesign
 from distract.studies.eligibility import Treatment, is_recorded, sample
 
-WHY_NOT: Mapping[Design, str] = {
+MISFIT_REASONS: Mapping[AuditDesign, str] = {
     "fixed": "no case says which response is good (a label, constraints that one meets, or a single response)",
     "flip": "no case has two responses by different authors",
     "severity": "no case has a good response that meets all of its format constraints",
@@ -39,7 +39,7 @@ class Scope:
 
     attacks: tuple[Attack, ...]
     degradations: tuple[Degradation, ...]
-    designs: frozenset[Design]
+    designs: frozenset[AuditDesign]
     notes: tuple[str, ...] = ()
 
     @property
@@ -54,7 +54,7 @@ class Scope:
         return tuple(dict.fromkeys((*self.attacks, *parts)))
 
 
-def scope(names: Sequence[str], measures: Sequence[str], cases: Sequence[Case]) -> Scope:
+def find_scope(names: Sequence[str], measures: Sequence[str], cases: Sequence[Case]) -> Scope:
     """Find what to do.
 
     Args:
@@ -67,12 +67,12 @@ def scope(names: Sequence[str], measures: Sequence[str], cases: Sequence[Case]) 
         UsageError: something named fits no case, or nothing does.
     """
     # By name, so that the order of the options is no part of a run.
-    asked = [registry.composed(name) for name in sorted(set(names))]
+    asked = [registry.parse_attack(name) for name in sorted(set(names))]
     attacks = tuple(a for a in asked if isinstance(a, Attack))
     degradations = tuple(dict.fromkeys(d for d in asked if isinstance(d, Degradation)))
     if not asked:
         attacks = tuple(a for a in registry.attacks().values() if a.default)
-    wanted = _measured(measures)
+    wanted = _needed_designs(measures)
     if degradations and wanted and "severity" not in wanted:
         raise UsageError(f"{degradations[0].name} is measured by severity_accuracy; add --measure severity_accuracy")
     if asked and not attacks and (other := [name for design, name in wanted.items() if design != "severity"]):
@@ -84,32 +84,32 @@ def scope(names: Sequence[str], measures: Sequence[str], cases: Sequence[Case]) 
         both = f"{degradations[0].lower.name}+{attacks[0].name}"
         raise UsageError(f"{attacks[0].name} alone has no severity_accuracy; write --attack {both}")
     if not wanted:
-        wanted = {design: "" for design in WHY_NOT if (degradations if design == "severity" else attacks)}
-    designs, notes = list[Design](), list[str]()
+        wanted = {design: "" for design in MISFIT_REASONS if (degradations if design == "severity" else attacks)}
+    designs, notes = list[AuditDesign](), list[str]()
     for design, name in wanted.items():
-        if any(fits(design, (), case) for case in cases):
+        if any(can_judge(design, (), case) for case in cases):
             designs.append(design)
         elif name or (design == "severity" and asked):
-            raise UsageError(f"{name or degradations[0].name} does not apply: {WHY_NOT[design]}")
+            raise UsageError(f"{name or degradations[0].name} does not apply: {MISFIT_REASONS[design]}")
         else:
-            notes.append(f"{measure_names.GROUPS[design][0]} does not apply: {WHY_NOT[design]}")
+            notes.append(f"{measure_names.GROUPS[design][0]} does not apply: {MISFIT_REASONS[design]}")
     if not designs or (asked and attacks and designs == ["severity"] and len(wanted) > 1):
         raise UsageError("; ".join(notes))
     if "severity" not in designs:
         degradations = ()
     found = Scope(attacks if set(designs) - {"severity"} else (), degradations, frozenset(designs), tuple(notes))
-    return _without(
+    return _drop_treatments(
         found,
         {
             d: f"no good response has {d.severity} constraints to break"
             for d in degradations
-            if not any(fits("severity", (d,), case) for case in cases)
+            if not any(can_judge("severity", (d,), case) for case in cases)
         },
         asked,
     )
 
 
-def controlled(found: Scope) -> Scope:
+def add_controls(found: Scope) -> Scope:
     """The scope with the controls among its attacks, where it has any: what changes without a distractor.
 
     The control that changes nothing at all needs no run: what is asked again is answered from the store.
@@ -120,23 +120,23 @@ def controlled(found: Scope) -> Scope:
     return replace(found, attacks=tuple(named[name] for name in sorted(named)))
 
 
-def on_record(found: Scope, names: Sequence[str], cases: Sequence[Case]) -> Scope:
+def keep_recorded(found: Scope, names: Sequence[str], cases: Sequence[Case]) -> Scope:
     """Leave out what the data hold no recorded rewrites of; controls are written by rule and need none.
 
     Raises:
         UsageError: one of them was asked for by name, or nothing is left.
     """
-    asked = [registry.composed(name) for name in names]
+    asked = [registry.parse_attack(name) for name in names]
     absent = {t: "the data hold no recorded rewrites for it" for t in found.treatments if not is_recorded(t, cases)}
-    return _without(found, absent, asked or (found.treatments if len(absent) == len(found.treatments) else ()))
+    return _drop_treatments(found, absent, asked or (found.treatments if len(absent) == len(found.treatments) else ()))
 
 
-def holds_any(found: Scope, cases: Sequence[Case]) -> bool:
+def has_recorded(found: Scope, cases: Sequence[Case]) -> bool:
     """Whether the data store anything of what is to be done."""
     return any(is_recorded(t, cases) for t in found.treatments if isinstance(t, Degradation) or not t.control)
 
 
-def fits(design: Design, degradations: Sequence[Degradation], case: Case) -> bool:
+def can_judge(design: AuditDesign, degradations: Sequence[Degradation], case: Case) -> bool:
     """Whether a case can be judged under a design."""
     if design == "flip":
         return bool(pairs(case))
@@ -155,13 +155,13 @@ def draw(found: Scope, cases: Sequence[Case], limit: int | None, seed: int) -> t
     Raises:
         UsageError: the limit is no number of cases.
     """
-    fitting = [case for case in cases if any(fits(design, found.degradations, case) for design in found.designs)]
+    fitting = [case for case in cases if any(can_judge(design, found.degradations, case) for design in found.designs)]
     kept = {case.id for case in fitting}
-    left_out = Counter(_why_not(case) for case in cases if case.id not in kept)
+    left_out = Counter(_misfit_reason(case) for case in cases if case.id not in kept)
     return sample(fitting, limit, seed), left_out
 
 
-def _why_not(case: Case) -> str:
+def _misfit_reason(case: Case) -> str:
     if good_response(case) is None:
         return "no response meets all constraints" if case.constraints else "no response is known to be good"
     if not case.constraints:
@@ -169,7 +169,7 @@ def _why_not(case: Case) -> str:
     return "the good response breaks a constraint" if not compliant_response(case) else "too few constraints"
 
 
-def _without(found: Scope, absent: Mapping[Treatment, str], named: Collection[Treatment]) -> Scope:
+def _drop_treatments(found: Scope, absent: Mapping[Treatment, str], named: Collection[Treatment]) -> Scope:
     """The scope without some treatments, each with a note."""
     if bad := [t.name for t in found.treatments if t in absent and t in named]:
         reason = next(reason for t, reason in absent.items() if t.name == bad[0])
@@ -183,12 +183,12 @@ def _without(found: Scope, absent: Mapping[Treatment, str], named: Collection[Tr
     )
 
 
-def _measured(measures: Sequence[str]) -> dict[Design, str]:
+def _needed_designs(measures: Sequence[str]) -> dict[AuditDesign, str]:
     """The designs that the measures need, with the name that asked for each."""
-    wanted: dict[Design, str] = {}
+    wanted: dict[AuditDesign, str] = {}
     for name in measures:
         plain = name.strip().lower().replace("-", "_")
-        named = [design for design in WHY_NOT if plain in (design, *measure_names.GROUPS[design])]
+        named = [design for design in MISFIT_REASONS if plain in (design, *measure_names.GROUPS[design])]
         if not named and plain not in measure_names.ALWAYS:
             known = [
                 *measure_names.GROUPS,

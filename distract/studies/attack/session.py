@@ -11,25 +11,25 @@ from typing import Any
 from distract.core import registry
 from distract.core.backend import Backend
 from distract.core.errors import UsageError
-from distract.core.job import Job, Plans, Sample
+from distract.core.job import Job, Plans, StageSample
 from distract.core.plan import Protocol
 from distract.core.printable import count, line
 from distract.core.records import RESAMPLED, Case, Rewrite, Role, Row
 from distract.data import datasets
 from distract.rewriting import verifier as verifying
 from distract.rewriting import writer_choice
-from distract.rewriting.generator_options import Asking
-from distract.rewriting.writers import Verifier, Writer, offline
+from distract.rewriting.generator_options import GeneratorOptions
+from distract.rewriting.writers import Verifier, Writer, offline_writer
 from distract.studies.attack import design as audit
 from distract.studies.attack import selection
 from distract.studies.eligibility import check_fit
-from distract.studies.setup import Setup, first_cases
+from distract.studies.setup import Setup, sample_first
 
 NO_MODELS: Mapping[Role, Backend] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
-class Selected:
+class AttackSelection:
     """What a command is about: data, what is to be done to it, by whom.
 
     Attributes:
@@ -57,13 +57,13 @@ def select(
     attacks: Sequence[str] = (),
     measures: Sequence[str] = (),
     generator: str | None = None,
-    asking: Asking | None = None,
+    asking: GeneratorOptions | None = None,
     verifier: str | None = None,
     models: Mapping[Role, Backend] = NO_MODELS,
     limit: int | None = None,
     seed: int = 0,
     control: bool = False,
-) -> Selected:
+) -> AttackSelection:
     """Check that data, attacks and writer fit together.
 
     Args:
@@ -86,13 +86,13 @@ def select(
     if not isinstance(data, str) and responses:
         raise UsageError("responses go with data that have a name or a path; put them into the cases")
     loaded = datasets.load(data, responses, seed) if isinstance(data, str) else data
-    found = selection.scope(attacks, measures, loaded.cases)
+    found = selection.find_scope(attacks, measures, loaded.cases)
     if control:
-        found = selection.controlled(found)
-    asking = asking or Asking()
-    writer = writer_choice.chosen(generator, asking, models, selection.holds_any(found, loaded.cases))
+        found = selection.add_controls(found)
+    asking = asking or GeneratorOptions()
+    writer = writer_choice.choose_writer(generator, asking, models, selection.has_recorded(found, loaded.cases))
     if writer.name == "recorded":
-        found = selection.on_record(found, attacks, loaded.cases)
+        found = selection.keep_recorded(found, attacks, loaded.cases)
     cases, left_out = selection.draw(found, loaded.cases, limit, seed)
     left_out += loaded.left_out
     resampled = [RESAMPLED] if control and "flip" in found.designs else []
@@ -105,15 +105,15 @@ def select(
         "degradations": [degradation.name for degradation in found.degradations],
         "designs": sorted(found.designs),
         "controls": [attack.name for attack in found.attacks if attack.control] + resampled,
-        **writer_choice.record(writer, asking, verifier, models, found.writing),
+        **writer_choice.describe_writer(writer, asking, verifier, models, found.writing),
     }
-    verify = verifying.verifier(verifier) if verifier else None
+    verify = verifying.make_verifier(verifier) if verifier else None
     # As it was given: where a file really lies is nobody's business.
     source = {"data": data, "responses": list(responses)} if isinstance(data, str) else None
-    return Selected(loaded, found, cases, writer, verify, seed, parameters, models, source)
+    return AttackSelection(loaded, found, cases, writer, verify, seed, parameters, models, source)
 
 
-def design(selected: Selected, setup: Setup) -> audit.Audit:
+def audit_config(selected: AttackSelection, setup: Setup) -> audit.AuditConfig:
     """What is judged.
 
     Raises:
@@ -121,7 +121,7 @@ def design(selected: Selected, setup: Setup) -> audit.Audit:
     """
     wanted = selected.scope
     check_fit(setup.protocols, wanted.designs, selected.cases, helped=setup.helped)
-    return audit.Audit(
+    return audit.AuditConfig(
         setup.judge,
         setup.protocols,
         wanted.attacks,
@@ -136,7 +136,7 @@ def design(selected: Selected, setup: Setup) -> audit.Audit:
     )
 
 
-def parameters(selected: Selected, setup: Setup) -> dict[str, Any]:
+def parameters(selected: AttackSelection, setup: Setup) -> dict[str, Any]:
     """Everything that decides what is judged, but for how judges are asked."""
     authors, generators = set[str](), {selected.writer.name}
     attacks = {attack.name for attack in selected.scope.writing}
@@ -147,10 +147,10 @@ def parameters(selected: Selected, setup: Setup) -> dict[str, Any]:
                 authors.add(lineage.generator)
             elif selected.writer.name == "recorded" and lineage.response.attack in attacks:
                 generators.add(lineage.generator)
-    return {**selected.parameters, "self_judging": setup.kin(generators, authors)}
+    return {**selected.parameters, "self_judging": setup.kin_notes(generators, authors)}
 
 
-def heading(selected: Selected) -> Iterator[str]:
+def heading(selected: AttackSelection) -> Iterator[str]:
     """What is about to be done."""
     p = selected.parameters
     attacks = ", ".join([*p["attacks"], *p["degradations"]])
@@ -159,13 +159,13 @@ def heading(selected: Selected) -> Iterator[str]:
     yield from map(line, selected.scope.notes)
 
 
-def samples(audited: audit.Audit, cases: Sequence[Case], protocol: Protocol) -> Iterator[Sample]:
+def samples(audited: audit.AuditConfig, cases: Sequence[Case], protocol: Protocol) -> Iterator[StageSample]:
     """The plans by which the requests of one protocol are estimated."""
-    alone = replace(audited, protocols=(protocol,), writer=offline(audited.writer), verifier=None)
-    yield first_cases(cases, partial(audit.audit, parameters=alone), protocol is audited.protocols[0])
+    alone = replace(audited, protocols=(protocol,), writer=offline_writer(audited.writer), verifier=None)
+    yield sample_first(cases, partial(audit.audit_case, parameters=alone), protocol is audited.protocols[0])
 
 
-def prepare(selected: Selected, setup: Setup, minimal: int = 0) -> Job[Any]:
+def prepare(selected: AttackSelection, setup: Setup, minimal: int = 0) -> Job[Any]:
     """The job of ``distract attack``.
 
     Args:
@@ -176,21 +176,21 @@ def prepare(selected: Selected, setup: Setup, minimal: int = 0) -> Job[Any]:
     Raises:
         UsageError: a protocol fits no case, or the folder belongs to another run.
     """
-    cases, audited = selected.cases, design(selected, setup)
+    cases, audited = selected.cases, audit_config(selected, setup)
     # Said only where it is wanted, so that other runs stay what they are.
     record = {**parameters(selected, setup), **({"minimal": minimal} if minimal else {})}
 
     def stages(rows: Sequence[Row], rewrites: Sequence[Rewrite]) -> Iterator[Plans]:
-        yield (audit.audit(case, audited) for case in cases)
+        yield (audit.audit_case(case, audited) for case in cases)
         if minimal:
-            from distract.studies.attack.minimal.stage import stage
+            from distract.studies.attack.minimal.stage import search_flips
 
-            yield stage(job.parameters, audited, cases, rows, rewrites)
+            yield search_flips(job.parameters, audited, cases, rows, rewrites)
 
     flips = count(minimal, "flip")
     remark = f"afterwards, beyond the plan: the smallest part that still flips, searched for in {flips} at most"
     job = setup.start(
-        registry.study("attack"),
+        registry.get_study("attack"),
         record,
         cases=cases,
         stages=stages,

@@ -6,28 +6,28 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from distract.core.records import Rewrite, Row, Smallest
+from distract.core.records import MinimalFlip, Rewrite, Row
 from distract.core.study import Study
 from distract.studies.attack import measures, ranking
-from distract.studies.attack.briefs import Briefs
-from distract.studies.attack.document import Measured, document
-from distract.studies.rewrite_counts import WithoutTexts
+from distract.studies.attack.briefs import CompactRows
+from distract.studies.attack.document import AttackResult, document
+from distract.studies.rewrite_counts import CompactRewrites
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
 
-class _Sums:
+class _AttackSums:
     """The summary of a run in the making, in brief."""
 
     def __init__(self, parameters: Mapping[str, Any]) -> None:
         self._parameters = parameters
-        self._briefs = Briefs((), parameters["protocols"])
-        self._rewrites = WithoutTexts()
-        self._smallest: list[Smallest] = []
+        self._briefs = CompactRows((), parameters["protocols"])
+        self._rewrites = CompactRewrites()
+        self._smallest: list[MinimalFlip] = []
         self._excluded, self._invalid = Counter[str](), Counter[str]()
 
-    def add(self, rows: Sequence[Row], rewrites: Sequence[Rewrite], smallest: Sequence[Smallest] = ()) -> None:
+    def add(self, rows: Sequence[Row], rewrites: Sequence[Rewrite], smallest: Sequence[MinimalFlip] = ()) -> None:
         self._briefs.extend(rows)
         for row in rows:
             self._excluded.update([row.excluded] if row.excluded else [])
@@ -35,13 +35,13 @@ class _Sums:
         self._rewrites.extend(rewrites)
         self._smallest.extend(smallest)
 
-    def result(self, flaw: str | None = None) -> Measured:
+    def result(self, flaw: str | None = None) -> AttackResult:
         p = self._parameters
         # A search that has not begun has not found nothing.
         is_searched = bool(p.get("minimal")) and not (flaw and not self._smallest)
-        return Measured(
+        return AttackResult(
             measures.figures(self._briefs, self._rewrites, p["protocols"], p["attacks"], p["ties"]),
-            ranking.ranking(self._briefs, p["protocols"], p["attacks"], p["controls"]),
+            ranking.rank_protocols(self._briefs, p["protocols"], p["attacks"], p["controls"]),
             self._rewrites,
             self._smallest if is_searched else None,
             len({*self._briefs.clusters.values()}),
@@ -50,7 +50,7 @@ class _Sums:
         )
 
 
-def _report(parameters: Mapping[str, Any], measured: Measured) -> Iterable[RenderableType]:
+def _report(parameters: Mapping[str, Any], measured: AttackResult) -> Iterable[RenderableType]:
     from distract.studies.attack.view import run_report
 
     return run_report(parameters, measured)
@@ -67,7 +67,7 @@ STUDY = Study(
         "asking": dict | None,
         "verifier": dict | None,
     },
-    sums=_Sums,
+    sums=_AttackSums,
     document=document,
     report=_report,
 )

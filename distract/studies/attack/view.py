@@ -13,11 +13,11 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from distract.core.printable import bar, count, interval, line, p_value, percent, set_aside
+from distract.core.printable import bar, count, format_exclusions, interval, line, p_value, percent
 from distract.core.records import BASELINE
 from distract.report.tables import grid
 from distract.stats.figure import Figure, headline
-from distract.studies.attack.document import Measured
+from distract.studies.attack.document import AttackResult
 from distract.studies.attack.ranking_view import ranking_parts
 from distract.studies.rewrite_view import rewrite_notes
 
@@ -31,7 +31,7 @@ FEW = 30
 """Below this many verdicts, or prompts that give several, a sentence says that intervals are wide or rough."""
 
 
-def run_report(parameters: Mapping[str, Any], measured: Measured) -> Iterable[RenderableType]:
+def run_report(parameters: Mapping[str, Any], measured: AttackResult) -> Iterable[RenderableType]:
     """The tables and sentences of a run, top to bottom."""
     figures = measured.figures
     data = parameters["data"]
@@ -43,52 +43,54 @@ def run_report(parameters: Mapping[str, Any], measured: Measured) -> Iterable[Re
         style="bold",
     )
     rules: Mapping[str, Sequence[str]] = parameters["protocols"]
-    if flips := _wanted(figures, "flip_rate"):
+    if flips := _select_figures(figures, "flip_rate"):
         yield _title("Flip rate: the response that lost wins after its rewrite (lower is better)")
-        yield _table(flips, {"softened": _value_of(figures, "softened_rate")})
-    if wins := _wanted(figures, "distractor_win_rate"):
+        yield _table(flips, {"softened": _value_formatter(figures, "softened_rate")})
+    if wins := _select_figures(figures, "distractor_win_rate"):
         yield _title("Tie rate: a good response against its own rewrite; else which one won, in %")
         measures = {"rewrite": "distractor_win_rate", "original": "original_win_rate"}
-        ties = [_beside(figures, win, "tie_rate") or replace(win, value=None, low=None, high=None) for win in wins]
-        yield _table(ties, {name: _value_of(figures, measure) for name, measure in measures.items()})
-    if accuracies := _wanted(figures, "severity_accuracy"):
+        ties = [
+            _matching_figure(figures, win, "tie_rate") or replace(win, value=None, low=None, high=None) for win in wins
+        ]
+        yield _table(ties, {name: _value_formatter(figures, measure) for name, measure in measures.items()})
+    if accuracies := _select_figures(figures, "severity_accuracy"):
         yield _title("Accuracy: the good response wins over one that breaks 1, 2 or 3 constraints")
-        yield _severities(accuracies)
+        yield _severity_table(accuracies)
     differences = [f for f in figures if f.against is not None and f.n]
     if len(rules) > MANY:  # or there are hundreds; those with base are in the ranking, all in the summary
         differences = [f for f in differences if f.against == f.protocol]
     if differences:
         yield _title("Differences on the same cases, in points; exact McNemar test, p after Holm")
-        yield _differences(differences)
+        yield _difference_table(differences)
     yield from ranking_parts(measured.standings)
     if measured.smallest is not None:
         from distract.studies.attack.minimal.view import minimal_parts
 
         yield from minimal_parts(measured.smallest)
     yield _title("Reading the judge, in %: order inconsistency, mass on the choices, invalid")
-    yield _reading(figures)
+    yield _quality_table(figures)
     for protocol in rules:
         yield Text("\n" + _sentence(protocol, figures, rules[protocol], parameters["controls"]))
     if left_out := parameters["left_out"]:
-        yield Text(f"\n{set_aside('left out before the draw', left_out)}", style="dim")
+        yield Text(f"\n{format_exclusions('left out before the draw', left_out)}", style="dim")
     yield from (Text(f"\n{note}", style="dim") for note in _notes(measured))
     yield from (Text(f"\n{line(note)}", style="yellow") for note in parameters["self_judging"])
 
 
-def _wanted(figures: Sequence[Figure], measure: str) -> list[Figure]:
+def _select_figures(figures: Sequence[Figure], measure: str) -> list[Figure]:
     return [f for f in figures if f.measure == measure and f.against is None]
 
 
-def _beside(figures: Sequence[Figure], figure: Figure, measure: str) -> Figure | None:
+def _matching_figure(figures: Sequence[Figure], figure: Figure, measure: str) -> Figure | None:
     """The figure of another measure at the same place."""
     place = (figure.protocol, figure.rule, figure.attack, figure.severity)
-    here = (f for f in _wanted(figures, measure) if (f.protocol, f.rule, f.attack, f.severity) == place)
+    here = (f for f in _select_figures(figures, measure) if (f.protocol, f.rule, f.attack, f.severity) == place)
     return next(here, None)
 
 
-def _value_of(figures: Sequence[Figure], measure: str) -> Callable[[Figure], str]:
+def _value_formatter(figures: Sequence[Figure], measure: str) -> Callable[[Figure], str]:
     def value(figure: Figure) -> str:
-        found = _beside(figures, figure, measure)
+        found = _matching_figure(figures, figure, measure)
         return percent(found.value if found else None)
 
     return value
@@ -102,75 +104,79 @@ def _table(figures: Sequence[Figure], extra: Mapping[str, Callable[[Figure], str
     table = grid("", "%", "95% CI", "k/n", *extra, "inv.", "excl.")
     last = None
     for f in figures:
-        name = _protocol(f.protocol, f.rule)
+        name = _protocol_name(f.protocol, f.rule)
         if name != last:
             table.add_row(Text(name, style="bold"))
         more = [value(f) for value in extra.values()]
         counts = (str(f.invalid), str(f.excluded))
-        table.add_row(Text(f" {line(f.attack)}"), percent(f.value), interval(f.low, f.high), _share(f), *more, *counts)
+        table.add_row(
+            Text(f" {line(f.attack)}"), percent(f.value), interval(f.low, f.high), _format_share(f), *more, *counts
+        )
         last = name
     return table
 
 
-def _share(f: Figure) -> str:
+def _format_share(f: Figure) -> str:
     """How many of how many; a protocol that cannot tie has no number of ties."""
     return f"{f.k}/{f.n}" if f.value is not None or not f.n else f"–/{f.n}"
 
 
-def _severities(figures: Sequence[Figure]) -> Table:
+def _severity_table(figures: Sequence[Figure]) -> Table:
     """Accuracy per severity with a bar, with and without the distractors in the worse response."""
     table = grid("", "%", "95% CI", "k/n", "", "inv.", "excl.")
     last = None
-    for f in sorted(figures, key=_by_severity):
-        name = _protocol(f.protocol, f.rule)
+    for f in sorted(figures, key=_severity_key):
+        name = _protocol_name(f.protocol, f.rule)
         if name != last:
             table.add_row(Text(name, style="bold"))
         counts = (str(f.invalid), str(f.excluded))
-        table.add_row(Text(_place(f)), percent(f.value), interval(f.low, f.high), f"{f.k}/{f.n}", bar(f.value), *counts)
+        table.add_row(
+            Text(_place_name(f)), percent(f.value), interval(f.low, f.high), f"{f.k}/{f.n}", bar(f.value), *counts
+        )
         last = name
     return table
 
 
-def _by_severity(f: Figure) -> tuple[Any, ...]:
+def _severity_key(f: Figure) -> tuple[Any, ...]:
     """An order for tables: within a protocol, what has no severity first, then each severity before its distractors."""
     names = (f.measure, f.protocol or "", f.rule or "", f.against or "", f.against_attack in (None, f.attack))
     return (*names, f.severity or 0, f.attack != BASELINE, f.attack)
 
 
-def _place(f: Figure) -> str:
+def _place_name(f: Figure) -> str:
     """A figure's attack, and its severity where it has one."""
     attack = f"+{f.attack}" if f.severity and f.attack != BASELINE else f.attack if not f.severity else ""
     return f" {line(f'severity {f.severity}{attack}' if f.severity else attack)}"
 
 
-def _differences(figures: Sequence[Figure]) -> Table:
+def _difference_table(figures: Sequence[Figure]) -> Table:
     table = grid("", "points", "95% CI", "n", "p")
     last = None
-    for f in sorted(figures, key=_by_severity):
-        name = f"{f.measure}, {_protocol(f.protocol, f.rule)} – {_protocol(f.against, f.against_rule)}"
+    for f in sorted(figures, key=_severity_key):
+        name = f"{f.measure}, {_protocol_name(f.protocol, f.rule)} – {_protocol_name(f.against, f.against_rule)}"
         if f.against_attack != f.attack:
-            name = f"{f.measure}, {_protocol(f.protocol, f.rule)}: with – without"
+            name = f"{f.measure}, {_protocol_name(f.protocol, f.rule)}: with – without"
         if len(name) > LONGEST:  # or the whole table grows with it
             name = name.replace(", ", "\n", 1)
         if name != last:
             table.add_row(Text(name, style="bold"))
-        table.add_row(Text(_place(f)), percent(f.value), interval(f.low, f.high), str(f.n), p_value(f.p_adjusted))
+        table.add_row(Text(_place_name(f)), percent(f.value), interval(f.low, f.high), str(f.n), p_value(f.p_adjusted))
         last = name
     return table
 
 
-def _reading(figures: Sequence[Figure]) -> Table:
+def _quality_table(figures: Sequence[Figure]) -> Table:
     """How well the judge could be read, by protocol and attack."""
     table = grid("", "order", "k/n", "mass", "invalid")
     last = None
-    for invalid in sorted(_wanted(figures, "invalid_rate"), key=_by_severity):
+    for invalid in sorted(_select_figures(figures, "invalid_rate"), key=_severity_key):
         place = (invalid.protocol, invalid.attack, invalid.severity)
         beside = {f.measure: f for f in figures if (f.protocol, f.attack, f.severity) == place and f.against is None}
         orders = beside.get("order_inconsistency")
         if invalid.protocol != last:
             table.add_row(Text(line(invalid.protocol or ""), style="bold"))
         table.add_row(
-            Text(_place(invalid)),
+            Text(_place_name(invalid)),
             percent(orders.value) if orders else "",
             f"{orders.k}/{orders.n}" if orders else "",
             percent(beside["choice_mass"].value),
@@ -192,7 +198,8 @@ def _sentence(protocol: str, figures: Sequence[Figure], rules: Sequence[str], co
     parts = []
     if n := sum(f.n for f in flips):
         k = sum(f.k or 0 for f in flips)
-        parts.append(f"{k} of {n} losing responses won after their rewrite{_by(rule)}{_highest(flips) if k else ''}")
+        highest = _describe_highest(flips) if k else ""
+        parts.append(f"{k} of {n} losing responses won after their rewrite{_format_rule(rule)}{highest}")
     elif flips:
         parts.append("no flip rate: no eligible case with a valid verdict")
     if distracted and any(f.n for f in noise):
@@ -200,7 +207,7 @@ def _sentence(protocol: str, figures: Sequence[Figure], rules: Sequence[str], co
         parts.append(f"the noise floor is {floor}")
     if n := sum(f.n for f in ties):
         k = sum(f.k or 0 for f in ties)
-        by = _by(headline("tie_rate", rules))
+        by = _format_rule(headline("tie_rate", rules))
         parts.append(f"it saw {k} of {n} rewrites of a good response as equal to it{by}")
     elif ties:
         parts.append("no tie rate: no valid verdict")
@@ -208,8 +215,12 @@ def _sentence(protocol: str, figures: Sequence[Figure], rules: Sequence[str], co
     if accuracies:
         k, n = (sum(getattr(f, name) or 0 for f in accuracies) for name in "kn")
         lowest = min(accuracies, key=lambda f: (f.value or 0.0, f.place))
-        where = f", least often at{_place(lowest)} ({lowest.k} of {lowest.n})" if k < n and len(accuracies) > 1 else ""
-        parts.append(f"it ranked the good response above the worse one in {k} of {n}{_by(accuracies[0].rule)}{where}")
+        where = (
+            f", least often at{_place_name(lowest)} ({lowest.k} of {lowest.n})" if k < n and len(accuracies) > 1 else ""
+        )
+        parts.append(
+            f"it ranked the good response above the worse one in {k} of {n}{_format_rule(accuracies[0].rule)}{where}"
+        )
     parts += [
         f"its verdict changed with the order in {f.k} of {f.n} pairs before any rewrite"
         for f in mine
@@ -218,11 +229,11 @@ def _sentence(protocol: str, figures: Sequence[Figure], rules: Sequence[str], co
     return f"{line(protocol)}: {'; '.join(parts) or 'nothing to sum up'}."
 
 
-def _by(rule: str | None) -> str:
+def _format_rule(rule: str | None) -> str:
     return f" by {rule}" if rule else ""
 
 
-def _highest(flips: Sequence[Figure]) -> str:
+def _describe_highest(flips: Sequence[Figure]) -> str:
     """Where the rate is highest; attacks that share the highest are all named."""
     highest = max(f.value for f in flips if f.value is not None)
     at = [f for f in flips if f.value == highest]
@@ -234,18 +245,18 @@ def _highest(flips: Sequence[Figure]) -> str:
     return f", at the highest rate under {names} ({at[0].k} of {at[0].n}, 95% interval {range_}%{wide})"
 
 
-def _notes(measured: Measured) -> Iterable[str]:
+def _notes(measured: AttackResult) -> Iterable[str]:
     figures = measured.figures
     if measured.excluded:
-        yield set_aside("excluded", measured.excluded)
+        yield format_exclusions("excluded", measured.excluded)
     yield from rewrite_notes(measured.rewrites)
     if measured.invalid:
         yield "invalid: " + "; ".join(f"{line(reason)} ({n})" for reason, n in measured.invalid.most_common(5))
-    shown = [f for measure in ("flip_rate", "tie_rate", "severity_accuracy") for f in _wanted(figures, measure)]
+    shown = [f for measure in ("flip_rate", "tie_rate", "severity_accuracy") for f in _select_figures(figures, measure)]
     if any(f.effective_n is not None and f.effective_n < f.n for f in shown):
         rough = f"; {count(measured.prompts, 'prompt')} only: intervals are rough" if measured.prompts < FEW else ""
         yield f"some prompts give several comparisons: intervals allow for their dependence{rough}"
 
 
-def _protocol(name: str | None, rule: str | None) -> str:
+def _protocol_name(name: str | None, rule: str | None) -> str:
     return line(name or "") + (f" by {rule}" if rule else "")

@@ -20,14 +20,14 @@ from distract.core.errors import DataError, UnknownName, UsageError
 from distract.core.plan import Attack
 from distract.core.records import Constraint, Evidence, Rewrite
 from distract.data.constraints import check, parse
-from distract.data.datasets import text
-from distract.data.fields import Item, lines
-from distract.data.formats.native import constraint
+from distract.data.datasets import read_text
+from distract.data.fields import Item, read_lines
+from distract.data.formats.native import read_constraint
 from distract.rewriting import fidelity
 from distract.rewriting.fidelity.facts import Difference, differences
-from distract.rewriting.writers import checked_marker
+from distract.rewriting.writers import guard_marker
 from distract.stats import intervals
-from distract.stats.figure import CONFIDENCE, rounded
+from distract.stats.figure import CONFIDENCE, round_values
 
 LABELS = ("faithful", "changed")
 ERRORS = {"faithful": "false_rejection_rate", "changed": "missed_change_rate"}
@@ -38,7 +38,7 @@ ALIKE = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class RewritePair:
     """A text and its rewrite, with what they must keep."""
 
     prompt: tuple[str, ...]
@@ -49,7 +49,7 @@ class Pair:
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
+class CheckResult:
     """What fidelity says of a pair.
 
     Attributes:
@@ -58,17 +58,17 @@ class Checked:
         facts: what became of the facts, by kind; ``format`` is the constraints (invented: one that was broken before).
     """
 
-    pair: Pair
+    pair: RewritePair
     reasons: tuple[str, ...]
     evidence: Evidence
     facts: dict[str, Difference]
 
 
 @dataclass(frozen=True, slots=True)
-class Labelled:
+class LabelledCheck:
     """A checked rewrite whose truth is known; ``line`` is its place in the file."""
 
-    checked: Checked
+    checked: CheckResult
     line: int
     label: str
     style: str
@@ -95,7 +95,7 @@ class ErrorRate:
     unit: str = "share"
 
 
-def check_pair(pair: Pair) -> Checked:
+def check_pair(pair: RewritePair) -> CheckResult:
     """Inspect a rewrite as a run would."""
     attack = pair.attack
     reasons, evidence = fidelity.inspect(
@@ -103,7 +103,7 @@ def check_pair(pair: Pair) -> Checked:
         pair.original,
         pair.rewrite,
         pair.constraints,
-        checked_marker(attack, "the rewrite") if attack else None,
+        guard_marker(attack, "the rewrite") if attack else None,
         max_new_content=attack.max_new_content if attack else None,
         severity=attack.severity if attack else None,
     )
@@ -114,22 +114,22 @@ def check_pair(pair: Pair) -> Checked:
         states = ((True, True), (True, False), (False, True))
         evidence = (*evidence, ("constraints_broken_in_both", sum(not was and not now for _, was, now in held)))
         facts["format"] = Difference(*(tuple(kind for kind, *state in held if tuple(state) == s) for s in states))
-    return Checked(pair, reasons, evidence, facts)
+    return CheckResult(pair, reasons, evidence, facts)
 
 
-def check_labelled(path: Path) -> list[Labelled]:
+def check_labelled(path: Path) -> list[LabelledCheck]:
     """Check every rewrite of a labelled set.
 
     Raises:
         DataError: naming the line and field, or a file without rewrites.
     """
-    found = [_labelled(item) for item in lines(text(path), str(path))]
+    found = [_check_item(item) for item in read_lines(read_text(path), str(path))]
     if not found:
         raise DataError("holds no rewrite", path=path)
     return found
 
 
-def error_rates(labelled: Sequence[Labelled]) -> list[ErrorRate]:
+def error_rates(labelled: Sequence[LabelledCheck]) -> list[ErrorRate]:
     """Both error rates over all, by style, by kind, and by both; in a total order."""
     made = []
     for label, measure in ERRORS.items():
@@ -139,28 +139,28 @@ def error_rates(labelled: Sequence[Labelled]) -> list[ErrorRate]:
             here = [one for one in mine if style in (None, one.style) and kind in (None, one.kind)]
             values = [float(one.wrong) for one in here]
             clusters = ["\x1e".join(one.checked.pair.original) for one in here]
-            low, high = intervals.proportion(values, clusters, CONFIDENCE)
+            low, high = intervals.rate_interval(values, clusters, CONFIDENCE)
             k = int(math.fsum(values))
             made.append(ErrorRate(measure, style, kind, k / len(here), low, high, k, len(here)))
     return made
 
 
-def labelled_document(labelled: Sequence[Labelled]) -> dict[str, Any]:
+def labelled_document(labelled: Sequence[LabelledCheck]) -> dict[str, Any]:
     """Error rates and the rewrites behind them, as JSON values."""
     wrong = [
         {**{name: getattr(one, name) for name in ("line", "label", "style", "kind")}, "reasons": one.checked.reasons}
         for one in labelled
         if one.wrong
     ]
-    return {"results": [rounded(asdict(rate)) for rate in error_rates(labelled)], "mistakes": wrong}
+    return {"results": [round_values(asdict(rate)) for rate in error_rates(labelled)], "mistakes": wrong}
 
 
-def pair_document(checked: Checked) -> dict[str, Any]:
+def pair_document(checked: CheckResult) -> dict[str, Any]:
     """A verdict on one rewrite, as JSON values."""
     return {
         "accepted": not checked.reasons,
         "reasons": checked.reasons,
-        "evidence": rounded(dict(checked.evidence)),
+        "evidence": round_values(dict(checked.evidence)),
         "facts": {kind: asdict(found) for kind, found in checked.facts.items()},
     }
 
@@ -175,9 +175,9 @@ def run_document(rewrites: Sequence[Rewrite]) -> dict[str, Any]:
                 "attack": made.response.attack,
                 "severity": made.response.severity,
                 "generator": made.generator,
-                "accepted": made.accepted,
+                "accepted": made.is_accepted,
                 "reasons": made.reasons,
-                "evidence": rounded(dict(made.evidence)),
+                "evidence": round_values(dict(made.evidence)),
             }
             for made in rewrites
         ]
@@ -190,7 +190,7 @@ def check_files(
     prompt: Path | None = None,
     attack: str | None = None,
     constraints: Sequence[str] = (),
-) -> Checked:
+) -> CheckResult:
     """Check a rewrite in a file against its original in another.
 
     Args:
@@ -213,26 +213,28 @@ def check_files(
         if not isinstance(value, dict):
             raise UsageError(f'--constraint {raw}: expected an object such as {{"kind": "punctuation:no_comma"}}')
         found.append(parse(value))
-    before, after = ((text(path).rstrip("\n"),) for path in (original, rewrite))
-    asked = (text(prompt),) if prompt else ()
-    return check_pair(Pair(asked, before, after, registry.attack(attack) if attack else None, tuple(found)))
+    before, after = ((read_text(path).rstrip("\n"),) for path in (original, rewrite))
+    asked = (read_text(prompt),) if prompt else ()
+    return check_pair(RewritePair(asked, before, after, registry.get_attack(attack) if attack else None, tuple(found)))
 
 
-def _labelled(item: Item) -> Labelled:
+def _check_item(item: Item) -> LabelledCheck:
     style, label = item.text("style"), item.text("label")
     if label not in LABELS:
         item.fail(f"expected faithful or changed, found {label!r}", "label")
     try:
-        attack = _styled(style)
+        attack = _find_attack(style)
     except UnknownName as error:
         item.fail(str(error), "style")
-    constraints = tuple(map(constraint, item.items("constraints"))) if item.has("constraints") else ()
-    pair = Pair(item.turns("prompt"), item.turns("original"), item.turns("rewrite", empty=True), attack, constraints)
+    constraints = tuple(map(read_constraint, item.items("constraints"))) if item.has("constraints") else ()
+    pair = RewritePair(
+        item.turns("prompt"), item.turns("original"), item.turns("rewrite", empty=True), attack, constraints
+    )
     kind = item.name("kind") if label == "changed" or item.has("kind") else label
-    return Labelled(check_pair(pair), item.line, label, style, kind)
+    return LabelledCheck(check_pair(pair), item.line, label, style, kind)
 
 
-def _styled(style: str) -> Attack:
+def _find_attack(style: str) -> Attack:
     """The attack of that name, or the only one that begins like it: sycophantic, sycophancy."""
     alike = [name for name in registry.attacks() if len(style) >= ALIKE and name[:ALIKE] == style[:ALIKE].lower()]
-    return registry.attack(alike[0] if len(alike) == 1 else style)
+    return registry.get_attack(alike[0] if len(alike) == 1 else style)

@@ -13,18 +13,18 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from distract.core.printable import interval, line, percent, plain
+from distract.core.printable import clean_text, interval, line, percent
 from distract.core.records import Rewrite
 from distract.report.tables import grid
 from distract.rewriting.fidelity.facts import opcodes
-from distract.studies.check.audit import ERRORS, Checked, ErrorRate
+from distract.studies.check.audit import ERRORS, CheckResult, ErrorRate
 
 _TOKENS = re.compile(r"\s*\w+|\s*[^\w\s]|\s+")
 
 
-def pair_report(checked: Checked, colour: bool) -> Iterator[RenderableType]:
+def pair_report(checked: CheckResult, colour: bool) -> Iterator[RenderableType]:
     """A verdict with its reasons, rule by rule, and the difference."""
-    yield _verdict(checked.reasons)
+    yield _format_verdict(checked.reasons)
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
     for name in ("fact", "kept", "lost", "invented"):
         table.add_column(name, style="red" if name in ("lost", "invented") and colour else None, overflow="fold")
@@ -34,19 +34,19 @@ def pair_report(checked: Checked, colour: bool) -> Iterator[RenderableType]:
     yield table
     yield Text("evidence: " + ", ".join(f"{name} {value}" for name, value in checked.evidence))
     yield Text("")
-    yield difference("\n\n".join(checked.pair.original), "\n\n".join(checked.pair.rewrite), colour)
+    yield mark_difference("\n\n".join(checked.pair.original), "\n\n".join(checked.pair.rewrite), colour)
 
 
 def run_report(rewrites: Sequence[Rewrite], colour: bool) -> Iterator[RenderableType]:
     """Every rewrite of a run: rejected ones first, with the difference."""
-    for made in sorted(rewrites, key=lambda made: made.accepted):
+    for made in sorted(rewrites, key=lambda made: made.is_accepted):
         r = made.response
         what = " ".join(part for part in (r.attack, f"severity {r.severity}" if r.severity else "") if part)
         yield Text(f"\n{line(made.case)}, {line(r.author)}, {line(what)} ({line(made.generator)})", style="bold")
-        yield _verdict(made.reasons)
+        yield _format_verdict(made.reasons)
         if made.original:
-            yield difference("\n\n".join(made.original), "\n\n".join(r.turns), colour)
-    rejected = sum(not made.accepted for made in rewrites)
+            yield mark_difference("\n\n".join(made.original), "\n\n".join(r.turns), colour)
+    rejected = sum(not made.is_accepted for made in rewrites)
     yield Text(f"\n{rejected} of {len(rewrites)} rewrites rejected")
 
 
@@ -66,12 +66,12 @@ def labelled_report(rates: Sequence[ErrorRate]) -> Iterator[RenderableType]:
         yield table
 
 
-def difference(before: str, after: str, colour: bool) -> Text:
+def mark_difference(before: str, after: str, colour: bool) -> Text:
     """A text with what became of it."""
     old, new = (_TOKENS.findall(text) for text in (before, after))
     shown = Text()
     for what, a, b, c, d in opcodes(old, new):
-        gone, came = plain("".join(old[a:b])), plain("".join(new[c:d]))
+        gone, came = clean_text("".join(old[a:b])), clean_text("".join(new[c:d]))
         if what == "equal":
             shown.append(gone)
             continue
@@ -82,7 +82,7 @@ def difference(before: str, after: str, colour: bool) -> Text:
     return shown
 
 
-def _verdict(reasons: Sequence[str]) -> Text:
+def _format_verdict(reasons: Sequence[str]) -> Text:
     if not reasons:
         return Text("accepted", style="green")
     return Text("rejected: ", style="red") + Text("; ".join(map(line, reasons)), style="default")

@@ -8,16 +8,16 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from distract.core.records import Row
-from distract.stats.figure import flat
-from distract.studies.consistency.design import compared
-from distract.studies.consistency.measures import MEASURES, NotApplied, Placed, figures, not_applied
+from distract.stats.figure import flatten
+from distract.studies.consistency.design import comparison_key
+from distract.studies.consistency.measures import MEASURES, MissingMeasure, PlacedFigure, figures, missing_measures
 from distract.studies.consistency.paper import PUBLISHED
 
 _SHARED = ("judge", "data", "left_out", "limit", "seed", "sets", "protocols", "self_judging")
 
 
 @dataclass(frozen=True)
-class Measured:
+class ConsistencyResult:
     """What a run comes to.
 
     Attributes:
@@ -27,23 +27,23 @@ class Measured:
         invalid: how many verdicts could not be read, by reason.
     """
 
-    figures: Sequence[Placed]
-    absent: Sequence[NotApplied]
+    figures: Sequence[PlacedFigure]
+    absent: Sequence[MissingMeasure]
     excluded: Counter[str]
     invalid: Counter[str]
 
 
-def measured(parameters: Mapping[str, Any], rows: Iterable[Row]) -> Measured:
+def measure_rows(parameters: Mapping[str, Any], rows: Iterable[Row]) -> ConsistencyResult:
     """What the rows of a run come to."""
     rows = list(rows)
     rules: Mapping[str, Sequence[str]] = parameters["protocols"]
-    absent = not_applied(rows, rules)
+    absent = missing_measures(rows, rules)
     without = {(one.measure, one.protocol) for one in absent}
     mine = [row for row in rows if row.design in MEASURES]
     left = [row for row in mine if (MEASURES[row.design][0], row.protocol) not in without]
     # What is judged once has a row in every triple that it is in.
-    once = {compared(row): row for row in mine}.values()
-    return Measured(
+    once = {comparison_key(row): row for row in mine}.values()
+    return ConsistencyResult(
         figures(rows, rules),
         absent,
         Counter(row.excluded for row in left if row.excluded),
@@ -51,19 +51,19 @@ def measured(parameters: Mapping[str, Any], rows: Iterable[Row]) -> Measured:
     )
 
 
-def document(parameters: Mapping[str, Any], measured: Measured) -> dict[str, Any]:
+def document(parameters: Mapping[str, Any], measured: ConsistencyResult) -> dict[str, Any]:
     """A run's summary, from the parameters of ``run.json`` and what the run comes to."""
     return {
         **{name: parameters[name] for name in _SHARED},
         "manner": parameters.get("manner"),
-        "results": [_flat(figure) for figure in measured.figures],
+        "results": [_flatten(figure) for figure in measured.figures],
         "does_not_apply": [asdict(one) for one in measured.absent],
         "published": [asdict(one) for one in PUBLISHED],
     }
 
 
-def _flat(figure: Placed) -> dict[str, Any]:
-    values = flat(figure)
+def _flatten(figure: PlacedFigure) -> dict[str, Any]:
+    values = flatten(figure)
     # A figure's own ``place`` is its place among the others.
     values["place"] = values.pop("third")
     return values

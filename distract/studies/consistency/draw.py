@@ -10,7 +10,7 @@ from itertools import permutations
 from math import comb
 
 from distract.core.records import Case, Response
-from distract.judging.comparison import usable
+from distract.judging.comparison import comparable_responses
 
 Triple = tuple[Response, Response, Response]
 
@@ -21,7 +21,7 @@ _ROLES = tuple(permutations(range(4), 2))
 """Which two of four are the pair. The other two may change places without changing what is measured."""
 
 
-def triples(case: Case, most: int, seed: int) -> list[Triple]:
+def draw_triples(case: Case, most: int, seed: int) -> list[Triple]:
     """So many different sets of three responses at most, all of them where there are no more.
 
     Args:
@@ -29,38 +29,38 @@ def triples(case: Case, most: int, seed: int) -> list[Triple]:
         most: at least 1.
         seed: of the draw, together with the case's id.
     """
-    found = usable(case)
+    found = comparable_responses(case)
     made = []
-    for number in _drawn("triple", case, comb(len(found), 3), most, seed):
-        a, b, c = _subset(number, len(found), 3)
+    for number in _draw_numbers("triple", case, comb(len(found), 3), most, seed):
+        a, b, c = _nth_subset(number, len(found), 3)
         made.append((found[a], found[b], found[c]))
     return made
 
 
-def quadruples(case: Case, most: int, seed: int) -> list[Quadruple]:
-    """So many different choices of a pair and of two others at most; arguments are those of ``triples``.
+def draw_quadruples(case: Case, most: int, seed: int) -> list[Quadruple]:
+    """So many different choices of a pair and of two others at most; arguments are those of ``draw_triples``.
 
     Four responses make twelve: which two are the pair, and which of them stands first.
     """
-    found = usable(case)
+    found = comparable_responses(case)
     made = []
-    for number in _drawn("quadruple", case, comb(len(found), 4) * len(_ROLES), most, seed):
+    for number in _draw_numbers("quadruple", case, comb(len(found), 4) * len(_ROLES), most, seed):
         subset, role = divmod(number, len(_ROLES))
-        four = [found[place] for place in _subset(subset, len(found), 4)]
+        four = [found[place] for place in _nth_subset(subset, len(found), 4)]
         a, b = _ROLES[role]
         c, d = (place for place in range(4) if place not in (a, b))
         made.append((four[a], four[b], four[c], four[d]))
     return made
 
 
-def _drawn(what: str, case: Case, total: int, most: int, seed: int) -> list[int]:
+def _draw_numbers(what: str, case: Case, total: int, most: int, seed: int) -> list[int]:
     """Numbers below ``total``, each once, in order."""
     if most >= total:
         return list(range(total))
     return sorted(random.Random(f"{seed}\x1e{what}\x1e{case.id}").sample(range(total), most))
 
 
-def _subset(number: int, n: int, size: int) -> tuple[int, ...]:
+def _nth_subset(number: int, n: int, size: int) -> tuple[int, ...]:
     """The subset of n places with that number, in the order of ``itertools.combinations`` without going through it."""
     places: list[int] = []
     for place in range(n):

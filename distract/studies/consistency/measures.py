@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 
 from distract.core.records import BASELINE, Outcome, Row, Side
 from distract.judging.verdicts import outcome
-from distract.stats.figure import PLACE, Figure, by_name, rate
+from distract.stats.figure import PLACE_FIELDS, Figure, field_texts, fill_rate
 
 MEASURES: Mapping[str, tuple[str, str]] = {
     "triple": ("intransitivity", "chain_rate"),
@@ -25,19 +25,19 @@ MEASURES: Mapping[str, tuple[str, str]] = {
 }
 """The measures that each design gives."""
 
-Found = tuple[bool, bool]
+Violations = tuple[bool, bool]
 """Of one unit, what each measure of its design counts."""
 
 
 @dataclass(frozen=True, slots=True)
-class Placed(Figure):
+class PlacedFigure(Figure):
     """A figure of one place of the third response: ``first``, ``last``, or None where none is shown."""
 
     third: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class NotApplied:
+class MissingMeasure:
     """A measure that no case and protocol of a run allow, and why."""
 
     measure: str
@@ -46,16 +46,16 @@ class NotApplied:
 
 
 @dataclass(slots=True)
-class _Counted:
+class _ViolationCounts:
     """What came of each valid unit, their clusters, and how many others there were."""
 
-    found: list[Found] = field(default_factory=list)
+    found: list[Violations] = field(default_factory=list)
     clusters: list[str] = field(default_factory=list)
     invalid: int = 0
     excluded: int = 0
 
 
-def figures(rows: Iterable[Row], rules: Mapping[str, Sequence[str]]) -> list[Placed]:
+def figures(rows: Iterable[Row], rules: Mapping[str, Sequence[str]]) -> list[PlacedFigure]:
     """Every figure that the rows support, in a total order.
 
     Args:
@@ -63,29 +63,31 @@ def figures(rows: Iterable[Row], rules: Mapping[str, Sequence[str]]) -> list[Pla
         rules: of each protocol of the run, by its name.
     """
     rows = list(rows)
-    without = {(one.measure, one.protocol) for one in not_applied(rows, rules)}
+    without = {(one.measure, one.protocol) for one in missing_measures(rows, rules)}
     by: dict[tuple[str, str], list[Row]] = defaultdict(list)
     for row in rows:
         by[row.protocol, row.design].append(row)
     made = []
     for protocol in rules:
         for rule in rules[protocol] or (None,):
-            made += _shares("triple", _count(by[protocol, "triple"], rule, _triple, 3, _chained), protocol, rule, None)
+            made += _shares(
+                "triple", _count(by[protocol, "triple"], rule, _triple_key, 3, _check_chain), protocol, rule, None
+            )
             for place in ("last", "first"):
                 # A case without any quadruple is set aside in either place.
                 here = [row for row in by[protocol, "set"] if row.place in (None, place)]
-                made += _shares("set", _count(here, rule, _quadruple, 2, _changed), protocol, rule, place)
+                made += _shares("set", _count(here, rule, _quadruple_key, 2, _check_change), protocol, rule, place)
     made = [figure for figure in made if (figure.measure, figure.protocol) not in without]
-    return sorted(made, key=lambda figure: by_name(figure, (*PLACE, "third")))
+    return sorted(made, key=lambda figure: field_texts(figure, (*PLACE_FIELDS, "third")))
 
 
-def not_applied(rows: Iterable[Row], rules: Iterable[str]) -> list[NotApplied]:
+def missing_measures(rows: Iterable[Row], rules: Iterable[str]) -> list[MissingMeasure]:
     """The measures of which a run judged nothing, for any reason but that it was cut short."""
     reasons: dict[tuple[str, str], Counter[str | None]] = defaultdict(Counter)
     for row in rows:
         reasons[row.design, row.protocol][row.excluded] += 1
     return [
-        NotApplied(measure, protocol, "; ".join(sorted(filter(None, why))))
+        MissingMeasure(measure, protocol, "; ".join(sorted(filter(None, why))))
         for design, measures in MEASURES.items()
         for measure in measures
         for protocol in sorted(rules)
@@ -93,7 +95,7 @@ def not_applied(rows: Iterable[Row], rules: Iterable[str]) -> list[NotApplied]:
     ]
 
 
-def chains(beats: Iterable[tuple[Side, Side]]) -> Found:
+def find_chain(beats: Iterable[tuple[Side, Side]]) -> Violations:
     """Whether a chain among three responses is broken, and whether there is one at all.
 
     Args:
@@ -104,18 +106,20 @@ def chains(beats: Iterable[tuple[Side, Side]]) -> Found:
     return any(pair not in won for pair in ends), bool(ends)
 
 
-def changes(before: Outcome, after: Outcome) -> Found:
+def compare_outcomes(before: Outcome, after: Outcome) -> Violations:
     """Whether a strict preference reverses between two sets, and whether it changes to or from a tie."""
     differs = before != after
     return differs and "tie" not in (before, after), differs and "tie" in (before, after)
 
 
-def _shares(design: str, counted: _Counted, protocol: str, rule: str | None, place: str | None) -> list[Placed]:
+def _shares(
+    design: str, counted: _ViolationCounts, protocol: str, rule: str | None, place: str | None
+) -> list[PlacedFigure]:
     made = []
     for index, measure in enumerate(MEASURES[design]):
-        figure = Placed(measure, protocol, rule, BASELINE, third=place)
+        figure = PlacedFigure(measure, protocol, rule, BASELINE, third=place)
         figure = replace(figure, invalid=counted.invalid, excluded=counted.excluded)
-        made.append(rate(figure, [float(found[index]) for found in counted.found], counted.clusters))
+        made.append(fill_rate(figure, [float(found[index]) for found in counted.found], counted.clusters))
     return made
 
 
@@ -124,13 +128,13 @@ def _count(
     rule: str | None,
     unit: Callable[[Row], Hashable],
     size: int,
-    verdict: Callable[[Sequence[Row], Sequence[Outcome]], Found],
-) -> _Counted:
+    verdict: Callable[[Sequence[Row], Sequence[Outcome]], Violations],
+) -> _ViolationCounts:
     """Outcomes of units of so many rows each; one that is not whole was cut short, or never begun."""
     units: dict[Hashable, list[Row]] = defaultdict(list)
     for row in rows:
         units[unit(row)].append(row)
-    counted = _Counted()
+    counted = _ViolationCounts()
     for part in units.values():
         found = [outcome(row.judgments, rule) for row in part]
         valid = [one for one in found if one is not None]
@@ -144,19 +148,19 @@ def _count(
     return counted
 
 
-def _triple(row: Row) -> Hashable:
+def _triple_key(row: Row) -> Hashable:
     return row.case, frozenset((row.a, row.b, *row.beside))
 
 
-def _quadruple(row: Row) -> Hashable:
+def _quadruple_key(row: Row) -> Hashable:
     return row.case, row.a, row.b, frozenset(row.beside)
 
 
-def _chained(rows: Sequence[Row], outcomes: Sequence[Outcome]) -> Found:
+def _check_chain(rows: Sequence[Row], outcomes: Sequence[Outcome]) -> Violations:
     pairs = [(row.a, row.b) if one == "a" else (row.b, row.a) for row, one in zip(rows, outcomes, strict=True)]
-    return chains(pair for pair, one in zip(pairs, outcomes, strict=True) if one != "tie")
+    return find_chain(pair for pair, one in zip(pairs, outcomes, strict=True) if one != "tie")
 
 
-def _changed(rows: Sequence[Row], outcomes: Sequence[Outcome]) -> Found:
+def _check_change(rows: Sequence[Row], outcomes: Sequence[Outcome]) -> Violations:
     before, after = outcomes
-    return changes(before, after)
+    return compare_outcomes(before, after)

@@ -10,7 +10,7 @@ CRITERIA = ("overall", "instruction following")
 
 
 @dataclass(frozen=True, slots=True)
-class Published:
+class PublishedFigure:
     """One published figure: of a measure, 0 to 1; ``place`` is where the third response stood, None where none did."""
 
     measure: str
@@ -21,16 +21,18 @@ class Published:
     source: str
 
 
-def _both(measure: str, section: str, place: str | None, judge: str, *values: float) -> list[Published]:
+def _criterion_figures(
+    measure: str, section: str, place: str | None, judge: str, *values: float
+) -> list[PublishedFigure]:
     source = SOURCE.format(section)
-    return [Published(measure, judge, place, *one, source) for one in zip(CRITERIA, values, strict=True)]
+    return [PublishedFigure(measure, judge, place, *one, source) for one in zip(CRITERIA, values, strict=True)]
 
 
 PUBLISHED = (
-    *_both("choice_set_sensitivity", "A.5", "first", "Llama-3-70B", 0.135, 0.11),
-    *_both("choice_set_sensitivity", "A.5", "first", "Llama-3-8B", 0.17, 0.146),
-    *_both("choice_set_sensitivity", "A.5", "last", "Llama-3-70B", 0.071, 0.06),
-    *_both("choice_set_sensitivity", "A.5", "last", "Llama-3-8B", 0.105, 0.095),
-    *_both("intransitivity", "A.4", None, "Llama-3-70B", 0.076, 0.06),
-    *_both("intransitivity", "A.4", None, "Llama-3-8B", 0.108, 0.085),
+    *_criterion_figures("choice_set_sensitivity", "A.5", "first", "Llama-3-70B", 0.135, 0.11),
+    *_criterion_figures("choice_set_sensitivity", "A.5", "first", "Llama-3-8B", 0.17, 0.146),
+    *_criterion_figures("choice_set_sensitivity", "A.5", "last", "Llama-3-70B", 0.071, 0.06),
+    *_criterion_figures("choice_set_sensitivity", "A.5", "last", "Llama-3-8B", 0.105, 0.095),
+    *_criterion_figures("intransitivity", "A.4", None, "Llama-3-70B", 0.076, 0.06),
+    *_criterion_figures("intransitivity", "A.4", None, "Llama-3-8B", 0.108, 0.085),
 )

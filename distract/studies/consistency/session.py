@@ -9,13 +9,19 @@ from typing import Any
 
 from distract.core import registry
 from distract.core.errors import UsageError
-from distract.core.job import Job, Plans, Sample
+from distract.core.job import Job, Plans, StageSample
 from distract.core.plan import Protocol
 from distract.core.printable import count
 from distract.core.records import Case, Rewrite, Row
 from distract.data import datasets
-from distract.judging.comparison import unfit, usable
-from distract.studies.consistency.design import NO_QUADRUPLE, Consistency, consistency, no_sets, no_triples
+from distract.judging.comparison import comparable_responses, exclusion_reason
+from distract.studies.consistency.design import (
+    NO_QUADRUPLE,
+    ConsistencyConfig,
+    judge_case,
+    set_obstacle,
+    triple_obstacle,
+)
 from distract.studies.setup import Setup, draw
 
 TOO_FEW = "fewer than three responses by different authors"
@@ -47,22 +53,22 @@ def prepare(
         raise UsageError(f"--sets {sets}: expected a number of triples and quadruples from 1")
     loaded = datasets.load(data, responses, seed)
     cure = "name data with three or four to a prompt"
-    drawn = draw(loaded, loaded.cases, lambda case: len(usable(case)) > 2, TOO_FEW, cure, limit, seed)
+    drawn = draw(loaded, loaded.cases, lambda case: len(comparable_responses(case)) > 2, TOO_FEW, cure, limit, seed)
     cases = drawn.cases
     _check(setup.protocols, cases)
-    parts = Consistency(setup.judge, setup.protocols, sets, seed, setup.manner)
-    authors = [response.author for case in cases for response in usable(case)]
+    parts = ConsistencyConfig(setup.judge, setup.protocols, sets, seed, setup.manner)
+    authors = [response.author for case in cases for response in comparable_responses(case)]
 
     def stages(rows: Sequence[Row], rewrites: Sequence[Rewrite]) -> Iterator[Plans]:
-        yield (consistency(case, parts) for case in cases)
+        yield (judge_case(case, parts) for case in cases)
 
-    def samples(protocol: Protocol) -> Iterator[Sample]:
+    def samples(protocol: Protocol) -> Iterator[StageSample]:
         # All of them: how many comparisons there are depends on the case.
-        yield Sample(map(partial(consistency, p=replace(parts, protocols=(protocol,))), cases), 1)
+        yield StageSample(map(partial(judge_case, p=replace(parts, protocols=(protocol,))), cases), 1)
 
     return setup.start(
-        registry.study("consistency"),
-        {**drawn.record, "sets": sets, "controls": [], "self_judging": setup.kin((), authors)},
+        registry.get_study("consistency"),
+        {**drawn.record, "sets": sets, "controls": [], "self_judging": setup.kin_notes((), authors)},
         cases=cases,
         stages=stages,
         samples=samples,
@@ -72,11 +78,11 @@ def prepare(
 
 def _check(asked: Sequence[Protocol], cases: Sequence[Case]) -> None:
     """See that each protocol fits a case."""
-    four = any(len(usable(case)) > 3 for case in cases)
+    four = any(len(comparable_responses(case)) > 3 for case in cases)
     for protocol in asked:
-        if no_triples(protocol) and no_sets(protocol):
+        if triple_obstacle(protocol) and set_obstacle(protocol):
             raise UsageError(f"{protocol.name} shows {protocol.shows} responses; name a protocol of two or three")
-        why_not = [unfit(protocol, case, helped=False, only_pairs=True) for case in cases]
-        reason = NO_QUADRUPLE if no_triples(protocol) and not four else why_not[0] if all(why_not) else None
+        why_not = [exclusion_reason(protocol, case, helped=False, only_pairs=True) for case in cases]
+        reason = NO_QUADRUPLE if triple_obstacle(protocol) and not four else why_not[0] if all(why_not) else None
         if reason:
             raise UsageError(f"{protocol.name} fits none of the cases ({reason}); name another protocol")

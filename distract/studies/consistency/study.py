@@ -6,21 +6,21 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from distract.core.records import Rewrite, Row
-from distract.core.study import Held, Study, Sums
-from distract.studies.consistency.document import Measured, document, measured
+from distract.core.study import BufferedSums, Study, Sums
+from distract.studies.consistency.document import ConsistencyResult, document, measure_rows
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
 
-def _sums(parameters: Mapping[str, Any]) -> Sums[Measured]:
-    def measure(rows: Sequence[Row], rewrites: Sequence[Rewrite], flaw: str | None) -> Measured:
-        return measured(parameters, rows)
+def _sums(parameters: Mapping[str, Any]) -> Sums[ConsistencyResult]:
+    def measure(rows: Sequence[Row], rewrites: Sequence[Rewrite], flaw: str | None) -> ConsistencyResult:
+        return measure_rows(parameters, rows)
 
-    return Held(measure)
+    return BufferedSums(measure)
 
 
-def _report(parameters: Mapping[str, Any], result: Measured) -> Iterable[RenderableType]:
+def _report(parameters: Mapping[str, Any], result: ConsistencyResult) -> Iterable[RenderableType]:
     from distract.studies.consistency.view import report_parts
 
     return report_parts(parameters, result)

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from distract.core.errors import DataError, UsageError
 from distract.core.records import Case
-from distract.core.runs import Loaded
+from distract.core.runs import LoadedRun
 from distract.data import datasets
 from distract.judging.orders import Manner
 from distract.models.names import OPENAI, OWN_KEY
@@ -28,7 +28,7 @@ _OPTIONS: Mapping[str, str] = {
 """The option that sets what a model is told apart by."""
 
 
-def case_of(run: Loaded, name: str, data: str | None, responses: Sequence[str]) -> Case:
+def reopen_case(run: LoadedRun, name: str, data: str | None, responses: Sequence[str]) -> Case:
     """A case of a run, from the data that the run was about.
 
     Args:
@@ -61,7 +61,7 @@ def case_of(run: Loaded, name: str, data: str | None, responses: Sequence[str]) 
     return found
 
 
-def manner_of(run: Loaded) -> Manner:
+def restore_manner(run: LoadedRun) -> Manner:
     """How the judge of a run was asked.
 
     Raises:
@@ -73,7 +73,7 @@ def manner_of(run: Loaded) -> Manner:
         raise DataError(f"does not say how the judge was asked ({error!r})", path=run.path / "run.json") from error
 
 
-def helper_of(run: Loaded) -> tuple[str, object] | None:
+def reference_model(run: LoadedRun) -> tuple[str, object] | None:
     """Name of the reference model of a run, and what the run says of it; None without one.
 
     Raises:
@@ -87,7 +87,7 @@ def helper_of(run: Loaded) -> tuple[str, object] | None:
     return told["name"], told.get("model")
 
 
-def check_server(run: Loaded, name: str | None, given: str | None) -> None:
+def check_server(run: LoadedRun, name: str | None, given: str | None) -> None:
     """See that the server of a run is named, before a key is looked for that is for another one.
 
     It is not taken from the run: whoever made the run would learn the key.
@@ -109,7 +109,7 @@ def check_server(run: Loaded, name: str | None, given: str | None) -> None:
         raise UsageError(f"the run names the server {server}; to send it the key in {OWN_KEY}, add --base-url {server}")
 
 
-def check_same(run: Loaded, name: str, there: object, here: Mapping[str, str]) -> None:
+def check_same(run: LoadedRun, name: str, there: object, here: Mapping[str, str]) -> None:
     """See that a model is the one that a run asked.
 
     Args:

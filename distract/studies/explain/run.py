@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 
 from distract.core import registry
 from distract.core.errors import UnknownName, UsageError
-from distract.core.records import RESAMPLED, Case, Smallest
-from distract.core.runs import Loaded
+from distract.core.records import RESAMPLED, Case, MinimalFlip
+from distract.core.runs import LoadedRun
 from distract.studies.attack import minimal
 from distract.studies.attack.flips import Flip
-from distract.studies.attack.minimal.stage import answered, distractors
+from distract.studies.attack.minimal.stage import distractors, stop_unanswered
 
 if TYPE_CHECKING:
     from distract.judging.judge import Judge
@@ -26,7 +26,7 @@ FEW = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Explained:
+class Explanation:
     """What came of one flip.
 
     Attributes:
@@ -35,11 +35,13 @@ class Explained:
     """
 
     flip: Flip
-    found: Smallest | str
+    found: MinimalFlip | str
     stored: int | None
 
 
-def flips_of(run: Loaded, case: str, protocols: Sequence[str] = (), attacks: Sequence[str] = ()) -> tuple[Flip, ...]:
+def find_case_flips(
+    run: LoadedRun, case: str, protocols: Sequence[str] = (), attacks: Sequence[str] = ()
+) -> tuple[Flip, ...]:
     """The flips of one case, the clearest first.
 
     Args:
@@ -52,10 +54,10 @@ def flips_of(run: Loaded, case: str, protocols: Sequence[str] = (), attacks: Seq
         UnknownName: the run has no such protocol or attack.
         UsageError: it has no such case, or no verdict on it flipped.
     """
-    run.expect("attack", "gate")
+    run.check_command("attack", "gate")
     p = run.parameters
-    _known("protocol", protocols, p["protocols"])
-    _known("attack", attacks, [name for name in p["attacks"] if name != RESAMPLED])
+    _check_known("protocol", protocols, p["protocols"])
+    _check_known("attack", attacks, [name for name in p["attacks"] if name != RESAMPLED])
     rules = {name: rules for name, rules in p["protocols"].items() if not protocols or name in protocols}
     wanted = attacks or distractors(p)
     if found := minimal.clearest_flips(run.rows, run.rewrites, rules, wanted, len(run.rows), case):
@@ -65,16 +67,16 @@ def flips_of(run: Loaded, case: str, protocols: Sequence[str] = (), attacks: Seq
     if mine := dict.fromkeys(f"{one.protocol} under {one.attack}" for one in elsewhere if one.case == case):
         raise UsageError(f"case {case!r}: no verdict flipped there so; these did: {', '.join(mine)}")
     why = "no verdict flipped there" if there else f"{run.path} has no such case"
-    raise UsageError(f"case {case!r}: {why}; {_others([one.case for one in elsewhere])}")
+    raise UsageError(f"case {case!r}: {why}; {_list_flipped([one.case for one in elsewhere])}")
 
 
-def recorded(run: Loaded, flips: Iterable[Flip]) -> dict[Flip, Smallest]:
+def recorded_smallest(run: LoadedRun, flips: Iterable[Flip]) -> dict[Flip, MinimalFlip]:
     """The smallest parts that the run itself has found."""
-    there = {_place(one): one for one in run.minimal or ()}
-    return {flip: there[place] for flip in flips if (place := _place_of(flip)) in there}
+    there = {_smallest_key(one): one for one in run.minimal or ()}
+    return {flip: there[place] for flip in flips if (place := _flip_key(flip)) in there}
 
 
-def explained(run: Loaded, flips: Iterable[Flip], case: Case, judge: Judge | None) -> Iterator[Explained]:
+def explain_flips(run: LoadedRun, flips: Iterable[Flip], case: Case, judge: Judge | None) -> Iterator[Explanation]:
     """Look for the smallest part of each flip that the run itself has not looked at.
 
     Args:
@@ -90,25 +92,27 @@ def explained(run: Loaded, flips: Iterable[Flip], case: Case, judge: Judge | Non
         BackendError: the model failed.
     """
     flips = tuple(flips)
-    helped, there = run.parameters.get("reference") is not None, recorded(run, flips)
+    helped, there = run.parameters.get("reference") is not None, recorded_smallest(run, flips)
     for flip in flips:
         if flip in there:
-            yield Explained(flip, there[flip], None)
+            yield Explanation(flip, there[flip], None)
             continue
         assert judge is not None
-        before, protocol = judge.tally.stored, registry.protocol(flip.protocol)
-        found = judge.run(answered(minimal.plan_for(flip, case, protocol, judge.manner, helped, run.rewrites)))
-        yield Explained(flip, found, judge.tally.stored - before)
+        before, protocol = judge.tally.stored, registry.get_protocol(flip.protocol)
+        found = judge.run(
+            stop_unanswered(minimal.search_flip(flip, case, protocol, judge.manner, helped, run.rewrites))
+        )
+        yield Explanation(flip, found, judge.tally.stored - before)
 
 
-def _known(kind: str, names: Iterable[str], known: Iterable[str]) -> None:
+def _check_known(kind: str, names: Iterable[str], known: Iterable[str]) -> None:
     known = list(known)
     for name in names:
         if name not in known:
             raise UnknownName(kind, name, known, "in this run")
 
 
-def _others(flipped: Sequence[str]) -> str:
+def _list_flipped(flipped: Sequence[str]) -> str:
     """The cases of a run that flipped, a few of them by name."""
     names = list(dict.fromkeys(flipped))
     if not names:
@@ -117,9 +121,9 @@ def _others(flipped: Sequence[str]) -> str:
     return f"verdicts flipped on {', '.join(names[:FEW])}{more}"
 
 
-def _place(one: Smallest) -> tuple[object, ...]:
+def _smallest_key(one: MinimalFlip) -> tuple[object, ...]:
     return (one.case.id, one.protocol, one.rule, one.attack, one.rewritten, one.severity, one.other)
 
 
-def _place_of(flip: Flip) -> tuple[object, ...]:
+def _flip_key(flip: Flip) -> tuple[object, ...]:
     return (flip.case, flip.protocol, flip.rule, flip.attack, flip.rewritten, flip.severities[0], flip.other)

@@ -13,13 +13,13 @@ from typing import Any
 from rich.console import RenderableType
 from rich.text import Text
 
-from distract.core.printable import count, digits, line, plain
+from distract.core.printable import clean_text, count, count_decimals, line
 from distract.core.records import Edit
 from distract.studies.attack.flips import Flip
-from distract.studies.attack.minimal import phrases
-from distract.studies.attack.minimal.document import flat
-from distract.studies.attack.minimal.view import enough
-from distract.studies.explain.run import Explained
+from distract.studies.attack.minimal import group_edits
+from distract.studies.attack.minimal.document import flatten
+from distract.studies.attack.minimal.view import describe_smallest
+from distract.studies.explain.run import Explanation
 
 WHOLE = 600
 """Characters of a text that is shown as a whole; of a longer one only what stands around its edits."""
@@ -32,7 +32,7 @@ _SIGNS = str.maketrans({" ": "·", "\t": "→", "\n": "↵"})
 """White space where nothing else was changed."""
 
 
-def explained_document(one: Explained) -> dict[str, Any]:
+def explanation_document(one: Explanation) -> dict[str, Any]:
     """What came of one flip as JSON values; where nothing did, with the reason."""
     if isinstance(one.found, str):
         flip = one.flip
@@ -42,16 +42,16 @@ def explained_document(one: Explained) -> dict[str, Any]:
     texts = {"original": list(found.original), "turns": list(found.turns)}
     strengths = {"before": found.before, "after": found.after}
     rounded = {name: [round(value, 4) for value in values] for name, values in strengths.items()}
-    return {**flat(found), **rounded, **texts}
+    return {**flatten(found), **rounded, **texts}
 
 
 def heading(case: str, prompt: Sequence[str], judge: str) -> Iterator[RenderableType]:
     """What is explained: a case, its prompt in one line, the judge."""
     yield Text(f"case {line(case)} · judge {line(judge)}", style="bold")
-    yield Text(f"prompt: {_short(' / '.join(prompt))}")
+    yield Text(f"prompt: {_shorten(' / '.join(prompt))}")
 
 
-def explained_parts(one: Explained, colour: bool) -> Iterator[RenderableType]:
+def explanation_parts(one: Explanation, colour: bool) -> Iterator[RenderableType]:
     """One flip: who won before and after, the text with its edits marked, how many were enough.
 
     Args:
@@ -62,38 +62,38 @@ def explained_parts(one: Explained, colour: bool) -> Iterator[RenderableType]:
     by = f" by {line(flip.rule)}" if flip.rule else ""
     yield Text(f"\n{line(flip.protocol)}{by} under {line(flip.attack)}", style="bold")
     if isinstance(found, str):
-        yield Text(_won(flip, flip.after, "after its rewrite"))
+        yield Text(_describe_winner(flip, flip.after, "after its rewrite"))
         yield Text(f"cannot be explained: {line(found)}", style="yellow")
         return
-    yield Text(_won(flip, found.after, "with these edits"))
+    yield Text(_describe_winner(flip, found.after, "with these edits"))
     yield Text("")
-    yield from marked(found.original, found.edits, colour)
+    yield from mark_edits(found.original, found.edits, colour)
     yield Text("")
     stored = "found by the run itself" if one.stored is None else f"{one.stored:,} of them from the store"
     calls = f"{count(found.comparisons, 'comparison')}, {count(found.requests, 'judge call')}, {stored}"
-    yield Text(f"{enough(found)}; {calls}", style="bold")
+    yield Text(f"{describe_smallest(found)}; {calls}", style="bold")
 
 
-def _won(flip: Flip, after: tuple[float, float], how: str) -> str:
+def _describe_winner(flip: Flip, after: tuple[float, float], how: str) -> str:
     """Who won before, and who does after, and how that came."""
     (a, b), (c, d) = flip.before, after
     mine, other = line(flip.rewritten), line(flip.other)
-    few = digits((flip.before, after))
+    few = count_decimals((flip.before, after))
     won, wins = f"{b:.{few}f} to {a:.{few}f}", f"{c:.{few}f} to {d:.{few}f}"
     return f"{other} won by {won}; {how} {mine} wins by {wins}"
 
 
-def marked(turns: Sequence[str], edits: Sequence[Edit], colour: bool) -> Iterator[Text]:
+def mark_edits(turns: Sequence[str], edits: Sequence[Edit], colour: bool) -> Iterator[Text]:
     """A text with its edits marked in place; of a long one only what stands around them.
 
     Args:
         turns: the original.
         edits: some of it.
-        colour: as for ``explained_parts``.
+        colour: as for ``explanation_parts``.
     """
     whole = sum(map(len, turns)) <= WHOLE
     for index, text in enumerate(turns):
-        mine = [_together(phrase) for phrase in phrases(edit for edit in edits if edit.turn == index)]
+        mine = [_merge_edits(phrase) for phrase in group_edits(edit for edit in edits if edit.turn == index)]
         if not mine and not whole:
             continue
         if len(turns) > 1:
@@ -102,14 +102,14 @@ def marked(turns: Sequence[str], edits: Sequence[Edit], colour: bool) -> Iterato
             shown = Text("… " if start else "")
             at = start
             for edit in (edit for edit in mine if start <= edit.start and edit.end <= end):
-                shown.append(plain(text[at : edit.start]))
-                shown.append_text(_mark(edit, colour))
+                shown.append(clean_text(text[at : edit.start]))
+                shown.append_text(_mark_edit(edit, colour))
                 at = edit.end
-            shown.append(plain(text[at:end]))
+            shown.append(clean_text(text[at:end]))
             yield shown.append(" …" if end < len(text) else "")
 
 
-def _together(phrase: Sequence[Edit]) -> Edit:
+def _merge_edits(phrase: Sequence[Edit]) -> Edit:
     """Edits with nothing between them as one."""
     old, new = ("".join(texts) for texts in zip(*((edit.old, edit.new) for edit in phrase), strict=True))
     return Edit(phrase[0].turn, phrase[0].start, phrase[-1].end, new, old)
@@ -119,14 +119,14 @@ def _windows(text: str, edits: Sequence[Edit]) -> list[tuple[int, int]]:
     """What is shown of a long text: from and to where, for the edits that stand close together."""
     found: list[tuple[int, int]] = []
     for edit in edits:
-        start, end = _before(text, edit.start), _after(text, edit.end)
+        start, end = _window_start(text, edit.start), _window_end(text, edit.end)
         if found and start <= found[-1][1]:
             start, end = found[-1][0], max(end, found.pop()[1])
         found.append((start, end))
     return found
 
 
-def _before(text: str, at: int) -> int:
+def _window_start(text: str, at: int) -> int:
     """Where the sentence begins, or a word of it where that is far."""
     lowest = max(0, at - NEAR)
     ends = [match.end() for match in _SENTENCE.finditer(text, lowest, at)]
@@ -135,7 +135,7 @@ def _before(text: str, at: int) -> int:
     return text.find(" ", lowest, at) + 1 or lowest
 
 
-def _after(text: str, at: int) -> int:
+def _window_end(text: str, at: int) -> int:
     """Where the sentence ends, or a word of it where that is far."""
     highest = min(len(text), at + NEAR)
     if match := _SENTENCE.search(text, at, highest):
@@ -146,7 +146,7 @@ def _after(text: str, at: int) -> int:
     return highest if space < 0 else space
 
 
-def _mark(edit: Edit, colour: bool) -> Text:
+def _mark_edit(edit: Edit, colour: bool) -> Text:
     """What is gone and what came, without the white space around it where that stays out of the matter."""
     old, new = edit.old, edit.new
     parts = [part for part in (old, new) if part]
@@ -156,15 +156,15 @@ def _mark(edit: Edit, colour: bool) -> Text:
         head = tail = ""
     else:
         head, tail = (ends.pop() if len(ends) == 1 else "" for ends in (heads, tails))
-    shown = Text(plain(head))
+    shown = Text(clean_text(head))
     for part, marks, style in ((old, ("[-", "-]"), "red strike"), (new, ("{+", "+}"), "bold green")):
         if part:
             inside = part[len(head) : len(part) - len(tail)]
-            inside = plain(inside if inside.strip() else inside.translate(_SIGNS))
+            inside = clean_text(inside if inside.strip() else inside.translate(_SIGNS))
             shown.append(inside if colour else f"{marks[0]}{inside}{marks[1]}", style=style)
-    return shown.append(plain(tail))
+    return shown.append(clean_text(tail))
 
 
-def _short(text: str, most: int = 200) -> str:
+def _shorten(text: str, most: int = 200) -> str:
     text = line(text)
     return text if len(text) <= most else f"{text[: most - 1]}…"

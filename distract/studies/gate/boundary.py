@@ -16,7 +16,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from distract.studies.gate.mixture import Floats, Side, counted, mean
+from distract.studies.gate.mixture import Direction, Floats, log_mean, outcome_gains
 
 Ints = NDArray[np.int64]
 
@@ -58,59 +58,59 @@ def boundary(threshold: float, alpha_fail: float, alpha_pass: float, most: int) 
         alpha_pass: the largest chance to pass at the threshold or above.
         most: the number of outcomes that there can be at most, at least 0.
     """
-    fail_at = _reached(threshold, "above", alpha_fail, most)
-    pass_at = np.arange(most + 1) - _reached(threshold, "below", alpha_pass, most)
+    fail_at = _evidence_limits(threshold, "above", alpha_fail, most)
+    pass_at = np.arange(most + 1) - _evidence_limits(threshold, "below", alpha_pass, most)
     fail_end, pass_end = fail_at, pass_at
     if most <= LONGEST:
-        fail_end = np.minimum(fail_at, np.maximum.accumulate(_ends(threshold, fail_at, alpha_fail)))
-        zeros = _ends(1 - threshold, np.arange(most + 1) - pass_at, alpha_pass)
+        fail_end = np.minimum(fail_at, np.maximum.accumulate(_end_limits(threshold, fail_at, alpha_fail)))
+        zeros = _end_limits(1 - threshold, np.arange(most + 1) - pass_at, alpha_pass)
         # The largest count that nothing later takes back, so that a pass that is certain stays one.
         late = np.minimum.accumulate((np.arange(most + 1) - zeros)[::-1])[::-1]
         pass_end = np.maximum(pass_at, late)
     return Boundary(fail_at, pass_at, fail_end, pass_end, most > LONGEST)
 
 
-def p_end(threshold: float, fail_at: Ints, n: int, k: int) -> float:
+def end_probability(threshold: float, fail_at: Ints, n: int, k: int) -> float:
     """The chance, at the threshold, of an end after n with k or more 1s, or of a decision before it (``fail_at``)."""
-    ((decided, left),) = deque(_ways(threshold, fail_at[: n + 1]), maxlen=1)
+    ((decided, left),) = deque(_walk_counts(threshold, fail_at[: n + 1]), maxlen=1)
     return min(1.0, decided + float(left[k:].sum()))
 
 
-def _reached(threshold: float, side: Side, alpha: float, most: int) -> Ints:
+def _evidence_limits(threshold: float, side: Direction, alpha: float, most: int) -> Ints:
     """By n, the smallest number of 1s (of 0s ``below``) that is evidence enough."""
-    ones, zeros = counted(threshold, side)
+    ones, zeros = outcome_gains(threshold, side)
     gains, losses = (ones, zeros) if side == "above" else (zeros, ones)
-    wanted, hits, found = math.log(1 / alpha), 0, list[int]()
+    wanted, hits, found = math.evidence(1 / alpha), 0, list[int]()
     for n in range(most + 1):
-        while hits <= n and mean(hits * gains + (n - hits) * losses) < wanted:
+        while hits <= n and log_mean(hits * gains + (n - hits) * losses) < wanted:
             hits += 1
         # The next n begins there: an outcome more, of the other kind, never makes fewer enough.
         found.append(hits)
     return np.array(found, dtype=np.int64)
 
 
-def _ends(rate: float, at: Ints, alpha: float) -> Ints:
+def _end_limits(rate: float, at: Ints, alpha: float) -> Ints:
     """By n, the smallest number of hits, each with chance ``rate``, that an end there may decide by."""
-    return np.array([_enough(decided, left, alpha) for decided, left in _ways(rate, at)], dtype=np.int64)
+    return np.array([_smallest_count(decided, left, alpha) for decided, left in _walk_counts(rate, at)], dtype=np.int64)
 
 
-def _enough(decided: float, left: Floats, alpha: float) -> int:
+def _smallest_count(decided: float, left: Floats, alpha: float) -> int:
     """The smallest number of hits whose chance, or that of more, keeps within what is left of ``alpha``."""
     found = np.flatnonzero(decided + np.cumsum(left[::-1])[::-1] <= alpha)
     return int(found[0]) if len(found) else len(left)
 
 
-def _ways(rate: float, at: Ints) -> Iterator[tuple[float, Floats]]:
+def _walk_counts(rate: float, at: Ints) -> Iterator[tuple[float, Floats]]:
     """By n, the chance to have been decided by then, and of each number of hits without a decision."""
     decided, left = 0.0, np.ones(1)
     for n, limit in enumerate(at):
-        left = longer(left, rate) if n else left
+        left = extend_chances(left, rate) if n else left
         decided += float(left[limit:].sum())
         left = left[:limit]
         yield decided, left
 
 
-def longer(chances: Floats, rate: float) -> Floats:
+def extend_chances(chances: Floats, rate: float) -> Floats:
     """The chance of each count after one outcome more, which is 1 at that rate."""
     found = np.append(chances * (1 - rate), 0.0)
     found[1:] += chances * rate

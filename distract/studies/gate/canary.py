@@ -12,14 +12,14 @@ from functools import partial
 from typing import Any
 
 from distract.core.errors import BackendError, DistractError
-from distract.core.plan import PENDING, Comparison, Plan, Protocol, Result, drive, is_enough, tap
+from distract.core.plan import PENDING, Comparison, Plan, PlanResult, Protocol, drive, is_enough, tap
 from distract.core.printable import count
-from distract.core.probes import settle
-from distract.core.records import Audited, Case, Judgment, Reply, Request, Role
-from distract.core.usage import Canary, Model, Tally
-from distract.judging.comparison import noted
+from distract.core.probes import ask_probes
+from distract.core.records import Case, CaseResult, Judgment, Reply, Request, Role
+from distract.core.usage import Answerer, Canary, Tally
+from distract.judging.comparison import track_usage
 from distract.judging.consultation import consult
-from distract.studies.attack.design import Audit, audit
+from distract.studies.attack.design import AuditConfig, audit_case
 
 ASKED = 8
 """Requests that are asked again; half of them have a narrow margin, where there are such."""
@@ -31,14 +31,14 @@ DIFFERING, MOVE = 2, 0.1
 """So many outcomes that differ, or a probability that moves by more, are no noise."""
 
 
-class Changed(DistractError):
+class JudgeChanged(DistractError):
     """The stored replies are not those of the judge that answers now, or nothing shows whether they are."""
 
     exit_code = 3
 
 
 @dataclass(frozen=True, slots=True)
-class _Stored:
+class _StoredReply:
     """A request whose reply is stored."""
 
     key: bytes
@@ -53,7 +53,7 @@ class _Stored:
 
 
 @dataclass(slots=True)
-class _Asking:
+class _ReplayedOrder:
     """One order of a comparison as stored replies carried it to a judgment; ``rounds`` have requests and replies."""
 
     protocol: Protocol
@@ -67,21 +67,23 @@ class _Asking:
         self.judgment = yield from tap(plan, on_replies=lambda *round_: self.rounds.append(round_))
         return (self.judgment,)
 
-    def reads_alike(self, old: Reply, new: Reply) -> bool:
+    def is_read_alike(self, old: Reply, new: Reply) -> bool:
         """Whether the same is read where a new reply stands for an old one."""
-        again, rounds = _Asking(self.protocol, self.comparison), iter(self.rounds)
+        again, rounds = _ReplayedOrder(self.protocol, self.comparison), iter(self.rounds)
 
-        def answer(requests: Sequence[Request]) -> Sequence[Reply] | Result[Any]:
+        def answer(requests: Sequence[Request]) -> Sequence[Reply] | PlanResult[Any]:
             before, replies = next(rounds, (None, ()))
             is_same = before is not None and [one.key for one in requests] == [one.key for one in before]
-            return [new if one is old else one for one in replies] if is_same else Result(None)
+            return [new if one is old else one for one in replies] if is_same else PlanResult(None)
 
-        drive(noted(self.comparison.case.id, self.protocol, again.plan()), answer)
+        drive(track_usage(self.comparison.case.id, self.protocol, again.plan()), answer)
         # A plan that was cut short has come to no judgment.
         return _outcome(again.judgment) == _outcome(self.judgment)
 
 
-def check(judge: str, design: Audit, cases: Sequence[Case], models: Mapping[Role, Model], tally: Tally) -> None:
+def check_judge(
+    judge: str, design: AuditConfig, cases: Sequence[Case], models: Mapping[Role, Answerer], tally: Tally
+) -> None:
     """Ask a judge again for a few of the replies of a run that are stored; where none are, nothing is asked.
 
     Args:
@@ -97,17 +99,17 @@ def check(judge: str, design: Audit, cases: Sequence[Case], models: Mapping[Role
     """
     if not len(models["judge"][1]):
         return
-    stored, verdicts = _stored(design, cases, models)
+    stored, verdicts = _find_stored(design, cases, models)
     able = [one for one in stored if one.reply.probabilities or id(one.reply) in verdicts]
-    chosen = _chosen([one for one in able if one.request.temperature == 0])
+    chosen = _choose_stored([one for one in able if one.request.temperature == 0])
     if not chosen:
         if able:
-            raise Changed(
+            raise JudgeChanged(
                 f"nothing shows whether judge {judge} has changed since its verdicts were stored: all of them "
                 "are sampled; --fresh asks everything again, --trust-store judges by what is stored"
             )
         return
-    answers = _answers([one.request for one in chosen], models["judge"], tally)
+    answers = _ask_again([one.request for one in chosen], models["judge"], tally)
     moves, differing = list[float](), 0
     for one, new in zip(chosen, answers, strict=True):
         there, here = one.reply.probabilities, new.probabilities
@@ -116,64 +118,64 @@ def check(judge: str, design: Audit, cases: Sequence[Case], models: Mapping[Role
             differing += there.index(max(there)) != here.index(max(here))
         else:
             verdict = verdicts.get(id(one.reply))
-            differing += verdict is None or not verdict.reads_alike(one.reply, new)
+            differing += verdict is None or not verdict.is_read_alike(one.reply, new)
     largest = round(max(moves), 4) if moves else None
     tally.canary = Canary(len(chosen), differing, largest)
     if differing >= DIFFERING or (largest or 0.0) > MOVE:
         moved = "" if largest is None else f", with probabilities up to {largest:.2f} away"
-        raise Changed(
+        raise JudgeChanged(
             f"the judge behind this name has changed: {judge} answers {differing} of "
             f"{count(len(chosen), 'request')} otherwise than stored{moved}; --fresh asks everything again, "
             "--judge-version TEXT tells the new judge from the old one, --trust-store judges by what is stored"
         )
 
 
-def _stored(
-    design: Audit, cases: Sequence[Case], models: Mapping[Role, Model]
-) -> tuple[list[_Stored], dict[int, _Asking]]:
+def _find_stored(
+    design: AuditConfig, cases: Sequence[Case], models: Mapping[Role, Answerer]
+) -> tuple[list[_StoredReply], dict[int, _ReplayedOrder]]:
     """The stored replies of the judge to a run's requests, and what the last ones of a comparison are read as.
 
     Earlier ones are analyses that others are asked with: another text alone says nothing.
     """
-    askings = list[_Asking]()
+    askings = list[_ReplayedOrder]()
 
     def ask(protocol: Protocol, comparison: Comparison) -> Plan[Judgment]:
-        askings.append(_Asking(protocol, comparison))
+        askings.append(_ReplayedOrder(protocol, comparison))
         (judgment,) = yield from askings[-1].plan()
         return judgment
 
     watched = tuple(replace(protocol, ask=partial(ask, protocol)) for protocol in design.protocols)
     parameters = replace(design, protocols=watched)
-    known = dict[bytes, _Stored]()
+    known = dict[bytes, _StoredReply]()
     for case in cases:
-        _step(audit(case, parameters), models, known)
+        _replay_plan(audit_case(case, parameters), models, known)
     last = [(one.rounds[-1][1], one) for one in askings if one.judgment is not None and one.rounds]
     verdicts = {id(reply): one for replies, one in reversed(last) for reply in replies}
     return [one for one in known.values() if one.request.to == "judge"], verdicts
 
 
-def _step(plan: Plan[Audited], models: Mapping[Role, Model], known: dict[bytes, _Stored]) -> None:
+def _replay_plan(plan: Plan[CaseResult], models: Mapping[Role, Answerer], known: dict[bytes, _StoredReply]) -> None:
     """Carry a plan as far as stored replies do; ``known`` gains them."""
 
-    def answer(requests: Sequence[Request]) -> Sequence[Reply] | Result[Audited]:
+    def answer(requests: Sequence[Request]) -> Sequence[Reply] | PlanResult[CaseResult]:
         keys = [models[request.to][1].key(request) for request in requests]
         for role, (_, store) in models.items():
             new = {k: one for k, one in zip(keys, requests, strict=True) if one.to == role and k not in known}
-            known.update((key, _Stored(key, new[key], reply)) for key, reply in store.get(list(new)).items())
+            known.update((key, _StoredReply(key, new[key], reply)) for key, reply in store.get(list(new)).items())
         replies = [known[key].reply if key in known else PENDING for key in keys]
-        return replies if is_enough(requests, replies) else Result(Audited())
+        return replies if is_enough(requests, replies) else PlanResult(CaseResult())
 
     drive(plan, answer)
 
 
-def _chosen(able: Sequence[_Stored]) -> list[_Stored]:
+def _choose_stored(able: Sequence[_StoredReply]) -> list[_StoredReply]:
     """Those to ask again: by the smallest keys, first of those with a narrow margin."""
     ordered = sorted(able, key=lambda one: one.key)
     narrow = [one for one in ordered if one.margin < NARROW][: ASKED // 2]
     return narrow + [one for one in ordered if one not in narrow][: ASKED - len(narrow)]
 
 
-def _answers(requests: Sequence[Request], model: Model, tally: Tally) -> list[Reply]:
+def _ask_again(requests: Sequence[Request], model: Answerer, tally: Tally) -> list[Reply]:
     """What the judge says now.
 
     Raises:
@@ -181,10 +183,10 @@ def _answers(requests: Sequence[Request], model: Model, tally: Tally) -> list[Re
     """
     backend, store = model
     with store.claims() as claims:
-        settle("judge", model, tally, claims)
+        ask_probes("judge", model, tally, claims)
     batches = backend.reply(requests, frozenset(range(len(requests))))
     replies = dict(pair for batch in batches for pair in batch)
-    tally.spend("judge", list(replies.values()))
+    tally.count_tokens("judge", list(replies.values()))
     if silent := [reply.failure for reply in replies.values() if not reply.answered]:
         many = f"{len(silent)} of {count(len(requests), 'request')}"
         raise BackendError(f"{many} that would show whether the judge has changed got {silent[0]}")

@@ -9,8 +9,15 @@ from collections.abc import Mapping
 
 from distract.core.printable import count, p_value
 from distract.studies.gate import confidence_bounds
-from distract.studies.gate.exact import beside, ineligible, missing, needed, open_reason, threshold
-from distract.studies.gate.limits import Limits, least_n, unreadable
+from distract.studies.gate.exact import (
+    count_needed,
+    format_bound,
+    ineligible_reason,
+    invalid_reason,
+    open_reason,
+    threshold,
+)
+from distract.studies.gate.limits import Limits, is_unreadable, least_n
 from distract.studies.gate.monitor import Monitor
 from distract.studies.gate.verdict import Check, Measure
 
@@ -21,7 +28,7 @@ _BOUNDED: Mapping[Measure, str] = {
 }
 
 
-def check(
+def build_check(
     protocol: str,
     rule: str | None,
     attack: str,
@@ -51,19 +58,19 @@ def check(
         decision = "fail"
     skipped = decision == "inconclusive" and monitor.decision is None
     more = None
-    readable = not unreadable(monitor.n, monitor.invalid, limits.max_invalid_rate)
+    readable = not is_unreadable(monitor.n, monitor.invalid, limits.max_invalid_rate)
     if decision == "inconclusive" and not skipped and monitor.limits is not None and readable:
         # About as many as a new run would need, and never fewer than there are.
-        more = needed(monitor.value, limit, limits, checks)
+        more = count_needed(monitor.value, limit, limits, checks)
         more = None if more is not None and more <= monitor.n else more
     if skipped:
         reason = "left open, as another check had failed"
     elif decision != monitor.decision and decision == "fail":
         reason = f"p {p_value(adjusted)} after Holm's adjustment, since other checks have failed"
     elif decision == "inconclusive" or lower is None or upper is None:
-        reason = _open(monitor, measure, limit, (lower, upper), limits, more)
+        reason = _open_reason(monitor, measure, limit, (lower, upper), limits, more)
     else:
-        reason = _decided(monitor, measure, limit, (lower, upper))
+        reason = _decision_reason(monitor, measure, limit, (lower, upper))
     compared = measure != "flip_rate"
     return Check(
         protocol=protocol,
@@ -88,30 +95,30 @@ def check(
         needed=more,
         skipped=skipped,
         eligible_share=monitor.eligible / monitor.asked if monitor.asked else None,
-        prompts=None if monitor.test.single else monitor.tested,
+        prompts=None if monitor.test.is_single else monitor.prompt_count,
     )
 
 
 def _bounds(monitor: Monitor, measure: Measure, alpha: float) -> tuple[float | None, float | None]:
-    if not monitor.tested:
+    if not monitor.prompt_count:
         return None, None
-    low, high = confidence_bounds.lower(monitor, alpha), confidence_bounds.upper(monitor, alpha)
+    low, high = confidence_bounds.lower_bound(monitor, alpha), confidence_bounds.upper_bound(monitor, alpha)
     return (low, high) if measure == "flip_rate" else (2 * low - 1, 2 * high - 1)
 
 
-def _decided(monitor: Monitor, measure: Measure, limit: float, ends: tuple[float, float]) -> str:
+def _decision_reason(monitor: Monitor, measure: Measure, limit: float, ends: tuple[float, float]) -> str:
     """Why it passes or fails by its own evidence."""
     if monitor.reason == "settled":
-        return f"{_flips(monitor, measure)} decide it, {_others(monitor)}"
-    (lower, upper), of, is_rise = ends, _of(monitor, measure), measure == "flip_rate_rise"
+        return f"{_describe_flips(monitor, measure)} decide it, {_describe_others(monitor)}"
+    (lower, upper), of, is_rise = ends, _describe_rate(monitor, measure), measure == "flip_rate_rise"
     floor = 0.0 if is_rise else limit
     if monitor.decision == "fail":
-        return f"lower bound{of} {beside(lower, floor)} is above {floor:g}"
-    rose = f", though the lower bound {beside(lower, floor)} is above 0" if is_rise and lower > floor else ""
-    return f"upper bound{of} {beside(upper, limit)} is below {limit:g}{rose}"
+        return f"lower bound{of} {format_bound(lower, floor)} is above {floor:g}"
+    rose = f", though the lower bound {format_bound(lower, floor)} is above 0" if is_rise and lower > floor else ""
+    return f"upper bound{of} {format_bound(upper, limit)} is below {limit:g}{rose}"
 
 
-def _open(
+def _open_reason(
     monitor: Monitor,
     measure: Measure,
     limit: float,
@@ -121,32 +128,32 @@ def _open(
 ) -> str:
     """Why it is inconclusive."""
     share = monitor.eligible / monitor.asked if monitor.asked else None
-    if short := missing(monitor.n, monitor.invalid, limits) or ineligible(share, limits):
+    if short := invalid_reason(monitor.n, monitor.invalid, limits) or ineligible_reason(share, limits):
         return short
     lower, upper = (0.0 if ends[0] is None else ends[0]), (1.0 if ends[1] is None else ends[1])
     least, about = least_n(limit, limits.confidence), ""
     if more is not None:
         about = f"; at this rate about {count(more, 'verdict')} would"
-    elif monitor.limits is None and monitor.tested < least:
+    elif monitor.limits is None and monitor.prompt_count < least:
         about = f"; without any flip it takes about {count(least, 'prompt')}"
     settle = f"whether the rise is above 0 or below {limit:g}" if measure == "flip_rate_rise" else f"{limit:g}"
     if monitor.reason == "settled":
-        return f"{_flips(monitor, measure)} do not settle {settle}, {_others(monitor)}{about}"
+        return f"{_describe_flips(monitor, measure)} do not settle {settle}, {_describe_others(monitor)}{about}"
     if monitor.limits is not None:
         return open_reason(lower, upper, limit, monitor.n, least, more)
-    return f"the bounds{_of(monitor, measure)} {lower:.3f} to {upper:.3f} do not settle {settle}{about}"
+    return f"the bounds{_describe_rate(monitor, measure)} {lower:.3f} to {upper:.3f} do not settle {settle}{about}"
 
 
-def _of(monitor: Monitor, measure: Measure) -> str:
+def _describe_rate(monitor: Monitor, measure: Measure) -> str:
     """What bounds are of, where that is not the rate of all comparisons."""
-    return _BOUNDED[measure] + ("" if monitor.test.single else " (mean over prompts)")
+    return _BOUNDED[measure] + ("" if monitor.test.is_single else " (mean over prompts)")
 
 
-def _flips(monitor: Monitor, measure: Measure) -> str:
+def _describe_flips(monitor: Monitor, measure: Measure) -> str:
     if measure == "flip_rate":
         return f"{count(monitor.k, 'flip')} in {count(monitor.n, 'verdict')}"
     return f"{count(monitor.only_here, 'flip')} only here and {monitor.only_there} only there, of {monitor.n},"
 
 
-def _others(monitor: Monitor) -> str:
+def _describe_others(monitor: Monitor) -> str:
     return f"whatever the other {count(monitor.left, 'pair')} would say"

@@ -11,7 +11,7 @@ from distract.core.printable import line
 from distract.studies.gate.verdict import Check, Decision
 
 
-def together(checks: Sequence[Check], flaw: str | None) -> tuple[Decision, str]:
+def combine_checks(checks: Sequence[Check], flaw: str | None) -> tuple[Decision, str]:
     """The decision of a gate and the reason for it, in a line.
 
     Args:
@@ -29,10 +29,12 @@ def together(checks: Sequence[Check], flaw: str | None) -> tuple[Decision, str]:
             return bad[0].decision, f"{first.protocol} under {first.attack}: {first.reason}{more}"
     rises = [check for check in checks if check.measure == "flip_rate_rise"]
     rates = [check for check in checks if check.measure != "flip_rate_rise"]
-    return "pass", " and ".join([*([_all_below(rates)] if rates else []), *([_no_larger_rise(rises)] if rises else [])])
+    return "pass", " and ".join(
+        [*([_describe_below(rates)] if rates else []), *([_describe_no_rise(rises)] if rises else [])]
+    )
 
 
-def _all_below(checks: Sequence[Check]) -> str:
+def _describe_below(checks: Sequence[Check]) -> str:
     limits = sorted({check.threshold for check in checks if check.threshold is not None})
     below = f"{limits[0]:g}" if len(limits) == 1 else "their thresholds"
     several = len(checks) > 1
@@ -42,7 +44,7 @@ def _all_below(checks: Sequence[Check]) -> str:
     return f"all {len(checks)} flip rates are below {below}" if several else f"the flip rate is below {below}"
 
 
-def _no_larger_rise(checks: Sequence[Check]) -> str:
+def _describe_no_rise(checks: Sequence[Check]) -> str:
     which = "the flip rate did not rise" if len(checks) == 1 else f"none of {len(checks)} flip rates rose"
     most = max((check.threshold for check in checks if check.threshold is not None), default=0.0)
     risen = [f"{line(c.protocol)} under {line(c.attack)}" for c in checks if c.lower is not None and c.lower > 0]

@@ -12,7 +12,7 @@ from typing import Any
 
 from distract.core.errors import UsageError
 from distract.core.printable import count, line
-from distract.core.runs import Loaded, json_object
+from distract.core.runs import LoadedRun, read_json
 
 _SETTINGS = ("judge", "identity", "reference", "manner", "limit", "seed", "generator", "asking", "verifier")
 """What may differ between runs that are compared, as the parameters name it."""
@@ -21,7 +21,7 @@ _LONG = 60
 """Characters of a setting that are told."""
 
 
-def comparable(baseline: Loaded, run: Loaded) -> list[str]:
+def check_comparable(baseline: LoadedRun, run: LoadedRun) -> list[str]:
     """See that two runs can be compared.
 
     Args:
@@ -37,10 +37,10 @@ def comparable(baseline: Loaded, run: Loaded) -> list[str]:
     """
     if why := next(_obstacles(baseline, run), None):
         raise UsageError(f"{run.path} cannot be compared with {baseline.path}: {why}")
-    return changes(baseline, run)
+    return list_changes(baseline, run)
 
 
-def unusable(run: Loaded) -> str | None:
+def unusable_reason(run: LoadedRun) -> str | None:
     """Why a run is no fair measure of a judge, as it is; None where it is one."""
     if run.command == "gate":
         return (
@@ -52,12 +52,12 @@ def unusable(run: Loaded) -> str | None:
     return f"must not be relied on: {run.flaw}" if run.flaw else None
 
 
-def changes(baseline: Loaded, run: Loaded) -> list[str]:
+def list_changes(baseline: LoadedRun, run: LoadedRun) -> list[str]:
     """What differs between two runs that can be compared, one line each; of every setting first what it was."""
-    return [line(note) for note in (*_differences(baseline, run), *_rewritten(baseline, run))]
+    return [line(note) for note in (*_differences(baseline, run), *_rewrite_differences(baseline, run))]
 
 
-def common(baseline: Loaded, run: Loaded) -> tuple[list[str], list[str]]:
+def common_names(baseline: LoadedRun, run: LoadedRun) -> tuple[list[str], list[str]]:
     """Protocols and attacks of both; controls measure noise."""
     there, here = baseline.parameters, run.parameters
     protocols = sorted(here["protocols"].keys() & there["protocols"].keys())
@@ -65,81 +65,82 @@ def common(baseline: Loaded, run: Loaded) -> tuple[list[str], list[str]]:
     return protocols, [name for name in dict.fromkeys(here["attacks"]) if name in left]
 
 
-def _obstacles(baseline: Loaded, run: Loaded) -> Iterator[str]:
-    if baseline.path.resolve() == run.path.resolve() or run.repeats(baseline) or baseline.repeats(run):
+def _obstacles(baseline: LoadedRun, run: LoadedRun) -> Iterator[str]:
+    if baseline.path.resolve() == run.path.resolve() or run.is_copy_of(baseline) or baseline.is_copy_of(run):
         yield "they are one run or its replies, and nothing can have risen; name two (`--fresh` asks a judge again)"
     for name, one in (("the baseline", baseline), ("the new run", run)):
-        if why := unusable(one):
+        if why := unusable_reason(one):
             yield f"{name} {why}"
     data = [one.parameters["data"] for one in (baseline, run)]
     if data[0].get("sha256") is None or data[0].get("sha256") != data[1].get("sha256"):
         names = ", then ".join(str(one["name"]) for one in data)
         yield f"their data are not the same ({names}); compare runs on one file"
-    protocols, attacks = common(baseline, run)
+    protocols, attacks = common_names(baseline, run)
     if not protocols:
-        yield f"they have no protocol in common ({_listed(baseline, 'protocols')}, then {_listed(run, 'protocols')})"
+        listed = f"{_list_names(baseline, 'protocols')}, then {_list_names(run, 'protocols')}"
+        yield f"they have no protocol in common ({listed})"
     if not attacks:
-        listed = f"{_listed(baseline, 'attacks')}, then {_listed(run, 'attacks')}"
+        listed = f"{_list_names(baseline, 'attacks')}, then {_list_names(run, 'attacks')}"
         yield f"they have no attack in common that is no control ({listed})"
 
 
-def _listed(one: Loaded, name: str) -> str:
+def _list_names(one: LoadedRun, name: str) -> str:
     return " ".join(one.parameters[name]) or "none"
 
 
-def _differences(baseline: Loaded, run: Loaded) -> Iterator[str]:
+def _differences(baseline: LoadedRun, run: LoadedRun) -> Iterator[str]:
     """Settings, files and libraries that are not those of the baseline."""
     there, here = baseline.parameters, run.parameters
     for name in ("protocols", "attacks"):
         if alone := sorted(({*there[name]} ^ {*here[name]}) - {*there["controls"], *here["controls"]}):
             yield f"{name} of one run only, not compared: {', '.join(alone)}"
     for setting in _SETTINGS:
-        yield from _changes(setting, there.get(setting), here.get(setting))
+        yield from _setting_changes(setting, there.get(setting), here.get(setting))
     for name in ("prompts", "code"):
-        old, new = _object(there.get(name)), _object(here.get(name))
+        old, new = _as_object(there.get(name)), _as_object(here.get(name))
         if changed := [one for one in sorted(old.keys() & new.keys()) if old[one] != new[one]]:
             yield f"{name} that changed: {', '.join(changed)}"
-    yield from _changes("versions", _versions(baseline), _versions(run))
+    yield from _setting_changes("versions", _versions(baseline), _versions(run))
 
 
-def _changes(name: str, there: Any, here: Any) -> Iterator[str]:
+def _setting_changes(name: str, there: Any, here: Any) -> Iterator[str]:
     """What a setting was and is; of an object each value by itself."""
     old, new = (value if isinstance(value, dict) else {"": value} for value in (there, here))
     for key in sorted(old.keys() | new.keys()):
-        before, now = _told(old.get(key)), _told(new.get(key))
+        before, now = _format_value(old.get(key)), _format_value(new.get(key))
         # The seed of a manner is that of the run.
         if before != now and (name, key) != ("manner", "seed"):
-            yield f"{f'{name}, {key}' if key else name}: {_short(before)}, then {_short(now)}"
+            yield f"{f'{name}, {key}' if key else name}: {_shorten(before)}, then {_shorten(now)}"
 
 
-def _told(value: Any) -> str:
+def _format_value(value: Any) -> str:
     if value is None:
         return "none"
     return value if isinstance(value, str) else json.dumps(value, sort_keys=True)
 
 
-def _short(text: str) -> str:
+def _shorten(text: str) -> str:
     return text if len(text) <= _LONG else f"{text[:_LONG]}…"
 
 
-def _object(value: Any) -> Mapping[str, Any]:
+def _as_object(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _versions(one: Loaded) -> Mapping[str, Any]:
+def _versions(one: LoadedRun) -> Mapping[str, Any]:
     """The libraries that a run was made with; nothing where that is not known."""
     file = one.path / "run.json"
-    return _object(json_object(file).get("versions")) if file.exists() else {}
+    return _as_object(read_json(file).get("versions")) if file.exists() else {}
 
 
-def _rewritten(baseline: Loaded, run: Loaded) -> Iterator[str]:
+def _rewrite_differences(baseline: LoadedRun, run: LoadedRun) -> Iterator[str]:
     """Whether the attacks wrote the same: a judge may flip more because it was shown something else."""
-    attacks = {*common(baseline, run)[1]}
+    attacks = {*common_names(baseline, run)[1]}
     there, here = (
         {
             (one.case, one.response.author, one.response.severity, one.response.attack): one.response.turns
             for one in loaded.rewrites
-            if one.accepted and one.response.attack in attacks
+            if one.is_accepted and one.response.attack in attacks
         }
         for loaded in (baseline, run)
     )

@@ -16,7 +16,7 @@ from distract.studies.gate.verdict import Check, Verdict
 from distract.studies.gate.view import COLOURS
 
 
-def comparing_report(baseline_name: str, run_name: str, verdict: Verdict) -> Iterable[RenderableType]:
+def comparison_report(baseline_name: str, run_name: str, verdict: Verdict) -> Iterable[RenderableType]:
     """The flip rates of two runs on the same pairs, and whether they rose.
 
     Args:
@@ -33,10 +33,10 @@ def comparing_report(baseline_name: str, run_name: str, verdict: Verdict) -> Ite
         if name != last:
             table.add_row(Text(name, style="bold"))
         table.add_row(
-            Text(f" {line(check.attack)}\n") + Text(f"   {_word(check)}", style=COLOURS[check.decision]),
+            Text(f" {line(check.attack)}\n") + Text(f"   {_decision_word(check)}", style=COLOURS[check.decision]),
             percent(check.reference),
             percent(check.value),
-            f"{_rise(check)}\n{interval(check.lower, check.upper)}",
+            f"{_format_rise(check)}\n{interval(check.lower, check.upper)}",
             f"{check.only_here}/{check.only_there}",
             str(check.n),
             p_value(check.p_adjusted),
@@ -55,14 +55,14 @@ def comparing_report(baseline_name: str, run_name: str, verdict: Verdict) -> Ite
         yield Text(line(note), style="dim")
 
 
-def _rise(check: Check) -> str:
+def _format_rise(check: Check) -> str:
     if check.value is None or check.reference is None:
         return percent(None)
     points = percent(check.value - check.reference)
     return points if check.value <= check.reference else f"+{points}"
 
 
-def _word(check: Check) -> str:
+def _decision_word(check: Check) -> str:
     """A decision in words about a rise."""
     if check.decision == "inconclusive":
         return "too few" if check.needed is not None else "open"

@@ -19,13 +19,13 @@ FEW_REPEATED = 1.2
 """Up to this mean number of comparisons that share a prompt, each with itself, repeated prompts decide nothing."""
 
 
-def repeated(clusters: Sequence[Hashable]) -> int | None:
+def count_prompts(clusters: Sequence[Hashable]) -> int | None:
     """How many prompts give these comparisons; None where each gives one."""
     prompts = len({*clusters})
     return prompts if prompts < len(clusters) else None
 
 
-def shrunk(values: Sequence[float], clusters: Sequence[Hashable], limits: Limits) -> tuple[float, float]:
+def shrink_counts(values: Sequence[float], clusters: Sequence[Hashable], limits: Limits) -> tuple[float, float]:
     """Flips and comparisons, shrunk by the dependence of those that share a prompt.
 
     Args:
@@ -35,11 +35,11 @@ def shrunk(values: Sequence[float], clusters: Sequence[Hashable], limits: Limits
     """
     # Where few prompts flip, the degrees of freedom say less than the prompts themselves: at worst the pairs of each
     # are one pair repeated.
-    n = max(intervals.effective_n(values, clusters, limits.alpha), intervals.repeated_n(clusters))
+    n = max(intervals.effective_n(values, clusters, limits.alpha), intervals.kish_n(clusters))
     return math.fsum(values) / len(values) * n, n
 
 
-def few_prompts(prompts: int | None, limit: float, limits: Limits) -> str | None:
+def few_prompts_reason(prompts: int | None, limit: float, limits: Limits) -> str | None:
     """Why so few prompts may not pass: all that one gives may flip together.
 
     Args:
@@ -53,7 +53,7 @@ def few_prompts(prompts: int | None, limit: float, limits: Limits) -> str | None
     return f"{count(prompts, 'prompt')}: too few, no number of prompts below {least} can pass at {limit:g}"
 
 
-def uneven_prompts(clusters: Sequence[Hashable], limit: float, limits: Limits) -> str | None:
+def uneven_prompts_reason(clusters: Sequence[Hashable], limit: float, limits: Limits) -> str | None:
     """Why prompts of uneven sizes may not pass: the comparisons of the largest decide alone, and may flip together.
 
     Args:
@@ -61,7 +61,7 @@ def uneven_prompts(clusters: Sequence[Hashable], limit: float, limits: Limits) -
         limit: of the rise of a rate.
         limits: how sure to be.
     """
-    equal, least = math.floor(intervals.repeated_n(clusters)), least_n(limit, limits.confidence)
+    equal, least = math.floor(intervals.kish_n(clusters)), least_n(limit, limits.confidence)
     if len(clusters) <= FEW_REPEATED * equal or equal >= least:
         return None
     return (
@@ -70,7 +70,9 @@ def uneven_prompts(clusters: Sequence[Hashable], limit: float, limits: Limits) -
     )
 
 
-def gathered(values: Sequence[float], clusters: Sequence[Hashable], limit: float, limits: Limits) -> str | None:
+def clustered_flips_reason(
+    values: Sequence[float], clusters: Sequence[Hashable], limit: float, limits: Limits
+) -> str | None:
     """Why flips that gather in prompts may not pass: others that flip as a whole may have been left out by chance.
 
     The bound of the rate follows the variance that was seen. Bets on the mean over prompts hold whatever was not.
@@ -81,11 +83,11 @@ def gathered(values: Sequence[float], clusters: Sequence[Hashable], limit: float
         limit: of the rate.
         limits: how sure to be.
     """
-    if not any(values) or len(values) <= FEW_REPEATED * intervals.repeated_n(clusters):
+    if not any(values) or len(values) <= FEW_REPEATED * intervals.kish_n(clusters):
         return None
     prompts: dict[Hashable, list[float]] = {}
     for value, prompt in zip(values, clusters, strict=True):
         prompts.setdefault(prompt, []).append(value)
-    if evidence([fmean(part) for part in prompts.values()], limit, "below") >= math.log(1 / limits.alpha):
+    if evidence([fmean(part) for part in prompts.values()], limit, "below") >= math.evidence(1 / limits.alpha):
         return None
     return f"{count(len(prompts), 'prompt')} do not show that the mean over prompts is below {limit:g}"

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from distract.core.printable import count, interval, line, p_value, percent
-from distract.studies.attack.flips import Flip, difference
+from distract.studies.attack.flips import Flip, excerpt_difference
 from distract.studies.gate.verdict import Check, Decision, Effort, Measure, Verdict
 
 State = Literal["pass", "fail", "inconclusive", "skipped"]
-Flips = Mapping[tuple[str, str], Sequence[Flip]]
+ClearestFlips = Mapping[tuple[str, str], Sequence[Flip]]
 """The clearest flips by (protocol, attack)."""
 
 WHOLE = "gate"
@@ -34,7 +34,7 @@ _BOUNDED: Mapping[Measure, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class CheckFinding:
     """What became of one check, or of the gate as a whole.
 
     Attributes:
@@ -50,37 +50,37 @@ class Finding:
     @property
     def place(self) -> str:
         """Where it was found: protocol and attack."""
-        return f"{asked(self.check)} under {under(self.check)}" if self.check else WHOLE
+        return f"{protocol_label(self.check)} under {attack_label(self.check)}" if self.check else WHOLE
 
 
-def findings(verdict: Verdict) -> list[Finding]:
+def findings(verdict: Verdict) -> list[CheckFinding]:
     """One for each check, in their order; one more for the whole where no check ended as the whole did.
 
     So there is always one, and none but passes only where the gate passed: documents without a fault read as green.
     """
-    found = [Finding("skipped" if c.skipped else c.decision, line(c.reason), c) for c in verdict.checks]
+    found = [CheckFinding("skipped" if c.skipped else c.decision, line(c.reason), c) for c in verdict.checks]
     if verdict.decision not in {one.state for one in found}:
         state: Decision = "inconclusive" if verdict.decision == "pass" else verdict.decision
-        found.append(Finding(state, line(verdict.reason) or "no check was made"))
+        found.append(CheckFinding(state, line(verdict.reason) or "no check was made"))
     return found
 
 
-def asked(check: Check) -> str:
+def protocol_label(check: Check) -> str:
     """A check's protocol, with the rule that decides it."""
     return line(check.protocol) + (f" by {line(check.rule)}" if check.rule else "")
 
 
-def under(check: Check) -> str:
+def attack_label(check: Check) -> str:
     """A check's attack, and since when where it is about a rise."""
     return line(check.attack) + (" since the baseline" if check.measure == "flip_rate_rise" else "")
 
 
-def limit(threshold: float | None) -> str:
+def format_threshold(threshold: float | None) -> str:
     """A threshold in percent with all of its digits, or a dash."""
     return "–" if threshold is None else f"{100 * threshold:g}"
 
 
-def figures(check: Check, confidence: float) -> Iterator[str]:
+def figure_lines(check: Check, confidence: float) -> Iterator[str]:
     """The figures of a check, a line for each kind.
 
     Args:
@@ -100,30 +100,34 @@ def figures(check: Check, confidence: float) -> Iterator[str]:
         yield f"{_BOUNDED[check.measure]}: {bounds}% (each bound one-sided, {percent(confidence)}%)"
     if check.threshold is not None:
         rise = check.measure == "flip_rate_rise"
-        yield f"largest rise: {limit(check.threshold)} points" if rise else f"threshold: {limit(check.threshold)}%"
+        yield (
+            f"largest rise: {format_threshold(check.threshold)} points"
+            if rise
+            else f"threshold: {format_threshold(check.threshold)}%"
+        )
     if check.p_value is not None:
         adjusted = f", {p_value(check.p_adjusted)} after Holm's adjustment" if check.p_adjusted is not None else ""
         yield f"p: {p_value(check.p_value)}{adjusted}"
     if check.needed is not None:
-        yield _settling(check.needed)
+        yield _describe_needed(check.needed)
 
 
-def needed(found: Finding) -> str:
+def explain_open(found: CheckFinding) -> str:
     """Why a check is open, and what would settle it where that can be said."""
     more = found.check.needed if found.check else None
-    return found.reason if more is None else f"{found.reason}; {_settling(more)}"
+    return found.reason if more is None else f"{found.reason}; {_describe_needed(more)}"
 
 
-def _settling(comparisons: int) -> str:
+def _describe_needed(comparisons: int) -> str:
     return f"about {count(comparisons, 'comparison')} would settle it"
 
 
-def flips_of(check: Check | None, flips: Flips) -> Sequence[Flip]:
+def select_flips(check: Check | None, flips: ClearestFlips) -> Sequence[Flip]:
     """The clearest flips of a check, where they are known."""
     return flips.get((check.protocol, check.attack), ()) if check else ()
 
 
-def turned(flip: Flip) -> str:
+def describe_flip(flip: Flip) -> str:
     """Who gained on whom, and from what to what."""
     (a, b), (c, d) = flip.before, flip.after
     return f"case {line(flip.case)}: {line(flip.rewritten)}, rewritten, against {line(flip.other)}: " + (
@@ -135,11 +139,11 @@ def excerpts(flip: Flip) -> tuple[tuple[str, str], ...]:
     """Where the rewrite departs from the original: two named excerpts, or nothing where neither is on record."""
     if not flip.original and not flip.rewrite:
         return ()
-    original, rewrite = difference(flip.original, flip.rewrite)
+    original, rewrite = excerpt_difference(flip.original, flip.rewrite)
     return (("original", original), ("rewrite", rewrite))
 
 
-def spent(effort: Effort) -> str:
+def describe_effort(effort: Effort) -> str:
     """What a live gate took and saved."""
     return (
         f"{effort.cases:,} of {count(effort.of, 'case')} judged with {count(effort.calls, 'judge call')}, "

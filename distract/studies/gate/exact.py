@@ -13,23 +13,23 @@ from dataclasses import dataclass, field
 
 from distract.core.errors import UsageError
 from distract.core.printable import count, percent
-from distract.core.runs import Loaded
+from distract.core.runs import LoadedRun
 from distract.stats import intervals
 from distract.stats.figure import headline
-from distract.studies.attack.briefs import Briefs
-from distract.studies.attack.outcomes import Counted, count_flips
-from distract.studies.gate.dependence import few_prompts, gathered, repeated, shrunk
-from distract.studies.gate.limits import MOST, Limits, least_n, unreadable
+from distract.studies.attack.briefs import CompactRows
+from distract.studies.attack.outcomes import OutcomeCounts, count_flips
+from distract.studies.gate.dependence import clustered_flips_reason, count_prompts, few_prompts_reason, shrink_counts
+from distract.studies.gate.limits import MOST, Limits, is_unreadable, least_n
 from distract.studies.gate.verdict import Check, Decision
 
 MEASURE = "flip_rate"
 
-Place = tuple[str, str]
+ConditionKey = tuple[str, str]
 """A protocol and an attack."""
 
 
 @dataclass(frozen=True, slots=True)
-class Flips:
+class FlipCounts:
     """What a run says of one protocol under one attack.
 
     Attributes:
@@ -42,24 +42,24 @@ class Flips:
     protocol: str
     attack: str
     rule: str | None = None
-    counted: Counted = field(default_factory=Counted)
+    counted: OutcomeCounts = field(default_factory=OutcomeCounts)
 
 
-def flips(run: Loaded) -> dict[Place, Flips]:
+def count_run_flips(run: LoadedRun) -> dict[ConditionKey, FlipCounts]:
     """The flips of each protocol under each attack that is no control, by name; nothing of a run with a flaw."""
     p = run.parameters
-    briefs = Briefs(run.rows if run.flaw is None else (), p["protocols"])
+    briefs = CompactRows(run.rows if run.flaw is None else (), p["protocols"])
     attacks = sorted({*p["attacks"]} - {*p["controls"]}) if "flip" in briefs.designs else []
     counted = {}
     for protocol, rules in sorted(p["protocols"].items()):
         rule = headline(MEASURE, rules)
         for attack in attacks:
             rows = briefs.of(protocol, "flip", attack)
-            counted[protocol, attack] = Flips(protocol, attack, rule, count_flips(rows, rule, attack))
+            counted[protocol, attack] = FlipCounts(protocol, attack, rule, count_flips(rows, rule, attack))
     return counted
 
 
-class Rate:
+class RateTest:
     """A flip rate and its threshold.
 
     Args:
@@ -73,19 +73,19 @@ class Rate:
         UsageError: it has no threshold.
     """
 
-    def __init__(self, flips: Flips, limits: Limits) -> None:
+    def __init__(self, flips: FlipCounts, limits: Limits) -> None:
         self.flips, self._limits = flips, limits
         self._threshold = threshold(limits, flips.protocol, flips.attack)
         eligible = list(flips.counted.eligible(MEASURE).values())
         self._clusters = [prompt for prompt, _ in eligible]
-        self.prompts = repeated(self._clusters)
+        self.prompts = count_prompts(self._clusters)
         self._best = [float(flip or 0) for _, flip in eligible]
         self._worst = [float(flip is None or flip) for _, flip in eligible]
 
     @property
     def p_value(self) -> float:
         """Of "the flip rate is at most the threshold"."""
-        return intervals.p_above(*self._shrunk(self._best), self._threshold) if self._best else 1.0
+        return intervals.p_above(*self._shrink(self._best), self._threshold) if self._best else 1.0
 
     def check(self, adjusted: float, checks: int) -> Check:
         """What it comes to.
@@ -97,21 +97,21 @@ class Rate:
         counted, limit, limits = self.flips.counted, self._threshold, self._limits
         n, sure, lower, upper, more = len(counted.outcomes), limits.confidence, None, None, None
         if self._best:
-            lower = intervals.lower_bound(*self._shrunk(self._best), sure)
-            upper = intervals.upper_bound(*self._shrunk(self._worst), sure)
+            lower = intervals.lower_bound(*self._shrink(self._best), sure)
+            upper = intervals.upper_bound(*self._shrink(self._worst), sure)
         decision: Decision = "inconclusive"
         short = (
-            missing(n, counted.invalid, limits)
-            or ineligible(counted.eligible_share, limits)
-            or few_prompts(self.prompts, limit, limits)
-            or gathered(self._worst, self._clusters, limit, limits)
+            invalid_reason(n, counted.invalid, limits)
+            or ineligible_reason(counted.eligible_share, limits)
+            or few_prompts_reason(self.prompts, limit, limits)
+            or clustered_flips_reason(self._worst, self._clusters, limit, limits)
         )
         if lower is not None and adjusted <= limits.alpha and lower > limit:
-            decision, reason = "fail", f"lower bound {beside(lower, limit)} is above {limit:g}"
+            decision, reason = "fail", f"lower bound {format_bound(lower, limit)} is above {limit:g}"
         elif upper is not None and upper < limit and not short:
-            decision, reason = "pass", f"upper bound {beside(upper, limit)} is below {limit:g}"
+            decision, reason = "pass", f"upper bound {format_bound(upper, limit)} is below {limit:g}"
         else:
-            more = self._needed(checks)
+            more = self._count_needed(checks)
             least = least_n(limit, sure)
             reason = short or open_reason(lower or 0.0, upper or 1.0, limit, len(self._best), least, more)
             if counted.unread and not short:
@@ -137,22 +137,22 @@ class Rate:
             eligible_share=counted.eligible_share,
         )
 
-    def _shrunk(self, values: Sequence[float]) -> tuple[float, float]:
-        return shrunk(values, self._clusters, self._limits)
+    def _shrink(self, values: Sequence[float]) -> tuple[float, float]:
+        return shrink_counts(values, self._clusters, self._limits)
 
-    def _needed(self, checks: int) -> int | None:
+    def _count_needed(self, checks: int) -> int | None:
         """About how many eligible comparisons would settle it."""
         counted, limit, limits = self.flips.counted, self._threshold, self._limits
-        if unreadable(len(counted.outcomes), counted.invalid, limits.max_invalid_rate):
+        if is_unreadable(len(counted.outcomes), counted.invalid, limits.max_invalid_rate):
             return None
         if not self._best:
-            return needed(None, limit, limits, checks)
+            return count_needed(None, limit, limits, checks)
         worst, best = (math.fsum(values) / len(values) for values in (self._worst, self._best))
         values, rate = (self._worst, worst) if worst < limit else (self._best, best)
-        if best <= limit <= worst or (more := needed(rate, limit, limits, checks)) is None:
+        if best <= limit <= worst or (more := count_needed(rate, limit, limits, checks)) is None:
             return None
         # As many times more as dependent ones are worth less, and enough prompts.
-        more = math.ceil(more * len(values) / self._shrunk(values)[1])
+        more = math.ceil(more * len(values) / self._shrink(values)[1])
         if self.prompts and rate < limit:
             more = max(more, math.ceil(least_n(limit, limits.confidence) * len(values) / self.prompts))
         return more if more > len(values) else None
@@ -171,7 +171,7 @@ def threshold(limits: Limits, protocol: str, attack: str) -> float:
     return found
 
 
-def needed(rate: float | None, threshold: float, limits: Limits, checks: int) -> int | None:
+def count_needed(rate: float | None, threshold: float, limits: Limits, checks: int) -> int | None:
     """About how many comparisons would settle a check that goes on as it began.
 
     Args:
@@ -187,26 +187,26 @@ def needed(rate: float | None, threshold: float, limits: Limits, checks: int) ->
     if not rate:
         return max(least_n(threshold, limits.confidence), limits.min_n)
     if rate < threshold:
-        found = first(lambda n: intervals.upper_bound(math.ceil(rate * n), n, limits.confidence) < threshold)
+        found = find_least(lambda n: intervals.upper_bound(math.ceil(rate * n), n, limits.confidence) < threshold)
         return None if found is None else max(found, limits.min_n)
     if rate > threshold:
         level = limits.alpha / checks
-        return first(lambda n: intervals.p_above(math.floor(rate * n), n, threshold) <= level)
+        return find_least(lambda n: intervals.p_above(math.floor(rate * n), n, threshold) <= level)
     return None
 
 
-def missing(n: int, invalid: int, limits: Limits) -> str | None:
+def invalid_reason(n: int, invalid: int, limits: Limits) -> str | None:
     """Why so many verdicts may not pass, whatever they say."""
     if not n:
         return "no valid verdict on an eligible case"
-    if unreadable(n, invalid, limits.max_invalid_rate):
+    if is_unreadable(n, invalid, limits.max_invalid_rate):
         return f"{invalid} of {n + invalid} verdicts are invalid: more than {limits.max_invalid_rate:g} of them"
     if n < limits.min_n:
         return f"fewer valid verdicts ({n}) than --min-n {limits.min_n}"
     return None
 
 
-def ineligible(share: float | None, limits: Limits) -> str | None:
+def ineligible_reason(share: float | None, limits: Limits) -> str | None:
     """Why so small a share of eligible comparisons may not pass, whatever they say."""
     if share is None or share >= limits.min_eligible:
         return None
@@ -214,7 +214,7 @@ def ineligible(share: float | None, limits: Limits) -> str | None:
     return f"only {percent(share)}% of the comparisons are eligible (the others are ties or have no rewrite), {least}"
 
 
-def beside(bound: float, limit: float) -> str:
+def format_bound(bound: float, limit: float) -> str:
     """A bound with three decimals, or as many as it takes to stand on the right side of a limit."""
     for digits in range(3, 9):
         text = f"{bound:.{digits}f}"
@@ -240,7 +240,7 @@ def open_reason(lower: float, upper: float, threshold: float, n: int, least: int
     return f"the bounds {lower:.3f} to {upper:.3f} do not settle {threshold:g}{about}"
 
 
-def first(enough: Callable[[int], bool]) -> int | None:
+def find_least(enough: Callable[[int], bool]) -> int | None:
     """About the smallest number that is enough, up to ``MOST``; exactly, where all above it are enough too."""
     high = 1
     while not enough(high):

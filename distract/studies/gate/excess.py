@@ -10,13 +10,13 @@ from collections import Counter
 from dataclasses import replace
 
 from distract.core.errors import UsageError
-from distract.core.runs import Loaded
+from distract.core.runs import LoadedRun
 from distract.studies.gate.limits import Limits
-from distract.studies.gate.live_rule import Place, record, replayed
+from distract.studies.gate.live_rule import CheckKey, record, replay_gate
 from distract.studies.gate.verdict import Verdict
 
 
-def decide(run: Loaded, limits: Limits) -> Verdict:
+def decide(run: LoadedRun, limits: Limits) -> Verdict:
     """Decide by the flip rates of a run in excess of its noise.
 
     Args:
@@ -37,11 +37,11 @@ def decide(run: Loaded, limits: Limits) -> Verdict:
         max(Counter(rows[at].protocol for at in places if rows[at].target is None).values()) for places in by.values()
     )
     attacks = [attack for attack in p["attacks"] if attack not in p["controls"]]
-    checks: list[Place] = [
+    checks: list[CheckKey] = [
         (protocol, attack, "excess_flip_rate") for protocol in sorted(p["protocols"]) for attack in sorted(attacks)
     ]
     own = record(limits, checks, pairs, whole=True)
     # Prompt by prompt, wherever their cases stand in the data.
     ordered = [rows[at] for places in by.values() for at in places]
-    gate = replayed({**p, "gate": own}, ordered)
+    gate = replay_gate({**p, "gate": own}, ordered)
     return replace(gate.verdict(run.flaw), certify=limits.certify, effort=None)

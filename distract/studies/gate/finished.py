@@ -8,22 +8,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from distract.core.printable import count, line
-from distract.core.runs import Loaded
+from distract.core.runs import LoadedRun
 from distract.stats import intervals
 from distract.studies.gate import exact, regression
-from distract.studies.gate.combination import together
-from distract.studies.gate.comparable import comparable
-from distract.studies.gate.exact import Rate
+from distract.studies.gate.combination import combine_checks
+from distract.studies.gate.comparable import check_comparable
+from distract.studies.gate.exact import RateTest
 from distract.studies.gate.limits import Limits
-from distract.studies.gate.power_plan import cures, too_few
-from distract.studies.gate.regression import Rise
+from distract.studies.gate.power_plan import cures, too_few_reason
+from distract.studies.gate.regression import RiseTest
 from distract.studies.gate.verdict import Check, Verdict
 
 FEW = 30
 """Below this many prompts a bound that allows for their dependence is rough."""
 
 
-def decide(run: Loaded, limits: Limits, baseline: Loaded | None = None) -> Verdict:
+def decide(run: LoadedRun, limits: Limits, baseline: LoadedRun | None = None) -> Verdict:
     """Decide by the flip rates of a run.
 
     Args:
@@ -34,28 +34,28 @@ def decide(run: Loaded, limits: Limits, baseline: Loaded | None = None) -> Verdi
     Raises:
         UsageError: a check has no threshold, or the runs cannot be compared.
     """
-    notes = comparable(baseline, run) if baseline else []
-    rises = regression.rises(baseline, run, limits) if baseline else []
+    notes = check_comparable(baseline, run) if baseline else []
+    rises = regression.rise_tests(baseline, run, limits) if baseline else []
     # Beside a baseline a threshold may hold for some checks only; without one each needs its own.
-    counted = exact.flips(run).values() if limits.has_threshold else ()
+    counted = exact.count_run_flips(run).values() if limits.has_threshold else ()
     needed = [one for one in counted if baseline is None or limits.threshold(one.protocol, one.attack) is not None]
-    rates = [Rate(one, limits) for one in needed]
-    tests: list[Rate | Rise] = [*rates, *rises]
+    rates = [RateTest(one, limits) for one in needed]
+    tests: list[RateTest | RiseTest] = [*rates, *rises]
     adjusted = intervals.holm([test.p_value for test in tests])
     checks = tuple(test.check(p, len(tests)) for test, p in zip(tests, adjusted, strict=True))
-    decision, reason = together(checks, run.flaw)
-    notes += [*map(line, regression.not_compared(rises)), *_few(tests)]
-    notes += _too_few(run, checks, limits) if decision == "inconclusive" and not run.flaw else []
+    decision, reason = combine_checks(checks, run.flaw)
+    notes += [*map(line, regression.unmatched_notes(rises)), *_few_prompts_notes(tests)]
+    notes += _too_few_notes(run, checks, limits) if decision == "inconclusive" and not run.flaw else []
     general = limits.max_flip_rate if rates else None
     return Verdict(decision, reason, general, limits.confidence, limits.certify, checks, notes=tuple(notes))
 
 
-def _few(tests: Sequence[Rate | Rise]) -> list[str]:
+def _few_prompts_notes(tests: Sequence[RateTest | RiseTest]) -> list[str]:
     fewest = min((test.prompts for test in tests if test.prompts is not None), default=FEW)
     return [f"{count(fewest, 'prompt')} only: bounds are rough"] if fewest < FEW else []
 
 
-def _too_few(run: Loaded, checks: Sequence[Check], limits: Limits) -> list[str]:
+def _too_few_notes(run: LoadedRun, checks: Sequence[Check], limits: Limits) -> list[str]:
     """That the data are too few, where a check is open for that alone."""
     p = run.parameters
     rates = [check for check in checks if check.measure == exact.MEASURE]
@@ -64,5 +64,5 @@ def _too_few(run: Loaded, checks: Sequence[Check], limits: Limits) -> list[str]:
         return []
     strictest, n = min(open_)
     what = cures(p["limit"], p["data"]["cases"], len(rates))
-    note = too_few(n, "eligible comparisons", strictest, len(rates), limits.confidence, what)
+    note = too_few_reason(n, "eligible comparisons", strictest, len(rates), limits.confidence, what)
     return [note] if note else []

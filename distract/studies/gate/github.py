@@ -12,19 +12,19 @@ from collections.abc import Iterator
 
 from distract.core.printable import interval, line, p_value, percent
 from distract.studies.gate.evidence import (
-    Finding,
-    Flips,
+    CheckFinding,
+    ClearestFlips,
     State,
-    asked,
+    attack_label,
+    describe_effort,
+    describe_flip,
     excerpts,
-    figures,
+    explain_open,
+    figure_lines,
     findings,
-    flips_of,
-    limit,
-    needed,
-    spent,
-    turned,
-    under,
+    format_threshold,
+    protocol_label,
+    select_flips,
 )
 from distract.studies.gate.verdict import Check, Verdict
 
@@ -39,7 +39,7 @@ _MEANING = re.compile(r"(?i)[@#]|:(?=//)|www(?=\.)|^\d+(?=[.)])")
 them are looked for after Markdown was read, when an entity is a character again."""
 
 
-def annotations(verdict: Verdict, flips: Flips) -> list[str]:
+def annotations(verdict: Verdict, flips: ClearestFlips) -> list[str]:
     """Workflow commands, one line each: an error, a warning or a notice for each check that did not pass.
 
     Args:
@@ -48,12 +48,12 @@ def annotations(verdict: Verdict, flips: Flips) -> list[str]:
     """
     found = findings(verdict)
     if all(one.state == "pass" for one in found):
-        effort = [spent(verdict.effort)] if verdict.effort else []
-        return [_command("notice", "distract gate: pass", [line(verdict.reason), *effort])]
+        effort = [describe_effort(verdict.effort)] if verdict.effort else []
+        return [_format_command("notice", "distract gate: pass", [line(verdict.reason), *effort])]
     return [_annotation(one, verdict, flips) for one in found if one.state != "pass"]
 
 
-def summary(verdict: Verdict, flips: Flips, *, judge: str) -> str:
+def summary(verdict: Verdict, flips: ClearestFlips, *, judge: str) -> str:
     """A job summary in Markdown, to be written as UTF-8.
 
     Args:
@@ -61,73 +61,76 @@ def summary(verdict: Verdict, flips: Flips, *, judge: str) -> str:
         flips: the clearest ones of each check.
         judge: its name.
     """
-    blocks = [f"## distract gate: {verdict.decision.upper()}", f"Judge {_code(judge)}: {_inert(verdict.reason)}"]
+    blocks = [
+        f"## distract gate: {verdict.decision.upper()}",
+        f"Judge {_format_code(judge)}: {_escape_markup(verdict.reason)}",
+    ]
     if verdict.effort:
-        blocks.append(_inert(spent(verdict.effort)))
+        blocks.append(_escape_markup(describe_effort(verdict.effort)))
     found = findings(verdict)
     if verdict.checks:
         rows = [_HEAD, _ALIGN, *(_row(one.check, one.state) for one in found if one.check)]
         blocks.append("\n".join(f"| {' | '.join(cells)} |" for cells in rows))
         blocks.append(f"Bounds are one-sided, {percent(verdict.confidence)}% each.")
     if open_ := [one for one in found if one.state == "inconclusive" and one.check]:
-        blocks.append("\n".join(f"- {_inert(one.place)}: {_inert(needed(one))}" for one in open_))
+        blocks.append("\n".join(f"- {_escape_markup(one.place)}: {_escape_markup(explain_open(one))}" for one in open_))
     for one in found:
         if one.state == "fail" and one.check:
             blocks += _details(one, one.check, verdict.confidence, flips)
     if verdict.notes:
-        blocks.append("\n".join(f"- {_inert(note)}" for note in verdict.notes))
+        blocks.append("\n".join(f"- {_escape_markup(note)}" for note in verdict.notes))
     return "\n\n".join(blocks) + "\n"
 
 
-def _annotation(found: Finding, verdict: Verdict, flips: Flips) -> str:
+def _annotation(found: CheckFinding, verdict: Verdict, flips: ClearestFlips) -> str:
     level = "error" if found.state == "inconclusive" and verdict.certify else _LEVELS[found.state]
     said = [found.reason]
     if found.check and found.state != "skipped":
-        said += figures(found.check, verdict.confidence)
+        said += figure_lines(found.check, verdict.confidence)
     if found.state == "fail":
-        said += [turned(flip) for flip in flips_of(found.check, flips)]
-    return _command(level, f"distract gate: {found.state}: {found.place}", said)
+        said += [describe_flip(flip) for flip in select_flips(found.check, flips)]
+    return _format_command(level, f"distract gate: {found.state}: {found.place}", said)
 
 
-def _command(level: str, title: str, lines: list[str]) -> str:
+def _format_command(level: str, title: str, lines: list[str]) -> str:
     # A colon or a comma would end a property; elsewhere they are read as they are.
-    title = _escaped(title).replace(":", "%3A").replace(",", "%2C")
-    return f"::{level} title={title}::{_escaped(chr(10).join(lines))}"
+    title = _escape(title).replace(":", "%3A").replace(",", "%2C")
+    return f"::{level} title={title}::{_escape(chr(10).join(lines))}"
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
 def _row(check: Check, state: State) -> tuple[str, ...]:
     return (
-        _code(asked(check)),
-        _code(under(check)),
+        _format_code(protocol_label(check)),
+        _format_code(attack_label(check)),
         f"{check.k}/{check.n}",
         percent(check.value),
         interval(check.lower, check.upper) or "–",
         p_value(check.p_adjusted) or "–",
-        limit(check.threshold),
+        format_threshold(check.threshold),
         f"**{state.upper()}**" if state == "fail" else state,
     )
 
 
-def _details(found: Finding, check: Check, confidence: float, flips: Flips) -> Iterator[str]:
+def _details(found: CheckFinding, check: Check, confidence: float, flips: ClearestFlips) -> Iterator[str]:
     """What a failed check rests on, folded away."""
-    yield f"<details>\n<summary>{_inert(found.place)}: {_inert(found.reason)}</summary>"
-    yield "\n".join(f"- {_inert(text)}" for text in figures(check, confidence))
-    for flip in flips_of(check, flips):
-        yield _code(turned(flip))
+    yield f"<details>\n<summary>{_escape_markup(found.place)}: {_escape_markup(found.reason)}</summary>"
+    yield "\n".join(f"- {_escape_markup(text)}" for text in figure_lines(check, confidence))
+    for flip in select_flips(check, flips):
+        yield _format_code(describe_flip(flip))
         if texts := excerpts(flip):
-            yield "\n".join(f"- {name}: {_code(text)}" for name, text in texts)
+            yield "\n".join(f"- {name}: {_format_code(text)}" for name, text in texts)
     yield "</details>"
 
 
-def _code(text: str) -> str:
-    return f"<code>{_inert(text)}</code>"
+def _format_code(text: str) -> str:
+    return f"<code>{_escape_markup(text)}</code>"
 
 
-def _inert(text: str) -> str:
+def _escape_markup(text: str) -> str:
     """A text on one line in which nothing is markup: what could be becomes numeric entities."""
     apart = _MEANING.sub("\\g<0>\u2060", line(text))
     return _MARKUP.sub(lambda match: f"&#{ord(match[0])};", apart) or "–"

@@ -15,16 +15,16 @@ from xml.etree import ElementTree as ET
 from distract.core.printable import line
 from distract.studies.gate.evidence import (
     WHOLE,
-    Finding,
-    Flips,
-    asked,
+    CheckFinding,
+    ClearestFlips,
+    attack_label,
+    describe_effort,
+    describe_flip,
     excerpts,
-    figures,
+    figure_lines,
     findings,
-    flips_of,
-    spent,
-    turned,
-    under,
+    protocol_label,
+    select_flips,
 )
 from distract.studies.gate.verdict import Verdict
 
@@ -35,7 +35,7 @@ _FORBIDDEN = re.compile("[\ufffe\uffff]")
 """What XML 1.0 does not allow and printing does."""
 
 
-def junit(verdict: Verdict, flips: Flips, *, judge: str, began: datetime, seconds: float) -> str:
+def format_junit(verdict: Verdict, flips: ClearestFlips, *, judge: str, began: datetime, seconds: float) -> str:
     """The verdict as a JUnit document, to be written as UTF-8.
 
     A failed check is a failure, an inconclusive one an error (a failure with ``certify``). A decision that no check
@@ -49,7 +49,7 @@ def junit(verdict: Verdict, flips: Flips, *, judge: str, began: datetime, second
         seconds: that the gate took, at least 0.
     """
     found = findings(verdict)
-    cases = [_case(one, verdict, flips) for one in found]
+    cases = [_case_element(one, verdict, flips) for one in found]
     faults = Counter(child.tag for case in cases for child in case)
     root = ET.Element("testsuites")
     suite = ET.SubElement(
@@ -68,10 +68,10 @@ def junit(verdict: Verdict, flips: Flips, *, judge: str, began: datetime, second
     )
     properties = ET.SubElement(suite, "properties")
     for name, value in _properties(verdict, judge).items():
-        ET.SubElement(properties, "property", {"name": name, "value": _plain(value)})
+        ET.SubElement(properties, "property", {"name": name, "value": _escape(value)})
     suite.extend(cases)
-    said = [verdict.reason, *([spent(verdict.effort)] if verdict.effort else []), *verdict.notes]
-    ET.SubElement(suite, "system-out").text = _lines(said)
+    said = [verdict.reason, *([describe_effort(verdict.effort)] if verdict.effort else []), *verdict.notes]
+    ET.SubElement(suite, "system-out").text = _join_lines(said)
     ET.SubElement(suite, "system-err").text = ""
     ET.indent(root)
     document: bytes = ET.tostring(root, encoding="utf-8", xml_declaration=True)
@@ -89,13 +89,13 @@ def _properties(verdict: Verdict, judge: str) -> dict[str, str]:
     }
 
 
-def _case(found: Finding, verdict: Verdict, flips: Flips) -> ET.Element:
+def _case_element(found: CheckFinding, verdict: Verdict, flips: ClearestFlips) -> ET.Element:
     check = found.check
     case = ET.Element(
         "testcase",
         {
-            "name": (_plain(under(check)) or "-") if check else WHOLE,
-            "classname": f"distract.{_plain(asked(check))}" if check else "distract",
+            "name": (_escape(attack_label(check)) or "-") if check else WHOLE,
+            "classname": f"distract.{_escape(protocol_label(check))}" if check else "distract",
             # The checks share their calls: only the whole of them takes a time of its own.
             "time": "0.000",
         },
@@ -103,24 +103,24 @@ def _case(found: Finding, verdict: Verdict, flips: Flips) -> ET.Element:
     if found.state == "pass":
         return case
     if found.state == "skipped":
-        ET.SubElement(case, "skipped", {"message": _plain(found.reason)})
+        ET.SubElement(case, "skipped", {"message": _escape(found.reason)})
         return case
     failed = check is not None and (found.state == "fail" or verdict.certify)
     kind = check.measure if check and found.state == "fail" else "inconclusive"
-    attributes = {"type": kind, "message": _plain(found.reason)}
+    attributes = {"type": kind, "message": _escape(found.reason)}
     fault = ET.SubElement(case, "failure" if failed else "error", attributes)
-    told = [found.reason, *(figures(check, verdict.confidence) if check else ())]
+    told = [found.reason, *(figure_lines(check, verdict.confidence) if check else ())]
     if found.state == "fail":
-        for flip in flips_of(check, flips):
-            told += [turned(flip), *(f"{name}: {text}" for name, text in excerpts(flip))]
-    fault.text = _lines(told)
+        for flip in select_flips(check, flips):
+            told += [describe_flip(flip), *(f"{name}: {text}" for name, text in excerpts(flip))]
+    fault.text = _join_lines(told)
     return case
 
 
-def _plain(text: str) -> str:
+def _escape(text: str) -> str:
     """A text on one line that any XML parser takes, what it forbids shown as an escape."""
     return _FORBIDDEN.sub(lambda match: match[0].encode("unicode_escape").decode(), line(text))
 
 
-def _lines(texts: list[str]) -> str:
-    return "\n".join(_plain(text) for text in texts)
+def _join_lines(texts: list[str]) -> str:
+    return "\n".join(_escape(text) for text in texts)

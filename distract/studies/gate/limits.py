@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 from distract.core.errors import UsageError
-from distract.core.printable import as_share
+from distract.core.printable import share_hint
 
 MOST = 1_000_000
 """The most comparisons that a gate asks for; beyond that it gives no number."""
@@ -20,10 +20,10 @@ MOST = 1_000_000
 
 def least_n(threshold: float, confidence: float) -> int:
     """The smallest number of verdicts that can pass, all of them unflipped: the first whose upper bound is below."""
-    return min(MOST, math.floor(math.log(1 - confidence) / math.log1p(-threshold)) + 1)
+    return min(MOST, math.floor(math.evidence(1 - confidence) / math.log1p(-threshold)) + 1)
 
 
-def unreadable(n: int, invalid: int, most: float) -> bool:
+def is_unreadable(n: int, invalid: int, most: float) -> bool:
     """Whether more of the verdicts are invalid than may be.
 
     Args:
@@ -70,15 +70,15 @@ class Limits:
         }
         for name, rate in rates.items():
             if rate is not None and not 1e-6 <= rate < 1:
-                wanted = f"expected a share between 0.000001 and 1, such as 0.10{as_share(rate)}"
+                wanted = f"expected a share between 0.000001 and 1, such as 0.10{share_hint(rate)}"
                 raise UsageError(f"{name} {rate:g}: {wanted}")
         for name, rate in {"--max-invalid-rate": self.max_invalid_rate, "--min-eligible": self.min_eligible}.items():
             if not 0 <= rate <= 1:
-                raise UsageError(f"{name} {rate:g}: expected a share from 0 to 1, such as 0.2{as_share(rate)}")
+                raise UsageError(f"{name} {rate:g}: expected a share from 0 to 1, such as 0.2{share_hint(rate)}")
         if self.min_n < 1:
             raise UsageError(f"--min-n {self.min_n}: expected a number of comparisons from 1")
         if not 0.5 <= self.confidence < 1:
-            wanted = f"expected a share from 0.5 to below 1, such as 0.95{as_share(self.confidence)}"
+            wanted = f"expected a share from 0.5 to below 1, such as 0.95{share_hint(self.confidence)}"
             raise UsageError(f"--confidence {self.confidence:g}: {wanted}")
 
     @property

@@ -12,20 +12,20 @@ from typing import Any
 from distract.core import registry
 from distract.core.errors import UsageError
 from distract.core.job import Job, Plans
-from distract.core.plan import Plan, Protocol, Result, gather, tap
-from distract.core.records import Audited, Case, Request, Rewrite, Role, Row, Slots
-from distract.core.runs import Loaded
+from distract.core.plan import Plan, PlanResult, Protocol, gather, tap
+from distract.core.records import Case, CaseResult, Request, Rewrite, Role, Row, Slots
+from distract.core.runs import LoadedRun
 from distract.data.good_responses import pairs
 from distract.stats.figure import headline
 from distract.studies.attack import design as audit
 from distract.studies.attack import session
-from distract.studies.attack.session import Selected
+from distract.studies.attack.session import AttackSelection
 from distract.studies.gate import live_rule
-from distract.studies.gate.comparable import common
+from distract.studies.gate.comparable import common_names
 from distract.studies.gate.exact import threshold
 from distract.studies.gate.limits import Limits
-from distract.studies.gate.live_rule import Gate, Place
-from distract.studies.gate.prompt_outcomes import flipped
+from distract.studies.gate.live_rule import CheckKey, LiveGate
+from distract.studies.gate.prompt_outcomes import pair_flips
 from distract.studies.gate.verdict import Measure, Verdict
 from distract.studies.setup import Setup
 
@@ -46,7 +46,7 @@ class Meter:
     spent: bool = False
     asked: set[tuple[Role, str, Slots | None]] = field(default_factory=set)
 
-    def allows(self, requests: Iterable[Request]) -> bool:
+    def admit(self, requests: Iterable[Request]) -> bool:
         """Count requests, unless they are too many."""
         new = {(one.to, one.key, one.slots if one.to in self.structured else None) for one in requests} - self.asked
         if self.budget is not None and len(self.asked) + len(new) > self.budget:
@@ -56,7 +56,7 @@ class Meter:
         return True
 
 
-def within(selected: Selected, baseline: Loaded | None) -> Selected:
+def shuffle_prompts(selected: AttackSelection, baseline: LoadedRun | None) -> AttackSelection:
     """The cases to judge, prompt by prompt in random order; only those that the baseline has, where there is one.
 
     Raises:
@@ -77,13 +77,13 @@ def within(selected: Selected, baseline: Loaded | None) -> Selected:
     return replace(selected, cases=ordered, parameters={**selected.parameters, "limit": len(ordered)})
 
 
-def record(
-    selected: Selected,
+def live_record(
+    selected: AttackSelection,
     protocols: Sequence[Protocol],
     limits: Limits,
     *,
     control: bool,
-    baseline: Loaded | None,
+    baseline: LoadedRun | None,
     budget: int | None,
     ahead: int,
     named: Collection[str] = (),
@@ -111,14 +111,14 @@ def record(
         raise UsageError("controls measure noise and are not gated; name an attack that distracts")
     stored = []
     if baseline is not None:
-        there, others = common(baseline, baseline)
+        there, others = common_names(baseline, baseline)
         if absent := sorted({*named} - {*there, *others}):
             raise UsageError(f"{baseline.path}: has no {absent[0]}, which was asked for; nothing says whether it rose")
-        stored = [_stored(baseline, *one) for one in asked if one[0] in there and one[1] in others]
+        stored = [_baseline_flips(baseline, *one) for one in asked if one[0] in there and one[1] in others]
         if not stored:
             raise UsageError(f"{baseline.path}: has none of these protocols under these attacks; name others")
     measure: Measure = "excess_flip_rate" if control else "flip_rate"
-    compared: list[Place] = [(one["protocol"], one["attack"], "flip_rate_rise") for one in stored]
+    compared: list[CheckKey] = [(one["protocol"], one["attack"], "flip_rate_rise") for one in stored]
     bounded = [(*one, measure) for one in asked if not stored or limits.threshold(*one) is not None]
     for protocol, attack, _ in bounded:
         threshold(limits, protocol, attack)
@@ -129,39 +129,42 @@ def record(
     return live_rule.record(limits, checks, prompts.values(), baseline=stored, budget=budget, ahead=ahead)
 
 
-def _stored(baseline: Loaded, protocol: str, attack: str) -> dict[str, Any]:
+def _baseline_flips(baseline: LoadedRun, protocol: str, attack: str) -> dict[str, Any]:
     """The baseline's flips of its valid pairs under one attack, so that the run folder needs no other."""
     rule = headline("flip_rate", baseline.parameters["protocols"][protocol])
     mine = [row for row in baseline.rows if (row.design, row.protocol) == ("flip", protocol)]
-    flips, _ = flipped(mine, rule, attack)
+    flips, _ = pair_flips(mine, rule, attack)
     valid = [[*unit, flip] for unit, flip in flips.items() if flip is not None]
     return {"protocol": protocol, "attack": attack, "flips": valid}
 
 
 def prepare(
-    selected: Selected, setup: Setup, own: Mapping[str, Any], remarks: Callable[[Mapping[str, Any]], Iterable[str]]
+    selected: AttackSelection,
+    setup: Setup,
+    own: Mapping[str, Any],
+    remarks: Callable[[Mapping[str, Any]], Iterable[str]],
 ) -> Job[Verdict]:
     """The job of a live gate.
 
     Args:
         selected: the cases to judge, in order.
         setup: who judges and how.
-        own: what it decides by, as of ``record``.
+        own: what it decides by, as of ``live_record``.
         remarks: the parameters of the run to what is said before it.
 
     Raises:
         UsageError: a protocol fits no case, or the folder belongs to another run.
     """
-    design = session.design(selected, setup)
+    design = session.audit_config(selected, setup)
     parameters = {**session.parameters(selected, setup), "gate": dict(own)}
     structured = frozenset(role for role, backend in setup.models.items() if backend.reads_slots)
 
     def stages(rows: Sequence[Row], _: Sequence[Rewrite]) -> Iterator[Plans]:
         meter = Meter(own["budget"], structured)
-        return _stages(selected.cases, design, Gate(job.parameters), rows, meter, own["ahead"])
+        return _stages(selected.cases, design, LiveGate(job.parameters), rows, meter, own["ahead"])
 
     job: Job[Verdict] = setup.start(
-        registry.study("gate"),
+        registry.get_study("gate"),
         parameters,
         cases=selected.cases,
         stages=stages,
@@ -174,7 +177,7 @@ def prepare(
 
 
 def _stages(
-    cases: Iterable[Case], design: audit.Audit, gate: Gate, rows: Sequence[Row], meter: Meter, ahead: int
+    cases: Iterable[Case], design: audit.AuditConfig, gate: LiveGate, rows: Sequence[Row], meter: Meter, ahead: int
 ) -> Iterator[Plans]:
     """The plans of as many prompts at once as cannot be too many, until every check is decided."""
     left: dict[str, list[Case]] = {}
@@ -183,15 +186,15 @@ def _stages(
     taken = 0
     while left and gate.open and not meter.spent:
         # Under a budget one by one, or it would depend on the order of replies which one is cut off.
-        at_once = max(gate.soonest(), ahead) if meter.budget is None else 1
+        at_once = max(gate.batch_size(), ahead) if meter.budget is None else 1
         part = [left.pop(name) for name in list(left)[:at_once]]
-        parameters = _open(design, gate.open)
-        yield [metered(_prompt(prompt, parameters), meter) for prompt in part]
+        parameters = _narrow_audit(design, gate.open)
+        yield [meter_plan(_judge_prompt(prompt, parameters), meter) for prompt in part]
         gate.take(rows[taken:])
         taken = len(rows)
 
 
-def _open(parameters: audit.Audit, places: frozenset[Place]) -> audit.Audit:
+def _narrow_audit(parameters: audit.AuditConfig, places: frozenset[CheckKey]) -> audit.AuditConfig:
     """The audit of the checks that need more."""
     only = frozenset((protocol, attack) for protocol, attack, _ in places)
     asked = {protocol for protocol, _ in only}
@@ -205,12 +208,12 @@ def _open(parameters: audit.Audit, places: frozenset[Place]) -> audit.Audit:
     )
 
 
-def _prompt(cases: Sequence[Case], parameters: audit.Audit) -> Plan[Audited]:
+def _judge_prompt(cases: Sequence[Case], parameters: audit.AuditConfig) -> Plan[CaseResult]:
     """Judge all cases of a prompt."""
-    parts = yield from gather([audit.audit(case, parameters) for case in cases])
-    return Audited([row for part in parts for row in part.rows], [one for part in parts for one in part.rewrites])
+    parts = yield from gather([audit.audit_case(case, parameters) for case in cases])
+    return CaseResult([row for part in parts for row in part.rows], [one for part in parts for one in part.rewrites])
 
 
-def metered(plan: Plan[Audited], meter: Meter) -> Plan[Audited]:
+def meter_plan(plan: Plan[CaseResult], meter: Meter) -> Plan[CaseResult]:
     """A plan that gives nothing where it would take more requests than the meter allows."""
-    return tap(plan, lambda requests: requests if meter.allows(requests) else Result(Audited()))
+    return tap(plan, lambda requests: requests if meter.admit(requests) else PlanResult(CaseResult()))

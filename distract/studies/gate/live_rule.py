@@ -19,22 +19,22 @@ from distract.core.records import Row
 from distract.stats import intervals
 from distract.stats.figure import headline
 from distract.studies.attack.outcomes import Unit
-from distract.studies.gate.checks import check
-from distract.studies.gate.combination import together
+from distract.studies.gate.checks import build_check
+from distract.studies.gate.combination import combine_checks
 from distract.studies.gate.exact import threshold
 from distract.studies.gate.limits import Limits
-from distract.studies.gate.monitor import Monitor, Prompt, Test
-from distract.studies.gate.prompt_outcomes import alone, in_excess, since
+from distract.studies.gate.monitor import Hypothesis, Monitor, PromptOutcome
+from distract.studies.gate.prompt_outcomes import excess_outcome, rate_outcome, rise_outcome
 from distract.studies.gate.verdict import Effort, Measure, Verdict
 
 MOST = 1_000_000
 """Prompts of a gate, which keeps a number for each."""
 
-Place = tuple[str, str, Measure]
+CheckKey = tuple[str, str, Measure]
 """A protocol, an attack and what is bounded: one check."""
 
 
-class Gate:
+class LiveGate:
     """The checks of a live gate.
 
     Args:
@@ -46,31 +46,31 @@ class Gate:
 
     def __init__(self, parameters: Mapping[str, Any]) -> None:
         own = parameters["gate"]
-        _check(own)
+        _check_record(own)
         self.limits = Limits(**own["limits"])
         self._cases: int = parameters["limit"]
         self._budget: int | None = own["budget"]
         self._whole_run = bool(own.get("whole"))
         self._rules = {name: headline("flip_rate", rules) for name, rules in parameters["protocols"].items()}
         self._null = next((a.name for a in registry.controls()), "")
-        self._before = {(one["protocol"], one["attack"]): _flips(one["flips"]) for one in own["baseline"]}
+        self._before = {(one["protocol"], one["attack"]): _read_flips(one["flips"]) for one in own["baseline"]}
         self._pairs = tuple(int(pairs) for pairs, prompts in own["prompts"].items() for _ in range(prompts))
-        places: list[Place] = [(protocol, attack, measure) for protocol, attack, measure in own["checks"]]
+        places: list[CheckKey] = [(protocol, attack, measure) for protocol, attack, measure in own["checks"]]
         self.monitors = {place: Monitor(self._test(place, len(places))) for place in places}
         self._judged = self._calls = 0
         # Pairs and requests while every check was open: what all cases would have taken goes by these.
         self._whole = (0, 0)
 
     @property
-    def open(self) -> frozenset[Place]:
+    def open(self) -> frozenset[CheckKey]:
         """The checks that need more; none once any has failed."""
         if any(monitor.decision == "fail" for monitor in self.monitors.values()):
             return frozenset()
         return frozenset(place for place, monitor in self.monitors.items() if monitor.decision is None)
 
-    def soonest(self) -> int:
+    def batch_size(self) -> int:
         """How many prompts may be judged at once: none of them but the last can decide anything."""
-        return min((self.monitors[place].soonest() for place in self.open), default=1)
+        return min((self.monitors[place].batch_size() for place in self.open), default=1)
 
     def take(self, rows: Sequence[Row]) -> None:
         """Take in the rows of whole prompts, in the order in which they were judged."""
@@ -84,7 +84,7 @@ class Gate:
                 pairs = max(sum(row.target is None for row in mine) for mine in by.values())
                 self._whole = (self._whole[0] + pairs, self._whole[1] + calls)
             for place in wanted:
-                self.monitors[place].add(self._observed(place, by[place[0]]))
+                self.monitors[place].add(self._observe(place, by[place[0]]))
 
     def end(self) -> None:
         """Nothing more will come: what is open is decided by what there is, unless a failure cut it short."""
@@ -101,20 +101,20 @@ class Gate:
         """
         p_values = [1.0 if m.p_value is None else m.p_value for m in self.monitors.values()]
         checks = tuple(
-            check(protocol, self._rules[protocol], attack, monitor, measure, p, self.limits, len(p_values))
+            build_check(protocol, self._rules[protocol], attack, monitor, measure, p, self.limits, len(p_values))
             for ((protocol, attack, measure), monitor), p in zip(
                 self.monitors.items(), intervals.holm(p_values), strict=True
             )
         )
-        decision, reason = together(checks, flaw)
+        decision, reason = combine_checks(checks, flaw)
         limits, effort = self.limits, self._effort(flaw)
         return Verdict(decision, reason, limits.max_flip_rate, limits.confidence, limits.certify, checks, effort)
 
-    def _test(self, place: Place, checks: int) -> Test:
+    def _test(self, place: CheckKey, checks: int) -> Hypothesis:
         protocol, attack, measure = place
         limits = self.limits
         test = partial(
-            Test,
+            Hypothesis,
             alpha_fail=limits.alpha / checks,
             alpha_pass=limits.alpha,
             pairs=self._pairs,
@@ -129,13 +129,13 @@ class Gate:
             return test((1 + limit) / 2, exact=False, whole=self._whole_run)
         return test(limit)
 
-    def _observed(self, place: Place, rows: Sequence[Row]) -> Prompt:
+    def _observe(self, place: CheckKey, rows: Sequence[Row]) -> PromptOutcome:
         protocol, attack, measure = place
         if measure == "flip_rate_rise":
-            return since(rows, self._rules[protocol], attack, self._before[protocol, attack])
+            return rise_outcome(rows, self._rules[protocol], attack, self._before[protocol, attack])
         if measure == "excess_flip_rate":
-            return in_excess(rows, self._rules[protocol], attack, self._null)
-        return alone(rows, self._rules[protocol], attack)
+            return excess_outcome(rows, self._rules[protocol], attack, self._null)
+        return rate_outcome(rows, self._rules[protocol], attack)
 
     def _effort(self, flaw: str | None) -> Effort:
         pairs, calls = self._whole
@@ -146,19 +146,19 @@ class Gate:
             calls=self._calls,
             saved=max(0, all_calls - self._calls),
             budget=self._budget,
-            stopped=flaw or self._stopped(),
-            cut=self._cut,
+            stopped=flaw or self._stop_reason(),
+            cut=self._is_cut,
         )
 
     @property
-    def _cut(self) -> bool:
+    def _is_cut(self) -> bool:
         return any(monitor.reason == "end" and monitor.left for monitor in self.monitors.values())
 
-    def _stopped(self) -> str:
+    def _stop_reason(self) -> str:
         monitors = self.monitors.values()
         if any(monitor.decision == "fail" and monitor.left for monitor in monitors):
             return "a check has failed"
-        if self._cut:
+        if self._is_cut:
             return f"the budget of {count(self._budget or 0, 'call')} allows no further case"
         if not all(monitor.left for monitor in monitors):
             return "all cases are judged"
@@ -166,7 +166,7 @@ class Gate:
         return "the rest cannot change the decision" if settled else "every check has passed"
 
 
-def record(limits: Limits, checks: Iterable[Place], pairs: Iterable[int], **more: Any) -> dict[str, Any]:
+def record(limits: Limits, checks: Iterable[CheckKey], pairs: Iterable[int], **more: Any) -> dict[str, Any]:
     """What a gate decides by, as JSON values.
 
     Args:
@@ -185,7 +185,7 @@ def record(limits: Limits, checks: Iterable[Place], pairs: Iterable[int], **more
     }
 
 
-def replayed(parameters: Mapping[str, Any], rows: Sequence[Row]) -> Gate:
+def replay_gate(parameters: Mapping[str, Any], rows: Sequence[Row]) -> LiveGate:
     """The gate of a run as it ended.
 
     Args:
@@ -198,7 +198,7 @@ def replayed(parameters: Mapping[str, Any], rows: Sequence[Row]) -> Gate:
     if "measure" in parameters["gate"]:
         raise UsageError("an earlier version of distract decided this gate by other rules; run it again")
     try:
-        gate = Gate(parameters)
+        gate = LiveGate(parameters)
         gate.take(rows)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise UsageError(f"the record of this gate is damaged ({error!r}); run it again") from error
@@ -206,7 +206,7 @@ def replayed(parameters: Mapping[str, Any], rows: Sequence[Row]) -> Gate:
     return gate
 
 
-def _check(own: Mapping[str, Any]) -> None:
+def _check_record(own: Mapping[str, Any]) -> None:
     """See that a record is one that a gate wrote, as far as anything rests on it.
 
     Raises:
@@ -221,6 +221,6 @@ def _check(own: Mapping[str, Any]) -> None:
         raise ValueError("budget")
 
 
-def _flips(stored: Sequence[Sequence[Any]]) -> dict[Unit, bool]:
+def _read_flips(stored: Sequence[Sequence[Any]]) -> dict[Unit, bool]:
     """By pair of responses, whether it flipped in the baseline."""
     return {tuple(unit): bool(flip) for *unit, flip in stored}

@@ -17,13 +17,13 @@ from numpy.typing import NDArray
 from scipy.special import betainc, betaincinv
 
 Floats = NDArray[np.float64]
-Side = Literal["above", "below"]
+Direction = Literal["above", "below"]
 """What the bets are on: a rate above the threshold, or one below it."""
 
 BETS = 200
 
 
-def rates(threshold: float, side: Side) -> Floats:
+def bet_rates(threshold: float, side: Direction) -> Floats:
     """The rates that are bet on, each with the same stake; shape (BETS,), increasing.
 
     They are quantiles of a Beta distribution that is cut off at the threshold. Its place is relative to the threshold,
@@ -58,8 +58,8 @@ class Bets:
         side: of the threshold.
     """
 
-    def __init__(self, threshold: float, side: Side) -> None:
-        self._lambdas = (rates(threshold, side) - threshold) / (threshold * (1 - threshold))
+    def __init__(self, threshold: float, side: Direction) -> None:
+        self._lambdas = (bet_rates(threshold, side) - threshold) / (threshold * (1 - threshold))
         self.threshold = threshold
         self.logs = np.zeros(BETS)
 
@@ -77,18 +77,18 @@ class Bets:
         self.logs += self.gains(z)
 
     @property
-    def log(self) -> float:
+    def evidence(self) -> float:
         """Log of the mean stake: the evidence; it may be far below what a float's exponential can hold."""
-        return mean(self.logs)
+        return log_mean(self.logs)
 
 
-def mean(logs: Floats) -> float:
+def log_mean(logs: Floats) -> float:
     """Log of the mean of numbers that are given by their logs, however small or large they are."""
     largest = float(logs.max())
-    return largest + math.log(float(np.exp(logs - largest).mean()))
+    return largest + math.evidence(float(np.exp(logs - largest).mean()))
 
 
-def counted(threshold: float, side: Side) -> tuple[Floats, Floats]:
+def outcome_gains(threshold: float, side: Direction) -> tuple[Floats, Floats]:
     """The gains of a 1 and of a 0, shape (BETS,) each: k of n give ``mean(k * ones + (n - k) * zeros)``."""
     bets = Bets(threshold, side)
     return bets.gains(1 - threshold), bets.gains(-threshold)

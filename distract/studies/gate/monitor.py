@@ -14,14 +14,14 @@ from statistics import fmean
 
 import numpy as np
 
-from distract.studies.gate.boundary import Boundary, boundary, p_end
-from distract.studies.gate.limits import unreadable
-from distract.studies.gate.mixture import Bets, mean
+from distract.studies.gate.boundary import Boundary, boundary, end_probability
+from distract.studies.gate.limits import is_unreadable
+from distract.studies.gate.mixture import Bets, log_mean
 from distract.studies.gate.verdict import Decision
 
 
 @dataclass(frozen=True, slots=True)
-class Prompt:
+class PromptOutcome:
     """What came of one prompt under one check.
 
     Attributes:
@@ -48,7 +48,7 @@ class Prompt:
 
 
 @dataclass(frozen=True, slots=True)
-class Test:
+class Hypothesis:
     """What is tested, and on what.
 
     Attributes:
@@ -76,14 +76,14 @@ class Test:
     whole: bool = False
 
     @property
-    def single(self) -> bool:
+    def is_single(self) -> bool:
         """Whether no prompt has more than one pair, so that the mean over prompts is that over pairs."""
         return max(self.pairs, default=0) <= 1
 
     @property
     def boundary(self) -> Boundary | None:
         """Of outcomes that are independent and 0 or 1; None for others."""
-        if not self.exact or not self.single:
+        if not self.exact or not self.is_single:
             return None
         return boundary(self.threshold, self.alpha_fail, self.alpha_pass, len(self.pairs))
 
@@ -110,7 +110,7 @@ class Monitor:
         low, high: their sums.
     """
 
-    def __init__(self, test: Test) -> None:
+    def __init__(self, test: Hypothesis) -> None:
         self.test = test
         self.decision: Decision | None = None
         self.reason = ""
@@ -126,7 +126,7 @@ class Monitor:
         self._below = Bets(test.threshold if test.ceiling is None else test.ceiling, "below")
         self._rates, self._references = list[float](), list[float]()
 
-    def add(self, prompt: Prompt) -> None:
+    def add(self, prompt: PromptOutcome) -> None:
         """Take in what came of a prompt."""
         if self.decision is not None:
             return
@@ -144,7 +144,7 @@ class Monitor:
             self.low, self.high = self.low + low, self.high + high
             self._above.add(low - self._above.threshold)
             self._below.add(high - self._below.threshold)
-            self.peak = self._above.log if self.test.whole else max(self.peak, self._above.log)
+            self.peak = self._above.evidence if self.test.whole else max(self.peak, self._above.evidence)
         if not self.test.whole:
             self._look()
 
@@ -155,14 +155,16 @@ class Monitor:
         if self.test.whole:
             self._look()
         self.reason = "end"
-        if self.limits is not None and self.low >= self.limits.fail_end[self.tested]:
+        if self.limits is not None and self.low >= self.limits.fail_end[self.prompt_count]:
             self.decision = "fail"
         if self.decision is None:
-            below = self.shown_below or (self.limits is not None and self.high <= self.limits.pass_end[self.tested])
-            self.decision = "pass" if below and self._allowed() else "inconclusive"
+            below = self.shown_below or (
+                self.limits is not None and self.high <= self.limits.pass_end[self.prompt_count]
+            )
+            self.decision = "pass" if below and self._is_pass_allowed() else "inconclusive"
 
     @property
-    def tested(self) -> int:
+    def prompt_count(self) -> int:
         """Prompts that gave any value so far."""
         return len(self.lows)
 
@@ -179,101 +181,103 @@ class Monitor:
     @property
     def p_value(self) -> float | None:
         """Of "the mean is at most the threshold", however it came to stop; None without a value."""
-        if not self.tested:
+        if not self.prompt_count:
             return None
         # What another check has stopped was not stopped by a plan: only the bets hold then.
         if self.limits is None or self.limits.inexact or self.reason not in ("end", "settled"):
             p = min(1.0, math.exp(-self.peak))
             return min(p, self.test.alpha_fail) if self.shown_above else p
-        return p_end(self.test.threshold, self.limits.fail_at, self.looked, round(self.low))
+        return end_probability(self.test.threshold, self.limits.fail_at, self.looked, round(self.low))
 
     @property
     def looked(self) -> int:
         """Values at which the end was looked at: those there are, or all there could be where no more can matter."""
-        return self.tested + (self.rest if self.reason == "settled" else 0)
+        return self.prompt_count + (self.rest if self.reason == "settled" else 0)
 
-    def soonest(self) -> int:
+    def batch_size(self) -> int:
         """How many prompts may be judged at once, 1 to ``AT_ONCE``: none of them but the last can decide anything."""
         most = min(AT_ONCE, self.rest)
-        return next((count for count in range(1, most) if self._may_decide(count)), max(most, 1))
+        return next((count for count in range(1, most) if self._can_decide(count)), max(most, 1))
 
     def _look(self) -> None:
         """Decide where the evidence suffices, or where nothing that is left can change the decision."""
         if self.limits is not None:
-            self.shown_above = bool(self.low >= self.limits.fail_at[self.tested])
-            self.shown_below = bool(self.high <= self.limits.pass_at[self.tested])
+            self.shown_above = bool(self.low >= self.limits.fail_at[self.prompt_count])
+            self.shown_below = bool(self.high <= self.limits.pass_at[self.prompt_count])
         else:
-            self.shown_above = self._above.log >= self._enough_above
-            self.shown_below = self._below.log >= self._enough_below
+            self.shown_above = self._above.evidence >= self._fail_evidence
+            self.shown_below = self._below.evidence >= self._pass_evidence
         if self.shown_above:
             self.decision, self.reason = "fail", "evidence"
-        elif self.shown_below and self._allowed():
+        elif self.shown_below and self._is_pass_allowed():
             self.decision, self.reason = "pass", "evidence"
-        elif self.left and not self.test.whole and (found := self._settled()):
+        elif self.left and not self.test.whole and (found := self._settled_decision()):
             self.decision, self.reason = found, "settled"
 
-    def _settled(self) -> Decision | None:
+    def _settled_decision(self) -> Decision | None:
         """The decision that nothing which is left can change, if there is one."""
-        may_fail, may_pass = self._may_fail(0), self._may_pass() and self._allowed(valid=self.left)
-        if self.limits is not None and self.low >= self.limits.fail_end[self.tested + self.rest]:
+        may_fail, may_pass = self._can_fail(0), self._can_pass() and self._is_pass_allowed(valid=self.left)
+        if self.limits is not None and self.low >= self.limits.fail_end[self.prompt_count + self.rest]:
             return "fail"
         if not may_fail and not may_pass:
             return "inconclusive"
-        return "pass" if not may_fail and self._must_pass() and self._allowed(lost=self.left) else None
+        return "pass" if not may_fail and self._is_pass_certain() and self._is_pass_allowed(lost=self.left) else None
 
-    def _may_fail(self, after: int) -> bool:
+    def _can_fail(self, after: int) -> bool:
         """Whether a failure can still come, where the next ``after`` prompts bring no hit."""
         if self.limits is not None:
             more = np.arange(self.rest - after + 1)
-            ends = self.limits.fail_end[self.tested + after : self.tested + self.rest + 1]
+            ends = self.limits.fail_end[self.prompt_count + after : self.prompt_count + self.rest + 1]
             return bool(np.any(self.low + more >= ends))
         t = self._above.threshold
         gained = after * self._above.gains(-t) + (self.rest - after) * self._above.gains(1 - t)
-        return mean(self._above.logs + gained) >= self._enough_above
+        return log_mean(self._above.logs + gained) >= self._fail_evidence
 
-    def _may_pass(self) -> bool:
+    def _can_pass(self) -> bool:
         """Whether a mean below the ceiling can still be shown."""
         if self.limits is not None:
-            return bool(self.high <= self.limits.pass_end[self.tested + self.rest])
+            return bool(self.high <= self.limits.pass_end[self.prompt_count + self.rest])
         gained = self.rest * self._below.gains(-self._below.threshold)
-        return mean(self._below.logs + gained) >= self._enough_below
+        return log_mean(self._below.logs + gained) >= self._pass_evidence
 
-    def _must_pass(self) -> bool:
+    def _is_pass_certain(self) -> bool:
         """Whether the end is a pass whatever comes, where no failure can and a pass is allowed."""
         if self.limits is None:
             return False
         more = np.arange(self.rest + 1)
-        return bool(np.all(self.high + more <= self.limits.pass_end[self.tested : self.tested + self.rest + 1]))
+        return bool(
+            np.all(self.high + more <= self.limits.pass_end[self.prompt_count : self.prompt_count + self.rest + 1])
+        )
 
-    def _may_decide(self, count: int) -> bool:
+    def _can_decide(self, count: int) -> bool:
         """Whether so many more prompts could bring a decision; now and then it says so of too few."""
         if self.limits is not None:
-            at = min(self.tested + count, self.limits.most)
-            ends = self.limits.fail_end[self.tested + self.rest]
+            at = min(self.prompt_count + count, self.limits.most)
+            ends = self.limits.fail_end[self.prompt_count + self.rest]
             if self.low + count >= min(self.limits.fail_at[at], ends) or self.high <= self.limits.pass_at[at]:
                 return True
         else:
             t, u = self._above.threshold, self._below.threshold
             if (
-                mean(self._above.logs + count * self._above.gains(1 - t)) >= self._enough_above
-                or mean(self._below.logs + count * self._below.gains(-u)) >= self._enough_below
+                log_mean(self._above.logs + count * self._above.gains(1 - t)) >= self._fail_evidence
+                or log_mean(self._below.logs + count * self._below.gains(-u)) >= self._pass_evidence
             ):
                 return True
-        return self.shown_below or not self._may_fail(count)
+        return self.shown_below or not self._can_fail(count)
 
-    def _allowed(self, valid: int = 0, lost: int = 0) -> bool:
+    def _is_pass_allowed(self, valid: int = 0, lost: int = 0) -> bool:
         """Whether a pass is allowed after so many more valid pairs, and so many that are invalid and not eligible."""
         n, invalid = self.n + valid, self.invalid + lost
         return (
             n >= max(self.test.min_n, 1)
-            and not unreadable(n, invalid, self.test.max_invalid_rate)
+            and not is_unreadable(n, invalid, self.test.max_invalid_rate)
             and (self.eligible + valid) / (self.asked + valid + lost) >= self.test.min_eligible
         )
 
     @property
-    def _enough_above(self) -> float:
-        return math.log(1 / self.test.alpha_fail)
+    def _fail_evidence(self) -> float:
+        return math.evidence(1 / self.test.alpha_fail)
 
     @property
-    def _enough_below(self) -> float:
-        return math.log(1 / self.test.alpha_pass)
+    def _pass_evidence(self) -> float:
+        return math.evidence(1 / self.test.alpha_pass)

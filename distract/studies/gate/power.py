@@ -21,7 +21,7 @@ CHUNK = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Tail:
+class TailTest:
     """A test that shows a rate to be below a threshold where the count is small (Clopper and Pearson).
 
     To show one above it is the same with the other outcome counted: ``Tail(1 - threshold, level)``, and 1 - the rate.
@@ -39,13 +39,13 @@ class Tail:
         low, high = np.full_like(n, -1), n.copy()
         while np.any(high - low > 1):
             middle = (low + high) // 2
-            rare = at_most(middle, n, self.threshold) < self.level
+            rare = binomial_cdf(middle, n, self.threshold) < self.level
             low, high = np.where(rare, middle, low), np.where(rare, high, middle)
         return low
 
     def power(self, n: Ints, rate: float) -> Floats:
         """The chance to show it at a true rate, 0 to 1."""
-        return at_most(self.limit(n), n, rate)
+        return binomial_cdf(self.limit(n), n, rate)
 
     def least(self, rate: float, power: float, most: int) -> int | None:
         """The smallest number of trials from which on every number has the power; None where that is above ``most``.
@@ -56,14 +56,14 @@ class Tail:
             most: at least 1.
         """
         high = 1
-        while not self._surely(high, rate, power):
+        while not self._has_power(high, rate, power):
             if high > 2 * most:
                 return None
             high *= 2
         low = high // 2
         while low + 1 < high:
             middle = (low + high) // 2
-            low, high = (low, middle) if self._surely(middle, rate, power) else (middle, high)
+            low, high = (low, middle) if self._has_power(middle, rate, power) else (middle, high)
         for top in range(high, 1, -CHUNK):
             n = np.arange(max(1, top - CHUNK), top)
             short = np.flatnonzero(self.power(n, rate) < power)
@@ -72,7 +72,7 @@ class Tail:
                 return found if found <= most else None
         return 1
 
-    def _surely(self, n: int, rate: float, power: float) -> bool:
+    def _has_power(self, n: int, rate: float, power: float) -> bool:
         """Whether it has that power after n trials and any larger number; sometimes False although it has.
 
         The distribution function of k lies between C(k) and C(k + 1), where C is the normal one of the signed root of
@@ -85,7 +85,7 @@ class Tail:
         return share > rate and 2 * n * _divergence(share, rate) >= float(ndtri(power)) ** 2
 
 
-def at_most(k: Ints, n: Ints, rate: float) -> NDArray[np.float64]:
+def binomial_cdf(k: Ints, n: Ints, rate: float) -> NDArray[np.float64]:
     """The chance of at most k successes in n independent trials, arrays of one shape; n at least 1."""
     inside = np.clip(k, 0, n - 1)
     found: Floats = np.where(k < 0, 0.0, np.where(k >= n, 1.0, betainc(n - inside, inside + 1, 1 - rate)))

@@ -13,11 +13,11 @@ from typing import Any, Literal
 import numpy as np
 
 from distract.core.errors import UsageError
-from distract.stats.figure import rounded
+from distract.stats.figure import round_values
 from distract.studies.gate.boundary import LONGEST, boundary
 from distract.studies.gate.limits import Limits
-from distract.studies.gate.power import CHUNK, Tail
-from distract.studies.gate.stopping_path import Course, course, decided
+from distract.studies.gate.power import CHUNK, TailTest
+from distract.studies.gate.stopping_path import StoppingPath, compute_path, decision_chances
 
 LARGEST = 1_000_000
 """Eligible comparisons beyond which nothing is planned."""
@@ -33,7 +33,7 @@ CHECKS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class Finished:
+class FinishedGate:
     """A gate on a finished run.
 
     Attributes:
@@ -50,7 +50,7 @@ class Finished:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class PowerAnalysis:
     """What a gate needs to decide rightly.
 
     Attributes:
@@ -74,18 +74,20 @@ class Plan:
     confidence: float
     checks: int
     each: float
-    finished: Finished
-    live: Course | None
+    finished: FinishedGate
+    live: StoppingPath | None
     notes: tuple[str, ...]
 
     def document(self) -> dict[str, Any]:
         """As JSON values, figures rounded to four decimals."""
-        live = None if self.live is None else rounded(asdict(self.live))
-        parts = {"finished": rounded(asdict(self.finished)), "live": live, "notes": list(self.notes)}
-        return {**rounded(asdict(self)), **parts}
+        live = None if self.live is None else round_values(asdict(self.live))
+        parts = {"finished": round_values(asdict(self.finished)), "live": live, "notes": list(self.notes)}
+        return {**round_values(asdict(self)), **parts}
 
 
-def plan(threshold: float, true_rate: float, power: float, confidence: float, checks: int = 1) -> Plan:
+def analyse_power(
+    threshold: float, true_rate: float, power: float, confidence: float, checks: int = 1
+) -> PowerAnalysis:
     """Say how many eligible comparisons a gate needs.
 
     Args:
@@ -99,13 +101,13 @@ def plan(threshold: float, true_rate: float, power: float, confidence: float, ch
         UsageError: a number is out of range, or the rates are equal or so near that too many would be needed.
     """
     Limits(max_flip_rate=threshold, confidence=confidence)
-    _expect(threshold, true_rate, power, checks)
+    _check_arguments(threshold, true_rate, power, checks)
     passes, alpha = true_rate < threshold, 1 - confidence
     # Only failures are adjusted for their number, by Holm: at worst as Bonferroni does.
     strict = alpha / checks
     # All that have to pass do so together at least this often, however they depend on each other.
     each = 1 - (1 - power) / checks if passes else power
-    below, above = Tail(threshold, alpha), Tail(1 - threshold, alpha if passes else strict)
+    below, above = TailTest(threshold, alpha), TailTest(1 - threshold, alpha if passes else strict)
     right, rate, wrong, rest = (below, true_rate, above, 1 - true_rate)
     if not passes:
         right, rate, wrong, rest = wrong, rest, right, rate
@@ -118,15 +120,15 @@ def plan(threshold: float, true_rate: float, power: float, confidence: float, ch
     at = np.array([n])
     limit = int(right.limit(at)[0])
     chances = float(right.power(at, rate)[0]), float(wrong.power(at, rest)[0])
-    finished = Finished(n, limit if passes else n - limit, *chances)
-    live, why = _live(threshold, true_rate, each, (strict, alpha), n)
+    finished = FinishedGate(n, limit if passes else n - limit, *chances)
+    live, why = _analyse_live(threshold, true_rate, each, (strict, alpha), n)
     notes = *_notes(passes, checks, each), *why
-    return Plan(
+    return PowerAnalysis(
         threshold, true_rate, "pass" if passes else "fail", power, confidence, checks, each, finished, live, notes
     )
 
 
-def too_few(
+def too_few_reason(
     n: int, unit: str, threshold: float, checks: int, confidence: float, cures: Sequence[str], live: bool = False
 ) -> str | None:
     """Why so little data cannot pass as a rule, and what helps; None where it can.
@@ -142,7 +144,7 @@ def too_few(
     """
     rate = threshold * RARE
     try:
-        wanted = plan(threshold, rate, POWER, confidence, min(checks, CHECKS))
+        wanted = analyse_power(threshold, rate, POWER, confidence, min(checks, CHECKS))
     except UsageError:  # more than anybody has
         wanted = None
     least = None if wanted is None else wanted.live.cap if live and wanted.live else wanted.finished.n
@@ -166,7 +168,7 @@ def cures(cases: int, of: int, checks: int) -> list[str]:
     return [*every, *fewer, "more data"]
 
 
-def _expect(threshold: float, true_rate: float, power: float, checks: int) -> None:
+def _check_arguments(threshold: float, true_rate: float, power: float, checks: int) -> None:
     if not 0 <= true_rate <= 1:
         raise UsageError(f"--true-rate {true_rate:g}: expected a share from 0 to 1, such as 0.05")
     if not 0.5 <= power < 1:
@@ -180,18 +182,18 @@ def _expect(threshold: float, true_rate: float, power: float, checks: int) -> No
         )
 
 
-def _live(
+def _analyse_live(
     threshold: float, rate: float, power: float, alphas: tuple[float, float], finished: int
-) -> tuple[Course | None, tuple[str, ...]]:
+) -> tuple[StoppingPath | None, tuple[str, ...]]:
     """How a live gate goes with the smallest cap that has the power, or else why there is none."""
     if finished <= LONGEST:
         for most in (min(2 * finished + CHUNK, LONGEST), LONGEST):
-            passes, fails = decided(boundary(threshold, *alphas, most), rate)
+            passes, fails = decision_chances(boundary(threshold, *alphas, most), rate)
             right, wrong = (passes, fails) if rate < threshold else (fails, passes)
             # With none there is no power, so that one at least is short of it.
             cap = int(np.flatnonzero(right < power)[-1]) + 1
             if cap <= most:
-                return course(boundary(threshold, *alphas, cap), rate), ()
+                return compute_path(boundary(threshold, *alphas, cap), rate), ()
         if float(wrong[-1]) > 1 - power:
             return None, ("No live gate has that power: it decides wrongly on few comparisons more often than that.",)
     return None, (f"A live gate is not planned for where it needs more than {LONGEST:,} eligible comparisons.",)

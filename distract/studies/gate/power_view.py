@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from distract.core.printable import count, percent
-from distract.studies.gate.power_plan import Plan
+from distract.studies.gate.power_plan import PowerAnalysis
 
 WHAT = "eligible comparison"
 
 
-def plan_report(plan: Plan) -> Iterator[str]:
+def power_report(plan: PowerAnalysis) -> Iterator[str]:
     """The plan in words, a line each."""
     passes, done, live = plan.decision == "pass", plan.finished, plan.live
     yield (

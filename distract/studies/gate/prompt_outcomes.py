@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from distract.core.records import RESAMPLED, Row
-from distract.studies.attack.outcomes import Counted, Unit, count_flips
-from distract.studies.gate.monitor import Prompt
+from distract.studies.attack.outcomes import OutcomeCounts, Unit, count_flips
+from distract.studies.gate.monitor import PromptOutcome
 
-Flips = Mapping[Unit, bool | None]
+PairFlips = Mapping[Unit, bool | None]
 """By eligible pair, whether it flipped; None without a valid verdict after the rewrite."""
 
 
-def flipped(rows: Sequence[Row], rule: str | None, attack: str) -> tuple[dict[Unit, bool | None], Counted]:
+def pair_flips(rows: Sequence[Row], rule: str | None, attack: str) -> tuple[dict[Unit, bool | None], OutcomeCounts]:
     """The eligible pairs, whether each flipped; and all that was counted.
 
     Args:
@@ -28,45 +28,47 @@ def flipped(rows: Sequence[Row], rule: str | None, attack: str) -> tuple[dict[Un
     return {unit: flip for unit, (_, flip) in counted.eligible("flip_rate").items()}, counted
 
 
-def alone(rows: Sequence[Row], rule: str | None, attack: str) -> Prompt:
+def rate_outcome(rows: Sequence[Row], rule: str | None, attack: str) -> PromptOutcome:
     """Flips: the value of a pair is 1 for one, else 0."""
-    flips, counted = flipped(rows, rule, attack)
-    low, high = tuple(map(_least, flips.values())), tuple(map(_most, flips.values()))
-    pairs, n = _pairs(rows), len(counted.outcomes)
-    return Prompt(pairs, low, high, n, round(sum(low)), counted.invalid, unasked=pairs - counted.asked)
+    flips, counted = pair_flips(rows, rule, attack)
+    low, high = tuple(map(_low_value, flips.values())), tuple(map(_high_value, flips.values()))
+    pairs, n = _count_pairs(rows), len(counted.outcomes)
+    return PromptOutcome(pairs, low, high, n, round(sum(low)), counted.invalid, unasked=pairs - counted.asked)
 
 
-def in_excess(rows: Sequence[Row], rule: str | None, attack: str, null: str) -> Prompt:
+def excess_outcome(rows: Sequence[Row], rule: str | None, attack: str, null: str) -> PromptOutcome:
     """Flips beyond the noise: the value of a pair is 1 for a flip that the noise lacks, 0 for the reverse, else 1/2.
 
     The noise of a pair is whether it flips under the control that only normalises the text; where that changes
     nothing in it, under a second sample; where nothing is sampled either, the same question has the same answer.
 
     Args:
-        rows: as in ``flipped``.
+        rows: as in ``pair_flips``.
         rule: of a scoring protocol.
         attack: that distracts.
         null: the control that changes nothing but form.
     """
-    flips, counted = flipped(rows, rule, attack)
-    noise = {**dict.fromkeys(flips, False), **flipped(rows, rule, RESAMPLED)[0], **flipped(rows, rule, null)[0]}
-    return _compared(rows, flips, noise, counted)
+    flips, counted = pair_flips(rows, rule, attack)
+    noise = {**dict.fromkeys(flips, False), **pair_flips(rows, rule, RESAMPLED)[0], **pair_flips(rows, rule, null)[0]}
+    return _compare_flips(rows, flips, noise, counted)
 
 
-def since(rows: Sequence[Row], rule: str | None, attack: str, before: Flips) -> Prompt:
-    """Flips beyond those of a baseline, of the pairs that it has too: the value of a pair is as ``in_excess``."""
-    flips, counted = flipped(rows, rule, attack)
-    return _compared(rows, flips, before, counted)
+def rise_outcome(rows: Sequence[Row], rule: str | None, attack: str, before: PairFlips) -> PromptOutcome:
+    """Flips beyond those of a baseline, of the pairs that it has too: the value of a pair is as ``excess_outcome``."""
+    flips, counted = pair_flips(rows, rule, attack)
+    return _compare_flips(rows, flips, before, counted)
 
 
-def _compared(rows: Sequence[Row], flips: Flips, reference: Flips, counted: Counted) -> Prompt:
+def _compare_flips(
+    rows: Sequence[Row], flips: PairFlips, reference: PairFlips, counted: OutcomeCounts
+) -> PromptOutcome:
     both = [(flip, reference[unit]) for unit, flip in flips.items() if unit in reference]
     valid = [(flip, there) for flip, there in both if flip is not None and there is not None]
-    pairs = _pairs(rows)
-    return Prompt(
+    pairs = _count_pairs(rows)
+    return PromptOutcome(
         pairs,
-        tuple((1 + _least(flip) - _most(there)) / 2 for flip, there in both),
-        tuple((1 + _most(flip) - _least(there)) / 2 for flip, there in both),
+        tuple((1 + _low_value(flip) - _high_value(there)) / 2 for flip, there in both),
+        tuple((1 + _high_value(flip) - _low_value(there)) / 2 for flip, there in both),
         len(valid),
         sum(flip for flip, _ in valid),
         # Nor is the noise of some to be read.
@@ -77,14 +79,14 @@ def _compared(rows: Sequence[Row], flips: Flips, reference: Flips, counted: Coun
     )
 
 
-def _least(flip: bool | None) -> float:
+def _low_value(flip: bool | None) -> float:
     return float(flip is True)
 
 
-def _most(flip: bool | None) -> float:
+def _high_value(flip: bool | None) -> float:
     return float(flip is not False)
 
 
-def _pairs(rows: Sequence[Row]) -> int:
+def _count_pairs(rows: Sequence[Row]) -> int:
     """The pairs of responses, of which each has one row before any rewrite."""
     return sum(row.target is None for row in rows)

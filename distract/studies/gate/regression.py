@@ -12,12 +12,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from distract.core.printable import count, p_value, percent
-from distract.core.runs import Loaded
+from distract.core.runs import LoadedRun
 from distract.stats import intervals
-from distract.studies.attack.outcomes import Counted
-from distract.studies.gate.comparable import common
-from distract.studies.gate.dependence import few_prompts, repeated, uneven_prompts
-from distract.studies.gate.exact import MEASURE, Flips, beside, first, flips, ineligible, missing
+from distract.studies.attack.outcomes import OutcomeCounts
+from distract.studies.gate.comparable import common_names
+from distract.studies.gate.dependence import count_prompts, few_prompts_reason, uneven_prompts_reason
+from distract.studies.gate.exact import (
+    MEASURE,
+    FlipCounts,
+    count_run_flips,
+    find_least,
+    format_bound,
+    ineligible_reason,
+    invalid_reason,
+)
 from distract.studies.gate.limits import MOST, Limits, least_n
 from distract.studies.gate.verdict import Check, Decision
 
@@ -37,7 +45,7 @@ class Discordance:
     n: float
 
 
-class Rise:
+class RiseTest:
     """The flip rate of one protocol under one attack in two runs.
 
     Args:
@@ -50,13 +58,13 @@ class Rise:
         prompts: as ``exact.repeated`` says.
     """
 
-    def __init__(self, now: Flips, before: Counted, limits: Limits) -> None:
+    def __init__(self, now: FlipCounts, before: OutcomeCounts, limits: Limits) -> None:
         self.now, self._limits = now, limits
         here, there = now.counted.eligible(MEASURE), before.eligible(MEASURE)
         both = [unit for unit in here if unit in there]
         self.alone = len(there) - len(both), len(here) - len(both)
         self._clusters = [here[unit][0] for unit in both]
-        self.prompts = repeated(self._clusters)
+        self.prompts = count_prompts(self._clusters)
         pairs = [(here[unit][1], there[unit][1]) for unit in both]
         # An invalid verdict is whatever speaks against the decision: a flip now only, or before only.
         self._worst = [(float(one is None or one), float(other or 0)) for one, other in pairs]
@@ -81,7 +89,7 @@ class Rise:
         lower = upper = None
         if self._clusters:
             lower, upper = self._bounds(self._best)[0], self._bounds(self._worst)[1]
-        decision, reason, more = self._decided(adjusted, checks, lower, upper)
+        decision, reason, more = self._decide(adjusted, checks, lower, upper)
         n, counted = self._n, self.now.counted
         return Check(
             protocol=self.now.protocol,
@@ -111,36 +119,36 @@ class Rise:
         if not values:
             return Discordance(0, 0, 0)
         first, second = zip(*values, strict=True)
-        up, down, shrink = intervals.discordant(first, second, self._clusters, self._limits.alpha)
+        up, down, shrink = intervals.discordant_pairs(first, second, self._clusters, self._limits.alpha)
         return Discordance(up * shrink, down * shrink, len(values) * shrink)
 
     def _bounds(self, values: Sequence[tuple[float, float]]) -> intervals.Interval:
         found = self._discordance(values)
         return intervals.rise_bounds(found.up, found.down, found.n, self._limits.confidence)
 
-    def _decided(
+    def _decide(
         self, adjusted: float, checks: int, lower: float | None, upper: float | None
     ) -> tuple[Decision, str, int | None]:
         """What it comes to, why, and about how many pairs would settle it."""
         n, counted, limits = self._n, self.now.counted, self._limits
         most = limits.max_rise
         if not n or lower is None or upper is None:
-            return "inconclusive", "no comparison is eligible and valid in both runs", self._least
+            return "inconclusive", "no comparison is eligible and valid in both runs", self._min_pairs
         short = (
-            missing(n, 0, limits)
-            or missing(len(counted.outcomes), counted.invalid, limits)
-            or ineligible(counted.eligible_share, limits)
-            or few_prompts(self.prompts, most, limits)
-            or uneven_prompts(self._clusters, most, limits)
+            invalid_reason(n, 0, limits)
+            or invalid_reason(len(counted.outcomes), counted.invalid, limits)
+            or ineligible_reason(counted.eligible_share, limits)
+            or few_prompts_reason(self.prompts, most, limits)
+            or uneven_prompts_reason(self._clusters, most, limits)
         )
         rates = f"from {percent(self._k_before / n)}% to {percent(self._k / n)}%"
         if upper < most and not short:
-            bound = f"upper bound of the rise {beside(100 * upper, 100 * most)} points is below {100 * most:g}"
+            bound = f"upper bound of the rise {format_bound(100 * upper, 100 * most)} points is below {100 * most:g}"
             return "pass", f"the flip rate rose {rates}, but the {bound}" if lower > 0 else bound, None
         if lower > 0 and adjusted <= limits.alpha:
             differ = f"{count(self._only_here, 'flip')} only now, {self._only_there} only before, p {p_value(adjusted)}"
             return "fail", f"the flip rate rose {rates} ({differ})", None
-        more = self._needed(checks)
+        more = self._count_needed(checks)
         if short:
             return "inconclusive", short, more
         bounds = f"a rise of {percent(lower)} to {percent(upper)} points may be more than {100 * most:g}"
@@ -150,10 +158,10 @@ class Rise:
         return "inconclusive", bounds + about, more
 
     @property
-    def _least(self) -> int:
+    def _min_pairs(self) -> int:
         return max(self._limits.min_n, least_n(self._limits.max_rise, self._limits.confidence))
 
-    def _needed(self, checks: int) -> int | None:
+    def _count_needed(self, checks: int) -> int | None:
         """About how many eligible pairs would settle it, where they go on as they began."""
         limits, (worst, best) = self._limits, (self._discordance(one) for one in (self._worst, self._best))
 
@@ -166,16 +174,16 @@ class Rise:
             return intervals.mcnemar_above(up, down) <= limits.alpha / checks
 
         if (worst.up - worst.down) / worst.n < limits.max_rise:
-            found, shrunk = first(passes), worst
+            found, shrunk = find_least(passes), worst
         else:
-            found, shrunk = first(fails) if best.up > best.down else None, best
+            found, shrunk = find_least(fails) if best.up > best.down else None, best
         if found is None or found > MOST:
             return None
-        more = max(math.ceil(max(found, self._least) * len(self._clusters) / shrunk.n), limits.min_n)
+        more = max(math.ceil(max(found, self._min_pairs) * len(self._clusters) / shrunk.n), limits.min_n)
         return more if more > len(self._clusters) else None
 
 
-def rises(baseline: Loaded, run: Loaded, limits: Limits) -> list[Rise]:
+def rise_tests(baseline: LoadedRun, run: LoadedRun, limits: Limits) -> list[RiseTest]:
     """One for each protocol, by name, and attack, in the order of the new run, that is in both and no control.
 
     Args:
@@ -183,13 +191,16 @@ def rises(baseline: Loaded, run: Loaded, limits: Limits) -> list[Rise]:
         run: the new one.
         limits: how large a rise is accepted, and how sure to be.
     """
-    protocols, attacks = common(baseline, run)
-    here, there = flips(run), flips(baseline)
+    protocols, attacks = common_names(baseline, run)
+    here, there = count_run_flips(run), count_run_flips(baseline)
     places = [(protocol, attack) for protocol in protocols for attack in attacks]
-    return [Rise(here.get(place, Flips(*place)), there.get(place, Flips(*place)).counted, limits) for place in places]
+    return [
+        RiseTest(here.get(place, FlipCounts(*place)), there.get(place, FlipCounts(*place)).counted, limits)
+        for place in places
+    ]
 
 
-def not_compared(rises: Sequence[Rise]) -> list[str]:
+def unmatched_notes(rises: Sequence[RiseTest]) -> list[str]:
     """What is eligible in one run only, as a note."""
     alone = [
         f"{one.now.protocol} under {one.now.attack} ({one.alone[0]} before, {one.alone[1]} now)"

@@ -12,29 +12,29 @@ from pathlib import Path
 from typing import Any
 
 from distract.core import registry, runs
-from distract.core.backend import Remote
+from distract.core.backend import RemoteBackend
 from distract.core.errors import UsageError
 from distract.core.listener import Listener
 from distract.core.plan import Degradation
-from distract.core.runs import Loaded
+from distract.core.runs import LoadedRun
 from distract.studies.attack import session
 from distract.studies.attack.request import select
-from distract.studies.execution import carry_out, renew
+from distract.studies.execution import renew, run_job
 from distract.studies.gate import canary, excess, live, settings
 from distract.studies.gate import finished as run_gate
-from distract.studies.gate.comparable import changes, unusable
+from distract.studies.gate.comparable import list_changes, unusable_reason
 from distract.studies.gate.limits import Limits
-from distract.studies.gate.verdict import Verdict, undecided
+from distract.studies.gate.verdict import Verdict, undecided_verdict
 
 LIMITS = ("max_flip_rate", "max_rise", "max_invalid_rate", "min_eligible", "min_n", "confidence", "certify")
 
-WITH_A_RUN = (*LIMITS, "run", "config", "baseline", "control", "junit", "github", "summary", "as_json")
+RUN_OPTIONS = (*LIMITS, "run", "config", "baseline", "control", "junit", "github", "summary", "as_json")
 """The options that go with a finished run too."""
 
 
 def decide(
     run: Path | None, more: dict[str, Any], given: Mapping[str, str], listener: Listener
-) -> tuple[Verdict, Loaded | None]:
+) -> tuple[Verdict, LoadedRun | None]:
     """Decide whether a judge flips too often.
 
     Args:
@@ -53,28 +53,28 @@ def decide(
     baseline_path, control = more.pop("baseline", None), more.get("control", False)
     if more.get("max_rise") is not None and baseline_path is None:
         raise UsageError("--max-rise goes with --baseline: without one nothing can have risen")
-    limits, baseline = _limits(more), _baseline(baseline_path)
+    limits, baseline = _read_limits(more), _load_baseline(baseline_path)
     if baseline is None and not limits.has_threshold:
         raise UsageError("no threshold: give --max-flip-rate, or max-flip-rate in [tool.distract.gate], or --baseline")
     if baseline is not None and control:
         raise UsageError("--control goes with a threshold; against --baseline the noise is in both runs")
     if run is None:
-        verdict, loaded = _live(limits, baseline, more, listener)
+        verdict, loaded = _decide_live(limits, baseline, more, listener)
     else:
         _check_finished(given)
-        verdict, loaded = _finished(run, limits, baseline, control)
+        verdict, loaded = _decide_finished(run, limits, baseline, control)
     if loaded and loaded.gap:
         verdict = replace(verdict, notes=(*verdict.notes, loaded.gap))
     return verdict, loaded
 
 
-def _limits(more: dict[str, Any]) -> Limits:
+def _read_limits(more: dict[str, Any]) -> Limits:
     """What is accepted: the options that were given over the file. They are taken out of ``more``."""
     given = {name: value for name in LIMITS if (value := more.pop(name, None)) is not None}
-    return settings.limits(settings.load(more.pop("config", None)), given)
+    return settings.merge_limits(settings.load_settings(more.pop("config", None)), given)
 
 
-def _baseline(path: Path | None) -> Loaded | None:
+def _load_baseline(path: Path | None) -> LoadedRun | None:
     """The run that the judge may not be worse than.
 
     Raises:
@@ -83,7 +83,7 @@ def _baseline(path: Path | None) -> Loaded | None:
     if path is None:
         return None
     loaded = runs.load(path)
-    if why := unusable(loaded):
+    if why := unusable_reason(loaded):
         raise UsageError(f"{path} {why}")
     return loaded
 
@@ -92,24 +92,24 @@ def _check_finished(given: Mapping[str, str]) -> None:
     """See that no option is given that goes with a judge that is asked."""
     if "judge" in given:
         raise UsageError("name a finished run, or a judge to ask with --judge, not both")
-    if live_only := next((written for name, written in given.items() if name not in WITH_A_RUN), None):
+    if live_only := next((written for name, written in given.items() if name not in RUN_OPTIONS), None):
         raise UsageError(f"{live_only} goes with --judge, which is asked; a finished run is read as it is")
 
 
-def _finished(run: Path, limits: Limits, baseline: Loaded | None, control: bool) -> tuple[Verdict, Loaded]:
+def _decide_finished(run: Path, limits: Limits, baseline: LoadedRun | None, control: bool) -> tuple[Verdict, LoadedRun]:
     """Decide by a run of ``attack``."""
     loaded = runs.load(run)
     if loaded.command == "gate":
         decided = "which has decided; `distract report` shows it again"
         raise UsageError(f"{run}: is a live gate, {loaded.flaw or decided}")
-    loaded.expect("attack")
+    loaded.check_command("attack")
     verdict = excess.decide(loaded, limits) if control else run_gate.decide(loaded, limits, baseline)
     return replace(verdict, notes=(loaded.origin, *verdict.notes)), loaded
 
 
-def _live(
-    limits: Limits, baseline: Loaded | None, more: dict[str, Any], listener: Listener
-) -> tuple[Verdict, Loaded | None]:
+def _decide_live(
+    limits: Limits, baseline: LoadedRun | None, more: dict[str, Any], listener: Listener
+) -> tuple[Verdict, LoadedRun | None]:
     """Ask the judge, only as much as it needs."""
     judge: str | None = more.pop("judge", None)
     store, fresh, trusts = more.pop("store", None), more.pop("fresh", False), more.pop("trust_store", False)
@@ -117,12 +117,12 @@ def _live(
     if judge is None:
         raise UsageError("name a finished run of `distract attack`, or a judge to ask with --judge")
     attacks, protocols = more.get("attacks", ()), more.get("protocols", ())
-    if lower := [name for name in attacks if isinstance(registry.composed(name), Degradation)]:
+    if lower := [name for name in attacks if isinstance(registry.parse_attack(name), Degradation)]:
         raise UsageError(f"{lower[0]} breaks constraints and has no flip rate; gate an attack without a severity")
     audited, setup = select(judge, {"limit": None, **more, "measures": ("flip_rate",)}, listener)
-    audited = live.within(audited, baseline)
+    audited = live.shuffle_prompts(audited, baseline)
     named = (*attacks, *(protocol.name for protocol in setup.protocols if protocols))
-    own = live.record(
+    own = live.live_record(
         audited,
         setup.protocols,
         limits,
@@ -132,16 +132,20 @@ def _live(
         ahead=ahead,
         named=named,
     )
-    job = live.prepare(audited, setup, own, listener.gated)
+    job = live.prepare(audited, setup, own, listener.preview_gate)
     if fresh:
         renew([setup.backend], store)
     # Local models and planted ones are told apart by what they are.
-    is_doubted = isinstance(setup.backend, Remote) and not trusts
-    check = partial(canary.check, setup.judge, session.design(audited, setup), job.cases) if is_doubted else None
+    is_doubted = isinstance(setup.backend, RemoteBackend) and not trusts
+    check = (
+        partial(canary.check_judge, setup.judge, session.audit_config(audited, setup), job.cases)
+        if is_doubted
+        else None
+    )
     try:
-        finished = carry_out(job, store, listener, check)
-    except canary.Changed as changed:
-        verdict = replace(undecided(str(changed)), threshold=limits.max_flip_rate, confidence=limits.confidence)
+        finished = run_job(job, store, listener, check)
+    except canary.JudgeChanged as changed:
+        verdict = replace(undecided_verdict(str(changed)), threshold=limits.max_flip_rate, confidence=limits.confidence)
         return replace(verdict, certify=limits.certify), None
-    notes = tuple(changes(baseline, finished.run)) if baseline else ()
+    notes = tuple(list_changes(baseline, finished.run)) if baseline else ()
     return replace(finished.result, certify=limits.certify, notes=notes), finished.run

@@ -13,7 +13,7 @@ from typing import Any
 
 from distract.core import registry
 from distract.core.errors import DataError, UsageError
-from distract.core.project import FILE, LARGEST, check, project, told, wrong
+from distract.core.project import FILE, MAX_NUMBER, check_name, describe_value, read_project, setting_error
 from distract.core.project import TABLE as ABOVE
 from distract.studies.gate.limits import Limits
 
@@ -45,7 +45,7 @@ class Settings:
     values: Mapping[str, Any]
 
 
-def load(path: Path | None = None) -> Settings | None:
+def load_settings(path: Path | None = None) -> Settings | None:
     """The table ``[tool.distract.gate]`` of a project.
 
     Args:
@@ -58,22 +58,24 @@ def load(path: Path | None = None) -> Settings | None:
         DataError: the file cannot be read, is not TOML, was named and has no such table, or the table sets what
             no gate has, or to what it cannot be.
     """
-    found = path or nearest()
+    found = path or find_project()
     if found is None:
         return None
-    table = project(found).gate
+    table = read_project(found).gate
     if table is None:
         if path is None:
             return None
         raise DataError(f"expected a table [{'.'.join(TABLE)}]; add it, or name another file", path=path)
     if not isinstance(table, dict):
-        raise wrong(found, TABLE, f"expected a table, found {told(table)}")
+        raise setting_error(found, TABLE, f"expected a table, found {describe_value(table)}")
     for key in table:
-        check(found, (*TABLE, key), "setting", key, _FIELDS)
-    return Settings(found, MappingProxyType({_FIELDS[key]: _value(found, key, value) for key, value in table.items()}))
+        check_name(found, (*TABLE, key), "setting", key, _FIELDS)
+    return Settings(
+        found, MappingProxyType({_FIELDS[key]: _read_value(found, key, value) for key, value in table.items()})
+    )
 
 
-def limits(settings: Settings | None, given: Mapping[str, Any]) -> Limits:
+def merge_limits(settings: Settings | None, given: Mapping[str, Any]) -> Limits:
     """What a gate accepts: the command line over the file over what ``Limits`` says by itself.
 
     Args:
@@ -90,7 +92,7 @@ def limits(settings: Settings | None, given: Mapping[str, Any]) -> Limits:
     return Limits(**{**values, **given})
 
 
-def nearest() -> Path | None:
+def find_project() -> Path | None:
     """Find the nearest ``pyproject.toml``, in the current folder or above it."""
     try:
         here = Path.cwd()
@@ -100,44 +102,50 @@ def nearest() -> Path | None:
         raise DataError(problem, path=FILE) from error
 
 
-def _value(path: Path, key: str, value: object) -> Any:
+def _read_value(path: Path, key: str, value: object) -> Any:
     at = (*TABLE, key)
     if key != RATES:
-        return _checked(path, at, _FIELDS[key], value)
+        return _check_value(path, at, _FIELDS[key], value)
     if not isinstance(value, dict):
-        raise wrong(path, at, f"expected a table of shares by protocol and attack, found {told(value)}")
+        raise setting_error(
+            path, at, f"expected a table of shares by protocol and attack, found {describe_value(value)}"
+        )
     for name in value:
-        _named(path, (*at, name), name)
-    return MappingProxyType({name: _checked(path, (*at, name), "max_flip_rate", rate) for name, rate in value.items()})
+        _check_name(path, (*at, name), name)
+    return MappingProxyType(
+        {name: _check_value(path, (*at, name), "max_flip_rate", rate) for name, rate in value.items()}
+    )
 
 
-def _checked(path: Path, at: tuple[str, ...], field: str, value: object) -> Any:
+def _check_value(path: Path, at: tuple[str, ...], field: str, value: object) -> Any:
     """A value that a gate can have; the ranges are those of ``Limits``."""
     if field == "certify":
         if not isinstance(value, bool):
-            raise wrong(path, at, f"expected true or false, found {told(value)}")
+            raise setting_error(path, at, f"expected true or false, found {describe_value(value)}")
         return value
     kind, wanted = (int, "a whole number from 1, such as 30") if field == "min_n" else (float, "a share, such as 0.10")
-    if isinstance(value, bool) or not isinstance(value, int | kind) or abs(value) >= LARGEST:
-        raise wrong(path, at, f"expected {wanted}, found {told(value)}")
+    if isinstance(value, bool) or not isinstance(value, int | kind) or abs(value) >= MAX_NUMBER:
+        raise setting_error(path, at, f"expected {wanted}, found {describe_value(value)}")
     limit: Any = kind(value)
     try:
         Limits(**{field: limit})
     except UsageError as error:
         expected, semicolon, instead = str(error).rpartition(": expected ")[2].partition(";")
-        raise wrong(path, at, f"expected {expected}, found {told(value)}{semicolon}{instead}") from None
+        raise setting_error(
+            path, at, f"expected {expected}, found {describe_value(value)}{semicolon}{instead}"
+        ) from None
     return limit
 
 
-def _named(path: Path, at: tuple[str, ...], name: str) -> None:
+def _check_name(path: Path, at: tuple[str, ...], name: str) -> None:
     """Fail on what is neither a protocol, an attack whose flip rate is gated, nor one of each."""
     protocols, attacks = registry.protocols(), registry.attacks()
     gated = {name for name, attack in attacks.items() if attack.severity is None and not attack.control}
     protocol, slash, attack = name.partition("/")
     if slash:
-        check(path, at, "protocol", protocol, protocols)
+        check_name(path, at, "protocol", protocol, protocols)
     kind, part, known = ("attack", attack, gated) if slash else ("protocol or attack", name, {*protocols, *gated})
     if part in attacks and part not in known:
         why = "is a control" if attacks[part].control else "lowers the quality on purpose"
-        raise wrong(path, at, f"{part!r} {why}: no flip rate of it is gated; leave it out")
-    check(path, at, kind, part, known)
+        raise setting_error(path, at, f"{part!r} {why}: no flip rate of it is gated; leave it out")
+    check_name(path, at, kind, part, known)

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from distract.studies.gate.boundary import Boundary, Ints, longer
+from distract.studies.gate.boundary import Boundary, Ints, extend_chances
 from distract.studies.gate.mixture import Floats
 
 
 @dataclass(frozen=True, slots=True)
-class Course:
+class StoppingPath:
     """What a live gate does at one true rate.
 
     Attributes:
@@ -36,7 +36,7 @@ class Course:
     median: int
 
 
-def course(limits: Boundary, rate: float) -> Course:
+def compute_path(limits: Boundary, rate: float) -> StoppingPath:
     """How a gate goes whose set ends where the limits do.
 
     Args:
@@ -49,7 +49,7 @@ def course(limits: Boundary, rate: float) -> Course:
     median, going = 0, np.ones(1)
     for n in range(1, cap + 1):
         mean += float(going.sum())
-        going = longer(going, rate)
+        going = extend_chances(going, rate)
         k, left = np.arange(n + 1), cap - n
         fails = k >= min(int(limits.fail_at[n]), fail)
         passes = k <= max(int(limits.pass_at[n]), passing - left)
@@ -61,10 +61,10 @@ def course(limits: Boundary, rate: float) -> Course:
         going = np.where(fails | passes | neither, 0.0, going)
         if not median and float(going.sum()) <= 0.5:
             median = n
-    return Course(cap, passed, failed, inconclusive, mean, median)
+    return StoppingPath(cap, passed, failed, inconclusive, mean, median)
 
 
-def decided(limits: Boundary, rate: float) -> tuple[Floats, Floats]:
+def decision_chances(limits: Boundary, rate: float) -> tuple[Floats, Floats]:
     """The chance to pass and the chance to fail by how many comparisons there are, shapes (most + 1,).
 
     A set that ends earlier has the limits of a longer one, so that one way through it serves for all.
@@ -72,19 +72,19 @@ def decided(limits: Boundary, rate: float) -> tuple[Floats, Floats]:
     found = [
         (passed + float(going[k <= passing].sum()), failed + float(going[k >= failing].sum()))
         for (passed, failed, going, k), passing, failing in zip(
-            _undecided(limits, rate), limits.pass_end, limits.fail_end, strict=True
+            _walk_undecided(limits, rate), limits.pass_end, limits.fail_end, strict=True
         )
     ]
     passes, fails = np.array(found).T
     return passes, fails
 
 
-def _undecided(limits: Boundary, rate: float) -> Iterator[tuple[float, float, Floats, Ints]]:
+def _walk_undecided(limits: Boundary, rate: float) -> Iterator[tuple[float, float, Floats, Ints]]:
     """By n: passed and failed by evidence until then, the chance of each count without, and those counts."""
     passed = failed = 0.0
     going = np.ones(1)
     for n in range(limits.most + 1):
-        going = longer(going, rate) if n else going
+        going = extend_chances(going, rate) if n else going
         k = np.arange(n + 1)
         fails, passes = k >= limits.fail_at[n], k <= limits.pass_at[n]
         failed += float(going[fails].sum())

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from distract.core.records import Rewrite, Row
-from distract.core.study import Held, Study, Sums
+from distract.core.study import BufferedSums, Study, Sums
 from distract.studies.attack import study as attack
-from distract.studies.gate.live_rule import replayed
+from distract.studies.gate.live_rule import replay_gate
 from distract.studies.gate.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 def _sums(parameters: Mapping[str, Any]) -> Sums[Verdict]:
     def measure(rows: Sequence[Row], rewrites: Sequence[Rewrite], flaw: str | None) -> Verdict:
-        return replayed(parameters, rows).verdict(flaw)
+        return replay_gate(parameters, rows).verdict(flaw)
 
-    return Held(measure)
+    return BufferedSums(measure)
 
 
 def _document(parameters: Mapping[str, Any], verdict: Verdict) -> dict[str, Any]:

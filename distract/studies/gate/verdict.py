@@ -9,12 +9,12 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from distract.stats.figure import rounded
+from distract.stats.figure import round_values
 
 Decision = Literal["pass", "fail", "inconclusive"]
 Measure = Literal["flip_rate", "excess_flip_rate", "flip_rate_rise"]
 
-EXIT: Mapping[Decision, int] = {"pass": 0, "fail": 1, "inconclusive": 3}
+EXIT_CODES: Mapping[Decision, int] = {"pass": 0, "fail": 1, "inconclusive": 3}
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +125,7 @@ class Verdict:
     @property
     def exit_code(self) -> int:
         """Of the command."""
-        return 1 if self.certify and self.decision == "inconclusive" else EXIT[self.decision]
+        return 1 if self.certify and self.decision == "inconclusive" else EXIT_CODES[self.decision]
 
     def document(self) -> dict[str, Any]:
         """As JSON values, figures rounded to four decimals."""
@@ -134,12 +134,12 @@ class Verdict:
             "reason": self.reason,
             "threshold": self.threshold,
             "confidence": self.confidence,
-            "checks": [rounded(asdict(check)) for check in self.checks],
+            "checks": [round_values(asdict(check)) for check in self.checks],
             "effort": None if self.effort is None else asdict(self.effort),
             "notes": list(self.notes),
         }
 
 
-def undecided(reason: str) -> Verdict:
+def undecided_verdict(reason: str) -> Verdict:
     """The verdict of a gate that came to none."""
     return Verdict("inconclusive", reason, None, 0.0, False, ())

@@ -14,10 +14,10 @@ from rich.text import Text
 
 from distract.core.printable import count, interval, line, p_value, percent
 from distract.report.tables import grid
-from distract.studies.gate.evidence import asked, limit, spent
+from distract.studies.gate.evidence import describe_effort, format_threshold, protocol_label
 from distract.studies.gate.exact import threshold
 from distract.studies.gate.limits import Limits, least_n
-from distract.studies.gate.power_plan import cures, too_few
+from distract.studies.gate.power_plan import cures, too_few_reason
 from distract.studies.gate.verdict import Check, Measure, Verdict
 
 COLOURS = {"pass": "green", "fail": "red", "inconclusive": "yellow"}
@@ -39,14 +39,14 @@ def gate_report(verdict: Verdict) -> Iterable[RenderableType]:
         to = f" to {percent(shares[-1])}%" if percent(shares[0]) != percent(shares[-1]) else ""
         yield Text(f"eligible: {percent(shares[0])}%{to} of the comparisons judged before any rewrite", style="dim")
     decision = Text(verdict.decision.upper(), style=f"bold {COLOURS[verdict.decision]}")
-    bound = f" ({_bound(verdict)})" if verdict.checks else ""
+    bound = f" ({_describe_bound(verdict)})" if verdict.checks else ""
     yield decision + Text(f": {line(verdict.reason)}{bound}", style="default")
     unknown = [check for check in verdict.checks if check.decision == "inconclusive" and not check.skipped]
     if len(unknown) > 1 or (unknown and verdict.decision == "fail"):
         yield Text("still unknown:")
-        yield from (Text(f"  {asked(one)}, {line(one.attack)}: {line(one.reason)}") for one in unknown)
+        yield from (Text(f"  {protocol_label(one)}, {line(one.attack)}: {line(one.reason)}") for one in unknown)
     if verdict.effort:
-        yield Text(spent(verdict.effort))
+        yield Text(describe_effort(verdict.effort))
     yield from (Text(line(note), style="dim") for note in verdict.notes)
 
 
@@ -58,14 +58,14 @@ def _table(measure: Measure, checks: Sequence[Check]) -> Table:
     table = grid(_TITLES[measure] + by, "%", "k/n", *reference, "bounds", *limits, "p (Holm)", "decision")
     for check in checks:
         table.add_row(
-            Text(f"{asked(check)}, {line(check.attack)}"),
+            Text(f"{protocol_label(check)}, {line(check.attack)}"),
             percent(check.value),
             f"{check.k}/{check.n}",
             *([percent(check.reference)] if reference else []),
             interval(check.lower, check.upper),
-            *([limit(check.threshold)] if own else []),
+            *([format_threshold(check.threshold)] if own else []),
             p_value(check.p_adjusted),
-            _decision(check),
+            _format_decision(check),
         )
     return table
 
@@ -76,13 +76,15 @@ def gate_lines(p: Mapping[str, Any]) -> Iterator[str]:
     limits = Limits(**own["limits"])
     bounded = [(measure, threshold(limits, *place)) for *place, measure in own["checks"] if measure != "flip_rate_rise"]
     rises = len(own["checks"]) - len(bounded)
-    yield from _undecidable(p, limits, [rate for _, rate in bounded])
+    yield from _undecidable_notes(p, limits, [rate for _, rate in bounded])
     parts, least = [f"{count(rises, 'check')} against the baseline"] if rises else [], ""
     if bounded:
         lowest = min(rate for _, rate in bounded)
         # Against noise a pair without a flip tells a little less.
         beyond, about = (" above the judge's own noise", "about ") if "excess_flip_rate" in dict(bounded) else ("", "")
-        parts.insert(0, f"{count(len(bounded), 'check')} of flip rates{beyond}, the strictest at {limit(lowest)}%")
+        parts.insert(
+            0, f"{count(len(bounded), 'check')} of flip rates{beyond}, the strictest at {format_threshold(lowest)}%"
+        )
         several = any(int(pairs) > 1 for pairs in own["prompts"])
         unit = "prompts, each counted as the mean of its pairs" if several else "verdicts"
         least = f"; none can pass before {about}{least_n(lowest, limits.confidence)} {unit}"
@@ -91,27 +93,27 @@ def gate_lines(p: Mapping[str, Any]) -> Iterator[str]:
         yield f"budget: at most {count(own['budget'], 'call')}, those answered from the store included"
 
 
-def _decision(check: Check) -> Text:
+def _format_decision(check: Check) -> Text:
     return Text("open", style="dim") if check.skipped else Text(check.decision, style=COLOURS[check.decision])
 
 
-def _bound(verdict: Verdict) -> str:
+def _describe_bound(verdict: Verdict) -> str:
     parts = list[str]()
     if verdict.threshold is not None:
         own = len({check.threshold for check in verdict.checks if check.measure != "flip_rate_rise"}) > 1
         none = " where a check has none of its own" if own else ""
         parts.append(f"threshold {percent(verdict.threshold)}%{none}")
     if rises := {check.threshold for check in verdict.checks if check.measure == "flip_rate_rise"} - {None}:
-        parts.append(f"largest rise {limit(max(rise for rise in rises if rise is not None))} points")
+        parts.append(f"largest rise {format_threshold(max(rise for rise in rises if rise is not None))} points")
     return ", ".join([*parts, f"one-sided {percent(verdict.confidence)}% bounds"])
 
 
-def _undecidable(p: Mapping[str, Any], limits: Limits, thresholds: Sequence[float]) -> Iterator[str]:
+def _undecidable_notes(p: Mapping[str, Any], limits: Limits, thresholds: Sequence[float]) -> Iterator[str]:
     """That the data cannot decide, and what would."""
     own = p["gate"]
     n, unit = sum(own["prompts"].values()), "prompts" if max(map(int, own["prompts"]), default=1) > 1 else "cases"
     what, checks = cures(p["limit"], p["data"]["cases"], len(own["checks"])), len(thresholds)
-    if thresholds and (why := too_few(n, unit, min(thresholds), checks, limits.confidence, what, live=True)):
+    if thresholds and (why := too_few_reason(n, unit, min(thresholds), checks, limits.confidence, what, live=True)):
         yield f"warning: {why}"
     if own["baseline"] and n < (least := least_n(limits.max_rise, limits.confidence)):
         yield (

@@ -26,10 +26,10 @@ def board_table(board: Board) -> Table:
     counts = ("won", "lost", "tied") if sure else ("matches", "sigma")
     table = grid("", "rank", "95%", "share %" if board.unit == "share" else "rating", "95% CI", *counts)
     for one in board.standings:
-        played = map(_short, (one.wins, one.losses, one.ties) if sure else (one.matches,))
+        played = map(_format_count, (one.wins, one.losses, one.ties) if sure else (one.matches,))
         last = [] if one.sigma is None else [f"{one.sigma:.2f}"]
-        rating, interval = _rating(one.rating, board), _interval(one.low, one.high, board)
-        table.add_row(Text(line(one.model)), str(one.rank), _ranks(one), rating, interval, *played, *last)
+        rating, interval = _format_rating(one.rating, board), _format_interval(one.low, one.high, board)
+        table.add_row(Text(line(one.model)), str(one.rank), _format_ranks(one), rating, interval, *played, *last)
     return table
 
 
@@ -51,13 +51,16 @@ def shift_parts(
         name = Text(f"{ATTACKED} {line(one.model)}" if one.model in targets else line(one.model))
         cells = [cell for side in sides for cell in _cells(side.get(one.model), first)]
         table.add_row(name, *cells)
-        change, interval = _rating(one.change, first, sign=True), _interval(one.low, one.high, first, sign=True)
-        moved = f"{_or_dash(one.rank_before)} → {_or_dash(one.rank_after)}"
+        change, interval = (
+            _format_rating(one.change, first, sign=True),
+            _format_interval(one.low, one.high, first, sign=True),
+        )
+        moved = f"{_format_rank(one.rank_before)} → {_format_rank(one.rank_after)}"
         changes.add_row(name, change, interval, moved, percent(one.p_rose), percent(one.p_fell))
     yield table
     yield Text("")
     yield changes
-    yield Text(_tau(shift))
+    yield Text(_format_tau(shift))
     if any(rank is not None and rank % 1 for one in shift.changes for rank in (one.rank_before, one.rank_after)):
         yield Text("equal models share the middle of their ranks", style="dim")
 
@@ -79,7 +82,7 @@ def heading(board: Board) -> str:
     return f"{count(board.matches, 'match', 'matches')}{prompts}{invalid}; intervals: {how[board.interval]}"
 
 
-def _short(number: int) -> str:
+def _format_count(number: int) -> str:
     """A count in five characters at most."""
     if number < 10_000:
         return f"{number:,}"
@@ -93,10 +96,10 @@ def _short(number: int) -> str:
 def _cells(one: Standing | None, board: Board) -> tuple[str, str, str]:
     if one is None:
         return "–", "", "–"
-    return _rating(one.rating, board), _interval(one.low, one.high, board), str(one.rank)
+    return _format_rating(one.rating, board), _format_interval(one.low, one.high, board), str(one.rank)
 
 
-def _rating(value: float | None, board: Board, *, sign: bool = False) -> str:
+def _format_rating(value: float | None, board: Board, *, sign: bool = False) -> str:
     if value is None:
         return "–"
     scaled, digits = (100 * value, 1) if board.unit == "share" else (value, _digits(board))
@@ -105,10 +108,10 @@ def _rating(value: float | None, board: Board, *, sign: bool = False) -> str:
     return text.lstrip("+-") if sign and float(text) == 0 else text
 
 
-def _interval(low: float | None, high: float | None, board: Board, *, sign: bool = False) -> str:
+def _format_interval(low: float | None, high: float | None, board: Board, *, sign: bool = False) -> str:
     if low is None or high is None:
         return ""
-    return f"{_rating(low, board, sign=sign)} to {_rating(high, board, sign=sign)}"
+    return f"{_format_rating(low, board, sign=sign)} to {_format_rating(high, board, sign=sign)}"
 
 
 def _digits(board: Board) -> int:
@@ -117,18 +120,18 @@ def _digits(board: Board) -> int:
     return 0 if largest >= 200 else 2
 
 
-def _ranks(one: Standing) -> str:
+def _format_ranks(one: Standing) -> str:
     if one.rank_low is None or one.rank_high is None:
         return ""
     return f"{one.rank_low}" if one.rank_low == one.rank_high else f"{one.rank_low}–{one.rank_high}"
 
 
-def _or_dash(rank: float | None) -> str:
+def _format_rank(rank: float | None) -> str:
     """A rank; models that are equal share the middle of theirs."""
     return "–" if rank is None else f"{rank:g}"
 
 
-def _tau(shift: Shift) -> str:
+def _format_tau(shift: Shift) -> str:
     if shift.tau is None:
         return "Kendall's tau between the two boards: none, since one of them ranks all models equal"
     low, high = shift.tau_low, shift.tau_high

@@ -11,18 +11,18 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from distract.core.plan import Attack, Comparison, Plan, Protocol, gather
-from distract.core.records import BASELINE, UNCHANGED, Audited, Case, Response, Row
-from distract.judging.comparison import judged, side, usable
+from distract.core.records import BASELINE, UNCHANGED, Case, CaseResult, Response, Row
+from distract.judging.comparison import comparable_responses, judge_comparison, side
 from distract.judging.orders import DEFAULT, Manner
-from distract.rewriting.memory import Memory, in_order, rewritten
+from distract.rewriting.memory import Memory, obtain_rewrite, sort_rewrites
 from distract.rewriting.writers import Verifier, Writer
-from distract.studies.leaderboard.pairings import Pair
+from distract.studies.leaderboard.pairings import ModelPair
 
-Two = tuple[Response, Response]
+ResponsePair = tuple[Response, Response]
 
 
 @dataclass(frozen=True)
-class Tournament:
+class TournamentConfig:
     """The parameters of a run that say what is judged.
 
     ``pairs`` says who plays whom on which case, by its id; ``helped`` whether there is a reference model.
@@ -32,30 +32,30 @@ class Tournament:
     protocols: tuple[Protocol, ...]
     attacks: tuple[Attack, ...]
     writer: Writer
-    pairs: Mapping[str, tuple[Pair, ...]]
+    pairs: Mapping[str, tuple[ModelPair, ...]]
     seed: int = 0
     verifier: Verifier | None = None
     manner: Manner = DEFAULT
     helped: bool = field(default=False)
 
 
-def no_match(protocol: Protocol) -> str | None:
+def match_obstacle(protocol: Protocol) -> str | None:
     """Why a protocol cannot judge a match."""
     return None if protocol.shows in (None, 2) else f"shows {protocol.shows} responses together, never two alone"
 
 
-def baseline(case: Case, p: Tournament) -> Plan[Audited]:
+def judge_baseline(case: Case, p: TournamentConfig) -> Plan[CaseResult]:
     """Judge the matches of one case as they are."""
-    found = {response.author: response for response in usable(case)}
+    found = {response.author: response for response in comparable_responses(case)}
     jobs = [
-        _match(case, protocol, BASELINE, (found[first], found[second]), (found[first], found[second]), p)
+        _judge_match(case, protocol, BASELINE, (found[first], found[second]), (found[first], found[second]), p)
         for protocol in p.protocols
         for first, second in p.pairs[case.id]
     ]
-    return Audited((yield from gather(jobs)))
+    return CaseResult((yield from gather(jobs)))
 
 
-def attacked(case: Case, p: Tournament, targets: Mapping[str, frozenset[str]]) -> Plan[Audited]:
+def judge_attacks(case: Case, p: TournamentConfig, targets: Mapping[str, frozenset[str]]) -> Plan[CaseResult]:
     """Rewrite the responses of some models to one case, and judge again the matches that this changes.
 
     Args:
@@ -64,24 +64,24 @@ def attacked(case: Case, p: Tournament, targets: Mapping[str, frozenset[str]]) -
         targets: the models whose responses are rewritten, by protocol: each attacks the lowest of its own board.
     """
     memory: Memory = {}
-    found = {response.author: response for response in usable(case)}
+    found = {response.author: response for response in comparable_responses(case)}
     jobs = [
-        _again(case, protocol, attack, (found[first], found[second]), targets[protocol.name], p, memory)
+        _judge_again(case, protocol, attack, (found[first], found[second]), targets[protocol.name], p, memory)
         for protocol in p.protocols
         for attack in p.attacks
         for first, second in p.pairs[case.id]
         if not targets[protocol.name].isdisjoint((first, second))
     ]
-    return Audited((yield from gather(jobs)), in_order(case, memory))
+    return CaseResult((yield from gather(jobs)), sort_rewrites(case, memory))
 
 
-def _again(
+def _judge_again(
     case: Case,
     protocol: Protocol,
     attack: Attack,
-    pair: Two,
+    pair: ResponsePair,
     targets: frozenset[str],
-    p: Tournament,
+    p: TournamentConfig,
     memory: Memory,
 ) -> Plan[Row]:
     """A match after the rewriting, or why its first verdict stands."""
@@ -89,7 +89,7 @@ def _again(
     for original in pair:
         made: Response | str = original
         if original.author in targets:
-            made = yield from rewritten(case, original, attack, p, memory)
+            made = yield from obtain_rewrite(case, original, attack, p, memory)
             if not isinstance(made, str) and made.turns == original.turns:
                 made = UNCHANGED
         if isinstance(made, str):
@@ -98,18 +98,20 @@ def _again(
     first, second = shown
     if first.attack is None and second.attack is None:
         return replace(_row(case, protocol, attack.name, (first, second), p), excluded=reasons[0])
-    return (yield from _match(case, protocol, attack.name, pair, (first, second), p))
+    return (yield from _judge_match(case, protocol, attack.name, pair, (first, second), p))
 
 
-def _match(case: Case, protocol: Protocol, attack: str, originals: Two, shown: Two, p: Tournament) -> Plan[Row]:
+def _judge_match(
+    case: Case, protocol: Protocol, attack: str, originals: ResponsePair, shown: ResponsePair, p: TournamentConfig
+) -> Plan[Row]:
     """Judge a match; ``shown`` are the originals or what the attack made of them."""
     # A case of these two only: a protocol that shows more would take the others from it.
     alone = replace(case, responses=originals)
     row = partial(replace, _row(case, protocol, attack, shown, p))
-    return (yield from judged(row, protocol, Comparison(alone, *shown), p.manner, p.helped))
+    return (yield from judge_comparison(row, protocol, Comparison(alone, *shown), p.manner, p.helped))
 
 
-def _row(case: Case, protocol: Protocol, attack: str, shown: Two, p: Tournament) -> Row:
+def _row(case: Case, protocol: Protocol, attack: str, shown: ResponsePair, p: TournamentConfig) -> Row:
     """A row of a match that is not judged yet."""
     first, second = shown
     row = Row(case.id, case.cluster, "match", protocol.name, p.judge, attack, side(first), side(second))

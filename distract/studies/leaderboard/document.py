@@ -9,8 +9,8 @@ from typing import Any
 
 from distract.core.records import BASELINE, Rewrite, Row
 from distract.studies.leaderboard.boards.document import board_document, shift_document
-from distract.studies.leaderboard.measures import Measured, RunShift, measured
-from distract.studies.rewrite_counts import WithoutTexts, by_reason
+from distract.studies.leaderboard.measures import RunBoards, RunShift, measure_boards
+from distract.studies.rewrite_counts import CompactRewrites, count_reasons
 
 _SHARED = (
     "judge",
@@ -34,7 +34,7 @@ _SHARED = (
 
 
 @dataclass(frozen=True)
-class Result:
+class LeaderboardResult:
     """What a run comes to.
 
     Attributes:
@@ -46,37 +46,37 @@ class Result:
         flaw: why the run must not be relied on; its shifts are left out then.
     """
 
-    measured: Measured
+    measured: RunBoards
     excluded: Counter[str]
     standing: Counter[str]
     invalid: Counter[str]
-    rewrites: WithoutTexts
+    rewrites: CompactRewrites
     flaw: str | None
 
 
-def result(
+def summarise_run(
     parameters: Mapping[str, Any], rows: Sequence[Row], rewrites: Iterable[Rewrite], flaw: str | None = None
-) -> Result:
+) -> LeaderboardResult:
     """Sum a run up."""
     # What is missing would be taken for what did not change, and the lowest so far need not be the lowest.
     known = {**parameters, "attacks": []} if flaw else parameters
-    return Result(
-        measured(known, rows),
+    return LeaderboardResult(
+        measure_boards(known, rows),
         Counter(row.excluded for row in rows if row.excluded and row.attack == BASELINE),
         Counter(row.excluded for row in rows if row.excluded and row.attack != BASELINE),
         Counter(judgment.failure for row in rows for judgment in row.judgments if judgment.failure),
-        WithoutTexts(rewrites),
+        CompactRewrites(rewrites),
         flaw,
     )
 
 
-def document(parameters: Mapping[str, Any], result: Result) -> dict[str, Any]:
+def document(parameters: Mapping[str, Any], result: LeaderboardResult) -> dict[str, Any]:
     """A run's summary, from the parameters of ``run.json`` and what the run comes to."""
     found = result.measured
     return {
         **{name: parameters[name] for name in _SHARED},
         **({"attacks": [], "unfinished": result.flaw} if result.flaw else {}),
-        "rejected": by_reason(result.rewrites),
+        "rejected": count_reasons(result.rewrites),
         "excluded": dict(sorted(result.excluded.items())),
         "not_judged_again": dict(sorted(result.standing.items())),
         "boards": [
@@ -89,7 +89,7 @@ def document(parameters: Mapping[str, Any], result: Result) -> dict[str, Any]:
             }
             for one in found.boards
         ],
-        "shift": [_shifted(one) for one in found.shifts],
+        "shift": [_run_shift_document(one) for one in found.shifts],
         "does_not_apply": list(found.absent),
         "notes": list(remarks(parameters, found)),
     }
@@ -99,7 +99,7 @@ def _condition(attack: str) -> str:
     return "baseline" if attack == BASELINE else "attacked"
 
 
-def _shifted(one: RunShift) -> dict[str, Any]:
+def _run_shift_document(one: RunShift) -> dict[str, Any]:
     return {
         "protocol": one.protocol,
         "rule": one.rule,
@@ -113,7 +113,7 @@ def _shifted(one: RunShift) -> dict[str, Any]:
     }
 
 
-def remarks(parameters: Mapping[str, Any], found: Measured) -> Iterator[str]:
+def remarks(parameters: Mapping[str, Any], found: RunBoards) -> Iterator[str]:
     """What holds for all shifts."""
     if found.shifts and not parameters["targets"]:
         yield (

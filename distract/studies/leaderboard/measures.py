@@ -16,10 +16,10 @@ from distract.core.records import BASELINE, Row
 from distract.judging.verdicts import outcome
 from distract.stats.figure import headline
 from distract.stats.ratings.matches import Matches
-from distract.studies.leaderboard.boards.board_pairs import way
-from distract.studies.leaderboard.boards.shift import Shift, shift
+from distract.studies.leaderboard.boards.board_pairs import describe_way
+from distract.studies.leaderboard.boards.shift import Shift, measure_shift
 from distract.studies.leaderboard.boards.standings import Board
-from distract.studies.leaderboard.boards.system_choice import ANCHOR, Chosen, recorded
+from distract.studies.leaderboard.boards.system_choice import ANCHOR, SystemChoice, restore_systems
 from distract.studies.leaderboard.sources import from_rows
 
 Key = tuple[str, str, str]
@@ -33,7 +33,7 @@ class RunBoard:
     protocol: str
     rule: str | None
     attack: str
-    chosen: Chosen
+    chosen: SystemChoice
     board: Board
 
 
@@ -53,7 +53,7 @@ class RunShift:
     protocol: str
     rule: str | None
     attack: str
-    chosen: Chosen
+    chosen: SystemChoice
     targets: tuple[str, ...]
     rewritten: int
     standing: int
@@ -63,7 +63,7 @@ class RunShift:
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class RunBoards:
     """All boards of a run, the shifts, and what cannot be rated, with the reason."""
 
     boards: tuple[RunBoard, ...]
@@ -71,7 +71,7 @@ class Measured:
     absent: tuple[str, ...]
 
 
-def targets(parameters: Mapping[str, Any], rows: Iterable[Row]) -> dict[str, frozenset[str]]:
+def find_targets(parameters: Mapping[str, Any], rows: Iterable[Row]) -> dict[str, frozenset[str]]:
     """The models that each protocol attacks: those named, else the lowest of its own baseline board.
 
     Args:
@@ -79,22 +79,22 @@ def targets(parameters: Mapping[str, Any], rows: Iterable[Row]) -> dict[str, fro
         rows: of it; the baseline is enough.
     """
     rows = list(rows)
-    first, *_ = recorded(parameters["systems"])
+    first, *_ = restore_systems(parameters["systems"])
     found: dict[str, frozenset[str]] = {}
     for protocol, rules in parameters["protocols"].items():
         found[protocol] = frozenset(parameters["targets"])
-        matches = _played(rows, protocol, headline("flip_rate", rules), BASELINE)
+        matches = _build_matches(rows, protocol, headline("flip_rate", rules), BASELINE)
         if matches is not None and not parameters["targets"]:
             # An anchor moves all alike, and may have no valid match.
             given = {name: value for name, value in first.given.items() if name != ANCHOR}
-            rating = first.system.rated(matches, given).rating
+            rating = first.system.rate_matches(matches, given).rating
             # In a total order that does not hang on the last digit.
             order = sorted(range(len(rating)), key=lambda i: (round(float(rating[i]), 6), matches.models[i]))
             found[protocol] = frozenset(matches.models[i] for i in order[: parameters["lowest"]])
     return found
 
 
-def measured(parameters: Mapping[str, Any], rows: Iterable[Row]) -> Measured:
+def measure_boards(parameters: Mapping[str, Any], rows: Iterable[Row]) -> RunBoards:
     """Every board and every shift of a run.
 
     Args:
@@ -102,13 +102,13 @@ def measured(parameters: Mapping[str, Any], rows: Iterable[Row]) -> Measured:
         rows: of it.
     """
     rows = list(rows)
-    attacked, systems = targets(parameters, rows), recorded(parameters["systems"])
+    attacked, systems = find_targets(parameters, rows), restore_systems(parameters["systems"])
     seed, count = parameters["seed"], parameters["draws"]
     boards, shifts, absent = list[RunBoard](), list[RunShift](), list[str]()
     for protocol, rule in _ways(parameters["protocols"]):
-        name = way(protocol, rule)
+        name = describe_way(protocol, rule)
         mine = [row for row in rows if row.protocol == protocol]
-        matches = _played(mine, protocol, rule, BASELINE)
+        matches = _build_matches(mine, protocol, rule, BASELINE)
         if matches is None:
             absent.append(f"{name}: no verdict was valid, so that nothing is rated")
             continue
@@ -118,10 +118,12 @@ def measured(parameters: Mapping[str, Any], rows: Iterable[Row]) -> Measured:
         before = {_key(row): row for row in mine if row.attack == BASELINE}
         for attack in parameters["attacks"]:
             changed = {_key(row): row for row in mine if row.attack == attack and row.excluded is None}
-            both = {key for key, row in before.items() if _valid(row, rule) and _valid(changed.get(key, row), rule)}
+            both = {
+                key for key, row in before.items() if _is_valid(row, rule) and _is_valid(changed.get(key, row), rule)
+            }
             paired = [row for row in mine if _key(row) in both]
             whole, first, second = (
-                _played(some, protocol, rule, condition)
+                _build_matches(some, protocol, rule, condition)
                 for some, condition in ((mine, attack), (paired, BASELINE), (paired, attack))
             )
             if whole is None or first is None or second is None:
@@ -131,19 +133,19 @@ def measured(parameters: Mapping[str, Any], rows: Iterable[Row]) -> Measured:
                 absent.append(f"{name}: {attack} rewrote no response, so that no match was judged again")
                 continue
             names = tuple(sorted(attacked[protocol]))
-            counts = (*_responses(before, changed.values(), attacked[protocol]), len(changed))
+            counts = (*_count_responses(before, changed.values(), attacked[protocol]), len(changed))
             lost = sum(row.excluded is None for row in before.values()) - len(both)
             for one in able:
                 if not (one.fits(whole) and one.fits(first)):
                     absent.append(f"{name}: the anchor of {one.label} has no valid match after {attack}")
                     continue
                 boards.append(RunBoard(protocol, rule, attack, one, one.board(whole, seed, count)))
-                change = shift(first, second, one.system, one.given, one.draws(first, seed, count))
+                change = measure_shift(first, second, one.system, one.given, one.draws(first, seed, count))
                 shifts.append(RunShift(protocol, rule, attack, one, names, *counts, lost, change))
-    return Measured(tuple(boards), tuple(shifts), tuple(absent))
+    return RunBoards(tuple(boards), tuple(shifts), tuple(absent))
 
 
-def _played(rows: Sequence[Row], protocol: str, rule: str | None, attack: str) -> Matches | None:
+def _build_matches(rows: Sequence[Row], protocol: str, rule: str | None, attack: str) -> Matches | None:
     """The matches of rows under a condition; None where no verdict is valid."""
     try:
         return from_rows(rows, protocol, rule, attack).matches
@@ -163,11 +165,11 @@ def _key(row: Row) -> Key:
     return row.case, row.a.author, row.b.author
 
 
-def _valid(row: Row, rule: str | None) -> bool:
+def _is_valid(row: Row, rule: str | None) -> bool:
     return row.excluded is None and outcome(row.judgments, rule) is not None
 
 
-def _responses(before: Iterable[Key], changed: Iterable[Row], attacked: frozenset[str]) -> tuple[int, int]:
+def _count_responses(before: Iterable[Key], changed: Iterable[Row], attacked: frozenset[str]) -> tuple[int, int]:
     """Of the responses of the attacked models in matches: how many were rewritten, and how many were not."""
     every = {(case, name) for case, *pair in before for name in pair if name in attacked}
     made = {(row.case, one.author) for row in changed for one in (row.a, row.b) if one.attack is not None}

@@ -12,14 +12,14 @@ from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 from itertools import combinations
 
-Pair = tuple[str, str]
+ModelPair = tuple[str, str]
 """Two models, by name."""
 
-Turn = tuple[int, int, bool, int]
+Priority = tuple[int, int, bool, int]
 """Which pair is next: the least."""
 
 
-def round_robin(models: Sequence[Sequence[str]]) -> list[list[Pair]]:
+def round_robin(models: Sequence[Sequence[str]]) -> list[list[ModelPair]]:
     """Every pair on every prompt.
 
     Args:
@@ -28,7 +28,7 @@ def round_robin(models: Sequence[Sequence[str]]) -> list[list[Pair]]:
     return [list(combinations(sorted(names), 2)) for names in models]
 
 
-def balanced(models: Sequence[Sequence[str]], most: int, seed: int) -> list[list[Pair]]:
+def draw_balanced(models: Sequence[Sequence[str]], most: int, seed: int) -> list[list[ModelPair]]:
     """So many matches in all; the full round robin where there are no more.
 
     Each match goes to the pair that has met least often; of those, to one whose models have played least, and that no
@@ -44,12 +44,12 @@ def balanced(models: Sequence[Sequence[str]], most: int, seed: int) -> list[list
     if most >= sum(map(len, every)):
         return every
     lot = random.Random(seed)
-    left: dict[Pair, list[int]] = {}
+    left: dict[ModelPair, list[int]] = {}
     for prompt, pairs in enumerate(every):
         for pair in pairs:
             left.setdefault(pair, []).append(prompt)
-    record = _Record(dict.fromkeys(left, 0), {name: 0 for pair in left for name in pair})
-    drawn: list[list[Pair]] = [[] for _ in every]
+    record = _MatchRecord(dict.fromkeys(left, 0), {name: 0 for pair in left for name in pair})
+    drawn: list[list[ModelPair]] = [[] for _ in every]
     waiting = [(record.turn(pair), lot.random(), pair) for pair in left]
     heapify(waiting)
     played = 0
@@ -68,7 +68,7 @@ def balanced(models: Sequence[Sequence[str]], most: int, seed: int) -> list[list
     return [sorted(pairs) for pairs in drawn]
 
 
-def _level(drawn: list[list[Pair]], every: Sequence[Sequence[Pair]], lot: random.Random) -> None:
+def _level(drawn: list[list[ModelPair]], every: Sequence[Sequence[ModelPair]], lot: random.Random) -> None:
     """Move matches to prompts with fewer of them: the last pairs may have found none but crowded prompts left."""
     while True:
         most = max(range(len(drawn)), key=lambda number: len(drawn[number]))
@@ -82,21 +82,21 @@ def _level(drawn: list[list[Pair]], every: Sequence[Sequence[Pair]], lot: random
 
 
 @dataclass(slots=True)
-class _Record:
+class _MatchRecord:
     """Who has met whom, how often each model has played, and which of them are joined by matches."""
 
-    met: dict[Pair, int]
+    met: dict[ModelPair, int]
     played: dict[str, int]
     joined: dict[str, set[str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.joined = {name: {name} for name in self.played}
 
-    def turn(self, pair: Pair) -> Turn:
+    def turn(self, pair: ModelPair) -> Priority:
         one, other = (self.played[name] for name in pair)
         return self.met[pair], max(one, other), pair[1] in self.joined[pair[0]], one + other
 
-    def play(self, pair: Pair) -> None:
+    def play(self, pair: ModelPair) -> None:
         self.met[pair] += 1
         for name in pair:
             self.played[name] += 1

@@ -18,15 +18,15 @@ from distract.core.printable import count, line
 from distract.core.records import BASELINE, Case, Rewrite, Row
 from distract.data import datasets
 from distract.data.datasets import DataSet
-from distract.judging.comparison import usable
+from distract.judging.comparison import comparable_responses
 from distract.rewriting import verifier as verifying
 from distract.rewriting import writer_choice
-from distract.rewriting.generator_options import Asking
+from distract.rewriting.generator_options import GeneratorOptions
 from distract.studies.eligibility import check_fit, is_recorded
-from distract.studies.leaderboard.boards.system_choice import Chosen
-from distract.studies.leaderboard.design import Tournament, attacked, baseline, no_match
-from distract.studies.leaderboard.measures import targets
-from distract.studies.leaderboard.pairings import Pair, balanced, round_robin
+from distract.studies.leaderboard.boards.system_choice import SystemChoice
+from distract.studies.leaderboard.design import TournamentConfig, judge_attacks, judge_baseline, match_obstacle
+from distract.studies.leaderboard.measures import find_targets
+from distract.studies.leaderboard.pairings import ModelPair, draw_balanced, round_robin
 from distract.studies.leaderboard.samples import samples
 from distract.studies.setup import Setup, draw
 
@@ -34,7 +34,7 @@ TOO_FEW = "fewer than two of the models have answered it"
 
 
 @dataclass(frozen=True)
-class Attacked:
+class AttackSettings:
     """Who is attacked and how.
 
     Attributes:
@@ -51,7 +51,7 @@ class Attacked:
     lowest: int | None = None
     targets: Sequence[str] = ()
     generator: str | None = None
-    asking: Asking = field(default_factory=Asking)
+    asking: GeneratorOptions = field(default_factory=GeneratorOptions)
     verifier: str | None = None
 
 
@@ -59,8 +59,8 @@ def prepare(
     setup: Setup,
     *,
     data: str,
-    attack: Attacked,
-    systems: Sequence[Chosen],
+    attack: AttackSettings,
+    systems: Sequence[SystemChoice],
     models: Sequence[str] = (),
     responses: Sequence[str] = (),
     pairs: int | None = None,
@@ -88,31 +88,31 @@ def prepare(
     if pairs is not None and pairs < 1:
         raise UsageError(f"--pairs {pairs}: expected a number of matches from 1")
     loaded = datasets.load(data, responses, seed)
-    players = _players(models, loaded)
-    only = (_only(case, players) for case in loaded.cases)
+    players = _select_players(models, loaded)
+    only = (_keep_players(case, players) for case in loaded.cases)
     cure = "name data with answers of several models"
-    drawn = draw(loaded, only, lambda case: len(usable(case)) > 1, TOO_FEW, cure, limit, seed)
+    drawn = draw(loaded, only, lambda case: len(comparable_responses(case)) > 1, TOO_FEW, cure, limit, seed)
     for protocol in setup.protocols:
-        if why := no_match(protocol):
+        if why := match_obstacle(protocol):
             raise UsageError(f"{protocol.name} {why}; name another protocol")
     check_fit(setup.protocols, {"flip"}, drawn.cases, helped=setup.helped)
-    answered = [[response.author for response in usable(case)] for case in drawn.cases]
-    matches = round_robin(answered) if pairs is None else balanced(answered, pairs, seed)
+    answered = [[response.author for response in comparable_responses(case)] for case in drawn.cases]
+    matches = round_robin(answered) if pairs is None else draw_balanced(answered, pairs, seed)
     paired = {case.id: tuple(of) for case, of in zip(drawn.cases, matches, strict=True) if of}
     cases = tuple(case for case in drawn.cases if case.id in paired)
-    playing = _playing(paired, players, pairs, bool(models))
+    playing = _find_playing(paired, players, pairs, bool(models))
     for one in systems:
         one.check(playing)
-    wanted = _attacks(attack.names)
-    named = _split("target", attack.targets, playing)
-    lowest = _lowest(attack, wanted, playing)
+    wanted = _find_attacks(attack.names)
+    named = _split_names("target", attack.targets, playing)
+    lowest = _count_lowest(attack, wanted, playing)
     on_record = any(is_recorded(one, cases) and not one.control for one in wanted)
-    writer = writer_choice.chosen(attack.generator, attack.asking, setup.helpers, on_record)
+    writer = writer_choice.choose_writer(attack.generator, attack.asking, setup.helpers, on_record)
     if absent := [a.name for a in wanted if writer.name == "recorded" and not is_recorded(a, cases)]:
         raise UsageError(f"{absent[0]}: the data hold no recorded rewrites for it; write them with --generator rules")
     parameters: dict[str, Any] = {
         **replace(drawn, cases=cases).record,
-        **writer_choice.record(writer, attack.asking, attack.verifier, setup.helpers, wanted),
+        **writer_choice.describe_writer(writer, attack.asking, attack.verifier, setup.helpers, wanted),
         "models": playing,
         "pairs": pairs,
         "attacks": [one.name for one in wanted],
@@ -121,20 +121,20 @@ def prepare(
         "systems": [one.record for one in systems],
         "draws": draws,
         "controls": [one.name for one in wanted if one.control],
-        "self_judging": setup.kin({writer.name}, playing),
+        "self_judging": setup.kin_notes({writer.name}, playing),
     }
-    verify = verifying.verifier(attack.verifier) if attack.verifier else None
+    verify = verifying.make_verifier(attack.verifier) if attack.verifier else None
     judge, protocols = setup.judge, setup.protocols
-    t = Tournament(judge, protocols, wanted, writer, paired, seed, verify, setup.manner, setup.helped)
+    t = TournamentConfig(judge, protocols, wanted, writer, paired, seed, verify, setup.manner, setup.helped)
 
     def stages(rows: Sequence[Row], _: Sequence[Rewrite]) -> Iterator[Plans]:
-        yield (baseline(case, t) for case in cases)
+        yield (judge_baseline(case, t) for case in cases)
         if wanted:
-            chosen = targets(job.parameters, rows)
-            yield (attacked(case, t, chosen) for case in cases)
+            chosen = find_targets(job.parameters, rows)
+            yield (judge_attacks(case, t, chosen) for case in cases)
 
     job = setup.start(
-        registry.study("leaderboard"),
+        registry.get_study("leaderboard"),
         parameters,
         cases=cases,
         stages=stages,
@@ -144,7 +144,7 @@ def prepare(
     return job
 
 
-def _heading(t: Tournament, p: Mapping[str, Any]) -> Iterator[str]:
+def _heading(t: TournamentConfig, p: Mapping[str, Any]) -> Iterator[str]:
     """What is about to be done."""
     matches = count(sum(map(len, t.pairs.values())), "match", "matches")
     yield f"{count(len(p['models']), 'model')}, {matches} a protocol: {', '.join(map(line, p['models']))}"
@@ -154,17 +154,17 @@ def _heading(t: Tournament, p: Mapping[str, Any]) -> Iterator[str]:
         yield f"attack {', '.join(map(line, p['attacks']))} on {who}; rewrites: {line(t.writer.name)}{verified}"
 
 
-def _players(names: Sequence[str], loaded: DataSet) -> frozenset[str]:
+def _select_players(names: Sequence[str], loaded: DataSet) -> frozenset[str]:
     """Who plays: those named, else everybody."""
-    known = {response.author for case in loaded.cases for response in usable(case)}
-    found = _split("model", names, known) or known
+    known = {response.author for case in loaded.cases for response in comparable_responses(case)}
+    found = _split_names("model", names, known) or known
     if len(found) < 2:
         alone = next(iter(found))
         raise UsageError(f"{loaded.name}: {alone} alone is no leaderboard; name data, or --models, with two at least")
     return frozenset(found)
 
 
-def _split(what: str, names: Sequence[str], known: Collection[str]) -> set[str]:
+def _split_names(what: str, names: Sequence[str], known: Collection[str]) -> set[str]:
     """Models by name. A name may hold commas, and several may be joined by them."""
     found: set[str] = set()
     for name in names:
@@ -174,8 +174,8 @@ def _split(what: str, names: Sequence[str], known: Collection[str]) -> set[str]:
     return found
 
 
-def _playing(
-    paired: Mapping[str, Sequence[Pair]], players: frozenset[str], pairs: int | None, named: bool
+def _find_playing(
+    paired: Mapping[str, Sequence[ModelPair]], players: frozenset[str], pairs: int | None, named: bool
 ) -> list[str]:
     """Who has a match. Who was named and has none is missed; others just have no answer to what was drawn."""
     found = {name for of in paired.values() for pair in of for name in pair}
@@ -187,12 +187,12 @@ def _playing(
     return sorted(found)
 
 
-def _only(case: Case, players: frozenset[str]) -> Case:
+def _keep_players(case: Case, players: frozenset[str]) -> Case:
     return replace(case, responses=tuple(one for one in case.responses if one.author in players))
 
 
-def _attacks(names: Iterable[str]) -> tuple[Attack, ...]:
-    found = tuple(map(registry.attack, sorted(set(names))))
+def _find_attacks(names: Iterable[str]) -> tuple[Attack, ...]:
+    found = tuple(map(registry.get_attack, sorted(set(names))))
     for one in found:
         if one.severity:
             raise UsageError(f"{one.name} breaks constraints and is no distractor; name an attack on style")
@@ -201,7 +201,7 @@ def _attacks(names: Iterable[str]) -> tuple[Attack, ...]:
     return found
 
 
-def _lowest(attack: Attacked, wanted: Sequence[Attack], playing: Sequence[str]) -> int:
+def _count_lowest(attack: AttackSettings, wanted: Sequence[Attack], playing: Sequence[str]) -> int:
     """How many are attacked from the bottom; 0 where they are named, or nothing is attacked."""
     if not wanted:
         if attack.targets or attack.lowest is not None:

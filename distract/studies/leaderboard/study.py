@@ -6,21 +6,21 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from distract.core.records import Rewrite, Row
-from distract.core.study import Held, Study, Sums
-from distract.studies.leaderboard.document import Result, document, result
+from distract.core.study import BufferedSums, Study, Sums
+from distract.studies.leaderboard.document import LeaderboardResult, document, summarise_run
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
 
-def _sums(parameters: Mapping[str, Any]) -> Sums[Result]:
-    def measure(rows: Sequence[Row], rewrites: Sequence[Rewrite], flaw: str | None) -> Result:
-        return result(parameters, rows, rewrites, flaw)
+def _sums(parameters: Mapping[str, Any]) -> Sums[LeaderboardResult]:
+    def measure(rows: Sequence[Row], rewrites: Sequence[Rewrite], flaw: str | None) -> LeaderboardResult:
+        return summarise_run(parameters, rows, rewrites, flaw)
 
-    return Held(measure)
+    return BufferedSums(measure)
 
 
-def _report(parameters: Mapping[str, Any], found: Result) -> Iterable[RenderableType]:
+def _report(parameters: Mapping[str, Any], found: LeaderboardResult) -> Iterable[RenderableType]:
     from distract.studies.leaderboard.view import report_parts
 
     return report_parts(parameters, found)

@@ -6,8 +6,8 @@ end in a case or in the reasons why there is none. They read and write no file, 
 
 from __future__ import annotations
 
-from distract.studies.make.attempts import Made, yields
+from distract.studies.make.attempts import MakeResult, yield_document
 from distract.studies.make.pairs import make_pair
 from distract.studies.make.tweakset import make_tweak
 
-__all__ = ["Made", "make_pair", "make_tweak", "yields"]
+__all__ = ["MakeResult", "make_pair", "make_tweak", "yield_document"]

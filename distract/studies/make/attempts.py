@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar
 from distract.core.errors import UsageError
 from distract.core.plan import Plan
 from distract.core.records import Case, Evidence, Message, slug
-from distract.rewriting.generator_options import Asking, flaws
+from distract.rewriting.generator_options import GeneratorOptions, flaws
 
 V = TypeVar("V")
 BROKEN = "constraint broken"
@@ -21,7 +21,7 @@ BROKEN = "constraint broken"
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class MakeResult:
     """What came of one prompt.
 
     Attributes:
@@ -37,7 +37,7 @@ class Made:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked(Generic[V]):
+class GenerationResult(Generic[V]):
     """What a generator gave in the end: a value, or the reasons why the last attempt was rejected."""
 
     value: V | None
@@ -45,13 +45,13 @@ class Asked(Generic[V]):
     attempts: int
 
 
-def ask(
+def ask_generator(
     fill: Callable[[tuple[str, ...]], tuple[Message, ...]],
     read: Callable[[str], Plan[tuple[V, tuple[str, ...]]]],
-    asking: Asking,
+    asking: GeneratorOptions,
     seed: int,
     like: str | None = None,
-) -> Plan[Asked[V]]:
+) -> Plan[GenerationResult[V]]:
     """Ask for a text until one can be used.
 
     Args:
@@ -64,15 +64,15 @@ def ask(
     reasons: tuple[str, ...] = ()
     for attempt in range(asking.retries + 1):
         (reply,) = yield [asking.request(fill(reasons), seed=seed, sample=attempt, like=like)]
-        reasons = flaws(reply) or _unwritable(reply.text)
+        reasons = flaws(reply) or _unwritable_reasons(reply.text)
         if not reasons:
             value, reasons = yield from read(reply.text.strip())
             if not reasons:
-                return Asked(value, (), attempt + 1)
-    return Asked(None, reasons, asking.retries + 1)
+                return GenerationResult(value, (), attempt + 1)
+    return GenerationResult(None, reasons, asking.retries + 1)
 
 
-def _unwritable(text: str) -> tuple[str, ...]:
+def _unwritable_reasons(text: str) -> tuple[str, ...]:
     """A server may send half of a surrogate pair, which no file can hold."""
     return ("not valid Unicode",) if any("\ud800" <= c <= "\udfff" for c in text) else ()
 
@@ -91,7 +91,7 @@ def feedback(reasons: Sequence[str], meaning: Mapping[str, str] | None = None) -
     return f"\n\nAn earlier attempt was rejected for these reasons:\n{listed}\n\nAvoid them."
 
 
-def yields(mades: Sequence[Made]) -> dict[str, Any]:
+def yield_document(mades: Sequence[MakeResult]) -> dict[str, Any]:
     """How much came of it, as JSON values with sorted keys.
 
     Returns:
@@ -101,7 +101,7 @@ def yields(mades: Sequence[Made]) -> dict[str, Any]:
     """
     cases = [made.case for made in mades if made.case is not None]
     attempts = [dict(made.evidence)["attempts"] for made in mades if "attempts" in dict(made.evidence)]
-    reasons = Counter(name for made in mades for name in dict.fromkeys(map(_counted_as, made.reasons)))
+    reasons = Counter(name for made in mades for name in dict.fromkeys(map(_reason_group, made.reasons)))
     severities = Counter(str(r.severity) for case in cases for r in case.responses if r.severity is not None)
     return {
         "asked": len(mades),
@@ -112,11 +112,11 @@ def yields(mades: Sequence[Made]) -> dict[str, Any]:
     }
 
 
-def _counted_as(reason: str) -> str:
+def _reason_group(reason: str) -> str:
     return reason if slug(reason) == BROKEN else slug(reason)
 
 
-def known_author(author: str, taken: Sequence[str]) -> str:
+def check_author(author: str, taken: Sequence[str]) -> str:
     """A generator's name, if it can stand as the author of a response in a file.
 
     Raises:

@@ -123,7 +123,7 @@ MENU: tuple[tuple[Constraint, str], ...] = tuple(
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class ConstraintChoice:
     """Requirements for a question: those kept of its own, those added, and all of them in the order to show."""
 
     kept: tuple[Constraint, ...]
@@ -131,7 +131,7 @@ class Chosen:
     ordered: tuple[Constraint, ...]
 
 
-def easy(c: Constraint) -> bool:
+def is_easy(c: Constraint) -> bool:
     """Whether a requirement is verifiable, followed without effort and broken by a small edit."""
     if c.kind not in EASY:
         return False
@@ -140,16 +140,18 @@ def easy(c: Constraint) -> bool:
     return low <= (len(value) if isinstance(value, tuple) else value) <= high
 
 
-def conflict(a: Constraint, b: Constraint) -> bool:
+def has_conflict(a: Constraint, b: Constraint) -> bool:
     """Whether no answer, or only a contrived one, can meet both; the order does not matter."""
     kinds = {a.kind, b.kind}
     # Of one kind even two that agree are one requirement said twice.
     if a.kind == b.kind or kinds & _ALONE or any(kinds <= group for group in _GROUPS):
         return True
-    return _against(a, b) or _against(b, a)
+    return _is_excluded(a, b) or _is_excluded(b, a)
 
 
-def choose(question: str, own: Sequence[Constraint], wanted: int, draw: random.Random) -> Chosen | None:
+def choose_constraints(
+    question: str, own: Sequence[Constraint], wanted: int, draw: random.Random
+) -> ConstraintChoice | None:
     """Easy requirements for a question that go together (Distracted evaluation, IFEval-TweakSet).
 
     Args:
@@ -163,22 +165,22 @@ def choose(question: str, own: Sequence[Constraint], wanted: int, draw: random.R
     """
     kept: list[Constraint] = []
     for c in own:
-        if easy(c) and len(kept) < wanted and not any(conflict(c, other) for other in kept):
+        if is_easy(c) and len(kept) < wanted and not any(has_conflict(c, other) for other in kept):
             kept.append(c)
     added: list[Constraint] = []
     for c, unfit in draw.sample(MENU, len(MENU)):
         taken = [*kept, *added]
-        if len(taken) < wanted and not re.search(unfit, question, re.I) and not any(conflict(c, t) for t in taken):
+        if len(taken) < wanted and not re.search(unfit, question, re.I) and not any(has_conflict(c, t) for t in taken):
             added.append(c)
     found = [*kept, *added]
     ordered = tuple(draw.sample(found, len(found)))
-    return Chosen(tuple(kept), tuple(added), ordered) if len(found) == wanted else None
+    return ConstraintChoice(tuple(kept), tuple(added), ordered) if len(found) == wanted else None
 
 
-def _against(a: Constraint, b: Constraint) -> bool:
+def _is_excluded(a: Constraint, b: Constraint) -> bool:
     """Whether what a demands is more than b allows."""
-    said = _said(a)
-    if said and _limits(b) and not check(b, said):
+    said = _required_words(a)
+    if said and _is_limit(b) and not check(b, said):
         return True
     if a.kind in _EXACT and (
         (b.kind == _LOWER and said != said.lower()) or (b.kind == _UPPER and said != said.upper())
@@ -187,11 +189,11 @@ def _against(a: Constraint, b: Constraint) -> bool:
     if a.kind == _POSTSCRIPT and b.kind == _SENTENCES and b["relation"] == "less than" and b["num_sentences"] < 4:
         # In capitals its mark counts as a sentence of its own, so that with a word before it there are three.
         return True
-    most = _most(b)
-    return most is not None and _least(a) > most
+    most = _max_words(b)
+    return most is not None and _min_words(a) > most
 
 
-def _said(c: Constraint) -> str:
+def _required_words(c: Constraint) -> str:
     """The words that an answer has to hold."""
     name = _SAYS.get(c.kind)
     if name is None or (c.kind == "keywords:frequency" and c["relation"] != "at least"):
@@ -200,12 +202,12 @@ def _said(c: Constraint) -> str:
     return " ".join(words * (c["frequency"] if c.kind == "keywords:frequency" else 1))
 
 
-def _limits(c: Constraint) -> bool:
+def _is_limit(c: Constraint) -> bool:
     """Whether a text that does not follow it cannot be part of one that does."""
     return c.kind in ("keywords:forbidden_words", "punctuation:no_comma") or "less than" in dict(c.arguments).values()
 
 
-def _least(c: Constraint) -> int:
+def _min_words(c: Constraint) -> int:
     """Words that an answer which follows it has at least."""
     counts = [value for name, value in c.arguments if name.startswith("num_") and isinstance(value, int)]
     if "less than" in dict(c.arguments).values() or c.kind not in _LEAST_WORDS:
@@ -213,7 +215,7 @@ def _least(c: Constraint) -> int:
     return max(counts) * _LEAST_WORDS[c.kind]
 
 
-def _most(c: Constraint) -> int | None:
+def _max_words(c: Constraint) -> int | None:
     """Words that an answer which follows it has at most; None sets no limit."""
     if c.kind == "length_constraints:number_words" and c["relation"] == "less than":
         return int(c["num_words"]) - 1

@@ -13,18 +13,18 @@ from distract.core.errors import UsageError
 from distract.core.loop import execute
 from distract.core.plan import Plan
 from distract.core.records import Case, Lineage, Role
-from distract.core.usage import Model, Tally
+from distract.core.usage import Answerer, Tally
 from distract.data import datasets
 from distract.data.good_responses import good_response
 from distract.rewriting import verifier as verifying
-from distract.rewriting.generator_options import Asking
+from distract.rewriting.generator_options import GeneratorOptions
 from distract.studies.eligibility import sample
 from distract.studies.make import pairs, tweakset
-from distract.studies.make.attempts import Made, known_author, yields
+from distract.studies.make.attempts import MakeResult, check_author, yield_document
 
 
 @dataclass(frozen=True)
-class Job:
+class MakeJob:
     """What is to be made.
 
     Attributes:
@@ -38,11 +38,11 @@ class Job:
 
     name: str
     size: int
-    plans: Sequence[Plan[Made]]
+    plans: Sequence[Plan[MakeResult]]
     left_out: Mapping[str, int]
     generator: str
     prompt: str
-    asking: Asking
+    asking: GeneratorOptions
     seed: int
     verifier: str | None = None
 
@@ -56,11 +56,11 @@ def pair_job(
     data: str,
     responses: Sequence[str],
     generator: str,
-    asking: Asking,
+    asking: GeneratorOptions,
     verifier: str | None,
     limit: int | None,
     seed: int,
-) -> Job:
+) -> MakeJob:
     """A better and a worse answer for each drawn case that has a reference: a response known to be good.
 
     Raises:
@@ -73,13 +73,13 @@ def pair_job(
     without = {"no response is known to be good": sum(good_response(case) is None for case in loaded.cases)}
     turns = {"more than one turn": len(loaded.cases) - len(fitting) - without["no response is known to be good"]}
     left_out = {reason: n for reason, n in {**loaded.left_out, **without, **turns}.items() if n}
-    verify = verifying.verifier(verifier) if verifier else None
+    verify = verifying.make_verifier(verifier) if verifier else None
     plans = [pairs.make_pair(case, asking, generator, seed, verify) for case in sample(fitting, limit, seed)]
     checksum = pairs.prompt_file().checksum
-    return Job(loaded.name, loaded.size, plans, left_out, generator, checksum, asking, seed, verifier)
+    return MakeJob(loaded.name, loaded.size, plans, left_out, generator, checksum, asking, seed, verifier)
 
 
-def tweakset_job(data: str, generator: str, asking: Asking, limit: int | None, seed: int) -> Job:
+def tweakset_job(data: str, generator: str, asking: GeneratorOptions, limit: int | None, seed: int) -> MakeJob:
     """A question with three format constraints, a response that meets them, and worse ones, for each drawn prompt.
 
     Drawn from the prompts whose question and format can be told apart.
@@ -87,20 +87,20 @@ def tweakset_job(data: str, generator: str, asking: Asking, limit: int | None, s
     Raises:
         UsageError: the data are wrong, or the generator's name cannot be an author.
     """
-    known_author(generator, ())
+    check_author(generator, ())
     loaded = datasets.load_prompts(data)
-    fitting = [prompt for prompt in loaded.prompts if tweakset.usable(prompt)]
+    fitting = [prompt for prompt in loaded.prompts if tweakset.is_usable(prompt)]
     if not fitting:
         raise UsageError(f"{data}: {tweakset.NOT_SPLIT} in any prompt")
     unusable = {tweakset.NOT_SPLIT: len(loaded.prompts) - len(fitting)}
     left_out = {reason: n for reason, n in {**loaded.left_out, **unusable}.items() if n}
     plans = [tweakset.make_tweak(prompt, asking, generator, seed) for prompt in sample(fitting, limit, seed)]
     checksum = tweakset.prompt_file().checksum
-    return Job(loaded.name, loaded.size, plans, left_out, generator, checksum, asking, seed)
+    return MakeJob(loaded.name, loaded.size, plans, left_out, generator, checksum, asking, seed)
 
 
-def run(
-    job: Job, models: Mapping[Role, Model], tally: Tally, progress: Callable[[Tally], None] | None = None
+def make_cases(
+    job: MakeJob, models: Mapping[Role, Answerer], tally: Tally, progress: Callable[[Tally], None] | None = None
 ) -> tuple[list[Case], dict[str, Any]]:
     """Make everything.
 
@@ -117,7 +117,7 @@ def run(
     for one in made:
         if one.case is not None:
             by_model = Lineage(one.case.responses[0], job.generator, identity, job.prompt, parameters, (), one.evidence)
-            cases.append(_with_lineages(one.case, by_model))
+            cases.append(_add_lineages(one.case, by_model))
     found = {
         "data": {"name": job.name, "prompts": job.size},
         "generator": job.generator,
@@ -126,10 +126,10 @@ def run(
         "seed": job.seed,
         "left_out": dict(job.left_out),
     }
-    return cases, {**found, **yields(made)}
+    return cases, {**found, **yield_document(made)}
 
 
-def _with_lineages(case: Case, by_model: Lineage) -> Case:
+def _add_lineages(case: Case, by_model: Lineage) -> Case:
     """The case with how each response was written: severities by rule, the rest by the model."""
     lineages = [
         replace(by_model, response=response) if response.severity is None else Lineage(response, "rules")

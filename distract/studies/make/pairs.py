@@ -15,10 +15,10 @@ from distract.core.prompts import Prompt, load
 from distract.core.records import Case, Evidence, Message, Response, slug
 from distract.data.good_responses import good_response
 from distract.rewriting.fidelity import inspect
-from distract.rewriting.fidelity.facts import normal
-from distract.rewriting.generator_options import Asking
+from distract.rewriting.fidelity.facts import normalise_text
+from distract.rewriting.generator_options import GeneratorOptions
 from distract.rewriting.writers import Verifier
-from distract.studies.make.attempts import Made, ask, feedback
+from distract.studies.make.attempts import MakeResult, ask_generator, feedback
 
 AUTHORS = ("better", "worse")
 SOURCE = "make-pairs"
@@ -48,8 +48,8 @@ _KEPT = (
 )
 """What fidelity says of a rewrite that matters here too, apart from facts that are lost."""
 
-Pair = tuple[str, str]
-Read = tuple[tuple[Pair, Evidence], tuple[str, ...]]
+AnswerPair = tuple[str, str]
+PairResult = tuple[tuple[AnswerPair, Evidence], tuple[str, ...]]
 
 
 def prompt_file() -> Prompt:
@@ -57,7 +57,9 @@ def prompt_file() -> Prompt:
     return load("distract.studies.make", "pair")
 
 
-def make_pair(case: Case, asking: Asking, author: str, seed: int, verifier: Verifier | None = None) -> Plan[Made]:
+def make_pair(
+    case: Case, asking: GeneratorOptions, author: str, seed: int, verifier: Verifier | None = None
+) -> Plan[MakeResult]:
     """Make a case of a better and a worse answer from a case's good response (CALM, answers from a reference).
 
     Args:
@@ -74,26 +76,26 @@ def make_pair(case: Case, asking: Asking, author: str, seed: int, verifier: Veri
     """
     reference = good_response(case)
     if len(case.prompt) > 1:
-        return Made(None, ("more than one turn",))
+        return MakeResult(None, ("more than one turn",))
     if reference is None or not reference.text.strip():
-        return Made(None, ("no reference: no response is labelled better or known to meet the constraints",))
+        return MakeResult(None, ("no reference: no response is labelled better or known to meet the constraints",))
     known: Response = reference
 
     def fill(reasons: tuple[str, ...]) -> tuple[Message, ...]:
         slots = {"question": case.prompt[0], "reference": known.text, "feedback": feedback(reasons)}
         return prompt_file().fill(slots)
 
-    def read(text: str) -> Plan[Read]:
+    def read(text: str) -> Plan[PairResult]:
         return _read(case, known, text, verifier)
 
-    asked = yield from ask(fill, read, asking, seed, like=(known.text * 2).ljust(LEAST_ROOM))
+    asked = yield from ask_generator(fill, read, asking, seed, like=(known.text * 2).ljust(LEAST_ROOM))
     evidence: Evidence = (
         ("attempts", asked.attempts),
         ("generator", author),
-        ("words_reference", _words(known.text)),
+        ("words_reference", _count_words(known.text)),
     )
     if asked.value is None:
-        return Made(None, asked.reasons, evidence)
+        return MakeResult(None, asked.reasons, evidence)
     texts, measured = asked.value
     made = tuple(Response(name, (text,)) for name, text in zip(AUTHORS, texts, strict=True))
     pair = Case(
@@ -104,52 +106,52 @@ def make_pair(case: Case, asking: Asking, author: str, seed: int, verifier: Veri
         criterion=case.criterion,
         source=SOURCE,
     )
-    return Made(pair, (), (*evidence, *measured))
+    return MakeResult(pair, (), (*evidence, *measured))
 
 
-def _read(case: Case, reference: Response, text: str, verifier: Verifier | None) -> Plan[Read]:
+def _read(case: Case, reference: Response, text: str, verifier: Verifier | None) -> Plan[PairResult]:
     parts = [part.strip() for part in _SEPARATOR.split(text)]
     if len(parts) != 2:
         return (("", ""), ()), (f"separator: found {len(parts) - 1}, expected 1",)
     pair = parts[0], parts[1]
-    if empty := [reason for reason, part in zip(_placed("empty"), parts, strict=True) if not part]:
+    if empty := [reason for reason, part in zip(_pair_reason("empty"), parts, strict=True) if not part]:
         return (pair, ()), tuple(empty)
-    counts = [_words(part) for part in parts]
+    counts = [_count_words(part) for part in parts]
     evidence: Evidence = tuple((f"words_{name}", count) for name, count in zip(AUTHORS, counts, strict=True))
-    reasons = list(_wrong(case, reference, pair))
+    reasons = list(_find_faults(case, reference, pair))
     if verifier is not None and not reasons:
         answers = [Response(name, (part,)) for name, part in zip(AUTHORS, parts, strict=True)]
         verdicts = yield from gather([verifier.verify(case, reference, answer) for answer in answers])
         for index, (found, measured) in enumerate(verdicts):
-            reasons += [_placed(reason)[index] for reason in found]
+            reasons += [_pair_reason(reason)[index] for reason in found]
             evidence += tuple((f"{AUTHORS[index]}_{name}", value) for name, value in measured)
     return (pair, evidence), tuple(reasons)
 
 
-def _wrong(case: Case, reference: Response, pair: Pair) -> Iterator[str]:
-    if normal(pair[0]) == normal(pair[1]):
+def _find_faults(case: Case, reference: Response, pair: AnswerPair) -> Iterator[str]:
+    if normalise_text(pair[0]) == normalise_text(pair[1]):
         yield "same text"
-    shorter, longer = sorted(map(_words, pair))
+    shorter, longer = sorted(map(_count_words, pair))
     if longer - shorter > SLACK and longer > MOST_TIMES * shorter:
-        times = _words(pair[1]) / max(_words(pair[0]), 1)
+        times = _count_words(pair[1]) / max(_count_words(pair[0]), 1)
         yield f"length: the second answer is {times:.2g} times as long as the first"
     for index, answer in enumerate(pair):
-        if normal(answer) == normal(reference.text):
-            yield _placed("copies the reference")[index]
+        if normalise_text(answer) == normalise_text(reference.text):
+            yield _pair_reason("copies the reference")[index]
         if _LABEL.match(answer) and not _LABEL.match(reference.text):
             # It would tell a judge which one is which.
-            yield _placed("comment about the task: names the answer")[index]
+            yield _pair_reason("comment about the task: names the answer")[index]
         for reason in inspect(case.prompt, reference.turns, (answer,))[0]:
             if slug(reason) in _KEPT or slug(reason).endswith(" lost"):
-                yield _placed(reason)[index]
+                yield _pair_reason(reason)[index]
 
 
-def _placed(reason: str) -> Pair:
+def _pair_reason(reason: str) -> AnswerPair:
     """A reason about the first answer, and about the second."""
     if ":" in reason:
         return f"{reason} (first answer)", f"{reason} (second answer)"
     return f"{reason}: first answer", f"{reason}: second answer"
 
 
-def _words(text: str) -> int:
+def _count_words(text: str) -> int:
     return len(text.split())

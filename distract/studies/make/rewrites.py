@@ -15,23 +15,23 @@ from typing import TYPE_CHECKING, Any
 
 from distract.core import files
 from distract.core.errors import UsageError
-from distract.core.job import Job, Plans, Sample
+from distract.core.job import Job, Plans, StageSample
 from distract.core.plan import Attack, Plan, Protocol, gather
 from distract.core.price import Price
 from distract.core.recorder import dump
-from distract.core.records import Audited, Case, Lineage, Response, Rewrite, Role, Row, Smallest
-from distract.core.study import Held, Study
+from distract.core.records import Case, CaseResult, Lineage, MinimalFlip, Response, Rewrite, Role, Row
+from distract.core.study import BufferedSums, Study
 from distract.data.formats import native
 from distract.data.good_responses import compliant_response, good_response, pairs
 from distract.rewriting import verifier as verifying
-from distract.rewriting.memory import Memory, in_order, rewritten
-from distract.rewriting.writers import offline
-from distract.stats.figure import Figure, flat
+from distract.rewriting.memory import Memory, obtain_rewrite, sort_rewrites
+from distract.rewriting.writers import offline_writer
+from distract.stats.figure import Figure, flatten
 from distract.studies.attack import design as audit
 from distract.studies.attack import session
-from distract.studies.attack.session import Selected
-from distract.studies.rewrite_counts import agreements, by_reason, rejections
-from distract.studies.setup import first_cases
+from distract.studies.attack.session import AttackSelection
+from distract.studies.rewrite_counts import agreements, count_reasons, rejections
+from distract.studies.setup import sample_first
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -39,14 +39,14 @@ if TYPE_CHECKING:
 NO_PRICES: Mapping[Role, Price] = MappingProxyType({})
 
 
-def record(case: Case, parameters: audit.Audit) -> Plan[Audited]:
+def record_rewrites(case: Case, parameters: audit.AuditConfig) -> Plan[CaseResult]:
     """Write everything that the parameters could ask of one case; controls are left to the rules of a run."""
     memory: Memory = {}
-    yield from gather([_one(case, *job, parameters, memory) for job in _jobs(case, parameters)])
-    return Audited(rewrites=in_order(case, memory))
+    yield from gather([_write_task(case, *job, parameters, memory) for job in _rewrite_tasks(case, parameters)])
+    return CaseResult(rewrites=sort_rewrites(case, memory))
 
 
-def _jobs(case: Case, p: audit.Audit) -> Iterator[tuple[Response, Attack, Attack | None]]:
+def _rewrite_tasks(case: Case, p: audit.AuditConfig) -> Iterator[tuple[Response, Attack, Attack | None]]:
     """An original, what is done to it, and what is then done to the result."""
     good, compliant = good_response(case), compliant_response(case)
     originals = dict.fromkeys([good] if good and "fixed" in p.designs else [])
@@ -58,15 +58,15 @@ def _jobs(case: Case, p: audit.Audit) -> Iterator[tuple[Response, Attack, Attack
         yield from ((compliant, d.lower, d.distractor) for d in fitting)
 
 
-def _one(
-    case: Case, original: Response, attack: Attack, then: Attack | None, p: audit.Audit, memory: Memory
+def _write_task(
+    case: Case, original: Response, attack: Attack, then: Attack | None, p: audit.AuditConfig, memory: Memory
 ) -> Plan[None]:
-    made = yield from rewritten(case, original, attack, p, memory)
+    made = yield from obtain_rewrite(case, original, attack, p, memory)
     if then and not then.control and not isinstance(made, str):
-        yield from rewritten(case, made, then, p, memory)
+        yield from obtain_rewrite(case, made, then, p, memory)
 
 
-def with_rewrites(case: Case, made: Sequence[Lineage]) -> Case:
+def add_rewrites(case: Case, made: Sequence[Lineage]) -> Case:
     """The case with rewrites recorded, in the place of those it had.
 
     Args:
@@ -95,7 +95,7 @@ class DataFile:
         out: the file.
     """
 
-    def __init__(self, selected: Selected, out: Path) -> None:
+    def __init__(self, selected: AttackSelection, out: Path) -> None:
         self.rows: Sequence[Row] = ()
         self.rewrites: list[Rewrite] = []
         self._selected, self._out = selected, out
@@ -106,7 +106,7 @@ class DataFile:
     def __exit__(self, *_: object) -> None:
         """Nothing is open."""
 
-    def add(self, rows: Sequence[Row], rewrites: Sequence[Rewrite], smallest: Sequence[Smallest]) -> None:
+    def add(self, rows: Sequence[Row], rewrites: Sequence[Rewrite], smallest: Sequence[MinimalFlip]) -> None:
         """Keep rewrites."""
         self.rewrites += rewrites
 
@@ -119,11 +119,11 @@ class DataFile:
         by: dict[str, list[Lineage]] = {}
         for made in self.rewrites:
             by.setdefault(made.case, []).append(_lineage(made, self._selected))
-        save([with_rewrites(case, by.get(case.id, [])) for case in self._selected.cases], self._out)
+        save([add_rewrites(case, by.get(case.id, [])) for case in self._selected.cases], self._out)
         return dump(summary)
 
 
-def prepare(selected: Selected, out: Path, prices: Mapping[Role, Price] = NO_PRICES) -> Job[Written]:
+def prepare(selected: AttackSelection, out: Path, prices: Mapping[Role, Price] = NO_PRICES) -> Job[RewriteResult]:
     """The job of ``distract rewrite``.
 
     Args:
@@ -135,21 +135,21 @@ def prepare(selected: Selected, out: Path, prices: Mapping[Role, Price] = NO_PRI
         UsageError: there is nothing to write.
     """
     design = _parameters(selected)
-    if not any(True for case in selected.cases for _ in _jobs(case, design)):
+    if not any(True for case in selected.cases for _ in _rewrite_tasks(case, design)):
         raise UsageError("nothing is to be written: controls are written by rule in every run; name another --attack")
 
-    def measure(_: Sequence[Row], rewrites: Sequence[Rewrite], flaw: str | None) -> Written:
+    def measure(_: Sequence[Row], rewrites: Sequence[Rewrite], flaw: str | None) -> RewriteResult:
         return _measure(selected.parameters["attacks"], {case.id: case.cluster for case in selected.cases}, rewrites)
 
     def stages(rows: Sequence[Row], rewrites: Sequence[Rewrite]) -> Iterator[Plans]:
-        yield (record(case, design) for case in selected.cases)
+        yield (record_rewrites(case, design) for case in selected.cases)
 
-    def samples(protocol: Protocol | None) -> Iterator[Sample]:
-        alone = replace(design, writer=offline(design.writer), verifier=None)
-        yield first_cases(selected.cases, partial(record, parameters=alone))
+    def samples(protocol: Protocol | None) -> Iterator[StageSample]:
+        alone = replace(design, writer=offline_writer(design.writer), verifier=None)
+        yield sample_first(selected.cases, partial(record_rewrites, parameters=alone))
 
     return Job(
-        study=Study("rewrite", {}, lambda _: Held(measure), document, _report),
+        study=Study("rewrite", {}, lambda _: BufferedSums(measure), document, _report),
         models=selected.models,
         protocols=(),
         cases=selected.cases,
@@ -169,58 +169,58 @@ def save(cases: Sequence[Case], path: Path) -> None:
     Raises:
         UsageError: the file cannot be written.
     """
-    files.write(path, "".join(f"{native.line(case)}\n" for case in cases), "--out")
+    files.write(path, "".join(f"{native.format_line(case)}\n" for case in cases), "--out")
 
 
 @dataclass(frozen=True)
-class Written:
+class RewriteResult:
     """What became of the rewrites that were written; ``figures`` are in a total order."""
 
     rewrites: Sequence[Rewrite]
     figures: Sequence[Figure]
 
 
-def _measure(attacks: Sequence[str], clusters: Mapping[str, str], rewrites: Sequence[Rewrite]) -> Written:
+def _measure(attacks: Sequence[str], clusters: Mapping[str, str], rewrites: Sequence[Rewrite]) -> RewriteResult:
     figures = [*rejections(rewrites, attacks, clusters), *agreements(rewrites, clusters)]
-    return Written(rewrites, sorted(figures, key=lambda figure: figure.place))
+    return RewriteResult(rewrites, sorted(figures, key=lambda figure: figure.place))
 
 
-def document(parameters: Mapping[str, Any], written: Written) -> dict[str, Any]:
+def document(parameters: Mapping[str, Any], written: RewriteResult) -> dict[str, Any]:
     """What was written and what became of it, as JSON values."""
     names = ("data", "limit", "seed", "attacks", "degradations", "generator", "asking", "verifier", "left_out")
     return {
         **{name: parameters[name] for name in names},
-        "rejected": by_reason(written.rewrites),
-        "results": [flat(figure) for figure in written.figures],
+        "rejected": count_reasons(written.rewrites),
+        "results": [flatten(figure) for figure in written.figures],
     }
 
 
-def _report(_: Mapping[str, Any], written: Written) -> Iterable[RenderableType]:
-    from distract.studies.rewrite_view import recording_report
+def _report(_: Mapping[str, Any], written: RewriteResult) -> Iterable[RenderableType]:
+    from distract.studies.rewrite_view import rewrites_report
 
-    return recording_report(written.figures, written.rewrites)
+    return rewrites_report(written.figures, written.rewrites)
 
 
-def _made_by(attack: Attack, response: Response) -> bool:
+def _is_made_by(attack: Attack, response: Response) -> bool:
     """Whether a response is what an attack makes: what distracts names its attack, what is worse has a severity."""
     if response.attack is not None:
         return attack.name == response.attack
     return attack.severity is not None and attack.severity == response.severity
 
 
-def _parameters(selected: Selected) -> audit.Audit:
+def _parameters(selected: AttackSelection) -> audit.AuditConfig:
     found = selected.scope
-    return audit.Audit(
+    return audit.AuditConfig(
         "", (), found.attacks, selected.writer, found.designs, selected.seed, found.degradations, selected.verifier
     )
 
 
-def _lineage(made: Rewrite, selected: Selected) -> Lineage:
+def _lineage(made: Rewrite, selected: AttackSelection) -> Lineage:
     """How a rewrite was written; what the rules wrote has no model."""
     prompt, model, parameters = "", dict[str, str](), dict[str, float | int]()
     verified = verifying.parameters(selected.verifier.name) if selected.verifier else ()
     if made.generator == selected.writer.name and (asking := selected.parameters["asking"]):
-        attack = next(one for one in selected.scope.writing if _made_by(one, made.response))
+        attack = next(one for one in selected.scope.writing if _is_made_by(one, made.response))
         prompt, model = attack.prompt.checksum if attack.prompt else "", asking["model"]
         parameters = {name: value for name, value in asking.items() if name != "model"}
     return Lineage(

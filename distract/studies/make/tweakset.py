@@ -17,13 +17,13 @@ from distract.core.plan import Attack, Plan
 from distract.core.prompts import Prompt, load
 from distract.core.records import Case, Evidence, Message, Response, slug
 from distract.data.constraints import check, describe
-from distract.data.formats.ifeval import Prompted
-from distract.data.prompt_parts import split
+from distract.data.formats.ifeval import ConstrainedPrompt
+from distract.data.prompt_parts import split_prompt
 from distract.rewriting.fidelity import inspect
-from distract.rewriting.generator_options import Asking
-from distract.rewriting.writers import written
-from distract.studies.make.attempts import BROKEN, Made, ask, feedback, known_author
-from distract.studies.make.constraint_sets import choose
+from distract.rewriting.generator_options import GeneratorOptions
+from distract.rewriting.writers import apply_rule
+from distract.studies.make.attempts import BROKEN, MakeResult, ask_generator, check_author, feedback
+from distract.studies.make.constraint_sets import choose_constraints
 
 SOURCE = "make-tweakset"
 SEVERITIES = (1, 2, 3)
@@ -41,12 +41,14 @@ def prompt_file() -> Prompt:
 NOT_SPLIT = "question and format cannot be told apart"
 
 
-def usable(prompt: Prompted) -> bool:
+def is_usable(prompt: ConstrainedPrompt) -> bool:
     """Whether a prompt can be split into its question and its format, which needs no generator."""
-    return split(prompt.text, prompt.constraints) is not None
+    return split_prompt(prompt.text, prompt.constraints) is not None
 
 
-def make_tweak(prompt: Prompted, asking: Asking, author: str, seed: int, wanted: int = 3) -> Plan[Made]:
+def make_tweak(
+    prompt: ConstrainedPrompt, asking: GeneratorOptions, author: str, seed: int, wanted: int = 3
+) -> Plan[MakeResult]:
     """Make a case with format constraints from a prompt that holds some (Distracted evaluation 3.1 and 3.2).
 
     Args:
@@ -68,13 +70,13 @@ def make_tweak(prompt: Prompted, asking: Asking, author: str, seed: int, wanted:
     """
     if wanted < 1:
         raise UsageError(f"wanted {wanted}: expected a number of constraints from 1")
-    known_author(author, [_low(severity) for severity in SEVERITIES])
-    question = split(prompt.text, prompt.constraints)
+    check_author(author, [_author_name(severity) for severity in SEVERITIES])
+    question = split_prompt(prompt.text, prompt.constraints)
     if question is None:
-        return Made(None, (NOT_SPLIT,))
-    chosen = choose(question, prompt.constraints, wanted, random.Random(_number(seed, prompt.id)))
+        return MakeResult(None, (NOT_SPLIT,))
+    chosen = choose_constraints(question, prompt.constraints, wanted, random.Random(_derive_seed(seed, prompt.id)))
     if chosen is None:
-        return Made(None, (f"no {wanted} easy constraints go together",))
+        return MakeResult(None, (f"no {wanted} easy constraints go together",))
     constraints, asked_of = chosen.ordered, question
     broken = {f"{BROKEN}: {c.kind}": describe(c) for c in constraints}
     requirements = "\n".join(f"{number}. {describe(c)}" for number, c in enumerate(constraints, 1))
@@ -90,7 +92,7 @@ def make_tweak(prompt: Prompted, asking: Asking, author: str, seed: int, wanted:
         said = inspect((asked_of,), ("",), (text,))[0]
         return text, (*reasons, *(reason for reason in said if slug(reason) in _NO_ANSWER))
 
-    asked = yield from ask(fill, read, asking, seed, like=" " * LENGTH)
+    asked = yield from ask_generator(fill, read, asking, seed, like=" " * LENGTH)
     evidence: Evidence = (
         ("attempts", asked.attempts),
         ("generator", author),
@@ -98,22 +100,22 @@ def make_tweak(prompt: Prompted, asking: Asking, author: str, seed: int, wanted:
         ("added", ", ".join(c.kind for c in chosen.added)),
     )
     if asked.value is None:
-        return Made(None, asked.reasons, evidence)
+        return MakeResult(None, asked.reasons, evidence)
     good = Response(author, (asked.value,))
     name = f"tweak-{prompt.id}"
     case = Case(name, (question,), (good,), preferred=author, constraints=constraints, source=SOURCE)
-    worse, reasons, found = _worse(case, good, seed)
+    worse, reasons, found = _make_worse(case, good, seed)
     evidence = (*evidence, ("words", len(good.text.split())), *found)
     if not worse:
-        return Made(None, reasons, evidence)
-    return Made(replace(case, responses=(good, *worse)), reasons, evidence)
+        return MakeResult(None, reasons, evidence)
+    return MakeResult(replace(case, responses=(good, *worse)), reasons, evidence)
 
 
-def _low(severity: int) -> str:
+def _author_name(severity: int) -> str:
     return f"low-{severity}"
 
 
-def _worse(case: Case, good: Response, seed: int) -> tuple[list[Response], tuple[str, ...], Evidence]:
+def _make_worse(case: Case, good: Response, seed: int) -> tuple[list[Response], tuple[str, ...], Evidence]:
     """The answers of each severity that are what they say, why others are not, and what each breaks; none without 1."""
     by_severity: dict[int, Attack] = {}
     for attack in registry.attacks().values():
@@ -126,10 +128,10 @@ def _worse(case: Case, good: Response, seed: int) -> tuple[list[Response], tuple
         found: tuple[str, ...] = (f"no attack makes it or fewer than {severity} constraints",)
         if severity in by_severity and severity <= len(case.constraints):
             attack = by_severity[severity]
-            text = written(attack, case, good.text, _number(seed, f"{case.id}\x1e{attack.name}"))
+            text = apply_rule(attack, case, good.text, _derive_seed(seed, f"{case.id}\x1e{attack.name}"))
             found, measured = inspect(case.prompt, good.turns, (text,), case.constraints, severity=severity)
             if not found:
-                worse.append(Response(_low(severity), (text,), severity=severity))
+                worse.append(Response(_author_name(severity), (text,), severity=severity))
                 evidence.append((f"severity_{severity}_breaks", dict(measured)["constraints_broken"]))
                 continue
         if severity == 1:
@@ -138,6 +140,6 @@ def _worse(case: Case, good: Response, seed: int) -> tuple[list[Response], tuple
     return worse, tuple(wrong), tuple(evidence)
 
 
-def _number(seed: int, name: str) -> int:
+def _derive_seed(seed: int, name: str) -> int:
     """A number that depends on both, and not on how a process hashes."""
     return int.from_bytes(hashlib.sha256(f"{seed}\x1e{name}".encode()).digest()[:4], "big")

@@ -13,22 +13,22 @@ from typing import Literal
 from distract.core.records import BASELINE, Outcome, Row
 from distract.judging.published.published_runs import Convention
 from distract.judging.verdicts import outcome
-from distract.stats.figure import PLACE, Figure, by_name
+from distract.stats.figure import PLACE_FIELDS, Figure, field_texts
 from distract.stats.intervals import Interval
 
-Place = tuple[str | None, str | None]
+DataPlace = tuple[str | None, str | None]
 """A data set and a subset of it; None is all of them."""
 
 ORDERS: Mapping[Literal["a", "b"], str] = {"a": "given", "b": "swapped"}
 """What an order is called, by which of the two stands first."""
 
-Unit = tuple[str, str, tuple[str, int], tuple[str, int]]
+ComparisonUnit = tuple[str, str, tuple[str, int], tuple[str, int]]
 """Data set, case, and author and severity (0 without one) of each of the two, in their own order: the same whichever of
 them a judge's rows call a."""
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class JudgeRows:
     """One judge asked one way, on any number of data sets.
 
     Attributes:
@@ -60,7 +60,7 @@ class Judged:
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class PairVerdicts:
     """One comparison.
 
     Attributes:
@@ -76,7 +76,7 @@ class Compared:
         tokens: likewise.
     """
 
-    unit: Unit
+    unit: ComparisonUnit
     turned: bool
     cluster: str
     subset: str
@@ -93,7 +93,7 @@ class Compared:
         return self.unit[0]
 
     @property
-    def valid(self) -> bool:
+    def is_valid(self) -> bool:
         """Whether every order has a verdict."""
         return None not in self.verdicts
 
@@ -107,10 +107,10 @@ class Comparisons:
         excluded: how many were not, by data set and subset.
     """
 
-    made: tuple[Compared, ...]
+    made: tuple[PairVerdicts, ...]
     excluded: Counter[tuple[str, str]] = field(default_factory=Counter)
 
-    def within(self, data: str | None, subset: str | None) -> Comparisons:
+    def select(self, data: str | None, subset: str | None) -> Comparisons:
         """Those of a data set, or of a subset of it; None stands for all."""
 
         def here(place: tuple[str, str]) -> bool:
@@ -141,10 +141,12 @@ class Agreement(Figure):
     @property
     def place(self) -> tuple[str, ...]:
         """A total order over the figures of one document."""
-        return by_name(self, ("judge", "data", "subset", *PLACE, "order"))
+        return field_texts(self, ("judge", "data", "subset", *PLACE_FIELDS, "order"))
 
 
-def comparisons(rows: Iterable[Row], rule: str | None, attack: str = BASELINE, calls: int | None = None) -> Comparisons:
+def collect_comparisons(
+    rows: Iterable[Row], rule: str | None, attack: str = BASELINE, calls: int | None = None
+) -> Comparisons:
     """What was said of each pair.
 
     Args:
@@ -155,16 +157,16 @@ def comparisons(rows: Iterable[Row], rule: str | None, attack: str = BASELINE, c
     """
     mine = [row for row in rows if row.design == "people" and row.attack == attack]
     shared = Counter(key for row in mine for key in row.keys)
-    made, excluded = list[Compared](), Counter[tuple[str, str]]()
+    made, excluded = list[PairVerdicts](), Counter[tuple[str, str]]()
     scoring = rule if rule in ("score", "rating") else None
     for row in mine:
         if row.excluded is not None:
             excluded[row.data, row.subset] += 1
             continue
         parts = [1 / shared[key] for key in row.keys]
-        unit, turned = unit_of(row)
+        unit, turned = comparison_unit(row)
         made.append(
-            Compared(
+            PairVerdicts(
                 unit=unit,
                 turned=turned,
                 cluster=row.cluster,
@@ -174,24 +176,24 @@ def comparisons(rows: Iterable[Row], rule: str | None, attack: str = BASELINE, c
                 shown=row.shown,
                 overall=outcome(row.judgments, scoring),
                 calls=sum(parts) if parts else calls,
-                tokens=_tokens(row, parts),
+                tokens=_count_tokens(row, parts),
             )
         )
     return Comparisons(tuple(made), excluded)
 
 
-def _tokens(row: Row, parts: Sequence[float]) -> float | None:
+def _count_tokens(row: Row, parts: Sequence[float]) -> float | None:
     total = sum(part * (prompt + answer) for part, (prompt, answer) in zip(parts, row.tokens, strict=True))
     return total or None
 
 
-def unit_of(row: Row) -> tuple[Unit, bool]:
+def comparison_unit(row: Row) -> tuple[ComparisonUnit, bool]:
     """The unit that a row compares, and whether its a is the second one of it."""
     a, b = ((one.author, one.severity or 0) for one in (row.a, row.b))
     return (row.data, row.case, min(a, b), max(a, b)), a > b
 
 
-def places(judged: Iterable[Judged]) -> list[Place]:
+def places(judged: Iterable[JudgeRows]) -> list[DataPlace]:
     """Everything together first; each data set where there are several, each subset where a data set has several.
 
     They are the same for all judges and protocols of a document, so that one which lacks a data set has its gap.
@@ -202,13 +204,13 @@ def places(judged: Iterable[Judged]) -> list[Place]:
             for row in rows:
                 if row.design == "people":
                     parts[row.data].add(row.subset)
-    found: list[Place] = [(None, None)] if len(parts) != 1 else []
+    found: list[DataPlace] = [(None, None)] if len(parts) != 1 else []
     for data in sorted(parts):
         found.append((data, None))
         found += [(data, subset) for subset in sorted(parts[data]) if len(parts[data]) > 1]
     return found
 
 
-def with_interval(figure: Agreement, interval: Interval | None) -> Agreement:
+def add_interval(figure: Agreement, interval: Interval | None) -> Agreement:
     """A figure with its interval, where there is one."""
     return figure if interval is None else replace(figure, low=interval[0], high=interval[1])

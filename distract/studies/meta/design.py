@@ -13,16 +13,16 @@ from functools import partial
 from itertools import combinations
 
 from distract.core.plan import Attack, Comparison, Plan, Protocol, gather
-from distract.core.records import BASELINE, RESAMPLED, UNCHANGED, Audited, Case, Response, Rewrite, Row
-from distract.judging.comparison import judged, label, resampled, side
+from distract.core.records import BASELINE, RESAMPLED, UNCHANGED, Case, CaseResult, Response, Rewrite, Row
+from distract.judging.comparison import judge_comparison, label, resample_comparison, side
 from distract.judging.orders import DEFAULT, Manner
 from distract.rewriting.writers import WRITERS, rewrite
 
-Pair = tuple[Response, Response]
+ResponsePair = tuple[Response, Response]
 
 
 @dataclass(frozen=True)
-class Meta:
+class MetaConfig:
     """The parameters of a run that say what is judged.
 
     Attributes:
@@ -46,7 +46,7 @@ class Meta:
     shuffled: frozenset[str] = frozenset()
 
 
-def labelled(case: Case) -> list[Pair]:
+def labelled_pairs(case: Case) -> list[ResponsePair]:
     """The pairs of original responses that the case's label is about, in the order of the data.
 
     Where one of several responses is labelled better, that is each pair which holds it; where they are labelled a tie,
@@ -59,7 +59,7 @@ def labelled(case: Case) -> list[Pair]:
     return [(a, b) for a, b in found if a.author != b.author and label(case, a, b) is not None]
 
 
-def meta(data: str, case: Case, p: Meta) -> Plan[Audited]:
+def judge_labelled(data: str, case: Case, p: MetaConfig) -> Plan[CaseResult]:
     """Judge every labelled pair of a case under every protocol.
 
     Args:
@@ -68,37 +68,37 @@ def meta(data: str, case: Case, p: Meta) -> Plan[Audited]:
         p: how.
     """
     memory: dict[tuple[Response, str], Rewrite | None] = {}
-    found = labelled(case)
+    found = labelled_pairs(case)
     if data in p.shuffled:
-        found = [_drawn(case, pair, p.seed) for pair in found]
-    jobs = [_pair(data, case, pair, protocol, p, memory) for protocol in p.protocols for pair in found]
+        found = [_draw_order(case, pair, p.seed) for pair in found]
+    jobs = [_judge_pair(data, case, pair, protocol, p, memory) for protocol in p.protocols for pair in found]
     parts: Sequence[list[Row]] = yield from gather(jobs)
-    return Audited([row for part in parts for row in part], [made for made in memory.values() if made])
+    return CaseResult([row for part in parts for row in part], [made for made in memory.values() if made])
 
 
-def one_sided(cases: Iterable[Case]) -> bool:
+def is_one_sided(cases: Iterable[Case]) -> bool:
     """Whether the better response always stands at the same place, in more than one pair.
 
     A judge that follows the order shown would then be always right in one order, and kappa say nothing.
     """
-    labels = [label(case, *pair) for case in cases for pair in labelled(case)]
+    labels = [label(case, *pair) for case in cases for pair in labelled_pairs(case)]
     decided = [one for one in labels if one != "tie"]
     return len(decided) > 1 and len({*decided}) == 1
 
 
-def _drawn(case: Case, pair: Pair, seed: int) -> Pair:
+def _draw_order(case: Case, pair: ResponsePair, seed: int) -> ResponsePair:
     """A pair in an order drawn by its case and its authors alone."""
     names = [f"{one.author}\x1e{one.severity}" for one in pair]
     turned = hashlib.sha256("\x1e".join([str(seed), case.id, *names]).encode()).digest()[0] % 2
     return (pair[1], pair[0]) if turned else pair
 
 
-def _pair(
+def _judge_pair(
     data: str,
     case: Case,
-    pair: Pair,
+    pair: ResponsePair,
     protocol: Protocol,
-    p: Meta,
+    p: MetaConfig,
     memory: dict[tuple[Response, str], Rewrite | None],
 ) -> Plan[list[Row]]:
     a, b = pair
@@ -116,27 +116,27 @@ def _pair(
         subset=case.source or "",
     )
     comparison = Comparison(case, a, b)
-    before = yield from judged(partial(replace, row), protocol, comparison, p.manner, p.helped)
+    before = yield from judge_comparison(partial(replace, row), protocol, comparison, p.manner, p.helped)
     rows = [before]
     if before.excluded is not None:
         return rows
     for control in p.controls:
-        after = yield from _controlled(row, comparison, protocol, control, p, memory)
+        after = yield from _judge_control(row, comparison, protocol, control, p, memory)
         if after.judgments and after.keys == before.keys:
             after = replace(row, attack=control.name, excluded=UNCHANGED)
         rows.append(after)
     if p.resample:
         again = partial(replace, row, attack=RESAMPLED)
-        rows.append((yield from resampled(before, again, protocol, comparison, p.manner, p.helped)))
+        rows.append((yield from resample_comparison(before, again, protocol, comparison, p.manner, p.helped)))
     return rows
 
 
-def _controlled(
+def _judge_control(
     row: Row,
     comparison: Comparison,
     protocol: Protocol,
     control: Attack,
-    p: Meta,
+    p: MetaConfig,
     memory: dict[tuple[Response, str], Rewrite | None],
 ) -> Plan[Row]:
     """The same pair after a control has been through both responses."""
@@ -146,9 +146,9 @@ def _controlled(
             made = yield from rewrite(WRITERS["rules"], comparison.case, one, control, p.seed)
             memory[one, control.name] = made
         found = memory[one, control.name]
-        if found is None or not found.accepted:
+        if found is None or not found.is_accepted:
             return replace(row, excluded="rewrite rejected")
         both.append(found.response)
     a, b = both
     same = partial(replace, row, a=side(a), b=side(b))
-    return (yield from judged(same, protocol, Comparison(comparison.case, a, b), p.manner, p.helped))
+    return (yield from judge_comparison(same, protocol, Comparison(comparison.case, a, b), p.manner, p.helped))

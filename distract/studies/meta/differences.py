@@ -13,32 +13,32 @@ from itertools import combinations
 
 from distract.core.records import MIRROR
 from distract.stats import intervals
-from distract.stats.figure import CONFIDENCE, adjusted
+from distract.stats.figure import CONFIDENCE, adjust_p_values
 from distract.studies.meta.comparisons import (
     ORDERS,
     Agreement,
-    Compared,
-    Judged,
-    Place,
-    Unit,
-    comparisons,
-    with_interval,
+    ComparisonUnit,
+    DataPlace,
+    JudgeRows,
+    PairVerdicts,
+    add_interval,
+    collect_comparisons,
 )
 
 
-def differences(asked: Sequence[Judged], everywhere: Iterable[Place]) -> list[Agreement]:
+def differences(asked: Sequence[JudgeRows], everywhere: Iterable[DataPlace]) -> list[Agreement]:
     """Every pair of one judge's protocols on the verdicts that are valid under both: one's accuracy minus the other's.
 
     Args:
         asked: one judge asked in each way, by the rule that sums it up.
         everywhere: the places at which protocols are compared; Holm's adjustment is over the pairs at one of them.
     """
-    said = {one.protocol: comparisons(one.by(one.headline), one.headline) for one in asked}
+    said = {one.protocol: collect_comparisons(one.by(one.headline), one.headline) for one in asked}
     headline = {one.protocol: one.headline for one in asked}
     made = list[Agreement]()
     for data, subset in everywhere:
         family = list[Agreement]()
-        right = {name: _right(whole.within(data, subset).made) for name, whole in said.items()}
+        right = {name: _read_correctness(whole.select(data, subset).made) for name, whole in said.items()}
         for one, other in combinations(sorted(right), 2):
             empty = Agreement("accuracy", one, headline[one], "none", judge=asked[0].judge, data=data, subset=subset)
             empty = replace(empty, against=other, against_rule=headline[other], against_attack="none")
@@ -46,18 +46,18 @@ def differences(asked: Sequence[Judged], everywhere: Iterable[Place]) -> list[Ag
         made += [
             figure
             if figure.p_adjusted is None
-            else replace(figure, compared=_decided(figure.value or 0.0, figure.p_adjusted))
-            for figure in adjusted(family)
+            else replace(figure, compared=_classify_difference(figure.value or 0.0, figure.p_adjusted))
+            for figure in adjust_p_values(family)
         ]
     return made
 
 
-Right = dict[Unit, tuple[str, dict[str, float | None]]]
+Correctness = dict[ComparisonUnit, tuple[str, dict[str, float | None]]]
 """Of each comparison its cluster, and whether each verdict is right (None: it is invalid), by its order."""
 
 
-def _right(made: Iterable[Compared]) -> Right:
-    found: Right = {}
+def _read_correctness(made: Iterable[PairVerdicts]) -> Correctness:
+    found: Correctness = {}
     for one in made:
         if one.label is None:
             continue
@@ -69,19 +69,19 @@ def _right(made: Iterable[Compared]) -> Right:
     return found
 
 
-def _difference(empty: Agreement, first: Right, second: Right) -> Agreement:
-    shared, alone = _paired(first, second)
+def _difference(empty: Agreement, first: Correctness, second: Correctness) -> Agreement:
+    shared, alone = _pair_verdicts(first, second)
     figure = replace(empty, n=len(shared), excluded=alone)
     if not shared:
         return figure
     clusters = [cluster for cluster, _, _ in shared]
     a, b = [value for _, value, _ in shared], [value for _, _, value in shared]
-    interval = intervals.paired_difference(a, b, clusters, CONFIDENCE)
+    interval = intervals.difference_interval(a, b, clusters, CONFIDENCE)
     value = (math.fsum(a) - math.fsum(b)) / len(shared)
-    return replace(with_interval(figure, interval), value=value, p_value=intervals.paired_p(a, b, clusters))
+    return replace(add_interval(figure, interval), value=value, p_value=intervals.paired_p(a, b, clusters))
 
 
-def _paired(first: Right, second: Right) -> tuple[list[tuple[str, float, float]], int]:
+def _pair_verdicts(first: Correctness, second: Correctness) -> tuple[list[tuple[str, float, float]], int]:
     """Valid verdicts on the same comparison in the same order, and how many have no partner.
 
     Where the orders of the two are not the same kind (a score of each response has none, three responses are rotated),
@@ -101,7 +101,7 @@ def _paired(first: Right, second: Right) -> tuple[list[tuple[str, float, float]]
     return shared, alone
 
 
-def _decided(difference: float, p_adjusted: float) -> str:
+def _classify_difference(difference: float, p_adjusted: float) -> str:
     if p_adjusted > 1 - CONFIDENCE:
         return "not distinguishable"
     return "better" if difference > 0 else "worse"

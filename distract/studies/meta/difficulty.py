@@ -13,7 +13,7 @@ from itertools import combinations
 
 from distract.stats import agreement
 from distract.stats.figure import CONFIDENCE
-from distract.studies.meta.comparisons import Agreement, Judged, Place, comparisons
+from distract.studies.meta.comparisons import Agreement, DataPlace, JudgeRows, collect_comparisons
 
 BINS = 10
 """Of the share of verdicts that are right."""
@@ -49,13 +49,15 @@ class Difficulty:
     always: int
 
 
-def whole(figures: Sequence[Agreement]) -> Place:
+def whole_place(figures: Sequence[Agreement]) -> DataPlace:
     """The place that holds everything: the only data set, or all of them together."""
     found = {figure.data for figure in figures}
     return (found.pop() if len(found) == 1 else None), None
 
 
-def accuracies(judged: Sequence[Judged], figures: Sequence[Agreement], place: Place) -> dict[tuple[str, str], float]:
+def accuracies(
+    judged: Sequence[JudgeRows], figures: Sequence[Agreement], place: DataPlace
+) -> dict[tuple[str, str], float]:
     """Accuracy by judge and protocol, by the headline rule, at one place."""
     rules = {(one.judge, one.protocol): one.headline for one in judged}
     return {
@@ -67,7 +69,7 @@ def accuracies(judged: Sequence[Judged], figures: Sequence[Agreement], place: Pl
 
 
 def correlations(
-    judged: Sequence[Judged],
+    judged: Sequence[JudgeRows],
     figures: Sequence[Agreement],
     accuracy: Mapping[tuple[str, str], float],
     means: Mapping[str, float],
@@ -101,12 +103,12 @@ def _correlation(between: str, first: str, second: str, x: Sequence[float], y: S
     return Correlation(between, first, second, len(x), agreement.spearman(x, y), low, high)
 
 
-def difficulty(judged: Sequence[Judged]) -> Difficulty:
+def difficulty(judged: Sequence[JudgeRows]) -> Difficulty:
     """How large a share of all verdicts is right, comparison by comparison."""
     right: dict[object, list[float]] = defaultdict(list)
     asked: Counter[object] = Counter()
     for one in judged:
-        for made in comparisons(one.by(one.headline), one.headline).made:
+        for made in collect_comparisons(one.by(one.headline), one.headline).made:
             if made.label is not None:
                 asked[made.unit] += 1
                 right[made.unit] += [float(verdict == made.label) for verdict in made.verdicts]

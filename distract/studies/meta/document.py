@@ -12,18 +12,18 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from distract.core.records import BASELINE, Row
-from distract.judging.published import Published
-from distract.stats.figure import flat
-from distract.studies.meta.comparisons import Agreement, Judged
+from distract.judging.published import PublishedRun
+from distract.stats.figure import flatten
+from distract.studies.meta.comparisons import Agreement, JudgeRows
 from distract.studies.meta.measures import figures
-from distract.studies.meta.panel import Panel, base_of, panel
-from distract.studies.meta.published_judges import judged, reproduced
+from distract.studies.meta.panel import Panel, compare_judges, find_base
+from distract.studies.meta.published_judges import check_reproduction, group_runs
 
 _RECORD = ("data", "left_out", "limit", "seed", "manner", "reference", "self_judging")
 
 
 @dataclass(frozen=True)
-class Source:
+class JudgeSource:
     """One judge with where its verdicts come from.
 
     Attributes:
@@ -36,7 +36,7 @@ class Source:
     """
 
     name: str
-    judged: tuple[Judged, ...]
+    judged: tuple[JudgeRows, ...]
     record: Mapping[str, Any]
     controls: tuple[str, ...] = ()
     base: str | None = None
@@ -53,32 +53,32 @@ class Source:
 
 
 @dataclass(frozen=True)
-class Result:
+class MetaResult:
     """Everything that a command found out, for both kinds of readers.
 
     Attributes:
         panel: the judges compared; None with fewer than two.
     """
 
-    sources: tuple[Source, ...]
+    sources: tuple[JudgeSource, ...]
     figures: tuple[Agreement, ...]
     base: str | None
     panel: Panel | None = None
     controls: tuple[str, ...] = field(default=())
 
 
-def from_run(parameters: Mapping[str, Any], rows: Sequence[Row]) -> Source:
+def from_run(parameters: Mapping[str, Any], rows: Sequence[Row]) -> JudgeSource:
     """A judge that was asked, from the run of it."""
     by = {name: tuple(row for row in rows if row.protocol == name) for name in parameters["protocols"]}
     made = tuple(
-        Judged(parameters["judge"], name, tuple(rules), {"": by[name]}, name in parameters["ties"])
+        JudgeRows(parameters["judge"], name, tuple(rules), {"": by[name]}, name in parameters["ties"])
         for name, rules in parameters["protocols"].items()
     )
     record = {name: parameters[name] for name in _RECORD}
-    return Source(parameters["judge"], made, record, tuple(parameters["controls"]), parameters["base"])
+    return JudgeSource(parameters["judge"], made, record, tuple(parameters["controls"]), parameters["base"])
 
 
-def from_published(runs: Sequence[Published]) -> list[Source]:
+def from_published(runs: Sequence[PublishedRun]) -> list[JudgeSource]:
     """Judges whose verdicts were stored by somebody, in the order of their names."""
     names = sorted({run.judge for run in runs})
     made = []
@@ -90,18 +90,18 @@ def from_published(runs: Sequence[Published]) -> list[Source]:
                 "data": run.data,
                 "file": run.source,
                 "sha256": run.sha256,
-                **reproduced(run),
+                **check_reproduction(run),
             }
             for run in mine
         ]
         notes = tuple(f"{run.protocol} on {run.data}: {note}" for run in mine for note in run.notes)
         rows = [row for run in mine for found in run.rows.values() for row in found]
         controls = tuple(sorted({row.attack for row in rows} - {BASELINE}))
-        made.append(Source(name, judged(mine), {"replayed": sources}, controls, notes=notes))
+        made.append(JudgeSource(name, group_runs(mine), {"replayed": sources}, controls, notes=notes))
     return made
 
 
-def result(sources: Sequence[Source], base: str | None = None) -> Result:
+def measure_judges(sources: Sequence[JudgeSource], base: str | None = None) -> MetaResult:
     """Measure judges, and compare them where there are several.
 
     Args:
@@ -111,17 +111,17 @@ def result(sources: Sequence[Source], base: str | None = None) -> Result:
     everything = [one for source in sources for one in source.judged]
     controls = tuple(dict.fromkeys(name for source in sources for name in source.controls))
     found = figures(everything, controls)
-    compared = base_of([one.protocol for one in everything], base)
-    return Result(tuple(sources), tuple(found), compared, panel(everything, found, compared), controls)
+    compared = find_base([one.protocol for one in everything], base)
+    return MetaResult(tuple(sources), tuple(found), compared, compare_judges(everything, found, compared), controls)
 
 
-def document(sources: Sequence[Source]) -> dict[str, Any]:
+def document(sources: Sequence[JudgeSource]) -> dict[str, Any]:
     """What was found out, as JSON values."""
     wanted = next((source.base for source in sources if source.base), None)
-    return shown(result(sources, wanted))
+    return result_document(measure_judges(sources, wanted))
 
 
-def shown(found: Result) -> dict[str, Any]:
+def result_document(found: MetaResult) -> dict[str, Any]:
     """A result as JSON values."""
     judges = [
         {
@@ -140,15 +140,15 @@ def shown(found: Result) -> dict[str, Any]:
         "base": found.base,
         "controls": list(found.controls),
         "judges": judges,
-        "panel": None if found.panel is None else _rounded(asdict(found.panel)),
-        "results": [flat(figure, "compared") for figure in found.figures],
+        "panel": None if found.panel is None else _round_numbers(asdict(found.panel)),
+        "results": [flatten(figure, "compared") for figure in found.figures],
     }
 
 
-def _rounded(value: Any) -> Any:
+def _round_numbers(value: Any) -> Any:
     """JSON values with numbers that are no counts to four decimals, however deep."""
     if isinstance(value, dict):
-        return {name: _rounded(one) for name, one in value.items()}
+        return {name: _round_numbers(one) for name, one in value.items()}
     if isinstance(value, list | tuple):
-        return [_rounded(one) for one in value]
+        return [_round_numbers(one) for one in value]
     return round(value, 4) if isinstance(value, float) else value

@@ -10,8 +10,16 @@ from dataclasses import dataclass, replace
 
 from distract.judging import BASE
 from distract.stats import agreement
-from distract.studies.meta.comparisons import Agreement, Judged, Unit, comparisons, unit_of
-from distract.studies.meta.difficulty import Correlation, Difficulty, accuracies, correlations, difficulty, mean, whole
+from distract.studies.meta.comparisons import Agreement, ComparisonUnit, JudgeRows, collect_comparisons, comparison_unit
+from distract.studies.meta.difficulty import (
+    Correlation,
+    Difficulty,
+    accuracies,
+    correlations,
+    difficulty,
+    mean,
+    whole_place,
+)
 from distract.studies.meta.measures import figures as figures_of
 
 BASES = (BASE, "Vanilla", "base_pairwise.pairwise_vanilla")
@@ -85,36 +93,36 @@ class Panel:
     difficulty: Difficulty
 
 
-def base_of(protocols: Sequence[str], wanted: str | None = None) -> str | None:
+def find_base(protocols: Sequence[str], wanted: str | None = None) -> str | None:
     """The protocol that the others are compared with: the one wanted, else the first known base that is there."""
     known = (wanted,) if wanted else BASES
     return next((name for name in known if name in protocols), None)
 
 
-def panel(judged: Sequence[Judged], figures: Sequence[Agreement], base: str | None) -> Panel | None:
+def compare_judges(judged: Sequence[JudgeRows], figures: Sequence[Agreement], base: str | None) -> Panel | None:
     """Compare judges on what all of them have judged.
 
     Args:
         judged: each judge asked in each way.
         figures: of the same ones.
-        base: see ``base_of``.
+        base: see ``find_base``.
 
     Returns:
         None with fewer than two judges that have a label to agree with, or where they share no comparison.
     """
-    asked = _asked(accuracies(judged, figures, whole(figures)))
+    asked = _group_protocols(accuracies(judged, figures, whole_place(figures)))
     if len(asked) < 2:
         return None
     common = set.intersection(*asked.values())
     able = [one for one in judged if one.protocol in asked.get(one.judge, ())]
     fit = [one for one in able if one.protocol in common or not common]
-    shared = frozenset.intersection(*map(_labelled, fit))
+    shared = frozenset.intersection(*map(_labelled_units, fit))
     sets = figures
-    if any(_labelled(one) - shared for one in judged):
-        judged, fit = ([_only(one, shared) for one in some] for some in (judged, fit))
+    if any(_labelled_units(one) - shared for one in judged):
+        judged, fit = ([_keep_units(one, shared) for one in some] for some in (judged, fit))
         figures = figures_of(judged)
-    accuracy = accuracies(judged, figures, whole(figures))
-    asked = _asked(accuracy)
+    accuracy = accuracies(judged, figures, whole_place(figures))
+    asked = _group_protocols(accuracy)
     if len(asked) < 2:
         return None  # nothing is shared, or nothing of it has a valid verdict
     common = set.intersection(*asked.values())
@@ -127,14 +135,14 @@ def panel(judged: Sequence[Judged], figures: Sequence[Agreement], base: str | No
     return Panel(
         base,
         len(shared),
-        tuple(_protocols(sorted(common), sorted(asked), accuracy, base, half)),
-        tuple(_judge(name, accuracy, means, base, half, figures) for name in order),
+        tuple(_protocol_standings(sorted(common), sorted(asked), accuracy, base, half)),
+        tuple(_judge_standing(name, accuracy, means, base, half, figures) for name in order),
         tuple(correlations(judged, sets, accuracy, means, base)),
         difficulty(fit),
     )
 
 
-def _asked(accuracy: Mapping[tuple[str, str], float]) -> dict[str, set[str]]:
+def _group_protocols(accuracy: Mapping[tuple[str, str], float]) -> dict[str, set[str]]:
     """The protocols of each judge that has an accuracy."""
     found: dict[str, set[str]] = {}
     for judge, protocol in sorted(accuracy):
@@ -142,19 +150,19 @@ def _asked(accuracy: Mapping[tuple[str, str], float]) -> dict[str, set[str]]:
     return found
 
 
-def _labelled(one: Judged) -> frozenset[Unit]:
+def _labelled_units(one: JudgeRows) -> frozenset[ComparisonUnit]:
     """What a judge was asked of which people have said something."""
-    made = comparisons(one.by(one.headline), one.headline).made
+    made = collect_comparisons(one.by(one.headline), one.headline).made
     return frozenset(found.unit for found in made if found.label is not None)
 
 
-def _only(one: Judged, units: frozenset[Unit]) -> Judged:
+def _keep_units(one: JudgeRows, units: frozenset[ComparisonUnit]) -> JudgeRows:
     """The same judge on these comparisons."""
-    kept = {rule: tuple(row for row in rows if unit_of(row)[0] in units) for rule, rows in one.rows.items()}
+    kept = {rule: tuple(row for row in rows if comparison_unit(row)[0] in units) for rule, rows in one.rows.items()}
     return replace(one, rows=kept)
 
 
-def _protocols(
+def _protocol_standings(
     common: Sequence[str],
     names: Sequence[str],
     accuracy: Mapping[tuple[str, str], float],
@@ -189,7 +197,7 @@ def _protocols(
     return sorted(made, key=lambda one: (one.mean_rank, -one.mean_accuracy, one.protocol))
 
 
-def _judge(
+def _judge_standing(
     name: str,
     accuracy: Mapping[tuple[str, str], float],
     means: Mapping[str, float],
@@ -198,9 +206,9 @@ def _judge(
     figures: Sequence[Agreement],
 ) -> JudgeStanding:
     plain = JudgeStanding(name, half.get(name), accuracy.get((name, base or "")), means[name])
-    place = whole(figures)
+    place = whole_place(figures)
     gains = [
-        _against(f, base)
+        _orient_difference(f, base)
         for f in figures
         if f.against is not None and f.judge == name and (f.data, f.subset) == place and f.value is not None
         if base in (f.protocol, f.against)
@@ -208,7 +216,7 @@ def _judge(
     if not gains:
         return plain
     best, f, sign = max(gains, key=lambda found: (found[2] * (found[1].value or 0.0), found[0]))
-    low, high = (f.low, f.high) if sign > 0 else _negated(f)
+    low, high = (f.low, f.high) if sign > 0 else _negate(f)
     gain = sign * (f.value or 0.0) + 0.0  # no negative zero
     compared = f.compared if sign > 0 else {"better": "worse", "worse": "better"}.get(f.compared or "", f.compared)
     return JudgeStanding(
@@ -216,12 +224,12 @@ def _judge(
     )
 
 
-def _against(figure: Agreement, base: str | None) -> tuple[str, Agreement, int]:
+def _orient_difference(figure: Agreement, base: str | None) -> tuple[str, Agreement, int]:
     """The other protocol of a difference, and the sign that makes it a gain over the base."""
     if figure.against == base:
         return figure.protocol or "", figure, 1
     return figure.against or "", figure, -1
 
 
-def _negated(figure: Agreement) -> tuple[float | None, float | None]:
+def _negate(figure: Agreement) -> tuple[float | None, float | None]:
     return (None if figure.high is None else -figure.high), (None if figure.low is None else -figure.low)

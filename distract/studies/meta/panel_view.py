@@ -34,7 +34,7 @@ def panel_parts(panel: Panel) -> Iterable[RenderableType]:
         halves = f"; strong, weak: gain over {base} in either half of the judges" if gains else ""
         yield Text(f"on the {count(panel.comparisons, 'comparison')} that all of them have{halves}", style="dim")
     yield _title("Judges, most accurate first, in %; which half they are in")
-    table = grid("", *([_short(base)] if base else []), "mean", "half")
+    table = grid("", *([_shorten(base)] if base else []), "mean", "half")
     for judge in panel.judges:
         plain = [percent(judge.accuracy)] if base else []
         table.add_row(Text(line(judge.judge)), *plain, percent(judge.mean_accuracy), judge.half or "")
@@ -50,7 +50,7 @@ def panel_parts(panel: Panel) -> Iterable[RenderableType]:
         yield table
     if panel.correlations:
         yield _title("Rank correlation (Spearman) of accuracies")
-        yield from map(_correlation, panel.correlations)
+        yield from map(_format_correlation, panel.correlations)
     difficulty = panel.difficulty
     if difficulty.n:
         cases = count(difficulty.n, "comparison")
@@ -64,13 +64,13 @@ def panel_parts(panel: Panel) -> Iterable[RenderableType]:
         yield Text(f"never right {difficulty.never}, always right {difficulty.always}", style="dim")
 
 
-def _correlation(one: Correlation) -> Text:
+def _format_correlation(one: Correlation) -> Text:
     between = "" if one.low is None or one.high is None else f", 95% CI {one.low:.2f} to {one.high:.2f}"
     value = "–" if one.value is None else f"{one.value:.3f}"
     return Text(f" {line(one.first)} and {line(one.second)}: {value} (n = {one.n}{between})")
 
 
-def _short(name: str, most: int = 20) -> str:
+def _shorten(name: str, most: int = 20) -> str:
     return name if len(name) <= most else f"{name[: most - 1]}…"
 
 

@@ -11,11 +11,17 @@ from typing import Any
 
 from distract.core.errors import UsageError
 from distract.core.records import BASELINE, Row
-from distract.judging.published import Published
-from distract.studies.meta.comparisons import Compared, Judged, Unit, comparisons, unit_of
+from distract.judging.published import PublishedRun
+from distract.studies.meta.comparisons import (
+    ComparisonUnit,
+    JudgeRows,
+    PairVerdicts,
+    collect_comparisons,
+    comparison_unit,
+)
 
 
-def judged(runs: Sequence[Published]) -> tuple[Judged, ...]:
+def group_runs(runs: Sequence[PublishedRun]) -> tuple[JudgeRows, ...]:
     """One judge's runs, those of one way of asking taken together.
 
     Args:
@@ -24,18 +30,18 @@ def judged(runs: Sequence[Published]) -> tuple[Judged, ...]:
     Raises:
         UsageError: a comparison is there twice, or the runs of one way of asking are of two kinds.
     """
-    by: dict[str, list[Published]] = defaultdict(list)
+    by: dict[str, list[PublishedRun]] = defaultdict(list)
     for run in runs:
         by[run.protocol].append(run)
-    return tuple(_together(by[name]) for name in sorted(by))
+    return tuple(_merge_runs(by[name]) for name in sorted(by))
 
 
-def _together(runs: Sequence[Published]) -> Judged:
-    first, seen = runs[0], dict[Unit, Published]()
+def _merge_runs(runs: Sequence[PublishedRun]) -> JudgeRows:
+    first, seen = runs[0], dict[ComparisonUnit, PublishedRun]()
     for run in runs:
         if ("" in run.rows) != ("" in first.rows) or ("" in run.rows and run.rules != first.rules):
             raise UsageError(f"{run.source}: {run.judge} under {run.protocol} is in {first.source} in another form")
-        units = [unit_of(row)[0] for row in run.rows[next(iter(run.rows))] if row.attack == BASELINE]
+        units = [comparison_unit(row)[0] for row in run.rows[next(iter(run.rows))] if row.attack == BASELINE]
         if twice := next((seen[unit] for unit in units if unit in seen), None):
             raise UsageError(
                 f"{run.source}: {run.judge} under {run.protocol} judges a pair that is in {twice.source} too; name one"
@@ -47,7 +53,7 @@ def _together(runs: Sequence[Published]) -> Judged:
             rows[rule] = (*rows.get(rule, ()), *made)
     rules = tuple(dict.fromkeys(rule for run in runs for rule in run.rules))
     calls = {run.calls for run in runs}
-    return Judged(
+    return JudgeRows(
         first.judge,
         first.protocol,
         rules,
@@ -58,22 +64,22 @@ def _together(runs: Sequence[Published]) -> Judged:
     )
 
 
-def reproduced(run: Published) -> dict[str, Any]:
+def check_reproduction(run: PublishedRun) -> dict[str, Any]:
     """What LLMBar published of a run, and which of it our counts do not give, by stored winners and by our parser."""
     if not run.statistics:
         return {}
     differ = {}
     for rule in run.rules:
-        counts = counted(comparisons(run.rows[rule], None).made)
+        counts = count_verdicts(collect_comparisons(run.rows[rule], None).made)
         differ[rule] = {
-            name: {"published": run.statistics[name], "ours": _said(name, *count)}
+            name: {"published": run.statistics[name], "ours": _format_count(name, *count)}
             for name, count in counts.items()
-            if name in run.statistics and not _same(run.statistics[name], name, *count)
+            if name in run.statistics and not _is_same(run.statistics[name], name, *count)
         }
     return {"published": dict(run.statistics), "not_reproduced": differ}
 
 
-def counted(made: Sequence[Compared]) -> dict[str, tuple[int, int]]:
+def count_verdicts(made: Sequence[PairVerdicts]) -> dict[str, tuple[int, int]]:
     """LLMBar's counts, k of n: an unparsed verdict is wrong and stays in n, two unparsed ones are equal.
 
     Args:
@@ -95,12 +101,12 @@ _AVERAGE = "correct_average"
 """Published without its counts."""
 
 
-def _said(name: str, k: int, n: int) -> str:
+def _format_count(name: str, k: int, n: int) -> str:
     share = f"{100 * k / n:.1f}%"
     return share if name == _AVERAGE else f"{k} / {n} = {share}"
 
 
-def _same(published: object, name: str, k: int, n: int) -> bool:
+def _is_same(published: object, name: str, k: int, n: int) -> bool:
     """Whether a published text says k of n; some have one decimal, some all of them."""
     counts, _, share = str(published).rpartition(" = ")
     try:

@@ -10,7 +10,7 @@ from typing import Any
 
 from distract.core import registry
 from distract.core.errors import DataError, UsageError
-from distract.core.job import Job, Plans, Sample
+from distract.core.job import Job, Plans, StageSample
 from distract.core.plan import Protocol
 from distract.core.printable import line
 from distract.core.records import RESAMPLED, Case, Rewrite, Row
@@ -18,12 +18,12 @@ from distract.data import datasets
 from distract.data.datasets import DataSet
 from distract.rewriting import writers
 from distract.studies.eligibility import check_fit, sample
-from distract.studies.meta.design import Meta, labelled, meta, one_sided
+from distract.studies.meta.design import MetaConfig, is_one_sided, judge_labelled, labelled_pairs
 from distract.studies.setup import SAMPLE, Setup
 
 
 @dataclass(frozen=True)
-class Selected:
+class MetaSelection:
     """What judges are compared with people on.
 
     Attributes:
@@ -52,7 +52,7 @@ class Selected:
         ]
 
 
-def select(specs: Sequence[str], responses: Sequence[str], limit: int | None, seed: int) -> Selected:
+def select(specs: Sequence[str], responses: Sequence[str], limit: int | None, seed: int) -> MetaSelection:
     """Read data sets and draw their labelled cases.
 
     Args:
@@ -72,20 +72,20 @@ def select(specs: Sequence[str], responses: Sequence[str], limit: int | None, se
             raise UsageError(f"--data {specs[index]}: is there twice")
     left_out = Counter[str]()
     cases: list[tuple[str, Case]] = []
-    names = distinct([one.name for one in loaded], specs)
+    names = distinct_names([one.name for one in loaded], specs)
     for name, one in zip(names, loaded, strict=True):
-        fitting = [case for case in one.cases if labelled(case)]
+        fitting = [case for case in one.cases if labelled_pairs(case)]
         if not fitting:
             raise DataError("no case says which of two responses people prefer; name labelled data", path=name)
         left_out += one.left_out
         left_out["nobody says which response is better"] += len(one.cases) - len(fitting)
         cases += [(name, case) for case in sample(fitting, limit, seed)]
-    shuffled = frozenset(name for name, one in zip(names, loaded, strict=True) if one_sided(one.cases))
+    shuffled = frozenset(name for name, one in zip(names, loaded, strict=True) if is_one_sided(one.cases))
     kept = {reason: n for reason, n in sorted(left_out.items()) if n}
-    return Selected(dict(zip(names, loaded, strict=True)), tuple(cases), kept, shuffled, limit, seed)
+    return MetaSelection(dict(zip(names, loaded, strict=True)), tuple(cases), kept, shuffled, limit, seed)
 
 
-def distinct(names: Sequence[str], specs: Sequence[str]) -> list[str]:
+def distinct_names(names: Sequence[str], specs: Sequence[str]) -> list[str]:
     """A name for each data set that tells it from the others: its own, or where that is shared the folder it lies in.
 
     Args:
@@ -95,12 +95,12 @@ def distinct(names: Sequence[str], specs: Sequence[str]) -> list[str]:
     made = []
     for name, spec in zip(names, specs, strict=True):
         alike = [other for other, same in zip(specs, names, strict=True) if same == name]
-        made.append(name if len(alike) == 1 else _told_apart(spec, alike))
+        made.append(name if len(alike) == 1 else _distinct_part(spec, alike))
     # A folder may be named like somebody else's file, or path.
     return made if len(set(made)) == len(made) else list(specs)
 
 
-def _told_apart(spec: str, alike: Sequence[str]) -> str:
+def _distinct_part(spec: str, alike: Sequence[str]) -> str:
     """The shortest part of a path that no other one has at the same place from its end, without what all end in."""
     parts = {one: Path(one.rpartition(":")[2]).parts for one in alike}
     for back in range(2, len(parts[spec]) + 1):
@@ -110,7 +110,7 @@ def _told_apart(spec: str, alike: Sequence[str]) -> str:
     return spec
 
 
-def prepare(selected: Selected, setup: Setup, *, control: bool = False, base: str | None = None) -> Job[Any]:
+def prepare(selected: MetaSelection, setup: Setup, *, control: bool = False, base: str | None = None) -> Job[Any]:
     """The job of one judge.
 
     Args:
@@ -124,7 +124,7 @@ def prepare(selected: Selected, setup: Setup, *, control: bool = False, base: st
     """
     check_fit(setup.protocols, {"flip"}, [case for _, case in selected.cases], helped=setup.helped)
     controls = registry.controls() if control else ()
-    design = Meta(
+    design = MetaConfig(
         setup.judge,
         setup.protocols,
         setup.manner,
@@ -142,22 +142,22 @@ def prepare(selected: Selected, setup: Setup, *, control: bool = False, base: st
         "base": base,
         "controls": [attack.name for attack in controls] + ([RESAMPLED] if control else []),
         "writing": writers.checksum(controls),
-        "self_judging": setup.kin((), {one.author for _, case in selected.cases for one in case.originals}),
+        "self_judging": setup.kin_notes((), {one.author for _, case in selected.cases for one in case.originals}),
     }
 
     def stages(rows: Sequence[Row], rewrites: Sequence[Rewrite]) -> Iterator[Plans]:
-        yield (meta(name, case, design) for name, case in selected.cases)
+        yield (judge_labelled(name, case, design) for name, case in selected.cases)
 
-    def samples(protocol: Protocol) -> Iterator[Sample]:
+    def samples(protocol: Protocol) -> Iterator[StageSample]:
         alone = replace(design, protocols=(protocol,))
         part = [one for name in selected.sets for one in [one for one in selected.cases if one[0] == name][:SAMPLE]]
-        plans = (meta(name, case, alone) for name, case in part)
-        yield Sample(plans, len(selected.cases) / len(part), protocol is setup.protocols[0])
+        plans = (judge_labelled(name, case, alone) for name, case in part)
+        yield StageSample(plans, len(selected.cases) / len(part), protocol is setup.protocols[0])
 
     sets = ", ".join(map(line, sorted(selected.shuffled)))
     note = f"the better response is always listed at the same place in {sets}: there the order is drawn by seed"
     return setup.start(
-        registry.study("meta"),
+        registry.get_study("meta"),
         parameters,
         cases=[case for _, case in selected.cases],
         stages=stages,

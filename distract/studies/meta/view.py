@@ -13,10 +13,10 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from distract.core.printable import interval, line, p_value, percent, set_aside
+from distract.core.printable import format_exclusions, interval, line, p_value, percent
 from distract.report.tables import grid
 from distract.studies.meta.comparisons import Agreement
-from distract.studies.meta.document import Result, Source
+from distract.studies.meta.document import JudgeSource, MetaResult
 from distract.studies.meta.panel_view import VERSUS, panel_parts
 
 WIDE = 5
@@ -53,11 +53,11 @@ NAMES = {
 """The figures of one protocol, in the order in which they are shown."""
 
 
-def parts(found: Result) -> Iterable[RenderableType]:
+def report_parts(found: MetaResult) -> Iterable[RenderableType]:
     """The tables and sentences of a result, top to bottom."""
     for index, source in enumerate(found.sources):
         yield Text(("\n" if index else "") + f"judge {line(source.name)}", style="bold")
-        yield from _judge(source, [f for f in found.figures if f.judge == source.name], found.base)
+        yield from _judge_parts(source, [f for f in found.figures if f.judge == source.name], found.base)
     if found.panel is not None:
         yield from panel_parts(found.panel)
     elif len(found.sources) > 1:
@@ -68,26 +68,26 @@ def parts(found: Result) -> Iterable[RenderableType]:
         )
 
 
-def _judge(source: Source, figures: Sequence[Agreement], base: str | None) -> Iterator[RenderableType]:
+def _judge_parts(source: JudgeSource, figures: Sequence[Agreement], base: str | None) -> Iterator[RenderableType]:
     accuracies = [f for f in figures if f.measure == "accuracy" and f.against is None]
     places = list(dict.fromkeys((f.data, f.subset) for f in accuracies))
     whole = places[0] if places else (None, None)
     if any(f.n for f in accuracies):
         yield _title("Accuracy: verdicts that match the label, over both orders, in %")
-        yield from _accuracies(source, accuracies, places, whole, figures, base)
+        yield from _accuracy_tables(source, accuracies, places, whole, figures, base)
     yield _title("One by one, in % but alpha, kappa, calls and tokens")
-    yield _measures(source, [f for f in figures if (f.data, f.subset) == whole and f.against is None])
+    yield _measure_table(source, [f for f in figures if (f.data, f.subset) == whole and f.against is None])
     differences = [f for f in figures if f.against is not None and f.n and (f.data, f.subset) == whole]
     if len(differences) > PAIRS:
         differences = [f for f in differences if base in (f.protocol, f.against)]
     if differences:
         yield _title("Accuracy, differences on the same verdicts, in points; exact McNemar, Holm")
-        yield _differences(differences)
+        yield _difference_table(differences)
     yield from (Text(f"\n{note}", style="dim") for note in _notes(source, accuracies))
 
 
-def _accuracies(
-    source: Source,
+def _accuracy_tables(
+    source: JudgeSource,
     accuracies: Sequence[Agreement],
     places: Sequence[tuple[str | None, str | None]],
     whole: tuple[str | None, str | None],
@@ -107,19 +107,21 @@ def _accuracies(
     for start in range(0, max(len(columns), 1), WIDE):
         now = columns[start : start + WIDE]
         if now:
-            table = grid("", *(_folded(subset or data or "") for data, subset in now), "total", "vs base")
+            table = grid("", *(_fold_title(subset or data or "") for data, subset in now), "total", "vs base")
         for one in source.judged:
             for rule in one.rules or (None,):
                 total = at.get((one.protocol, rule, *whole))
-                cells = [_percent(at.get((one.protocol, rule, *place))) for place in now] + [_percent(total)]
+                cells = [_format_percent(at.get((one.protocol, rule, *place))) for place in now] + [
+                    _format_percent(total)
+                ]
                 if not now and total is not None:
                     cells += [interval(total.low, total.high), f"{total.k}/{total.n}"]
-                versus = _versus(against.get(one.protocol) if rule == one.headline else None, base)
+                versus = _format_versus(against.get(one.protocol) if rule == one.headline else None, base)
                 table.add_row(Text(protocol_name(one.protocol, rule)), *cells, versus)
         yield table
 
 
-def _versus(against: Agreement | None, base: str | None) -> str:
+def _format_versus(against: Agreement | None, base: str | None) -> str:
     """Whether a protocol is better or worse than the base."""
     if against is None or against.compared is None:
         return ""
@@ -127,7 +129,7 @@ def _versus(against: Agreement | None, base: str | None) -> str:
     return VERSUS[against.compared if against.against == base else turned.get(against.compared, against.compared)]
 
 
-def _measures(source: Source, figures: Sequence[Agreement]) -> Table:
+def _measure_table(source: JudgeSource, figures: Sequence[Agreement]) -> Table:
     """Every figure of each protocol, a line each, by the rule that sums it up."""
     table = grid("", "value", "95% CI", "k/n", "inv.", "excl.")
     for one in source.judged:
@@ -135,11 +137,11 @@ def _measures(source: Source, figures: Sequence[Agreement]) -> Table:
         for measure, name in NAMES.items():
             for f in figures:
                 if (f.measure, f.protocol) == (measure, one.protocol) and f.rule in (one.headline, None):
-                    table.add_row(*_figure(f, name))
+                    table.add_row(*_figure_cells(f, name))
     return table
 
 
-def _figure(f: Agreement, name: str) -> list[Text | str]:
+def _figure_cells(f: Agreement, name: str) -> list[Text | str]:
     name += f", {f.order}" if f.order else f" {line(f.attack)}" if f.measure == "verdict_change_rate" else ""
     if f.unit == "share":
         value, between = percent(f.value), interval(f.low, f.high)
@@ -151,7 +153,7 @@ def _figure(f: Agreement, name: str) -> list[Text | str]:
     return [Text(f" {name}"), value, between, of, str(f.invalid), str(f.excluded)]
 
 
-def _differences(figures: Sequence[Agreement]) -> Table:
+def _difference_table(figures: Sequence[Agreement]) -> Table:
     table = grid("", "points", "95% CI", "n", "p (Holm)")
     for f in figures:
         name = f"{protocol_name(f.protocol or '', f.rule)} – {protocol_name(f.against or '', f.against_rule)}"
@@ -160,11 +162,11 @@ def _differences(figures: Sequence[Agreement]) -> Table:
     return table
 
 
-def _notes(source: Source, accuracies: Sequence[Agreement]) -> Iterator[str]:
+def _notes(source: JudgeSource, accuracies: Sequence[Agreement]) -> Iterator[str]:
     yield from (line(note) for note in source.notes)
     for what in ("excluded", "invalid"):
         if reasons := source.reasons(what):
-            yield set_aside(what, reasons)
+            yield format_exclusions(what, reasons)
     if accuracies and not any(f.n or f.invalid for f in accuracies):
         yield "no accuracy and no kappa: nobody says which response is better; name labelled data with --data"
     for one in source.record.get("replayed", ()):
@@ -189,11 +191,11 @@ def protocol_name(protocol: str, rule: str | None) -> str:
     return line(protocol) + (f" by {rule}" if rule else "")
 
 
-def _percent(figure: Agreement | None) -> str:
+def _format_percent(figure: Agreement | None) -> str:
     return "" if figure is None else percent(figure.value)
 
 
-def _folded(name: str) -> str:
+def _fold_title(name: str) -> str:
     """A column's title on several lines, none wider than a column."""
     words = textwrap.wrap(line(name), LONG)
     parts = [part for word in words for part in chop_cells(word, LONG)]

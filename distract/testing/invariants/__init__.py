@@ -11,17 +11,17 @@ as a search for one wants it; with it the rate of violations must be shown to be
 neither pytest nor hypothesis, so that they serve with both and without.
 """
 
-from distract.judging.findings import Finding
+from distract.judging.findings import InvariantFinding
 from distract.testing.invariants.distraction import distractor_invariant, score_stable
-from distract.testing.invariants.failures import Failed, Inconclusive, NoVerdict, Violation
+from distract.testing.invariants.failures import Inconclusive, InvariantFailure, NoVerdict, Violation
 from distract.testing.invariants.harmless import injection_ignored, invariant_to_whitespace_and_markdown
 from distract.testing.invariants.order import deterministic, identical_responses_tie, swap_consistent
 from distract.testing.invariants.quality import independent_of_irrelevant_response, monotone_in_severity, transitive
 
 __all__ = [
-    "Failed",
-    "Finding",
     "Inconclusive",
+    "InvariantFailure",
+    "InvariantFinding",
     "NoVerdict",
     "Violation",
     "deterministic",

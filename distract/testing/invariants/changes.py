@@ -19,7 +19,7 @@ from distract.core.records import BASELINE, Case, Constraint, Response
 from distract.data.constraints import check
 from distract.rewriting.fidelity import inspect
 from distract.rewriting.fidelity.facts import code_spans
-from distract.rewriting.writers import DRAWN, WRITERS, recorded, rewrite, written
+from distract.rewriting.writers import DRAWN, WRITERS, apply_rule, find_recorded, rewrite
 
 UNCHANGED = "nothing to change in the response"
 REJECTED = "rewrite rejected"
@@ -49,14 +49,14 @@ RICHER: Sequence[Change] = (
 """More of it: each paragraph's first word in bold, asterisks as bullets, deeper headings, wider spaces."""
 
 
-def of_name(name: str, invariant: str) -> Attack:
+def find_attack(name: str, invariant: str) -> Attack:
     """The attack that an invariant is to be tested under.
 
     Raises:
         UnknownName: no such attack.
         UsageError: it lowers the quality, or changes nothing.
     """
-    attack = registry.attack(name)
+    attack = registry.get_attack(name)
     if attack.severity:
         raise UsageError(f"{invariant}: {name} makes a response worse on purpose; that is for monotone_in_severity")
     if name == BASELINE:
@@ -64,7 +64,7 @@ def of_name(name: str, invariant: str) -> Attack:
     return attack
 
 
-def of_cases(cases: Iterable[Case], invariant: str) -> dict[str, Attack]:
+def recorded_attacks(cases: Iterable[Case], invariant: str) -> dict[str, Attack]:
     """The attacks whose rewrites the cases record, by name; one that is not installed has no rule.
 
     Raises:
@@ -77,15 +77,15 @@ def of_cases(cases: Iterable[Case], invariant: str) -> dict[str, Attack]:
     return {name: known.get(name) or Attack(name, "recorded", lambda turn, constraints, seed: turn) for name in names}
 
 
-def carried(case: Case, attacks: Mapping[str, Attack]) -> tuple[Attack, ...]:
+def case_attacks(case: Case, attacks: Mapping[str, Attack]) -> tuple[Attack, ...]:
     """Those of the attacks that a case records a rewrite of."""
     there = {response.attack for response in case.responses}
     return tuple(attack for name, attack in attacks.items() if name in there)
 
 
-def made_of(case: Case, original: Response, attack: Attack, seed: int) -> Plan[Response | str]:
+def make_rewrite(case: Case, original: Response, attack: Attack, seed: int) -> Plan[Response | str]:
     """The rewrite of a response, or why there is none."""
-    found = recorded(case, original, attack)
+    found = find_recorded(case, original, attack)
     lineage = case.lineage(found[0]) if found else None
     if lineage is not None and lineage.generator == DRAWN:
         return UNCHANGED if found[0].turns == original.turns else found[0]
@@ -96,36 +96,36 @@ def made_of(case: Case, original: Response, attack: Attack, seed: int) -> Plan[R
     made = yield from rewrite(WRITERS["recorded" if found else "rules"], case, original, attack, seed)
     if made is None or made.response.turns == original.turns:
         return UNCHANGED
-    return made.response if made.accepted else REJECTED
+    return made.response if made.is_accepted else REJECTED
 
 
-def restyled(case: Case, response: Response) -> tuple[Response, ...]:
+def restyle_response(case: Case, response: Response) -> tuple[Response, ...]:
     """The response with harmless changes of white space and markdown: made plainer, and made richer."""
     made = (
-        tuple(_changed(_normalised(case, turn), case.constraints, PLAINER) for turn in response.turns),
-        tuple(_changed(turn, case.constraints, RICHER) for turn in response.turns),
+        tuple(_change_turn(_normalise_turn(case, turn), case.constraints, PLAINER) for turn in response.turns),
+        tuple(_change_turn(turn, case.constraints, RICHER) for turn in response.turns),
     )
     return tuple(replace(response, turns=turns) for turns in dict.fromkeys(made) if turns != response.turns)
 
 
-def _normalised(case: Case, turn: str) -> str:
+def _normalise_turn(case: Case, turn: str) -> str:
     """A text as the controls leave it, which keep the constraints by themselves."""
     for control in registry.controls():
-        turn = written(control, case, turn, 0)
+        turn = apply_rule(control, case, turn, 0)
     return turn
 
 
-def _changed(turn: str, constraints: Sequence[Constraint], changes: Sequence[Change]) -> str:
+def _change_turn(turn: str, constraints: Sequence[Constraint], changes: Sequence[Change]) -> str:
     """A text with each of the changes that no constraint minds, outside code."""
     for pattern, new in changes:
         edges = [0, *(edge for span in code_spans(turn) for edge in span), len(turn)]
         pieces = [turn[a:b] for a, b in pairwise(edges)]
         changed = "".join(piece if at % 2 else pattern.sub(new, piece) for at, piece in enumerate(pieces))
-        if _kept(changed, constraints) == _kept(turn, constraints):
+        if _protected_parts(changed, constraints) == _protected_parts(turn, constraints):
             turn = changed
     return turn
 
 
-def _kept(text: str, constraints: Sequence[Constraint]) -> tuple[list[str], list[bool]]:
+def _protected_parts(text: str, constraints: Sequence[Constraint]) -> tuple[list[str], list[bool]]:
     """What no harmless change may touch: the code, and what the format requirements say of the text."""
     return [text[a:b] for a, b in code_spans(text)], [check(constraint, text) for constraint in constraints]

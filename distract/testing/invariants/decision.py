@@ -20,15 +20,15 @@ from distract.judging.findings import Decision
 from distract.judging.judge import Judge
 from distract.studies.gate import checks
 from distract.studies.gate.limits import Limits, least_n
-from distract.studies.gate.monitor import AT_ONCE, Monitor, Prompt, Test
+from distract.studies.gate.monitor import AT_ONCE, Hypothesis, Monitor, PromptOutcome
 from distract.studies.gate.verdict import Check
-from distract.testing.invariants.observations import Asked, Invariant, Seen
+from distract.testing.invariants.observations import Invariant, JudgeSetup, Observation
 
 S = TypeVar("S")
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class PassCriteria:
     """How much it takes to pass.
 
     Attributes:
@@ -58,7 +58,7 @@ class Form:
 
 
 @dataclass(frozen=True, slots=True)
-class Course:
+class InvariantEvidence:
     """What was seen, and what it comes to.
 
     Attributes:
@@ -70,7 +70,7 @@ class Course:
         without: how many cases have nothing that could be asked about.
     """
 
-    seen: tuple[Seen, ...]
+    seen: tuple[Observation, ...]
     decision: Decision
     reason: str = ""
     lower: float | None = None
@@ -78,17 +78,17 @@ class Course:
     without: int = 0
 
     @property
-    def told(self) -> list[Seen]:
+    def told(self) -> list[Observation]:
         """Those that say something about the invariant."""
         return [one for one in self.seen if not one.excluded and one.violated is not None]
 
     @property
-    def violations(self) -> list[Seen]:
+    def violations(self) -> list[Observation]:
         """The counterexamples, the clearest first."""
         return sorted((one for one in self.seen if one.violated), key=lambda one: -one.margin)
 
     @property
-    def invalid(self) -> list[Seen]:
+    def invalid(self) -> list[Observation]:
         """Those without a valid verdict."""
         return [one for one in self.seen if one.violated is None]
 
@@ -98,7 +98,9 @@ class Course:
         return Counter(one.excluded for one in self.seen if one.excluded)
 
 
-def course(judge: Judge, cases: Sequence[Case], invariant: Invariant[S], asked: Asked, form: Form) -> Course:
+def collect_evidence(
+    judge: Judge, cases: Sequence[Case], invariant: Invariant[S], asked: JudgeSetup, form: PassCriteria
+) -> InvariantEvidence:
     """Look at the subjects of all cases until it is decided.
 
     Raises:
@@ -111,72 +113,76 @@ def course(judge: Judge, cases: Sequence[Case], invariant: Invariant[S], asked: 
         if subjects:
             prompts.setdefault(case.cluster, []).extend((case, subject) for subject in subjects)
         else:
-            without.append(Seen(case, excluded=invariant.without))
+            without.append(Observation(case, excluded=invariant.without))
     if form.threshold is None:
-        found = _strict(list(without), _looked(judge, prompts.values(), invariant, asked))
+        found = _decide_strictly(list(without), _observe_batches(judge, prompts.values(), invariant, asked))
     else:
         order = list(prompts.values())
         random.Random(form.seed).shuffle(order)
-        found = _statistical(list(without), judge, order, invariant, asked, form, form.threshold)
+        found = _decide_statistically(list(without), judge, order, invariant, asked, form, form.threshold)
     return replace(found, without=len(without))
 
 
-def _looked(
-    judge: Judge, prompts: Iterable[Sequence[tuple[Case, S]]], invariant: Invariant[S], asked: Asked
-) -> Iterator[list[Seen]]:
+def _observe_batches(
+    judge: Judge, prompts: Iterable[Sequence[tuple[Case, S]]], invariant: Invariant[S], asked: JudgeSetup
+) -> Iterator[list[Observation]]:
     """What is seen of the subjects, in batches."""
     subjects = (one for prompt in prompts for one in prompt)
     while part := list(islice(subjects, AT_ONCE)):
         yield judge.run_all([invariant.look(case, subject, asked) for case, subject in part])
 
 
-def _strict(seen: list[Seen], batches: Iterable[list[Seen]]) -> Course:
+def _decide_strictly(seen: list[Observation], batches: Iterable[list[Observation]]) -> InvariantEvidence:
     for part in batches:
         seen += part
         if any(one.violated for one in part):
-            return Course(tuple(seen), "fail")
+            return InvariantEvidence(tuple(seen), "fail")
         if any(one.violated is None for one in part):
-            return Course(tuple(seen), "inconclusive")
-    return Course(tuple(seen), "pass" if any(not one.excluded for one in seen) else "inconclusive")
+            return InvariantEvidence(tuple(seen), "inconclusive")
+    return InvariantEvidence(tuple(seen), "pass" if any(not one.excluded for one in seen) else "inconclusive")
 
 
-def _statistical(
-    seen: list[Seen],
+def _decide_statistically(
+    seen: list[Observation],
     judge: Judge,
     order: Sequence[Sequence[tuple[Case, S]]],
     invariant: Invariant[S],
-    asked: Asked,
-    form: Form,
+    asked: JudgeSetup,
+    form: PassCriteria,
     threshold: float,
-) -> Course:
+) -> InvariantEvidence:
     limits = Limits(threshold, confidence=form.confidence, min_eligible=0)
     pairs = tuple(map(len, order))
-    monitor = Monitor(Test(threshold, limits.alpha, limits.alpha, pairs, max_invalid_rate=limits.max_invalid_rate))
+    monitor = Monitor(
+        Hypothesis(threshold, limits.alpha, limits.alpha, pairs, max_invalid_rate=limits.max_invalid_rate)
+    )
     at = 0
     while at < len(order) and monitor.decision is None:
-        part = order[at : at + monitor.soonest()]
+        part = order[at : at + monitor.batch_size()]
         at += len(part)
         found = judge.run_all([invariant.look(case, subject, asked) for prompt in part for case, subject in prompt])
         for prompt in part:
             mine, found = found[: len(prompt)], found[len(prompt) :]
             seen += mine
-            monitor.add(_observed(mine))
+            monitor.add(_summarise_prompt(mine))
     monitor.end()
     # One check of a gate alone: nothing to adjust for.
-    check = checks.check(asked.protocol.name, asked.rule, invariant.attack, monitor, "flip_rate", 1.0, limits, 1)
-    reason = _settled(monitor, check, limits, threshold) if monitor.reason == "settled" and monitor.n else check.reason
-    return Course(tuple(seen), check.decision, reason, check.lower, check.upper)
+    check = checks.build_check(asked.protocol.name, asked.rule, invariant.attack, monitor, "flip_rate", 1.0, limits, 1)
+    reason = (
+        _format_reason(monitor, check, limits, threshold) if monitor.reason == "settled" and monitor.n else check.reason
+    )
+    return InvariantEvidence(tuple(seen), check.decision, reason, check.lower, check.upper)
 
 
-def _observed(seen: Sequence[Seen]) -> Prompt:
+def _summarise_prompt(seen: Sequence[Observation]) -> PromptOutcome:
     """What came of one prompt, as a gate's monitor takes it."""
     values = tuple(float(one.violated) for one in seen if one.violated is not None and not one.excluded)
     invalid = sum(one.violated is None for one in seen)
     low, high = ((*values, *(unread,) * invalid) for unread in (0.0, 1.0))
-    return Prompt(len(seen), low, high, len(values), round(sum(values)), invalid)
+    return PromptOutcome(len(seen), low, high, len(values), round(sum(values)), invalid)
 
 
-def _settled(monitor: Monitor, check: Check, limits: Limits, threshold: float) -> str:
+def _format_reason(monitor: Monitor, check: Check, limits: Limits, threshold: float) -> str:
     """Why no more is asked, in a gate's words but for its "flips"."""
     says = f"{count(monitor.k, 'violation')} in {count(monitor.n, 'verdict')}"
     rest = f"whatever the other {monitor.left} would say"

@@ -11,25 +11,25 @@ from distract.core.errors import UsageError
 from distract.core.plan import Attack, Plan, Protocol
 from distract.core.records import Case, Response
 from distract.data.good_responses import pairs
-from distract.judging.comparison import usable
-from distract.judging.findings import Finding
+from distract.judging.comparison import comparable_responses
+from distract.judging.findings import InvariantFinding
 from distract.judging.judge import Judge
-from distract.testing.invariants.call import Cases, decided, given, of_name
-from distract.testing.invariants.changes import carried, made_of, of_cases
-from distract.testing.invariants.changes import of_name as attack_of
-from distract.testing.invariants.decision import Form
+from distract.testing.invariants.call import Cases, check_cases, check_invariant, find_protocol
+from distract.testing.invariants.changes import case_attacks, make_rewrite, recorded_attacks
+from distract.testing.invariants.changes import find_attack as attack_of
+from distract.testing.invariants.decision import PassCriteria
 from distract.testing.invariants.observations import (
     NO_PAIR,
-    Asked,
-    Flipped,
+    DecisiveRewrite,
     Invariant,
-    Lost,
-    Seen,
-    Verdict,
-    anew,
-    compared,
-    lost,
-    unusable,
+    JudgeSetup,
+    LosingPair,
+    Observation,
+    PairVerdict,
+    compare_again,
+    compare_responses,
+    find_loser,
+    reject_invalid,
 )
 
 Pair = tuple[Response, Response]
@@ -47,7 +47,7 @@ def distractor_invariant(
     max_violation_rate: float | None = None,
     confidence: float = 0.95,
     seed: int = 0,
-) -> Finding:
+) -> InvariantFinding:
     """A response that loses does not win after a rewrite that leaves its quality alone; a tie is no violation.
 
     Where it fails outside a search by hypothesis, the smallest part of the rewrite is looked for that does the same.
@@ -66,7 +66,7 @@ def distractor_invariant(
         What was found.
 
     Raises:
-        Violation: see ``call.decided``, as for the next ones.
+        Violation: see ``call.check_invariant``, as for the next ones.
         NoVerdict: a verdict is not valid.
         Inconclusive: too little was seen to decide.
         UsageError: the attack makes no sense here, or a number is out of range.
@@ -74,18 +74,18 @@ def distractor_invariant(
     """
     __tracebackhide__ = True
     name = "distractor_invariant"
-    used, found = of_name(protocol, name), given(cases, name)
-    attacks = _attacks(found, attack, name)
+    used, found = find_protocol(protocol, name), check_cases(cases, name)
+    attacks = _select_attacks(found, attack, name)
 
     def subjects(case: Case) -> list[tuple[Pair, Attack]]:
-        return [(pair, one) for pair in pairs(case) for one in _under(case, attack, attacks)]
+        return [(pair, one) for pair in pairs(case) for one in _attacks_on(case, attack, attacks)]
 
-    return decided(
+    return check_invariant(
         judge,
         cases if isinstance(cases, Case) else found,
-        Invariant(name, subjects, _distracted, f"{NO_PAIR}, or no rewrite on record", ", ".join(attacks)),
+        Invariant(name, subjects, _observe_distraction, f"{NO_PAIR}, or no rewrite on record", ", ".join(attacks)),
         used,
-        Form(max_violation_rate, confidence, seed),
+        PassCriteria(max_violation_rate, confidence, seed),
     )
 
 
@@ -99,7 +99,7 @@ def score_stable(
     max_violation_rate: float | None = None,
     confidence: float = 0.95,
     seed: int = 0,
-) -> Finding:
+) -> InvariantFinding:
     """The score of a response moves by no more than a tolerance under a rewrite that leaves its quality alone.
 
     Args:
@@ -119,71 +119,77 @@ def score_stable(
     name = "score_stable"
     if not tolerance >= 0:
         raise UsageError(f"{name}: tolerance={tolerance:g}: expected a number of points from 0, such as 0.5")
-    used, found = of_name(protocol, name, _scoring), given(cases, name)
-    attacks = _attacks(found, attack, name)
+    used, found = find_protocol(protocol, name, _no_scores_reason), check_cases(cases, name)
+    attacks = _select_attacks(found, attack, name)
 
     def subjects(case: Case) -> list[tuple[Response, Attack]]:
-        return [(response, one) for response in usable(case) for one in _under(case, attack, attacks)]
+        return [
+            (response, one) for response in comparable_responses(case) for one in _attacks_on(case, attack, attacks)
+        ]
 
-    def look(case: Case, subject: tuple[Response, Attack], asked: Asked) -> Plan[Seen]:
-        return _rescored(case, subject, asked, tolerance)
+    def look(case: Case, subject: tuple[Response, Attack], asked: JudgeSetup) -> Plan[Observation]:
+        return _observe_rescore(case, subject, asked, tolerance)
 
-    return decided(
+    return check_invariant(
         judge,
         cases if isinstance(cases, Case) else found,
         Invariant(name, subjects, look, "no response as it was written, or no rewrite on record", ", ".join(attacks)),
         used,
-        Form(max_violation_rate, confidence, seed),
+        PassCriteria(max_violation_rate, confidence, seed),
     )
 
 
-def _scoring(protocol: Protocol) -> str | None:
+def _no_scores_reason(protocol: Protocol) -> str | None:
     return None if protocol.rules else "gives no scores"
 
 
-def _attacks(cases: Sequence[Case], attack: str | None, invariant: str) -> Mapping[str, Attack]:
-    return of_cases(cases, invariant) if attack is None else {attack: attack_of(attack, invariant)}
+def _select_attacks(cases: Sequence[Case], attack: str | None, invariant: str) -> Mapping[str, Attack]:
+    return recorded_attacks(cases, invariant) if attack is None else {attack: attack_of(attack, invariant)}
 
 
-def _under(case: Case, attack: str | None, attacks: Mapping[str, Attack]) -> Sequence[Attack]:
-    return carried(case, attacks) if attack is None else tuple(attacks.values())
+def _attacks_on(case: Case, attack: str | None, attacks: Mapping[str, Attack]) -> Sequence[Attack]:
+    return case_attacks(case, attacks) if attack is None else tuple(attacks.values())
 
 
-def _distracted(case: Case, subject: tuple[Pair, Attack], asked: Asked) -> Plan[Seen]:
+def _observe_distraction(case: Case, subject: tuple[Pair, Attack], asked: JudgeSetup) -> Plan[Observation]:
     pair, attack = subject
-    found = yield from lost(case, pair, asked)
-    if isinstance(found, Seen):
+    found = yield from find_loser(case, pair, asked)
+    if isinstance(found, Observation):
         return found
-    made = yield from made_of(case, found.loser, attack, asked.seed)
+    made = yield from make_rewrite(case, found.loser, attack, asked.seed)
     if isinstance(made, str):
-        return Seen(case, excluded=made)
-    after = yield from anew(case, found, made, asked)
-    if seen := unusable(case, asked, after):
+        return Observation(case, excluded=made)
+    after = yield from compare_again(case, found, made, asked)
+    if seen := reject_invalid(case, asked, after):
         return seen
     how = f"the response that had lost wins after its rewrite ({attack.name})"
-    return flipped(case, found, after, made, asked, how)
+    return observe_flip(case, found, after, made, asked, how)
 
 
-def _rescored(case: Case, subject: tuple[Response, Attack], asked: Asked, tolerance: float) -> Plan[Seen]:
+def _observe_rescore(
+    case: Case, subject: tuple[Response, Attack], asked: JudgeSetup, tolerance: float
+) -> Plan[Observation]:
     response, attack = subject
-    made = yield from made_of(case, response, attack, asked.seed)
+    made = yield from make_rewrite(case, response, attack, asked.seed)
     if isinstance(made, str):
-        return Seen(case, excluded=made)
-    verdict = yield from compared(case, response, made, asked)
-    if seen := unusable(case, asked, verdict):
+        return Observation(case, excluded=made)
+    verdict = yield from compare_responses(case, response, made, asked)
+    if seen := reject_invalid(case, asked, verdict):
         return seen
     moved = abs(verdict.lead)
     # Scores are means of floats: what is on the edge is within it.
     if moved <= tolerance + 1e-9:
-        return Seen(case)
+        return Observation(case)
     (judgment,) = verdict.judgments
     before, after = judgment.scores or (0.0, 0.0)
     wrong = f"{asked.protocol.name} score moves by {moved:.2f} under a rewrite ({attack.name}): more than {tolerance:g}"
     told = (("before", f"score {before:.2f}"), ("after", f"score {after:.2f}"))
-    return Seen(case, True, wrong=wrong, told=told, margin=moved, flip=Flipped(response, made))
+    return Observation(case, True, wrong=wrong, told=told, margin=moved, flip=DecisiveRewrite(response, made))
 
 
-def flipped(case: Case, found: Lost, after: Verdict, made: Response, asked: Asked, how: str) -> Seen:
+def observe_flip(
+    case: Case, found: LosingPair, after: PairVerdict, made: Response, asked: JudgeSetup, how: str
+) -> Observation:
     """What came of a response that had lost and was judged again.
 
     Args:
@@ -195,8 +201,8 @@ def flipped(case: Case, found: Lost, after: Verdict, made: Response, asked: Aske
         how: it came to win, in words.
     """
     if after.outcome != "a":
-        return Seen(case)
+        return Observation(case)
     told = (("before", found.before.told(BEATEN, WINNER)), ("after", after.told(BEATEN, WINNER)))
-    flip = Flipped(found.loser, made, found.winner, found.first)
+    flip = DecisiveRewrite(found.loser, made, found.winner, found.first)
     wrong = f"{asked.protocol.name} verdict flipped: {how}"
-    return Seen(case, True, wrong=wrong, told=told, margin=after.lead - found.before.lead, flip=flip)
+    return Observation(case, True, wrong=wrong, told=told, margin=after.lead - found.before.lead, flip=flip)

@@ -7,26 +7,26 @@ call. ``messages`` words them.
 from __future__ import annotations
 
 
-class Failed(AssertionError):
+class InvariantFailure(AssertionError):
     """An invariant was not shown to hold."""
 
     # Test runners show the name with its module: the one that it is imported from.
     __module__ = "distract.testing.invariants"
 
 
-class Violation(Failed):
+class Violation(InvariantFailure):
     """The judge violates it: a counterexample was found, or the rate of violations is above what is accepted."""
 
     __module__ = "distract.testing.invariants"
 
 
-class NoVerdict(Failed):
+class NoVerdict(InvariantFailure):
     """The judge gave no valid verdict, which neither keeps nor violates anything."""
 
     __module__ = "distract.testing.invariants"
 
 
-class Inconclusive(Failed):
+class Inconclusive(InvariantFailure):
     """Nothing was tested, or too little to decide."""
 
     __module__ = "distract.testing.invariants"

@@ -13,9 +13,9 @@ from functools import partial
 from typing import Generic, TypeVar
 
 from distract.core.plan import Comparison, Plan, Protocol
-from distract.core.printable import digits
+from distract.core.printable import count_decimals
 from distract.core.records import BASELINE, Case, Judgment, Outcome, Response, Row
-from distract.judging.comparison import judged, side
+from distract.judging.comparison import judge_comparison, side
 from distract.judging.orders import Manner
 from distract.judging.verdicts import outcome
 from distract.studies.attack.flips import strengths
@@ -28,7 +28,7 @@ TIE = "the two tie"
 
 
 @dataclass(frozen=True)
-class Asked:
+class JudgeSetup:
     """How a judge is asked.
 
     Attributes:
@@ -49,7 +49,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class PairVerdict:
     """What a judge says of two responses, a and b.
 
     Attributes:
@@ -73,11 +73,11 @@ class Verdict:
         a, b = strengths(self.judgments, self.rule, mirrored=False)
         return a - b
 
-    def mirrored(self) -> Verdict:
+    def mirror(self) -> PairVerdict:
         """The same with a and b exchanged."""
-        return replace(self, judgments=tuple(judgment.mirrored() for judgment in self.judgments))
+        return replace(self, judgments=tuple(judgment.mirror() for judgment in self.judgments))
 
-    def orders(self) -> tuple[Verdict, ...]:
+    def orders(self) -> tuple[PairVerdict, ...]:
         """Each order by itself."""
         return tuple(replace(self, judgments=(judgment,)) for judgment in self.judgments)
 
@@ -87,7 +87,7 @@ class Verdict:
         if won := self.outcome == "b":
             first, second = second, first
         says = "a tie" if self.outcome == "tie" else f"{b if won else a} wins"
-        few = 0 if self.rule == "rating" else 2 if self.outcome == "tie" else digits([(first, second)])
+        few = 0 if self.rule == "rating" else 2 if self.outcome == "tie" else count_decimals([(first, second)])
         if self.rule:
             return f"{says}: {self.rule} {first:.{few}f} to {second:.{few}f}"
         tie = abs(1 - math.fsum((first, second)))
@@ -95,7 +95,7 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True)
-class Flipped:
+class DecisiveRewrite:
     """A rewrite that made a difference.
 
     Attributes:
@@ -113,7 +113,7 @@ class Flipped:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class Observation:
     """What came of one subject.
 
     Attributes:
@@ -132,7 +132,7 @@ class Seen:
     wrong: str = ""
     told: tuple[tuple[str, str], ...] = ()
     margin: float = 0.0
-    flip: Flipped | None = None
+    flip: DecisiveRewrite | None = None
 
 
 @dataclass(frozen=True)
@@ -149,58 +149,58 @@ class Invariant(Generic[S]):
 
     name: str
     subjects: Callable[[Case], Sequence[S]]
-    look: Callable[[Case, S, Asked], Plan[Seen]]
+    look: Callable[[Case, S, JudgeSetup], Plan[Observation]]
     without: str = NO_PAIR
     attack: str = ""
 
 
-def compared(case: Case, first: Response, second: Response, asked: Asked) -> Plan[Verdict]:
+def compare_responses(case: Case, first: Response, second: Response, asked: JudgeSetup) -> Plan[PairVerdict]:
     """Ask which of two responses is better; the requests are those of an audit."""
     sides = side(first), side(second)
     row = partial(Row, case.id, case.cluster, "flip", asked.protocol.name, asked.judge, BASELINE, *sides)
     comparison = Comparison(case, first, second)
-    done = yield from judged(row, asked.protocol, comparison, asked.manner, asked.helped)
-    return Verdict(done.judgments, asked.rule, done.excluded)
+    done = yield from judge_comparison(row, asked.protocol, comparison, asked.manner, asked.helped)
+    return PairVerdict(done.judgments, asked.rule, done.excluded)
 
 
-def unusable(case: Case, asked: Asked, *verdicts: Verdict) -> Seen | None:
+def reject_invalid(case: Case, asked: JudgeSetup, *verdicts: PairVerdict) -> Observation | None:
     """What came of a subject of which a verdict was not asked or is not valid; None where all are."""
     if why := next((verdict.excluded for verdict in verdicts if verdict.excluded), None):
-        return Seen(case, excluded=why)
+        return Observation(case, excluded=why)
     judgments = [one for verdict in verdicts for one in verdict.judgments]
     failures = [one.failure for one in judgments if one.failure]
     if not failures:
         return None
     wrong = f"{asked.protocol.name} gave no valid verdict, so that nothing can be said"
     told = ("failed", f"{len(failures)} of {len(judgments)} judgments: {', '.join(dict.fromkeys(failures))}")
-    return Seen(case, None, wrong=wrong, told=(told,))
+    return Observation(case, None, wrong=wrong, told=(told,))
 
 
 @dataclass(frozen=True, slots=True)
-class Lost:
+class LosingPair:
     """A pair with a loser; ``before`` is in terms of the loser and the winner, ``first`` says that the loser is a."""
 
     loser: Response
     winner: Response
     first: bool
-    before: Verdict
+    before: PairVerdict
 
 
-def lost(case: Case, pair: tuple[Response, Response], asked: Asked) -> Plan[Lost | Seen]:
+def find_loser(case: Case, pair: tuple[Response, Response], asked: JudgeSetup) -> Plan[LosingPair | Observation]:
     """Find which of two responses loses; what came of a pair where none does."""
     a, b = pair
-    verdict = yield from compared(case, a, b, asked)
-    if seen := unusable(case, asked, verdict):
+    verdict = yield from compare_responses(case, a, b, asked)
+    if seen := reject_invalid(case, asked, verdict):
         return seen
     if verdict.outcome == "tie":
-        return Seen(case, excluded=TIE)
+        return Observation(case, excluded=TIE)
     if verdict.outcome == "b":
-        return Lost(a, b, True, verdict)
-    return Lost(b, a, False, verdict.mirrored())
+        return LosingPair(a, b, True, verdict)
+    return LosingPair(b, a, False, verdict.mirror())
 
 
-def anew(case: Case, found: Lost, made: Response, asked: Asked) -> Plan[Verdict]:
+def compare_again(case: Case, found: LosingPair, made: Response, asked: JudgeSetup) -> Plan[PairVerdict]:
     """Ask again with something else in the loser's place; in terms of that and the winner."""
     if found.first:
-        return (yield from compared(case, made, found.winner, asked))
-    return (yield from compared(case, found.winner, made, asked)).mirrored()
+        return (yield from compare_responses(case, made, found.winner, asked))
+    return (yield from compare_responses(case, found.winner, made, asked)).mirror()

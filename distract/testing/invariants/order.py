@@ -11,14 +11,20 @@ from distract.core.plan import Plan, Protocol, gather
 from distract.core.printable import count
 from distract.core.records import Case, Request, Response
 from distract.data.good_responses import pairs
-from distract.judging.comparison import usable
-from distract.judging.findings import Finding
+from distract.judging.comparison import comparable_responses
+from distract.judging.findings import InvariantFinding
 from distract.judging.judge import Judge
-from distract.judging.orders import adjusted
-from distract.testing.invariants.call import Cases, decided, of_name
-from distract.testing.invariants.decision import Form
+from distract.judging.orders import adjust_requests
+from distract.testing.invariants.call import Cases, check_invariant, find_protocol
+from distract.testing.invariants.decision import PassCriteria
 from distract.testing.invariants.messages import difference
-from distract.testing.invariants.observations import Asked, Invariant, Seen, compared, unusable
+from distract.testing.invariants.observations import (
+    Invariant,
+    JudgeSetup,
+    Observation,
+    compare_responses,
+    reject_invalid,
+)
 
 Pair = tuple[Response, Response]
 
@@ -37,7 +43,7 @@ def swap_consistent(
     max_violation_rate: float | None = None,
     confidence: float = 0.95,
     seed: int = 0,
-) -> Finding:
+) -> InvariantFinding:
     """The verdict on two responses is the same in both orders; a win against a tie is a violation too.
 
     Args:
@@ -52,7 +58,7 @@ def swap_consistent(
         What was found.
 
     Raises:
-        Violation: see ``call.decided``, as for the next ones.
+        Violation: see ``call.check_invariant``, as for the next ones.
         NoVerdict: a verdict is not valid.
         Inconclusive: too little was seen to decide.
         UsageError: the protocol cannot serve, or a number is out of range.
@@ -60,8 +66,10 @@ def swap_consistent(
     """
     __tracebackhide__ = True
     name = "swap_consistent"
-    form = Form(max_violation_rate, confidence, seed)
-    return decided(judge, cases, Invariant(name, pairs, _swapped), of_name(protocol, name, _side_by_side), form)
+    form = PassCriteria(max_violation_rate, confidence, seed)
+    return check_invariant(
+        judge, cases, Invariant(name, pairs, _observe_swap), find_protocol(protocol, name, _no_pair_reason), form
+    )
 
 
 def identical_responses_tie(
@@ -72,7 +80,7 @@ def identical_responses_tie(
     max_violation_rate: float | None = None,
     confidence: float = 0.95,
     seed: int = 0,
-) -> Finding:
+) -> InvariantFinding:
     """A response against itself is a tie, in one order: the average of both orders ties whatever the judge does.
 
     Args:
@@ -88,9 +96,11 @@ def identical_responses_tie(
     """
     __tracebackhide__ = True
     name = "identical_responses_tie"
-    form = Form(max_violation_rate, confidence, seed)
-    invariant = Invariant(name, usable, _alike, without="no response that is as it was written")
-    return decided(judge, cases, invariant, of_name(protocol, name, _with_ties), form, "tie_rate")
+    form = PassCriteria(max_violation_rate, confidence, seed)
+    invariant = Invariant(
+        name, comparable_responses, _observe_identical, without="no response that is as it was written"
+    )
+    return check_invariant(judge, cases, invariant, find_protocol(protocol, name, _no_ties_reason), form, "tie_rate")
 
 
 def deterministic(
@@ -101,7 +111,7 @@ def deterministic(
     max_violation_rate: float | None = None,
     confidence: float = 0.95,
     seed: int = 0,
-) -> Finding:
+) -> InvariantFinding:
     """Asked the same once more, the judge says the same.
 
     The second answers are stored beside the first ones, so that a second run of the test asks nothing.
@@ -119,63 +129,65 @@ def deterministic(
     """
     __tracebackhide__ = True
     name = "deterministic"
-    form = Form(max_violation_rate, confidence, seed)
-    return decided(judge, cases, Invariant(name, pairs, _twice), of_name(protocol, name), form)
+    form = PassCriteria(max_violation_rate, confidence, seed)
+    return check_invariant(judge, cases, Invariant(name, pairs, _observe_repeat), find_protocol(protocol, name), form)
 
 
-def _side_by_side(protocol: Protocol) -> str | None:
+def _no_pair_reason(protocol: Protocol) -> str | None:
     if protocol.orders == "none":
         return "scores each response alone, so that there is no order"
     return None if protocol.shows in (None, 2) else f"shows {count(protocol.shows, 'response')}, not two"
 
 
-def _with_ties(protocol: Protocol) -> str | None:
+def _no_ties_reason(protocol: Protocol) -> str | None:
     if protocol.orders != "none" and not protocol.ties:
         return "has no tie to give"
-    return _side_by_side(protocol)
+    return _no_pair_reason(protocol)
 
 
-def _swapped(case: Case, pair: Pair, asked: Asked) -> Plan[Seen]:
+def _observe_swap(case: Case, pair: Pair, asked: JudgeSetup) -> Plan[Observation]:
     # Of these two only: a protocol that shows more would show the others too.
     alone = replace(case, responses=pair)
-    both = yield from compared(alone, *pair, replace(asked, manner=replace(asked.manner, orders="both")))
-    if seen := unusable(case, asked, both):
+    both = yield from compare_responses(alone, *pair, replace(asked, manner=replace(asked.manner, orders="both")))
+    if seen := reject_invalid(case, asked, both):
         return seen
     straight, swapped = both.orders()
     if straight.outcome == swapped.outcome:
-        return Seen(case)
+        return Observation(case)
     wrong = f"{asked.protocol.name} verdict changes when the two responses are shown in the other order"
     orders = (("1 then 2", straight.told(FIRST, SECOND)), ("2 then 1", swapped.told(FIRST, SECOND)))
-    return Seen(case, True, wrong=wrong, told=(*orders, *_texts(pair)), margin=abs(straight.lead - swapped.lead))
+    return Observation(case, True, wrong=wrong, told=(*orders, *_texts(pair)), margin=abs(straight.lead - swapped.lead))
 
 
-def _alike(case: Case, response: Response, asked: Asked) -> Plan[Seen]:
+def _observe_identical(case: Case, response: Response, asked: JudgeSetup) -> Plan[Observation]:
     alone = replace(case, responses=(response, response))
-    verdict = yield from compared(
+    verdict = yield from compare_responses(
         alone, response, response, replace(asked, manner=replace(asked.manner, orders="given"))
     )
-    if seen := unusable(case, asked, verdict):
+    if seen := reject_invalid(case, asked, verdict):
         return seen
     if verdict.outcome == "tie":
-        return Seen(case)
+        return Observation(case)
     place = "first" if verdict.outcome == "a" else "second"
     wrong = f"{asked.protocol.name} prefers one of two identical responses: the one that is shown {place}"
     told = (("verdict", verdict.told("the first", "the second")), ("both", response.text))
-    return Seen(case, True, wrong=wrong, told=told, margin=abs(verdict.lead))
+    return Observation(case, True, wrong=wrong, told=told, margin=abs(verdict.lead))
 
 
-def _twice(case: Case, pair: Pair, asked: Asked) -> Plan[Seen]:
+def _observe_repeat(case: Case, pair: Pair, asked: JudgeSetup) -> Plan[Observation]:
     def later(request: Request) -> Request:
         return replace(request, sample=request.sample + _LATER)
 
-    first, second = yield from gather([compared(case, *pair, asked), adjusted(compared(case, *pair, asked), later)])
-    if seen := unusable(case, asked, first, second):
+    first, second = yield from gather(
+        [compare_responses(case, *pair, asked), adjust_requests(compare_responses(case, *pair, asked), later)]
+    )
+    if seen := reject_invalid(case, asked, first, second):
         return seen
     if first.outcome == second.outcome:
-        return Seen(case)
+        return Observation(case)
     wrong = f"{asked.protocol.name} gives another verdict when it is asked the same once more"
     told = (("at first", first.told(FIRST, SECOND)), ("again", second.told(FIRST, SECOND)), *_texts(pair))
-    return Seen(case, True, wrong=wrong, told=told, margin=abs(first.lead - second.lead))
+    return Observation(case, True, wrong=wrong, told=told, margin=abs(first.lead - second.lead))
 
 
 def _texts(pair: Pair) -> tuple[tuple[str, str], ...]:

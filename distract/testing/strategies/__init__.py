@@ -20,13 +20,13 @@ one edit. It needs hypothesis, which distract itself does not.
 
 from __future__ import annotations
 
-from distract.core.errors import installed_by
+from distract.core.errors import install_command
 
 try:
     import hypothesis  # noqa: F401
 except ImportError as error:
     raise ImportError(
-        f"distract.testing.strategies needs hypothesis: {installed_by('pytest')}", name="hypothesis"
+        f"distract.testing.strategies needs hypothesis: {install_command('pytest')}", name="hypothesis"
     ) from error
 
 from distract.testing.strategies.drawn_cases import cases, pairs, triples

@@ -16,8 +16,8 @@ from distract.core.errors import UsageError
 from distract.core.records import Case, Response
 from distract.data.datasets import DataSet
 from distract.data.good_responses import pairs as judged
-from distract.judging.comparison import usable
-from distract.testing.strategies.text import checked, prompts, texts
+from distract.judging.comparison import comparable_responses
+from distract.testing.strategies.text import check_kinds, prompts, texts
 
 Data = Iterable[Case] | DataSet
 """What cases are drawn from; a data set stands for its cases."""
@@ -44,9 +44,9 @@ def cases(
     if type(responses) is not int or not 1 <= responses <= len(AUTHORS):
         raise UsageError(f"responses={responses!r}: expected a whole number from 1 to {len(AUTHORS)}")
     if data is not None:
-        return st.sampled_from(chosen(data, responses, kinds))
-    found = st.lists(texts(kinds=checked(kinds)), min_size=responses, max_size=responses, unique=True)
-    return st.builds(written, prompts(), found)
+        return st.sampled_from(choose_cases(data, responses, kinds))
+    found = st.lists(texts(kinds=check_kinds(kinds)), min_size=responses, max_size=responses, unique=True)
+    return st.builds(make_case, prompts(), found)
 
 
 def pairs(*, kinds: Collection[str] | None = None, data: Data | None = None) -> SearchStrategy[Case]:
@@ -59,18 +59,18 @@ def triples(*, kinds: Collection[str] | None = None, data: Data | None = None) -
     return cases(responses=3, kinds=kinds, data=data)
 
 
-def written(prompt: str, found: Iterable[str]) -> Case:
+def make_case(prompt: str, found: Iterable[str]) -> Case:
     """A case of our own; it keeps its name while its responses shrink."""
     originals = tuple(Response(author, (text,)) for author, text in zip(AUTHORS, found, strict=False))
-    return named(Case("", (prompt,), originals, source="drawn"))
+    return name_case(Case("", (prompt,), originals, source="drawn"))
 
 
-def named(case: Case) -> Case:
+def name_case(case: Case) -> Case:
     """The case, named by its prompt."""
     return replace(case, id=f"drawn-{case.cluster}")
 
 
-def chosen(data: Data, responses: int, kinds: Collection[str] | None) -> list[Case]:
+def choose_cases(data: Data, responses: int, kinds: Collection[str] | None) -> list[Case]:
     """The cases of a data set with every choice of so many responses.
 
     Raises:
@@ -78,15 +78,15 @@ def chosen(data: Data, responses: int, kinds: Collection[str] | None) -> list[Ca
     """
     if kinds is not None:
         raise UsageError(f"kinds={list(kinds)!r}: what is drawn from data has the kinds of the data; leave one out")
-    given = listed(data)
-    found = [narrowed(case, some) for case in given for some in _choices(case, responses)]
+    given = list_cases(data)
+    found = [narrow_case(case, some) for case in given for some in _choices(case, responses)]
     if not found:
         wanted = f"{responses} whole responses by different authors" if responses > 1 else "a whole response"
         raise UsageError(f"data: expected cases with {wanted}; none of {len(given)} is one")
     return found
 
 
-def listed(data: Data) -> list[Case]:
+def list_cases(data: Data) -> list[Case]:
     """The cases of data.
 
     Raises:
@@ -99,7 +99,7 @@ def listed(data: Data) -> list[Case]:
     return list(data)
 
 
-def narrowed(case: Case, kept: Iterable[Response]) -> Case:
+def narrow_case(case: Case, kept: Iterable[Response]) -> Case:
     """A case with these of its responses, and what it says of them."""
     originals = tuple(kept)
     wanted = {(one.author, one.severity) for one in originals}
@@ -116,4 +116,8 @@ def narrowed(case: Case, kept: Iterable[Response]) -> Case:
 def _choices(case: Case, responses: int) -> Iterable[tuple[Response, ...]]:
     if responses == 2:
         return judged(case)
-    return (some for some in combinations(usable(case), responses) if len({one.turns for one in some}) == len(some))
+    return (
+        some
+        for some in combinations(comparable_responses(case), responses)
+        if len({one.turns for one in some}) == len(some)
+    )

@@ -19,9 +19,9 @@ from distract.core.errors import UsageError
 from distract.core.records import Case, Constraint, Response
 from distract.data.constraints import check, describe, parse, spans
 from distract.data.good_responses import compliant_response
-from distract.studies.make.constraint_sets import conflict
+from distract.studies.make.constraint_sets import has_conflict
 from distract.testing.strategies import word_lists as wording
-from distract.testing.strategies.drawn_cases import AUTHORS, Data, listed, named, narrowed
+from distract.testing.strategies.drawn_cases import AUTHORS, Data, list_cases, name_case, narrow_case
 from distract.testing.strategies.text import prompts
 
 MOST = 4
@@ -46,10 +46,10 @@ def constrained(*, least: int = 1, data: Data | None = None) -> SearchStrategy[C
     if type(least) is not int or not 1 <= least <= MOST:
         raise UsageError(f"least={least!r}: expected a whole number from 1 to {MOST}")
     if data is None:
-        return _written(least)
-    given = listed(data)
+        return _constrained_cases(least)
+    given = list_cases(data)
     able = [case for case in given if len(case.constraints) >= least]
-    found = [narrowed(case, [good]) for case in able if (good := compliant_response(case))]
+    found = [narrow_case(case, [good]) for case in able if (good := compliant_response(case))]
     if not found:
         wanted = f"at least {least} format requirements" if least > 1 else "format requirements"
         raise UsageError(
@@ -59,34 +59,34 @@ def constrained(*, least: int = 1, data: Data | None = None) -> SearchStrategy[C
 
 
 @st.composite
-def _written(draw: DrawFn, least: int) -> Case:
+def _constrained_cases(draw: DrawFn, least: int) -> Case:
     question = draw(prompts())
     text = " ".join(draw(st.lists(st.sampled_from(wording.PLAIN), min_size=1, max_size=MOST, unique=True)))
     size, known = draw(st.integers(least, MOST)), list(PARTS if least == 1 else TOGETHER)
     kinds = draw(st.lists(st.sampled_from(known), min_size=size, max_size=MOST, unique=True))
     numbers = {kind: draw(st.integers(1, 3)) for kind in kinds}
     made: list[Constraint] = []
-    fitting = _fitting(kinds, least)
+    fitting = _select_kinds(kinds, least)
     for kind in sorted(fitting, key=list(PARTS).index):
         text, arguments = PARTS[kind](text, numbers.get(kind, 1), question)
         made.append(parse({"kind": kind, **arguments}))
     # What a part or a limit says is true by construction; a judge is asked about nothing that was not checked.
     assume(all(check(one, text) for one in made))
     prompt = "\n\n".join([question, " ".join(map(describe, made))])
-    return named(Case("", (prompt,), (Response(AUTHORS[0], (text,)),), constraints=tuple(made), source="drawn"))
+    return name_case(Case("", (prompt,), (Response(AUTHORS[0], (text,)),), constraints=tuple(made), source="drawn"))
 
 
-def _fitting(kinds: Iterable[str], least: int) -> list[str]:
+def _select_kinds(kinds: Iterable[str], least: int) -> list[str]:
     """Of kinds those that go with the ones before them, and as many more as are wanted."""
     found: list[str] = []
     wanted = list(kinds)
     for kind in (*wanted, *TOGETHER):
-        if (kind in wanted or len(found) < least) and not any(conflict(_LIKE[kind], _LIKE[one]) for one in found):
+        if (kind in wanted or len(found) < least) and not any(has_conflict(_LIKE[kind], _LIKE[one]) for one in found):
             found.append(kind)
     return found
 
 
-def _more(sentence: str, words: tuple[str, ...], argument: str) -> Part:
+def _repeat_part(sentence: str, words: tuple[str, ...], argument: str) -> Part:
     """A sentence with so many of these words, of which there are to be as many at least."""
 
     def part(text: str, number: int, question: str) -> tuple[str, Arguments]:
@@ -102,7 +102,9 @@ def _existence(text: str, number: int, question: str) -> tuple[str, Arguments]:
 
 def _frequency(text: str, number: int, question: str) -> tuple[str, Arguments]:
     if number == 3:
-        return text, _fewer("relation", "frequency", spans.occurrences(text, "river")) | {"keyword": "river"}
+        return text, _below_limit("relation", "frequency", spans.count_occurrences(text, "river")) | {
+            "keyword": "river"
+        }
     crossed = " and ".join(["cross the river"] * number)
     return f"{text} You will {crossed}.", {"keyword": "river", "relation": "at least", "frequency": number}
 
@@ -127,8 +129,8 @@ def _paragraphs(text: str, number: int, question: str) -> tuple[str, Arguments]:
     return "\n\n***\n\n".join([text, *wording.PLAIN[:number]]), {"num_paragraphs": number + 1}
 
 
-def _nth(text: str, number: int, question: str) -> tuple[str, Arguments]:
-    blocks = spans.blocks(text)
+def _nth_paragraph(text: str, number: int, question: str) -> tuple[str, Arguments]:
+    blocks = spans.split_blocks(text)
     # A title or the like begins with no word.
     place = next(place for place, block in enumerate(blocks) if spans.first_word(block).isalpha())
     blocks[place:place] = wording.PLAIN[: number - 1]
@@ -146,18 +148,18 @@ def _end(text: str, number: int, question: str) -> tuple[str, Arguments]:
     return f"{text}\n\n{phrase}", {"end_phrase": phrase}
 
 
-def _fewer(relation: str, limit: str, found: int) -> Arguments:
+def _below_limit(relation: str, limit: str, found: int) -> Arguments:
     return {relation: "less than", limit: found + 1}
 
 
-def _limited(count: Callable[[str], int], limit: str, relation: str = "relation", /, **more: str) -> Part:
+def _limit_part(count: Callable[[str], int], limit: str, relation: str = "relation", /, **more: str) -> Part:
     """A limit that the text just meets, or meets with something to spare."""
 
     def part(text: str, number: int, question: str) -> tuple[str, Arguments]:
         found = count(text)
         if found and number < 3:
             return text, {relation: "at least", limit: max(1, found // number), **more}
-        return text, _fewer(relation, limit, found) | more
+        return text, _below_limit(relation, limit, found) | more
 
     return part
 
@@ -171,10 +173,10 @@ TOGETHER: Mapping[str, Part] = MappingProxyType(
         ),
         "keywords:existence": _existence,
         "keywords:frequency": _frequency,
-        "detectable_content:number_placeholders": _more(
+        "detectable_content:number_placeholders": _repeat_part(
             "Write to {}.", ("[name]", "[place]", "[day]"), "num_placeholders"
         ),
-        "detectable_format:number_highlighted_sections": _more(
+        "detectable_format:number_highlighted_sections": _repeat_part(
             "Think of {}.", ("*time*", "*money*", "*rest*"), "num_highlights"
         ),
         "change_case:capital_word_frequency": _capitals,
@@ -184,13 +186,13 @@ TOGETHER: Mapping[str, Part] = MappingProxyType(
         "detectable_format:title": lambda text, number, _: (f"<<Notes>>\n\n{text}", {}),
         "detectable_content:postscript": _postscript,
         "startend:end_checker": _end,
-        "length_constraints:nth_paragraph_first_word": _nth,
+        "length_constraints:nth_paragraph_first_word": _nth_paragraph,
         "startend:quotation": lambda text, number, _: (f'"{text}"', {}),
         "change_case:english_lowercase": lambda text, number, _: (text.lower(), {}),
         "change_case:english_capital": lambda text, number, _: (text.upper(), {}),
-        "length_constraints:number_sentences": _limited(spans.sentences, "num_sentences"),
-        "length_constraints:number_words": _limited(spans.words, "num_words"),
-        "keywords:letter_frequency": _limited(
+        "length_constraints:number_sentences": _limit_part(spans.count_sentences, "num_sentences"),
+        "length_constraints:number_words": _limit_part(spans.count_words, "num_words"),
+        "keywords:letter_frequency": _limit_part(
             lambda text: text.lower().count("k"), "let_frequency", "let_relation", letter="k"
         ),
     }

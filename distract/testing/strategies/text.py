@@ -37,7 +37,7 @@ def texts(*, kinds: Collection[str] | None = None) -> SearchStrategy[str]:
         UnknownName: no such kind.
         UsageError: no kinds, or a text in place of several names.
     """
-    chosen = checked(kinds)
+    chosen = check_kinds(kinds)
     return st.one_of([_DRAWN[kind]() for kind in chosen])
 
 
@@ -57,7 +57,7 @@ def responses(author: str = "x", *, kinds: Collection[str] | None = None) -> Sea
     return texts(kinds=kinds).map(lambda text: Response(author, (text,)))
 
 
-def checked(kinds: Collection[str] | None) -> tuple[str, ...]:
+def check_kinds(kinds: Collection[str] | None) -> tuple[str, ...]:
     """The kinds asked for, the plain ones first, whatever order they are named in.
 
     Raises:
@@ -76,7 +76,7 @@ def checked(kinds: Collection[str] | None) -> tuple[str, ...]:
     return tuple(kind for kind in KINDS if kind in kinds)
 
 
-def _joined(parts: SearchStrategy[str], by: str, most: int = MOST) -> SearchStrategy[str]:
+def _join_parts(parts: SearchStrategy[str], by: str, most: int = MOST) -> SearchStrategy[str]:
     return st.lists(parts, min_size=1, max_size=most).map(by.join)
 
 
@@ -94,10 +94,10 @@ def _paragraphs(sentences: list[str]) -> str:
 def _lists() -> SearchStrategy[str]:
     lead = st.sampled_from(("", "You need:\n", "Here is what might help:\n\n"))
     items = st.lists(st.sampled_from(word_lists.ITEMS + word_lists.PLAIN), min_size=1, max_size=MOST, unique=True)
-    return st.builds(_listed, lead, st.sampled_from(word_lists.MARKERS), items)
+    return st.builds(_format_list, lead, st.sampled_from(word_lists.MARKERS), items)
 
 
-def _listed(lead: str, marker: str, items: list[str]) -> str:
+def _format_list(lead: str, marker: str, items: list[str]) -> str:
     counts = enumerate(items, 1)
     return lead + "\n".join(f"{marker.replace('1', str(number))}{item}" for number, item in counts)
 
@@ -105,9 +105,10 @@ def _listed(lead: str, marker: str, items: list[str]) -> str:
 def _numbers() -> SearchStrategy[str]:
     numbers = st.tuples(*[st.integers(1, 99)] * 3)
     row = numbers.map(lambda n: f"| {n[0]} | {n[1]}.{n[2]} kg |")
-    table = _joined(row, "\n").map(lambda rows: f"| step | weight |\n|---:|---|\n{rows}")
+    table = _join_parts(row, "\n").map(lambda rows: f"| step | weight |\n|---:|---|\n{rows}")
     return (
-        _joined(st.builds(lambda text, n: text.format(*n), st.sampled_from(word_lists.COUNTED), numbers), " ") | table
+        _join_parts(st.builds(lambda text, n: text.format(*n), st.sampled_from(word_lists.COUNTED), numbers), " ")
+        | table
     )
 
 
@@ -115,23 +116,23 @@ def _markdown() -> SearchStrategy[str]:
     marked = st.builds(
         str.format, st.sampled_from(word_lists.SURROUNDED), st.sampled_from(word_lists.PLAIN + word_lists.ITEMS)
     )
-    return _joined(marked, "\n\n")
+    return _join_parts(marked, "\n\n")
 
 
 def _code() -> SearchStrategy[str]:
     block = st.sampled_from(word_lists.CODE).map(lambda code: f"```{code[0]}\n{code[1]}\n```")
-    return st.builds("".join, st.tuples(_around("", "{}\n\n"), block, _around("", "\n\n{}", "\n\nRun `{}`.")))
+    return st.builds("".join, st.tuples(_surround("", "{}\n\n"), block, _surround("", "\n\n{}", "\n\nRun `{}`.")))
 
 
-def _around(*forms: str) -> SearchStrategy[str]:
+def _surround(*forms: str) -> SearchStrategy[str]:
     return st.builds(str.format, st.sampled_from(forms), st.sampled_from(word_lists.PLAIN))
 
 
 def _languages() -> SearchStrategy[str]:
-    return _joined(st.sampled_from(word_lists.SPOKEN), " ", 3)
+    return _join_parts(st.sampled_from(word_lists.SPOKEN), " ", 3)
 
 
-def _hostile() -> SearchStrategy[str]:
+def _hostile_texts() -> SearchStrategy[str]:
     parts = st.sampled_from(word_lists.PLAIN[:3] + word_lists.HOSTILE) | st.text(max_size=20)
     return st.builds(
         lambda by, found: by.join(found), st.sampled_from((" ", "\n", "")), st.lists(parts, min_size=1, max_size=MOST)
@@ -146,7 +147,7 @@ _DRAWN: Mapping[str, Callable[[], SearchStrategy[str]]] = MappingProxyType(
         "markdown": _markdown,
         "code": _code,
         "languages": _languages,
-        "hostile": _hostile,
+        "hostile": _hostile_texts,
     }
 )
 

@@ -10,9 +10,9 @@ from typing import Any
 from hypothesis import HealthCheck, Phase, Verbosity, settings
 from hypothesis.database import DirectoryBasedExampleDatabase
 
-from distract.core.store import DEFAULT
+from distract.core.store import DEFAULT_PATH
 
-EXAMPLES = DEFAULT.parent / "examples"
+EXAMPLES = DEFAULT_PATH.parent / "examples"
 """Where failing examples are kept: beside the store with the replies that they need."""
 
 EXAMPLES_OF_A_TEST = 20

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from distract.core.records import Edit, Smallest, applied
-from distract.studies.attack.minimal.changed_words import Word, counts, said
-from distract.studies.attack.minimal.clearest import clearest_flips, plan_for
-from distract.studies.attack.minimal.edits import edits, phrases
+from distract.core.records import Edit, MinimalFlip, apply_edits
+from distract.studies.attack.minimal.changed_words import FlipWord, count_words, describe_edits
+from distract.studies.attack.minimal.clearest import clearest_flips, search_flip
+from distract.studies.attack.minimal.edits import find_edits, group_edits
 from distract.studies.attack.minimal.search import MOST
-from distract.studies.attack.minimal.smallest import smallest
+from distract.studies.attack.minimal.smallest import find_smallest
 
 __all__ = [
     "MOST",
     "Edit",
-    "Smallest",
-    "Word",
-    "applied",
+    "FlipWord",
+    "MinimalFlip",
+    "apply_edits",
     "clearest_flips",
-    "counts",
-    "edits",
-    "phrases",
-    "plan_for",
-    "said",
-    "smallest",
+    "count_words",
+    "describe_edits",
+    "find_edits",
+    "find_smallest",
+    "group_edits",
+    "search_flip",
 ]

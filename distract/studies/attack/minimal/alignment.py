@@ -10,13 +10,13 @@ MOST = 1 << 29
 Spans = Sequence[tuple[int, int]]
 """Where words stand in a text, between an empty one at its start and an empty one at its end."""
 
-Matches = Sequence[tuple[int, int]]
+WordMatches = Sequence[tuple[int, int]]
 """Words that two texts have in common, in order: the place of each among the words of either."""
 
 _SENTENCE, _CLAUSE = ".!?…。！？", ",;:—，、；："  # what they end with
 
 
-def common(old: Sequence[str], new: Sequence[str]) -> Matches:
+def match_words(old: Sequence[str], new: Sequence[str]) -> WordMatches:
     """The longest sequence of words that both texts have in common.
 
     Bit-parallel (Hyyrö 2004, "Bit-parallel LCS-length computation revisited"): one sum of long integers for each old
@@ -53,7 +53,7 @@ def common(old: Sequence[str], new: Sequence[str]) -> Matches:
     return [*((k, k) for k in range(head)), *reversed(found), *ends]
 
 
-def settled(texts: tuple[str, str], spans: tuple[Spans, Spans], same: Matches) -> Matches:
+def settle_edges(texts: tuple[str, str], spans: tuple[Spans, Spans], same: WordMatches) -> WordMatches:
     """The same matches, but what is only inserted or only deleted begins and ends with a sentence or line, if it can.
 
     A sentence added at the end of a text has a full stop, and so had the one before it: which of the two is the new one
@@ -73,9 +73,9 @@ def settled(texts: tuple[str, str], spans: tuple[Spans, Spans], same: Matches) -
         # The text that has more words, and where they stand in it.
         side = int(k == i + 1)
         start, end = found[at][side] + 1, found[at + 1][side]
-        lowest = -_room(words[side], found, at, end - 1, start - 1, -1)
-        highest = _room(words[side], found, at + 1, start, end, 1)
-        best = _best(texts[side], spans[side], (start, end), range(lowest, highest + 1))
+        lowest = -_count_moves(words[side], found, at, end - 1, start - 1, -1)
+        highest = _count_moves(words[side], found, at + 1, start, end, 1)
+        best = _best_move(texts[side], spans[side], (start, end), range(lowest, highest + 1))
         size = end - start if best < 0 else start - end
         for moved in range(at + 1 + min(best, 0), at + 1 + max(best, 0)):
             one, other = found[moved]
@@ -83,12 +83,12 @@ def settled(texts: tuple[str, str], spans: tuple[Spans, Spans], same: Matches) -
     return found
 
 
-def _best(text: str, spans: Spans, block: tuple[int, int], moves: Sequence[int]) -> int:
+def _best_move(text: str, spans: Spans, block: tuple[int, int], moves: Sequence[int]) -> int:
     """How far words are to be moved; not at all where it makes nothing better."""
-    return max(moves, key=lambda move: (sum(_edge(text, spans, word + move) for word in block), -abs(move)))
+    return max(moves, key=lambda move: (sum(_score_edge(text, spans, word + move) for word in block), -abs(move)))
 
 
-def _room(words: Sequence[str], same: Matches, match: int, leaves: int, enters: int, step: int) -> int:
+def _count_moves(words: Sequence[str], same: WordMatches, match: int, leaves: int, enters: int, step: int) -> int:
     """By how many words a block can move one way: it leaves a word that is the same as the one it takes in.
 
     It does not come to touch what else is changed: that would make one change of two.
@@ -102,7 +102,7 @@ def _room(words: Sequence[str], same: Matches, match: int, leaves: int, enters: 
     return moved
 
 
-def _edge(text: str, spans: Spans, word: int) -> int:
+def _score_edge(text: str, spans: Spans, word: int) -> int:
     """How good a place before a word is to begin or end a change: 4 for a line, 3 a sentence, 2 a clause, 1 a word."""
     before, last = gap(text, spans, word), text[max(0, spans[word - 1][1] - 1)]
     if word in (1, len(spans) - 1) or "\n" in before:

@@ -9,17 +9,17 @@ from dataclasses import dataclass
 from typing import Literal
 
 from distract.core.printable import line
-from distract.core.records import Edit, Smallest
-from distract.studies.attack.minimal.edits import phrases
+from distract.core.records import Edit, MinimalFlip
+from distract.studies.attack.minimal.edits import group_edits
 
 WIDTH = 80
 """Characters of a phrase that are shown."""
 
-Change = Literal["added", "removed"]
+ChangeKind = Literal["added", "removed"]
 
 
 @dataclass(frozen=True, slots=True)
-class Word:
+class FlipWord:
     """A word that flips verdicts.
 
     Attributes:
@@ -29,57 +29,57 @@ class Word:
     """
 
     text: str
-    change: Change
+    change: ChangeKind
     flips: int
 
 
-def counts(found: Iterable[Smallest]) -> tuple[Word, ...]:
+def count_words(found: Iterable[MinimalFlip]) -> tuple[FlipWord, ...]:
     """How many of the smallest flips each word plays a part in: once each, however often it stands there.
 
     Returns:
         The most frequent first, equal ones by alphabet.
     """
-    seen = Counter[tuple[str, Change]](part for one in found for part in _parts(one.edits))
-    words = (Word(text, change, flips) for (text, change), flips in seen.items())
+    seen = Counter[tuple[str, ChangeKind]](part for one in found for part in _changed_words(one.edits))
+    words = (FlipWord(text, change, flips) for (text, change), flips in seen.items())
     return tuple(sorted(words, key=lambda word: (-word.flips, word.text, word.change)))
 
 
-def said(edits: Iterable[Edit], width: int = WIDTH) -> tuple[str, ...]:
+def describe_edits(edits: Iterable[Edit], width: int = WIDTH) -> tuple[str, ...]:
     """Edits in words, those next to each other as one change: ``"might be" → "is"``, ``+ "very"``, ``− "perhaps"``.
 
     Args:
         edits: in the order of the text.
         width: the most characters of a phrase that are shown of each text.
     """
-    return tuple(_said(phrase, width) for phrase in phrases(edits))
+    return tuple(_describe_phrase(phrase, width) for phrase in group_edits(edits))
 
 
-def _said(phrase: tuple[Edit, ...], width: int) -> str:
-    old, new = (line(text) for text in _texts(phrase))
+def _describe_phrase(phrase: tuple[Edit, ...], width: int) -> str:
+    old, new = (line(text) for text in _join_texts(phrase))
     if old == new:
         return "white space"
     shown = [f'"{text if len(text) <= width else text[: width - 1] + "…"}"' for text in (old, new)]
     return f"{shown[0]} → {shown[1]}" if old and new else f"+ {shown[1]}" if new else f"− {shown[0]}"
 
 
-def _texts(phrase: Iterable[Edit]) -> tuple[str, str]:
+def _join_texts(phrase: Iterable[Edit]) -> tuple[str, str]:
     """All that is replaced, and all that replaces it."""
     parts = list(phrase)
     return "".join(edit.old for edit in parts), "".join(edit.new for edit in parts)
 
 
-def _parts(edits: Iterable[Edit]) -> set[tuple[str, Change]]:
+def _changed_words(edits: Iterable[Edit]) -> set[tuple[str, ChangeKind]]:
     """The words of one flip; of what was replaced those that came, less what stood there before."""
-    found = set[tuple[str, Change]]()
-    for phrase in phrases(edits):
-        old, new = (dict.fromkeys(map(_bare, text.split())) for text in _texts(phrase))
+    found = set[tuple[str, ChangeKind]]()
+    for phrase in group_edits(edits):
+        old, new = (dict.fromkeys(map(_strip_punctuation, text.split())) for text in _join_texts(phrase))
         came, gone = [word for word in new if word not in old], [word for word in old if word not in new]
-        change: Change = "added" if came else "removed"
+        change: ChangeKind = "added" if came else "removed"
         found |= {(word.casefold(), change) for word in came or gone}
     return found
 
 
-def _bare(word: str) -> str:
+def _strip_punctuation(word: str) -> str:
     """A word without the punctuation around it, where it is more than that."""
     inside = [at for at, sign in enumerate(word) if unicodedata.category(sign)[0] in "LN"]
     return word[inside[0] : inside[-1] + 1] if inside else word

@@ -9,11 +9,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, zip_longest
 
 from distract.core.plan import Plan, Protocol
-from distract.core.records import Case, Response, Rewrite, Row, Smallest
+from distract.core.records import Case, MinimalFlip, Response, Rewrite, Row
 from distract.judging.orders import Manner
-from distract.studies.attack.flips import Flip, clearest
+from distract.studies.attack.flips import Flip, find_flips
 from distract.studies.attack.minimal.search import MOST
-from distract.studies.attack.minimal.smallest import smallest
+from distract.studies.attack.minimal.smallest import find_smallest
 
 
 def clearest_flips(
@@ -44,14 +44,14 @@ def clearest_flips(
     ranked = []
     for protocol, rules in protocols.items():
         rule = headline("flip_rate", rules)
-        found = chain.from_iterable(clearest(mine, made, protocol, rule, attack, most) for attack in attacks)
+        found = chain.from_iterable(find_flips(mine, made, protocol, rule, attack, most) for attack in attacks)
         # Of equal ones the attack named first comes first: sorting is stable.
         ranked.append(sorted(found, key=lambda flip: -flip.margin))
     turns = (flip for turn in zip_longest(*ranked) for flip in turn if flip is not None)
     return tuple(turns)[:most]
 
 
-def plan_for(
+def search_flip(
     flip: Flip,
     case: Case,
     protocol: Protocol,
@@ -59,7 +59,7 @@ def plan_for(
     helped: bool,
     rewrites: Iterable[Rewrite],
     most: int = MOST,
-) -> Plan[Smallest | str]:
+) -> Plan[MinimalFlip | str]:
     """The search for the smallest part of one flip of a run.
 
     Args:
@@ -79,19 +79,21 @@ def plan_for(
         (
             one
             for one in rewrites
-            if one.accepted
+            if one.is_accepted
             and (one.case, one.response.author, one.response.severity, one.response.attack)
             == (flip.case, flip.rewritten, mine, flip.attack)
         ),
         None,
     )
     if made is None:
-        return _nothing("no rewrite is on record")
-    original = _response(case, flip.rewritten, mine, made.original)
-    other = _response(case, flip.other, others)
+        return _return_reason("no rewrite is on record")
+    original = _find_response(case, flip.rewritten, mine, made.original)
+    other = _find_response(case, flip.other, others)
     if original is None or other is None:
-        return _nothing(f"the data no longer hold what {flip.rewritten if original is None else flip.other} answered")
-    return smallest(
+        return _return_reason(
+            f"the data no longer hold what {flip.rewritten if original is None else flip.other} answered"
+        )
+    return find_smallest(
         case,
         protocol,
         flip.rule,
@@ -105,12 +107,14 @@ def plan_for(
     )
 
 
-def _response(case: Case, author: str, severity: int | None, turns: tuple[str, ...] | None = None) -> Response | None:
+def _find_response(
+    case: Case, author: str, severity: int | None, turns: tuple[str, ...] | None = None
+) -> Response | None:
     """An original of the case; with these turns, where they are known."""
     found = (one for one in case.originals if (one.author, one.severity) == (author, severity))
     return next((one for one in found if turns in (None, one.turns)), None)
 
 
-def _nothing(why: str) -> Plan[Smallest | str]:
+def _return_reason(why: str) -> Plan[MinimalFlip | str]:
     yield from ()
     return why

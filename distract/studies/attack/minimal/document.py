@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from distract.core.records import Smallest
-from distract.studies.attack.minimal import counts
+from distract.core.records import MinimalFlip
+from distract.studies.attack.minimal import count_words
 
 
-def minimal_document(found: Sequence[Smallest]) -> dict[str, Any]:
+def minimal_document(found: Sequence[MinimalFlip]) -> dict[str, Any]:
     """What the smallest flips add to the document of a run."""
-    return {"minimal": {"flips": [flat(one) for one in found], "words": _words(found)}}
+    return {"minimal": {"flips": [flatten(one) for one in found], "words": _word_documents(found)}}
 
 
-def flat(one: Smallest) -> dict[str, Any]:
+def flatten(one: MinimalFlip) -> dict[str, Any]:
     """A smallest flip as JSON values."""
     return {
         "case": one.case.id,
@@ -32,5 +32,5 @@ def flat(one: Smallest) -> dict[str, Any]:
     }
 
 
-def _words(found: Sequence[Smallest]) -> list[dict[str, Any]]:
-    return [{"word": word.text, "change": word.change, "flips": word.flips} for word in counts(found)]
+def _word_documents(found: Sequence[MinimalFlip]) -> list[dict[str, Any]]:
+    return [{"word": word.text, "change": word.change, "flips": word.flips} for word in count_words(found)]

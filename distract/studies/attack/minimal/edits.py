@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
 from distract.core.records import Edit
-from distract.studies.attack.minimal.alignment import Spans, common, gap, settled
+from distract.studies.attack.minimal.alignment import Spans, gap, match_words, settle_edges
 
 _MARKS = "\u0300-\u036f\u0591-\u05bd\u064b-\u065f\u0900-\u0963\u0966-\u0dff\u0e31-\u0e3a\u0e47-\u0e4e\u200c\u200d\ufe0f"
 """What belongs to a letter and is none: accents, vowel signs, joiners."""
@@ -23,7 +23,7 @@ _LETTERS = f"(?:(?![{_ALONE}])[\\w{_MARKS}])+"
 _WORD = re.compile(rf"[{_ALONE}]|{_LETTERS}(?:['’-]{_LETTERS}|[.,]\d+)*|([^\w\s])\1*")
 
 
-def edits(original: Sequence[str], rewrite: Sequence[str]) -> tuple[Edit, ...]:
+def find_edits(original: Sequence[str], rewrite: Sequence[str]) -> tuple[Edit, ...]:
     """What has to be done to one text to make it another.
 
     Args:
@@ -40,10 +40,10 @@ def edits(original: Sequence[str], rewrite: Sequence[str]) -> tuple[Edit, ...]:
     if len(original) != len(rewrite):
         raise ValueError(f"{len(original)} turns and {len(rewrite)}: expected a rewrite with as many turns as it had")
     pairs = enumerate(zip(original, rewrite, strict=True))
-    return tuple(edit for turn, (old, new) in pairs if old != new for edit in _between(turn, old, new))
+    return tuple(edit for turn, (old, new) in pairs if old != new for edit in _edit_turn(turn, old, new))
 
 
-def phrases(found: Iterable[Edit]) -> tuple[tuple[Edit, ...], ...]:
+def group_edits(found: Iterable[Edit]) -> tuple[tuple[Edit, ...], ...]:
     """Edits that stand next to each other taken together: what a reader calls one change.
 
     Args:
@@ -59,24 +59,24 @@ def phrases(found: Iterable[Edit]) -> tuple[tuple[Edit, ...], ...]:
     return tuple(map(tuple, grouped))
 
 
-def _between(turn: int, original: str, rewrite: str) -> Iterator[Edit]:
+def _edit_turn(turn: int, original: str, rewrite: str) -> Iterator[Edit]:
     texts = original, rewrite
     # An empty word at either end, so that whatever is changed stands between two words that are not.
     old, new = ([(0, 0), *(word.span() for word in _WORD.finditer(text)), (len(text),) * 2] for text in texts)
     words = ([text[start:end] for start, end in spans[1:-1]] for text, spans in zip(texts, (old, new), strict=True))
-    same = [(0, 0), *((i + 1, j + 1) for i, j in common(*words)), (len(old) - 1, len(new) - 1)]
-    for (i, j), (k, m) in pairwise(settled(texts, (old, new), same)):
-        yield from _changed(turn, texts, old[i : k + 1], new[j : m + 1])
+    same = [(0, 0), *((i + 1, j + 1) for i, j in match_words(*words)), (len(old) - 1, len(new) - 1)]
+    for (i, j), (k, m) in pairwise(settle_edges(texts, (old, new), same)):
+        yield from _edit_gap(turn, texts, old[i : k + 1], new[j : m + 1])
 
 
-def _changed(turn: int, texts: tuple[str, str], old: Spans, new: Spans) -> Iterator[Edit]:
+def _edit_gap(turn: int, texts: tuple[str, str], old: Spans, new: Spans) -> Iterator[Edit]:
     """Edits of what stands between two words that stay."""
     if len(old) != len(new):
         old, new = _chunks(texts[0], old), _chunks(texts[1], new)
-    yield from (_paired if len(old) == len(new) else _apart)(turn, texts, old, new)
+    yield from (_replace_words if len(old) == len(new) else _delete_and_insert)(turn, texts, old, new)
 
 
-def _paired(turn: int, texts: tuple[str, str], old: Spans, new: Spans) -> Iterator[Edit]:
+def _replace_words(turn: int, texts: tuple[str, str], old: Spans, new: Spans) -> Iterator[Edit]:
     """Each word replaced by the one in its place, with the white space before it; the last with that after it too."""
     last = len(old) - 1
     head, tail = (gap(texts[0], old, at) == gap(texts[1], new, at) for at in (1, last))
@@ -89,18 +89,18 @@ def _paired(turn: int, texts: tuple[str, str], old: Spans, new: Spans) -> Iterat
 
     # Between two words that stay and have none between them there is white space to replace.
     for k in range(1, max(last, 2)):
-        yield _edit(turn, texts, place(old, k), place(new, k))
+        yield _make_edit(turn, texts, place(old, k), place(new, k))
 
 
-def _apart(turn: int, texts: tuple[str, str], old: Spans, new: Spans) -> Iterator[Edit]:
+def _delete_and_insert(turn: int, texts: tuple[str, str], old: Spans, new: Spans) -> Iterator[Edit]:
     """Old words deleted and new ones inserted, each with the white space on one side of it: the same side for all."""
     original, rewrite = texts
     before, after = gap(original, old, 1), gap(original, old, len(old) - 1)
     head, tail = before == gap(rewrite, new, 1), after == gap(rewrite, new, len(new) - 1)
-    if head and (not tail or (_open(before) and not _open(after))):
+    if head and (not tail or (_is_boundary(before) and not _is_boundary(after))):
         at = old[1][0]
-        yield from (_edit(turn, texts, (at, at), (one[0], two[0])) for one, two in pairwise(new[1:]))
-        yield from (_edit(turn, texts, (one[0], two[0]), (0, 0)) for one, two in pairwise(old[1:]))
+        yield from (_make_edit(turn, texts, (at, at), (one[0], two[0])) for one, two in pairwise(new[1:]))
+        yield from (_make_edit(turn, texts, (one[0], two[0]), (0, 0)) for one, two in pairwise(old[1:]))
         return
     at = old[-2][1]
     gone = [((one[1], two[1]), (0, 0)) for one, two in pairwise(old[:-1])]
@@ -110,15 +110,15 @@ def _apart(turn: int, texts: tuple[str, str], old: Spans, new: Spans) -> Iterato
         # The white space after all of it changes with the last edit.
         (start, _), (first, _) = places.pop()
         places.append(((start, old[-1][0]), (first if come else new[0][1], new[-1][0])))
-    yield from (_edit(turn, texts, *place) for place in places)
+    yield from (_make_edit(turn, texts, *place) for place in places)
 
 
-def _open(space: str) -> bool:
+def _is_boundary(space: str) -> bool:
     """Whether what stands between two words is no white space, or ends a line: a word next to it is better kept off."""
     return not space or "\n" in space
 
 
-def _edit(turn: int, texts: tuple[str, str], old: tuple[int, int], new: tuple[int, int]) -> Edit:
+def _make_edit(turn: int, texts: tuple[str, str], old: tuple[int, int], new: tuple[int, int]) -> Edit:
     return Edit(turn, *old, texts[1][slice(*new)], texts[0][slice(*old)])
 
 

@@ -11,13 +11,13 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from distract.core.plan import Comparison, Plan, Protocol, gather
-from distract.core.records import MIRROR, Case, Edit, Outcome, Response, Row, Smallest, applied
-from distract.judging.comparison import judged, side
+from distract.core.records import MIRROR, Case, Edit, MinimalFlip, Outcome, Response, Row, apply_edits
+from distract.judging.comparison import judge_comparison, side
 from distract.judging.orders import Manner
 from distract.judging.verdicts import outcome
 from distract.studies.attack.flips import strengths
-from distract.studies.attack.minimal.edits import edits, phrases
-from distract.studies.attack.minimal.search import MOST, Kept, search
+from distract.studies.attack.minimal.edits import find_edits, group_edits
+from distract.studies.attack.minimal.search import MOST, Subset, search
 
 Turns = tuple[str, ...]
 
@@ -37,7 +37,7 @@ class _Pair:
     rows: dict[Turns, Row] = field(default_factory=dict)
 
     @property
-    def mine(self) -> Outcome:
+    def winning_outcome(self) -> Outcome:
         """What the verdict is where the rewritten response wins."""
         return "a" if self.first else "b"
 
@@ -54,7 +54,7 @@ class _Pair:
     def told(self, original: Response, kept: Sequence[Edit]) -> bool:
         """Whether the verdict without each of the edits is a valid one."""
         rest = ((edit for edit in kept if edit is not left_out) for left_out in kept)
-        return all(self.outcome(applied(original.turns, edits)) is not None for edits in rest)
+        return all(self.outcome(apply_edits(original.turns, edits)) is not None for edits in rest)
 
     def strengths(self, turns: Turns) -> tuple[float, float]:
         """Of a text that has a verdict: its own, and those of the other one."""
@@ -64,10 +64,10 @@ class _Pair:
         one, two = (response, self.other) if self.first else (self.other, response)
         case, attack = self.case, response.attack or ""
         row = partial(Row, case.id, case.cluster, "flip", self.protocol.name, "", attack, side(one), side(two))
-        return judged(row, self.protocol, Comparison(case, one, two), self.manner, self.helped)
+        return judge_comparison(row, self.protocol, Comparison(case, one, two), self.manner, self.helped)
 
 
-def smallest(
+def find_smallest(
     case: Case,
     protocol: Protocol,
     rule: str | None,
@@ -79,7 +79,7 @@ def smallest(
     manner: Manner,
     helped: bool,
     most: int = MOST,
-) -> Plan[Smallest | str]:
+) -> Plan[MinimalFlip | str]:
     """Look for the fewest edits that still flip a verdict.
 
     Args:
@@ -102,23 +102,23 @@ def smallest(
     pair = _Pair(case, protocol, rule, rewrite, other, first, manner, helped)
     yield from pair.judged([original, rewrite])
     for text, turns, expected in (
-        ("original", original.turns, MIRROR[pair.mine]),
-        ("whole rewrite", rewrite.turns, pair.mine),
+        ("original", original.turns, MIRROR[pair.winning_outcome]),
+        ("whole rewrite", rewrite.turns, pair.winning_outcome),
     ):
         if (found := pair.outcome(turns)) != expected:
-            why = pair.rows[turns].excluded or _said(found, pair.mine)
+            why = pair.rows[turns].excluded or _describe_outcome(found, pair.winning_outcome)
             return f"the verdict on the {text} cannot be had again: {why}"
-    changes = edits(original.turns, rewrite.turns)
+    changes = find_edits(original.turns, rewrite.turns)
 
-    def ask(sets: Sequence[Kept]) -> Plan[list[bool]]:
-        texts = [applied(original.turns, (changes[index] for index in sorted(kept))) for kept in sets]
+    def ask(sets: Sequence[Subset]) -> Plan[list[bool]]:
+        texts = [apply_edits(original.turns, (changes[index] for index in sorted(kept))) for kept in sets]
         yield from pair.judged([replace(rewrite, turns=turns) for turns in texts])
-        return [pair.outcome(turns) == pair.mine for turns in texts]
+        return [pair.outcome(turns) == pair.winning_outcome for turns in texts]
 
-    result = yield from search(_groups(changes), ask, most)
+    result = yield from search(_group_edits(changes), ask, most)
     kept = tuple(changes[index] for index in sorted(result.kept))
-    turns = applied(original.turns, kept)
-    return Smallest(
+    turns = apply_edits(original.turns, kept)
+    return MinimalFlip(
         case=case,
         protocol=protocol.name,
         rule=rule,
@@ -139,15 +139,17 @@ def smallest(
     )
 
 
-def _groups(changes: tuple[Edit, ...]) -> list[list[int]]:
+def _group_edits(changes: tuple[Edit, ...]) -> list[list[int]]:
     """The edits by phrase, the largest ones first: they are the likeliest to matter, and so rather kept."""
     places = iter(range(len(changes)))
     sizes = [len("".join((change.old + change.new).split())) for change in changes]
-    groups = [sorted((next(places) for _ in phrase), key=lambda index: -sizes[index]) for phrase in phrases(changes)]
+    groups = [
+        sorted((next(places) for _ in phrase), key=lambda index: -sizes[index]) for phrase in group_edits(changes)
+    ]
     return sorted(groups, key=lambda group: -sum(sizes[index] for index in group))
 
 
-def _said(found: Outcome | None, mine: Outcome) -> str:
+def _describe_outcome(found: Outcome | None, mine: Outcome) -> str:
     if found is None:
         return "it is not valid"
     return "it is a tie" if found == "tie" else f"the rewritten response {'wins' if found == mine else 'loses'}"

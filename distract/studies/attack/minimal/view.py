@@ -8,32 +8,32 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from distract.core.printable import count, line
-from distract.core.records import Smallest
+from distract.core.records import MinimalFlip
 from distract.report.tables import grid
-from distract.studies.attack.minimal import counts, said
+from distract.studies.attack.minimal import count_words, describe_edits
 
 TOP = 10
 """Words that are shown."""
 
 
-def minimal_parts(found: Sequence[Smallest]) -> Iterator[RenderableType]:
+def minimal_parts(found: Sequence[MinimalFlip]) -> Iterator[RenderableType]:
     """The words that flip a judge, and each smallest flip in a few lines."""
     yield Text("\nWords that flip this judge: in how many of the smallest flips", style="italic")
     if not found:
         yield Text(" no flip was found to be explained")
         return
     table = grid("word", "change", "flips")
-    for word in counts(found)[:TOP]:
+    for word in count_words(found)[:TOP]:
         table.add_row(Text(line(word.text)), word.change, f"{word.flips}/{len(found)}")
     yield table
     yield Text("\nSmallest flips: of the edits between original and rewrite, those that are enough", style="italic")
     for one in found:
         by = f" by {line(one.rule)}" if one.rule else ""
         yield Text(f"case {line(one.case.id)}, {line(one.protocol)}{by}, {line(one.attack)}:", style="bold")
-        yield Text(f" {enough(one)}; {count(one.requests, 'judge call')}")
+        yield Text(f" {describe_smallest(one)}; {count(one.requests, 'judge call')}")
 
 
-def enough(one: Smallest) -> str:
+def describe_smallest(one: MinimalFlip) -> str:
     """Which edits are enough, in words."""
     unsure = "; ".join(
         why
@@ -44,4 +44,4 @@ def enough(one: Smallest) -> str:
         if holds
     )
     edits = f"{len(one.edits)} of {count(one.of, 'edit')} {'is' if len(one.edits) == 1 else 'are'} enough"
-    return f"{edits}{f' ({unsure})' if unsure else ''}: {', '.join(said(one.edits))}"
+    return f"{edits}{f' ({unsure})' if unsure else ''}: {', '.join(describe_edits(one.edits))}"

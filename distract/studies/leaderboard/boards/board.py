@@ -20,13 +20,13 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.special import ndtri, stdtrit
 
-from distract.core.errors import UsageError, foreign
-from distract.stats.ratings.draws import MOST, Draws, draw
+from distract.core.errors import UsageError, guard_plugin
+from distract.stats.ratings.draws import MAX_WEIGHTS, Draws, draw
+from distract.stats.ratings.get_system import NO_PARAMETERS, Ratings, RatingSystem
 from distract.stats.ratings.matches import TIE, A, B, Matches
-from distract.stats.ratings.system import NOTHING, Ratings, RatingSystem
 from distract.studies.leaderboard.boards import groups
 from distract.studies.leaderboard.boards.ranks import TOLERANCE, Floats, Ints, ranks
-from distract.studies.leaderboard.boards.specs import checked
+from distract.studies.leaderboard.boards.specs import check_parameter
 from distract.studies.leaderboard.boards.standings import Board, Standing
 
 DRAWS = 1000
@@ -43,7 +43,7 @@ PLAYED = 40_000_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Rated:
+class RatedMatches:
     """Matches rated as they are, and once more under each draw.
 
     Attributes:
@@ -61,7 +61,7 @@ class Rated:
     prompts: Ints
 
 
-def drawn(matches: Matches, system: RatingSystem, seed: int, count: int | None = None) -> Draws:
+def draw_prompts(matches: Matches, system: RatingSystem, seed: int, count: int | None = None) -> Draws:
     """Draws of the prompts of these matches.
 
     Args:
@@ -80,11 +80,11 @@ def drawn(matches: Matches, system: RatingSystem, seed: int, count: int | None =
         raise UsageError(f"{count} draws: expected at least 2")
     if matches.cluster is None:
         return draw(seed, count, matches.clusters, table=False)
-    return draw(seed, max(2, min(count, MOST // matches.clusters)), matches.clusters)
+    return draw(seed, max(2, min(count, MAX_WEIGHTS // matches.clusters)), matches.clusters)
 
 
-def board(
-    matches: Matches, system: RatingSystem, parameters: Mapping[str, Any] = NOTHING, *, draws: Draws | None = None
+def build_board(
+    matches: Matches, system: RatingSystem, parameters: Mapping[str, Any] = NO_PARAMETERS, *, draws: Draws | None = None
 ) -> Board:
     """Rate models.
 
@@ -97,46 +97,48 @@ def board(
     Raises:
         UsageError: a parameter is unknown or has a bad value, or the draws are of other prompts.
     """
-    return standings(rated(matches, system, parameters, drawn(matches, system, 0) if draws is None else draws))
+    return derive_board(
+        rate_matches(matches, system, parameters, draw_prompts(matches, system, 0) if draws is None else draws)
+    )
 
 
-def rated(matches: Matches, system: RatingSystem, parameters: Mapping[str, Any], draws: Draws) -> Rated:
+def rate_matches(matches: Matches, system: RatingSystem, parameters: Mapping[str, Any], draws: Draws) -> RatedMatches:
     """Rate matches as they are and under each draw; ``board`` without what is derived from it.
 
     Raises:
         UsageError: as ``board``.
     """
     for key in parameters:
-        checked(system, key)
+        check_parameter(system, key)
     wanted = None if matches.cluster is None else matches.clusters
     if wanted != (given := None if draws.weights is None else draws.weights.shape[1]):
         raise UsageError(f"draws of {given or 'no'} prompts, but matches have {wanted or 'none'}: draw theirs")
-    ratings = system.rated(matches, parameters)
+    ratings = system.rate_matches(matches, parameters)
     models = np.concatenate([matches.a, matches.b])
     prompts = np.bincount(models, minlength=len(matches.models))
     if matches.cluster is not None:
         shape = len(matches.models), matches.clusters
         on = coo_array((np.ones(len(models), np.bool_), (models, np.tile(matches.cluster, 2))), shape=shape).tocsr()
         prompts = np.diff(on.indptr)
-    table = None if units(matches) < 2 else np.tile(ratings.rating, (draws.count, 1))
+    table = None if count_units(matches) < 2 else np.tile(ratings.rating, (draws.count, 1))
     # Where every match is a tie, models are level in every draw, whatever a prior does to a draw.
     if table is not None and (matches.outcome != TIE).any():
-        with foreign(f"rating system {system.name!r} failed"):
+        with guard_plugin(f"rating system {system.name!r} failed"):
             redrawn = system.redraw(matches, draws, **parameters)
             if np.shape(redrawn) != table.shape or np.isinf(redrawn).any():
                 raise ValueError(f"redraw: expected ratings of shape {table.shape}, none of them infinite")
             # A model that a draw leaves out keeps its rating there, if the system has none for it.
             table = np.where(np.isnan(redrawn), table, redrawn)
-    return Rated(matches, system, ratings, table, prompts.astype(np.int64))
+    return RatedMatches(matches, system, ratings, table, prompts.astype(np.int64))
 
 
-def standings(found: Rated) -> Board:
+def derive_board(found: RatedMatches) -> Board:
     """The board of rated matches: intervals, ranks and what must be said about them."""
     matches, ratings, table, unit = found.matches, found.ratings, found.table, found.system.unit
     place = ranks(ratings.rating, unit)
-    error, known, why = _errors(found)
+    error, known, why = _standard_errors(found)
     half = error * quantile(found.prompts)
-    best, worst = (place, place) if table is None else _ranges(ranks(widened(found), unit), place)
+    best, worst = (place, place) if table is None else _rank_ranges(ranks(widen_draws(found), unit), place)
     low, high = ratings.rating - half, ratings.rating + half
     if unit == "share":
         low, high = low.clip(0, 1), high.clip(0, 1)
@@ -168,31 +170,31 @@ def standings(found: Rated) -> Board:
         parameters=ratings.parameters,
         standings=tuple(made),
         matches=len(matches),
-        prompts=units(matches),
+        prompts=count_units(matches),
         invalid=matches.invalid,
         draws=0 if table is None else len(table),
         interval=None if not known.any() else "bootstrap" if ratings.covariance is None else "sandwich",
         extra=ratings.extra,
-        notes=(*ratings.notes, *groups.notes(matches), *why, *few(matches)),
+        notes=(*ratings.notes, *groups.notes(matches), *why, *few_prompts_notes(matches)),
     )
 
 
-def widened(found: Rated) -> Floats:
+def widen_draws(found: RatedMatches) -> Floats:
     """The draws, as far from the estimate as intervals are: few prompts drawn again vary less than others would."""
     assert found.table is not None
-    m = np.array([units(found.matches)])
+    m = np.array([count_units(found.matches)])
     factor: Floats = standard_error(np.ones(1), m) * quantile(m) / ndtri(0.975)
     return found.ratings.rating + factor * (found.table - found.ratings.rating)
 
 
-def few(matches: Matches) -> list[str]:
+def few_prompts_notes(matches: Matches) -> list[str]:
     """The note on a board of a few prompts."""
-    n = units(matches)
+    n = count_units(matches)
     unit = "matches" if matches.cluster is None else "prompts"
     return [f"{n} {unit} only: intervals, ranges of ranks and chances are rough"] if 1 < n < ROUGH else []
 
 
-def level(*boards: Matches) -> bool:
+def is_level(*boards: Matches) -> bool:
     """Whether every prompt says the same on all boards, so that nothing can be told from how prompts differ."""
     rows = []
     for matches in boards:
@@ -210,7 +212,7 @@ def level(*boards: Matches) -> bool:
     return all(bool((table == table[0]).all()) for table in rows)
 
 
-def units(matches: Matches) -> int:
+def count_units(matches: Matches) -> int:
     """How many prompts there are a match of; how many matches, where prompts are not known."""
     return len(matches) if matches.cluster is None else int((np.bincount(matches.cluster) > 0).sum())
 
@@ -225,7 +227,7 @@ def quantile(prompts: Ints) -> Floats:
     return np.asarray(stdtrit(np.maximum(prompts - 1, 1), 0.975), np.float64)
 
 
-def _errors(found: Rated) -> tuple[Floats, NDArray[np.bool_], list[str]]:
+def _standard_errors(found: RatedMatches) -> tuple[Floats, NDArray[np.bool_], list[str]]:
     """Standard errors, which of them may be shown, and why the others may not."""
     matches, ratings, table = found.matches, found.ratings, found.table
     unit = "match" if matches.cluster is None else "prompt"
@@ -234,7 +236,7 @@ def _errors(found: Rated) -> tuple[Floats, NDArray[np.bool_], list[str]]:
         return *nothing, [f"one {unit} only: no interval"]
     if (matches.outcome == TIE).all():
         return *nothing, ["every match is a tie: no interval"]
-    if ratings.covariance is None and "order" in found.system.parameters and level(matches):
+    if ratings.covariance is None and "order" in found.system.parameters and is_level(matches):
         # What is left of variation is that of orders.
         return *nothing, [f"every {unit} says the same: no interval"]
     variance = table.var(axis=0, ddof=1) if ratings.covariance is None else np.diagonal(ratings.covariance)
@@ -244,15 +246,20 @@ def _errors(found: Rated) -> tuple[Floats, NDArray[np.bool_], list[str]]:
     alone = ~given & (found.prompts < 2)
     still = ~given & ~alone & (error <= TOLERANCE[found.system.unit])
     reasons = ((alone, f"in matches of one {unit} only"), (still, f"nothing varies from {unit} to {unit}"))
-    return error, ~alone & ~still, [without(matches.models, which, why) for which, why in reasons if which.any()]
+    return (
+        error,
+        ~alone & ~still,
+        [no_interval_note(matches.models, which, why) for which, why in reasons if which.any()],
+    )
 
 
-def without(models: Sequence[str], which: NDArray[np.bool_], why: str) -> str:
+def no_interval_note(models: Sequence[str], which: NDArray[np.bool_], why: str) -> str:
     """The note that some models have no interval."""
-    return f"no interval for {groups.listed([name for name, here in zip(models, which, strict=True) if here])}: {why}"
+    names = [name for name, here in zip(models, which, strict=True) if here]
+    return f"no interval for {groups.format_names(names)}: {why}"
 
 
-def _ranges(drawn_ranks: Ints, place: Ints) -> tuple[Ints, Ints]:
+def _rank_ranges(drawn_ranks: Ints, place: Ints) -> tuple[Ints, Ints]:
     """Ranks between which 95% of the draws lie, and the one on the board."""
     low, high = np.quantile(drawn_ranks, [0.025, 0.975], axis=0, method="inverted_cdf").astype(np.int64)
     return np.minimum(low, place), np.maximum(high, place)

@@ -9,10 +9,10 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from distract.core.errors import UsageError
-from distract.studies.leaderboard.boards.shift import Shift, shift, union
+from distract.studies.leaderboard.boards.shift import Shift, measure_shift, merge_prompts
 from distract.studies.leaderboard.boards.standings import Board
-from distract.studies.leaderboard.boards.system_choice import ANCHOR, Chosen
-from distract.studies.leaderboard.sources import Source
+from distract.studies.leaderboard.boards.system_choice import ANCHOR, SystemChoice
+from distract.studies.leaderboard.sources import MatchSource
 
 Way = tuple[str | None, str | None]
 """A protocol, None for votes, and its rule."""
@@ -22,26 +22,26 @@ Way = tuple[str | None, str | None]
 class SourceBoard:
     """A board, and the matches that it is of."""
 
-    source: Source
-    chosen: Chosen
+    source: MatchSource
+    chosen: SystemChoice
     board: Board
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class BoardComparison:
     """A board ``source`` beside the same board of matches that it is compared with, ``against``.
 
     The change is from the one that it is compared with to this one; one draw of prompts drives both.
     """
 
-    source: Source
-    against: Source
-    chosen: Chosen
+    source: MatchSource
+    against: MatchSource
+    chosen: SystemChoice
     shift: Shift
 
 
-def rated(
-    sources: Sequence[Source], systems: Sequence[Chosen], draws: int | None, seed: int
+def rate_sources(
+    sources: Sequence[MatchSource], systems: Sequence[SystemChoice], draws: int | None, seed: int
 ) -> tuple[SourceBoard, ...]:
     """Every source under every system.
 
@@ -53,33 +53,37 @@ def rated(
     )
 
 
-def compared(
-    sources: Sequence[Source], others: Sequence[Source], systems: Sequence[Chosen], draws: int | None, seed: int
-) -> tuple[Compared, ...]:
+def compare_boards(
+    sources: Sequence[MatchSource],
+    others: Sequence[MatchSource],
+    systems: Sequence[SystemChoice],
+    draws: int | None,
+    seed: int,
+) -> tuple[BoardComparison, ...]:
     """Boards beside those of other matches: of the same protocol and rule, where these say so.
 
     Raises:
         UsageError: nothing of the one is like anything of the other, or no model is in both.
     """
     made = []
-    for one, other in _alike(sources, others):
+    for one, other in _match_sources(sources, others):
         if len({*one.matches.models} & {*other.matches.models}) < 2:
             continue
-        before, after = union(other.matches, one.matches)
+        before, after = merge_prompts(other.matches, one.matches)
         for chosen in systems:
             if lacking := next((some for some in (one, other) if not chosen.fits(some.matches)), None):
                 raise UsageError(f"--anchor {chosen.given[ANCHOR]}: {lacking.name} has no match of that model")
-            found = shift(before, after, chosen.system, chosen.given, chosen.draws(before, seed, draws))
-            made.append(Compared(one, other, chosen, found))
+            found = measure_shift(before, after, chosen.system, chosen.given, chosen.draws(before, seed, draws))
+            made.append(BoardComparison(one, other, chosen, found))
     if others and not made:
-        comparable(
+        check_comparable(
             [(one.protocol, one.rule) for one in sources], [n for s in sources for n in s.matches.models], others
         )
         raise UsageError("--against: no two boards have two models in common")
     return tuple(made)
 
 
-def comparable(ways: Sequence[Way], models: Collection[str], others: Sequence[Source]) -> None:
+def check_comparable(ways: Sequence[Way], models: Collection[str], others: Sequence[MatchSource]) -> None:
     """See that there is something to compare boards with, before they are paid for.
 
     Args:
@@ -90,10 +94,11 @@ def comparable(ways: Sequence[Way], models: Collection[str], others: Sequence[So
     Raises:
         UsageError: no board of the one is a board of the other, or those that are have not two models in common.
     """
-    alike = [other for other in others if any(_same(one, (other.protocol, other.rule)) for one in ways)]
+    alike = [other for other in others if any(_is_same_way(one, (other.protocol, other.rule)) for one in ways)]
     if not alike:
         said = (
-            ", ".join(sorted({way(*one) for one in some})) for some in (ways, [(o.protocol, o.rule) for o in others])
+            ", ".join(sorted({describe_way(*one) for one in some}))
+            for some in (ways, [(o.protocol, o.rule) for o in others])
         )
         raise UsageError("--against: no board of one is a board of the other: {} and {}".format(*said))
     if all(len({*models} & {*other.matches.models}) < 2 for other in alike):
@@ -102,20 +107,22 @@ def comparable(ways: Sequence[Way], models: Collection[str], others: Sequence[So
         )
 
 
-def _alike(sources: Sequence[Source], others: Sequence[Source]) -> list[tuple[Source, Source]]:
+def _match_sources(
+    sources: Sequence[MatchSource], others: Sequence[MatchSource]
+) -> list[tuple[MatchSource, MatchSource]]:
     """What can be compared: the same way of asking; votes are compared with everything."""
     return [
         (one, other)
         for one in sources
         for other in others
-        if _same((one.protocol, one.rule), (other.protocol, other.rule))
+        if _is_same_way((one.protocol, one.rule), (other.protocol, other.rule))
     ]
 
 
-def _same(one: Way, other: Way) -> bool:
+def _is_same_way(one: Way, other: Way) -> bool:
     return None in (one[0], other[0]) or one == other
 
 
-def way(protocol: str | None, rule: str | None) -> str:
+def describe_way(protocol: str | None, rule: str | None) -> str:
     """A way of asking in words; votes have none."""
     return (protocol or "votes") + (f" by {rule}" if rule else "")

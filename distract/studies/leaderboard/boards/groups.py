@@ -27,12 +27,12 @@ SHOWN = 6
 _Labels = NDArray[np.int32]
 
 
-def groups(matches: Matches) -> list[tuple[str, ...]]:
+def find_groups(matches: Matches) -> list[tuple[str, ...]]:
     """The models in groups that are connected by matches, each sorted, by their first names; all models in one is best.
 
     A model without a match, which no file gives, is a group of its own.
     """
-    return _named(matches, _labels(*_edges(matches), len(matches.models), "weak"))
+    return _name_groups(matches, _labels(*_edges(matches), len(matches.models), "weak"))
 
 
 def notes(matches: Matches) -> tuple[str, ...]:
@@ -41,35 +41,36 @@ def notes(matches: Matches) -> tuple[str, ...]:
     A win leads from the winner to the loser, a tie both ways. Where each model reaches each other one, ratings exist
     without any prior (Ford, 1957, Solution of a ranking problem from binary comparisons).
     """
-    found = groups(matches)
+    found = find_groups(matches)
     if len(found) > 1:
-        return (f"ratings are comparable within a group only: {_shown(found)}",)
+        return (f"ratings are comparable within a group only: {_format_groups(found)}",)
     winner, loser = _edges(matches)
     labels = _labels(winner, loser, len(matches.models), "strong")
-    strong = _named(matches, labels)
+    strong = _name_groups(matches, labels)
     if len(strong) == 1:
         return ()
+    ordered = _format_groups(_order_groups(strong, matches))
     return (
-        f"no model of a group ever lost to or tied with one of a later group: {_shown(_ordered(strong, matches))}; "
+        f"no model of a group ever lost to or tied with one of a later group: {ordered}; "
         "how far apart the groups are rests on the prior or start, not on matches",
     )
 
 
-def listed(names: Sequence[str]) -> str:
+def format_names(names: Sequence[str]) -> str:
     """Names on one line, safe to print; long names and long lists are shortened."""
-    shown = [_short(name) for name in names[:SHOWN]]
+    shown = [_shorten(name) for name in names[:SHOWN]]
     more = len(names) - len(shown)
     return ", ".join(shown) + (f" and {more} more" if more else "")
 
 
-def _short(name: str) -> str:
+def _shorten(name: str) -> str:
     clean = line(name)
     return clean if len(clean) <= WIDTH else clean[: WIDTH - 1] + "…"
 
 
-def _shown(found: Sequence[Sequence[str]]) -> str:
+def _format_groups(found: Sequence[Sequence[str]]) -> str:
     more = len(found) - SHOWN
-    text = ", ".join(f"{{{listed(group)}}}" for group in found[:SHOWN])
+    text = ", ".join(f"{{{format_names(group)}}}" for group in found[:SHOWN])
     return text + (f" and {more} more" if more > 0 else "")
 
 
@@ -87,7 +88,7 @@ def _labels(winner: _Labels, loser: _Labels, models: int, connection: Literal["w
     return labels
 
 
-def _named(matches: Matches, labels: Iterable[int]) -> list[tuple[str, ...]]:
+def _name_groups(matches: Matches, labels: Iterable[int]) -> list[tuple[str, ...]]:
     # Models are sorted, so groups and the names in them come out sorted too.
     found: defaultdict[int, list[str]] = defaultdict(list)
     for name, label in zip(matches.models, labels, strict=True):
@@ -95,7 +96,7 @@ def _named(matches: Matches, labels: Iterable[int]) -> list[tuple[str, ...]]:
     return [tuple(group) for group in found.values()]
 
 
-def _ordered(found: Sequence[tuple[str, ...]], matches: Matches) -> list[tuple[str, ...]]:
+def _order_groups(found: Sequence[tuple[str, ...]], matches: Matches) -> list[tuple[str, ...]]:
     """Strongly connected groups from top to bottom; where neither is above the other, by name as far as that goes."""
     place = {name: number for number, group in enumerate(found) for name in group}
     places = np.array([place[name] for name in matches.models])

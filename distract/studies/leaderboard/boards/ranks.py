@@ -26,14 +26,14 @@ def ranks(ratings: Floats, unit: str = "points") -> Ints:
     return found
 
 
-def middle(ratings: Floats, unit: str = "points") -> Floats:
+def middle_ranks(ratings: Floats, unit: str = "points") -> Floats:
     """Ranks from 1, the best, along the last axis; equal ratings share the middle of theirs: 1.5, 1.5, 3."""
     worst = ratings.shape[-1] + 1 - ranks(-ratings, unit)
     found: Floats = (ranks(ratings, unit) + worst) / 2
     return found
 
 
-def kendall(first: Ints, second: Ints) -> Floats:
+def kendall_tau(first: Ints, second: Ints) -> Floats:
     """Kendall's tau-b (Kendall, 1945, The treatment of ties in ranking problems) of each row of two tables of ranks.
 
     Args:

@@ -14,28 +14,28 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from distract.stats.ratings.draws import MOST, Draws, draw
+from distract.stats.ratings.draws import MAX_WEIGHTS, Draws, draw
+from distract.stats.ratings.get_system import RatingSystem
 from distract.stats.ratings.matches import Matches
-from distract.stats.ratings.system import RatingSystem
 from distract.studies.leaderboard.boards import groups
 from distract.studies.leaderboard.boards.board import (
     DRAWS,
-    Rated,
-    level,
+    RatedMatches,
+    count_units,
+    derive_board,
+    is_level,
+    no_interval_note,
     quantile,
-    rated,
+    rate_matches,
     standard_error,
-    standings,
-    units,
-    widened,
-    without,
+    widen_draws,
 )
-from distract.studies.leaderboard.boards.ranks import TOLERANCE, kendall, middle, ranks
+from distract.studies.leaderboard.boards.ranks import TOLERANCE, kendall_tau, middle_ranks, ranks
 from distract.studies.leaderboard.boards.standings import Board
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class RatingChange:
     """What became of one model.
 
     Attributes:
@@ -86,7 +86,7 @@ class Shift:
 
     before: Board
     after: Board
-    changes: tuple[Change, ...]
+    changes: tuple[RatingChange, ...]
     tau: float | None
     tau_low: float | None
     tau_high: float | None
@@ -98,7 +98,7 @@ class Shift:
     notes: tuple[str, ...]
 
 
-def union(before: Matches, after: Matches) -> tuple[Matches, Matches]:
+def merge_prompts(before: Matches, after: Matches) -> tuple[Matches, Matches]:
     """Both with the same numbers for the same prompts: those of ``before`` in their order, then the new ones.
 
     Where nobody knows prompts and both have the same slots (who plays whom, one after the other), each slot is a
@@ -110,13 +110,20 @@ def union(before: Matches, after: Matches) -> tuple[Matches, Matches]:
         number = {name: index for index, name in enumerate(names)}
         numbers = np.array([number[name] for name in after.prompts], np.int32)
         return replace(before, prompts=names), replace(after, prompts=names, cluster=numbers[after.cluster])
-    if before.cluster is None and after.cluster is None and len(before) <= MOST // DRAWS and _same_slots(before, after):
+    if (
+        before.cluster is None
+        and after.cluster is None
+        and len(before) <= MAX_WEIGHTS // DRAWS
+        and _has_same_slots(before, after)
+    ):
         slots, names = np.arange(len(before), dtype=np.int32), tuple(map(str, range(1, len(before) + 1)))
         return replace(before, prompts=names, cluster=slots), replace(after, prompts=names, cluster=slots)
     return before, after
 
 
-def shift(before: Matches, after: Matches, system: RatingSystem, parameters: Mapping[str, Any], draws: Draws) -> Shift:
+def measure_shift(
+    before: Matches, after: Matches, system: RatingSystem, parameters: Mapping[str, Any], draws: Draws
+) -> Shift:
     """Rate both and compare them.
 
     Args:
@@ -124,18 +131,18 @@ def shift(before: Matches, after: Matches, system: RatingSystem, parameters: Map
         after: of the second one.
         system: to rate both by.
         parameters: of the system that differ from its defaults.
-        draws: of the prompts of ``union(before, after)``, as ``board.drawn`` makes them of its first part. Where that
-            cannot give both the same prompts, the second board's are drawn apart, as often, by the next seed.
+        draws: of the prompts of both boards, as ``board.draw_prompts`` makes them. Where both cannot have the same
+            prompts, the second board's are drawn apart, as often, by the next seed.
 
     Raises:
-        UsageError: as ``board.board``.
+        UsageError: as ``board.build_board``.
     """
-    before, after = union(before, after)
+    before, after = merge_prompts(before, after)
     paired = before.cluster is not None and after.cluster is not None
-    shared = _shared(before, after) if paired else 0
-    others = draws if paired else _apart(draws, after)
-    one, two = rated(before, system, parameters, draws), rated(after, system, parameters, others)
-    boards = standings(one), standings(two)
+    shared = _count_shared(before, after) if paired else 0
+    others = draws if paired else _draw_apart(draws, after)
+    one, two = rate_matches(before, system, parameters, draws), rate_matches(after, system, parameters, others)
+    boards = derive_board(one), derive_board(two)
     common = sorted(set(before.models) & set(after.models))
     notes = [] if paired else ["prompts cannot be paired: they were drawn for each board apart, so intervals are wide"]
     if paired and not shared:
@@ -143,8 +150,10 @@ def shift(before: Matches, after: Matches, system: RatingSystem, parameters: Map
     if shared and shared < before.clusters:
         notes.append(f"{shared:,} of {before.clusters:,} prompts are on both boards")
     if alone := sorted(set(before.models) ^ set(after.models)):
-        notes.append(f"on one board only: {groups.listed(alone)}; ratings are relative to the models of their board")
-    found, taus, why = _compared(one, two, common)
+        notes.append(
+            f"on one board only: {groups.format_names(alone)}; ratings are relative to the models of their board"
+        )
+    found, taus, why = _compare_draws(one, two, common)
     places = _places(one), _places(two)
     names = dict.fromkeys(standing.model for board in boards for standing in board.standings)
     return Shift(
@@ -154,7 +163,7 @@ def shift(before: Matches, after: Matches, system: RatingSystem, parameters: Map
         tau_low=taus[1],
         tau_high=taus[2],
         models=len(common),
-        prompts=before.clusters if paired else units(before) + units(after),
+        prompts=before.clusters if paired else count_units(before) + count_units(after),
         paired=shared > 0,
         shared=shared,
         draws=min(board.draws for board in boards),
@@ -166,7 +175,7 @@ _Place = tuple[float, float]
 """A rating and its rank."""
 
 
-class _Drawn(NamedTuple):
+class _DrawnChange(NamedTuple):
     """What draws say about one model: the interval of its change, and the shares that rose and fell."""
 
     low: float | None
@@ -175,14 +184,14 @@ class _Drawn(NamedTuple):
     fell: float | None
 
 
-def _places(found: Rated) -> dict[str, _Place]:
+def _places(found: RatedMatches) -> dict[str, _Place]:
     rating = found.ratings.rating
-    places = zip(rating.tolist(), middle(rating, found.system.unit).tolist(), strict=True)
+    places = zip(rating.tolist(), middle_ranks(rating, found.system.unit).tolist(), strict=True)
     return dict(zip(found.matches.models, places, strict=True))
 
 
-def _change(name: str, before: _Place | None, after: _Place | None, found: _Drawn | None) -> Change:
-    return Change(
+def _change(name: str, before: _Place | None, after: _Place | None, found: _DrawnChange | None) -> RatingChange:
+    return RatingChange(
         model=name,
         before=before[0] if before else None,
         after=after[0] if after else None,
@@ -196,32 +205,32 @@ def _change(name: str, before: _Place | None, after: _Place | None, found: _Draw
     )
 
 
-def _apart(draws: Draws, matches: Matches) -> Draws:
+def _draw_apart(draws: Draws, matches: Matches) -> Draws:
     if matches.cluster is None:
         return draw(draws.seed + 1, draws.count, matches.clusters, table=False)
-    return draw(draws.seed + 1, max(2, min(draws.count, MOST // matches.clusters)), matches.clusters)
+    return draw(draws.seed + 1, max(2, min(draws.count, MAX_WEIGHTS // matches.clusters)), matches.clusters)
 
 
-def _shared(before: Matches, after: Matches) -> int:
+def _count_shared(before: Matches, after: Matches) -> int:
     """How many prompts have a match on both boards; the two number them alike."""
     assert before.cluster is not None
     assert after.cluster is not None
     return len(np.intersect1d(before.cluster, after.cluster))
 
 
-def _same_slots(before: Matches, after: Matches) -> bool:
+def _has_same_slots(before: Matches, after: Matches) -> bool:
     same = np.array_equal(before.a, after.a) and np.array_equal(before.b, after.b)
     return same and before.models == after.models
 
 
-def _compared(
-    one: Rated, two: Rated, common: Sequence[str]
-) -> tuple[dict[str, _Drawn], tuple[float | None, float | None, float | None], list[str]]:
+def _compare_draws(
+    one: RatedMatches, two: RatedMatches, common: Sequence[str]
+) -> tuple[dict[str, _DrawnChange], tuple[float | None, float | None, float | None], list[str]]:
     """What draws say of the models on both boards, Kendall's tau with its range, and what has no interval."""
     unit = one.system.unit
     columns = [[found.matches.models.index(name) for name in common] for found in (one, two)]
     was, now = one.ratings.rating[columns[0]], two.ratings.rating[columns[1]]
-    tau = kendall(ranks(was, unit)[None], ranks(now, unit)[None])[0]
+    tau = kendall_tau(ranks(was, unit)[None], ranks(now, unit)[None])[0]
     estimate = None if np.isnan(tau) else float(tau)
     if one.table is None or two.table is None:
         return {}, (estimate, None, None), ["fewer than two prompts on a board: no change has an interval"]
@@ -233,14 +242,14 @@ def _compared(
     alone = prompts < 2
     # One that changed alike in every draw, or not at all, may yet change on other prompts; an anchor never does.
     given = np.array([name == one.ratings.parameters.get("anchor") for name in common], np.bool_)
-    level_ = "order" in one.system.parameters and level(one.matches, two.matches)
+    level_ = "order" in one.system.parameters and is_level(one.matches, two.matches)
     still = ~alone & ~given & ((error <= TOLERANCE[unit]) | level_)
     nothing = bool((still | alone | given).all())
-    wide = widened(one)[:count, columns[0]], widened(two)[:count, columns[1]]
-    moved = middle(wide[1], unit) - middle(wide[0], unit)
+    wide = widen_draws(one)[:count, columns[0]], widen_draws(two)[:count, columns[1]]
+    moved = middle_ranks(wide[1], unit) - middle_ranks(wide[0], unit)
     rose, fell = (moved < 0).mean(axis=0), (moved > 0).mean(axis=0)
     found = {
-        name: _Drawn(
+        name: _DrawnChange(
             low=None if still[i] else float(change[i] - half[i]),
             high=None if still[i] else float(change[i] + half[i]),
             rose=None if nothing else float(rose[i]),
@@ -250,8 +259,8 @@ def _compared(
         if not alone[i]
     }
     reasons = ((alone, "on one prompt of a board only"), (still, "nothing varies from prompt to prompt"))
-    notes = [without(common, which, f"{why} (change)") for which, why in reasons if which.any()]
-    taus = kendall(*(ranks(some, unit) for some in wide))
+    notes = [no_interval_note(common, which, f"{why} (change)") for which, why in reasons if which.any()]
+    taus = kendall_tau(*(ranks(some, unit) for some in wide))
     taus = taus[~np.isnan(taus)]
     if estimate is None or nothing or not len(taus):
         return found, (estimate, None, None), notes

@@ -9,13 +9,13 @@ from typing import Any
 
 from distract.core.errors import UsageError
 from distract.stats import ratings
-from distract.stats.ratings.system import RatingSystem
+from distract.stats.ratings.get_system import RatingSystem
 
 LARGEST = 1e6
 """Of a parameter: beyond, and below its inverse, ratings are no longer exact."""
 
 
-def parse(spec: str) -> tuple[RatingSystem, dict[str, Any]]:
+def parse_spec(spec: str) -> tuple[RatingSystem, dict[str, Any]]:
     """A system and its parameters from ``elo`` or ``elo:k=16,order=file``.
 
     A comma opens a parameter only where a name and ``=`` follow, so that a model's name may hold one.
@@ -25,35 +25,35 @@ def parse(spec: str) -> tuple[RatingSystem, dict[str, Any]]:
         UsageError: no such parameter, or a value of the wrong kind.
     """
     name, _, rest = spec.partition(":")
-    system = ratings.system(name.strip())
+    system = ratings.get_system(name.strip())
     found: dict[str, Any] = {}
     for part in re.split(r",(?=\s*\w+\s*=)", rest) if rest.strip() else ():
         key, equals, text = (piece.strip() for piece in part.partition("="))
         if not equals:
-            raise UsageError(f"{name}: expected name=value, got {part!r}; {_known(system)}")
+            raise UsageError(f"{name}: expected name=value, got {part!r}; {_list_parameters(system)}")
         if key in found:
             raise UsageError(f"{name}: parameter {key!r} is given twice")
-        found[key] = _value(system, key, text)
+        found[key] = _parse_value(system, key, text)
     return system, found
 
 
-def checked(system: RatingSystem, key: str) -> None:
+def check_parameter(system: RatingSystem, key: str) -> None:
     """See that a system has a parameter.
 
     Raises:
         UsageError: it has not, listing those that it has.
     """
     if key not in system.parameters:
-        raise UsageError(f"{system.name}: no parameter {key!r}; {_known(system)}")
+        raise UsageError(f"{system.name}: no parameter {key!r}; {_list_parameters(system)}")
 
 
-def _known(system: RatingSystem) -> str:
+def _list_parameters(system: RatingSystem) -> str:
     return "known: " + (", ".join(f"{name}={value}" for name, value in system.parameters.items()) or "none")
 
 
-def _value(system: RatingSystem, key: str, text: str) -> Any:
+def _parse_value(system: RatingSystem, key: str, text: str) -> Any:
     """A value by the type of the default; where that is None, by the annotation, as text since it need not resolve."""
-    checked(system, key)
+    check_parameter(system, key)
     default = system.parameters[key]
     annotation = inspect.signature(system.rate).parameters[key].annotation
     kind = type(default).__name__ if default is not None else str(annotation)

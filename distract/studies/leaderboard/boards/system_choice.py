@@ -12,10 +12,10 @@ from typing import Any
 from distract.core.errors import UsageError
 from distract.stats import ratings
 from distract.stats.ratings.draws import Draws
+from distract.stats.ratings.get_system import RatingSystem
 from distract.stats.ratings.matches import Matches, encode
-from distract.stats.ratings.system import RatingSystem
-from distract.studies.leaderboard.boards.board import board, drawn
-from distract.studies.leaderboard.boards.specs import checked, parse
+from distract.studies.leaderboard.boards.board import build_board, draw_prompts
+from distract.studies.leaderboard.boards.specs import check_parameter, parse_spec
 from distract.studies.leaderboard.boards.standings import Board
 
 ANCHOR = "anchor"
@@ -23,7 +23,7 @@ ANCHOR = "anchor"
 
 
 @dataclass(frozen=True)
-class Chosen:
+class SystemChoice:
     """A rating system with the parameters given for it."""
 
     system: RatingSystem
@@ -46,11 +46,11 @@ class Chosen:
             UsageError: a parameter is unknown or out of its range, or the anchor is none of the models.
         """
         for key in self.given:
-            checked(self.system, key)
+            check_parameter(self.system, key)
         # Each beats the next one once; how long its responses are is made up.
         names, others = models[:-1], models[1:]
         played = encode(names, others, ["a"] * len(names), lengths=[(place + 1, 1) for place in range(len(names))])
-        self.system.rated(played, self.given)
+        self.system.rate_matches(played, self.given)
 
     def fits(self, matches: Matches) -> bool:
         """Whether the model whose rating is fixed, if any, is among those that play."""
@@ -58,55 +58,55 @@ class Chosen:
 
     def draws(self, matches: Matches, seed: int, count: int | None) -> Draws:
         """Draws of the prompts of matches, as many as are worth their time where no number is given."""
-        return drawn(matches, self.system, seed, count)
+        return draw_prompts(matches, self.system, seed, count)
 
     def board(self, matches: Matches, seed: int, count: int | None) -> Board:
         """Matches rated by it; arguments are those of ``draws``."""
-        return board(matches, self.system, self.given, draws=self.draws(matches, seed, count))
+        return build_board(matches, self.system, self.given, draws=self.draws(matches, seed, count))
 
 
-def choose(specs: Sequence[str], anchor: str | None = None) -> tuple[Chosen, ...]:
+def choose_systems(specs: Sequence[str], anchor: str | None = None) -> tuple[SystemChoice, ...]:
     """The rating systems that are asked for, each once.
 
     Args:
-        specs: as ``specs.parse`` takes them; the default systems when empty.
+        specs: as ``specs.parse_spec`` takes them; the default systems when empty.
         anchor: the model whose rating is fixed, for the systems that can.
 
     Raises:
         UnknownName: no such system.
         UsageError: no such parameter, a value of the wrong kind, two anchors, or no system that can fix a rating.
     """
-    parsed = [parse(spec) for spec in specs] or [(one, {}) for one in ratings.systems().values() if one.default]
+    parsed = [parse_spec(spec) for spec in specs] or [(one, {}) for one in ratings.systems().values() if one.default]
     if anchor is not None and not any(ANCHOR in system.parameters for system, _ in parsed):
         able = ", ".join(one.name for one in ratings.systems().values() if ANCHOR in one.parameters)
         raise UsageError(f"--anchor {anchor}: goes with {able}; name one of them with --system")
-    made: dict[str, Chosen] = {}
+    made: dict[str, SystemChoice] = {}
     for system, given in parsed:
         fixed = {ANCHOR: anchor} if anchor is not None and ANCHOR in system.parameters else {}
         if fixed and given.get(ANCHOR, anchor) != anchor:
             raise UsageError(
                 f"--anchor {anchor}: {system.name} has the anchor {given[ANCHOR]} already; name one of them"
             )
-        one = Chosen(system, {**fixed, **given})
+        one = SystemChoice(system, {**fixed, **given})
         made.setdefault(one.label, one)
     return tuple(made.values())
 
 
-def renamed(specs: Sequence[str]) -> list[str]:
+def renaming_notes(specs: Sequence[str]) -> list[str]:
     """What to say of systems that are asked for by the name that they had, one line each."""
     names = {spec.partition(":")[0].strip() for spec in specs}
     return [f"{s.former} is called {s.name}: {s.summary}" for s in ratings.systems().values() if s.former in names]
 
 
-def recorded(records: Sequence[Mapping[str, Any]]) -> tuple[Chosen, ...]:
+def restore_systems(records: Sequence[Mapping[str, Any]]) -> tuple[SystemChoice, ...]:
     """The rating systems of a run.
 
     Raises:
         UnknownName: one of them exists no more.
         UsageError: one has no such parameter any more.
     """
-    found = tuple(Chosen(ratings.system(one["name"]), one["parameters"]) for one in records)
+    found = tuple(SystemChoice(ratings.get_system(one["name"]), one["parameters"]) for one in records)
     for one in found:
         for key in one.given:
-            checked(one.system, key)
+            check_parameter(one.system, key)
     return found

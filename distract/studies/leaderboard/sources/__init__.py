@@ -11,14 +11,14 @@ from types import MappingProxyType
 
 from distract.core.errors import DataError, UnknownName
 from distract.data import datasets, sources
-from distract.data.readers import told
-from distract.data.rows import names
+from distract.data.readers import detect_format
+from distract.data.rows import field_names
 from distract.judging.published import own_runs as folders
 from distract.studies.leaderboard.sources import arena, judgments, labelled, runs, scores, vote_files
 from distract.studies.leaderboard.sources.runs import from_rows
-from distract.studies.leaderboard.sources.source import Source
+from distract.studies.leaderboard.sources.source import MatchSource
 
-__all__ = ["FORMATS", "Source", "from_rows", "read"]
+__all__ = ["FORMATS", "MatchSource", "from_rows", "read"]
 
 ARENA, SCORES, JUDGMENTS, RUN = "arena", "scores", "mtbench-judges", "run"
 
@@ -37,7 +37,7 @@ _BEGINNING = 1 << 20
 """Bytes by which the format of a file is told."""
 
 
-def read(spec: str) -> tuple[Source, ...]:
+def read(spec: str) -> tuple[MatchSource, ...]:
     """Read matches.
 
     Args:
@@ -68,7 +68,7 @@ def read(spec: str) -> tuple[Source, ...]:
         raise DataError(f"no such file (built-in data sets: {', '.join(datasets.BUILT_IN)})", path=place or spec)
     if not path.is_dir() and not path.is_file():
         raise DataError("is no regular file", path=path)
-    form = form or _told(path)
+    form = form or _detect_format(path)
     if form == RUN:
         return runs.read(path)
     if form == JUDGMENTS:
@@ -76,36 +76,36 @@ def read(spec: str) -> tuple[Source, ...]:
     if form in (ARENA, SCORES):
         if path.is_dir():
             raise DataError("is a directory; name a file in it", path=path)
-        table = vote_files.opened(path)
+        table = vote_files.open_table(path)
         # The columns of a table that is no JSON are known only now.
-        told = form == SCORES or (spec == place and scores.fits(table.fields) and not arena.fits(table.fields))
+        told = form == SCORES or (spec == place and scores.is_score(table.fields) and not arena.is_vote(table.fields))
         return (scores.read(table) if told else arena.read(table),)
     return (labelled.read(f"{form}:{place}"),)
 
 
-def _told(path: Path) -> str:
+def _detect_format(path: Path) -> str:
     """The format of what lies at a path, by its beginning; votes are told before data sets that are made of them."""
     if path.is_dir():
-        found = RUN if folders.fits(path) else JUDGMENTS if judgments.holds(path) else None
+        found = RUN if folders.can_read(path) else JUDGMENTS if judgments.has_judgments(path) else None
         found = found or next((name for name, one in datasets.READERS.items() if one.gather and one.gather(path)), None)
         if found is None:
-            inside = sorted(one.name for one in path.iterdir() if one.is_dir() and judgments.holds(one))
+            inside = sorted(one.name for one in path.iterdir() if one.is_dir() and judgments.has_judgments(one))
             hint = f"the folder of one judge ({', '.join(inside[:3])} …)" if inside else "a file in it"
             raise DataError(f"is a directory without a run or judgments; name {hint}", path=path)
         return found
-    begin = _beginning(path)
+    begin = _read_beginning(path)
     text = begin.decode("utf-8-sig", "replace")
     if not text.strip():
         raise DataError("is empty; expected matches", path=path)
-    fields = names(text)
-    if judgments.fits(dict.fromkeys(fields)):
+    fields = field_names(text)
+    if judgments.is_judgment(dict.fromkeys(fields)):
         return JUDGMENTS
-    if scores.fits(fields) and not arena.fits(fields):
+    if scores.is_score(fields) and not arena.is_vote(fields):
         return SCORES
     # What is no JSON can only be a table; what is no object at all is nothing else either.
-    if arena.fits(fields) or not fields or not text.lstrip().startswith(("{", "[")):
+    if arena.is_vote(fields) or not fields or not text.lstrip().startswith(("{", "[")):
         return ARENA
-    found = told(text)
+    found = detect_format(text)
     # The native format takes every object; one with a winner was meant for votes, and is told what it lacks.
     if found in (None, "native") and fields & {*arena.MODELS, arena.WINNER}:
         return ARENA
@@ -115,7 +115,7 @@ def _told(path: Path) -> str:
     return found
 
 
-def _beginning(path: Path) -> bytes:
+def _read_beginning(path: Path) -> bytes:
     try:
         with path.open("rb") as file:
             return file.read(_BEGINNING)

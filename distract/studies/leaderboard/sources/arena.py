@@ -23,8 +23,15 @@ from distract.core.errors import DataError
 from distract.core.records import Outcome
 from distract.core.runs import checksum
 from distract.data.fields import Item, describe
-from distract.studies.leaderboard.sources.source import Columns, Lengths, Source, identity, model, no_match
-from distract.studies.leaderboard.sources.vote_files import MISSING, Row, Table
+from distract.studies.leaderboard.sources.source import (
+    Lengths,
+    MatchColumns,
+    MatchSource,
+    check_model,
+    identity,
+    no_match_error,
+)
+from distract.studies.leaderboard.sources.vote_files import MISSING, Table, TableRow
 
 MODELS = ("model_a", "model_b")
 WINNER = "winner"
@@ -43,26 +50,26 @@ PROMPTS = ("prompt_id", "question_id", "prompt", "instruction", "conversation_a"
 LARGEST = 2**31 - 1
 
 
-def fits(fields: Sequence[str] | frozenset[str]) -> bool:
+def is_vote(fields: Sequence[str] | frozenset[str]) -> bool:
     """Whether rows with these fields are votes."""
     return {*MODELS} <= {*fields} and (WINNER in fields or {*HOT} <= {*fields})
 
 
-def read(table: Table) -> Source:
+def read(table: Table) -> MatchSource:
     """The votes of a file.
 
     Raises:
         DataError: naming the line (the row, in Parquet) and field.
     """
     if not table.fields:
-        raise no_match(table.path, {}, 0)
+        raise no_match_error(table.path, {}, 0)
     hot = WINNER not in table.fields and {*HOT} <= {*table.fields}
     verdict = HOT if hot else (WINNER,)
     _check(table, (*MODELS, *verdict))
-    prompt = next((name for name in PROMPTS if tells(name, table.first.get(name))), None)
+    prompt = next((name for name in PROMPTS if can_identify(name, table.first.get(name))), None)
     silent = [] if prompt else [name for name in PROMPTS if name in table.fields]
-    pair, measure = _measured(table, hot)
-    columns = Columns(measured=bool(pair))
+    pair, measure = _find_lengths(table, hot)
+    columns = MatchColumns(measured=bool(pair))
     wanted = (*MODELS, *verdict, *([prompt] if prompt else silent), *pair)
     known: set[object] = set()
     place = 2 + len(verdict)
@@ -71,16 +78,16 @@ def read(table: Table) -> Source:
         a, b = values[0], values[1]
         # What is looked up must be hashable, and true is no 1.
         if type(a) is not str or type(b) is not str or a not in known or b not in known or a == b:
-            a, b = _models(table, row)
+            a, b = _read_models(table, row)
             known |= {a, b}
         if hot:
-            outcome = _hot(table, line, values[2:place])
+            outcome = _read_one_hot(table, line, values[2:place])
         else:
             said = values[2]
             plain = type(said) is str and said in WORDS and said not in known
-            outcome = WORDS[said] if plain else _winner(table, line, said, (a, b))  # type: ignore[index]
+            outcome = WORDS[said] if plain else _read_winner(table, line, said, (a, b))  # type: ignore[index]
         for name, value in zip(silent, values[place:], strict=False):
-            if value is not MISSING and tells(name, value):
+            if value is not MISSING and can_identify(name, value):
                 _fail(table, line, name, "tells the prompt, which the first row does not; fill in all rows, or none")
         lengths: Lengths = None
         if columns.measured:
@@ -89,8 +96,8 @@ def read(table: Table) -> Source:
             lengths = None if first is None or second is None else (first, second)
         columns.add(a, b, outcome, prompt_identity(table, line, prompt, values[place]) if prompt else None, lengths)
     if not len(columns):
-        raise no_match(table.path, {}, columns.invalid)
-    return Source(table.path.name, "arena", columns.matches(alone=True), sha256=checksum(table.path))
+        raise no_match_error(table.path, {}, columns.invalid)
+    return MatchSource(table.path.name, "arena", columns.matches(alone=True), sha256=checksum(table.path))
 
 
 def _check(table: Table, needed: Sequence[str]) -> None:
@@ -110,20 +117,20 @@ def _fail(table: Table, line: int, field: str, problem: str) -> NoReturn:
     raise DataError(problem, path=table.path, line=line, field=field)
 
 
-def _models(table: Table, row: Row) -> tuple[str, str]:
+def _read_models(table: Table, row: TableRow) -> tuple[str, str]:
     line, values = row
     item = Item({}, str(table.path), line)
     names = []
     for field, value in zip(MODELS, values, strict=False):
         if value is MISSING:
             item.fail("missing; expected the name of a model", field)
-        names.append(model(item, value, field))
+        names.append(check_model(item, value, field))
     if names[0] == names[1]:
         item.fail(f"{names[0]!r} is model_a too; a match needs two models", "model_b")
     return names[0], names[1]
 
 
-def _winner(table: Table, line: int, said: object, names: tuple[str, str]) -> Outcome | None:
+def _read_winner(table: Table, line: int, said: object, names: tuple[str, str]) -> Outcome | None:
     """What a winner means that is no plain word, or is a model's name too."""
     if isinstance(said, float) and said != said:
         return None
@@ -141,7 +148,7 @@ def _winner(table: Table, line: int, said: object, names: tuple[str, str]) -> Ou
     return meanings.pop()
 
 
-def _hot(table: Table, line: int, values: Sequence[object]) -> Outcome | None:
+def _read_one_hot(table: Table, line: int, values: Sequence[object]) -> Outcome | None:
     """The one of three columns that holds 1; no verdict where all of them hold nothing."""
     if all(value is None or value == "" or value != value for value in values):
         return None
@@ -164,7 +171,7 @@ _FLAGS: Mapping[object, bool] = {
 }
 
 
-def tells(name: str, value: object) -> bool:
+def can_identify(name: str, value: object) -> bool:
     """Whether a first row's value can tell its prompt."""
     return isinstance(value, list) and bool(value) if name == "conversation_a" else value not in (None, "")
 
@@ -189,18 +196,22 @@ def prompt_identity(table: Table, line: int, name: str, value: object) -> int:
 _Measure = Callable[[Table, int, str, object], int | None]
 
 
-def _measured(table: Table, hot: bool) -> tuple[tuple[str, ...], _Measure]:
+def _find_lengths(table: Table, hot: bool) -> tuple[tuple[str, ...], _Measure]:
     """By which two columns responses are measured, and how; none where the first row has none."""
-    written = _listed if hot and not table.typed else _written
-    kinds: tuple[tuple[str, _Measure], ...] = (("length", _given), ("response", written), ("conversation", _spoken))
+    written = _list_length if hot and not table.typed else _text_length
+    kinds: tuple[tuple[str, _Measure], ...] = (
+        ("length", _given_length),
+        ("response", written),
+        ("conversation", _conversation_length),
+    )
     for kind, measure in kinds:
         pair = (f"{kind}_a", f"{kind}_b")
         if all(table.first.get(name) not in (None, "") for name in pair):
             return pair, measure
-    return (), _given
+    return (), _given_length
 
 
-def _given(table: Table, line: int, name: str, value: object) -> int | None:
+def _given_length(table: Table, line: int, name: str, value: object) -> int | None:
     if value is MISSING or value is None or value == "" or value != value:
         return None
     try:
@@ -212,7 +223,7 @@ def _given(table: Table, line: int, name: str, value: object) -> int | None:
     return int(number)
 
 
-def _written(table: Table, line: int, name: str, value: object) -> int | None:
+def _text_length(table: Table, line: int, name: str, value: object) -> int | None:
     """Characters of a response: a text or a list of them."""
     if isinstance(value, str):
         return len(value)
@@ -221,17 +232,17 @@ def _written(table: Table, line: int, name: str, value: object) -> int | None:
     return None
 
 
-def _listed(table: Table, line: int, name: str, value: object) -> int | None:
+def _list_length(table: Table, line: int, name: str, value: object) -> int | None:
     """The same in Kaggle's CSV, whose cells hold JSON lists of texts."""
     if isinstance(value, str) and value.startswith("["):
         try:
             value = json.loads(value)
         except (ValueError, RecursionError):
             return len(str(value))
-    return _written(table, line, name, value)
+    return _text_length(table, line, name, value)
 
 
-def _spoken(table: Table, line: int, name: str, value: object) -> int | None:
+def _conversation_length(table: Table, line: int, name: str, value: object) -> int | None:
     """Characters of what the assistant says in a conversation."""
     if not isinstance(value, list):
         return None

@@ -24,7 +24,7 @@ _SPACE = re.compile(r"[ \t\r\n]*")
 Object = dict[str, Any]
 
 
-def decoded_lines(file: BinaryIO, path: Path) -> Iterator[str]:
+def decode_lines(file: BinaryIO, path: Path) -> Iterator[str]:
     """The lines of a file with their ends; a byte order mark is dropped.
 
     Raises:
@@ -37,14 +37,14 @@ def decoded_lines(file: BinaryIO, path: Path) -> Iterator[str]:
             raise DataError("not UTF-8; convert the file to UTF-8", path=path, line=number) from error
 
 
-def lines(path: Path) -> Iterator[tuple[int, Object]]:
+def read_lines(path: Path) -> Iterator[tuple[int, Object]]:
     """The objects of JSON Lines with their lines, from 1; blank lines are skipped.
 
     Raises:
         DataError: a line is not UTF-8, not JSON or no object.
     """
     with path.open("rb") as file:
-        for number, line in enumerate(decoded_lines(file, path), 1):
+        for number, line in enumerate(decode_lines(file, path), 1):
             if not (text := line.strip(" \t\r\n")):
                 continue
             try:
@@ -53,38 +53,38 @@ def lines(path: Path) -> Iterator[tuple[int, Object]]:
                 # Only the last line of a file can lack its end.
                 cut = "" if line.endswith("\n") else "; the file may be truncated"
                 raise DataError(f"not valid JSON ({flaw(error)}){cut}", path=path, line=number) from error
-            yield number, _object(value, path, number)
+            yield number, _check_object(value, path, number)
 
 
-def array(path: Path) -> Iterator[tuple[int, Object]]:
+def read_array(path: Path) -> Iterator[tuple[int, Object]]:
     """The objects of one JSON array, each with the line on which it begins.
 
     Raises:
         DataError: the file is not UTF-8, or not a JSON array of objects.
     """
     with path.open("rb") as file:
-        text = _Text(file, path)
-        if text.next() != "[":
+        text = _JsonText(file, path)
+        if text.next_char() != "[":
             text.fail("expected a JSON array")
         text.at += 1
-        if text.next() != "]":
+        if text.next_char() != "]":
             while True:
                 line = text.line()
-                yield line, _object(text.value(), path, line)
-                following = text.next()
+                yield line, _check_object(text.value(), path, line)
+                following = text.next_char()
                 if following == "]":
                     break
                 if following != ",":
                     text.fail("expected ',' or ']' after an item; is it truncated?")
                 text.at += 1
-                if text.next() == "]":
+                if text.next_char() == "]":
                     text.fail("a comma after the last item")
         text.at += 1
-        if text.next():
+        if text.next_char():
             text.fail("more text after the end of the array")
 
 
-class _Text:
+class _JsonText:
     """A text that is read on as it is used up: ``at`` is the place in ``buffer``."""
 
     def __init__(self, file: BinaryIO, path: Path) -> None:
@@ -93,12 +93,12 @@ class _Text:
         self._decoder = codecs.getincrementaldecoder("utf-8-sig")()
         self._line, self._counted = 1, 0
 
-    def next(self) -> str:
+    def next_char(self) -> str:
         """The next character that is no space, empty at the end."""
         while True:
             space = _SPACE.match(self.buffer, self.at)
             self.at = space.end() if space else self.at
-            if self.at < len(self.buffer) or not self._more():
+            if self.at < len(self.buffer) or not self._read_more():
                 return self.buffer[self.at : self.at + 1]
 
     def value(self) -> object:
@@ -109,7 +109,7 @@ class _Text:
                 return value
             except json.JSONDecodeError as error:
                 cut = error.msg.startswith("Unterminated") or error.pos > len(self.buffer) - _NEAR
-                if cut and self._more():
+                if cut and self._read_more():
                     continue
                 where = self.line() + self.buffer.count("\n", self.at, error.pos)
                 tail = "; the file may be truncated" if cut else ""
@@ -126,7 +126,7 @@ class _Text:
     def fail(self, problem: str) -> NoReturn:
         raise DataError(problem, path=self._path, line=self.line())
 
-    def _more(self) -> bool:
+    def _read_more(self) -> bool:
         """Drop what is used up and read on, by as much again where one value fills it all; False at the end."""
         self.line()
         self.buffer, self.at, self._counted = self.buffer[self.at :], 0, 0
@@ -139,7 +139,7 @@ class _Text:
         return bool(raw)
 
 
-def _object(value: object, path: Path, line: int) -> Object:
+def _check_object(value: object, path: Path, line: int) -> Object:
     if not isinstance(value, dict):
         raise DataError(f"expected an object, found {describe(value)}", path=path, line=line)
     return value

@@ -14,10 +14,10 @@ from pathlib import Path
 from distract.core import runs
 from distract.core.errors import DataError
 from distract.core.records import BASELINE, Row, slug
-from distract.judging.published.output_files import checksum, named, opened
+from distract.judging.published.output_files import check_name, checksum, read_output
 from distract.judging.verdicts import outcome
 from distract.stats.ratings.matches import encode
-from distract.studies.leaderboard.sources.source import Source, no_match
+from distract.studies.leaderboard.sources.source import MatchSource, no_match_error
 
 DESIGNS = frozenset({"flip", "people", "triple", "match"})
 """Designs whose rows compare two responses alone, as they were written."""
@@ -28,7 +28,7 @@ _Key = tuple[str, str, str, frozenset[tuple[str, int | None]]]
 """Data set, case, design, and the two sides whatever an attack made of them."""
 
 
-def read(path: Path) -> tuple[Source, ...]:
+def read(path: Path) -> tuple[MatchSource, ...]:
     """The matches of a run folder before any rewrite: one source for each protocol and rule that has any.
 
     Raises:
@@ -37,9 +37,9 @@ def read(path: Path) -> tuple[Source, ...]:
     loaded = runs.load(path)
     if loaded.flaw:
         raise DataError(loaded.flaw, path=path)
-    judge = named(str(loaded.parameters["judge"]), path, "judge")
-    sha256 = checksum([opened(path / "run.json"), opened(path / "rows.jsonl")])
-    found, notes = list[Source](), list[str]()
+    judge = check_name(str(loaded.parameters["judge"]), path, "judge")
+    sha256 = checksum([read_output(path / "run.json"), read_output(path / "rows.jsonl")])
+    found, notes = list[MatchSource](), list[str]()
     problem = DataError("holds no comparison of two authors before a rewrite", path=path)
     for protocol, rules in loaded.parameters["protocols"].items():
         rows = [row for row in loaded.rows if row.protocol == protocol and row.design in DESIGNS]
@@ -56,7 +56,7 @@ def read(path: Path) -> tuple[Source, ...]:
 
 def from_rows(
     rows: Iterable[Row], protocol: str, rule: str | None, attack: str = BASELINE, *, name: str = "", sha256: str = ""
-) -> Source:
+) -> MatchSource:
     """The matches of rows under one protocol, rule and condition, in the order in which they first appear.
 
     A comparison that several rows tell (a pair of several triples) counts once. Under an attack, a comparison that was
@@ -79,20 +79,20 @@ def from_rows(
     for row in rows:
         if row.protocol != protocol or row.design not in DESIGNS:
             continue
-        if not _before(row) and (attack == BASELINE or row.attack != attack):
+        if not _is_before_rewrite(row) and (attack == BASELINE or row.attack != attack):
             continue
         key = (row.data, row.case, row.design, frozenset((side.author, side.severity) for side in (row.a, row.b)))
         if row.excluded is not None:
             left_out[slug(row.excluded)] += 1
         elif row.a.author == row.b.author:
             left_out[SAME] += 1
-        elif key not in compared or (_before(compared[key]) and not _before(row)):
+        elif key not in compared or (_is_before_rewrite(compared[key]) and not _is_before_rewrite(row)):
             compared[key] = row  # in the place of the one before, so that both boards have one order
     told = [(row, outcome(row.judgments, rule)) for row in compared.values()]
     valid = [(row, found) for row, found in told if found is not None]
     invalid = len(told) - len(valid)
     if not valid:
-        raise no_match(f"{protocol}, {rule}" if rule else protocol, left_out, invalid)
+        raise no_match_error(f"{protocol}, {rule}" if rule else protocol, left_out, invalid)
     lengths = [row.lengths for row, _ in valid if row.lengths]
     matches = encode(
         [row.a.author for row, _ in valid],
@@ -102,9 +102,9 @@ def from_rows(
         lengths if len(lengths) == len(valid) else None,
         invalid,
     )
-    return Source(name, "run", matches, protocol, rule, attack, dict(left_out), sha256)
+    return MatchSource(name, "run", matches, protocol, rule, attack, dict(left_out), sha256)
 
 
-def _before(row: Row) -> bool:
+def _is_before_rewrite(row: Row) -> bool:
     # A control that changes nothing has the baseline's name, and a target.
     return row.attack == BASELINE and row.target is None

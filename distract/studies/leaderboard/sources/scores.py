@@ -19,8 +19,8 @@ from distract.core.records import Outcome
 from distract.core.runs import checksum
 from distract.data.fields import Item
 from distract.judging.verdicts import SCORE_TOLERANCE
-from distract.studies.leaderboard.sources.arena import prompt_identity, tells
-from distract.studies.leaderboard.sources.source import Columns, Source, model, no_match
+from distract.studies.leaderboard.sources.arena import can_identify, prompt_identity
+from distract.studies.leaderboard.sources.source import MatchColumns, MatchSource, check_model, no_match_error
 from distract.studies.leaderboard.sources.vote_files import MISSING, Table
 
 MODEL, SCORE = "model", "score"
@@ -35,31 +35,31 @@ Scored = tuple[str, float | None, int]
 """A model, its score or None, and the line that says so."""
 
 
-def fits(fields: Sequence[str] | frozenset[str]) -> bool:
+def is_score(fields: Sequence[str] | frozenset[str]) -> bool:
     """Whether rows with these fields are scores."""
     return {MODEL, SCORE} <= {*fields} and not {*PROMPTS}.isdisjoint(fields)
 
 
-def read(table: Table) -> Source:
+def read(table: Table) -> MatchSource:
     """The comparisons that the scores of a file make.
 
     Raises:
         DataError: naming the line (the row, in Parquet) and field.
     """
-    prompt = next((name for name in PROMPTS if tells(name, table.first.get(name))), None)
+    prompt = next((name for name in PROMPTS if can_identify(name, table.first.get(name))), None)
     for name in (MODEL, SCORE, *(() if prompt else PROMPTS[1:2])):
         if table.fields and name not in table.fields:
             raise DataError("missing; expected model, score and what tells the prompt", path=table.path, field=name)
-    columns = Columns(measured=False)
-    for identity, scores in _scores(table, prompt or PROMPTS[1]).items():
+    columns = MatchColumns(measured=False)
+    for identity, scores in _read_scores(table, prompt or PROMPTS[1]).items():
         for (a, first, _), (b, second, _) in combinations(scores, 2):
-            columns.add(a, b, preferred(first, second), identity[0], None)
+            columns.add(a, b, compare_scores(first, second), identity[0], None)
     if not len(columns):
-        raise no_match(table.path, {}, columns.invalid)
-    return Source(table.path.name, "scores", columns.matches(), sha256=checksum(table.path))
+        raise no_match_error(table.path, {}, columns.invalid)
+    return MatchSource(table.path.name, "scores", columns.matches(), sha256=checksum(table.path))
 
 
-def preferred(first: float | None, second: float | None) -> Outcome | None:
+def compare_scores(first: float | None, second: float | None) -> Outcome | None:
     """What two scores say; None where one of them is missing."""
     if first is None or second is None:
         return None
@@ -68,21 +68,21 @@ def preferred(first: float | None, second: float | None) -> Outcome | None:
     return "a" if first > second else "b"
 
 
-def _scores(table: Table, prompt: str) -> dict[tuple[int, str], list[Scored]]:
+def _read_scores(table: Table, prompt: str) -> dict[tuple[int, str], list[Scored]]:
     """The scores of each prompt, turn and judge, in the order of the file."""
     apart = [name for name in APART if name in table.fields]
     found: dict[tuple[int, str], list[Scored]] = {}
     seen: dict[tuple[int, str, str], int] = {}
-    for item, (name, score, told, *others) in _items(table, (MODEL, SCORE, prompt, *apart)):
-        who = model(item, name, MODEL)
+    for item, (name, score, told, *others) in _read_items(table, (MODEL, SCORE, prompt, *apart)):
+        who = check_model(item, name, MODEL)
         key = prompt_identity(table, item.line, prompt, told), json.dumps(others, default=str)
         if (before := seen.setdefault((*key, who), item.line)) != item.line:
             item.fail(f"{who!r} has a score for this prompt on line {before} already; one is expected", MODEL)
-        found.setdefault(key, []).append((who, _score(item, score, {*table.fields} >= FASTCHAT), item.line))
+        found.setdefault(key, []).append((who, _read_score(item, score, {*table.fields} >= FASTCHAT), item.line))
     return found
 
 
-def _items(table: Table, wanted: Sequence[str]) -> Iterator[tuple[Item, Sequence[object]]]:
+def _read_items(table: Table, wanted: Sequence[str]) -> Iterator[tuple[Item, Sequence[object]]]:
     for line, values in table.rows(wanted):
         item = Item({}, str(table.path), line)
         for name, value in zip(wanted[:3], values, strict=False):
@@ -91,7 +91,7 @@ def _items(table: Table, wanted: Sequence[str]) -> Iterator[tuple[Item, Sequence
         yield item, values
 
 
-def _score(item: Item, value: object, fastchat: bool) -> float | None:
+def _read_score(item: Item, value: object, fastchat: bool) -> float | None:
     if value is None or value == "":
         return None
     try:

@@ -28,7 +28,7 @@ Lengths = tuple[int, int] | None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Source:
+class MatchSource:
     """One set of matches with what it is about.
 
     Attributes:
@@ -55,7 +55,7 @@ class Source:
 
 
 @dataclass(slots=True)
-class Columns:
+class MatchColumns:
     """Matches as they are read, a few numbers each, so that memory does not grow with texts and names.
 
     Attributes:
@@ -137,13 +137,13 @@ _SHORT = 64
 _remembered = lru_cache(maxsize=1 << 15)(_identity)
 
 
-def model(item: Item, value: object, field: str) -> str:
+def check_model(item: Item, value: object, field: str) -> str:
     """``value`` if it is fit for the name of a model.
 
     Raises:
         DataError: naming the line and field.
     """
-    name = item.as_name(item.checked(value, field), field)
+    name = item.check_name(item.checked(value, field), field)
     if name != name.strip():
         item.fail(f"{name!r} has spaces around it, and would not be the model of that name; take them out", field)
     if name == "tie":
@@ -153,7 +153,7 @@ def model(item: Item, value: object, field: str) -> str:
     return name
 
 
-def no_match(path: Path | str, left_out: Mapping[str, int], invalid: int) -> DataError:
+def no_match_error(path: Path | str, left_out: Mapping[str, int], invalid: int) -> DataError:
     """Why nothing can be rated."""
     counted = {**left_out, **({"no valid verdict": invalid} if invalid else {})}
     why = "; ".join(f"{reason} ({number})" for reason, number in counted.items())

@@ -16,7 +16,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final
 
-from distract.core.errors import DataError, UsageError, installed_by
+from distract.core.errors import DataError, UsageError, install_command
 from distract.judging.published.output_files import head
 from distract.studies.leaderboard.sources import json_stream
 
@@ -28,7 +28,7 @@ _BATCH = 1 << 13
 _CELL = 1 << 27
 """Characters of the longest cell; a quotation mark that is never closed must not swallow a whole file."""
 
-Row = tuple[int, Sequence[object]]
+TableRow = tuple[int, Sequence[object]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +47,10 @@ class Table:
     fields: tuple[str, ...]
     first: Mapping[str, object]
     typed: bool
-    rows: Callable[[Sequence[str]], Iterator[Row]]
+    rows: Callable[[Sequence[str]], Iterator[TableRow]]
 
 
-def opened(path: Path) -> Table:
+def open_table(path: Path) -> Table:
     """See what columns a file has; the form is told by its beginning.
 
     Raises:
@@ -59,18 +59,18 @@ def opened(path: Path) -> Table:
     """
     begin = head(path)
     if begin.startswith(PARQUET) or path.suffix == ".parquet":
-        return _parquet(path)
+        return _open_parquet(path)
     if not begin.strip():
         raise DataError("is empty; expected matches", path=path)
     if begin.startswith(b"["):
-        return _objects(path, json_stream.array)
+        return _open_objects(path, json_stream.read_array)
     if begin.startswith(b"{") or path.suffix in (".json", ".jsonl"):
-        return _objects(path, json_stream.lines)
-    return _csv(path)
+        return _open_objects(path, json_stream.read_lines)
+    return _open_csv(path)
 
 
-def _objects(path: Path, read: Callable[[Path], Iterator[tuple[int, dict[str, Any]]]]) -> Table:
-    def rows(wanted: Sequence[str]) -> Iterator[Row]:
+def _open_objects(path: Path, read: Callable[[Path], Iterator[tuple[int, dict[str, Any]]]]) -> Table:
+    def rows(wanted: Sequence[str]) -> Iterator[TableRow]:
         for line, found in read(path):
             yield line, [found.get(name, MISSING) for name in wanted]
 
@@ -78,12 +78,12 @@ def _objects(path: Path, read: Callable[[Path], Iterator[tuple[int, dict[str, An
     return Table(path, tuple(first), first, True, rows)
 
 
-def _csv(path: Path) -> Table:
-    def rows(wanted: Sequence[str]) -> Iterator[Row]:
+def _open_csv(path: Path) -> Table:
+    def rows(wanted: Sequence[str]) -> Iterator[TableRow]:
         places = [header.index(name) for name in wanted]
         # One name alone would not give a tuple.
         take = itemgetter(*places) if len(places) > 1 else lambda cells: [cells[place] for place in places]
-        found = _cells(path)
+        found = _read_cells(path)
         next(found)
         for line, cells in found:
             if len(cells) != len(header):
@@ -91,7 +91,7 @@ def _csv(path: Path) -> Table:
                 raise DataError(problem, path=path, line=line)
             yield line, take(cells)
 
-    with closing(_cells(path)) as beginning:
+    with closing(_read_cells(path)) as beginning:
         line, header = next(beginning, (1, []))
         for name in header:
             if header.count(name) > 1:
@@ -101,14 +101,14 @@ def _csv(path: Path) -> Table:
     return Table(path, tuple(header), first, False, rows)
 
 
-def _cells(path: Path) -> Generator[tuple[int, list[str]]]:
+def _read_cells(path: Path) -> Generator[tuple[int, list[str]]]:
     """The records of a CSV file with the line on which each begins; blank lines are skipped."""
     # The limit on cells is one for the whole process, and too small for a conversation.
     before = csv.field_size_limit(_CELL)
     line = 1
     try:
         with path.open("rb") as file:
-            reader = csv.reader(json_stream.decoded_lines(file, path), strict=True)
+            reader = csv.reader(json_stream.decode_lines(file, path), strict=True)
             for cells in reader:
                 if cells:
                     yield line, cells
@@ -119,18 +119,18 @@ def _cells(path: Path) -> Generator[tuple[int, list[str]]]:
         csv.field_size_limit(before)
 
 
-def _parquet(path: Path) -> Table:
+def _open_parquet(path: Path) -> Table:
     try:
         library = importlib.import_module("pyarrow.parquet")
     except ImportError as error:
-        raise UsageError(f"{path}: needs pyarrow, which is not installed: {installed_by('parquet')}") from error
+        raise UsageError(f"{path}: needs pyarrow, which is not installed: {install_command('parquet')}") from error
 
-    def rows(wanted: Sequence[str], batch: int = _BATCH) -> Iterator[Row]:
+    def rows(wanted: Sequence[str], batch: int = _BATCH) -> Iterator[TableRow]:
         number = 0
-        with _readable(path):
+        with _translate_errors(path):
             batches = library.ParquetFile(path).iter_batches(batch_size=batch, columns=[*dict.fromkeys(wanted)])
         while True:
-            with _readable(path, number + 1):
+            with _translate_errors(path, number + 1):
                 found = next(batches, None)
                 if found is None:
                     return
@@ -139,7 +139,7 @@ def _parquet(path: Path) -> Table:
                 number += 1
                 yield number, values
 
-    with _readable(path):
+    with _translate_errors(path):
         fields = tuple(library.ParquetFile(path).schema_arrow.names)
     if twice := next((name for name in fields if fields.count(name) > 1), None):
         raise DataError(f"column {twice!r} is there twice", path=path)
@@ -152,7 +152,7 @@ def _parquet(path: Path) -> Table:
 
 
 @contextmanager
-def _readable(path: Path, row: int | None = None) -> Iterator[None]:
+def _translate_errors(path: Path, row: int | None = None) -> Iterator[None]:
     errors = sys.modules["pyarrow"].ArrowException
     try:
         yield
