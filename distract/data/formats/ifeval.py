@@ -1,6 +1,6 @@
 """IFEval's ``input_data.jsonl``: ``{key, prompt, instruction_id_list, kwargs}``, prompts with verifiable constraints.
 
-Responses come from further files and are matched by the whole prompt; ``read_prompts`` reads the prompts alone. A prompt
+Responses come from further files and are matched by the whole prompt; ``read_prompts`` reads prompts alone. A prompt
 whose requirements can be told from its question is split, so that a judge sees the two apart; what cannot be used is
 left out with the reason. There are no labels, so no swap convention; the good response meets all constraints.
 """
