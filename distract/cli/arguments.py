@@ -155,22 +155,14 @@ class GateOptions(AuditOptions, ScopeOptions, total=False):
 
 
 def parse_judge(judge: object) -> str:
-    """The name of a judge.
-
-    Raises:
-        UsageError: it is none.
-    """
+    """The name of a judge."""
     if isinstance(judge, str):
         return judge
     raise UsageError(f"judge: expected a name, found {reprlib.repr(judge)}; `distract list judges` shows the forms")
 
 
 def parse_options(given: dict[str, Any], *kinds: type) -> dict[str, Any]:
-    """Options as the commands have them after click has read them.
-
-    Raises:
-        UsageError: there is no such option, or it is no such value.
-    """
+    """Options as the commands have them after click has read them."""
     hints = {name: hint for kind in kinds for name, hint in get_type_hints(kind).items()}
     options: dict[str, Any] = {}
     for name, value in given.items():
@@ -196,11 +188,7 @@ def parse_options(given: dict[str, Any], *kinds: type) -> dict[str, Any]:
 
 
 def parse_path(name: str, value: object) -> Path:
-    """The path that an argument of that name is.
-
-    Raises:
-        UsageError: it is none.
-    """
+    """The path that an argument of that name is."""
     if not isinstance(value, str | os.PathLike):
         raise UsageError(f"{name}: expected a path, found {reprlib.repr(value)}")
     if "\0" in os.fspath(value):
@@ -209,11 +197,7 @@ def parse_path(name: str, value: object) -> Path:
 
 
 def parse_number(name: str, value: object, hint: Any = None) -> Any:
-    """A number in its bounds; None where ``hint`` allows it.
-
-    Raises:
-        UsageError: it is none.
-    """
+    """A number in its bounds; None where ``hint`` allows it."""
     if value is None and hint is not None and isinstance(value, hint):
         return None
     try:

@@ -22,14 +22,7 @@ _DECIMAL = re.compile(r"[+-]?(?:[0-9]{1,30}(?:\.[0-9]{0,30})?|\.[0-9]{1,30})(?:[
 
 
 class WholeRange:
-    """A whole number, or a word that stands for one.
-
-    Args:
-        least: the smallest.
-        most: the largest.
-        noun: what a message calls it.
-        words: what else may be written, and the number that it means.
-    """
+    """A whole number, or a word that stands for one."""
 
     name = "integer"
 
@@ -45,11 +38,7 @@ class WholeRange:
             self.name = "|".join(("N", *words))
 
     def read(self, value: object) -> int:
-        """Return the number that a value or a text means.
-
-        Raises:
-            ValueError: it is none, or out of bounds; one clear line.
-        """
+        """Return the number that a value or a text means."""
         if isinstance(value, str) and value in self.words:
             return self.words[value]
         text = str(value).strip()
@@ -63,13 +52,7 @@ class WholeRange:
 
 
 class NumberRange:
-    """A number with or without decimals.
-
-    Args:
-        least: the smallest.
-        most: the largest.
-        is_open: whether both bounds are excluded; ``least`` or ``most`` for one of them.
-    """
+    """A number with or without decimals."""
 
     name = "number"
 
@@ -78,11 +61,7 @@ class NumberRange:
         self._above, self._below = is_open in (True, "least"), is_open in (True, "most")
 
     def read(self, value: object) -> float:
-        """Return the number that a value or a text means.
-
-        Raises:
-            ValueError: it is none, or out of bounds; one clear line.
-        """
+        """Return the number that a value or a text means."""
         text = str(value).strip()
         # Adding zero makes 0 of -0, which would be another text in a record.
         number = float(text) + 0.0 if _DECIMAL.fullmatch(text) else None

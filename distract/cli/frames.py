@@ -28,15 +28,7 @@ _PLAIN_FIELDS = (
 
 
 def build_frame(rows: Iterable[Row], protocols: Mapping[str, Sequence[str]]) -> pandas.DataFrame:
-    """A table of pandas with a row for each of a run's.
-
-    Args:
-        rows: of the run.
-        protocols: the rules of each protocol, by its name.
-
-    Raises:
-        UsageError: pandas is not installed.
-    """
+    """A table of pandas with a row for each of a run's."""
     try:
         import pandas
     except ImportError as error:
@@ -51,10 +43,6 @@ def flatten_row(row: Row, rules: Sequence[str] = ()) -> dict[str, Any]:
     protocol that scores ``outcome_score`` and ``outcome_rating``), over all orders, None where no verdict is valid; for
     each order, from 1, ``shown_1``, ``preferred_1``, ``probability_a_1`` (b, tie), ``score_a_1``, ``rating_a_1``,
     ``mass_1``, ``read_1`` and ``failure_1``; and ``requests``, ``tokens_in`` and ``tokens_out``.
-
-    Args:
-        row: any.
-        rules: by which its protocol decides; empty for one that says a, b or tie itself.
     """
     flat: dict[str, Any] = {name: getattr(row, name) for name in _PLAIN_FIELDS}
     for name, side in (("a", row.a), ("b", row.b)):

@@ -58,14 +58,7 @@ class Outputs:
     clock: float = field(default_factory=time.monotonic)
 
     def begin(self, read: Iterable[Path]) -> None:
-        """Say in the JUnit file that nothing is decided, until something is.
-
-        Args:
-            read: files and folders that the gate reads, or keeps something in.
-
-        Raises:
-            UsageError: a file cannot be written, or would be written over another one that is needed.
-        """
+        """Say in the JUnit file that nothing is decided, until something is."""
         needed = set(map(_real_path, read))
         # First, so that whatever else is wrong finds no older one.
         if self.junit is not None:
@@ -106,14 +99,7 @@ class Outputs:
         stream.flush()
 
     def end(self, verdict: Verdict, judge: str, rows: Iterable[Row], rewrites: Iterable[Rewrite]) -> None:
-        """Say what was decided.
-
-        Args:
-            verdict: of the gate.
-            judge: its name.
-            rows: of the run, for the clearest flips of failed checks.
-            rewrites: of the run.
-        """
+        """Say what was decided."""
         from distract.studies.attack.flips import find_flips
         from distract.studies.gate import github
 
@@ -191,16 +177,7 @@ def protected_paths(params: Mapping[str, Any]) -> Iterator[Path]:
 
 
 def check_free(path: Path, needed: Iterable[Path], option: str) -> None:
-    """See that a user's file can be written, before anything is paid for, and over nothing that is needed.
-
-    Args:
-        path: as the user named it.
-        needed: files and folders, as ``protected_paths`` has them.
-        option: that names it.
-
-    Raises:
-        UsageError: it cannot.
-    """
+    """See that a user's file can be written, before anything is paid for, and over nothing that is needed."""
     place, kept = _real_path(path), set(map(_real_path, needed))
     if any(one in kept for one in (place, *place.parents)):
         raise UsageError(f"{path}: is something that the command reads or keeps; name another file with {option}")

@@ -10,16 +10,7 @@ NAME_PATTERN = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 
 
 def check_plugin(kind: str, plugin: object, **fields: Any) -> None:
-    """See that a plug-in has a name and fields of the right types.
-
-    Args:
-        kind: what it is, as a reader would say it.
-        plugin: with an attribute ``name``, and one for each of the fields.
-        fields: what ``isinstance`` takes.
-
-    Raises:
-        ValueError: naming the plug-in and the field.
-    """
+    """See that a plug-in has a name and fields of the right types."""
     name = getattr(plugin, "name", None)
     if type(name) is not str or not NAME_PATTERN.fullmatch(name):
         rule = "expected a name of small letters, digits and hyphens, 64 at most"

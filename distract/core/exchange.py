@@ -15,21 +15,7 @@ from distract.core.usage import Answerer, Tally
 def fetch_replies(
     requests: Mapping[bytes, Request], missing: Collection[bytes], model: Answerer, tally: Tally, claims: Claims
 ) -> Iterator[dict[bytes, Reply]]:
-    """Ask a model, and wait for what others ask it; a model that packs requests is offered all of them each time.
-
-    Args:
-        requests: one round for one model, by their keys in the store.
-        missing: those of them that are not stored.
-        model: a backend and its store.
-        tally: counts replies that were made, and those that somebody else has stored meanwhile.
-        claims: on that store.
-
-    Yields:
-        Replies by key, as they come; they are stored by then.
-
-    Raises:
-        BackendError: the model failed; all replies received before are stored.
-    """
+    """Ask a model, and wait for what others ask it; a model that packs requests is offered all of them each time."""
     backend, store = model
     keys, offered = list(requests), list(requests.values())
     for mine in claims.take_batches(missing):

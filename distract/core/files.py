@@ -53,16 +53,7 @@ def is_stream(path: Path) -> bool:
 
 
 def check_writable(path: Path, option: str) -> None:
-    """See that a user's file can be written, before anything is paid for; its folder is made, and no pipe is opened.
-
-    Args:
-        path: as the user named it.
-        option: that names it.
-
-    Raises:
-        UsageError: it cannot be written.
-        OSError: its disk is full or broken.
-    """
+    """See that a user's file can be written, before anything is paid for; its folder is made, and no pipe is opened."""
     with _translate_errors(path, option):
         if is_stream(path):
             _check_access(path)
@@ -87,15 +78,7 @@ def append(path: Path, text: str, option: str) -> None:
 
 
 def check_ownership(path: Path, most_names: int = 1) -> None:
-    """See that a file is ours, or that there is none; what has a second name is another file as well.
-
-    Args:
-        path: of the file.
-        most_names: how many hard links it may have.
-
-    Raises:
-        UsageError: it is not ours.
-    """
+    """See that a file is ours, or that there is none; what has a second name is another file as well."""
     try:
         there = path.lstat()
     except FileNotFoundError:
@@ -106,34 +89,19 @@ def check_ownership(path: Path, most_names: int = 1) -> None:
 
 
 def open_own(path: Path) -> BufferedReader:
-    """Open a file of our own to read it.
-
-    Raises:
-        UsageError: what is there is not ours.
-        OSError: it cannot be read.
-    """
+    """Open a file of our own to read it."""
     check_ownership(path, most_names=sys.maxsize)
     return os.fdopen(os.open(path, os.O_RDONLY | _NO_FOLLOW), "rb")
 
 
 def create(path: Path) -> IO[str]:
-    """Begin a file of our own in the place of the one that is there.
-
-    Raises:
-        UsageError: what is there is not ours.
-        OSError: it cannot be written.
-    """
+    """Begin a file of our own in the place of the one that is there."""
     remove(path)
     return path.open("x", encoding="utf-8", newline="\n")
 
 
 def replace(path: Path, text: str) -> None:
-    """Replace a file of our own in one step: a reader sees the old text or the new one, never half of it.
-
-    Raises:
-        UsageError: what is there is not ours.
-        OSError: it cannot be written.
-    """
+    """Replace a file of our own in one step: a reader sees the old text or the new one, never half of it."""
     check_ownership(path)
     part = _part_path(path)
     with create(part) as file:
@@ -142,23 +110,13 @@ def replace(path: Path, text: str) -> None:
 
 
 def remove(path: Path) -> None:
-    """Remove a file of our own, if it is there.
-
-    Raises:
-        UsageError: what is there is not ours.
-        OSError: it cannot be removed.
-    """
+    """Remove a file of our own, if it is there."""
     check_ownership(path)
     path.unlink(missing_ok=True)
 
 
 def open_lock(path: Path) -> IO[bytes]:
-    """Open a file of our own whose bytes are locked and never written; it is made with its folder.
-
-    Raises:
-        UsageError: what is there is not ours.
-        OSError: it cannot be made.
-    """
+    """Open a file of our own whose bytes are locked and never written; it is made with its folder."""
     path.parent.mkdir(parents=True, exist_ok=True)
     check_ownership(path)
     return os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | _NO_FOLLOW, 0o666), "r+b")
@@ -173,11 +131,7 @@ def _translate_errors(path: Path, option: str) -> Iterator[None]:
 
 
 def _replace_target(path: Path, text: str | None) -> bool:
-    """Replace the file that a user's name leads to; without a text, see whether that goes.
-
-    Returns:
-        False where the file can be written, but only in place.
-    """
+    """Replace the file that a user's name leads to; without a text, see whether that goes."""
     # Not ``Path.resolve``, which raises an error of its own where links go in a circle.
     place = Path(os.path.realpath(path))
     there = place.stat() if place.exists() else None
@@ -258,11 +212,7 @@ def _part_path(path: Path) -> Path:
 
 
 def read_bytes(path: Path) -> bytes:
-    """The bytes of a file.
-
-    Raises:
-        DataError: it is missing or cannot be read.
-    """
+    """The bytes of a file."""
     try:
         return path.read_bytes()
     except FileNotFoundError:
@@ -276,20 +226,12 @@ def read_bytes(path: Path) -> bytes:
 
 
 def read_text(path: Path) -> str:
-    """The text of a file.
-
-    Raises:
-        DataError: it is missing or not UTF-8.
-    """
+    """The text of a file."""
     return decode(read_bytes(path), str(path))
 
 
 def decode(raw: bytes, where: str) -> str:
-    """Bytes as text.
-
-    Raises:
-        DataError: they are not UTF-8, naming the line.
-    """
+    """Bytes as text."""
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -104,20 +104,7 @@ def execute_streaming(
     tally: Tally,
     progress: Callable[[Tally], None] | None = None,
 ) -> Iterator[T]:
-    """Drive plans to their results, in order; arguments are those of ``loop.execute``.
-
-    Args:
-        plans: started here, as many as keep the backends busy.
-        models: all of whose backends are ``Streaming``.
-        tally: counts what is used.
-        progress: called after every batch of replies.
-
-    Yields:
-        The plans' results.
-
-    Raises:
-        BackendError: a backend failed; all replies received before are stored.
-    """
+    """Drive plans to their results, in order; arguments are those of ``loop.execute``."""
     run = _Scheduler(models, tally, progress)
     left, started, results, due = iter(plans), 0, dict[int, T](), 0
     exhausted = False

@@ -153,12 +153,7 @@ class FinishedRun(Generic[R]):
 
 @contextmanager
 def open_stores(models: Mapping[Role, Backend], path: Path) -> Iterator[dict[Role, Answerer]]:
-    """Open the store of replies for each model.
-
-    Raises:
-        UsageError: the file cannot be opened or is no store.
-        BackendError: at the end, it has lost a reply.
-    """
+    """Open the store of replies for each model."""
     with ExitStack() as stack:
         opened = {
             role: (backend, stack.enter_context(Store(path, backend.identity, backend.reads_slots)))
@@ -176,22 +171,7 @@ def _check_stores(models: Mapping[Role, Answerer]) -> None:
 def run_job(
     job: Job[R], models: Mapping[Role, Answerer], tally: Tally, progress: Callable[[Tally], None] | None = None
 ) -> FinishedRun[R]:
-    """Judge everything and write the run folder.
-
-    Args:
-        job: what to do.
-        models: its models with their stores.
-        tally: counts what is used.
-        progress: called after every batch of replies.
-
-    Returns:
-        The finished run, as ``runs.load`` would read it back.
-
-    Raises:
-        BackendError: a model failed; the run can be resumed.
-        InUse: another process is carrying it out.
-        UsageError: the folder belongs to a different run.
-    """
+    """Judge everything and write the run folder."""
     smallest: list[MinimalFlip] = []
     sums = job.study.sums(job.parameters)
     begin, clock = time.time(), time.monotonic()

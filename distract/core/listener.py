@@ -32,13 +32,7 @@ class Listener:
         return nullcontext()
 
     def follow(self, job: Job[Any], stored: int, doing: str) -> AbstractContextManager[Callable[[Tally], None] | None]:
-        """Listen while a job is carried out; is given what to call after every batch of replies.
-
-        Args:
-            job: that is about to begin.
-            stored: replies of its judge that are there already.
-            doing: what the requests are for.
-        """
+        """Listen while a job is carried out; is given what to call after every batch of replies."""
         return nullcontext()
 
     def preview_gate(self, parameters: Mapping[str, Any]) -> Iterable[str]:

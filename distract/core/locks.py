@@ -93,9 +93,6 @@ class Claims:
 
     Nobody waits while it holds claims of its own. A model that asks another judge of the same store while it answers
     holds those of the question that it answers, so it claims nothing and waits for nobody.
-
-    Args:
-        store: the store's file; the locks are on a file beside it. None where nobody else has the store.
     """
 
     def __init__(self, store: Path | None) -> None:

@@ -34,21 +34,7 @@ def execute(
     tally: Tally | None = None,
     progress: Callable[[Tally], None] | None = None,
 ) -> Iterator[T]:
-    """Drive plans to their results, in order.
-
-    Args:
-        plans: started here, ``chunk`` at a time; the rest is not touched yet.
-        models: who answers the requests to a judge, a generator or a verifier, and where the replies are kept.
-        chunk: plans per chunk, at least 1; bounds the memory in use where plans advance in lockstep.
-        tally: counts what is used.
-        progress: called after every batch of replies.
-
-    Yields:
-        The plans' results, each as soon as it and those before it are there.
-
-    Raises:
-        BackendError: a backend failed; all replies received before are stored.
-    """
+    """Drive plans to their results, in order."""
     tally = tally if tally is not None else Tally()
     if all(isinstance(backend, StreamingBackend) for backend, _ in models.values()):
         yield from execute_streaming(plans, models, tally, progress)
@@ -67,11 +53,7 @@ def answer(
     tally: Tally,
     progress: Callable[[Tally], None] | None = None,
 ) -> list[Reply]:
-    """The replies to one round; ``known`` holds those of the chunk's earlier rounds and gains this one's.
-
-    Raises:
-        BackendError: a backend failed; all replies received before are stored.
-    """
+    """The replies to one round; ``known`` holds those of the chunk's earlier rounds and gains this one's."""
     keys = [models[request.to][1].key(request) for request in requests]
     # What earlier rounds of the chunk have answered is left out; what happens to be stored is offered all the same.
     unique = {key: request for key, request in zip(keys, requests, strict=True) if key not in known}

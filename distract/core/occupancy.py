@@ -30,12 +30,7 @@ _mutex = threading.Lock()
 
 @contextmanager
 def occupy(folder: Path) -> Iterator[None]:
-    """Keep other processes and threads from writing a folder; where there are no locks (Windows), only threads.
-
-    Raises:
-        InUse: another one is writing it.
-        OSError: the file cannot be made.
-    """
+    """Keep other processes and threads from writing a folder; where there are no locks (Windows), only threads."""
     path = folder.resolve() / LOCK_NAME
     with _mutex:
         # The system's locks are a process's: to its own threads they are always free.

@@ -15,18 +15,7 @@ from distract.core.usage import Answerer, Tally
 
 
 def ask_probes(role: Role, model: Answerer, tally: Tally, claims: Claims) -> None:
-    """Let a model's backend learn from its probes; those that are not stored are asked.
-
-    Args:
-        role: of the model, for the tally.
-        model: a backend, which need not have probes, and its store.
-        tally: counts what is asked, and notes the finding.
-        claims: on the store; a probe is asked once, however many runs begin together.
-
-    Raises:
-        BackendError: the model failed, or does not answer a probe.
-        UsageError: a server has no such model, or wants another key.
-    """
+    """Let a model's backend learn from its probes; those that are not stored are asked."""
     backend, store = model
     if not isinstance(backend, ProbingBackend):
         return

@@ -43,14 +43,7 @@ class Project:
 
 
 def read_project(path: Path) -> Project:
-    """The table ``[tool.distract]`` of a file.
-
-    Args:
-        path: the file; a store is relative to its folder.
-
-    Raises:
-        DataError: the file cannot be read, is not TOML, or the table has what distract does not know.
-    """
+    """The table ``[tool.distract]`` of a file."""
     table: Any = _read_toml(path)
     for depth, name in enumerate(TABLE, 1):
         table = table.get(name, {})
@@ -69,18 +62,7 @@ def read_project(path: Path) -> Project:
 
 
 def check_name(path: Path, at: tuple[str, ...], kind: str, name: str, names: Collection[str]) -> None:
-    """Fail on a name that is not among the known ones.
-
-    Args:
-        path: the file.
-        at: where in it the name stands.
-        kind: what it should be a name of.
-        name: as it was found.
-        names: those that exist.
-
-    Raises:
-        DataError: it is none of them.
-    """
+    """Fail on a name that is not among the known ones."""
     if name not in names:
         raise setting_error(path, at, str(UnknownName(kind, shorten(name), names)))
 

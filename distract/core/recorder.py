@@ -41,17 +41,7 @@ def default_path(parameters: Mapping[str, Any]) -> Path:
 
 
 class Recorder:
-    """Writes a run as it goes.
-
-    Args:
-        path: of the folder; made when absent.
-        parameters: everything that decides what the run judges, JSON values only.
-        source: where the data lie, as the user said; None where nobody reads them again.
-
-    Raises:
-        InUse: another process is writing the folder.
-        UsageError: the folder belongs to a different run, or cannot be written.
-    """
+    """Writes a run as it goes."""
 
     def __init__(self, path: Path, parameters: Mapping[str, Any], source: Mapping[str, Any] | None = None) -> None:
         self.path = path
@@ -112,19 +102,7 @@ class Recorder:
             file.flush()
 
     def finish(self, summary: Mapping[str, Any], numbers: Mapping[str, Any]) -> str:
-        """Write the summary and, last, the manifest.
-
-        Args:
-            summary: what ``--json`` prints.
-            numbers: counts and times of this execution; the only part that differs between executions. Where they say
-                that requests were unanswered, the run is not complete.
-
-        Returns:
-            The text of ``summary.json``.
-
-        Raises:
-            BackendError: a file of the run is not what was written.
-        """
+        """Write the summary and, last, the manifest."""
         for file in self._files.values():
             file.close()
         for name, digest in self._digests.items():
@@ -148,11 +126,7 @@ class Recorder:
 
 
 def check_folder(path: Path, parameters: Mapping[str, Any]) -> None:
-    """See that a folder is free for a run, or holds this very one.
-
-    Raises:
-        UsageError: it belongs to a different run, holds other files, or cannot be looked into.
-    """
+    """See that a folder is free for a run, or holds this very one."""
     try:
         if (path / "run.json").exists():
             _check_parameters(path, parameters)

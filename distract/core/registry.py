@@ -29,12 +29,7 @@ _kinds: dict[str, type[Any]] = {}
 
 
 def plugins(group: str, kind: type[P]) -> Mapping[str, P]:
-    """Every plug-in of a group by name.
-
-    Args:
-        group: of entry points, and the package of those that ship with distract.
-        kind: the record that they are.
-    """
+    """Every plug-in of a group by name."""
     _kinds[group] = kind
     return _load(group)[0]
 
@@ -55,11 +50,7 @@ def controls() -> tuple[Attack, ...]:
 
 
 def code_checksum(name: str) -> str:
-    """SHA-256 (hex) of the code of a protocol: of its module's file, or of all that ship with distract together.
-
-    Raises:
-        UnknownName: listing the known ones.
-    """
+    """SHA-256 (hex) of the code of a protocol: of its module's file, or of all that ship with distract together."""
     get_protocol(name)
     return _load("distract.judges")[2][name]
 
@@ -70,38 +61,22 @@ def problems() -> tuple[str, ...]:
 
 
 def get_protocol(name: str) -> Protocol:
-    """The protocol of that name.
-
-    Raises:
-        UnknownName: listing the known ones.
-    """
+    """The protocol of that name."""
     return get_plugin("protocol", name, protocols())
 
 
 def choose_protocols(names: Sequence[str]) -> tuple[Protocol, ...]:
-    """The protocols of these names, else the defaults; by name, so that the order of options is no part of a run.
-
-    Raises:
-        UnknownName: listing the known ones.
-    """
+    """The protocols of these names, else the defaults; by name, so that the order of options is no part of a run."""
     return tuple(map(get_protocol, sorted(set(names)))) or tuple(p for p in protocols().values() if p.default)
 
 
 def get_attack(name: str) -> Attack:
-    """The attack of that name.
-
-    Raises:
-        UnknownName: listing the known ones.
-    """
+    """The attack of that name."""
     return get_plugin("attack", name, attacks())
 
 
 def get_study(name: str) -> Study[Any]:
-    """The study that a command makes.
-
-    Raises:
-        UnknownName: listing the known ones.
-    """
+    """The study that a command makes."""
     package = importlib.import_module("distract.studies")
     known = sorted(path.parent.name for folder in package.__path__ for path in Path(folder).glob("*/study.py"))
     if name not in known:
@@ -111,12 +86,7 @@ def get_study(name: str) -> Study[Any]:
 
 
 def parse_attack(name: str) -> Attack | Degradation:
-    """What ``--attack`` takes: an attack, a severity, or both joined by a plus sign in either order.
-
-    Raises:
-        UnknownName: listing the known ones.
-        UsageError: the parts do not go together.
-    """
+    """What ``--attack`` takes: an attack, a severity, or both joined by a plus sign in either order."""
     parts = [get_attack(name)] if name in attacks() else [get_attack(part.strip()) for part in name.split("+")]
     lower = [part for part in parts if part.severity]
     others = [part for part in parts if not part.severity]
@@ -129,11 +99,7 @@ def parse_attack(name: str) -> Attack | Degradation:
 
 
 def get_plugin(kind: str, name: str, known: Mapping[str, P]) -> P:
-    """The plug-in of that name.
-
-    Raises:
-        UnknownName: listing the known ones.
-    """
+    """The plug-in of that name."""
     if name not in known:
         raise UnknownName(kind, name, known, "; ".join(problems()))
     return known[name]

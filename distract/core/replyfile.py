@@ -50,15 +50,8 @@ _COPY_RULES = {
 class ReplyFile:
     """A file of replies.
 
-    Args:
-        path: where it is; made with its folder when absent. A link must lead to one that is there.
-
     Attributes:
         db: the connection; to another file once ``look`` had to bring replies there.
-
-    Raises:
-        FAULTS: it is no file of replies.
-        OSError: it cannot be opened.
     """
 
     def __init__(self, path: Path) -> None:
@@ -73,11 +66,7 @@ class ReplyFile:
 
     @contextmanager
     def used(self) -> Iterator[sqlite3.Connection]:
-        """The connection, with one line for what fails and for what has become of the file.
-
-        Raises:
-            BackendError: SQLite failed (a full disk, a damaged page), or ``look`` found something.
-        """
+        """The connection, with one line for what fails and for what has become of the file."""
         self._restore_size()
         before = self._part_states()  # what is to be stored is stored first, wherever that is
         try:
@@ -88,11 +77,7 @@ class ReplyFile:
         self.look(before)
 
     def insert(self, rows: Sequence[Sequence[Any]]) -> None:
-        """Add replies in one transaction; those that are there stay. What cannot be written is kept in a file beside.
-
-        Raises:
-            BackendError: as ``used`` does.
-        """
+        """Add replies in one transaction; stored ones stay. What cannot be written goes to a file beside."""
         try:
             with self.used() as db, self.writing():
                 db.executemany(f"insert into replies {_COPY_RULES['replies']}", rows)
@@ -132,14 +117,7 @@ class ReplyFile:
             db.execute("pragma shrink_memory")
 
     def look(self, *earlier: PartStates) -> None:
-        """See that the file is still there and whole.
-
-        Args:
-            earlier: how it was found since the last time.
-
-        Raises:
-            BackendError: it is not; what can be read of it is kept, and used from then on.
-        """
+        """See that the file is still there and whole."""
         self._restore_size()
         for now in (*earlier, self._part_states()):
             pairs = list(zip(now, self._seen, strict=True))

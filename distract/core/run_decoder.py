@@ -29,16 +29,7 @@ R = TypeVar("R")
 
 
 class RecordFile(Sequence[R]):
-    """The whole records of a JSON Lines file that may still grow, each read when it is looked at and not kept.
-
-    Args:
-        path: of the file; where there is none, there are no records.
-        read: the values of a line to a record; what they lack it raises.
-
-    Raises:
-        DataError: on reading, where a line is no record.
-        BackendError: on reading, where the file was cut short since.
-    """
+    """The whole records of a JSON Lines file that may still grow, each read when it is looked at and not kept."""
 
     def __init__(self, path: Path, read: Callable[[Any], R]) -> None:
         # Where it is now: who goes on from elsewhere still means this file.
@@ -82,11 +73,7 @@ class RecordFile(Sequence[R]):
         return self._is_present() and self._path.stat().st_size > self._find_ends()
 
     def _is_present(self) -> bool:
-        """Whether there is a file.
-
-        Raises:
-            BackendError: it has lost what it once held.
-        """
+        """Whether there is a file."""
         there = self._path.exists()
         if self._ends and not (there and self._path.stat().st_size >= self._ends[-1]):
             raise BackendError(f"{self._path}: was changed while it was read; run it again")

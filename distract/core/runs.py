@@ -63,11 +63,7 @@ class LoadedRun:
         return str(self.parameters.get("command", "attack"))
 
     def check_command(self, *commands: str) -> None:
-        """See that one of these commands made it.
-
-        Raises:
-            UsageError: it is a run of a different one.
-        """
+        """See that one of these commands made it."""
         if self.command not in commands:
             wanted = " or ".join(f"`distract {command}`" for command in commands)
             raise UsageError(f"{self.path}: is a run of `distract {self.command}`; name one of {wanted}")
@@ -133,11 +129,7 @@ def run_files(parameters: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def load(path: Path) -> LoadedRun:
-    """Read a run, finished or not.
-
-    Raises:
-        DataError: the folder is no run, or a row is not one.
-    """
+    """Read a run, finished or not."""
     if not path.is_dir():
         raise DataError("no such run folder" if not path.exists() else "is a file; name a run folder", path=path)
     if not (path / "run.json").exists():
@@ -214,11 +206,7 @@ def _is_complete(parameters: Mapping[str, Any]) -> bool:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """The JSON object that a file holds.
-
-    Raises:
-        DataError: it cannot be read, or is no object.
-    """
+    """The JSON object that a file holds."""
     try:
         value = json.loads(_read_text(path))
     except (ValueError, RecursionError, OSError) as error:

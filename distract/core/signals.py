@@ -26,9 +26,6 @@ _ALARM = getattr(signal, "SIGALRM", None)
 class StopSignal(KeyboardInterrupt):
     """A signal asked the process to end, which tells it from a KeyboardInterrupt that some code raised.
 
-    Args:
-        number: of the signal.
-
     Attributes:
         is_urgent: the wait is over, or nobody is to wait: a second signal came, or one that nothing held back.
     """
@@ -45,11 +42,7 @@ _held: list[StopSignal] = []
 
 @contextmanager
 def raise_signals(notice: Callable[[], None] = lambda: None) -> Iterator[None]:
-    """Raise ``StopSignal`` for Ctrl-C and SIGTERM inside; a signal that is ignored stays so.
-
-    Args:
-        notice: called where a signal is held back.
-    """
+    """Raise ``StopSignal`` for Ctrl-C and SIGTERM inside; a signal that is ignored stays so."""
     before: dict[signal.Signals, Any] = {}
     if threading.current_thread() is threading.main_thread():
         before = {one: handler for one in SIGNALS if (handler := signal.getsignal(one)) not in (signal.SIG_IGN, None)}
@@ -81,11 +74,7 @@ def raise_signals(notice: Callable[[], None] = lambda: None) -> Iterator[None]:
 
 @contextmanager
 def hold_signals(is_busy: Callable[[], bool] = lambda: True) -> Iterator[None]:
-    """Hold the first signal back inside for as long as ``is_busy``; who waits there looks at ``is_stopping``.
-
-    Raises:
-        Stopped: at the end, where a signal was held back.
-    """
+    """Hold the first signal back inside for as long as ``is_busy``; who waits there looks at ``is_stopping``."""
     _loops.append(is_busy)
     try:
         yield

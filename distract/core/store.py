@@ -30,17 +30,9 @@ DEFAULT_PATH = Path(".distract/replies.sqlite")
 class Store:
     """Replies of one judge in a store file.
 
-    Args:
-        path: the file; made with its folder when absent.
-        identity: what the judge is, from ``Backend.identity``.
-        reads_slots: from ``Backend.reads_slots``; the slots then determine the reply too.
-
     Attributes:
         epoch: of the judge, the newest when the store was opened: milliseconds since 1970 at its beginning, so that it
             is another one in another file too; 0 where none was begun.
-
-    Raises:
-        UsageError: the file cannot be opened or is no store; a link must lead to one.
     """
 
     def __init__(self, path: Path, identity: Mapping[str, str], reads_slots: bool = False) -> None:
@@ -77,11 +69,7 @@ class Store:
             self._file.close()
 
     def check(self) -> None:
-        """See that every reply that was put is on file.
-
-        Raises:
-            BackendError: the file was deleted, replaced or damaged since.
-        """
+        """See that every reply that was put is on file."""
         if not self._made:
             return
         self._file.drop_cache()
@@ -175,12 +163,7 @@ def _encode(key: bytes, reply: Reply) -> str:
 
 
 def _decode(key: bytes, text: str) -> Reply:
-    """What ``_encode`` encoded; earlier versions wrote no checksum.
-
-    Raises:
-        ValueError: it is damaged, like the next.
-        TypeError: likewise.
-    """
+    """What ``_encode`` encoded; earlier versions wrote no checksum."""
     words, probabilities, mass, finish, failure, tokens_in, tokens_out, *sums = json.loads(text)
     if sums and sums != [_checksum(key, text.rpartition(", ")[0])]:
         raise ValueError("its checksum is another one")

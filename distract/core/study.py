@@ -38,20 +38,12 @@ class Sums(Protocol[R_co]):
         """Take in what came of a plan; the plans come in order."""
 
     def result(self, flaw: str | None = None) -> R_co:
-        """What the run comes to.
-
-        Args:
-            flaw: why it must not be relied on; None for a complete one.
-        """
+        """What the run comes to."""
         ...
 
 
 class BufferedSums(Generic[R]):
-    """Sums of what can only be summed up with everything at hand.
-
-    Args:
-        measure: rows, rewrites and the flaw to the result.
-    """
+    """Sums of what can only be summed up with everything at hand."""
 
     def __init__(self, measure: Callable[[Sequence[Row], Sequence[Rewrite], str | None], R]) -> None:
         self._measure = measure

@@ -83,20 +83,7 @@ class PromptSet:
 
 
 def load(spec: str, responses: Sequence[str] = (), seed: int = 0) -> DataSet:
-    """Read a data set.
-
-    Args:
-        spec: a built-in name, a path, ``hub:ORG/NAME[:CONFIG[:SPLIT]]``, or one of the latter two after ``FORMAT:``.
-        responses: paths of files of further responses, for a format that needs them.
-        seed: of the order of the two responses, where the data list the better one first. Each case is exchanged, or
-            not, by its id and the seed alone.
-
-    Raises:
-        DataError: a file is missing, empty, not UTF-8, in no known format, or wrong inside.
-        UnknownName: no such format.
-        UsageError: responses are given for a format that has its own, or lack where they are needed; the hub or its
-            library cannot be reached.
-    """
+    """Read a data set."""
     source = locate(spec, "cases")
     reader = READERS[source.format]
     given = {path: read_bytes(Path(path)) for path in responses}
@@ -117,11 +104,7 @@ def load(spec: str, responses: Sequence[str] = (), seed: int = 0) -> DataSet:
 
 
 def collect_cases(cases: Iterable[Case]) -> DataSet:
-    """Cases of a caller as a data set: checked like a file of the native format, whose lines they would be.
-
-    Raises:
-        DataError: a case is none or wrong inside, or there is none; the line is its place.
-    """
+    """Cases of a caller as a data set: checked like a file of the native format, whose lines they would be."""
     cases = list(cases)
     if wrong := next((one for one in cases if not isinstance(one, Case)), None):
         raise DataError(f"expected cases, found {reprlib.repr(wrong)}", path=CASES_NAME)
@@ -148,17 +131,7 @@ def _list_turns(case: Case) -> Iterator[tuple[str, object]]:
 
 
 def load_prompts(spec: str) -> PromptSet:
-    """Read prompts without their responses.
-
-    Args:
-        spec: as for ``load``.
-
-    Raises:
-        DataError: the file is missing, empty, not UTF-8, in no known format, or wrong inside, or holds no prompt.
-        UnknownName: no such format.
-        UsageError: the format does not hold prompts with verifiable requirements; the hub or its library cannot be
-            reached.
-    """
+    """Read prompts without their responses."""
     source = locate(spec, "prompts")
     reader = READERS[source.format].prompts
     if reader is None:

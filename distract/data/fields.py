@@ -115,11 +115,7 @@ def describe(value: object) -> str:
 
 
 def read_lines(text: str, path: str) -> Iterator[Item]:
-    """The objects of a JSON Lines text; blank lines are skipped.
-
-    Raises:
-        DataError: a line is not JSON (a last one is said to be truncated) or no object.
-    """
+    """The objects of a JSON Lines text; blank lines are skipped."""
     for number, line in enumerate(_split_lines(text), 1):
         if not line.strip():
             continue
@@ -146,11 +142,7 @@ def _split_lines(text: str) -> Iterator[str]:
 
 
 def read_array(text: str, path: str) -> Iterator[Item]:
-    """The objects of one JSON array, each with the line on which it begins.
-
-    Raises:
-        DataError: the text is not a JSON array of objects.
-    """
+    """The objects of one JSON array, each with the line on which it begins."""
     space = re.compile(r"[ \t\r\n]*")
     position = _skip(space, text, 0)
     if not text.startswith("[", position):

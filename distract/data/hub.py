@@ -24,16 +24,7 @@ PATIENCE = 10.0
 
 
 def load_rows(name: str) -> str:
-    """The rows of a split, one JSON object a line.
-
-    Args:
-        name: ``ORG/NAME``, ``ORG/NAME:CONFIG`` or ``ORG/NAME:CONFIG:SPLIT``; an empty ``CONFIG`` is the only one. A
-            folder of that name in the working folder is read in its stead, as the library has it.
-
-    Raises:
-        DataError: there is no such data set.
-        UsageError: the library is not installed, the hub cannot be reached, or several configs or splits need a choice.
-    """
+    """The rows of a split, one JSON object a line."""
     where = f"hub:{name}"
     path, config, split = _split_name(name, where)
     api, library = _import_library(where)

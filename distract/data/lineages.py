@@ -14,15 +14,7 @@ from distract.data.fields import Item, describe
 
 
 def read(item: Item, response: Response) -> Lineage:
-    """The lineage of a response.
-
-    Args:
-        item: the object in its field ``lineage``.
-        response: which it is about.
-
-    Raises:
-        DataError: naming the line and field.
-    """
+    """The lineage of a response."""
     item.only("generator", "model", "prompt", "parameters", "reasons", "evidence")
     reasons = item.value.get("reasons") or []
     if not isinstance(reasons, list):

@@ -134,12 +134,7 @@ def _convert_units(numbers: set[str], units: set[str]) -> tuple[set[str], set[st
 
 
 def amounts(text: str, strict: bool) -> dict[str, set[str]]:
-    """The numbers, units and dates of a text, each kind as a set.
-
-    Args:
-        text: with plain quotation marks and hyphens.
-        strict: what it surely states; else all that it may be read as stating.
-    """
+    """The numbers, units and dates of a text, each kind as a set."""
     text = _normalise_figures(text)
     # "one" is a pronoun as often as a number; an ordinal or "both" may stand for a number, and need not.
     text = _RUN.sub(lambda m: m[0] if strict and m[0] in ("zero", "one") else _parse_words(m[0]), text)

@@ -24,11 +24,7 @@ _BEGINNING = 20_000
 
 
 def read_rows(text: str, path: str) -> Iterator[Item]:
-    """The objects of a JSON array or of JSON Lines, whichever the text is.
-
-    Raises:
-        DataError: a row is not JSON or no object.
-    """
+    """The objects of a JSON array or of JSON Lines, whichever the text is."""
     return read_array(text, path) if text.lstrip().startswith("[") else read_lines(text, path)
 
 
@@ -50,12 +46,7 @@ def field_names(text: str) -> frozenset[str]:
 
 
 def make_ids(items: Sequence[Item], field: str | None = None) -> list[str]:
-    """Ids of cases: ``item-`` and the field where every row has one of its own, else the 1-based position.
-
-    Args:
-        items: all rows of a file.
-        field: which may identify them, as text or a whole number.
-    """
+    """Ids of cases: ``item-`` and the field where every row has one of its own, else the 1-based position."""
     if field is not None:
         found = [_identity(item, field) for item in items]
         named = [name for name in found if name is not None]
@@ -81,16 +72,7 @@ def read_number(item: Item, field: str) -> str:
 
 
 def read_label(item: Item, field: str, meanings: Mapping[str | int, str]) -> str:
-    """What a required label means.
-
-    Args:
-        item: the row.
-        field: that holds the label.
-        meanings: the labels that there are, with what each means.
-
-    Raises:
-        DataError: the field holds something else.
-    """
+    """What a required label means."""
     known = [repr(one) if isinstance(one, str) else str(one) for one in meanings]
     expected = f"{', '.join(known[:-1])} or {known[-1]}"
     if field not in item.value:
@@ -110,15 +92,6 @@ def plurality(votes: Counter[str]) -> str | None:
 
 
 def make_case(item: Item, name: str, prompt: str, fields: tuple[str, str], preferred: str, source: str) -> Case:
-    """A case of two responses, blank ones included, whose authors are the fields that hold them.
-
-    Args:
-        item: the row.
-        name: id of the case.
-        prompt: of one turn.
-        fields: that hold the responses.
-        preferred: one of the fields, or ``"tie"``.
-        source: the subset that the case belongs to.
-    """
+    """A case of two responses, blank ones included, whose authors are the fields that hold them."""
     responses = tuple(Response(field, (item.text(field, empty=True),)) for field in fields)
     return Case(name, (prompt,), responses, preferred, source=source)

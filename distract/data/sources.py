@@ -45,17 +45,7 @@ class DataSource:
 
 
 def locate(spec: str, expected: str) -> DataSource:
-    """The data set that a spec means.
-
-    Args:
-        spec: as ``distract.data.datasets.load`` takes it.
-        expected: what it should hold, for messages.
-
-    Raises:
-        DataError: a file is missing, empty, not UTF-8 or in no known format.
-        UnknownName: no such format.
-        UsageError: the hub or its library cannot be reached.
-    """
+    """The data set that a spec means."""
     if spec in BUILT_IN:
         raw = (resources.files("distract.data") / BUILT_IN[spec][0]).read_bytes()
         return _make_source(raw, spec, spec, "native", expected)

@@ -23,22 +23,7 @@ RowFactory = Callable[..., Row]
 def judge_comparison(
     row: RowFactory, protocol: Protocol, comparison: Comparison, manner: Manner, helped: bool, anew: bool = False
 ) -> Plan[Row]:
-    """Judge one comparison.
-
-    Args:
-        row: to be called with what judging finds.
-        protocol: how to ask.
-        comparison: the responses of the row.
-        manner: in which orders, and how often.
-        helped: whether there is a reference model.
-        anew: whether what is sampled is drawn once more.
-
-    Returns:
-        The row with its judgments, or with the reason why there are none.
-
-    Raises:
-        PluginError: the protocol failed.
-    """
+    """Judge one comparison."""
     if why := exclusion_reason(protocol, comparison.case, helped):
         return row(excluded=why)
     if protocol.shows != 2:
@@ -60,16 +45,7 @@ def judge_comparison(
 def resample_comparison(
     before: Row, row: RowFactory, protocol: Protocol, comparison: Comparison, manner: Manner, helped: bool
 ) -> Plan[Row]:
-    """Judge a comparison once more, where any of its answers is sampled.
-
-    Args:
-        before: the same comparison as it was judged first.
-        row: of the attack ``RESAMPLED``.
-        protocol: as in ``judge_comparison``, like the others.
-        comparison: the same one.
-        manner: the same one.
-        helped: the same one.
-    """
+    """Judge a comparison once more, where any of its answers is sampled."""
     after = yield from judge_comparison(row, protocol, comparison, manner, helped, anew=True)
     alike = after.excluded is None and after.keys == before.keys
     return row(excluded="nothing is sampled") if alike else after
@@ -78,11 +54,7 @@ def resample_comparison(
 def track_usage(
     case: str, protocol: Protocol, plan: Plan[tuple[Judgment, ...]]
 ) -> Plan[tuple[tuple[Judgment, ...], dict[str, tuple[int, int]]]]:
-    """A protocol's plan with what it used: (tokens of the prompt, of the answer) by request.
-
-    Raises:
-        PluginError: the protocol failed.
-    """
+    """A protocol's plan with what it used: (tokens of the prompt, of the answer) by request."""
     heard: list[tuple[Request, Reply]] = []
     guard = partial(guard_plugin, f"protocol {protocol.name!r} failed on case {case!r}")
     # As a plain list, which is answered as a whole: the keys are then the same however replies come.

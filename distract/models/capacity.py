@@ -27,20 +27,7 @@ AMD = Path("/dev/kfd")
 
 
 def check_capacity(target: Target, name: str, options: Options, listed: Mapping[str, CatalogueEntry]) -> int:
-    """See that a model that is run here fits.
-
-    Args:
-        target: what is to be run, on transformers or vLLM.
-        name: as the user gave it.
-        options: how it is run.
-        listed: the catalogue, for smaller ones to name.
-
-    Returns:
-        Over how many GPUs vLLM has to spread it, as asked or else the fewest that hold it; 1 with transformers.
-
-    Raises:
-        UsageError: it does not fit; the line says what it needs, what is here and what would work.
-    """
+    """See that a model that is run here fits."""
     gpus = () if options.device_map == "cpu" else hardware.gpus()
     on_vllm = target.engine == "vllm" and not (not gpus and is_cpu_build())
     if on_vllm and not gpus and find_spec("vllm") and not AMD.exists():

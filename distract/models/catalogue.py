@@ -26,14 +26,7 @@ _GROUP = "distract.judges"  # the package and the group of entry points in which
 
 
 def catalogue(own: Path | None = None) -> Mapping[str, CatalogueEntry]:
-    """Every judge by name, in alphabetical order.
-
-    Args:
-        own: a file of the user's; an entry with the name of one of ours, in whatever case, replaces it.
-
-    Raises:
-        DataError: the file cannot be read or holds what it should not.
-    """
+    """Every judge by name, in alphabetical order."""
     found = _read_installed()[0]
     return found if own is None else _merge(found, read(own), own)
 

@@ -34,15 +34,7 @@ def digest(file: Path) -> str:
 
 
 def digests(files: Iterable[Path], cache: Path) -> tuple[dict[Path, str], int]:
-    """The digests of files, and how many bytes were read to compute those that were not remembered.
-
-    Args:
-        files: to be read.
-        cache: the folder in which digests are remembered.
-
-    Raises:
-        OSError: a file cannot be read.
-    """
+    """The digests of files, and how many bytes were read to compute those that were not remembered."""
     known, fresh = recall(cache / CACHE_FILE), dict[str, list[object]]()
     results: dict[Path, str] = {}
     read = 0
@@ -69,13 +61,6 @@ def folder_digest(folder: Path, cache: Path) -> tuple[str, int]:
 
     That is every file at its top (weights, configuration, tokenizer, templates, code) and its additional chat
     templates, except those that certainly decide nothing.
-
-    Args:
-        folder: of a model in the layout of Hugging Face.
-        cache: the folder in which digests are remembered.
-
-    Raises:
-        OSError: a file cannot be read.
     """
     places = [*folder.iterdir(), *folder.glob("additional_chat_templates/*")]
     files = sorted(file for file in places if file.is_file() and not _IRRELEVANT.fullmatch(file.name))

@@ -76,11 +76,7 @@ _SERVER_FIELDS = ("base_url", "key", *_PRICES, "prices")
 
 
 def read(path: Path) -> tuple[CatalogueEntry, ...]:
-    """The entries of a catalogue file.
-
-    Raises:
-        DataError: the file cannot be read or holds what it should not.
-    """
+    """The entries of a catalogue file."""
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
@@ -90,11 +86,7 @@ def read(path: Path) -> tuple[CatalogueEntry, ...]:
 
 
 def parse(text: str, path: object) -> tuple[CatalogueEntry, ...]:
-    """The entries of a catalogue's text; ``path`` is what errors call the file.
-
-    Raises:
-        DataError: it holds what it should not.
-    """
+    """The entries of a catalogue's text; ``path`` is what errors call the file."""
     try:
         document = tomllib.loads(text)
     except (ValueError, RecursionError) as error:

@@ -29,11 +29,7 @@ _REASONING = re.compile(r"o[134]", re.IGNORECASE)
 
 
 def families(name: str) -> frozenset[str]:
-    """The families of a model, by its name; a name without a known one stands for itself.
-
-    Args:
-        name: as judges, generators and authors are named: ``transformers:Qwen/Qwen2.5-3B``, ``gpt-4``.
-    """
+    """The families of a model, by its name; a name without a known one stands for itself."""
     path = re.sub(r"\A(?:transformers|vllm|openai):", "", name).replace("\\", "/").partition("@")[0]
     # The last part names the model, unless it is a revision in a cache folder.
     for part in reversed([part for part in path.split("/") if part]):
@@ -52,13 +48,7 @@ def _is_family(alias: str, word: str) -> bool:
 
 
 def find_self_judging(judge: str, writers: Iterable[str], authors: Iterable[str]) -> list[str]:
-    """Where a judge may see its own kin, a sentence each.
-
-    Args:
-        judge: name of the judge.
-        writers: names of those who wrote rewrites.
-        authors: of the responses that are judged.
-    """
+    """Where a judge may see its own kin, a sentence each."""
     own, said = families(judge), []
     for what, names in (("the generator", writers), ("an author of responses", authors)):
         for name in sorted(set(names)):

@@ -27,12 +27,7 @@ _BYTES, _SOLD = 10**9, 2**30
 
 
 def weights_size(parameters: float, bits: int = 16) -> float:
-    """GB of a model's weights: bytes of each weight, and half a bit of scales for each where it is quantized.
-
-    Args:
-        parameters: in billions.
-        bits: of a weight: 32, 16, 8 or 4.
-    """
+    """GB of a model's weights: bytes of each weight, and half a bit of scales for each where it is quantized."""
     return parameters * (bits if bits >= 16 else bits + 0.5) / 8
 
 
@@ -56,18 +51,6 @@ def can_fit(
     """Whether the weights fit, with room to run; True where the machine does not say what it has.
 
     Without a GPU, a model runs from memory, in float32 unless told otherwise: that fits, though it is slow.
-
-    Args:
-        parameters: in billions.
-        gpus: those that may be used.
-        memory: bytes of it that may be used; None where nobody knows.
-        engine: ``vllm`` divides a model evenly over the first ``tensor_parallel`` GPUs; ``transformers`` takes
-            the first GPU, or all that there are when the model is quantized or ``spread``.
-        quantization: as in ``BITS``; None for none.
-        dtype: of the weights where they are not quantized; ``float32`` takes four bytes of each.
-        weights_gb: GB of a model published in fewer than 16 bits, which is what GPUs then hold of it.
-        tensor_parallel: GPUs that share each layer, with vLLM.
-        spread: whether transformers may use several GPUs, and memory besides (``--device-map auto``).
     """
     bits = _bits(quantization, dtype, bool(gpus))
     published = gpus and weights_gb and not quantization and bits == 16
@@ -96,21 +79,7 @@ def explain_misfit(
     spread: bool = False,
     others: Mapping[str, float] | None = None,
 ) -> str | None:
-    """None where the model fits, as ``fits`` says; else one line: what it needs, what is here, what would work.
-
-    Args:
-        name: the judge's.
-        parameters: in billions.
-        gpus: see ``fits``, as are the arguments down to ``spread``.
-        memory: see ``fits``.
-        engine: see ``fits``.
-        quantization: see ``fits``.
-        dtype: see ``fits``.
-        weights_gb: see ``fits``.
-        tensor_parallel: see ``fits``.
-        spread: see ``fits``.
-        others: billions of parameters of judges to name instead, the largest two that fit.
-    """
+    """None where the model fits, as ``fits`` says; else one line: what it needs, what is here, what would work."""
 
     def fit(
         billions: float = parameters,

@@ -42,12 +42,7 @@ def gpus() -> tuple[Gpu, ...]:
 
 
 def filter_visible(devices: Mapping[str, Gpu], named: str | None) -> tuple[Gpu, ...]:
-    """The GPUs that ``CUDA_VISIBLE_DEVICES`` leaves, in its order.
-
-    Args:
-        devices: by UUID, in the order of their indices; parts of a GPU (MIG) among them have no index.
-        named: the variable's value: indices or starts of UUIDs, up to the first that is wrong; None where it is unset.
-    """
+    """The GPUs that ``CUDA_VISIBLE_DEVICES`` leaves, in its order."""
     whole = [uuid for uuid in devices if not uuid.startswith("MIG-")]
     if named is None:
         return tuple(devices[uuid] for uuid in whole)
@@ -64,11 +59,7 @@ def filter_visible(devices: Mapping[str, Gpu], named: str | None) -> tuple[Gpu, 
 
 
 def _query_nvml(parts: Sequence[str]) -> dict[str, Gpu]:
-    """GPUs by UUID, then the parts of GPUs that are named.
-
-    Raises:
-        OSError: the library is not there or does not answer.
-    """
+    """GPUs by UUID, then the parts of GPUs that are named."""
     library: Any = ctypes.CDLL("nvml.dll" if os.name == "nt" else "libnvidia-ml.so.1")
 
     def ask(function: str, *arguments: object) -> None:
@@ -101,11 +92,7 @@ def _query_nvml(parts: Sequence[str]) -> dict[str, Gpu]:
 
 
 def free_memory(root: Path = Path("/")) -> int | None:
-    """Bytes of memory that this process may still take; None where nobody says.
-
-    Args:
-        root: of the file system that Linux describes itself in.
-    """
+    """Bytes of memory that this process may still take; None where nobody says."""
     try:
         available = re.search(r"^MemAvailable:\s+(\d+) kB$", (root / "proc/meminfo").read_text(), re.MULTILINE)
     except (OSError, ValueError):

@@ -34,18 +34,7 @@ _PICKLED = re.compile("weights_only|weights only", re.IGNORECASE)
 
 
 class HubModel:
-    """A model by its name or folder, with its tokenizer; its weights load elsewhere.
-
-    Args:
-        model: a name on the Hugging Face hub or a folder.
-        revision: a branch, tag or commit of the hub; ``main`` unless given.
-        trust_remote_code: run code that comes with the model.
-        name: shown to people; the model's unless given.
-        prepare: makes the model's folder at first use; ``model`` and ``revision`` then only identify it.
-
-    Raises:
-        UsageError: the folder holds another kind of model than a causal language model.
-    """
+    """A model by its name or folder, with its tokenizer; its weights load elsewhere."""
 
     reads_slots = False
     _extra = "local"
@@ -131,11 +120,7 @@ class HubModel:
             return Path(str(cached_file(self.model, "config.json", revision=self.revision)))
 
     def _check_kind(self) -> None:
-        """See that the configuration does not name another kind of model.
-
-        Raises:
-            UsageError: it does, is no JSON object, or names a size that no model has.
-        """
+        """See that the configuration does not name another kind of model."""
         try:
             content = self._config.read_bytes()
         except (OSError, DistractError):
@@ -155,11 +140,7 @@ class HubModel:
             )
 
     def _check_unchanged(self) -> None:
-        """See that a folder that has been loaded is still the one that was identified.
-
-        Raises:
-            BackendError: its files were changed in between.
-        """
+        """See that a folder that has been loaded is still the one that was identified."""
         identified = vars(self).pop("_fixed", None)
         if identified is not None and identified != self._weights_id:
             raise BackendError(f"the files of {self.name} changed while they were loaded; wait until they are complete")

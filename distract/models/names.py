@@ -78,17 +78,7 @@ class Target:
 
 
 def resolve(name: str, options: Options, known: Mapping[str, CatalogueEntry]) -> Target:
-    """What a name means on this machine.
-
-    Args:
-        name: as the user gave it.
-        options: ``engine``, ``base_url`` and ``revision`` decide too.
-        known: the catalogue.
-
-    Raises:
-        UnknownName: it means nothing.
-        UsageError: it contradicts an option, or is not whole.
-    """
+    """What a name means on this machine."""
     if options.engine not in (None, *ENGINES):
         raise UsageError(f"unknown engine {options.engine!r} (known: {', '.join(ENGINES)})")
     if options.base_url is not None and not options.base_url.strip():
@@ -191,11 +181,7 @@ def _resolve_entry(entry: CatalogueEntry, options: Options) -> Target:
 
 
 def _key_variable(entry: CatalogueEntry) -> str:
-    """The variable that an entry names for its server's key; whoever wrote it need not be whose key it is.
-
-    Raises:
-        UsageError: it is of another kind than keys of servers, or is the key of another server.
-    """
+    """The variable that an entry names for its server's key; whoever wrote it need not be whose key it is."""
     if entry.key in (name.strip() for name in os.environ.get(ALLOWED, "").split(",")):
         return entry.key
     problem = ""

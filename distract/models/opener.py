@@ -58,19 +58,7 @@ def list_forms() -> Mapping[str, str]:
 def open_models(
     names: Mapping[Role, str | None], options: Options | None = None, no_models: Collection[str] = ()
 ) -> RunModels:
-    """The backends of a run; a model that has several roles is loaded once.
-
-    Args:
-        names: of the judge and of the others that are wanted, as listed by ``known``.
-        options: how models are run; revision and prices are the judge's.
-        no_models: names of generators that are no model; nothing is opened for them.
-
-    Raises:
-        UnknownName: no such judge.
-        UsageError: an option does not fit, a planted judge is to write, a library or a key is missing, or the model
-            does not fit into this machine.
-        DataError: the user's catalogue is wrong.
-    """
+    """The backends of a run; a model that has several roles is loaded once."""
     options = options or Options()
     listed = catalogue(options.catalogue)
     written = {"generator": no_models}
@@ -107,17 +95,7 @@ def open_judge(name: str, options: Options | None = None) -> Backend:
 
 
 def open_target(target: Target, name: str, options: Options, listed: Mapping[str, CatalogueEntry]) -> Backend:
-    """The backend for what a name means.
-
-    Args:
-        target: what it means.
-        name: as the user gave it, for messages.
-        options: how models are run.
-        listed: the catalogue, for what would fit instead.
-
-    Raises:
-        UsageError: an option, a library or a key is missing or wrong, or the model does not fit into this machine.
-    """
+    """The backend for what a name means."""
     if target.engine == "planted":
         return scripted.make_planted(target.model)
     if target.engine != "openai":

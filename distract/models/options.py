@@ -76,16 +76,7 @@ USES: Mapping[str, frozenset[str]] = MappingProxyType(
 
 
 def check(options: Options, engines: Mapping[str, str], judge: str | None) -> None:
-    """See that every option that was given is for a model of the command.
-
-    Args:
-        options: all of them.
-        engines: of the command's models, by the names that the user gave them.
-        judge: the name of the one that the revision is of.
-
-    Raises:
-        UsageError: one is for none of them.
-    """
+    """See that every option that was given is for a model of the command."""
     for name in sorted(options.given() & USES.keys()):
         meant = {judge: engines[judge]} if name == "revision" and judge else engines
         if not USES[name].intersection(meant.values()):

@@ -41,13 +41,7 @@ Strength = Callable[[str, Response], float]
 
 
 class ScriptedBackend:
-    """Replies from a list, in the order asked, or from a callable.
-
-    Args:
-        replies: one per request, or a function of the request; a str stands for a reply in text.
-        name: of the judge.
-        reads_slots: True when a callable's replies depend on ``Request.slots``.
-    """
+    """Replies from a list, in the order asked, or from a callable."""
 
     def __init__(
         self,
@@ -81,12 +75,7 @@ class ScriptedBackend:
 
 
 def make_planted(spec: str) -> ScriptedBackend:
-    """A planted judge from ``NAME`` or ``NAME=STRENGTH``.
-
-    Raises:
-        UnknownName: no such bias.
-        UsageError: the strength is not a number from 0 to 1.
-    """
+    """A planted judge from ``NAME`` or ``NAME=STRENGTH``."""
     name, equals, given = spec.partition("=")
     if name not in PLANTED:
         raise UnknownName("planted judge", name, PLANTED)

@@ -20,13 +20,7 @@ PARTS = {
 
 
 def profile_lines(clock: Clock, seconds: float, matrix_rate: float | None = None) -> Iterator[str]:
-    """What was measured.
-
-    Args:
-        clock: seconds by part, and counts: ``tokens asked``, ``tokens computed``, ``operations``.
-        seconds: of the whole.
-        matrix_rate: floating-point operations a second that this machine reaches; None where nobody knows.
-    """
+    """What was measured."""
     yield f"where the time went ({seconds:.1f} s):"
     named = {name: clock.seconds.get(name, 0.0) for name in (*PARTS, *clock.seconds)}
     named["rest"] = max(0.0, seconds - sum(named.values()))

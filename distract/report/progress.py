@@ -30,13 +30,7 @@ _READINGS = {
 
 
 def preview_lines(job: Job[Any], estimate: Estimate, stored: int) -> Iterator[str]:
-    """What is about to be done, and about what it takes.
-
-    Args:
-        job: that is to be carried out.
-        estimate: of it.
-        stored: replies of its judge that are there already.
-    """
+    """What is about to be done, and about what it takes."""
     p = job.parameters
     sets = p["data"] if isinstance(p["data"], list) else [{**p["data"], "drawn": p["limit"]}]
     drawn = (
@@ -105,12 +99,7 @@ def usage_lines(tally: Tally, prices: Mapping[Role, Price]) -> Iterator[str]:
 
 
 class Progress:
-    """A context that shows how far a run is.
-
-    Args:
-        total: requests expected.
-        doing: what the requests are for.
-    """
+    """A context that shows how far a run is."""
 
     def __init__(self, total: int, doing: str = "judging") -> None:
         self._total = total

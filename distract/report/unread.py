@@ -21,11 +21,7 @@ _COMMAND = re.compile(r":(?=:)|##(?=\[)")
 
 
 def unread_lines(path: Path) -> Iterator[str]:
-    """One answer of a run that could not be read, if there are any.
-
-    Args:
-        path: the run's folder.
-    """
+    """One answer of a run that could not be read, if there are any."""
     number, example = 0, None
     for found in read_texts(path):
         number += 1

@@ -18,12 +18,7 @@ from distract.rewriting.writers import Draft, Writer, build_response, guard_atta
 
 
 def make_generator(name: str, asking: GeneratorOptions) -> Writer:
-    """A writer that asks a model.
-
-    Args:
-        name: of the model, for the record.
-        asking: its sampling, retries and best-of.
-    """
+    """A writer that asks a model."""
 
     def write(
         case: Case, original: Response, attack: Attack, seed: int, attempt: int, feedback: tuple[str, ...]

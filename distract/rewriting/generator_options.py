@@ -25,9 +25,6 @@ class GeneratorOptions:
         max_tokens: the most that one text may take.
         retries: further attempts after a rejected one, each told why.
         best_of: texts per attempt, of which the most distracting faithful one is kept; needs a temperature above 0.
-
-    Raises:
-        UsageError: a value is out of its range, or several greedy texts are asked for, which would be one.
     """
 
     temperature: float = 0.7
@@ -56,14 +53,7 @@ class GeneratorOptions:
         return asdict(self)
 
     def request(self, messages: tuple[Message, ...], *, seed: int, sample: int = 0, like: str | None = None) -> Request:
-        """Ask for one text.
-
-        Args:
-            messages: the filled prompt.
-            seed: of the run; a greedy text does not depend on it.
-            sample: tells texts for the same prompt apart.
-            like: a text of about the wanted length, so that an endless answer ends soon; None only has the limit.
-        """
+        """Ask for one text."""
         # Bytes bound tokens in every script; this is two and a half times an English text, and the most prolix fits.
         room = self.max_tokens if like is None else min(self.max_tokens, SPARE + 5 * len(like.encode()) // 8)
         sampled = self.temperature > 0

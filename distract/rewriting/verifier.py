@@ -18,11 +18,7 @@ LOST, ADDED = "verifier finds something lost", "verifier finds something added"
 
 
 def make_verifier(name: str) -> Verifier:
-    """A verifier that asks a model.
-
-    Args:
-        name: of the model, for the record.
-    """
+    """A verifier that asks a model."""
     return Verifier(name, verify)
 
 
@@ -37,13 +33,7 @@ def parameters(name: str) -> tuple[tuple[str, str], ...]:
 
 
 def verify(case: Case, original: Response, rewrite: Response) -> Plan[tuple[tuple[str, ...], Evidence]]:
-    """Ask both ways.
-
-    Returns:
-        Reasons to reject the rewrite, and the probability of yes both ways: that the rewrite says what the original
-        says, and that the original says what the rewrite says. No verdict is a reason too: what could not be verified
-        is not verified.
-    """
+    """Ask both ways."""
     replies = yield [_request(case, original, rewrite), _request(case, rewrite, original)]
     reasons: list[str] = []
     evidence: list[tuple[str, float | int | str]] = []

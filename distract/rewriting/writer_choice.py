@@ -21,17 +21,7 @@ from distract.rewriting.writers import Writer
 def choose_writer(
     name: str | None, asking: GeneratorOptions, models: Mapping[Role, Backend], on_record: bool
 ) -> Writer:
-    """The writer that is asked for.
-
-    Args:
-        name: of it; None takes recorded rewrites where there are any, else rules.
-        asking: how a generator that is a model is asked.
-        models: the generator among them where it is a model.
-        on_record: whether the data hold any rewrite that is wanted.
-
-    Raises:
-        UnknownName: it is no model, and no writer of that name exists.
-    """
+    """The writer that is asked for."""
     if "generator" in models:
         return generator_writer(str(name), asking)
     return writers.find_writer(name or ("recorded" if on_record else "rules"))
@@ -44,15 +34,7 @@ def describe_writer(
     models: Mapping[Role, Backend],
     attacks: Sequence[Attack],
 ) -> dict[str, Any]:
-    """Who writes and verifies and how, for the record: whatever changes a rewrite or whether it is accepted.
-
-    Args:
-        writer: as chosen.
-        asking: how a generator that is a model is asked.
-        verified_by: name of the verifier; None without one.
-        models: generator and verifier, where they are models.
-        attacks: every one that writes something.
-    """
+    """Who writes and verifies and how, for the record: whatever changes a rewrite or whether it is accepted."""
     return {
         "generator": writer.name,
         "asking": {**asking.parameters, "model": _identity(models, "generator")} if "generator" in models else None,

@@ -94,10 +94,6 @@ def rewrite(
     """Obtain a rewrite and inspect it, as often as the writer may try.
 
     Controls are always written by rule (nobody records white space), and so is what has no prompt for a model.
-
-    Returns:
-        The first accepted rewrite (of several drafts the most distracting one), else the last rejected one, or None
-        where the writer has none.
     """
     by = writer if writer.name == "recorded" or attack.prompt else WRITERS["rules"]
     if attack.control:
@@ -219,11 +215,7 @@ def build_response(original: Response, attack: Attack, turns: tuple[str, ...]) -
 
 
 def apply_rule(attack: Attack, case: Case, text: str, number: int) -> str:
-    """What an attack's rule makes of a text.
-
-    Raises:
-        PluginError: the rule failed, or gave something else than a text.
-    """
+    """What an attack's rule makes of a text."""
     with guard_attack(attack, f"case {case.id!r}"):
         new = attack.rewrite(text, case.constraints, number)
         if type(new) is not str:
@@ -274,11 +266,7 @@ WRITERS: Mapping[str, Writer] = MappingProxyType(
 
 
 def find_writer(name: str) -> Writer:
-    """The writer of that name that needs no model.
-
-    Raises:
-        UnknownName: listing the known ones.
-    """
+    """The writer of that name that needs no model."""
     if name not in WRITERS:
         raise UnknownName("generator", name, WRITERS)
     return WRITERS[name]

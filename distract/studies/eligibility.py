@@ -35,17 +35,7 @@ def is_recorded(treatment: Treatment, cases: Sequence[Case]) -> bool:
 
 
 def check_fit(asked: Sequence[Protocol], designs: Collection[str], cases: Sequence[Case], helped: bool) -> None:
-    """See that each protocol fits a case, and that somebody asks the reference model.
-
-    Args:
-        asked: by name or by default.
-        designs: of the run.
-        cases: the drawn ones.
-        helped: whether there is a reference model.
-
-    Raises:
-        UsageError: a protocol fits no case, or none asks the reference model.
-    """
+    """See that each protocol fits a case, and that somebody asks the reference model."""
     if helped and not any(protocol.reference for protocol in asked):
         helping = [protocol.name for protocol in registry.protocols().values() if protocol.reference]
         raise UsageError(f"--reference-model is asked by {', '.join(helping)} only; name one of them with --protocol")
@@ -59,11 +49,7 @@ def check_fit(asked: Sequence[Protocol], designs: Collection[str], cases: Sequen
 
 
 def sample(items: Sequence[T], limit: int | None, seed: int) -> tuple[T, ...]:
-    """Draw so many without repetition, None for all, and keep their order.
-
-    Raises:
-        UsageError: the limit is no number of cases.
-    """
+    """Draw so many without repetition, None for all, and keep their order."""
     if limit is not None and limit < 1:
         raise UsageError(f"--limit {limit}: expected a number of cases from 1, or 'all'")
     if limit is None or limit >= len(items):

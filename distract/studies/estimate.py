@@ -86,12 +86,7 @@ class Simulation:
 
 
 def simulate(plans: Iterable[Plan[CaseResult]], helped: bool) -> Simulation:
-    """Step plans with a fake judge, which never ties two authors and answers at full length.
-
-    Args:
-        plans: not started; without requests to a generator or a verifier.
-        helped: whether a model of its own answers what a reference model is asked.
-    """
+    """Step plans with a fake judge, which never ties two authors and answers at full length."""
     fake = make_planted("fair")
     seen: dict[str, tuple[int, int]] = {}
     helping: dict[str, tuple[int, int]] = {}

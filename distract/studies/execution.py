@@ -44,21 +44,7 @@ def split_options(more: Mapping[str, Any]) -> tuple[GeneratorOptions, Options, d
 def set_up(
     judge: str, more: dict[str, Any], listener: Listener, protocols: Sequence[str] = ()
 ) -> tuple[Setup, GeneratorOptions]:
-    """Open the models that are asked, and say what there is to say about them.
-
-    Args:
-        judge: its name.
-        more: options by name; those of models and of how they are asked are taken out. What is not there is as the
-            command has it by default.
-        listener: is told.
-        protocols: asked where none is named; the default ones when empty.
-
-    Returns:
-        Who judges and how, and how a generator that is a model is asked.
-
-    Raises:
-        UsageError: an option is wrong, or a model cannot be had.
-    """
+    """Open the models that are asked, and say what there is to say about them."""
     asking, loading, rest = split_options(more)
     more.clear()
     more.update(rest)
@@ -92,12 +78,7 @@ def set_up(
 
 
 def renew(judges: Iterable[Backend], store: Path | None) -> None:
-    """Begin a new epoch of judges, so that everything is asked again; their next runs go on with it.
-
-    Args:
-        judges: all those of a command, before the first is asked: a killed command is resumed without the option.
-        store: the reply store; None for the default one.
-    """
+    """Begin a new epoch of judges, so that everything is asked again; their next runs go on with it."""
     for judge in judges:
         with stores.Store(store or stores.DEFAULT_PATH, judge.identity, judge.reads_slots) as replies:
             replies.renew()
@@ -110,20 +91,7 @@ def run_job(
     check: Callable[[Mapping[Role, Answerer], Tally], None] | None = None,
     doing: str = "judging",
 ) -> FinishedRun[R]:
-    """A run, from disk where the same one has finished there already, else carried out.
-
-    Args:
-        job: what to do.
-        store: the reply store; None for the default one.
-        listener: follows it.
-        check: sees to it that what is stored may be trusted. The run then rests on the store and not on its folder,
-            whose replies nobody can check.
-        doing: what the requests are for.
-
-    Raises:
-        BackendError: a model failed; the same run again goes on.
-        UsageError: the folder belongs to a different run.
-    """
+    """A run, from disk where the same one has finished there already, else carried out."""
     tally = Tally()
     with jobs.open_stores(job.models, store or stores.DEFAULT_PATH) as models:
         judge = models["judge"][1] if "judge" in models else None

@@ -23,12 +23,7 @@ def rejections(rewrites: Iterable[Rewrite], attacks: Sequence[str], clusters: Ma
 
 
 def agreements(rewrites: Iterable[Rewrite], clusters: Mapping[str, str]) -> list[Figure]:
-    """How often the rules and a verifier agree on whether to accept a rewrite; nothing where no verifier was asked.
-
-    Args:
-        rewrites: of one run.
-        clusters: the prompt's name by case.
-    """
+    """How often the rules and a verifier agree on whether to accept a rewrite; nothing where no verifier was asked."""
     by: dict[Condition, list[tuple[float, str]]] = {}
     invalid = Counter[Condition]()
     for made in rewrites:

@@ -99,11 +99,7 @@ class Setup:
         heading: Sequence[str] = (),
         remarks: Sequence[str] = (),
     ) -> Job[R]:
-        """The job of a study; arguments are attributes of ``Job``.
-
-        Raises:
-            UsageError: the folder belongs to another run.
-        """
+        """The job of a study; arguments are attributes of ``Job``."""
         record = self.record
         prompts = {**parameters.get("prompts", {}), **record["prompts"]}
         parameters = {**record, "command": study.name, **parameters, "prompts": prompts}
@@ -154,20 +150,7 @@ def draw(
     limit: int | None,
     seed: int,
 ) -> DrawnCases:
-    """Draw cases of a data set among those that fit.
-
-    Args:
-        loaded: the data set.
-        cases: of it, all or changed.
-        fits: whether a case is of use.
-        why_not: the reason where it is not.
-        cure: what to do where none is.
-        limit: number of cases to draw, None for all.
-        seed: of the draw.
-
-    Raises:
-        UsageError: no case fits, or the limit is no number of cases.
-    """
+    """Draw cases of a data set among those that fit."""
     fitting = [case for case in cases if fits(case)]
     if not fitting:
         raise UsageError(f"{loaded.name}: no case can be judged ({why_not}); {cure}")

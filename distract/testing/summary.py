@@ -36,15 +36,7 @@ def document(name: str, tally: Tally, findings: Sequence[InvariantFinding]) -> d
 
 
 def summary(documents: Iterable[dict[str, Any]], lost: int = 0) -> list[str]:
-    """What judges were asked and found to do.
-
-    Args:
-        documents: of judges; those of one name are added up, as those of several processes are.
-        lost: processes that ended without handing on their numbers.
-
-    Returns:
-        Lines in an order that does not depend on that of the documents; none where no judge was used.
-    """
+    """What judges were asked and found to do."""
     counts: dict[str, list[int]] = {}
     findings: dict[str, list[dict[str, Any]]] = {}
     for one in documents:

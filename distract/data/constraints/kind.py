@@ -14,12 +14,7 @@ from distract.core.records import Constraint
 
 
 class ConstraintError(UsageError):
-    """A constraint is not one (its kind or an argument is missing, wrong or unknown), or a text cannot break it.
-
-    Args:
-        field: the name in the JSON object that is at fault.
-        problem: what is wrong and what was expected.
-    """
+    """A constraint is not one (its kind or an argument is missing, wrong or unknown), or a text cannot break it."""
 
     def __init__(self, field: str, problem: str) -> None:
         self.field = field

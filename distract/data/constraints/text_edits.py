@@ -194,13 +194,7 @@ def find_joins(text: str) -> list[Edit]:
 
 
 def remove_parts(text: str, weigh: Callable[[str], int], need: int) -> Iterator[str]:
-    """Take out parts that weigh at least so much together, those that say least first.
-
-    Args:
-        text: what to shorten.
-        weigh: how much a part counts; that of a whole must be that of its parts together.
-        need: how much has to go.
-    """
+    """Take out parts that weigh at least so much together, those that say least first."""
     spans, (low, high) = find_opaque(text), core_span(text)
 
     def loose(pattern: str) -> list[Span]:

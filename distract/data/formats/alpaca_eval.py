@@ -35,17 +35,7 @@ def recognise(text: str) -> bool:
 
 
 def join(text: str, path: str, files: Mapping[str, str]) -> Iterator[Case | Omission]:
-    """The instructions that every file answers, and what was left out.
-
-    Args:
-        text: of the first file.
-        path: its name.
-        files: texts of the others, by path.
-
-    Raises:
-        DataError: naming the line and field.
-        UsageError: two files hold the outputs of one generator.
-    """
+    """The instructions that every file answers, and what was left out."""
     models = [_read_outputs(text, path), *(_read_outputs(content, name) for name, content in files.items())]
     generators = [one.generator for one in models]
     if again := [name for name in generators if generators.count(name) > 1]:

@@ -41,11 +41,7 @@ class Omission:
 
 
 def read_answers(text: str, path: str) -> Answers:
-    """The responses of a file.
-
-    Raises:
-        DataError: naming the line and field; also for a prompt that is there twice.
-    """
+    """The responses of a file."""
     author = Item({}, path, 1).check_name(Path(path).stem, "file name")
     if author == "tie":
         raise DataError("'tie' is what a label says; name the file after the author", path=path)
@@ -61,15 +57,7 @@ def read_answers(text: str, path: str) -> Answers:
 
 
 def read_all(files: Mapping[str, str]) -> list[Answers]:
-    """The responses of several files, each of one author.
-
-    Args:
-        files: their texts by path.
-
-    Raises:
-        DataError: naming the line and field.
-        UsageError: two files stand for one author.
-    """
+    """The responses of several files, each of one author."""
     answers = [read_answers(text, path) for path, text in files.items()]
     authors = [one.author for one in answers]
     if twice := [author for author in authors if authors.count(author) > 1]:

@@ -41,17 +41,7 @@ def recognise(text: str) -> bool:
 
 
 def join(text: str, path: str, files: Mapping[str, str]) -> Iterator[Case | Omission]:
-    """The prompts with their responses, and what was left out.
-
-    Args:
-        text: of the file of prompts.
-        path: its name.
-        files: texts of the files of responses, by path, each of one author.
-
-    Raises:
-        DataError: naming the line and field.
-        UsageError: two files stand for one author.
-    """
+    """The prompts with their responses, and what was left out."""
     answers = read_all(files)
     known_prompts = set[str]()
     for key, prompt, constraints in _read_entries(text, path):
@@ -71,15 +61,7 @@ def join(text: str, path: str, files: Mapping[str, str]) -> Iterator[Case | Omis
 
 
 def read_prompts(text: str, path: str) -> Iterator[ConstrainedPrompt | Omission]:
-    """The prompts without responses, and what was left out.
-
-    Args:
-        text: of the file of prompts.
-        path: its name.
-
-    Raises:
-        DataError: naming the line and field.
-    """
+    """The prompts without responses, and what was left out."""
     for key, prompt, constraints in _read_entries(text, path):
         yield Omission(constraints) if isinstance(constraints, str) else ConstrainedPrompt(key, prompt, constraints)
 

@@ -23,11 +23,7 @@ def recognise(text: str) -> bool:
 
 
 def read(text: str, path: str) -> Iterator[Case]:
-    """The cases of a file; their ids are ``item-`` and the 1-based position.
-
-    Raises:
-        DataError: naming the line and field.
-    """
+    """The cases of a file; their ids are ``item-`` and the 1-based position."""
     items = list(read_rows(text, path))
     for name, item in zip(make_ids(items), items, strict=True):
         better = read_label(item, "winner", {1: "output_1", 2: "output_2"})

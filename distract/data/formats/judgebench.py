@@ -20,11 +20,7 @@ def recognise(text: str) -> bool:
 
 
 def read(text: str, path: str) -> Iterator[Case]:
-    """The cases of a file; the subset of each is its ``source``.
-
-    Raises:
-        DataError: naming the line and field.
-    """
+    """The cases of a file; the subset of each is its ``source``."""
     items = list(read_rows(text, path))
     for name, item in zip(make_ids(items, "pair_id"), items, strict=True):
         better = read_label(item, "label", {"A>B": "response_A", "B>A": "response_B", "A=B": "tie"})

@@ -34,17 +34,7 @@ def recognise(text: str) -> bool:
 
 
 def gather(path: Path) -> tuple[Path, ...]:
-    """The files of a data set: the questions first, then the answers by name, then the reference answers.
-
-    Args:
-        path: the folder, or its file of questions.
-
-    Returns:
-        No file where the path is a folder without questions.
-
-    Raises:
-        DataError: there are questions and no answers.
-    """
+    """The files of a data set: the questions first, then the answers by name, then the reference answers."""
     folder = path if path.is_dir() else path.parent
     questions = path
     if path.is_dir():
@@ -59,16 +49,7 @@ def gather(path: Path) -> tuple[Path, ...]:
 
 
 def join(text: str, path: str, files: Mapping[str, str]) -> Iterator[Case | Omission]:
-    """The questions with all answers, and those without any.
-
-    Args:
-        text: of the questions.
-        path: their file's name.
-        files: texts of the files of answers and of the reference answers, by path.
-
-    Raises:
-        DataError: naming the line and field.
-    """
+    """The questions with all answers, and those without any."""
     questions: dict[str, Item] = {}
     for item in read_rows(text, path):
         key = read_number(item, "question_id")

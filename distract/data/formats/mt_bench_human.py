@@ -38,11 +38,7 @@ def recognise(text: str) -> bool:
 
 
 def read(text: str, path: str) -> Iterator[Case | Omission]:
-    """One case for each question, pair of models and turn; the most frequent vote is its label.
-
-    Raises:
-        DataError: naming the line and field.
-    """
+    """One case for each question, pair of models and turn; the most frequent vote is its label."""
     found: dict[str, _CaseVotes] = {}
     for item in read_rows(text, path):
         models = {side: _read_model(item, f"model_{side}") for side in "ab"}

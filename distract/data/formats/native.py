@@ -30,11 +30,7 @@ def recognise(text: str) -> bool:
 
 
 def read(text: str, path: str) -> Iterator[Case]:
-    """The cases of a file.
-
-    Raises:
-        DataError: naming the line and field.
-    """
+    """The cases of a file."""
     seen: dict[str, int] = {}
     for item in read_lines(text, path):
         case = _read_case(item)
@@ -150,11 +146,7 @@ def _read_attack(item: Item) -> str | None:
 
 
 def read_constraint(item: Item) -> Constraint:
-    """A constraint from its JSON object.
-
-    Raises:
-        DataError: naming the line and field.
-    """
+    """A constraint from its JSON object."""
     try:
         return parse(item.value)
     except ConstraintError as error:

@@ -30,11 +30,7 @@ def recognise(text: str) -> bool:
 
 
 def read(text: str, path: str) -> Iterator[Case | Omission]:
-    """The cases of a file, and the pairs on which the annotators do not agree.
-
-    Raises:
-        DataError: naming the line and field.
-    """
+    """The cases of a file, and the pairs on which the annotators do not agree."""
     items = list(read_rows(text, path))
     for name, item in zip(make_ids(items, "idx"), items, strict=True):
         prompt, better = _read_prompt(item), plurality(_count_votes(item))

@@ -27,11 +27,7 @@ def recognise(text: str) -> bool:
 
 
 def read(text: str, path: str) -> Iterator[Case | Omission]:
-    """The cases of a file, the better response first; the subset of each is its ``subset``.
-
-    Raises:
-        DataError: naming the line and field.
-    """
+    """The cases of a file, the better response first; the subset of each is its ``subset``."""
     items = list(read_rows(text, path))
     for name, item in zip(make_ids(items, "id"), items, strict=True):
         prompt = _read_message(item, "prompt", "user")

@@ -74,18 +74,7 @@ def _prepare_material(text: str, verdict: re.Pattern[str]) -> tuple[str, frozens
 
 
 def mask_quotations(text: str, verdict: re.Pattern[str], texts: Sequence[str]) -> str:
-    """An answer with all verdicts masked that it only quotes.
-
-    Args:
-        text: evened.
-        verdict: finds a whole statement of a verdict.
-        texts: the responses and the prompt, evened: what may be quoted.
-
-    Returns:
-        A text of the same length. Masked are verdicts between quotation marks, in code fences and in quoted lines,
-        unless the verdict is all that stands there and no response says the same; and verdicts copied from a response
-        with ``COPIED`` more words of it.
-    """
+    """An answer with all verdicts masked that it only quotes."""
     material = Material(texts, verdict)
     hidden = list(text)
     whole = _WHOLE.match(text)

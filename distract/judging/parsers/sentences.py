@@ -56,15 +56,7 @@ _EQUATED = re.compile(r"[=←/]|<(?!/).*\w")
 
 
 def is_own_verdict(above: str, before: str, after: str, label: str | None, named: bool) -> bool:
-    """Whether a verdict is the judge's own.
-
-    Args:
-        above: the line or sentence before its own, where that leads to it.
-        before: the beginning of its sentence.
-        after: the rest of its sentence.
-        label: which verdict it is.
-        named: whether it only names a response, so that a verdict has to be said of it.
-    """
+    """Whether a verdict is the judge's own."""
     if (
         len(before) > LONG
         or not _is_upheld(after)

@@ -100,15 +100,7 @@ _DISOWNED = re.compile(
 
 
 def final_verdict(text: str, statements: Sequence[Statement]) -> str | None:
-    """The verdict that a judge gives.
-
-    Args:
-        text: its own words, with quotations masked.
-        statements: all verdicts in them, in order.
-
-    Returns:
-        The label; None where there is no verdict, none that was on offer, or several with nothing final.
-    """
+    """The verdict that a judge gives."""
     given = _select_own(text, statements) if statements else []
     if (question := _NEXT.match(text)) and _NEXT.search(text, question.end()):
         return None  # no answer, but questions and answers that the model invents

@@ -57,20 +57,7 @@ KNOWN = (
 
 
 def load(path: str) -> tuple[PublishedRun, ...]:
-    """Read published runs.
-
-    Args:
-        path: a file, of which the one with the other order beside it is read too where a format has two; or a folder,
-            in and below which everything is read that is recognised, but for folders whose names begin with a dot.
-
-    Returns:
-        The runs, sorted by the names of their files; at least one.
-
-    Raises:
-        DataError: there is no such file or folder, it holds nothing that is recognised, or a file is wrong: which, on
-            which line, in which field.
-        UsageError: the run folder, or all that there is below the folder, is unfinished or damaged.
-    """
+    """Read published runs."""
     where = Path(path)
     if where.is_dir():
         passed = list[DistractError]()

@@ -48,11 +48,7 @@ def can_read(value: Mapping[str, Any]) -> bool:
 
 
 def read(paths: Sequence[Path]) -> tuple[PublishedRun, ...]:
-    """The runs of a file, in the order in which they begin there.
-
-    Raises:
-        DataError: naming the line and field.
-    """
+    """The runs of a file, in the order in which they begin there."""
     (path,) = paths
     source, folder = read_output(path), path.resolve().parent
     data = folder.parent.name if folder.name == "model_judgment" else path.name

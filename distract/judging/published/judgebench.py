@@ -55,11 +55,7 @@ def can_read(value: Mapping[str, Any]) -> bool:
 
 
 def read(paths: Sequence[Path]) -> tuple[PublishedRun, ...]:
-    """The run of a file.
-
-    Raises:
-        DataError: naming the line and field.
-    """
+    """The run of a file."""
     (path,) = paths
     source = read_output(path)
     items = list(source.items())

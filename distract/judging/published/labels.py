@@ -37,19 +37,7 @@ class _DataPair:
 
 
 def attach_labels(published: PublishedRun, cases: Mapping[str, Sequence[Case]]) -> PublishedRun:
-    """Give the comparisons of a run what data sets know of them, and names by which those of several runs meet.
-
-    Args:
-        published: the run.
-        cases: of each data set, by its name; none where there is none.
-
-    Returns:
-        The run, its rows with the label (unless they have one), the id, the authors, the cluster, the subset (the
-        case's source) and the name of the data set where they were found; the others with a note of how many these
-        are, and with an id made of their texts where these are known: a position in a file is no name, since another
-        file may hold other rows, or the same ones in another order. Where a comparison is found by its id, its case
-        is known from then on.
-    """
+    """Give the comparisons of a run what data sets know of them, and names by which those of several runs meet."""
     index = _PairIndex(cases)
     rules: dict[str, tuple[Row, ...]] = {}
     known: dict[str, Case] = {}

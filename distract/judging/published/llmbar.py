@@ -47,11 +47,7 @@ def can_read(path: Path) -> bool:
 
 
 def read(paths: Sequence[Path]) -> tuple[PublishedRun, ...]:
-    """The run of a file.
-
-    Raises:
-        DataError: naming the line and field.
-    """
+    """The run of a file."""
     (path,) = paths
     source, names = read_output(path), _parse_names(path)
     found, calls, rated = [], set[int](), 0

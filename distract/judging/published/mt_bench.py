@@ -52,11 +52,7 @@ def can_read(value: Mapping[str, Any]) -> bool:
 
 
 def read(paths: Sequence[Path]) -> tuple[PublishedRun, ...]:
-    """The run of the files of one folder.
-
-    Raises:
-        DataError: naming the file, line and field.
-    """
+    """The run of the files of one folder."""
     names, root = _parse_names(paths)
     sources = [read_output(path) for path in paths]
     items = [item for source in sources for item in source.items()]
@@ -100,19 +96,7 @@ def _read_named_order(item: Item, order: str, shown: Slot, quotable: Sequence[st
 def read_order(
     item: Item, winner: str, winners: Mapping[str, Outcome], text: str, shown: Slot, quotable: Sequence[str]
 ) -> OrderJudgments:
-    """What was said in one order.
-
-    Args:
-        item: the row.
-        winner: the field that names the winner, ``error`` or nothing.
-        winners: what else it may say, in terms of a and b.
-        text: the field that holds the answer.
-        shown: which response the answer calls A.
-        quotable: what the judge may quote.
-
-    Raises:
-        DataError: naming the line and field.
-    """
+    """What was said in one order."""
     found = read_choice(item, winner, {**winners, "error": None, None: None})
     verdict = winner_judgment(found, "error" if item.value[winner] == "error" else "no verdict")
     said = read_answer(item, text)

@@ -80,15 +80,7 @@ def model_pair(item: Item, first: str, second: str) -> tuple[str, str]:
 
 
 def load_texts(folder: Path, models: Iterable[str]) -> BenchmarkTexts:
-    """What a benchmark's folder holds of some models.
-
-    Args:
-        folder: of the benchmark; it may hold nothing of it.
-        models: whose answers are wanted, by the names of their files.
-
-    Raises:
-        DataError: a file is not what its name says.
-    """
+    """What a benchmark's folder holds of some models."""
     questions = next((path for path in (folder / "questions.jsonl", folder / "question.jsonl") if path.is_file()), None)
     answers = next((path for path in (folder / "answers", folder / "model_answer") if path.is_dir()), None)
     if questions is None or answers is None:

@@ -37,11 +37,7 @@ class OutputFile:
 
 
 def read_output(path: Path) -> OutputFile:
-    """Read a file.
-
-    Raises:
-        DataError: it cannot be read, is empty or not UTF-8.
-    """
+    """Read a file."""
     raw = read_bytes(path)
     text = decode(raw, str(path))
     if not text.strip():
@@ -60,11 +56,7 @@ HEAD = 1 << 16
 
 
 def head(path: Path) -> bytes:
-    """The beginning of a file, enough to tell an array of objects by the names of its fields.
-
-    Raises:
-        DataError: it cannot be read.
-    """
+    """The beginning of a file, enough to tell an array of objects by the names of its fields."""
     try:
         with path.open("rb") as file:
             return file.read(HEAD).removeprefix(b"\xef\xbb\xbf").lstrip()
@@ -73,11 +65,7 @@ def head(path: Path) -> bytes:
 
 
 def first_object(path: Path) -> Mapping[str, Any] | None:
-    """The first object of a JSON Lines file, by reading no more than it; None where the file begins with none.
-
-    Raises:
-        DataError: the line cannot be read, or begins an object and is none: the file is damaged.
-    """
+    """The first object of a JSON Lines file, by reading no more than it; None where the file begins with none."""
     try:
         with path.open("rb") as file:
             for number, raw in enumerate(file, 1):
@@ -100,20 +88,12 @@ def _parse_object(line: bytes, path: Path, number: int) -> Mapping[str, Any] | N
 
 
 def check_name(value: str, path: Path, what: str) -> str:
-    """A part of a path or a number as a name.
-
-    Raises:
-        DataError: it is not fit for one: control characters, a way out of the folder, too long.
-    """
+    """A part of a path or a number as a name."""
     return Item({}, str(path), 1).check_name(value, what)
 
 
 def read_choice(item: Item, field: str, known: Mapping[Any, Any]) -> Any:
-    """What one of the values that a field may have stands for; null stands for nothing where ``known`` has it.
-
-    Raises:
-        DataError: the field lacks, or has another value.
-    """
+    """What one of the values that a field may have stands for; null stands for nothing where ``known`` has it."""
     value = item.value.get(field)
     listed = ", ".join(json.dumps(key) for key in known)
     if field not in item.value:
@@ -126,11 +106,7 @@ def read_choice(item: Item, field: str, known: Mapping[Any, Any]) -> Any:
 
 
 def read_answer(item: Item, field: str) -> str | None:
-    """A judge's text, which may be anything; None where there is none.
-
-    Raises:
-        DataError: the field holds something else.
-    """
+    """A judge's text, which may be anything; None where there is none."""
     value = item.value.get(field)
     if value is not None and not isinstance(value, str):
         item.fail("expected text", field)

@@ -23,12 +23,7 @@ def can_read(path: Path) -> bool:
 
 
 def read(path: Path) -> tuple[PublishedRun, ...]:
-    """The runs of a folder, one for each protocol.
-
-    Raises:
-        DataError: it is none, or holds no comparison of two authors.
-        UsageError: it is unfinished or damaged.
-    """
+    """The runs of a folder, one for each protocol."""
     loaded = runs.load(path)
     if loaded.flaw:
         raise UsageError(f"{path}: {loaded.flaw}")

@@ -106,15 +106,7 @@ def winner_judgment(winner: Outcome | None, failure: str = "no verdict") -> Judg
 def parse_judgment(
     text: str, form: Format, outcomes: Mapping[str, Outcome], material: Sequence[str] = (), cut: bool = False
 ) -> Judgment:
-    """The judgment of a stored text.
-
-    Args:
-        text: the judge's whole answer.
-        form: how the verdict was to be written.
-        outcomes: what each label means in terms of a and b.
-        material: the prompt and the responses, which the judge may quote.
-        cut: whether the answer ended for its length.
-    """
+    """The judgment of a stored text."""
     return verdicts.read_comparison(Reply(text, finish="length" if cut else "stop"), "", outcomes, form, material)
 
 
@@ -132,16 +124,7 @@ def build_comparison(
     cluster: str = "",
     subset: str = "",
 ) -> PublishedComparison:
-    """What was said of two authors.
-
-    Args:
-        names: of the judge, the way of asking and the data set.
-        case: it, or its id where the texts are not known.
-        sides: the authors of a and b.
-        heard: one for each order.
-        cluster: name of the prompt where the case is not known.
-        subset: the part of the data set where the case does not say it.
-    """
+    """What was said of two authors."""
     judge, protocol, data = names
     a, b = (Side(author) for author in sides)
     row = Row("", cluster, "people", protocol, judge, BASELINE, a, b, data=data, subset=subset)
@@ -183,9 +166,6 @@ def assemble_run(
     """The run that some comparisons make; arguments are the attributes of ``PublishedRun``.
 
     The rule of our parser is there only where each order has a text for it, so that both rules tell of the same.
-
-    Raises:
-        DataError: there is no comparison.
     """
     if not found:
         raise DataError("holds no comparison", path=source)

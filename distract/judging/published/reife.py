@@ -61,11 +61,7 @@ def unswapped_path(path: Path) -> Path:
 
 
 def read(paths: Sequence[Path]) -> tuple[PublishedRun, ...]:
-    """The run of a file, or of the two files of both orders.
-
-    Raises:
-        DataError: naming the file, line and field.
-    """
+    """The run of a file, or of the two files of both orders."""
     names = _parse_names(paths[0])
     ordered = sorted(paths, key=is_swapped)
     sources = [read_output(path) for path in ordered]

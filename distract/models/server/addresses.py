@@ -21,12 +21,7 @@ _EXAMPLE = "expected one such as http://127.0.0.1:8000/v1"
 
 
 def parse_address(address: str) -> SplitResult:
-    """The parts of a server's address, without what says nothing: blanks around it, a usual port, a slash at its end.
-
-    Raises:
-        UsageError: it is no http(s) address, or holds what must not be in one. The address is not shown: what does not
-            parse may well hold a password.
-    """
+    """The parts of a server's address, without blanks around it, a default port or a trailing slash."""
     address = address.strip()
     if not re.fullmatch(r"[!-~]*", address) or len(address) > _LONGEST:
         raise UsageError(

@@ -35,21 +35,7 @@ _KEY_NAMES: set[str] = set()
 
 
 class OpenAI:
-    """A model behind a server that speaks OpenAI's protocol.
-
-    Args:
-        model: the name under which the server serves it.
-        base_url: the server's address, most often ending in ``/v1``.
-        key_names: environment variables that may hold its key; the first that is set counts.
-        concurrency: requests at once at most, 1 to 1000.
-        timeout: seconds to wait for one answer.
-        attempts: times that a request is asked, at least 1.
-        backoff: seconds from which the waits between them grow.
-        name: of the model in messages; ``model`` where it is not given.
-
-    Raises:
-        UsageError: an argument is out of range, or the address is no plain http(s) address.
-    """
+    """A model behind a server that speaks OpenAI's protocol."""
 
     reads_slots = False
     probes = PROBES
@@ -86,19 +72,11 @@ class OpenAI:
         )
 
     def check_key(self) -> None:
-        """Check early that a key is there where one is needed.
-
-        Raises:
-            UsageError: OpenAI's own server needs a key and none is set, or what is set cannot be one.
-        """
+        """Check early that a key is there where one is needed."""
         self._key()
 
     def open(self) -> Stream:
-        """Begin; nothing is sent before the first request.
-
-        Raises:
-            UsageError: the key is missing, or the ``openai`` package.
-        """
+        """Begin; nothing is sent before the first request."""
         key = self._key()
         try:
             from openai import DefaultAsyncHttpxClient

@@ -57,15 +57,7 @@ class ServerFacts:
 
 
 class Server:
-    """A server, as far as it is known.
-
-    Args:
-        client: calls it.
-        address: of the server, as it is shown.
-        model: the name under which it serves the model.
-        learnt: what is known of it; this adds to it.
-        key: which key is sent to it, in words.
-    """
+    """A server, as far as it is known."""
 
     def __init__(self, client: Client, address: str, model: str, learnt: ServerFacts, *, key: str) -> None:
         self.address, self.model, self.learnt = address, model, learnt
@@ -187,12 +179,7 @@ class Server:
                 return None  # another engine's, which takes other parameters
 
     async def complete(self, sent: Mapping[str, Any]) -> Completion:
-        """What the server answers to a chat.
-
-        Raises:
-            Transient: it may work the next time.
-            Rejected: it will not.
-        """
+        """What the server answers to a chat."""
         return await self._client.call("/chat/completions", sent, partial(read_completion, scrub=self._client.scrub))
 
 

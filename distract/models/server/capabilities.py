@@ -84,11 +84,7 @@ class Capabilities:
 
     @classmethod
     def read(cls, text: str) -> Capabilities:
-        """The manners that ``write`` has written.
-
-        Raises:
-            BackendError: it has not.
-        """
+        """The manners that ``write`` has written."""
         try:
             values = json.loads(text)
             return cls(**{**values, "omit": frozenset(values["omit"])})
@@ -111,15 +107,7 @@ class Capabilities:
 
 
 def build_body(request: Request, manners: Capabilities, model: str, turns: Turns, ids: Sequence[int]) -> dict[str, Any]:
-    """A request as a server is sent it.
-
-    Args:
-        request: what is asked.
-        manners: of the server.
-        model: the name under which it serves the model.
-        turns: the request's messages as they are to be sent, without the start of the answer.
-        ids: of the tokens of the choices, where they are known.
-    """
+    """A request as a server is sent it."""
     reads, begun = manners.reads(request), bool(manners.continues and request.prefill)
     sent: dict[str, Any] = {"model": model, "messages": _merge_system(turns) if manners.systemless else list(turns)}
     if begun:
@@ -155,12 +143,6 @@ def adapt(manners: Capabilities, rejected: Rejection, sent: Mapping[str, Any], *
     """Manners in which the server may answer after all; None where it did not complain about manners.
 
     Every step leaves something out, so that there is an end to them.
-
-    Args:
-        manners: in which it was asked.
-        rejected: its refusal.
-        sent: the request as it was sent.
-        guess: whether a refusal without a reason may be due to the start of an answer.
     """
     named = _find_parameter(rejected, sent)
     if named in _CONTINUES:

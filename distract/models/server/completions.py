@@ -61,15 +61,7 @@ class Completion:
 
 
 def read_completion(data: object, scrub: Scrub) -> Completion:
-    """Check a response and take out what matters.
-
-    Args:
-        data: JSON values, scrubbed of keys.
-        scrub: takes out keys that come together where parts of a text are joined.
-
-    Raises:
-        Transient: it is not a chat completion with exactly one choice.
-    """
+    """Check a response and take out what matters."""
     match data:
         case {"choices": [{"message": {**message}, **choice}], **rest}:
             pass
@@ -92,17 +84,7 @@ def read_completion(data: object, scrub: Scrub) -> Completion:
 
 
 def read_reply(request: Request, sent: Mapping[str, Any], ids: Sequence[int], found: Completion) -> Reply | None:
-    """The reply in a completion.
-
-    Args:
-        request: what was asked.
-        sent: how, as ``capabilities.build_body`` wrote it.
-        ids: of the tokens of the choices, where they were named in it.
-        found: the answer.
-
-    Returns:
-        The reply; None where probabilities were asked for, are needed and did not come.
-    """
+    """The reply in a completion."""
     reply = Reply(tokens_in=found.tokens_in, tokens_out=found.tokens_out)
     if found.finish == "content_filter" or (found.refusal and not found.text):
         why = f": {one_line(found.refusal)}" if found.refusal else ""

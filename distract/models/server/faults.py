@@ -43,13 +43,7 @@ _RATE = re.compile(r"(?i)\baccount\b|rate.?limit|per (?:minute|hour|day)\b")
 
 
 class TransientError(Exception):
-    """The same request may well be answered the next time.
-
-    Args:
-        cause: in a few words.
-        busy: the server has too much to do.
-        pause: seconds for which it asks to be left alone, where it says so.
-    """
+    """The same request may well be answered the next time."""
 
     def __init__(self, cause: str, *, busy: bool = False, pause: float | None = None) -> None:
         super().__init__(cause)
@@ -57,13 +51,7 @@ class TransientError(Exception):
 
 
 class Refusal(Exception):
-    """An answer with a status of failure.
-
-    Args:
-        status: of HTTP.
-        headers: with names in lower case.
-        body: as JSON values, or the text where it is no JSON.
-    """
+    """An answer with a status of failure."""
 
     def __init__(self, status: int, headers: Mapping[str, str], body: object) -> None:
         super().__init__(status)
@@ -71,14 +59,7 @@ class Refusal(Exception):
 
 
 class Rejection(Exception):
-    """The server answered that it will not do this.
-
-    Args:
-        status: HTTP status, 300 to 499 or 501.
-        said: all it said about it, scrubbed.
-        parameter: the parameter it names, where it names one.
-        code: its own words for the reason and its kind, where it has some.
-    """
+    """The server answered that it will not do this."""
 
     def __init__(self, status: int, said: str, parameter: str = "", code: str = "") -> None:
         super().__init__(said)
@@ -124,13 +105,7 @@ def one_line(text: str) -> str:
 
 
 def classify_error(error: Exception, scrub: Scrub, now: float) -> TransientError | Rejection:
-    """What an exception of a call means.
-
-    Args:
-        error: a refusal, or raised by the HTTP client.
-        scrub: takes keys out of a text.
-        now: seconds since the epoch.
-    """
+    """What an exception of a call means."""
     if isinstance(error, TransientError):
         return error
     if not isinstance(error, Refusal):

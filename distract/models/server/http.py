@@ -38,14 +38,7 @@ _COMPRESSED = {"": False, "identity": False, "gzip": True, "x-gzip": True, "defl
 
 
 class Client:
-    """Calls to one server.
-
-    Args:
-        http: an ``httpx.AsyncClient`` that follows no redirects.
-        address: of the server.
-        timeout: seconds for one call, up to the last byte.
-        scrub: takes keys out of a text.
-    """
+    """Calls to one server."""
 
     def __init__(self, http: Any, address: str, *, timeout: float, scrub: Scrub) -> None:
         self.scrub = scrub
@@ -57,12 +50,7 @@ class Client:
         await self._http.aclose()
 
     async def call(self, path: str, sent: Mapping[str, Any] | None, read: Callable[[object], Read]) -> Read:
-        """What a server answers, as ``read`` reads its JSON; large answers are read beside whoever keeps time.
-
-        Raises:
-            Transient: it may work the next time.
-            Rejected: it will not.
-        """
+        """What a server answers, as ``read`` reads its JSON; large answers are read beside whoever keeps time."""
         async with AsyncExitStack() as places:
             try:
                 async with asyncio.timeout(self._timeout):
@@ -109,11 +97,7 @@ class Client:
 
 
 class _Body:
-    """What has come of a body.
-
-    Args:
-        encoding: how the server says that it is compressed.
-    """
+    """What has come of a body."""
 
     def __init__(self, encoding: str) -> None:
         name = encoding.strip().lower()
@@ -124,11 +108,7 @@ class _Body:
         self._came = 0
 
     def add(self, chunk: bytes) -> bytes:
-        """Add what came next; returns what of it is not yet unpacked, so that a bomb is unpacked bit by bit.
-
-        Raises:
-            Transient: it is too much, or not compressed as it should be.
-        """
+        """Add what came next; returns what of it is not yet unpacked, so that a bomb is unpacked bit by bit."""
         left = b""
         if self._inflate is None:
             self.data += chunk

@@ -21,9 +21,6 @@ class Limiter:
 
     The number is halved where the server has too much to do and grows back by one for as many successes as may be
     under way (additive increase, multiplicative decrease).
-
-    Args:
-        most: requests at once at best, at least 1.
     """
 
     def __init__(self, most: int) -> None:
@@ -75,12 +72,7 @@ def backoff(base: float, attempt: int, draw: random.Random) -> float:
 
 
 def retry_after(headers: Mapping[str, str], now: float) -> float | None:
-    """Seconds for which a server asks to be left alone, 0 to 300; None where it does not say.
-
-    Args:
-        headers: of its response, with names in lower case (or looked up without regard to case).
-        now: seconds since the epoch.
-    """
+    """Seconds for which a server asks to be left alone, 0 to 300; None where it does not say."""
     for name, unit in (("retry-after-ms", 1e-3), ("retry-after", 1.0)):
         value = headers.get(name)
         if not value:

@@ -28,14 +28,7 @@ _MOST_FAULTS = 5
 
 
 class Session:
-    """Answers requests through a server.
-
-    Args:
-        server: which one.
-        gate: how many requests at once.
-        attempts: times that a request is asked, at least 1.
-        base: seconds from which the waits between them grow.
-    """
+    """Answers requests through a server."""
 
     def __init__(self, server: Server, gate: Limiter, *, attempts: int, base: float) -> None:
         self._server, self._gate, self._attempts, self._base = server, gate, attempts, base
@@ -56,11 +49,7 @@ class Session:
         return self._sent.copy()
 
     async def answer(self, request: Request) -> Reply:
-        """The reply to a request; one that begins with ``NO_REPLY`` where only this one was never answered.
-
-        Raises:
-            BackendError: the server does not answer at all, or will not.
-        """
+        """The reply to a request; one that begins with ``NO_REPLY`` where only this one was never answered."""
         before, attempt = self._answered, 0
         while True:
             attempt += 1
@@ -166,12 +155,7 @@ class Session:
         ), manners
 
     async def _handle_rejection(self, rejected: Rejection, *, is_probe: bool) -> Reply:
-        """The reply to a request that the server will not answer.
-
-        Raises:
-            UsageError: it turns down a probe, for the key, the address or the model.
-            BackendError: it turns down a probe for another reason, or the account is at fault again and again.
-        """
+        """The reply to a request that the server will not answer."""
         learnt = self._server.learnt
         if not rejected.is_about_content:
             if is_probe:

@@ -62,11 +62,7 @@ def scrubber(keys: Collection[str]) -> Scrub:
 
 
 def scrub_values(value: object, scrub: Scrub) -> object:
-    """JSON values with every text in them scrubbed, names too.
-
-    Raises:
-        RecursionError: they are nested too deeply.
-    """
+    """JSON values with every text in them scrubbed, names too."""
     if isinstance(value, str):
         return scrub(value)
     if isinstance(value, list):

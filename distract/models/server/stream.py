@@ -41,12 +41,7 @@ class RequestHandler(Protocol):
 
 
 class ThreadedStream:
-    """A ``Stream`` of what a session answers.
-
-    Args:
-        session: asked in the thread of this stream only, and closed there.
-        capacity: how many requests are worth having here at once.
-    """
+    """A ``Stream`` of what a session answers."""
 
     def __init__(self, session: RequestHandler, capacity: int) -> None:
         self.capacity = capacity
@@ -61,21 +56,13 @@ class ThreadedStream:
         self._thread.start()
 
     def submit(self, ticket: int, request: Request) -> None:
-        """Take a request; returns at once.
-
-        Raises:
-            BackendError: the stream is closed.
-        """
+        """Take a request; returns at once."""
         if self._closed:
             raise BackendError("the stream is closed: it takes no more requests")
         self._loop.call_soon_threadsafe(self._begin, ticket, request)
 
     def collect(self, timeout: float) -> Batch:
-        """The replies that came since the last call; waits ``timeout`` seconds at most for the first.
-
-        Raises:
-            BackendError: the server failed for good.
-        """
+        """The replies that came since the last call; waits ``timeout`` seconds at most for the first."""
         batch: list[tuple[int, Reply]] = []
         with contextlib.suppress(queue.Empty):
             while self._failure is None:

@@ -36,9 +36,6 @@ def unfit_architecture(config: Mapping[str, Any]) -> str | None:
     """The architecture of a model that certainly writes no text, or only with an encoder; None if it may be causal.
 
     Names decide, so that no library is needed; what they leave open is for the engine to say.
-
-    Args:
-        config: the content of a model's ``config.json``.
     """
     named = config.get("architectures")
     names = [name for name in named if isinstance(name, str)] if isinstance(named, list) else []
@@ -52,11 +49,7 @@ def unfit_architecture(config: Mapping[str, Any]) -> str | None:
 
 
 def odd_size(config: Mapping[str, Any]) -> str | None:
-    """The first size in a configuration that no model has, for a message; None where there is none.
-
-    Args:
-        config: the content of a model's ``config.json``.
-    """
+    """The first size in a configuration that no model has, for a message; None where there is none."""
     for part in _parts(config):
         for name, most in _MOST.items():
             size = part.get(name)
@@ -135,12 +128,6 @@ def forward_operations(model: Any, tokens: int, reads: int, pairs: int) -> float
     """Floating-point operations of a forward: two a weight and token, and four a visible pair, head and feature.
 
     The output head counts for the tokens that are read. All experts of a mixture count, and no window does.
-
-    Args:
-        model: a causal language model of transformers.
-        tokens: that go through it.
-        reads: how many of them are read.
-        pairs: how many tokens are seen, by all tokens together.
     """
     text = model.config.get_text_config(decoder=True)
     embeddings, head = model.get_input_embeddings(), model.get_output_embeddings()

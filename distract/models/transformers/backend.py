@@ -267,10 +267,6 @@ def _copy_start(cache: Any, tokens: int) -> Any:
 
 
 def embedded_judge(**options: Any) -> Transformers:
-    """The judge ``smollm2-135m``, fetched at first use; float32 unless ``dtype`` is given.
-
-    Args:
-        **options: those of ``Transformers`` but the model, its revision and ``prepare``.
-    """
+    """The judge ``smollm2-135m``, fetched at first use; float32 unless ``dtype`` is given."""
     fixed = {"revision": embedded.SHA256, "prepare": embedded.ensure}
     return Transformers(embedded.NAME, **{"dtype": "float32", **options, **fixed})

@@ -19,17 +19,7 @@ _SHARE = 0.5
 
 
 def batch_tokens(config: Any, bytes_each: int, device: str, free: int | None) -> int:
-    """Most tokens of a forward.
-
-    Args:
-        config: a model's text configuration, as transformers names its fields.
-        bytes_each: of a number in the precision that the model runs in.
-        device: ``cpu`` or ``cuda``.
-        free: bytes of memory on the device; None where nobody knows.
-
-    Returns:
-        A power of two, so that a little more or less free memory leaves forwards, and their rounding, as they were.
-    """
+    """Most tokens of a forward."""
     most = MOST.get(device, MOST["cpu"])
     if free is None:
         return most

@@ -61,15 +61,7 @@ class PromptLayout:
 
 
 class Chat:
-    """The chat format of one model.
-
-    Args:
-        tokenizer: a Hugging Face tokenizer with a chat template.
-        name: of the model, for messages.
-
-    Raises:
-        BackendError: there is no chat template.
-    """
+    """The chat format of one model."""
 
     def __init__(self, tokenizer: Any, name: str) -> None:
         self.tokenizer, self.name = tokenizer, name
@@ -79,19 +71,11 @@ class Chat:
         self._leads: dict[tuple[str, ...], str | None] = {}
 
     def encode(self, request: Request) -> EncodedRequest:
-        """The ids for a request.
-
-        Raises:
-            BackendError: the model's template or tokenizer cannot express it.
-        """
+        """The ids for a request."""
         return self.encode_all([request])[0]
 
     def encode_all(self, requests: Sequence[Request]) -> list[EncodedRequest]:
-        """The ids for each request; no text that stands in several of them is encoded twice.
-
-        Raises:
-            BackendError: the model's template or tokenizer cannot express one of them.
-        """
+        """The ids for each request; no text that stands in several of them is encoded twice."""
         with timer.time_part("tokenise"):
             laid = [self._lay_out(request) for request in requests]
             found = self._encoder.encode(text for one in laid for text in one.texts())

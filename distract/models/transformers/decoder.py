@@ -54,18 +54,7 @@ class AnswerDraft(Protocol):
 def write(
     model: Any, runs: Iterable[ForwardResult], answers: Mapping[int, AnswerDraft], budget: int, rows: int = ROWS
 ) -> Iterator[list[int]]:
-    """Write all answers to their ends.
-
-    Args:
-        model: a causal language model of transformers.
-        runs: the forwards that read the prompts; the next is asked for when no prompt waits.
-        answers: by index of the sequence that is their prompt; others that are read are left out.
-        budget: most places for tokens in the buffers, padding included; one answer alone may exceed it.
-        rows: most answers at once.
-
-    Yields:
-        Indices of those that are complete, as soon as they are.
-    """
+    """Write all answers to their ends."""
     decoding = Decoder(model, budget, min(rows, len(answers)))
     begun = _start_answers(runs, answers)
     waiting = next(begun, None)
@@ -89,12 +78,7 @@ def write(
 
 
 class KnownAnswer:
-    """An answer that is known before: what the model thinks of it shows whether rows disturb each other.
-
-    Args:
-        tokens: of prompt and answer.
-        length: tokens of the answer.
-    """
+    """An answer that is known before: what the model thinks of it shows whether rows disturb each other."""
 
     def __init__(self, tokens: Sequence[int], length: int) -> None:
         self.start, self.room = len(tokens) - length, length + 1
@@ -123,13 +107,7 @@ def _start_answers(
 
 
 class Decoder:
-    """A model and the rows that it continues.
-
-    Args:
-        model: a causal language model of transformers.
-        budget: most places in the buffers.
-        rows: most rows.
-    """
+    """A model and the rows that it continues."""
 
     def __init__(self, model: Any, budget: int, rows: int) -> None:
         self._model, self._budget, self._most = model, budget, rows
@@ -144,13 +122,7 @@ class Decoder:
         return len(alive) == 1 or len(alive) <= min(self._most, self._row_limit(alive))
 
     def add(self, answer: AnswerDraft, held: Sequence[tuple[Any, Any]], seen: Ids) -> None:
-        """Give an answer a row.
-
-        Args:
-            answer: with its first token.
-            held: keys and values, by layer.
-            seen: which of them are those of its prompt, in order.
-        """
+        """Give an answer a row."""
         import torch
         from transformers import Cache
 

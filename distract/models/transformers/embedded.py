@@ -64,16 +64,6 @@ def ensure(convert: Callable[[Path, Path], None] | None = None) -> Path:
 
     Safe for several processes at once: one works, the others wait for it, and a folder under the final name
     is always complete. Files that have not been touched since they were last verified are not read.
-
-    Args:
-        convert: writes a model folder from a GGUF file; the real conversion unless given.
-
-    Returns:
-        The folder that holds weights, configuration and tokenizer.
-
-    Raises:
-        BackendError: the file cannot be fetched, is not the expected one, or the cache cannot be read or written.
-        UsageError: the libraries that the conversion needs are missing.
     """
     target = model_folder()
     try:

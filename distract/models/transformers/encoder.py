@@ -54,13 +54,7 @@ class _Unit(NamedTuple):
 
 
 class Encoder:
-    """Ids of ordinary text, the same as if the tokenizer were called with each text.
-
-    Args:
-        tokenizer: a Hugging Face tokenizer, fast or not.
-        unflagged: tokens that must not come of a text though the tokenizer does not hold them for special.
-        room: how many characters of encoded text are kept.
-    """
+    """Ids of ordinary text, the same as if the tokenizer were called with each text."""
 
     def __init__(self, tokenizer: Any, unflagged: Sequence[str] = (), room: int = 2_000_000) -> None:
         self.tokenizer, self._room = tokenizer, room

@@ -25,14 +25,7 @@ Decode = Callable[[list[int]], str]
 
 
 def draw_token(logits: NDArray[np.floating[Any]], temperature: float, top_p: float, uniform: float) -> int:
-    """A token from the likeliest that together have the share ``top_p``, by inverting their distribution.
-
-    Args:
-        logits: of every token, or their log-probabilities.
-        temperature: above 0.
-        top_p: above 0; at 1 every token may be drawn.
-        uniform: from 0 up to but not 1; all that is random.
-    """
+    """A token from the likeliest that together have the share ``top_p``, by inverting their distribution."""
     weights = np.exp((logits.astype(np.float64) - logits.max()) / temperature)
     tokens = np.arange(len(weights))
     if top_p < 1:
@@ -49,15 +42,7 @@ def draw_token(logits: NDArray[np.floating[Any]], temperature: float, top_p: flo
 
 
 class Answer:
-    """One answer while it is written: its ``tokens`` so far, and ``finish`` once it is complete.
-
-    Args:
-        request: what it answers.
-        start: tokens of its prompt.
-        room: most tokens of it.
-        ends: tokens that end it.
-        decode: the text of token ids, special tokens left out.
-    """
+    """One answer while it is written: its ``tokens`` so far, and ``finish`` once it is complete."""
 
     def __init__(self, request: Request, start: int, room: int, ends: Collection[int], decode: Decode) -> None:
         self.start, self.room, self.tokens, self.finish = start, room, list[int](), ""
@@ -99,16 +84,7 @@ class Answer:
 
 
 def write_alone(model: Any, prompts: Mapping[int, Tokens], answers: Mapping[int, Answer]) -> Iterator[list[int]]:
-    """Write one after the other with the model's own ``generate``, whatever it keeps of what it has seen.
-
-    Args:
-        model: a causal language model of transformers.
-        prompts: token ids.
-        answers: by the same indices.
-
-    Yields:
-        The index of the one that is complete.
-    """
+    """Write one after the other with the model's own ``generate``, whatever it keeps of what it has seen."""
     for index, answer in answers.items():
         with timer.time_part("forward"):
             _generate(model, prompts[index], answer)

@@ -16,14 +16,7 @@ MOST = 2**30
 
 
 def keep(most: int = MOST) -> bool:
-    """Tell the C library to keep what is freed; the whole process is concerned.
-
-    Args:
-        most: bytes; see ``MOST``.
-
-    Returns:
-        Whether it listens: others than GNU's have no such settings.
-    """
+    """Tell the C library to keep what is freed; the whole process is concerned."""
     try:
         mallopt = ctypes.CDLL(None).mallopt
     except (OSError, AttributeError, TypeError):  # macOS, Windows, musl

@@ -83,15 +83,7 @@ class Forward:
         return np.concatenate((np.arange(self.past), self.past + own))
 
     def runs(self, longest: int = 256) -> list[tuple[int, int, Ids]]:
-        """The same as stretches of queries that see the same tokens before them.
-
-        Args:
-            longest: longer stretches are cut, since what each sees of itself is half wasted.
-
-        Returns:
-            (start, stop, what start sees before start): together with themselves up to each token, that is
-            all that the tokens from start to stop see here.
-        """
+        """The same as stretches of queries that see the same tokens before them."""
         found = []
         cuts = [0, *(np.flatnonzero(np.diff(self.ends)) + 1).tolist(), len(self.ends)]
         for begin, end in pairwise(cuts):
@@ -108,21 +100,7 @@ def lay_out(
     reach: float = inf,
     early: bool = True,
 ) -> list[Forward]:
-    """Lay out the forwards that read every sequence at its last token.
-
-    Args:
-        sequences: token ids of each prompt, none empty; repetitions are read once.
-        budget: most tokens in one forward, at least 1; what goes alone and whole may exceed it.
-        sharing: what the model can do.
-        reach: most tokens of a sequence that may share a forward; a longer one goes alone and whole.
-        early: whether the first reply should come early, after as few tokens as can be (``packed`` only).
-
-    Returns:
-        The forwards in the order in which they must run. Each sequence is read in exactly one.
-
-    Raises:
-        ValueError: the budget is below 1 or a sequence is empty.
-    """
+    """Lay out the forwards that read every sequence at its last token."""
     if budget < 1:
         raise ValueError(f"a forward needs a budget of at least one token, not {budget}")
     if not all(len(sequence) for sequence in sequences):
@@ -157,15 +135,7 @@ def lay_out(
 
 
 def prune(forwards: Sequence[Forward], wanted: Collection[int]) -> list[Forward]:
-    """Leave out the forwards that read no wanted sequence and carry nothing for one that does.
-
-    Args:
-        forwards: a whole plan.
-        wanted: indices of sequences.
-
-    Returns:
-        The remaining forwards, unchanged and in order.
-    """
+    """Leave out the forwards that read no wanted sequence and carry nothing for one that does."""
     needed: set[int] = set()
     # A base always stands before what builds on it, so one pass from the end finds every need.
     for forward in reversed(forwards):
@@ -178,12 +148,7 @@ def prune(forwards: Sequence[Forward], wanted: Collection[int]) -> list[Forward]
 
 
 def _pack_first(root: Node, budget: int, made: list[Forward]) -> list[tuple[Node, int | None, int]]:
-    """One forward for the whole way to the first read, if it fits, so that the first reply comes as early as it can.
-
-    Returns:
-        What branches off that way: a node without tokens, the index of that forward, how many of its tokens are shared;
-        the nearest last. Nothing where the way does not fit.
-    """
+    """One forward for the whole way to the first read, if it fits, so that the first reply comes as early as it can."""
     way = [root]
     while not way[-1].sequences:
         way.append(next(iter(way[-1].children.values())))

@@ -26,12 +26,7 @@ SECONDS = 0.05
 
 
 def matrix_rate(dtype: str, device: str, shape: tuple[int, int, int], seconds: float = SECONDS) -> float:
-    """Floating-point operations a second that products of matrices reach; arguments are those of ``product_times``.
-
-    Returns:
-        That of the fastest, since whatever else runs only makes them slower; 0 where the device cannot multiply that
-        type.
-    """
+    """Floating-point operations a second that products of matrices reach; arguments are those of ``product_times``."""
     times = product_times(dtype, device, shape, seconds)
     return product_operations(shape) / min(times) if times else 0.0
 
@@ -43,17 +38,7 @@ def product_operations(shape: tuple[int, int, int]) -> float:
 
 
 def product_times(dtype: str, device: str, shape: tuple[int, int, int], seconds: float = SECONDS) -> list[float]:
-    """Seconds of each of several products of matrices.
-
-    Args:
-        dtype: torch's name of the type.
-        device: torch's name of the device.
-        shape: rows, columns and outputs: (m, k) times (k, n).
-        seconds: about how long to measure.
-
-    Returns:
-        At least five; none where the device cannot multiply that type.
-    """
+    """Seconds of each of several products of matrices."""
     import torch
 
     rows, columns, outputs = shape
@@ -90,33 +75,19 @@ def measure_rates(device: str, seconds: float = SECONDS) -> dict[str, float]:
 
 
 def choose_dtype(found: Mapping[str, float]) -> str:
-    """The type to run in: float32 unless another is clearly faster, and float16 only where bfloat16 is slow.
-
-    Args:
-        found: rates by type; float32 among them.
-    """
+    """The type to run in: float32 unless another is clearly faster, and float16 only where bfloat16 is slow."""
     half = "float16" if found.get("float16", 0.0) >= FASTER * found.get("bfloat16", 0.0) else "bfloat16"
     return half if found.get(half, 0.0) >= FASTER * found["float32"] else "float32"
 
 
 def recall_dtype(folder: Path, on_gpu: bool = True) -> str | None:
-    """The type that this machine was found to be fast in; None where it has not been measured. Imports no torch.
-
-    Args:
-        folder: where it is kept.
-        on_gpu: whether a GPU is used where there is one.
-    """
+    """The type that this machine was found to be fast in; None where it has not been measured. Imports no torch."""
     found = recall(folder / CACHE_FILE).get(_describe_machine(on_gpu))
     return found if found in ("float32", "bfloat16", "float16") else None
 
 
 def find_dtype(folder: Path, on_gpu: bool = True) -> str:
-    """The same, measured now where it has not been.
-
-    Args:
-        folder: where it is kept; one that cannot be written keeps nothing.
-        on_gpu: whether a GPU is used where there is one.
-    """
+    """The same, measured now where it has not been."""
     if (known := recall_dtype(folder, on_gpu)) is not None:
         return known
     import torch

@@ -23,16 +23,9 @@ _MARKER = re.compile(r"DISTRACT(\d+)SLOT")
 class Template:
     """The chat template of one model.
 
-    Args:
-        tokenizer: a Hugging Face tokenizer with a chat template.
-        name: of the model, for messages.
-
     Attributes:
         structure: the id and the description of each token that makes structure, by its text.
         special: matches any of these.
-
-    Raises:
-        BackendError: there is no chat template.
     """
 
     def __init__(self, tokenizer: Any, name: str) -> None:

@@ -32,11 +32,7 @@ class Node:
 
 
 def build_trie(sequences: Mapping[int, Sequence[int]]) -> Node:
-    """The root, which has no tokens; siblings stand in the order in which they first appeared.
-
-    Args:
-        sequences: token ids by index, none empty; equal ones end at one node.
-    """
+    """The root, which has no tokens; siblings stand in the order in which they first appeared."""
     root = Node(np.empty(0, np.int64))
     for index, sequence in sequences.items():
         rest: Ids = np.asarray(sequence, np.int64)

@@ -25,19 +25,7 @@ _HEAD = re.compile(r"(?:^|\.)(?:score|classifier|v_head|value_head|qa_outputs)\.
 
 
 class LocalModel(HubModel):
-    """A model of Hugging Face transformers and how it is loaded.
-
-    Args:
-        model: a name on the Hugging Face hub or a folder.
-        dtype: ``auto`` is what matrix products are fast in here: see ``precision``.
-        device_map: as transformers takes it; the first GPU, or else the CPU, unless given.
-        quantization: None, ``bnb-8bit`` or ``bnb-4bit``.
-        batch_tokens: most tokens in one forward; None for as many as pay and fit into free memory.
-        **options: the others of ``Located``.
-
-    Raises:
-        UsageError: an argument is none of those it may be.
-    """
+    """A model of Hugging Face transformers and how it is loaded."""
 
     def __init__(
         self,
@@ -106,11 +94,7 @@ class LocalModel(HubModel):
         return model.eval()
 
     def _check_mapped(self, transformers: Any) -> None:
-        """See that transformers, or the model's own code, knows the model as a causal language model.
-
-        Raises:
-            UsageError: neither does.
-        """
+        """See that transformers, or the model's own code, knows the model as a causal language model."""
         config = transformers.AutoConfig.from_pretrained(self._place, **self._origin)
         own_code = getattr(config, "auto_map", None) or {}
         if type(config) not in transformers.MODEL_FOR_CAUSAL_LM_MAPPING and "AutoModelForCausalLM" not in own_code:
@@ -121,14 +105,7 @@ class LocalModel(HubModel):
             )
 
     def _check_weights(self, info: Mapping[str, Any]) -> None:
-        """See that the checkpoint held every weight, so that loading made none up.
-
-        Args:
-            info: from transformers, as it loaded the model.
-
-        Raises:
-            UsageError: weights are missing, have another shape, or are those of a scorer.
-        """
+        """See that the checkpoint held every weight, so that loading made none up."""
         odd = [f"{name} {list(shape)}, not {list(expected)}" for name, shape, expected in info["mismatched_keys"]]
         heads = [name for name in info["unexpected_keys"] if _HEAD.search(name)]
         problems = {

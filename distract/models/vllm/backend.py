@@ -29,20 +29,7 @@ from distract.models.vllm.engine import Engine, Output
 
 
 class Vllm(HubModel):
-    """A backend on a model run by vLLM, one engine for all that is asked of it.
-
-    Args:
-        model: a name on the Hugging Face hub or a folder.
-        dtype: ``auto`` is bfloat16 on a GPU and float32 on a CPU.
-        quantization: as vLLM names it (``fp8``, ``awq``, ``bitsandbytes`` …); ``bnb-4bit`` is its ``bitsandbytes``.
-        tensor_parallel: on how many GPUs the model is laid out; 1 unless given.
-        max_length: most tokens of a prompt and its answer; the model's own limit unless given.
-        gpu_memory: share of each GPU's memory to use, above 0 up to 1; vLLM's default unless given.
-        **options: ``revision``, ``trust_remote_code``, ``name``, ``prepare``: see ``Located``.
-
-    Raises:
-        UsageError: an argument is none of those it may be.
-    """
+    """A backend on a model run by vLLM, one engine for all that is asked of it."""
 
     _extra = "vllm"
 

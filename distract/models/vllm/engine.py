@@ -55,14 +55,6 @@ class Engine:
         way: how log-probabilities are had; the best that the installed version knows.
         context: most tokens of a prompt and its answer.
         cached: tokens of prompts that the prefix cache had, so far.
-
-    Args:
-        options: of ``vllm.LLM``.
-        on_cpu: there is no GPU to run on.
-        offline: everything that is needed lies in a folder.
-
-    Raises:
-        Exception: whatever vLLM raises.
     """
 
     def __init__(self, options: Mapping[str, Any], on_cpu: bool, offline: bool) -> None:

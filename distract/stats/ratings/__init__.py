@@ -14,10 +14,6 @@ def systems() -> Mapping[str, RatingSystem]:
 
 
 def get_system(name: str) -> RatingSystem:
-    """The rating system that has that name, or had it.
-
-    Raises:
-        UnknownName: listing the known ones.
-    """
+    """The rating system that has that name, or had it."""
     present = next((one.name for one in systems().values() if one.former == name), name)
     return registry.get_plugin("rating system", present, systems())

@@ -106,12 +106,7 @@ class Usage:
 
 
 class CompactRows:
-    """The rows of a run, in brief.
-
-    Args:
-        rows: of one run, gone through once; more may follow.
-        rules: of each protocol whose rows are wanted, by its name.
-    """
+    """The rows of a run, in brief."""
 
     def __init__(self, rows: Iterable[Row], rules: Mapping[str, Sequence[str]]) -> None:
         self._cases: list[tuple[str, str]] = []

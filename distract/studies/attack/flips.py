@@ -65,19 +65,7 @@ def find_flips(
     attack: str,
     most: int = MOST,
 ) -> tuple[Flip, ...]:
-    """The flips in which the rewritten response gained most.
-
-    Args:
-        rows: of a run; those of other designs and protocols are passed over.
-        rewrites: of the same run.
-        protocol: its name.
-        rule: ``score`` or ``rating`` for a scoring protocol, else None.
-        attack: its name.
-        most: how many flips, from 0.
-
-    Returns:
-        The largest margin first; equal ones by case and authors.
-    """
+    """The flips in which the rewritten response gained most."""
     mine = [row for row in rows if row.design == "flip" and row.protocol == protocol]
     counted = count_flips(mine, rule, attack)
     baselines = {pair_unit(row): row for row in mine if row.target is None}
@@ -102,11 +90,6 @@ def excerpt_difference(original: str, rewrite: str, width: int = WIDTH) -> tuple
     """One line of each text, from shortly before the first place where they differ.
 
     Texts that differ in white space only look alike. What is left out is shown by an ellipsis.
-
-    Args:
-        original: any text.
-        rewrite: any text.
-        width: the most characters of each line, at least 4.
     """
     texts = (line(original), line(rewrite))
     pairs = enumerate(zip(*texts, strict=False))
@@ -148,16 +131,7 @@ def _build_flip(before: Row, after: Row, rule: str | None, texts: dict[tuple[str
 
 
 def strengths(judgments: Sequence[Judgment], rule: str | None, mirrored: bool) -> tuple[float, float]:
-    """What a verdict rests on.
-
-    Args:
-        judgments: valid ones, one for each order.
-        rule: as in ``verdicts.outcome``.
-        mirrored: whether b is named first.
-
-    Returns:
-        Of a and b, or of b and a: their probabilities averaged over the orders, or under a rule scores or ratings.
-    """
+    """What a verdict rests on."""
     if rule is None:
         given = [j.probabilities[:2] for j in judgments if j.probabilities is not None]
     else:

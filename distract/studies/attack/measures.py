@@ -45,16 +45,7 @@ def figures(
     attacks: Sequence[str],
     ties: Collection[str] | None = None,
 ) -> list[Figure]:
-    """Every figure that the rows support, in a total order.
-
-    Args:
-        rows: of one run, gone through once; or what is left of them.
-        rewrites: of the same run, gone through twice.
-        rules: of each protocol of the run, by its name.
-        attacks: of the fixed and flip designs, so that one without rows still shows n = 0.
-        ties: protocols whose verdict can be a tie; None for all. The others have no tie rate: where their two orders
-            disagree, that is order inconsistency.
-    """
+    """Every figure that the rows support, in a total order."""
     briefs = rows if isinstance(rows, CompactRows) else CompactRows(rows, rules)
     conditions: dict[str, list[Condition]] = {
         design: [(attack, None) for attack in attacks if _is_measured(design, attack)] for design in briefs.designs

@@ -83,14 +83,7 @@ def rank_protocols(
     attacks: Sequence[str],
     controls: Collection[str],
 ) -> list[ProtocolRank]:
-    """The protocols of a run, most robust first, then cheapest first; those without a flip rate come last.
-
-    Args:
-        rows: of one run; or what is left of them.
-        rules: of each protocol of the run, by its name; a scoring protocol stands by its headline rule.
-        attacks: of the flip design.
-        controls: attacks that measure noise and are left out; with nothing else there is no ranking.
-    """
+    """The protocols of a run, most robust first, then cheapest first; those without a flip rate come last."""
     wanted = [attack for attack in dict.fromkeys(attacks) if attack not in controls]
     if not wanted:
         return []

@@ -38,11 +38,7 @@ PlotCell = tuple[int, int]
 
 
 def ranking_parts(standings: Sequence[ProtocolRank]) -> Iterable[RenderableType]:
-    """The table, the plot and a sentence; nothing where there is no choice between protocols.
-
-    Args:
-        standings: of one run, in their order.
-    """
+    """The table, the plot and a sentence; nothing where there is no choice between protocols."""
     if len(standings) < 2:
         return
     yield Text(

@@ -55,17 +55,7 @@ class Scope:
 
 
 def find_scope(names: Sequence[str], measures: Sequence[str], cases: Sequence[Case]) -> Scope:
-    """Find what to do.
-
-    Args:
-        names: of attacks, severities and compositions; the default distractors when empty.
-        measures: names of measures or designs; all that the attacks are for when empty.
-        cases: of the data.
-
-    Raises:
-        UnknownName: an attack or a measure does not exist.
-        UsageError: something named fits no case, or nothing does.
-    """
+    """Find what to do."""
     # By name, so that the order of the options is no part of a run.
     asked = [registry.parse_attack(name) for name in sorted(set(names))]
     attacks = tuple(a for a in asked if isinstance(a, Attack))
@@ -121,11 +111,7 @@ def add_controls(found: Scope) -> Scope:
 
 
 def keep_recorded(found: Scope, names: Sequence[str], cases: Sequence[Case]) -> Scope:
-    """Leave out what the data hold no recorded rewrites of; controls are written by rule and need none.
-
-    Raises:
-        UsageError: one of them was asked for by name, or nothing is left.
-    """
+    """Leave out what the data hold no recorded rewrites of; controls are written by rule and need none."""
     asked = [registry.parse_attack(name) for name in names]
     absent = {t: "the data hold no recorded rewrites for it" for t in found.treatments if not is_recorded(t, cases)}
     return _drop_treatments(found, absent, asked or (found.treatments if len(absent) == len(found.treatments) else ()))
@@ -147,14 +133,7 @@ def can_judge(design: AuditDesign, degradations: Sequence[Degradation], case: Ca
 
 
 def draw(found: Scope, cases: Sequence[Case], limit: int | None, seed: int) -> tuple[tuple[Case, ...], Counter[str]]:
-    """Draw cases among those that fit any design.
-
-    Returns:
-        The cases in the order of the data, and how many do not fit, by reason.
-
-    Raises:
-        UsageError: the limit is no number of cases.
-    """
+    """Draw cases among those that fit any design."""
     fitting = [case for case in cases if any(can_judge(design, found.degradations, case) for design in found.designs)]
     kept = {case.id for case in fitting}
     left_out = Counter(_misfit_reason(case) for case in cases if case.id not in kept)

@@ -64,25 +64,7 @@ def select(
     seed: int = 0,
     control: bool = False,
 ) -> AttackSelection:
-    """Check that data, attacks and writer fit together.
-
-    Args:
-        data: as ``datasets.load`` takes it, or loaded.
-        responses: files of responses to the prompts of the data, for formats that hold prompts only.
-        attacks: names, also of severities and of both joined by ``+``; the default distractors when empty.
-        measures: names of measures or designs; all that the attacks are for, as far as they fit, when empty.
-        generator: name of a writer; None takes recorded rewrites where the data have them, else rules.
-        asking: how a generator that is a model is asked.
-        verifier: name of the model that verifies rewrites; None leaves them to the rules.
-        models: backends of the generator, where it is a model, and of the verifier.
-        limit: number of cases to draw, None for all.
-        seed: of the draw, of the rewrites and of sampling.
-        control: whether the noise floor is measured too: by the attacks that change nothing, and by a second sample
-            of what is sampled.
-
-    Raises:
-        UsageError: something named does not exist or fits no case.
-    """
+    """Check that data, attacks and writer fit together."""
     if not isinstance(data, str) and responses:
         raise UsageError("responses go with data that have a name or a path; put them into the cases")
     loaded = datasets.load(data, responses, seed) if isinstance(data, str) else data
@@ -114,11 +96,7 @@ def select(
 
 
 def audit_config(selected: AttackSelection, setup: Setup) -> audit.AuditConfig:
-    """What is judged.
-
-    Raises:
-        UsageError: a protocol fits no case.
-    """
+    """What is judged."""
     wanted = selected.scope
     check_fit(setup.protocols, wanted.designs, selected.cases, helped=setup.helped)
     return audit.AuditConfig(
@@ -166,16 +144,7 @@ def samples(audited: audit.AuditConfig, cases: Sequence[Case], protocol: Protoco
 
 
 def prepare(selected: AttackSelection, setup: Setup, minimal: int = 0) -> Job[Any]:
-    """The job of ``distract attack``.
-
-    Args:
-        selected: data, attacks and writer.
-        setup: who judges and how.
-        minimal: of how many flips the smallest part is looked for.
-
-    Raises:
-        UsageError: a protocol fits no case, or the folder belongs to another run.
-    """
+    """The job of ``distract attack``."""
     cases, audited = selected.cases, audit_config(selected, setup)
     # Said only where it is wanted, so that other runs stay what they are.
     record = {**parameters(selected, setup), **({"minimal": minimal} if minimal else {})}

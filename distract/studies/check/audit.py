@@ -118,11 +118,7 @@ def check_pair(pair: RewritePair) -> CheckResult:
 
 
 def check_labelled(path: Path) -> list[LabelledCheck]:
-    """Check every rewrite of a labelled set.
-
-    Raises:
-        DataError: naming the line and field, or a file without rewrites.
-    """
+    """Check every rewrite of a labelled set."""
     found = [_check_item(item) for item in read_lines(read_text(path), str(path))]
     if not found:
         raise DataError("holds no rewrite", path=path)
@@ -191,19 +187,7 @@ def check_files(
     attack: str | None = None,
     constraints: Sequence[str] = (),
 ) -> CheckResult:
-    """Check a rewrite in a file against its original in another.
-
-    Args:
-        original: a text.
-        rewrite: a text.
-        prompt: the text that both answer.
-        attack: name of what the rewrite is meant to be.
-        constraints: JSON objects such as ``{"kind": "punctuation:no_comma"}``.
-
-    Raises:
-        DataError: a file cannot be read as text.
-        UsageError: no such attack, or a constraint is none.
-    """
+    """Check a rewrite in a file against its original in another."""
     found = []
     for raw in constraints:
         try:

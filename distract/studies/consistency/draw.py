@@ -22,13 +22,7 @@ _ROLES = tuple(permutations(range(4), 2))
 
 
 def draw_triples(case: Case, most: int, seed: int) -> list[Triple]:
-    """So many different sets of three responses at most, all of them where there are no more.
-
-    Args:
-        case: with any number of responses; fewer than three make no triple.
-        most: at least 1.
-        seed: of the draw, together with the case's id.
-    """
+    """So many different sets of three responses at most, all of them where there are no more."""
     found = comparable_responses(case)
     made = []
     for number in _draw_numbers("triple", case, comb(len(found), 3), most, seed):

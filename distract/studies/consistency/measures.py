@@ -56,12 +56,7 @@ class _ViolationCounts:
 
 
 def figures(rows: Iterable[Row], rules: Mapping[str, Sequence[str]]) -> list[PlacedFigure]:
-    """Every figure that the rows support, in a total order.
-
-    Args:
-        rows: of one run.
-        rules: of each protocol of the run, by its name.
-    """
+    """Every figure that the rows support, in a total order."""
     rows = list(rows)
     without = {(one.measure, one.protocol) for one in missing_measures(rows, rules)}
     by: dict[tuple[str, str], list[Row]] = defaultdict(list)
@@ -96,11 +91,7 @@ def missing_measures(rows: Iterable[Row], rules: Iterable[str]) -> list[MissingM
 
 
 def find_chain(beats: Iterable[tuple[Side, Side]]) -> Violations:
-    """Whether a chain among three responses is broken, and whether there is one at all.
-
-    Args:
-        beats: (preferred, other) for each pair that does not tie; a pair is there once.
-    """
+    """Whether a chain among three responses is broken, and whether there is one at all."""
     won = set(beats)
     ends = [(p, r) for p, q in won for other, r in won if other == q]
     return any(pair not in won for pair in ends), bool(ends)

@@ -36,19 +36,7 @@ def prepare(
     limit: int | None = None,
     seed: int = 0,
 ) -> Job[Any]:
-    """Check that data, protocols and the run folder are right.
-
-    Args:
-        setup: who judges and how; ``orders`` is for the pairs of triples only.
-        data: as ``datasets.load`` takes it.
-        responses: files of responses, for formats that hold prompts only.
-        sets: the most triples, and the most quadruples, of a case; at least 1.
-        limit: number of cases to draw, None for all.
-        seed: of the draws of cases, triples and quadruples.
-
-    Raises:
-        UsageError: no case has three responses, a protocol fits no case, or the folder belongs to another run.
-    """
+    """Check that data, protocols and the run folder are right."""
     if sets < 1:
         raise UsageError(f"--sets {sets}: expected a number of triples and quadruples from 1")
     loaded = datasets.load(data, responses, seed)

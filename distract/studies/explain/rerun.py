@@ -29,18 +29,7 @@ _OPTIONS: Mapping[str, str] = {
 
 
 def reopen_case(run: LoadedRun, name: str, data: str | None, responses: Sequence[str]) -> Case:
-    """A case of a run, from the data that the run was about.
-
-    Args:
-        run: any.
-        name: of a case of it.
-        data: where the data lie; None takes what the run was given.
-        responses: files of responses that go with ``data``.
-
-    Raises:
-        DataError: they are not there, or not the same any more.
-        UsageError: responses are given without data.
-    """
+    """A case of a run, from the data that the run was about."""
     if responses and data is None:
         raise UsageError("--responses goes with --data; name both")
     told = run.source or {"data": run.parameters["data"]["name"], "responses": []}
@@ -62,11 +51,7 @@ def reopen_case(run: LoadedRun, name: str, data: str | None, responses: Sequence
 
 
 def restore_manner(run: LoadedRun) -> Manner:
-    """How the judge of a run was asked.
-
-    Raises:
-        DataError: the run does not say.
-    """
+    """How the judge of a run was asked."""
     try:
         return Manner(**run.parameters["manner"])
     except (KeyError, TypeError, UsageError) as error:
@@ -74,11 +59,7 @@ def restore_manner(run: LoadedRun) -> Manner:
 
 
 def reference_model(run: LoadedRun) -> tuple[str, object] | None:
-    """Name of the reference model of a run, and what the run says of it; None without one.
-
-    Raises:
-        DataError: what the run says is none.
-    """
+    """Name of the reference model of a run, and what the run says of it; None without one."""
     told = run.parameters.get("reference")
     if told is None:
         return None
@@ -91,14 +72,6 @@ def check_server(run: LoadedRun, name: str | None, given: str | None) -> None:
     """See that the server of a run is named, before a key is looked for that is for another one.
 
     It is not taken from the run: whoever made the run would learn the key.
-
-    Args:
-        run: whose models are opened.
-        name: of one of them; None where there is none.
-        given: the server that the user names.
-
-    Raises:
-        UsageError: the run asked a server that is not named.
     """
     asked = [run.parameters.get("identity"), (run.parameters.get("reference") or {}).get("model")]
     servers = {one["server"] for one in asked if isinstance(one, dict) and isinstance(one.get("server"), str)}
@@ -110,17 +83,7 @@ def check_server(run: LoadedRun, name: str | None, given: str | None) -> None:
 
 
 def check_same(run: LoadedRun, name: str, there: object, here: Mapping[str, str]) -> None:
-    """See that a model is the one that a run asked.
-
-    Args:
-        run: for the message.
-        name: of the model.
-        there: what the run says of the model it asked.
-        here: the same of this one.
-
-    Raises:
-        UsageError: they differ; it says in what, and which option sets that.
-    """
+    """See that a model is the one that a run asked."""
     if not isinstance(there, dict):
         raise UsageError(f"{run.path}: does not say which model it asked; run it again")
     if differ := {key for key in there.keys() | here.keys() if there.get(key) != here.get(key)}:

@@ -42,18 +42,7 @@ class Explanation:
 def find_case_flips(
     run: LoadedRun, case: str, protocols: Sequence[str] = (), attacks: Sequence[str] = ()
 ) -> tuple[Flip, ...]:
-    """The flips of one case, the clearest first.
-
-    Args:
-        run: of ``distract attack`` or ``distract.studies.gate``.
-        case: id.
-        protocols: names; all of the run when empty.
-        attacks: names, also of controls; all that distract when empty.
-
-    Raises:
-        UnknownName: the run has no such protocol or attack.
-        UsageError: it has no such case, or no verdict on it flipped.
-    """
+    """The flips of one case, the clearest first."""
     run.check_command("attack", "gate")
     p = run.parameters
     _check_known("protocol", protocols, p["protocols"])
@@ -77,20 +66,7 @@ def recorded_smallest(run: LoadedRun, flips: Iterable[Flip]) -> dict[Flip, Minim
 
 
 def explain_flips(run: LoadedRun, flips: Iterable[Flip], case: Case, judge: Judge | None) -> Iterator[Explanation]:
-    """Look for the smallest part of each flip that the run itself has not looked at.
-
-    Args:
-        run: that the flips are of.
-        flips: of one case.
-        case: that one.
-        judge: of the run, asked as then; None where the run has looked at all of them.
-
-    Yields:
-        One for each flip, in their order, as soon as it is there.
-
-    Raises:
-        BackendError: the model failed.
-    """
+    """Look for the smallest part of each flip that the run itself has not looked at."""
     flips = tuple(flips)
     helped, there = run.parameters.get("reference") is not None, recorded_smallest(run, flips)
     for flip in flips:

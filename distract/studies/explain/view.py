@@ -52,12 +52,7 @@ def heading(case: str, prompt: Sequence[str], judge: str) -> Iterator[Renderable
 
 
 def explanation_parts(one: Explanation, colour: bool) -> Iterator[RenderableType]:
-    """One flip: who won before and after, the text with its edits marked, how many were enough.
-
-    Args:
-        one: what came of it.
-        colour: whether edits are told by colour; else by ``[-gone-]`` and ``{+new+}``.
-    """
+    """One flip: who won before and after, the text with its edits marked, how many were enough."""
     flip, found = one.flip, one.found
     by = f" by {line(flip.rule)}" if flip.rule else ""
     yield Text(f"\n{line(flip.protocol)}{by} under {line(flip.attack)}", style="bold")
@@ -84,13 +79,7 @@ def _describe_winner(flip: Flip, after: tuple[float, float], how: str) -> str:
 
 
 def mark_edits(turns: Sequence[str], edits: Sequence[Edit], colour: bool) -> Iterator[Text]:
-    """A text with its edits marked in place; of a long one only what stands around them.
-
-    Args:
-        turns: the original.
-        edits: some of it.
-        colour: as for ``explanation_parts``.
-    """
+    """A text with its edits marked in place; of a long one only what stands around them."""
     whole = sum(map(len, turns)) <= WHOLE
     for index, text in enumerate(turns):
         mine = [_merge_edits(phrase) for phrase in group_edits(edit for edit in edits if edit.turn == index)]

@@ -50,14 +50,7 @@ class Boundary:
 
 @lru_cache(maxsize=64)
 def boundary(threshold: float, alpha_fail: float, alpha_pass: float, most: int) -> Boundary:
-    """The limits of one check.
-
-    Args:
-        threshold: between 0 and 1, both excluded.
-        alpha_fail: the largest chance to fail at the threshold or below, 0 to 1, both excluded.
-        alpha_pass: the largest chance to pass at the threshold or above.
-        most: the number of outcomes that there can be at most, at least 0.
-    """
+    """The limits of one check."""
     fail_at = _evidence_limits(threshold, "above", alpha_fail, most)
     pass_at = np.arange(most + 1) - _evidence_limits(threshold, "below", alpha_pass, most)
     fail_end, pass_end = fail_at, pass_at

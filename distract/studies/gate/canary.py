@@ -84,19 +84,7 @@ class _ReplayedOrder:
 def check_judge(
     judge: str, design: AuditConfig, cases: Sequence[Case], models: Mapping[Role, Answerer], tally: Tally
 ) -> None:
-    """Ask a judge again for a few of the replies of a run that are stored; where none are, nothing is asked.
-
-    Args:
-        judge: its name.
-        design: what is judged.
-        cases: any of which may come to be judged.
-        models: its models with their stores.
-        tally: gains what comes of it.
-
-    Raises:
-        Changed: another judge answers, or nothing can show whether one does.
-        BackendError: a request got no answer.
-    """
+    """Ask a judge again for a few of the replies of a run that are stored; where none are, nothing is asked."""
     if not len(models["judge"][1]):
         return
     stored, verdicts = _find_stored(design, cases, models)
@@ -176,11 +164,7 @@ def _choose_stored(able: Sequence[_StoredReply]) -> list[_StoredReply]:
 
 
 def _ask_again(requests: Sequence[Request], model: Answerer, tally: Tally) -> list[Reply]:
-    """What the judge says now.
-
-    Raises:
-        BackendError: it left a request without an answer.
-    """
+    """What the judge says now."""
     backend, store = model
     with store.claims() as claims:
         ask_probes("judge", model, tally, claims)

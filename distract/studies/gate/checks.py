@@ -38,18 +38,7 @@ def build_check(
     limits: Limits,
     checks: int,
 ) -> Check:
-    """A check as it stands.
-
-    Args:
-        protocol: its name.
-        rule: of a scoring protocol.
-        attack: its name.
-        monitor: its evidence; one without a decision was left when another check had failed.
-        measure: what the monitor's values are of.
-        adjusted: its p-value after Holm's adjustment.
-        limits: what is accepted.
-        checks: how many there are.
-    """
+    """A check as it stands."""
     limit = limits.max_rise if measure == "flip_rate_rise" else threshold(limits, protocol, attack)
     lower, upper = _bounds(monitor, measure, limits.alpha)
     decision = monitor.decision or "inconclusive"

@@ -12,12 +12,7 @@ from distract.studies.gate.verdict import Check, Decision
 
 
 def combine_checks(checks: Sequence[Check], flaw: str | None) -> tuple[Decision, str]:
-    """The decision of a gate and the reason for it, in a line.
-
-    Args:
-        checks: of each protocol and attack; those that were skipped since another had failed do not count beside it.
-        flaw: why nothing must be relied on; None where there is no such reason.
-    """
+    """The decision of a gate and the reason for it, in a line."""
     if flaw:
         return "inconclusive", flaw
     if not checks:

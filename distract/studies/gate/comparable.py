@@ -22,19 +22,7 @@ _LONG = 60
 
 
 def check_comparable(baseline: LoadedRun, run: LoadedRun) -> list[str]:
-    """See that two runs can be compared.
-
-    Args:
-        baseline: what the new run may not be worse than.
-        run: the new one.
-
-    Returns:
-        What differs between them all the same, one line each; of every setting first what it was.
-
-    Raises:
-        UsageError: they are one run, one of them is unfinished, damaged or no run of `distract attack`, or they have
-            other data, or no protocol or attack in common.
-    """
+    """See that two runs can be compared."""
     if why := next(_obstacles(baseline, run), None):
         raise UsageError(f"{run.path} cannot be compared with {baseline.path}: {why}")
     return list_changes(baseline, run)

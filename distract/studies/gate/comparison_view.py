@@ -17,13 +17,7 @@ from distract.studies.gate.view import COLOURS
 
 
 def comparison_report(baseline_name: str, run_name: str, verdict: Verdict) -> Iterable[RenderableType]:
-    """The flip rates of two runs on the same pairs, and whether they rose.
-
-    Args:
-        baseline_name: of the run that came before, as the user gave it.
-        run_name: of the new one.
-        verdict: of ``gate.run_gate.decide``.
-    """
+    """The flip rates of two runs on the same pairs, and whether they rose."""
     yield Text(f"before: {line(baseline_name)} · now: {line(run_name)}", style="bold")
     yield Text("\nFlip rates on the same pairs, in %", style="italic")
     table = grid("", "before", "now", "rise", "+/−", "n", "p")

@@ -19,12 +19,7 @@ STEPS = 24
 
 
 def lower_bound(monitor: Monitor, alpha: float) -> float:
-    """One-sided lower bound of the tested mean over prompts, 0 to 1, where invalid verdicts count for the judge.
-
-    Args:
-        monitor: one that has stopped.
-        alpha: the largest chance that the mean is below the bound.
-    """
+    """One-sided lower bound of the tested mean over prompts, 0 to 1, where invalid verdicts count for the judge."""
     return _find_bound(lambda rate: _is_rejected(monitor, rate, "above", alpha))
 
 
@@ -34,13 +29,7 @@ def upper_bound(monitor: Monitor, alpha: float) -> float:
 
 
 def evidence(means: Sequence[float], rate: float, side: Direction) -> float:
-    """Log of the mean stake of bets that the mean over prompts lies on one side of a rate.
-
-    Args:
-        means: one for each prompt, 0 to 1.
-        rate: between 0 and 1, both excluded.
-        side: the one that is bet on.
-    """
+    """Log of the mean stake of bets that the mean over prompts lies on one side of a rate."""
     return log_mean(Bets(rate, side).gains(np.array(means).reshape(-1, 1) - rate).sum(axis=0))
 
 

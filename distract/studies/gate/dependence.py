@@ -26,13 +26,7 @@ def count_prompts(clusters: Sequence[Hashable]) -> int | None:
 
 
 def shrink_counts(values: Sequence[float], clusters: Sequence[Hashable], limits: Limits) -> tuple[float, float]:
-    """Flips and comparisons, shrunk by the dependence of those that share a prompt.
-
-    Args:
-        values: 1 for a flip and 0 for none, of each comparison; at least one.
-        clusters: the prompt of each.
-        limits: how sure to be.
-    """
+    """Flips and comparisons, shrunk by the dependence of those that share a prompt."""
     # Where few prompts flip, the degrees of freedom say less than the prompts themselves: at worst the pairs of each
     # are one pair repeated.
     n = max(intervals.effective_n(values, clusters, limits.alpha), intervals.kish_n(clusters))
@@ -40,13 +34,7 @@ def shrink_counts(values: Sequence[float], clusters: Sequence[Hashable], limits:
 
 
 def few_prompts_reason(prompts: int | None, limit: float, limits: Limits) -> str | None:
-    """Why so few prompts may not pass: all that one gives may flip together.
-
-    Args:
-        prompts: that give several comparisons; None where each gives one.
-        limit: of the rate, or of its rise.
-        limits: how sure to be.
-    """
+    """Why so few prompts may not pass: all that one gives may flip together."""
     least = least_n(limit, limits.confidence)
     if prompts is None or prompts >= least:
         return None
@@ -54,13 +42,7 @@ def few_prompts_reason(prompts: int | None, limit: float, limits: Limits) -> str
 
 
 def uneven_prompts_reason(clusters: Sequence[Hashable], limit: float, limits: Limits) -> str | None:
-    """Why prompts of uneven sizes may not pass: the comparisons of the largest decide alone, and may flip together.
-
-    Args:
-        clusters: the prompt of each comparison.
-        limit: of the rise of a rate.
-        limits: how sure to be.
-    """
+    """Why prompts of uneven sizes may not pass: the comparisons of the largest decide alone, and may flip together."""
     equal, least = math.floor(intervals.kish_n(clusters)), least_n(limit, limits.confidence)
     if len(clusters) <= FEW_REPEATED * equal or equal >= least:
         return None
@@ -76,12 +58,6 @@ def clustered_flips_reason(
     """Why flips that gather in prompts may not pass: others that flip as a whole may have been left out by chance.
 
     The bound of the rate follows the variance that was seen. Bets on the mean over prompts hold whatever was not.
-
-    Args:
-        values: 1 for a flip and 0 for none, of each comparison.
-        clusters: the prompt of each.
-        limit: of the rate.
-        limits: how sure to be.
     """
     if not any(values) or len(values) <= FEW_REPEATED * intervals.kish_n(clusters):
         return None

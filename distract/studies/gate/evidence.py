@@ -81,12 +81,7 @@ def format_threshold(threshold: float | None) -> str:
 
 
 def figure_lines(check: Check, confidence: float) -> Iterator[str]:
-    """The figures of a check, a line for each kind.
-
-    Args:
-        check: of a verdict.
-        confidence: of each one-sided bound, 0 to 1.
-    """
+    """The figures of a check, a line for each kind."""
     by = "" if check.prompts is None else f", mean over {count(check.prompts, 'prompt')}"
     rate = f" ({percent(check.value)}%{by})" if check.value is not None else ""
     share = "" if check.eligible_share is None else f"; {percent(check.eligible_share)}% of the comparisons eligible"

@@ -62,15 +62,8 @@ def count_run_flips(run: LoadedRun) -> dict[ConditionKey, FlipCounts]:
 class RateTest:
     """A flip rate and its threshold.
 
-    Args:
-        flips: what was counted.
-        limits: what is accepted.
-
     Attributes:
         prompts: as ``repeated`` says.
-
-    Raises:
-        UsageError: it has no threshold.
     """
 
     def __init__(self, flips: FlipCounts, limits: Limits) -> None:
@@ -88,12 +81,7 @@ class RateTest:
         return intervals.p_above(*self._shrink(self._best), self._threshold) if self._best else 1.0
 
     def check(self, adjusted: float, checks: int) -> Check:
-        """What it comes to.
-
-        Args:
-            adjusted: its p-value after Holm's adjustment.
-            checks: how many there are.
-        """
+        """What it comes to."""
         counted, limit, limits = self.flips.counted, self._threshold, self._limits
         n, sure, lower, upper, more = len(counted.outcomes), limits.confidence, None, None, None
         if self._best:
@@ -159,11 +147,7 @@ class RateTest:
 
 
 def threshold(limits: Limits, protocol: str, attack: str) -> float:
-    """The threshold of a check.
-
-    Raises:
-        UsageError: there is none.
-    """
+    """The threshold of a check."""
     found = limits.threshold(protocol, attack)
     if found is None:
         where = "--max-flip-rate, or max-flip-rate in [tool.distract.gate] of pyproject.toml"
@@ -172,18 +156,7 @@ def threshold(limits: Limits, protocol: str, attack: str) -> float:
 
 
 def count_needed(rate: float | None, threshold: float, limits: Limits, checks: int) -> int | None:
-    """About how many comparisons would settle a check that goes on as it began.
-
-    Args:
-        rate: the flip rate so far; None before any verdict.
-        threshold: of the check.
-        limits: how sure it must be.
-        checks: how many there are.
-
-    Returns:
-        The smallest number at which this rate, rounded to whole flips against the decision, would pass or fail; None
-        where that is more than a million, or the rate is the threshold.
-    """
+    """About how many comparisons would settle a check that goes on as it began."""
     if not rate:
         return max(least_n(threshold, limits.confidence), limits.min_n)
     if rate < threshold:
@@ -224,16 +197,7 @@ def format_bound(bound: float, limit: float) -> str:
 
 
 def open_reason(lower: float, upper: float, threshold: float, n: int, least: int, more: int | None) -> str:
-    """Why bounds on both sides of a threshold settle nothing, and what would.
-
-    Args:
-        lower: one-sided bound of the rate.
-        upper: the other one.
-        threshold: of the rate.
-        n: verdicts so far.
-        least: the fewest that can pass.
-        more: about how many would settle it, where that can be said.
-    """
+    """Why bounds on both sides of a threshold settle nothing, and what would."""
     if n < least:
         return f"{count(n, 'verdict')}: too few, no n below {least} can pass at {threshold:g}"
     about = f"; at this rate about {count(more, 'verdict')} would" if more is not None else ""

@@ -17,15 +17,7 @@ from distract.studies.gate.verdict import Verdict
 
 
 def decide(run: LoadedRun, limits: Limits) -> Verdict:
-    """Decide by the flip rates of a run in excess of its noise.
-
-    Args:
-        run: of ``distract attack --control``.
-        limits: what is accepted.
-
-    Raises:
-        UsageError: the run measured no noise, or a check has no threshold.
-    """
+    """Decide by the flip rates of a run in excess of its noise."""
     p = run.parameters
     if not p["controls"]:
         raise UsageError(f"{run.path}: measured no noise; run `distract attack` with --control")

@@ -24,16 +24,7 @@ FEW = 30
 
 
 def decide(run: LoadedRun, limits: Limits, baseline: LoadedRun | None = None) -> Verdict:
-    """Decide by the flip rates of a run.
-
-    Args:
-        run: of ``distract attack``.
-        limits: what is accepted; flip rates are checked where it has a threshold.
-        baseline: a run that the new one may not be worse than.
-
-    Raises:
-        UsageError: a check has no threshold, or the runs cannot be compared.
-    """
+    """Decide by the flip rates of a run."""
     notes = check_comparable(baseline, run) if baseline else []
     rises = regression.rise_tests(baseline, run, limits) if baseline else []
     # Beside a baseline a threshold may hold for some checks only; without one each needs its own.

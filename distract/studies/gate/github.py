@@ -40,12 +40,7 @@ them are looked for after Markdown was read, when an entity is a character again
 
 
 def annotations(verdict: Verdict, flips: ClearestFlips) -> list[str]:
-    """Workflow commands, one line each: an error, a warning or a notice for each check that did not pass.
-
-    Args:
-        verdict: of the gate.
-        flips: the clearest ones of each check.
-    """
+    """Workflow commands, one line each: an error, a warning or a notice for each check that did not pass."""
     found = findings(verdict)
     if all(one.state == "pass" for one in found):
         effort = [describe_effort(verdict.effort)] if verdict.effort else []
@@ -54,13 +49,7 @@ def annotations(verdict: Verdict, flips: ClearestFlips) -> list[str]:
 
 
 def summary(verdict: Verdict, flips: ClearestFlips, *, judge: str) -> str:
-    """A job summary in Markdown, to be written as UTF-8.
-
-    Args:
-        verdict: of the gate.
-        flips: the clearest ones of each check.
-        judge: its name.
-    """
+    """A job summary in Markdown, to be written as UTF-8."""
     blocks = [
         f"## distract gate: {verdict.decision.upper()}",
         f"Judge {_format_code(judge)}: {_escape_markup(verdict.reason)}",

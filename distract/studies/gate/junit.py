@@ -40,13 +40,6 @@ def format_junit(verdict: Verdict, flips: ClearestFlips, *, judge: str, began: d
 
     A failed check is a failure, an inconclusive one an error (a failure with ``certify``). A decision that no check
     shows, such as that of a gate without data, is an error of its own: a document without a fault reads as green.
-
-    Args:
-        verdict: of the gate.
-        flips: the clearest ones of each check.
-        judge: its name.
-        began: when, with its zone; shown in UTC without one, as the schema wants it.
-        seconds: that the gate took, at least 0.
     """
     found = findings(verdict)
     cases = [_case_element(one, verdict, flips) for one in found]

@@ -24,13 +24,7 @@ def least_n(threshold: float, confidence: float) -> int:
 
 
 def is_unreadable(n: int, invalid: int, most: float) -> bool:
-    """Whether more of the verdicts are invalid than may be.
-
-    Args:
-        n: valid ones.
-        invalid: the others.
-        most: the largest share of them that may be, 0 to 1.
-    """
+    """Whether more of the verdicts are invalid than may be."""
     return invalid > 0 and invalid / (n + invalid) > most
 
 
@@ -48,9 +42,6 @@ class Limits:
         max_rise: the largest rise of a flip rate since a baseline to accept, 0.000001 to below 1.
         min_eligible: the smallest share of the comparisons judged before any rewrite that must be eligible for a pass,
             0 to 1.
-
-    Raises:
-        UsageError: a limit is out of range.
     """
 
     max_flip_rate: float | None = None

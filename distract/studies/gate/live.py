@@ -57,11 +57,7 @@ class Meter:
 
 
 def shuffle_prompts(selected: AttackSelection, baseline: LoadedRun | None) -> AttackSelection:
-    """The cases to judge, prompt by prompt in random order; only those that the baseline has, where there is one.
-
-    Raises:
-        UsageError: the baseline has none of them, or the data are others.
-    """
+    """The cases to judge, prompt by prompt in random order; only those that the baseline has, where there is one."""
     cases = selected.cases
     if baseline is not None:
         there = {row.case for row in baseline.rows}
@@ -88,23 +84,7 @@ def live_record(
     ahead: int,
     named: Collection[str] = (),
 ) -> dict[str, Any]:
-    """What a live gate decides by, for the record of its run.
-
-    Args:
-        selected: the cases to judge, in order.
-        protocols: to ask.
-        limits: what is accepted.
-        control: whether only what exceeds the judge's own noise counts.
-        baseline: a run of ``distract attack`` that the judge may not be worse than; thresholds hold beside it, where
-            there are any.
-        budget: the most requests to models; None for any number.
-        ahead: prompts to judge at once, though fewer might do.
-        named: protocols and attacks that were asked for by name.
-
-    Raises:
-        UsageError: nothing can be checked, a check has neither a threshold nor a baseline, or the baseline has none
-            of the checks, or not one that was asked for by name.
-    """
+    """What a live gate decides by, for the record of its run."""
     attacks = [a for a in selected.parameters["attacks"] if a not in selected.parameters["controls"]]
     asked = sorted((protocol.name, attack) for protocol in protocols for attack in attacks)
     if not asked:
@@ -144,17 +124,7 @@ def prepare(
     own: Mapping[str, Any],
     remarks: Callable[[Mapping[str, Any]], Iterable[str]],
 ) -> Job[Verdict]:
-    """The job of a live gate.
-
-    Args:
-        selected: the cases to judge, in order.
-        setup: who judges and how.
-        own: what it decides by, as of ``live_record``.
-        remarks: the parameters of the run to what is said before it.
-
-    Raises:
-        UsageError: a protocol fits no case, or the folder belongs to another run.
-    """
+    """The job of a live gate."""
     design = session.audit_config(selected, setup)
     parameters = {**session.parameters(selected, setup), "gate": dict(own)}
     structured = frozenset(role for role, backend in setup.models.items() if backend.reads_slots)

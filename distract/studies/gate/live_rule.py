@@ -37,9 +37,6 @@ CheckKey = tuple[str, str, Measure]
 class LiveGate:
     """The checks of a live gate.
 
-    Args:
-        parameters: of its run; what it decides by stands under ``gate``.
-
     Attributes:
         monitors: the evidence of each check.
     """
@@ -94,11 +91,7 @@ class LiveGate:
                 monitor.end()
 
     def verdict(self, flaw: str | None = None) -> Verdict:
-        """What it decides.
-
-        Args:
-            flaw: why the run must not be relied on.
-        """
+        """What it decides."""
         p_values = [1.0 if m.p_value is None else m.p_value for m in self.monitors.values()]
         checks = tuple(
             build_check(protocol, self._rules[protocol], attack, monitor, measure, p, self.limits, len(p_values))
@@ -167,14 +160,7 @@ class LiveGate:
 
 
 def record(limits: Limits, checks: Iterable[CheckKey], pairs: Iterable[int], **more: Any) -> dict[str, Any]:
-    """What a gate decides by, as JSON values.
-
-    Args:
-        limits: what is accepted.
-        checks: of the gate.
-        pairs: of each prompt.
-        more: what else there is: ``baseline``, ``budget``, and whether the ``whole`` run is there already.
-    """
+    """What a gate decides by, as JSON values."""
     return {
         "limits": limits.document(),
         "checks": [list(place) for place in checks],
@@ -186,15 +172,7 @@ def record(limits: Limits, checks: Iterable[CheckKey], pairs: Iterable[int], **m
 
 
 def replay_gate(parameters: Mapping[str, Any], rows: Sequence[Row]) -> LiveGate:
-    """The gate of a run as it ended.
-
-    Args:
-        parameters: of the run.
-        rows: all of them.
-
-    Raises:
-        UsageError: the record is not one that a gate of this version wrote.
-    """
+    """The gate of a run as it ended."""
     if "measure" in parameters["gate"]:
         raise UsageError("an earlier version of distract decided this gate by other rules; run it again")
     try:
@@ -207,11 +185,7 @@ def replay_gate(parameters: Mapping[str, Any], rows: Sequence[Row]) -> LiveGate:
 
 
 def _check_record(own: Mapping[str, Any]) -> None:
-    """See that a record is one that a gate wrote, as far as anything rests on it.
-
-    Raises:
-        ValueError: it is not.
-    """
+    """See that a record is one that a gate wrote, as far as anything rests on it."""
     numbers = [number for pairs, number in own["prompts"].items() for number in (int(pairs), number)]
     if any(measure not in get_args(Measure) for _, _, measure in own["checks"]):
         raise ValueError("checks")

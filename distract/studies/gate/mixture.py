@@ -29,10 +29,6 @@ def bet_rates(threshold: float, side: Direction) -> Floats:
     They are quantiles of a Beta distribution that is cut off at the threshold. Its place is relative to the threshold,
     so that rates a half above it and well below it are found soon, whatever the threshold; it was chosen for few calls
     at .02 to .35 against .10 (``benchmarks/gate_errors.py``).
-
-    Args:
-        threshold: between 0 and 1, both excluded.
-        side: of the threshold.
     """
     if side == "above":
         a, centre = 3.0, min(2.4 * threshold, (1 + threshold) / 2)
@@ -51,12 +47,7 @@ def bet_rates(threshold: float, side: Direction) -> Floats:
 
 
 class Bets:
-    """The stakes of all bets on one side of a threshold.
-
-    Args:
-        threshold: between 0 and 1, both excluded.
-        side: of the threshold.
-    """
+    """The stakes of all bets on one side of a threshold."""
 
     def __init__(self, threshold: float, side: Direction) -> None:
         self._lambdas = (bet_rates(threshold, side) - threshold) / (threshold * (1 - threshold))
@@ -64,11 +55,7 @@ class Bets:
         self.logs = np.zeros(BETS)
 
     def gains(self, z: float | Floats) -> Floats:
-        """The logs by which one value changes the stakes, shape (BETS,); shape (n, BETS) for n of them.
-
-        Args:
-            z: a value between 0 and 1 less the threshold; shape (n, 1) for n.
-        """
+        """The logs by which one value changes the stakes, shape (BETS,); shape (n, BETS) for n of them."""
         found: Floats = np.log1p(self._lambdas * z)
         return found
 

@@ -95,9 +95,6 @@ AT_ONCE = 16
 class Monitor:
     """The evidence of one check so far.
 
-    Args:
-        test: what is tested.
-
     Attributes:
         decision: once there is one; what comes after it is not looked at.
         reason: what decided: ``evidence``, ``settled`` (nothing that is left can change it) or ``end``.

@@ -48,13 +48,7 @@ class TailTest:
         return binomial_cdf(self.limit(n), n, rate)
 
     def least(self, rate: float, power: float, most: int) -> int | None:
-        """The smallest number of trials from which on every number has the power; None where that is above ``most``.
-
-        Args:
-            rate: the true one, 0 to below the threshold.
-            power: 0.5 to below 1.
-            most: at least 1.
-        """
+        """The smallest number of trials from which on every number has the power; None where that is above ``most``."""
         high = 1
         while not self._has_power(high, rate, power):
             if high > 2 * most:

@@ -88,18 +88,7 @@ class PowerAnalysis:
 def analyse_power(
     threshold: float, true_rate: float, power: float, confidence: float, checks: int = 1
 ) -> PowerAnalysis:
-    """Say how many eligible comparisons a gate needs.
-
-    Args:
-        threshold: the largest flip rate to accept, 0.000001 to below 1.
-        true_rate: the flip rate that one expects, 0 to 1: the gate shall pass below the threshold and fail above it.
-        power: the chance of that decision, 0.5 to below 1; of all checks together where all have to pass.
-        confidence: of each one-sided bound, 0.5 to below 1.
-        checks: how many are judged together, 1 to 10,000.
-
-    Raises:
-        UsageError: a number is out of range, or the rates are equal or so near that too many would be needed.
-    """
+    """Say how many eligible comparisons a gate needs."""
     Limits(max_flip_rate=threshold, confidence=confidence)
     _check_arguments(threshold, true_rate, power, checks)
     passes, alpha = true_rate < threshold, 1 - confidence
@@ -131,17 +120,7 @@ def analyse_power(
 def too_few_reason(
     n: int, unit: str, threshold: float, checks: int, confidence: float, cures: Sequence[str], live: bool = False
 ) -> str | None:
-    """Why so little data cannot pass as a rule, and what helps; None where it can.
-
-    Args:
-        n: eligible comparisons that there can be for each check.
-        unit: what they are called, in the plural.
-        threshold: the strictest one.
-        checks: how many are judged together, at least 1.
-        confidence: of each one-sided bound.
-        cures: what to change.
-        live: whether a live gate is planned, which takes more of them at most.
-    """
+    """Why so little data cannot pass as a rule, and what helps; None where it can."""
     rate = threshold * RARE
     try:
         wanted = analyse_power(threshold, rate, POWER, confidence, min(checks, CHECKS))

@@ -17,13 +17,7 @@ PairFlips = Mapping[Unit, bool | None]
 
 
 def pair_flips(rows: Sequence[Row], rule: str | None, attack: str) -> tuple[dict[Unit, bool | None], OutcomeCounts]:
-    """The eligible pairs, whether each flipped; and all that was counted.
-
-    Args:
-        rows: of one protocol under the flip design.
-        rule: of a scoring protocol.
-        attack: a control too.
-    """
+    """The eligible pairs, whether each flipped; and all that was counted."""
     counted = count_flips(rows, rule, attack)
     return {unit: flip for unit, (_, flip) in counted.eligible("flip_rate").items()}, counted
 
@@ -41,12 +35,6 @@ def excess_outcome(rows: Sequence[Row], rule: str | None, attack: str, null: str
 
     The noise of a pair is whether it flips under the control that only normalises the text; where that changes
     nothing in it, under a second sample; where nothing is sampled either, the same question has the same answer.
-
-    Args:
-        rows: as in ``pair_flips``.
-        rule: of a scoring protocol.
-        attack: that distracts.
-        null: the control that changes nothing but form.
     """
     flips, counted = pair_flips(rows, rule, attack)
     noise = {**dict.fromkeys(flips, False), **pair_flips(rows, rule, RESAMPLED)[0], **pair_flips(rows, rule, null)[0]}

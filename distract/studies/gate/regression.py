@@ -48,11 +48,6 @@ class Discordance:
 class RiseTest:
     """The flip rate of one protocol under one attack in two runs.
 
-    Args:
-        now: what was counted in the new run.
-        before: the same in the baseline.
-        limits: how large a rise is accepted, and how sure to be.
-
     Attributes:
         alone: how many pairs are eligible in the baseline only, and in the new run only.
         prompts: as ``exact.repeated`` says.
@@ -80,12 +75,7 @@ class RiseTest:
         return intervals.mcnemar_above(found.up, found.down)
 
     def check(self, adjusted: float, checks: int) -> Check:
-        """What it comes to: ``lower`` and ``upper`` bound the rise, -1 to 1.
-
-        Args:
-            adjusted: its p-value after Holm's adjustment.
-            checks: how many there are.
-        """
+        """What it comes to: ``lower`` and ``upper`` bound the rise, -1 to 1."""
         lower = upper = None
         if self._clusters:
             lower, upper = self._bounds(self._best)[0], self._bounds(self._worst)[1]
@@ -184,13 +174,7 @@ class RiseTest:
 
 
 def rise_tests(baseline: LoadedRun, run: LoadedRun, limits: Limits) -> list[RiseTest]:
-    """One for each protocol, by name, and attack, in the order of the new run, that is in both and no control.
-
-    Args:
-        baseline: what the new run may not be worse than.
-        run: the new one.
-        limits: how large a rise is accepted, and how sure to be.
-    """
+    """One for each protocol, by name, and attack, in the order of the new run, that is in both and no control."""
     protocols, attacks = common_names(baseline, run)
     here, there = count_run_flips(run), count_run_flips(baseline)
     places = [(protocol, attack) for protocol in protocols for attack in attacks]

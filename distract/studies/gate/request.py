@@ -35,21 +35,7 @@ RUN_OPTIONS = (*LIMITS, "run", "config", "baseline", "control", "junit", "github
 def decide(
     run: Path | None, more: dict[str, Any], given: Mapping[str, str], listener: Listener
 ) -> tuple[Verdict, LoadedRun | None]:
-    """Decide whether a judge flips too often.
-
-    Args:
-        run: a finished one; None asks a judge.
-        more: options by name; what is not there is as the command has it by default.
-        given: the options that the user gave, by name, as the user writes them.
-        listener: follows what is asked.
-
-    Returns:
-        What the gate comes to, and the run that it rests on; None where no run may be relied on.
-
-    Raises:
-        UsageError: options do not go together, there is no threshold, or the run is none that can be gated.
-        BackendError: a model failed.
-    """
+    """Decide whether a judge flips too often."""
     baseline_path, control = more.pop("baseline", None), more.get("control", False)
     if more.get("max_rise") is not None and baseline_path is None:
         raise UsageError("--max-rise goes with --baseline: without one nothing can have risen")
@@ -75,11 +61,7 @@ def _read_limits(more: dict[str, Any]) -> Limits:
 
 
 def _load_baseline(path: Path | None) -> LoadedRun | None:
-    """The run that the judge may not be worse than.
-
-    Raises:
-        UsageError: it is no fair measure.
-    """
+    """The run that the judge may not be worse than."""
     if path is None:
         return None
     loaded = runs.load(path)

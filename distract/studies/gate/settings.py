@@ -46,18 +46,7 @@ class Settings:
 
 
 def load_settings(path: Path | None = None) -> Settings | None:
-    """The table ``[tool.distract.gate]`` of a project.
-
-    Args:
-        path: the file; None for the nearest ``pyproject.toml`` in the current folder or above it, whatever it holds.
-
-    Returns:
-        What the table sets; None where no file was named, and none is found or it has no such table.
-
-    Raises:
-        DataError: the file cannot be read, is not TOML, was named and has no such table, or the table sets what
-            no gate has, or to what it cannot be.
-    """
+    """The table ``[tool.distract.gate]`` of a project."""
     found = path or find_project()
     if found is None:
         return None
@@ -76,16 +65,7 @@ def load_settings(path: Path | None = None) -> Settings | None:
 
 
 def merge_limits(settings: Settings | None, given: Mapping[str, Any]) -> Limits:
-    """What a gate accepts: the command line over the file over what ``Limits`` says by itself.
-
-    Args:
-        settings: of the file, if there is one.
-        given: the options that the user gave, by the names of ``Limits``' fields; a ``max_flip_rate`` among them
-            holds for every protocol and attack, whatever the file says of single ones.
-
-    Raises:
-        UsageError: an option is out of range.
-    """
+    """What a gate accepts: the command line over the file over what ``Limits`` says by itself."""
     values = {} if settings is None else dict(settings.values)
     if "max_flip_rate" in given:
         values.pop("others", None)

@@ -37,12 +37,7 @@ class StoppingPath:
 
 
 def compute_path(limits: Boundary, rate: float) -> StoppingPath:
-    """How a gate goes whose set ends where the limits do.
-
-    Args:
-        limits: for at least one outcome.
-        rate: the true flip rate, 0 to 1.
-    """
+    """How a gate goes whose set ends where the limits do."""
     cap = limits.most
     fail, passing = int(limits.fail_end[cap]), int(limits.pass_end[cap])
     passed = failed = inconclusive = mean = 0.0

@@ -36,13 +36,7 @@ def board_table(board: Board) -> Table:
 def shift_parts(
     shift: Shift, names: tuple[str, str], targets: frozenset[str] = frozenset()
 ) -> Iterator[RenderableType]:
-    """Both boards side by side, then what changed.
-
-    Args:
-        shift: between the two.
-        names: of the two boards, as short as ``before`` and ``after``.
-        targets: the models that are marked.
-    """
+    """Both boards side by side, then what changed."""
     first, second = shift.before, shift.after
     table = grid("", names[0], "95% CI", "rank", names[1], "95% CI", "rank")
     changes = grid("", "change", "95% CI", "rank", "rose in %", "fell in %")

@@ -56,13 +56,7 @@ def judge_baseline(case: Case, p: TournamentConfig) -> Plan[CaseResult]:
 
 
 def judge_attacks(case: Case, p: TournamentConfig, targets: Mapping[str, frozenset[str]]) -> Plan[CaseResult]:
-    """Rewrite the responses of some models to one case, and judge again the matches that this changes.
-
-    Args:
-        case: of the baseline.
-        p: as of the baseline.
-        targets: the models whose responses are rewritten, by protocol: each attacks the lowest of its own board.
-    """
+    """Rewrite the responses of some models to one case, and judge again the matches that this changes."""
     memory: Memory = {}
     found = {response.author: response for response in comparable_responses(case)}
     jobs = [

@@ -72,12 +72,7 @@ class RunBoards:
 
 
 def find_targets(parameters: Mapping[str, Any], rows: Iterable[Row]) -> dict[str, frozenset[str]]:
-    """The models that each protocol attacks: those named, else the lowest of its own baseline board.
-
-    Args:
-        parameters: of the run.
-        rows: of it; the baseline is enough.
-    """
+    """The models that each protocol attacks: those named, else the lowest of its own baseline board."""
     rows = list(rows)
     first, *_ = restore_systems(parameters["systems"])
     found: dict[str, frozenset[str]] = {}
@@ -95,12 +90,7 @@ def find_targets(parameters: Mapping[str, Any], rows: Iterable[Row]) -> dict[str
 
 
 def measure_boards(parameters: Mapping[str, Any], rows: Iterable[Row]) -> RunBoards:
-    """Every board and every shift of a run.
-
-    Args:
-        parameters: of the run.
-        rows: of it.
-    """
+    """Every board and every shift of a run."""
     rows = list(rows)
     attacked, systems = find_targets(parameters, rows), restore_systems(parameters["systems"])
     seed, count = parameters["seed"], parameters["draws"]

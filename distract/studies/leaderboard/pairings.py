@@ -20,11 +20,7 @@ Priority = tuple[int, int, bool, int]
 
 
 def round_robin(models: Sequence[Sequence[str]]) -> list[list[ModelPair]]:
-    """Every pair on every prompt.
-
-    Args:
-        models: of each prompt, those that have answered it.
-    """
+    """Every pair on every prompt."""
     return [list(combinations(sorted(names), 2)) for names in models]
 
 
@@ -34,11 +30,6 @@ def draw_balanced(models: Sequence[Sequence[str]], most: int, seed: int) -> list
     Each match goes to the pair that has met least often; of those, to one whose models have played least, and that no
     chain of matches joins yet. It is played on the prompt with the fewest matches, of those on which they have not met.
     What is equal otherwise is drawn by seed.
-
-    Args:
-        models: of each prompt, those that have answered it.
-        most: matches, at least 1.
-        seed: of the draw.
     """
     every = round_robin(models)
     if most >= sum(map(len, every)):

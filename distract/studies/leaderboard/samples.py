@@ -21,13 +21,6 @@ def samples(
     """The baseline, and what is judged again.
 
     Which models are lowest nobody knows yet, so that those with the most matches stand for them.
-
-    Args:
-        t: the tournament.
-        cases: of it.
-        named: models that are attacked by name.
-        lowest: how many are attacked otherwise.
-        protocol: whose requests are estimated.
     """
     alone = replace(t, protocols=(protocol,), verifier=None, writer=offline_writer(t.writer))
     targets = frozenset(named) or _busiest_models(t.pairs, lowest)

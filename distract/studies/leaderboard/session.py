@@ -68,23 +68,7 @@ def prepare(
     limit: int | None = None,
     seed: int = 0,
 ) -> Job[Any]:
-    """Check that data, models, attacks, protocols and the run folder are right.
-
-    Args:
-        setup: who judges and how.
-        data: as ``datasets.load`` takes it.
-        attack: who is attacked and how.
-        systems: rating systems, at least one; the first says who is lowest.
-        models: who plays; all authors of the data when empty.
-        responses: files of responses, for formats that hold prompts only.
-        pairs: the most matches of a protocol, in a balanced design; None for the full round robin.
-        draws: how often prompts are drawn again for intervals; None for as often as is worth its time.
-        limit: number of cases to draw, None for all.
-        seed: of all draws.
-
-    Raises:
-        UsageError: something named does not exist or does not fit, or the folder belongs to another run.
-    """
+    """Check that data, models, attacks, protocols and the run folder are right."""
     if pairs is not None and pairs < 1:
         raise UsageError(f"--pairs {pairs}: expected a number of matches from 1")
     loaded = datasets.load(data, responses, seed)

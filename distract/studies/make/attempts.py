@@ -52,15 +52,7 @@ def ask_generator(
     seed: int,
     like: str | None = None,
 ) -> Plan[GenerationResult[V]]:
-    """Ask for a text until one can be used.
-
-    Args:
-        fill: the reasons why the attempt before was rejected (none at first) to the prompt.
-        read: a text, without white space around it, to its value and the reasons to reject it.
-        asking: its ``retries`` bound the attempts; ``best_of`` is ignored.
-        seed: of the run.
-        like: a text of about the wanted length; None only has the limit of ``asking``.
-    """
+    """Ask for a text until one can be used."""
     reasons: tuple[str, ...] = ()
     for attempt in range(asking.retries + 1):
         (reply,) = yield [asking.request(fill(reasons), seed=seed, sample=attempt, like=like)]
@@ -78,12 +70,7 @@ def _unwritable_reasons(text: str) -> tuple[str, ...]:
 
 
 def feedback(reasons: Sequence[str], meaning: Mapping[str, str] | None = None) -> str:
-    """What a prompt says of the attempt before: nothing of none.
-
-    Args:
-        reasons: why it was rejected.
-        meaning: some reasons in plainer words.
-    """
+    """What a prompt says of the attempt before: nothing of none."""
     if not reasons:
         return ""
     plain = meaning or {}
@@ -92,13 +79,7 @@ def feedback(reasons: Sequence[str], meaning: Mapping[str, str] | None = None) -
 
 
 def yield_document(mades: Sequence[MakeResult]) -> dict[str, Any]:
-    """How much came of it, as JSON values with sorted keys.
-
-    Returns:
-        ``asked`` and ``made`` (numbers of prompts), ``mean_attempts`` (over the prompts for which the generator was
-        asked; None where it never was), ``reasons`` (number of prompts by slug; broken constraints by kind) and
-        ``severities`` (number of texts by severity, none for pairs).
-    """
+    """How much came of it, as JSON values with sorted keys."""
     cases = [made.case for made in mades if made.case is not None]
     attempts = [dict(made.evidence)["attempts"] for made in mades if "attempts" in dict(made.evidence)]
     reasons = Counter(name for made in mades for name in dict.fromkeys(map(_reason_group, made.reasons)))
@@ -117,11 +98,7 @@ def _reason_group(reason: str) -> str:
 
 
 def check_author(author: str, taken: Sequence[str]) -> str:
-    """A generator's name, if it can stand as the author of a response in a file.
-
-    Raises:
-        UsageError: it cannot, which is better said before anything is asked.
-    """
+    """A generator's name, if it can stand as the author of a response in a file."""
     parts = author.replace("\\", "/").split("/")
     if not author.strip() or not author.isprintable() or len(author) > 200 or not parts[0] or ".." in parts:
         raise UsageError(f"author {author!r}: expected a plain name of at most 200 characters, and no path")

@@ -152,17 +152,7 @@ def has_conflict(a: Constraint, b: Constraint) -> bool:
 def choose_constraints(
     question: str, own: Sequence[Constraint], wanted: int, draw: random.Random
 ) -> ConstraintChoice | None:
-    """Easy requirements for a question that go together (Distracted evaluation, IFEval-TweakSet).
-
-    Args:
-        question: the prompt without its requirements.
-        own: the prompt's requirements; of two that conflict the first is kept.
-        wanted: how many, from 1.
-        draw: chooses what is added, and the order.
-
-    Returns:
-        So many of them, or None where the menu has no more that fit.
-    """
+    """Easy requirements for a question that go together (Distracted evaluation, IFEval-TweakSet)."""
     kept: list[Constraint] = []
     for c in own:
         if is_easy(c) and len(kept) < wanted and not any(has_conflict(c, other) for other in kept):

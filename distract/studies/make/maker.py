@@ -61,11 +61,7 @@ def pair_job(
     limit: int | None,
     seed: int,
 ) -> MakeJob:
-    """A better and a worse answer for each drawn case that has a reference: a response known to be good.
-
-    Raises:
-        UsageError: the data are wrong or no case has a reference.
-    """
+    """A better and a worse answer for each drawn case that has a reference: a response known to be good."""
     loaded = datasets.load(data, responses, seed)
     fitting = [case for case in loaded.cases if good_response(case) is not None and len(case.prompt) == 1]
     if not fitting:
@@ -83,9 +79,6 @@ def tweakset_job(data: str, generator: str, asking: GeneratorOptions, limit: int
     """A question with three format constraints, a response that meets them, and worse ones, for each drawn prompt.
 
     Drawn from the prompts whose question and format can be told apart.
-
-    Raises:
-        UsageError: the data are wrong, or the generator's name cannot be an author.
     """
     check_author(generator, ())
     loaded = datasets.load_prompts(data)
@@ -102,14 +95,7 @@ def tweakset_job(data: str, generator: str, asking: GeneratorOptions, limit: int
 def make_cases(
     job: MakeJob, models: Mapping[Role, Answerer], tally: Tally, progress: Callable[[Tally], None] | None = None
 ) -> tuple[list[Case], dict[str, Any]]:
-    """Make everything.
-
-    Returns:
-        The cases, each response with its lineage, and the yield as JSON values.
-
-    Raises:
-        BackendError: a model failed; the same command resumes.
-    """
+    """Make everything."""
     identity = tuple(sorted(models["generator"][0].identity.items()))
     verified = verifying.parameters(job.verifier) if job.verifier else ()
     parameters = (*sorted(job.parameters.items()), ("seed", job.seed), *verified)

@@ -60,20 +60,7 @@ def prompt_file() -> Prompt:
 def make_pair(
     case: Case, asking: GeneratorOptions, author: str, seed: int, verifier: Verifier | None = None
 ) -> Plan[MakeResult]:
-    """Make a case of a better and a worse answer from a case's good response (CALM, answers from a reference).
-
-    Args:
-        case: with one turn, and a good response, which is the reference.
-        asking: of the generator; a rejected attempt is repeated with the reasons up to ``retries`` times.
-        author: name of the generator, for the evidence.
-        seed: of the run.
-        verifier: is asked whether each answer still says what the reference says; None asks nobody.
-
-    Returns:
-        A case with the same id and prompt and the authors ``better`` (which is preferred) and ``worse``, or the reasons
-        why there is none. Constraints are dropped: a judge would be asked about the format alone, and the two
-        differ in something else. Evidence: attempts, words of each, and what the verifier measured.
-    """
+    """Make a case of a better and a worse answer from a case's good response (CALM, answers from a reference)."""
     reference = good_response(case)
     if len(case.prompt) > 1:
         return MakeResult(None, ("more than one turn",))

@@ -67,12 +67,7 @@ def _write_task(
 
 
 def add_rewrites(case: Case, made: Sequence[Lineage]) -> Case:
-    """The case with rewrites recorded, in the place of those it had.
-
-    Args:
-        case: the original one.
-        made: the rewritten responses of it and how each was written.
-    """
+    """The case with rewrites recorded, in the place of those it had."""
     new = {_identity(lineage.response) for lineage in made}
     # What was made of a text that is replaced goes with it.
     gone = {(author, severity) for author, severity, attack in new if attack is None}
@@ -87,13 +82,7 @@ def _identity(response: Response) -> tuple[str, int | None, str | None]:
 
 
 class DataFile:
-    """A data set with the rewrites that a job writes, kept when all are there.
-
-    Args:
-        cases: that are rewritten, in the order of the data.
-        selected: data, attacks and writer.
-        out: the file.
-    """
+    """A data set with the rewrites that a job writes, kept when all are there."""
 
     def __init__(self, selected: AttackSelection, out: Path) -> None:
         self.rows: Sequence[Row] = ()
@@ -111,11 +100,7 @@ class DataFile:
         self.rewrites += rewrites
 
     def finish(self, summary: Mapping[str, Any], numbers: Mapping[str, Any]) -> str:
-        """Write the file; ``files.write`` says how.
-
-        Raises:
-            UsageError: the file cannot be written.
-        """
+        """Write the file; ``files.write`` says how."""
         by: dict[str, list[Lineage]] = {}
         for made in self.rewrites:
             by.setdefault(made.case, []).append(_lineage(made, self._selected))
@@ -124,16 +109,7 @@ class DataFile:
 
 
 def prepare(selected: AttackSelection, out: Path, prices: Mapping[Role, Price] = NO_PRICES) -> Job[RewriteResult]:
-    """The job of ``distract rewrite``.
-
-    Args:
-        selected: data, attacks and writer.
-        out: the file to write.
-        prices: of models whose tokens cost money.
-
-    Raises:
-        UsageError: there is nothing to write.
-    """
+    """The job of ``distract rewrite``."""
     design = _parameters(selected)
     if not any(True for case in selected.cases for _ in _rewrite_tasks(case, design)):
         raise UsageError("nothing is to be written: controls are written by rule in every run; name another --attack")
@@ -164,11 +140,7 @@ def prepare(selected: AttackSelection, out: Path, prices: Mapping[Role, Price] =
 
 
 def save(cases: Sequence[Case], path: Path) -> None:
-    """Write cases as a file of the native format; ``files.write`` says how.
-
-    Raises:
-        UsageError: the file cannot be written.
-    """
+    """Write cases as a file of the native format; ``files.write`` says how."""
     files.write(path, "".join(f"{native.format_line(case)}\n" for case in cases), "--out")
 
 

@@ -49,25 +49,7 @@ def is_usable(prompt: ConstrainedPrompt) -> bool:
 def make_tweak(
     prompt: ConstrainedPrompt, asking: GeneratorOptions, author: str, seed: int, wanted: int = 3
 ) -> Plan[MakeResult]:
-    """Make a case with format constraints from a prompt that holds some (Distracted evaluation 3.1 and 3.2).
-
-    Args:
-        prompt: a prompt with its constraints.
-        asking: of the generator; a rejected attempt is repeated with the reasons up to ``retries`` times.
-        author: name of the generator, who is the author of the compliant answer.
-        seed: of the run; chooses the constraints that are added, their order, and what is broken.
-        wanted: number of constraints, from 1.
-
-    Returns:
-        A case ``tweak-<key>`` with the question alone as its prompt, the answer that meets all constraints (preferred)
-        and, by the authors ``low-1`` to ``low-3``, those that break exactly so many; or the reasons why there is none.
-        A severity that could not be made is left out, with its reason; severity 1 cannot be. Evidence: attempts, kinds
-        kept and added, words of the answer, and the kinds that each severity breaks.
-
-    Raises:
-        UsageError: ``wanted`` is below 1, or the author's name cannot stand in a file.
-        PluginError: a severity attack failed.
-    """
+    """Make a case with format constraints from a prompt that holds some (Distracted evaluation 3.1 and 3.2)."""
     if wanted < 1:
         raise UsageError(f"wanted {wanted}: expected a number of constraints from 1")
     check_author(author, [_author_name(severity) for severity in SEVERITIES])

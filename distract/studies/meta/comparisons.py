@@ -147,14 +147,7 @@ class Agreement(Figure):
 def collect_comparisons(
     rows: Iterable[Row], rule: str | None, attack: str = BASELINE, calls: int | None = None
 ) -> Comparisons:
-    """What was said of each pair.
-
-    Args:
-        rows: of one judge asked one way.
-        rule: by which a verdict is derived; see ``verdicts.outcome``.
-        attack: ``none``, or a control.
-        calls: of one comparison, where rows do not say.
-    """
+    """What was said of each pair."""
     mine = [row for row in rows if row.design == "people" and row.attack == attack]
     shared = Counter(key for row in mine for key in row.keys)
     made, excluded = list[PairVerdicts](), Counter[tuple[str, str]]()

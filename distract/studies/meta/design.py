@@ -60,13 +60,7 @@ def labelled_pairs(case: Case) -> list[ResponsePair]:
 
 
 def judge_labelled(data: str, case: Case, p: MetaConfig) -> Plan[CaseResult]:
-    """Judge every labelled pair of a case under every protocol.
-
-    Args:
-        data: name of the data set that the case is from.
-        case: with a label.
-        p: how.
-    """
+    """Judge every labelled pair of a case under every protocol."""
     memory: dict[tuple[Response, str], Rewrite | None] = {}
     found = labelled_pairs(case)
     if data in p.shuffled:

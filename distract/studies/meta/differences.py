@@ -27,12 +27,7 @@ from distract.studies.meta.comparisons import (
 
 
 def differences(asked: Sequence[JudgeRows], everywhere: Iterable[DataPlace]) -> list[Agreement]:
-    """Every pair of one judge's protocols on the verdicts that are valid under both: one's accuracy minus the other's.
-
-    Args:
-        asked: one judge asked in each way, by the rule that sums it up.
-        everywhere: the places at which protocols are compared; Holm's adjustment is over the pairs at one of them.
-    """
+    """The difference in accuracy of each pair of one judge's protocols, on verdicts valid under both."""
     said = {one.protocol: collect_comparisons(one.by(one.headline), one.headline) for one in asked}
     headline = {one.protocol: one.headline for one in asked}
     made = list[Agreement]()

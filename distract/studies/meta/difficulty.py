@@ -75,15 +75,7 @@ def correlations(
     means: Mapping[str, float],
     base: str | None,
 ) -> list[Correlation]:
-    """Rank correlations of accuracies: between data sets over judges and protocols, of base and mean over judges.
-
-    Args:
-        judged: each judge asked in each way.
-        figures: of the same ones.
-        accuracy: by judge and protocol, on everything.
-        means: of each judge over its protocols.
-        base: the protocol that others are compared with.
-    """
+    """Rank correlations of accuracies: between data sets over judges and protocols, of base and mean over judges."""
     sets = sorted({f.data for f in figures if f.data is not None})
     by_set = {name: accuracies(judged, figures, (name, None)) for name in sets}
     made = []

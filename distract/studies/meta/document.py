@@ -102,12 +102,7 @@ def from_published(runs: Sequence[PublishedRun]) -> list[JudgeSource]:
 
 
 def measure_judges(sources: Sequence[JudgeSource], base: str | None = None) -> MetaResult:
-    """Measure judges, and compare them where there are several.
-
-    Args:
-        sources: judges of different names.
-        base: the protocol that the user wants others to be compared with.
-    """
+    """Measure judges, and compare them where there are several."""
     everything = [one for source in sources for one in source.judged]
     controls = tuple(dict.fromkeys(name for source in sources for name in source.controls))
     found = figures(everything, controls)

@@ -29,12 +29,7 @@ from distract.studies.meta.differences import differences
 
 
 def figures(judged: Sequence[JudgeRows], controls: Sequence[str] = ()) -> list[Agreement]:
-    """Every figure that the rows support, in a total order.
-
-    Args:
-        judged: each judge asked in each way.
-        controls: names of those that the rows hold.
-    """
+    """Every figure that the rows support, in a total order."""
     made, everywhere = list[Agreement](), places(judged)
     for one in judged:
         for rule in one.rules or (None,):

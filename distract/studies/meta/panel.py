@@ -100,16 +100,7 @@ def find_base(protocols: Sequence[str], wanted: str | None = None) -> str | None
 
 
 def compare_judges(judged: Sequence[JudgeRows], figures: Sequence[Agreement], base: str | None) -> Panel | None:
-    """Compare judges on what all of them have judged.
-
-    Args:
-        judged: each judge asked in each way.
-        figures: of the same ones.
-        base: see ``find_base``.
-
-    Returns:
-        None with fewer than two judges that have a label to agree with, or where they share no comparison.
-    """
+    """Compare judges on what all of them have judged."""
     asked = _group_protocols(accuracies(judged, figures, whole_place(figures)))
     if len(asked) < 2:
         return None

@@ -22,14 +22,7 @@ from distract.studies.meta.comparisons import (
 
 
 def group_runs(runs: Sequence[PublishedRun]) -> tuple[JudgeRows, ...]:
-    """One judge's runs, those of one way of asking taken together.
-
-    Args:
-        runs: of the same judge.
-
-    Raises:
-        UsageError: a comparison is there twice, or the runs of one way of asking are of two kinds.
-    """
+    """One judge's runs, those of one way of asking taken together."""
     by: dict[str, list[PublishedRun]] = defaultdict(list)
     for run in runs:
         by[run.protocol].append(run)
@@ -80,11 +73,7 @@ def check_reproduction(run: PublishedRun) -> dict[str, Any]:
 
 
 def count_verdicts(made: Sequence[PairVerdicts]) -> dict[str, tuple[int, int]]:
-    """LLMBar's counts, k of n: an unparsed verdict is wrong and stays in n, two unparsed ones are equal.
-
-    Args:
-        made: comparisons with a label, in both orders.
-    """
+    """LLMBar's counts, k of n: an unparsed verdict is wrong and stays in n, two unparsed ones are equal."""
     n = len(made)
     right = [[verdict == one.label for verdict in one.verdicts] for one in made]
     given, swapped = (sum(one[order] for one in right) for order in (0, 1))

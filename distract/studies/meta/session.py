@@ -53,17 +53,7 @@ class MetaSelection:
 
 
 def select(specs: Sequence[str], responses: Sequence[str], limit: int | None, seed: int) -> MetaSelection:
-    """Read data sets and draw their labelled cases.
-
-    Args:
-        specs: as ``datasets.load`` takes them; empty for none.
-        responses: files of responses, for the one data set that needs them.
-        limit: number of cases to draw from each, None for all.
-        seed: of the draw, and of the order in which responses are listed where the better one is always first.
-
-    Raises:
-        UsageError: a data set is there twice, or has no case that people have compared.
-    """
+    """Read data sets and draw their labelled cases."""
     if responses and len(specs) != 1:
         raise UsageError("--responses: goes with one --data only")
     loaded = [datasets.load(spec, responses, seed) for spec in specs]
@@ -86,12 +76,7 @@ def select(specs: Sequence[str], responses: Sequence[str], limit: int | None, se
 
 
 def distinct_names(names: Sequence[str], specs: Sequence[str]) -> list[str]:
-    """A name for each data set that tells it from the others: its own, or where that is shared the folder it lies in.
-
-    Args:
-        names: of the data sets.
-        specs: where they lie, each once.
-    """
+    """A distinct name for each data set: its own or, where several share it, that of its folder."""
     made = []
     for name, spec in zip(names, specs, strict=True):
         alike = [other for other, same in zip(specs, names, strict=True) if same == name]
@@ -111,17 +96,7 @@ def _distinct_part(spec: str, alike: Sequence[str]) -> str:
 
 
 def prepare(selected: MetaSelection, setup: Setup, *, control: bool = False, base: str | None = None) -> Job[Any]:
-    """The job of one judge.
-
-    Args:
-        selected: the data.
-        setup: who judges and how.
-        control: whether the noise floor is measured too.
-        base: the protocol that others are compared with; None takes a known one.
-
-    Raises:
-        UsageError: a protocol fits no case, or the folder belongs to another run.
-    """
+    """The job of one judge."""
     check_fit(setup.protocols, {"flip"}, [case for _, case in selected.cases], helped=setup.helped)
     controls = registry.controls() if control else ()
     design = MetaConfig(

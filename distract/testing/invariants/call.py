@@ -35,11 +35,7 @@ MOST = 100
 
 
 def check_cases(cases: Cases, invariant: str) -> tuple[Case, ...]:
-    """The cases of a call.
-
-    Raises:
-        UsageError: there are none, or something else.
-    """
+    """The cases of a call."""
     if isinstance(cases, DataSet):
         cases = cases.cases
     if not isinstance(cases, Case | Iterable):
@@ -53,17 +49,7 @@ def check_cases(cases: Cases, invariant: str) -> tuple[Case, ...]:
 
 
 def find_protocol(name: str, invariant: str, why_not: Callable[[Protocol], str | None] | None = None) -> Protocol:
-    """The protocol of that name, which serves the invariant.
-
-    Args:
-        name: of the protocol.
-        invariant: for messages.
-        why_not: says of a protocol why it cannot serve; None where all can.
-
-    Raises:
-        UnknownName: no such protocol.
-        UsageError: it cannot serve the invariant.
-    """
+    """The protocol of that name, which serves the invariant."""
     protocol = registry.get_protocol(name)
     if why_not is not None and (why := why_not(protocol)):
         fitting = [one.name for one in registry.protocols().values() if why_not(one) is None]
@@ -79,26 +65,7 @@ def check_invariant(
     form: PassCriteria,
     measure: str = "flip_rate",
 ) -> InvariantFinding:
-    """Test an invariant.
-
-    Args:
-        judge: whom to ask; the finding is added to its findings, also where the test fails.
-        cases: one, or several.
-        invariant: what is tested.
-        protocol: how to ask.
-        form: how much it takes to pass.
-        measure: that says by which rule a scoring protocol is decided.
-
-    Returns:
-        What was found. One case that says nothing fails no test; of several, one has to.
-
-    Raises:
-        Violation: there is a counterexample, or the rate of them is above what is accepted.
-        NoVerdict: in the strict form: a verdict is not valid.
-        Inconclusive: nothing says anything about the invariant, or too little does to decide.
-        UsageError: there are no cases.
-        BackendError: the model failed.
-    """
+    """Test an invariant."""
     __tracebackhide__ = True
     if not isinstance(judge, Judge):
         raise UsageError(f"{invariant.name}: expected a judge, found {type(judge).__name__}; open it with Judge.open")

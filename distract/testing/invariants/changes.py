@@ -50,12 +50,7 @@ RICHER: Sequence[Change] = (
 
 
 def find_attack(name: str, invariant: str) -> Attack:
-    """The attack that an invariant is to be tested under.
-
-    Raises:
-        UnknownName: no such attack.
-        UsageError: it lowers the quality, or changes nothing.
-    """
+    """The attack that an invariant is to be tested under."""
     attack = registry.get_attack(name)
     if attack.severity:
         raise UsageError(f"{invariant}: {name} makes a response worse on purpose; that is for monotone_in_severity")
@@ -65,11 +60,7 @@ def find_attack(name: str, invariant: str) -> Attack:
 
 
 def recorded_attacks(cases: Iterable[Case], invariant: str) -> dict[str, Attack]:
-    """The attacks whose rewrites the cases record, by name; one that is not installed has no rule.
-
-    Raises:
-        UsageError: there are none.
-    """
+    """The attacks whose rewrites the cases record, by name; one that is not installed has no rule."""
     names = sorted({response.attack for case in cases for response in case.responses if response.attack} - {BASELINE})
     if not names:
         raise UsageError(f"{invariant}: the cases record no rewrite; name an attack, as in attack='assertiveness'")

@@ -35,9 +35,6 @@ class PassCriteria:
         threshold: the largest rate of violations to accept, 0.000001 to below 1; None accepts none at all.
         confidence: of each bound of that rate, 0.5 to below 1.
         seed: of the order of prompts.
-
-    Raises:
-        UsageError: a number is out of range.
     """
 
     threshold: float | None
@@ -101,11 +98,7 @@ class InvariantEvidence:
 def collect_evidence(
     judge: Judge, cases: Sequence[Case], invariant: Invariant[S], asked: JudgeSetup, form: PassCriteria
 ) -> InvariantEvidence:
-    """Look at the subjects of all cases until it is decided.
-
-    Raises:
-        BackendError: the model failed.
-    """
+    """Look at the subjects of all cases until it is decided."""
     prompts: dict[str, list[tuple[Case, S]]] = {}
     without = []
     for case in cases:

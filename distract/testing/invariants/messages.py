@@ -31,15 +31,7 @@ def format_violation(
     clearest: Observation,
     smallest: MinimalFlip | None,
 ) -> str:
-    """What the judge did wrong.
-
-    Args:
-        finding: what it comes to.
-        judge: its name.
-        course: what was seen.
-        clearest: the counterexample to show.
-        smallest: the smallest change that does it, where it was looked for and found.
-    """
+    """What the judge did wrong."""
     lines = [*_observation_lines(judge, clearest), *_rewrite_lines(finding, clearest.flip, smallest)]
     if finding.threshold is None:
         return _format_message(clearest.wrong, lines)

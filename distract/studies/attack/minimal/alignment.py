@@ -58,11 +58,6 @@ def settle_edges(texts: tuple[str, str], spans: tuple[Spans, Spans], same: WordM
 
     A sentence added at the end of a text has a full stop, and so had the one before it: which of the two is the new one
     is open. Here it is the last one.
-
-    Args:
-        texts: old and new.
-        spans: of the words of each.
-        same: with the empty words at either end.
     """
     words = [[text[start:end] for start, end in places] for text, places in zip(texts, spans, strict=True)]
     found = list(same)

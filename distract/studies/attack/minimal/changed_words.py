@@ -34,23 +34,14 @@ class FlipWord:
 
 
 def count_words(found: Iterable[MinimalFlip]) -> tuple[FlipWord, ...]:
-    """How many of the smallest flips each word plays a part in: once each, however often it stands there.
-
-    Returns:
-        The most frequent first, equal ones by alphabet.
-    """
+    """How many of the smallest flips each word plays a part in: once each, however often it stands there."""
     seen = Counter[tuple[str, ChangeKind]](part for one in found for part in _changed_words(one.edits))
     words = (FlipWord(text, change, flips) for (text, change), flips in seen.items())
     return tuple(sorted(words, key=lambda word: (-word.flips, word.text, word.change)))
 
 
 def describe_edits(edits: Iterable[Edit], width: int = WIDTH) -> tuple[str, ...]:
-    """Edits in words, those next to each other as one change: ``"might be" → "is"``, ``+ "very"``, ``− "perhaps"``.
-
-    Args:
-        edits: in the order of the text.
-        width: the most characters of a phrase that are shown of each text.
-    """
+    """Edits in words, those next to each other as one change: ``"might be" → "is"``, ``+ "very"``, ``− "perhaps"``."""
     return tuple(_describe_phrase(phrase, width) for phrase in group_edits(edits))
 
 

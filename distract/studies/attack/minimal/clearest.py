@@ -28,14 +28,6 @@ def clearest_flips(
 
     What protocols say of strength is on scales of their own, so that they take turns: the clearest flip of each, then
     the second of each.
-
-    Args:
-        rows: of a run.
-        rewrites: of the same run.
-        protocols: the rules of each, by its name; what decides is the rule that its flip rate is summed up by.
-        attacks: names of those that count: no controls.
-        most: how many flips, from 0.
-        case: id of the only case that counts; None for all.
     """
     from distract.stats.figure import headline
 
@@ -60,20 +52,7 @@ def search_flip(
     rewrites: Iterable[Rewrite],
     most: int = MOST,
 ) -> Plan[MinimalFlip | str]:
-    """The search for the smallest part of one flip of a run.
-
-    Args:
-        flip: which.
-        case: the one that it is about, as the run had it.
-        protocol: the one that it is about.
-        manner: of the run.
-        helped: whether the run had a reference model.
-        rewrites: of the run.
-        most: how many texts are judged at most.
-
-    Returns:
-        A plan for the smallest part, or for the reason why there is none.
-    """
+    """The search for the smallest part of one flip of a run."""
     mine, others = flip.severities
     made = next(
         (

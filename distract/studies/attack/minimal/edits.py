@@ -24,19 +24,7 @@ _WORD = re.compile(rf"[{_ALONE}]|{_LETTERS}(?:['’-]{_LETTERS}|[.,]\d+)*|([^\w\
 
 
 def find_edits(original: Sequence[str], rewrite: Sequence[str]) -> tuple[Edit, ...]:
-    """What has to be done to one text to make it another.
-
-    Args:
-        original: turns.
-        rewrite: as many turns.
-
-    Returns:
-        In the order of the text; none overlap. ``applied`` makes of all of them the rewrite, and of any part of them a
-        text in between.
-
-    Raises:
-        ValueError: the numbers of turns differ.
-    """
+    """What has to be done to one text to make it another."""
     if len(original) != len(rewrite):
         raise ValueError(f"{len(original)} turns and {len(rewrite)}: expected a rewrite with as many turns as it had")
     pairs = enumerate(zip(original, rewrite, strict=True))
@@ -44,11 +32,7 @@ def find_edits(original: Sequence[str], rewrite: Sequence[str]) -> tuple[Edit, .
 
 
 def group_edits(found: Iterable[Edit]) -> tuple[tuple[Edit, ...], ...]:
-    """Edits that stand next to each other taken together: what a reader calls one change.
-
-    Args:
-        found: in the order of ``edits``.
-    """
+    """Edits that stand next to each other taken together: what a reader calls one change."""
     grouped: list[list[Edit]] = []
     for edit in found:
         last = grouped[-1][-1] if grouped else None

@@ -39,17 +39,6 @@ def search(groups: Sequence[Sequence[int]], ask: Ask, most: int = MOST) -> Plan[
     """Look for a minimal set of things that is enough.
 
     All of them together are known to be enough, and none of them not to be; neither is asked again.
-
-    Args:
-        groups: the things, in groups that are looked at as a whole first; those that come first are rather kept.
-        ask: called with sets that do not depend on each other's answers, with none of them twice.
-        most: how many sets are asked about at most.
-
-    Returns:
-        What is enough, and whether it is known to be minimal.
-
-    Raises:
-        ValueError: there is no thing.
     """
     order = [one for group in groups for one in group]
     if not order:

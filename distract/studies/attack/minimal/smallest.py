@@ -80,23 +80,7 @@ def find_smallest(
     helped: bool,
     most: int = MOST,
 ) -> Plan[MinimalFlip | str]:
-    """Look for the fewest edits that still flip a verdict.
-
-    Args:
-        case: whose responses are compared.
-        protocol: by which they are.
-        rule: by which a scoring protocol is decided; None for others.
-        original: the response that had lost.
-        rewrite: what an attack made of it.
-        other: the response that had won.
-        first: whether the rewritten response is the comparison's first one.
-        manner: in which orders and how often the judge is asked.
-        helped: whether there is a reference model.
-        most: how many texts are judged at most, beside the original and the whole rewrite.
-
-    Returns:
-        The edits, or why there are none: the verdicts are not those of a flip.
-    """
+    """Look for the fewest edits that still flip a verdict."""
     if len(original.turns) != len(rewrite.turns):
         return "the rewrite has another number of turns than the original"
     pair = _Pair(case, protocol, rule, rewrite, other, first, manner, helped)

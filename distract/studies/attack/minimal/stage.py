@@ -20,15 +20,7 @@ def search_flips(
     rows: Sequence[Row],
     rewrites: Sequence[Rewrite],
 ) -> Iterator[Plan[CaseResult]]:
-    """The searches of a run that asks for the smallest part of its clearest flips.
-
-    Args:
-        parameters: of the run; ``minimal`` says how many flips.
-        audit: what was judged.
-        cases: of the run.
-        rows: all of the run.
-        rewrites: all of the run.
-    """
+    """The searches of a run that asks for the smallest part of its clearest flips."""
     by, protocols = {case.id: case for case in cases}, {one.name: one for one in audit.protocols}
     attacks, rewrites = distractors(parameters), tuple(rewrites)
     for flip in clearest_flips(rows, rewrites, parameters["protocols"], attacks, parameters["minimal"]):

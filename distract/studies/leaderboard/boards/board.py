@@ -62,17 +62,7 @@ class RatedMatches:
 
 
 def draw_prompts(matches: Matches, system: RatingSystem, seed: int, count: int | None = None) -> Draws:
-    """Draws of the prompts of these matches.
-
-    Args:
-        matches: to be rated.
-        system: by this.
-        seed: of the draws.
-        count: how many; None for as many as are worth their time. Never more than fit into a table of weights.
-
-    Raises:
-        UsageError: fewer than 2 draws.
-    """
+    """Draws of the prompts of these matches."""
     if count is None:
         worth = PLAYED // len(matches) if "order" in system.parameters else DRAWS
         count = min(DRAWS, max(FEWEST, worth))
@@ -86,28 +76,14 @@ def draw_prompts(matches: Matches, system: RatingSystem, seed: int, count: int |
 def build_board(
     matches: Matches, system: RatingSystem, parameters: Mapping[str, Any] = NO_PARAMETERS, *, draws: Draws | None = None
 ) -> Board:
-    """Rate models.
-
-    Args:
-        matches: at least one.
-        system: to rate them by.
-        parameters: of the system that differ from its defaults.
-        draws: of the prompts of these matches; None for those that ``drawn`` makes with seed 0.
-
-    Raises:
-        UsageError: a parameter is unknown or has a bad value, or the draws are of other prompts.
-    """
+    """Rate models."""
     return derive_board(
         rate_matches(matches, system, parameters, draw_prompts(matches, system, 0) if draws is None else draws)
     )
 
 
 def rate_matches(matches: Matches, system: RatingSystem, parameters: Mapping[str, Any], draws: Draws) -> RatedMatches:
-    """Rate matches as they are and under each draw; ``board`` without what is derived from it.
-
-    Raises:
-        UsageError: as ``board``.
-    """
+    """Rate matches as they are and under each draw; ``board`` without what is derived from it."""
     for key in parameters:
         check_parameter(system, key)
     wanted = None if matches.cluster is None else matches.clusters

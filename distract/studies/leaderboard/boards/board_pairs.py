@@ -43,11 +43,7 @@ class BoardComparison:
 def rate_sources(
     sources: Sequence[MatchSource], systems: Sequence[SystemChoice], draws: int | None, seed: int
 ) -> tuple[SourceBoard, ...]:
-    """Every source under every system.
-
-    Raises:
-        UsageError: a system cannot rate them.
-    """
+    """Every source under every system."""
     return tuple(
         SourceBoard(one, chosen, chosen.board(one.matches, seed, draws)) for one in sources for chosen in systems
     )
@@ -60,11 +56,7 @@ def compare_boards(
     draws: int | None,
     seed: int,
 ) -> tuple[BoardComparison, ...]:
-    """Boards beside those of other matches: of the same protocol and rule, where these say so.
-
-    Raises:
-        UsageError: nothing of the one is like anything of the other, or no model is in both.
-    """
+    """Boards beside those of other matches: of the same protocol and rule, where these say so."""
     made = []
     for one, other in _match_sources(sources, others):
         if len({*one.matches.models} & {*other.matches.models}) < 2:
@@ -84,16 +76,7 @@ def compare_boards(
 
 
 def check_comparable(ways: Sequence[Way], models: Collection[str], others: Sequence[MatchSource]) -> None:
-    """See that there is something to compare boards with, before they are paid for.
-
-    Args:
-        ways: protocols and rules of the boards.
-        models: on them.
-        others: what they are to be compared with.
-
-    Raises:
-        UsageError: no board of the one is a board of the other, or those that are have not two models in common.
-    """
+    """See that there is something to compare boards with, before they are paid for."""
     alike = [other for other in others if any(_is_same_way(one, (other.protocol, other.rule)) for one in ways)]
     if not alike:
         said = (

@@ -34,15 +34,7 @@ def middle_ranks(ratings: Floats, unit: str = "points") -> Floats:
 
 
 def kendall_tau(first: Ints, second: Ints) -> Floats:
-    """Kendall's tau-b (Kendall, 1945, The treatment of ties in ranking problems) of each row of two tables of ranks.
-
-    Args:
-        first: shape (rows, models).
-        second: the same shape.
-
-    Returns:
-        1 for the same order, -1 for the reverse, shape (rows,); NaN where a row has all models level.
-    """
+    """Kendall's tau-b (Kendall, 1945, The treatment of ties in ranking problems) of each row of two tables of ranks."""
     i, j = np.triu_indices(first.shape[1], 1)
     found = np.full(len(first), np.nan)
     for row, (x, y) in enumerate(zip(first, second, strict=True)):

@@ -124,19 +124,7 @@ def merge_prompts(before: Matches, after: Matches) -> tuple[Matches, Matches]:
 def measure_shift(
     before: Matches, after: Matches, system: RatingSystem, parameters: Mapping[str, Any], draws: Draws
 ) -> Shift:
-    """Rate both and compare them.
-
-    Args:
-        before: matches of the first board.
-        after: of the second one.
-        system: to rate both by.
-        parameters: of the system that differ from its defaults.
-        draws: of the prompts of both boards, as ``board.draw_prompts`` makes them. Where both cannot have the same
-            prompts, the second board's are drawn apart, as often, by the next seed.
-
-    Raises:
-        UsageError: as ``board.build_board``.
-    """
+    """Rate both and compare them."""
     before, after = merge_prompts(before, after)
     paired = before.cluster is not None and after.cluster is not None
     shared = _count_shared(before, after) if paired else 0

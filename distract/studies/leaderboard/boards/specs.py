@@ -19,10 +19,6 @@ def parse_spec(spec: str) -> tuple[RatingSystem, dict[str, Any]]:
     """A system and its parameters from ``elo`` or ``elo:k=16,order=file``.
 
     A comma opens a parameter only where a name and ``=`` follow, so that a model's name may hold one.
-
-    Raises:
-        UnknownName: no such system, listing the known ones.
-        UsageError: no such parameter, or a value of the wrong kind.
     """
     name, _, rest = spec.partition(":")
     system = ratings.get_system(name.strip())
@@ -38,11 +34,7 @@ def parse_spec(spec: str) -> tuple[RatingSystem, dict[str, Any]]:
 
 
 def check_parameter(system: RatingSystem, key: str) -> None:
-    """See that a system has a parameter.
-
-    Raises:
-        UsageError: it has not, listing those that it has.
-    """
+    """See that a system has a parameter."""
     if key not in system.parameters:
         raise UsageError(f"{system.name}: no parameter {key!r}; {_list_parameters(system)}")
 

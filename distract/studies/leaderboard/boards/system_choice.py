@@ -40,11 +40,7 @@ class SystemChoice:
         return ", ".join((self.system.name, *(f"{name} {value}" for name, value in sorted(self.given.items()))))
 
     def check(self, models: Sequence[str]) -> None:
-        """See that it can rate these models, before anything is paid for.
-
-        Raises:
-            UsageError: a parameter is unknown or out of its range, or the anchor is none of the models.
-        """
+        """See that it can rate these models, before anything is paid for."""
         for key in self.given:
             check_parameter(self.system, key)
         # Each beats the next one once; how long its responses are is made up.
@@ -66,16 +62,7 @@ class SystemChoice:
 
 
 def choose_systems(specs: Sequence[str], anchor: str | None = None) -> tuple[SystemChoice, ...]:
-    """The rating systems that are asked for, each once.
-
-    Args:
-        specs: as ``specs.parse_spec`` takes them; the default systems when empty.
-        anchor: the model whose rating is fixed, for the systems that can.
-
-    Raises:
-        UnknownName: no such system.
-        UsageError: no such parameter, a value of the wrong kind, two anchors, or no system that can fix a rating.
-    """
+    """The rating systems that are asked for, each once."""
     parsed = [parse_spec(spec) for spec in specs] or [(one, {}) for one in ratings.systems().values() if one.default]
     if anchor is not None and not any(ANCHOR in system.parameters for system, _ in parsed):
         able = ", ".join(one.name for one in ratings.systems().values() if ANCHOR in one.parameters)
@@ -99,12 +86,7 @@ def renaming_notes(specs: Sequence[str]) -> list[str]:
 
 
 def restore_systems(records: Sequence[Mapping[str, Any]]) -> tuple[SystemChoice, ...]:
-    """The rating systems of a run.
-
-    Raises:
-        UnknownName: one of them exists no more.
-        UsageError: one has no such parameter any more.
-    """
+    """The rating systems of a run."""
     found = tuple(SystemChoice(ratings.get_system(one["name"]), one["parameters"]) for one in records)
     for one in found:
         for key in one.given:

@@ -38,21 +38,7 @@ _BEGINNING = 1 << 20
 
 
 def read(spec: str) -> tuple[MatchSource, ...]:
-    """Read matches.
-
-    Args:
-        spec: a path, a built-in data set, ``hub:ORG/NAME[:CONFIG[:SPLIT]]``, or one of the former after ``FORMAT:``. A
-            path that exists wins over a format's name.
-
-    Returns:
-        One source; one for each protocol and rule of a run folder, and for each judge of FastChat's files.
-
-    Raises:
-        DataError: there is no such file, it is in no known format, or wrong inside (file, line, field), or it holds no
-            match.
-        UnknownName: no such format.
-        UsageError: a library that a format needs is not installed.
-    """
+    """Read matches."""
     prefix, colon, rest = spec.partition(":")
     if spec in datasets.BUILT_IN or (prefix == sources.HUB and colon and not _exists(spec)):
         return (labelled.read(spec),)

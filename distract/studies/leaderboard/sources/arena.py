@@ -56,11 +56,7 @@ def is_vote(fields: Sequence[str] | frozenset[str]) -> bool:
 
 
 def read(table: Table) -> MatchSource:
-    """The votes of a file.
-
-    Raises:
-        DataError: naming the line (the row, in Parquet) and field.
-    """
+    """The votes of a file."""
     if not table.fields:
         raise no_match_error(table.path, {}, 0)
     hot = WINNER not in table.fields and {*HOT} <= {*table.fields}

@@ -25,11 +25,7 @@ Object = dict[str, Any]
 
 
 def decode_lines(file: BinaryIO, path: Path) -> Iterator[str]:
-    """The lines of a file with their ends; a byte order mark is dropped.
-
-    Raises:
-        DataError: a line is not UTF-8.
-    """
+    """The lines of a file with their ends; a byte order mark is dropped."""
     for number, raw in enumerate(file, 1):
         try:
             yield raw.decode("utf-8-sig" if number == 1 else "utf-8")
@@ -38,11 +34,7 @@ def decode_lines(file: BinaryIO, path: Path) -> Iterator[str]:
 
 
 def read_lines(path: Path) -> Iterator[tuple[int, Object]]:
-    """The objects of JSON Lines with their lines, from 1; blank lines are skipped.
-
-    Raises:
-        DataError: a line is not UTF-8, not JSON or no object.
-    """
+    """The objects of JSON Lines with their lines, from 1; blank lines are skipped."""
     with path.open("rb") as file:
         for number, line in enumerate(decode_lines(file, path), 1):
             if not (text := line.strip(" \t\r\n")):
@@ -57,11 +49,7 @@ def read_lines(path: Path) -> Iterator[tuple[int, Object]]:
 
 
 def read_array(path: Path) -> Iterator[tuple[int, Object]]:
-    """The objects of one JSON array, each with the line on which it begins.
-
-    Raises:
-        DataError: the file is not UTF-8, or not a JSON array of objects.
-    """
+    """The objects of one JSON array, each with the line on which it begins."""
     with path.open("rb") as file:
         text = _JsonText(file, path)
         if text.next_char() != "[":

@@ -57,11 +57,7 @@ def has_judgments(path: Path) -> bool:
 
 
 def read(path: Path) -> tuple[MatchSource, ...]:
-    """The judgments below a path, one source for each judge.
-
-    Raises:
-        DataError: there are none, or naming the file, line and field.
-    """
+    """The judgments below a path, one source for each judge."""
     if not (paths := find_files(path)):
         raise DataError("holds no judgments; name the folder of one judge, or a file", path=path)
     sources = [read_output(one) for one in paths]

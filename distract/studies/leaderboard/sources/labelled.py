@@ -18,16 +18,7 @@ NO_LABEL = "no label"
 
 
 def read(spec: str) -> MatchSource:
-    """The matches of a data set.
-
-    Args:
-        spec: as ``distract.data.datasets.load`` takes it.
-
-    Raises:
-        DataError: the data set cannot be read, or holds no match.
-        UnknownName: no such format.
-        UsageError: its responses lie in further files; the hub or its library cannot be reached.
-    """
+    """The matches of a data set."""
     if not spec.partition(":")[0] == sources.HUB and datasets.READERS[sources.locate(spec, "cases").format].needs:
         raise UsageError(f"{spec}: holds no pairs of responses that anybody has compared; name votes or judgments")
     data = datasets.load(spec)

@@ -29,11 +29,7 @@ _Key = tuple[str, str, str, frozenset[tuple[str, int | None]]]
 
 
 def read(path: Path) -> tuple[MatchSource, ...]:
-    """The matches of a run folder before any rewrite: one source for each protocol and rule that has any.
-
-    Raises:
-        DataError: it is no run, is unfinished or damaged, or holds no match.
-    """
+    """The matches of a run folder before any rewrite: one source for each protocol and rule that has any."""
     loaded = runs.load(path)
     if loaded.flaw:
         raise DataError(loaded.flaw, path=path)
@@ -62,17 +58,6 @@ def from_rows(
     A comparison that several rows tell (a pair of several triples) counts once. Under an attack, a comparison that was
     judged again is what came of it then, and each other one is as it was before: so is one whose rewrite was rejected,
     because nobody would hand that in. Rejections are counted among what is left out.
-
-    Args:
-        rows: of one run; those of other protocols, designs and attacks are passed over.
-        protocol: its name.
-        rule: one of its rules, None for the verdict itself.
-        attack: the condition, ``none`` for before any rewrite.
-        name: of the source.
-        sha256: (hex) of where the rows come from.
-
-    Raises:
-        DataError: there is no match.
     """
     left_out = Counter[str]()
     compared: dict[_Key, Row] = {}

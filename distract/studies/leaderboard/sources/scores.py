@@ -41,11 +41,7 @@ def is_score(fields: Sequence[str] | frozenset[str]) -> bool:
 
 
 def read(table: Table) -> MatchSource:
-    """The comparisons that the scores of a file make.
-
-    Raises:
-        DataError: naming the line (the row, in Parquet) and field.
-    """
+    """The comparisons that the scores of a file make."""
     prompt = next((name for name in PROMPTS if can_identify(name, table.first.get(name))), None)
     for name in (MODEL, SCORE, *(() if prompt else PROMPTS[1:2])):
         if table.fields and name not in table.fields:

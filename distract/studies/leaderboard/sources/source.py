@@ -75,15 +75,7 @@ class MatchColumns:
         return len(self._outcomes)
 
     def add(self, a: str, b: str, outcome: Outcome | None, prompt: int | None, lengths: Lengths) -> None:
-        """Add a comparison.
-
-        Args:
-            a: name of the first model.
-            b: name of the second one.
-            outcome: None where no verdict is valid.
-            prompt: its identity; None where it is not known, which must then hold for every match.
-            lengths: characters of the two responses; None where they are not known.
-        """
+        """Add a comparison."""
         if outcome is None:
             self.invalid += 1
             return
@@ -98,15 +90,7 @@ class MatchColumns:
             self._lengths.extend(lengths)
 
     def matches(self, *, alone: bool = False) -> Matches:
-        """All that was added.
-
-        Args:
-            alone: whether prompts that have one match each are passed over, because matches are then told apart by
-                themselves.
-
-        Raises:
-            UsageError: there is no match.
-        """
+        """All that was added."""
         names = tuple(self._index)
         a, b = (map(names.__getitem__, self._sides[start::2]) for start in (0, 1))
         outcomes = map(_OUTCOMES.__getitem__, self._outcomes)
@@ -138,11 +122,7 @@ _remembered = lru_cache(maxsize=1 << 15)(_identity)
 
 
 def check_model(item: Item, value: object, field: str) -> str:
-    """``value`` if it is fit for the name of a model.
-
-    Raises:
-        DataError: naming the line and field.
-    """
+    """``value`` if it is fit for the name of a model."""
     name = item.check_name(item.checked(value, field), field)
     if name != name.strip():
         item.fail(f"{name!r} has spaces around it, and would not be the model of that name; take them out", field)

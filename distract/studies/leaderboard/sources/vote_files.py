@@ -51,12 +51,7 @@ class Table:
 
 
 def open_table(path: Path) -> Table:
-    """See what columns a file has; the form is told by its beginning.
-
-    Raises:
-        DataError: it cannot be read, is empty, or is in no form that its beginning or name promises.
-        UsageError: the library that reads Parquet is not installed.
-    """
+    """See what columns a file has; the form is told by its beginning."""
     begin = head(path)
     if begin.startswith(PARQUET) or path.suffix == ".parquet":
         return _open_parquet(path)
