@@ -75,7 +75,7 @@ def main() -> None:
     given = parser.parse_args()
     judge = Transformers(given.model) if given.model else embedded_judge()
     requests = requests_of(given.data, given.prompts, given.tokens, given.skip)
-    writing = "side by side" if judge._batched else "one by one"
+    writing = "side by side" if judge._can_batch else "one by one"
 
     import torch
 

@@ -20,7 +20,7 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-from distract.stats.ratings.get_system import RatingSystem
+from distract.stats.ratings.system import RatingSystem
 from numpy.typing import NDArray
 
 from distract.stats import ratings

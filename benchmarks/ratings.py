@@ -101,7 +101,7 @@ def loss(theta: Floats, a: NDArray[Any], b: NDArray[Any], won: Floats, weight: F
 def fitted(weight: Floats, models: int, a: NDArray[Any], b: NDArray[Any], won: Floats) -> Floats:
     """Ratings of one bootstrap round, in points."""
     found = minimize(loss, np.zeros(models), (a, b, won, weight), method="L-BFGS-B", jac=True, options={"gtol": 1e-6})
-    ratings: Floats = 1000 + 400 / math.evidence(10) * found.x
+    ratings: Floats = 1000 + 400 / math.log(10) * found.x
     return ratings
 
 

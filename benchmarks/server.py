@@ -44,7 +44,7 @@ def short(content: str) -> float:
 def heavy(content: str) -> float:
     """Seconds of a reply, fixed by what is asked: median 0.1, and 3 for 2% of them."""
     draws = [int.from_bytes(hashlib.sha256(f"{i} {content}".encode()).digest()[:6], "big") / 2**48 for i in (1, 2, 3)]
-    normal = math.sqrt(-2 * math.evidence(1 - draws[1])) * math.cos(2 * math.pi * draws[2])
+    normal = math.sqrt(-2 * math.log(1 - draws[1])) * math.cos(2 * math.pi * draws[2])
     return 3.0 if draws[0] < 0.02 else 0.1 * math.exp(0.3 * normal)
 
 

@@ -130,7 +130,7 @@ def alone(sizes: Iterable[int], rng: random.Random) -> Iterator[str]:
 def long_texts(judge: str, sizes: Iterable[int], rng: random.Random) -> Iterator[str]:
     """Texts of n changed words: for ``bold`` k certain ones have to be there, for ``longer`` any k of them."""
     yield f"\nrequests, planted:{judge}, long texts\n{HEAD}"
-    reply = make_planted(judge)._one
+    reply = make_planted(judge)._answer_one
     for n in sizes:
         for k in (1, 2, 5, 10, n // 2):
             needed = frozenset(rng.sample(range(n), k))
@@ -156,7 +156,7 @@ def _trial(reply: Callable[[Request], Reply], name: str, author: str, texts: Ite
 
 def cases(judge: str, name: str, most: int) -> Iterator[str]:
     """The flips of tweakset's pairs, whichever of the two is rewritten."""
-    reply, taken = make_planted(judge)._one, list[Counts]()
+    reply, taken = make_planted(judge)._answer_one, list[Counts]()
     for case in datasets.load("tweakset").cases[:most]:
         for one, two in (turn for pair in pairs(case) for turn in (pair, pair[::-1])):
             trial = Trial(reply, case, one, one, two)

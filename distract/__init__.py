@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from distract.rewriting import fidelity
     from distract.rewriting.fidelity import facts
     from distract.stats.ratings.draws import Draws
-    from distract.stats.ratings.get_system import Ratings, RatingSystem
+    from distract.stats.ratings.system import Ratings, RatingSystem
     from distract.stats.ratings.matches import Matches
     from distract.studies.gate.verdict import Verdict
     from distract.testing import invariants, strategies
@@ -85,8 +85,8 @@ _MODULES = {
     "Plan": "distract.core.plan",
     "PluginError": "distract.core.errors",
     "Protocol": "distract.core.plan",
-    "RatingSystem": "distract.stats.ratings.get_system",
-    "Ratings": "distract.stats.ratings.get_system",
+    "RatingSystem": "distract.stats.ratings.system",
+    "Ratings": "distract.stats.ratings.system",
     "Request": "distract.core.records",
     "Response": "distract.core.records",
     "Run": "distract.cli.api",

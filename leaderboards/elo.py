@@ -85,7 +85,7 @@ def redraw(matches: Matches, draws: Draws, **parameters: Any) -> NDArray[np.floa
     found, p = rated.rating, rated.parameters
     game, orders = _make_game(matches, p)
     initial, gain, point = p["initial"], game.gain, game.point
-    reach = game.reach(math.evidence(FAR / NEAR))
+    reach = game.reach(math.log(FAR / NEAR))
     # All is played from the very beginning; a part from where ratings end up.
     begin = (found - initial) / point if reach < len(matches) else np.zeros(len(found))
     state = np.repeat(begin, count_common(orders) * (1 + draws.count))
@@ -162,7 +162,7 @@ def _make_game(matches: Matches, p: Mapping[str, Any]) -> tuple[_EloGame, Orders
     check_parameter("base", p["base"], "a number above 1", p["base"] > 1)
     check_parameter("initial", p["initial"], "a number", True)
     check_parameter("scale", p["scale"], "a number above 0", p["scale"] > 0)
-    point = 2 * p["scale"] / math.evidence(p["base"])
+    point = 2 * p["scale"] / math.log(p["base"])
     gain = p["k"] / 2 / point
     found = cells(matches)
     models = len(matches.models)
@@ -182,7 +182,7 @@ def _find_tail(game: _EloGame, orders: Orders) -> tuple[int, list[float]]:
     other orders. These begin where the first one ended: nearer to where their own matches have led by then.
     """
     same = SAME if orders.order == "file" else CLOSE
-    reach = game.reach(math.evidence(FAR / same))
+    reach = game.reach(math.log(FAR / same))
     while (orders.count + 1) * reach < orders.count * orders.matches:
         last = orders.last(0, reach)
         one = game.played(last, game.level)

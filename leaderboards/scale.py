@@ -75,9 +75,9 @@ def make_scale(
     """
     if not (_is_finite(scale) and scale > 0):
         raise UsageError(f"scale is {scale!r}; expected points above 0, such as 400")
-    if not (_is_finite(base) and base > 1 and math.evidence(base) > 0):
+    if not (_is_finite(base) and base > 1 and math.log(base) > 0):
         raise UsageError(f"base is {base!r}; expected a number above 1, such as 10")
-    unit = scale / math.evidence(base)
+    unit = scale / math.log(base)
     low, high = (unit * width for width in WIDTHS)
     if not (_is_finite(prior) and low <= prior <= high):
         raise UsageError(f"prior is {prior!r}; expected a standard deviation of {low:.3g} to {high:.3g} points")

@@ -79,8 +79,8 @@ def completion(text: str | None, *, logprobs: object = None, finish: str = "stop
 def token(text: str, likely: Mapping[str, float] | None = None, p: float = 1.0) -> dict[str, Any]:
     """A token with the probabilities of those likely in its place, itself among them where it is named there."""
     likely = likely or {}
-    listed = [{"token": name, "logprob": math.evidence(share)} for name, share in likely.items()]
-    return {"token": text, "logprob": math.evidence(likely.get(text, p)), "top_logprobs": listed}
+    listed = [{"token": name, "logprob": math.log(share)} for name, share in likely.items()]
+    return {"token": text, "logprob": math.log(likely.get(text, p)), "top_logprobs": listed}
 
 
 class Loopback:

@@ -12,7 +12,7 @@ from distract.core.errors import UnknownName
 from distract.stats import ratings
 
 if TYPE_CHECKING:
-    from distract.stats.ratings.get_system import RatingSystem
+    from distract.stats.ratings.system import RatingSystem
 
 
 @command()

@@ -141,7 +141,7 @@ class HubModel:
 
     def _check_unchanged(self) -> None:
         """See that a folder that has been loaded is still the one that was identified."""
-        identified = vars(self).pop("_fixed", None)
+        identified = vars(self).pop("_weights_id", None)
         if identified is not None and identified != self._weights_id:
             raise BackendError(f"the files of {self.name} changed while they were loaded; wait until they are complete")
 

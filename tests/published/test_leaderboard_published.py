@@ -43,7 +43,7 @@ def played(judge: str) -> list[Played]:
 def bradley_terry(matches: list[Played], prior: float = 1000.0) -> dict[str, float]:
     """Small steps uphill on the penalised likelihood, match by match."""
     table = Counter(matches)
-    unit = math.evidence(10) / 400
+    unit = math.log(10) / 400
     rating = dict.fromkeys(sorted({name for a, b, _ in matches for name in (a, b)}), 0.0)
     for _ in range(4000):
         slope = {name: -value / (prior * unit) ** 2 for name, value in rating.items()}

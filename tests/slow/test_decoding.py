@@ -63,7 +63,7 @@ def judge(request: pytest.FixtureRequest) -> Transformers:
     config = kinds[request.param](**shape, **({"sliding_window": 6} if request.param == "mistral" else {}))
     made = Transformers("tiny", dtype="float32")
     vars(made)["_loaded"] = transformers.AutoModelForCausalLM.from_config(config).eval()
-    assert (made.prompt_mode, made._batched) == ("packed", True)
+    assert (made.prompt_mode, made._can_batch) == ("packed", True)
     return made
 
 

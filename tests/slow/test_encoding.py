@@ -236,13 +236,13 @@ def test_where_the_trial_fails_nothing_is_cut(made: Callable[..., Any], monkeypa
 def handed(encoder: Encoder, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What the tokenizer is asked from now on."""
     texts: list[str] = []
-    plain = encoder._some
+    plain = encoder._encode_batch
 
     def recorded(batch: Any) -> Any:
         texts.extend(batch)
         return plain(batch)
 
-    monkeypatch.setattr(encoder, "_some", recorded)
+    monkeypatch.setattr(encoder, "_encode_batch", recorded)
     return texts
 
 

@@ -138,7 +138,7 @@ def test_a_number_that_is_none_is_a_failure() -> None:
 def test_greedy_answers_are_those_written_one_at_a_time(smollm2: Transformers) -> None:
     rooms = {0: 8, 1: 10, 3: 5}
     requests = [asked(QUESTIONS[at], max_tokens=room) for at, room in rooms.items()]
-    assert smollm2._batched
+    assert smollm2._can_batch
     replies = ask(smollm2, requests)
     assert_greedy(smollm2, requests, replies)
     assert {reply.finish for reply in replies.values()} == {"stop", "length"}
@@ -187,10 +187,10 @@ def test_stops_and_prefills_of_a_model(smollm2: Transformers) -> None:
 def test_tiny_models_write_what_they_write_alone(folders: dict[str, Path], kind: str, together: bool) -> None:
     judge = Transformers(str(folders[kind]), dtype="float32", batch_tokens=150)
     if not together:
-        vars(judge)["_batched"] = False
+        vars(judge)["_can_batch"] = False
     requests = [asked(q, max_tokens=room) for q, room in zip(QUESTIONS, ROOMS, strict=True)]
     replies = ask(judge, requests)
-    assert judge._batched is together
+    assert judge._can_batch is together
     assert_greedy(judge, requests, replies)
     drawn = [asked("Hi", max_tokens=8, temperature=1.0, stop=("e",), sample=sample) for sample in range(4)]
     replies = ask(judge, drawn)
@@ -211,14 +211,14 @@ def test_a_model_that_does_not_listen_writes_alone(folders: dict[str, Path], dea
 
     other = Transformers(str(folders["qwen2"]), dtype="float32")
     other._loaded.forward = listening
-    assert (other.prompt_mode, other._batched) == ("cached prefix" if deaf == "position_ids" else "packed", False)
+    assert (other.prompt_mode, other._can_batch) == ("cached prefix" if deaf == "position_ids" else "packed", False)
     assert ask(other, requests) == expected
 
 
 def test_half_precision_is_written_side_by_side_too(folders: dict[str, Path]) -> None:
     judge = Transformers(str(folders["qwen2"]), dtype="bfloat16")
     assert {reply.tokens_out for reply in ask(judge, [asked(q, max_tokens=5) for q in QUESTIONS]).values()} == {5}
-    assert judge._batched
+    assert judge._can_batch
 
 
 @pytest.fixture
@@ -242,7 +242,7 @@ def test_an_answer_is_cut_where_the_context_ends(tiny: Transformers) -> None:
 def test_a_resumed_round_reads_in_forwards_of_the_same_shape(tiny: Transformers) -> None:
     vars(tiny)["_given_tokens"] = 100
     requests = [asked(q, max_tokens=4, temperature=t) for q in QUESTIONS[:5] for t in (0.0, 1.0)]
-    assert tiny._batched
+    assert tiny._can_batch
     forward, shapes = tiny._forward, list[tuple[int, ...]]()
 
     def watched(one: Any, *given: Any) -> Any:

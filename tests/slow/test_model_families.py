@@ -188,7 +188,7 @@ def test_any_set_of_prompts_reads_what_one_forward_each_reads(
 
 @pytest.mark.parametrize(("family", "together"), [("mistral, windows", True), ("gemma3", True), ("jamba", False)])
 def test_windows_hold_for_answers_in_words_too(family: str, together: bool) -> None:
-    assert judge_of(family)._batched == together
+    assert judge_of(family)._can_batch == together
 
 
 def test_answers_whose_angles_change_on_the_way_are_written_alone(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -165,7 +165,7 @@ def test_choices_of_several_tokens(smollm2: Transformers) -> None:
 
 def test_a_prefix_choice_does_not_count_what_belongs_to_the_longer_one() -> None:
     encoded = EncodedRequest((0,), continuations=((1,), (1, 0), (2,)))
-    seen = {(): {1: math.evidence(0.5), 2: math.evidence(0.25)}, (1,): {0: math.evidence(0.4)}}
+    seen = {(): {1: math.log(0.5), 2: math.log(0.25)}, (1,): {0: math.log(0.4)}}
     reply = make_reply(encoded, seen)
     assert reply.mass == pytest.approx(0.75)
     assert reply.probabilities == pytest.approx((0.4, 0.2 / 0.75, 0.25 / 0.75))

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from distract.stats.ratings.get_system import Ratings, RatingSystem
+from distract.stats.ratings.system import Ratings, RatingSystem
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray

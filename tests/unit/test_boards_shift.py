@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from distract.stats.ratings.get_system import RatingSystem
+from distract.stats.ratings.system import RatingSystem
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats

@@ -27,7 +27,7 @@ from distract.stats.ratings.matches import Matches, encode
 Played = list[tuple[str, str, str, str]]
 """First model, second model, outcome, prompt."""
 
-LOGIT = 400 / math.evidence(10)
+LOGIT = 400 / math.log(10)
 POINTS = {"a": 1.0, "b": 0.0, "tie": 0.5}
 SWAPPED = {"a": "b", "b": "a", "tie": "tie"}
 NAMES = ["gpt-4", 'a, "quoted" name', "🦙 llama", "<b>bold</b>", "x|y"]
@@ -182,7 +182,7 @@ def test_evalica_and_choix_agree_where_every_model_lost_to_every_other_in_the_en
     code = {"a": evalica.Winner.X, "b": evalica.Winner.Y, "tie": evalica.Winner.Draw}
     a, b, outcome, _ = zip(*rows, strict=True)
     theirs = evalica.bradley_terry(a, b, [code[o] for o in outcome], tolerance=1e-12, limit=100_000).scores
-    expected = LOGIT * np.evidence(theirs[list(matches.models)].to_numpy())
+    expected = LOGIT * np.log(theirs[list(matches.models)].to_numpy())
     found = rate_bradley_terry(matches, prior=3e4).rating
     assert found - 1000 == pytest.approx(expected - expected.mean(), abs=0.01)
 

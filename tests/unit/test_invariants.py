@@ -343,7 +343,7 @@ class TestRewrites:
         def answer(request: Request) -> Reply | str:
             assert request.slots is not None
             short = any(one.attack and "definitely" not in one.text for one in request.slots.shown)
-            return "no idea" if short else loves._one(request)
+            return "no idea" if short else loves._answer_one(request)
 
         shorter = drawn(Response("y", ("It must be blue.",), "assertiveness"))
         with Judge("j", ScriptedBackend(answer), store=tmp_path / "s") as asked:
@@ -365,7 +365,7 @@ class TestRewrites:
             calls.append(request)
             if len(calls) > 4:
                 raise BackendError("gone")
-            return bold._one(request)
+            return bold._answer_one(request)
 
         with Judge("j", ScriptedBackend(answer), store=tmp_path / "s") as asked:
             with pytest.raises(Violation, match="changed"):

@@ -154,7 +154,7 @@ def ran(judge: str, name: str, asked: tuple[str, ...]) -> tuple[dict[str, Case],
     )
     backend, keys, parts = make_planted(judge), set[str](), list[CaseResult]()
     for case in cases.values():
-        part, rounds = drive(audit_case(case, parameters), backend._one)
+        part, rounds = drive(audit_case(case, parameters), backend._answer_one)
         parts.append(part)
         keys |= {request.key for asked_now in rounds for request in asked_now}
     rows = [row for part in parts for row in part.rows]
@@ -216,7 +216,7 @@ def test_the_original_and_the_whole_rewrite_are_asked_as_in_the_run(asked: str) 
     def answer(request: Request) -> Reply:
         if request.key not in known:
             new.append(request.key)
-        return make_planted("longer")._one(request)
+        return make_planted("longer")._answer_one(request)
 
     result, _ = drive(plan, answer)
     assert isinstance(result, MinimalFlip)
@@ -226,7 +226,7 @@ def test_the_original_and_the_whole_rewrite_are_asked_as_in_the_run(asked: str) 
     assert {key for row in rows if row.case == flip.case for key in row.keys} <= known
     whole, _ = drive(
         search_flip(flip, cases[flip.case], get_protocol(asked), DEFAULT, False, rewrites, most=0),
-        lambda request: make_planted("longer")._one(request) if request.key in known else Reply(failure="new"),
+        lambda request: make_planted("longer")._answer_one(request) if request.key in known else Reply(failure="new"),
     )
     assert isinstance(whole, MinimalFlip)
     assert (whole.after, whole.comparisons, whole.minimal) == (flip.after, 0, False)
@@ -236,7 +236,7 @@ def test_a_run_that_asked_in_one_order_is_searched_in_that_order() -> None:
     cases, rows, rewrites, _ = ran("longer", "prolixity", ("pairwise",))
     flip = clearest_flips(rows, rewrites, {"pairwise": ()}, ["prolixity"], 1)[0]
     plan = search_flip(flip, cases[flip.case], PAIRWISE, Manner(orders="given"), False, rewrites)
-    result, _ = drive(plan, make_planted("longer")._one)
+    result, _ = drive(plan, make_planted("longer")._answer_one)
     assert isinstance(result, MinimalFlip)
     assert result.requests == result.comparisons + 2
 
@@ -269,7 +269,7 @@ def test_what_the_run_or_the_data_no_longer_hold_has_a_reason() -> None:
     case = cases[flip.case]
 
     def why(case: Case, rewrites: list[Rewrite]) -> MinimalFlip | str:
-        return drive(search_flip(flip, case, PAIRWISE, DEFAULT, False, rewrites), make_planted("longer")._one)[0]
+        return drive(search_flip(flip, case, PAIRWISE, DEFAULT, False, rewrites), make_planted("longer")._answer_one)[0]
 
     rejected = [replace(one, reasons=("new content",)) for one in rewrites]
     assert why(case, []) == why(case, rejected) == "no rewrite is on record"

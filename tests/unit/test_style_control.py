@@ -20,7 +20,7 @@ from distract.stats import ratings
 from distract.stats.ratings.draws import draw
 from distract.stats.ratings.matches import Matches, encode
 
-LOGIT = 400 / math.evidence(10)
+LOGIT = 400 / math.log(10)
 POINTS = np.array([1.0, 0.0, 0.5])
 
 

@@ -123,7 +123,7 @@ class Transformers(LocalModel):
             write_alone(self._loaded, sequences, alone),
         )
         while True:
-            with self._failing("run"), silence_transformers():
+            with self._translate_errors("run"), silence_transformers():
                 done = next(written, None)
             if done is None:
                 return
@@ -141,7 +141,7 @@ class Transformers(LocalModel):
                 base = bases[base]
             kept = {index: held for index, held in kept.items() if index in alive}
             past = None if forward.base is None else kept[forward.base]
-            with self._failing("run"):
+            with self._translate_errors("run"):
                 logarithms, cache = self._forward(forward, past, sharing, hold or forward.keep)
             if forward.keep:
                 kept[forward.index] = cache
@@ -214,7 +214,7 @@ class Transformers(LocalModel):
             # More than there are rows, so that one takes the place of another.
             told = {at: KnownAnswer(one, 2 + at) for at, one in enumerate(probe)}
             forwards = lay_out([one[: told[at].start] for at, one in enumerate(probe)], 24, self._sharing, early=False)
-            with self._failing("run"), silence_transformers():
+            with self._translate_errors("run"), silence_transformers():
                 for _ in write(self._loaded, self._run(forwards, self._sharing, hold=True), told, 1024, 2):
                     pass
                 found = np.stack([one.logits.softmax(dim=-1).cpu().numpy() for one in told.values()])

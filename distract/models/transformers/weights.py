@@ -50,7 +50,7 @@ class LocalModel(HubModel):
     @cached_property
     def identity(self) -> Mapping[str, str]:
         """Model, revision or digest, engine, dtype (and quantization); imports nothing for the embedded judge."""
-        found = {"model": self.model, **self._fixed, "engine": "transformers", "dtype": self._dtype}
+        found = {"model": self.model, **self._weights_id, "engine": "transformers", "dtype": self._dtype}
         return found if self.quantization is None else {**found, "quantization": self.quantization}
 
     @cached_property
@@ -70,7 +70,7 @@ class LocalModel(HubModel):
             options["quantization_config"] = transformers.BitsAndBytesConfig(**bits)
             device_map = device_map or "auto"
         self._check_kind()
-        with self._failing("load"), silence_transformers():
+        with self._translate_errors("load"), silence_transformers():
             self._check_mapped(transformers)
             if device_map is not None:
                 options["device_map"] = device_map

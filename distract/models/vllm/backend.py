@@ -60,7 +60,7 @@ class Vllm(HubModel):
     @cached_property
     def identity(self) -> Mapping[str, str]:
         """Model, revision or digest, engine, dtype, and what else was set that changes replies; imports no vLLM."""
-        found = {"model": self.model, **self._fixed, "engine": "vllm", "dtype": self._dtype}
+        found = {"model": self.model, **self._weights_id, "engine": "vllm", "dtype": self._dtype}
         if self.quantization:
             found["quantization"] = self.quantization
         if self.max_length:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from distract.core import registry
-from distract.stats.ratings.get_system import RatingSystem
+from distract.stats.ratings.system import RatingSystem
 
 
 def systems() -> Mapping[str, RatingSystem]:

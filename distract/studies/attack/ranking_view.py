@@ -91,7 +91,7 @@ def _plot(standings: Sequence[ProtocolRank], marks: Mapping[str, str]) -> Iterab
     rates = [s.value or 0.0 for s in drawn]
     exact = {
         s.protocol: (
-            _cell_index(math.evidence(max(s.cost, low)), math.evidence(low), math.evidence(max(high, low)), WIDTH),
+            _cell_index(math.log(max(s.cost, low)), math.log(low), math.log(max(high, low)), WIDTH),
             _cell_index(s.value or 0.0, min(rates), max(rates), HEIGHT),
         )
         for s in drawn

@@ -73,7 +73,7 @@ def _evidence_limits(threshold: float, side: Direction, alpha: float, most: int)
     """By n, the smallest number of 1s (of 0s ``below``) that is evidence enough."""
     ones, zeros = outcome_gains(threshold, side)
     gains, losses = (ones, zeros) if side == "above" else (zeros, ones)
-    wanted, hits, found = math.evidence(1 / alpha), 0, list[int]()
+    wanted, hits, found = math.log(1 / alpha), 0, list[int]()
     for n in range(most + 1):
         while hits <= n and log_mean(hits * gains + (n - hits) * losses) < wanted:
             hits += 1

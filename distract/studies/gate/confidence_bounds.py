@@ -46,7 +46,7 @@ def _is_rejected(monitor: Monitor, rate: float, side: Direction, alpha: float) -
     """Whether the test of this rate, at this level, would have ended against it."""
     limits = monitor.limits
     if limits is None or limits.inexact or monitor.reason not in ("end", "settled"):
-        return _evidence(monitor, rate, side) >= math.evidence(1 / alpha)
+        return _evidence(monitor, rate, side) >= math.log(1 / alpha)
     n = monitor.looked
     # Where no more was asked because none could matter, what was not heard counts for the other side.
     if side == "above":

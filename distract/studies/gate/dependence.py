@@ -64,6 +64,6 @@ def clustered_flips_reason(
     prompts: dict[Hashable, list[float]] = {}
     for value, prompt in zip(values, clusters, strict=True):
         prompts.setdefault(prompt, []).append(value)
-    if evidence([fmean(part) for part in prompts.values()], limit, "below") >= math.evidence(1 / limits.alpha):
+    if evidence([fmean(part) for part in prompts.values()], limit, "below") >= math.log(1 / limits.alpha):
         return None
     return f"{count(len(prompts), 'prompt')} do not show that the mean over prompts is below {limit:g}"

@@ -20,7 +20,7 @@ MOST = 1_000_000
 
 def least_n(threshold: float, confidence: float) -> int:
     """The smallest number of verdicts that can pass, all of them unflipped: the first whose upper bound is below."""
-    return min(MOST, math.floor(math.evidence(1 - confidence) / math.log1p(-threshold)) + 1)
+    return min(MOST, math.floor(math.log(1 - confidence) / math.log1p(-threshold)) + 1)
 
 
 def is_unreadable(n: int, invalid: int, most: float) -> bool:

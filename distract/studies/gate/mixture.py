@@ -72,7 +72,7 @@ class Bets:
 def log_mean(logs: Floats) -> float:
     """Log of the mean of numbers that are given by their logs, however small or large they are."""
     largest = float(logs.max())
-    return largest + math.evidence(float(np.exp(logs - largest).mean()))
+    return largest + math.log(float(np.exp(logs - largest).mean()))
 
 
 def outcome_gains(threshold: float, side: Direction) -> tuple[Floats, Floats]:

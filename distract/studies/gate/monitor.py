@@ -273,8 +273,8 @@ class Monitor:
 
     @property
     def _fail_evidence(self) -> float:
-        return math.evidence(1 / self.test.alpha_fail)
+        return math.log(1 / self.test.alpha_fail)
 
     @property
     def _pass_evidence(self) -> float:
-        return math.evidence(1 / self.test.alpha_pass)
+        return math.log(1 / self.test.alpha_pass)

@@ -9,7 +9,7 @@ from typing import Any
 
 from distract.core.errors import UsageError
 from distract.stats import ratings
-from distract.stats.ratings.get_system import RatingSystem
+from distract.stats.ratings.system import RatingSystem
 
 LARGEST = 1e6
 """Of a parameter: beyond, and below its inverse, ratings are no longer exact."""
