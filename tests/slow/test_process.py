@@ -35,7 +35,7 @@ def ask(comparison):
     bang("ask")
     yield []
     bang("send")
-    return verdicts.certain("a")
+    return verdicts.certain_judgment("a")
 
 def begin(comparison):
     bang("call")

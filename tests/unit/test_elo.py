@@ -114,7 +114,7 @@ def test_only_the_end_of_a_long_order_is_played(order: str, monkeypatch: pytest.
     monkeypatch.setattr(Orders, "last", counted)
     short = elo.rate(matches, k=32.0, order=order, shuffles=3)
     assert max(asked) < len(matches) / 2
-    monkeypatch.setattr(elo, "_enough", lambda game, orders: (orders.matches, game.level))
+    monkeypatch.setattr(elo, "_find_tail", lambda game, orders: (orders.matches, game.level))
     near = 2e-6 if order == "file" else elo.CLOSE
     assert short.rating == pytest.approx(elo.rate(matches, k=32.0, order=order, shuffles=3).rating, abs=near)
 
@@ -190,7 +190,7 @@ def test_draws_too_play_only_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     matches = table(simulated(3, 4000), [f"p{at // 8}" for at in range(4000)])
     drawn = draw(0, 6, 500)
     short = elo.redraw(matches, drawn, k=32.0, shuffles=2)
-    monkeypatch.setattr(elo._Game, "reach", lambda self, _: len(self.cells))
+    monkeypatch.setattr(elo._EloGame, "reach", lambda self, _: len(self.cells))
     whole = elo.redraw(matches, drawn, k=32.0, shuffles=2)
     assert short == pytest.approx(whole, abs=elo.NEAR)
     assert (short != whole).any()

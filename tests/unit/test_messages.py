@@ -139,7 +139,7 @@ def test_installing_is_told_as_the_readme_does() -> None:
     ):
         text = path.read_text(encoding="utf-8")
         assert "distract[" not in text.replace("tool.distract[", ""), path
-        named.update(re.findall(r"installed_by\([\"'](\w+)[\"']\)", text))
+        named.update(re.findall(r"install_command\([\"'](\w+)[\"']\)", text))
     assert named >= {"openai", "vllm", "local", "hub", "parquet", "language", "pytest"}
     assert named <= {*extras}
     readme = (ROOT / "README.md").read_text(encoding="utf-8")

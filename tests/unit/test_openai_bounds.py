@@ -163,7 +163,7 @@ def test_large_answers_are_read_beside_the_thread_that_keeps_time(monkeypatch: p
         places[len(json.dumps(value)) > LARGE].add(threading.current_thread().name)
         return scrub_values(value, scrub)
 
-    monkeypatch.setattr("distract.models.server.http.scrubbed", noted)
+    monkeypatch.setattr("distract.models.server.http.scrub_values", noted)
     with FakeServer(lambda asked: completion(asked.content * (200_000 if asked.content == "L" else 1))) as server:
         large, small = ask(server.url, "L", "s")
     assert (len(large.text), small.text) == (200_000, "s")

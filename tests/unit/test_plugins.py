@@ -54,7 +54,7 @@ loud = Attack({attack}, "one of the tests", rewrite, lambda text: {marker}, max_
 """
 SOUND = {
     "ask": "yield []",
-    "judgment": "verdicts.certain('a')",
+    "judgment": "verdicts.certain_judgment('a')",
     "do": "pass",
     "text": "turn + '!'",
     "protocol": "'mine'",

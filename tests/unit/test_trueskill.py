@@ -130,7 +130,7 @@ def moments(near: float, width: float) -> tuple[float, float]:
 @each("beyond", [-400.0, -66.7, -30.01, -29.99, -8.0, -1.0, 0.0, 0.5, 3.0, 7.0])
 def test_a_win_cuts_the_difference_on_one_side(beyond: float) -> None:
     mean, variance = moments(-beyond, math.inf)
-    for shift, shrink in (ours.won_one(beyond), [one[0] for one in ours.won(np.array([beyond]))]):
+    for shift, shrink in (ours.win_effect(beyond), [one[0] for one in ours.win_effects(np.array([beyond]))]):
         assert shift == pytest.approx(mean, rel=1e-9, abs=1e-12)
         assert 1 - shrink == pytest.approx(variance, rel=1e-6, abs=1e-9)
 
@@ -140,8 +140,8 @@ def test_a_win_cuts_the_difference_on_one_side(beyond: float) -> None:
 def test_a_tie_cuts_it_on_both(ahead: float, margin: float) -> None:
     mean, variance = moments(abs(ahead) - margin, 2 * margin)
     for shift, shrink in (
-        ours.drawn_one(ahead, margin),
-        [one[0] for one in ours.drawn(np.array([ahead]), np.array([margin]))],
+        ours.tie_effect(ahead, margin),
+        [one[0] for one in ours.tie_effects(np.array([ahead]), np.array([margin]))],
     ):
         assert shift == pytest.approx(-math.copysign(mean, ahead), rel=1e-7, abs=1e-9)
         assert 1 - shrink == pytest.approx(variance, rel=1e-6, abs=1e-8)
@@ -164,8 +164,8 @@ def test_a_tie_cuts_it_on_both(ahead: float, margin: float) -> None:
 def test_a_tie_to_the_last_digits(ahead: float, margin: float, down: float, gone: float) -> None:
     """Mean and variance between both ends of the margin, computed with 60 digits."""
     for shift, shrink in (
-        ours.drawn_one(ahead, margin),
-        [float(one[0]) for one in ours.drawn(np.array([ahead]), np.array([margin]))],
+        ours.tie_effect(ahead, margin),
+        [float(one[0]) for one in ours.tie_effects(np.array([ahead]), np.array([margin]))],
     ):
         assert -shift == pytest.approx(down, rel=1e-12)
         assert shrink == pytest.approx(gone, abs=2e-10)
@@ -175,11 +175,11 @@ def test_a_tie_to_the_last_digits(ahead: float, margin: float, down: float, gone
 @example(15.0, 1.19e-7)  # 1.0 against 0.99999912
 @settings(max_examples=200)  # a few dozen numbers each: cheap, and digits were lost in narrow places only
 def test_both_implementations_agree_and_stay_in_range(ahead: float, margin: float) -> None:
-    one, many = ours.won_one(ahead), ours.won(np.array([ahead]))
+    one, many = ours.win_effect(ahead), ours.win_effects(np.array([ahead]))
     assert [float(part[0]) for part in many] == pytest.approx(one, rel=1e-9, abs=1e-12)
     assert one[0] >= 0
     assert 0 <= one[1] <= 1
-    one, many = ours.drawn_one(ahead, margin), ours.drawn(np.array([ahead]), np.array([margin]))
+    one, many = ours.tie_effect(ahead, margin), ours.tie_effects(np.array([ahead]), np.array([margin]))
     assert float(many[0][0]) == pytest.approx(one[0], rel=1e-11, abs=1e-11)
     assert float(many[1][0]) == pytest.approx(one[1], abs=1e-9)
     assert 0 <= one[1] <= 1
@@ -201,7 +201,7 @@ def test_a_gap_that_the_library_cannot_compute_is_computed() -> None:
     with pytest.raises(FloatingPointError):
         library.rate_1vs1(library.Rating(0, 1), library.Rating(400, 1), env=environment)
     width = math.sqrt(2 + 2 * (25 / 6) ** 2)
-    shift, shrink = ours.won_one(-400 / width)
+    shift, shrink = ours.win_effect(-400 / width)
     assert shift == pytest.approx(400 / width, rel=1e-3)
     assert 0 < 1 - shrink < 1e-3
 
