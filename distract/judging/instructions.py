@@ -8,7 +8,7 @@ ask and never in what they ask about. Any prompt file may use these slots:
 - ``{rules}``: the criterion and what to ignore, for several responses; ``{rules_one}``: for one response;
 - ``{how}``: what to say about one response.
 
-A protocol calls ``request_text`` and ``request_verdict``, and reads a verdict with ``read_verdict``. ``choose`` requests
+A protocol calls ``request_text`` and ``request_verdict``, and reads verdicts with ``read_verdict``. ``choose`` requests
 a verdict and reads it, ``choose_with`` requests texts first, and ``make_protocol`` makes a protocol of one ``choose``.
 """
 
