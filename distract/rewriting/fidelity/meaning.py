@@ -15,6 +15,7 @@ from functools import lru_cache
 from itertools import islice, pairwise
 
 from distract.data.lexicon import PARTS, content_words
+from distract.rewriting.fidelity.axes import find_comparatives, find_sides
 from distract.rewriting.fidelity.facts import READ, new_content_share, normalise_text, opcodes
 
 MOST_CLAUSES = 150
@@ -45,48 +46,6 @@ _CLAUSE = re.compile(
 )
 _WORD = re.compile(r"[^\W\d_]+(?:['-][^\W\d_]+)*|\d[\d.,]*|[^\w\s]")
 
-_COMPARATIVES = (
-    ("more|greater|larger|bigger|higher", "less|fewer|smaller|lower"),
-    ("faster|quicker|sooner|swifter", "slower|more slowly"),
-    ("longer|taller|wider|deeper", "shorter|narrower|shallower"),
-    ("hotter|warmer", "colder|cooler"),
-    ("older|oldest", "younger|youngest|newer"),
-    ("better|best|stronger|strongest|easier|easiest", "worse|worst|weaker|weakest|harder|hardest|less well"),
-    ("most|largest|biggest|highest|maximum", "least|smallest|lowest|minimum"),
-    ("cheaper|cheapest", "dearer|costlier|pricier"),
-    ("heavier|heaviest|thicker|thickest", "lighter|lightest|thinner|thinnest"),
-)
-_DIRECTIONS = (
-    ("above|over", "below|under|beneath"),
-    ("before|prior|preced\\w+|earlier|antecedent|beforehand", "after|afterwards|following|later|subsequent\\w*"),
-    (
-        "increas\\w*|rises?|rising|rose|climb\\w*|grows?|growing|grew|raises?|augment\\w*",
-        "decreas\\w*|falls?|falling|fell|drops?|declin\\w*|shrinks?|lowers?|reduc\\w*|diminish\\w*",
-    ),
-    ("hot|warm", "cold|cool"),
-    ("upwards?|upper|top", "downwards?|bottom"),
-    ("left", "right"),
-    ("north\\w*", "south\\w*"),
-    ("east\\w*", "west\\w*"),
-    ("first", "last"),
-    ("inside|inner", "outside|outer"),
-    ("always", "never"),
-    ("gain\\w*|wins?", "lose|loses|losing"),
-    ("opens?|opened", "close|closes|closed"),
-)
-
-
-_AXES = [
-    (re.compile(rf"\b(?:{plus})\b"), re.compile(rf"\b(?:{minus})\b")) for plus, minus in (*_COMPARATIVES, *_DIRECTIONS)
-]
-_COMPARATIVE = re.compile(rf"\b(?:{'|'.join(map('|'.join, _COMPARATIVES[1:]))})\b")
-_SIDE = {
-    word: (axis, side)
-    for axis, sides in enumerate(_COMPARATIVES[1:])
-    for side, words in enumerate(sides)
-    for word in words.split("|")
-}
-_ON_AN_AXIS = re.compile(rf"\b(?:{'|'.join(map('|'.join, (*_COMPARATIVES, *_DIRECTIONS)))})\b")
 _IF = r"if|unless|only|except|until|provided|as long as|so long as|once|whenever|when|while"
 _CONDITION = re.compile(rf"\b(?:{_IF})\b[^.,;:!?\n()]*")
 _CONDITIONAL = re.compile(
@@ -192,21 +151,13 @@ def _find_opposite(before: str, after: str) -> str | None:
 def _find_reversals(pairs: Sequence[tuple[Clause, Clause]]) -> Iterator[str]:
     """Clauses in which either the direction of a comparison changed or its terms changed places, but not both."""
     for before, after in pairs:
-        sides = list(zip(_sides(before.text), _sides(after.text), strict=False))
+        sides = list(zip(find_sides(before.text), find_sides(after.text), strict=False))
         flipped = any(was[0] != was[1] and now == was[::-1] for was, now in sides)
         kept = any(any(was) and was == now for was, now in sides)
         if not (flipped or kept) or bool(_LIKE_NOT.search(before.text)) != bool(_LIKE_NOT.search(after.text)):
             continue
         if flipped != _has_swapped_terms(before.text, after.text):
             yield f"comparison turned: {after.text[:60]}"
-
-
-@lru_cache(PARTS)
-def _sides(clause: str) -> Sequence[tuple[bool, bool]]:
-    """Whether a clause names the one side and the other of each axis; nothing where it names none of any."""
-    if not _ON_AN_AXIS.search(clause):
-        return ()
-    return [(bool(plus.search(clause)), bool(minus.search(clause))) for plus, minus in _AXES]
 
 
 def _has_swapped_terms(before: str, after: str) -> bool:
@@ -221,21 +172,11 @@ def _find_shifts(before: str, after: str) -> Iterator[str]:
     """Comparatives of which one side became fewer and the opposite more, where none is against something named."""
     if " than " in before and " than " in after:
         return
-    for (was, was_other), (now, now_other) in zip(_comparatives(before), _comparatives(after), strict=True):
+    for (was, was_other), (now, now_other) in zip(find_comparatives(before), find_comparatives(after), strict=True):
         if len(now) < len(was) and len(now_other) > len(was_other):
             yield f"comparison turned: {was[0]} to {now_other[-1]}"
         elif len(now) > len(was) and len(now_other) < len(was_other):
             yield f"comparison turned: {was_other[0]} to {now[-1]}"
-
-
-@lru_cache(READ)
-def _comparatives(text: str) -> Sequence[tuple[list[str], list[str]]]:
-    """The comparatives of a text by axis and side."""
-    found: list[tuple[list[str], list[str]]] = [([], []) for _ in _COMPARATIVES[1:]]
-    for word in _COMPARATIVE.findall(text):
-        axis, side = _SIDE[word]
-        found[axis][side].append(word)
-    return found
 
 
 def _find_contradiction(before: str, after: str) -> Iterator[str]:

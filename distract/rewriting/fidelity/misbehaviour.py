@@ -10,10 +10,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
 from itertools import groupby
 
-from distract.rewriting.fidelity.facts import READ, URL, normalise_text
+from distract.rewriting.fidelity.facts import URL, normalise_text
+from distract.rewriting.fidelity.language import find_translation
 
 SAID_AGAIN = 3
 """Times that a sentence must stand in a rewrite for each time in its original (at least one) to be a repetition."""
@@ -26,9 +26,6 @@ LOOP = 12
 
 MANY_TIMES, MORE_CHARACTERS = 5, 400
 """Most times the length of its original, and characters on top of it: a courtesy is long beside a short text."""
-
-FEW_WORDS = 8
-"""Fewest words whose language is told."""
 
 
 def _join_patterns(*patterns: str) -> str:
@@ -151,33 +148,9 @@ _CORRECTED = re.compile(rf"{_CORRECTION.pattern}|\b(?:actually|correct|error|mis
 
 _SENTENCE = re.compile(r"[.!?\n]+\s*")
 _WORD = re.compile(r"[^\W_]+")
-_LETTERS = re.compile(r"[^\W\d_]+")
 _MARKS, _CLOSERS, _OPEN = ".!?…。！？؟।", "\"'”’»)]}>*_~`」』）", ",;:-–—([{/&“‘«=+"
 _ITEM = re.compile(r"\s*(?:[-*•+]|\d{1,3}[.)])\s")
 _FENCE = re.compile(r"^[ \t]*(?:```|~~~)", re.M)
-
-_FUNCTION_WORDS = {
-    "en": "the and of to is that it for with are was on you this be as have from or by not but they at which an "
-    "your we can will its has were their in a if when so there than into about would should more most "
-    "also these those he she",
-    "es": "el los las y que en un una por con para es se su sus del lo como más pero está están son al muy "
-    "también hay si este esta cuando puede de la no o ser fue desde entre porque sin sobre todo hasta le "
-    "nos tiene",
-    "fr": "le les et des est une dans que qui pour sur pas plus avec ce il elle vous nous sont au aux du cette "
-    "être mais ou son ses peut de la un en ne se par comme lorsque leur très aussi fait sans y on a",
-    "de": "der die das und ist nicht ein eine einen zu den von mit sich auf für dem im es auch sind wird bei "
-    "aus dass werden als oder wenn sie kann man nach um am wie nur noch des vom zum zur aber hat ich in "
-    "an war über",
-    "it": "il lo gli e che di è un una per con non sono della del nel nella alla al più anche come si dei delle "
-    "questo questa ha può ma da la le i in se quando dal ogni essere molto o",
-    "pt": "o os as e que em um uma para com não por é são da do dos das no na mais como ou seu sua ao se também "
-    "pode de a à está muito quando foi mas ser nos pelo pela isso",
-    "nl": "de het een en van is dat niet te op voor met zijn die aan er ook als maar bij om worden naar kan uit "
-    "je wordt in of tot door dan heeft deze dit hij zij over nog meer wel u",
-    "sv": "och att det som en är på av för med den till inte har om ett de var kan från eller men vid så när du "
-    "i man sig också ska blir mycket efter under",
-}
-_LANGUAGES = {language: frozenset(words.split()) for language, words in _FUNCTION_WORDS.items()}
 
 
 def find_remarks(original: str, rewrite: str) -> Iterator[str]:
@@ -203,7 +176,7 @@ def find_form_flaws(original: str, rewrite: str) -> Iterator[str]:
         yield f"repetition: {phrase[:60]}"
     if len(rewrite) > MANY_TIMES * len(original) + MORE_CHARACTERS:
         yield f"length: {len(original)} characters became {len(rewrite)}"
-    if languages := _find_translation(original, rewrite):
+    if languages := find_translation(original, rewrite):
         yield f"language changed: {languages[0]} to {languages[1]}"
 
 
@@ -284,23 +257,3 @@ def _loop_length(words: Sequence[str]) -> int:
         borders.append(k)
     period = len(tail) - borders[-1]
     return period if 3 * period <= len(tail) else 0
-
-
-def _find_translation(original: str, rewrite: str) -> tuple[str, str] | None:
-    """The languages of two texts, where both are clear and the words of the first one are gone."""
-    (old, was), (new, now) = _identify_language(original), _identify_language(rewrite)
-    if was == now or min(old.total(), new.total()) < FEW_WORDS:
-        return None
-    ours, theirs = _LANGUAGES[was] - _LANGUAGES[now], _LANGUAGES[now] - _LANGUAGES[was]
-    lost = sum(old[w] for w in ours), sum(new[w] for w in ours)
-    gained = sum(new[w] for w in theirs), sum(old[w] for w in theirs)
-    # A quotation or an example in another language is in both texts: what was there must be gone.
-    clear = all(a > 2 and a >= 0.08 * words.total() and 3 * b <= a for (a, b), words in ((lost, old), (gained, new)))
-    return (was, now) if clear else None
-
-
-@lru_cache(READ)
-def _identify_language(text: str) -> tuple[Counter[str], str]:
-    """How often a text has which word, and the language that most of them are function words of."""
-    words = Counter(_LETTERS.findall(text.casefold()))
-    return words, max(_LANGUAGES, key=lambda language: sum(words[word] for word in words.keys() & _LANGUAGES[language]))
