@@ -132,21 +132,21 @@ def _plain_words(text: str) -> AbstractSet[str]:
 
 @lru_cache(READ)
 def _possible_names(text: str) -> AbstractSet[str]:
-    """All that may stand for a name: every word, its beginnings (Brazil, Brazilian), the initials of words in a row."""
+    """Return all that may be a name: words, their beginnings (Brazil, Brazilian), initials of words in a row."""
     words = _LETTERS.findall(text)
     initials = "".join(word[0] if word[0].isupper() else " " for word in words)
     lower = _plain_words(text)
     return lower | set(initials.casefold().split()) | {word[:n] for word in lower for n in range(3, min(len(word), 40))}
 
 
-def _is_mentioned(name: str, read: AbstractSet[str]) -> bool:
+def _is_mentioned(name: str, words: AbstractSet[str]) -> bool:
     parts = _LETTERS.findall(name)
-    return all(part in read or part[: max(4, len(part) - 3)] in read for part in parts)
+    return all(part in words or part[: max(4, len(part) - 3)] in words for part in parts)
 
 
 @lru_cache(PARTS)
 def normalise_text(text: str) -> str:
-    """A text without what typography and case add."""
+    """Remove differences of typography and case."""
     return _flatten(text).casefold()
 
 
@@ -155,7 +155,7 @@ def _flatten(text: str) -> str:
 
 
 @lru_cache(READ)
-def _verbatim_parts(text: str) -> Facts:  # what must be kept to the letter
+def _verbatim_parts(text: str) -> Facts:  # parts that a rewrite must keep to the letter
     spans = code_spans(text)
     code = {_flatten(re.sub(r"\A *(?:`{3,}|~{3,}).*|[`~]+\Z", "", text[a:b])).strip("` ") for a, b in spans}
     text = _remove_spans(text, spans)
