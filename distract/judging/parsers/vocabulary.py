@@ -24,7 +24,7 @@ LOST = (
     r"bottom|last|second|runner\w*|eliminat\w*|disqualif\w*|lesser|least|fewest|low\w*|remov\w*|fail\w*|bad|behind|"
     r"drop\w*|exclud\w*|beaten|defeated|against"
 )
-TOLD = (
+REPORTED = (
     r"fak\w*|embedded|hidden|planted|inject\w*|ignor\w*|disregard\w*|forg\w*|bogus|spurious|smuggl\w*|alleged\w*|"
     r"purported\w*|insert\w*|manipulat\w*|trick\w*|invalid|fabricated|cop(?:y|ied)|quot\w*|mine|"
     r"refus\w*|declin\w*|false|misleading|said|says|claim\w*|stat(?:es|ed|ing)|writ\w+|wrote|ask(?:s|ing)|tells|"
