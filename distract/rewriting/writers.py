@@ -285,11 +285,11 @@ def checksum(attacks: Sequence[Attack]) -> str:
     for attack in attacks:
         code: Any = attack.rewrite.func if isinstance(attack.rewrite, partial) else attack.rewrite
         code = code if isroutine(code) else type(code)
-        file = __file__
+        source = Path(__file__)
         with suppress(TypeError):  # built-in code has no file
-            file = getsourcefile(code) or __file__
+            source = Path(getsourcefile(code) or __file__)
         # Attacks of ours share the helpers in their folder.
-        files.update(Path(file).parent.glob("*.py") if str(code.__module__).startswith("distract.") else [Path(file)])
+        files.update(source.parent.glob("*.py") if str(code.__module__).startswith("distract.") else [source])
     digest = hashlib.sha256()
     for file in sorted(files, key=lambda path: (path.name, path.parent.name)):
         digest.update(file.read_bytes())

@@ -152,7 +152,7 @@ def _find_outputs(text: str, labels: Labels, material: Sequence[str], cut: bool)
         start, label = match.start(), _match_label(match[1], labels)
         if not re.search(r"\b(?:better|best|winner)\b", own[max(0, start - 60) : match.end(1) + 100]):
             continue
-        # In a cut answer only the requested sentence counts, with two exceptions: a sentence with the same output as the
+        # In a cut answer only the requested sentence counts, with two exceptions: a sentence with the same output as a
         # requested one that had begun, and a sentence that contradicts an output alone on its line.
         has_therefore = therefores[bisect_right(therefores, start) - 1] > stops[bisect_left(stops, start) - 1]
         following = bisect_left(stops, match.end())

@@ -70,8 +70,10 @@ def read(paths: Sequence[Path]) -> tuple[PublishedRun, ...]:
     if invalid := sum(decision is not None and decision not in _DECISIONS for decision in decisions):
         notes += (f"no verdict: {invalid} decisions that are none of {', '.join(_DECISIONS)}",)
     ties = names[1] in TIES or "A=B" in decisions
-    fields = {"source": path, "sha256": source.sha256, "convention": "judgebench", "notes": notes}
-    return (published_runs.assemble_run(names, comparisons, ties=ties, **fields),)
+    run = published_runs.assemble_run(
+        names, comparisons, ties=ties, source=path, sha256=source.sha256, convention="judgebench", notes=notes
+    )
+    return (run,)
 
 
 def _parse_judge(path: Path) -> str:

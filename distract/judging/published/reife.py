@@ -70,8 +70,11 @@ def read(paths: Sequence[Path]) -> tuple[PublishedRun, ...]:
     if any(parsed) and not all(parsed):
         notes.append(f"not parsed: {parsed.count(False)} answers are no single text about Output (a) and Output (b)")
     ties = any(order.stored.preferred == "tie" for order in orders)
-    fields = {"source": ordered[0], "sha256": output_files.checksum(sources), "notes": tuple(notes)}
-    return (published_runs.assemble_run(names, comparisons, ties=ties, **fields),)
+    sha256 = output_files.checksum(sources)
+    run = published_runs.assemble_run(
+        names, comparisons, ties=ties, source=ordered[0], sha256=sha256, notes=tuple(notes)
+    )
+    return (run,)
 
 
 def _parse_names(path: Path) -> Names:
