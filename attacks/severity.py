@@ -35,7 +35,7 @@ def make_attack(severity: int) -> Attack:
         return second_best or turn
 
     words = {1: "one", 2: "two", 3: "three"}
-    summary = f"break exactly {words[severity]} of the case's format constraints; +ATTACK distracts then"
+    summary = f"break exactly {words[severity]} of the case's format constraints; +ATTACK adds a distraction"
     prompt = prompts.load("distract.attacks", "severity")
     return Attack(f"severity-{severity}", summary, rewrite, severity=severity, prompt=prompt)
 

@@ -27,7 +27,7 @@ def ask(comparison: Comparison) -> Plan[Judgment]:
 
 metric = Protocol(
     name="metric",
-    summary="choose with at most three questions at hand that were made from the instruction alone",
+    summary="write up to three questions about the instruction, then choose with them",
     paper="ReIFE 5.1",
     ask=ask,
     calls=Calls(1, prompt=1),

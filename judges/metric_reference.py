@@ -19,7 +19,7 @@ def ask(comparison: Comparison) -> Plan[Judgment]:
 
 metric_reference = Protocol(
     name="metric-reference",
-    summary="choose with the questions of metric and the answer of reference at hand",
+    summary="choose with the questions of metric and the answer of reference",
     paper="ReIFE 5.1",
     ask=ask,
     calls=Calls(1, prompt=2),

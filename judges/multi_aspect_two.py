@@ -34,7 +34,7 @@ def ask(comparison: Comparison) -> Plan[Judgment]:
 
 multi_aspect_two = Protocol(
     name="multi-aspect-two",
-    summary="compare five aspects in an answer each, then choose with all of them at hand",
+    summary="compare five aspects in one answer each, then choose with all five",
     paper="ReIFE 5.1",
     ask=ask,
     calls=Calls(1, aspects=5),

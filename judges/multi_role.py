@@ -51,7 +51,7 @@ multi_role_round1 = Protocol(
 multi_role_round2 = replace(
     multi_role_round1,
     name="multi-role-round2",
-    summary="the same in two rounds; the majority of the second chooses",
+    summary="multi-role-round1 with a second round; the majority of that round chooses",
     ask=partial(ask, 2),
     calls=Calls(6),
 )

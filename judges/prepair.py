@@ -46,7 +46,7 @@ def ask(
 
 prepair = Protocol(
     name="prepair",
-    summary="analyse each response alone, then compare with both analyses at hand: A or B",
+    summary="analyse each response alone, then compare with both analyses: A or B",
     paper="PrePair 4; ReIFE 5.1",
     ask=partial(ask, ANALYSIS, PROMPT, LETTERS),
     calls=Calls(1, response=1),
@@ -55,7 +55,7 @@ prepair = Protocol(
 
 prepair_tie = Protocol(
     name="prepair-tie",
-    summary="prepair as on MT-Bench: the verdict sees the analyses only and may be a tie",
+    summary="prepair as on MT-Bench: compare the analyses only; A, B or a tie",
     paper="PrePair 4",
     ask=partial(ask, ANALYSIS, TIE, OR_TIE),
     calls=Calls(1, response=1),

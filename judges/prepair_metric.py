@@ -24,7 +24,7 @@ def ask(comparison: Comparison) -> Plan[Judgment]:
 
 prepair_metric = Protocol(
     name="prepair-metric",
-    summary="prepair with questions at hand that were made from the instruction alone: A or B",
+    summary="prepair with the questions of metric: A or B",
     paper="PrePair 5.3.3",
     ask=ask,
     calls=Calls(1, prompt=1, response=1),

@@ -55,7 +55,7 @@ def ask(comparison: Comparison) -> Plan[Judgment]:
 
 rank = Protocol(
     name="rank",
-    summary="rank the responses of the case, up to ten, best first; equal ones tie",
+    summary="rank up to ten responses of the case, best first; equal ones tie",
     paper="Distracted evaluation 3.3",
     ask=ask,
     calls=Calls(1),

@@ -29,7 +29,7 @@ def ask(comparison: Comparison) -> Plan[Judgment]:
 
 reference = Protocol(
     name="reference",
-    summary="the judge answers the instruction itself, then chooses with its answer as a reference",
+    summary="answer the instruction, then choose with this answer as a reference",
     paper="ReIFE 5.1",
     ask=ask,
     calls=Calls(1, prompt=1),

@@ -23,7 +23,7 @@ def ask(comparison: Comparison) -> Plan[Judgment]:
 
 strong_reference = Protocol(
     name="strong-reference",
-    summary="choose with a reference at hand, of the data, else of --reference-model",
+    summary="choose with a reference answer, from the data or from --reference-model",
     paper="ReIFE 5.1",
     ask=ask,
     calls=Calls(1, prompt=1),

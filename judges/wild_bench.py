@@ -23,7 +23,7 @@ def ask(comparison: Comparison) -> Plan[Judgment]:
 
 wild_bench = Protocol(
     name="wild-bench",
-    summary="compare by a checklist (of --reference-model, else its own) and answer in JSON",
+    summary="compare by a checklist (from --reference-model or its own), answer in JSON",
     paper="ReIFE 4.2",
     ask=ask,
     calls=Calls(1, prompt=1),

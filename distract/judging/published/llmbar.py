@@ -12,7 +12,7 @@ import json
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from distract.core.errors import DataError
 from distract.core.records import Case, Outcome
@@ -94,7 +94,7 @@ def _read_statistics(path: Path) -> dict[str, Any]:
     if not path.is_file():
         return {}
     try:
-        value = json.loads(read_output(path).text, parse_constant=_reject_constant, parse_float=_parse_finite)
+        value = json.loads(read_output(path).text, parse_constant=_parse_finite, parse_float=_parse_finite)
     except (ValueError, RecursionError) as error:
         raise DataError("not valid JSON; repair or remove the file", path=path) from error
     if not isinstance(value, dict):
@@ -102,9 +102,7 @@ def _read_statistics(path: Path) -> dict[str, Any]:
     return value
 
 
-def _reject_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not a JSON value")
-
-
 def _parse_finite(text: str) -> float:
-    return float(text) if math.isfinite(float(text)) else _reject_constant(text)
+    if not math.isfinite(number := float(text)):
+        raise ValueError(f"{text} is not a finite number")
+    return number

@@ -37,18 +37,9 @@ def read(paths: Sequence[Path]) -> tuple[PublishedRun, ...]:
     published = []
     for protocol, rules in parameters["protocols"].items():
         if protocol_rows := tuple(row for row in rows if row.protocol == protocol):
-            published.append(
-                PublishedRun(
-                    judge=judge,
-                    protocol=check_name(protocol, path, "protocols"),
-                    data=data,
-                    rules=tuple(rules),
-                    rows={"": protocol_rows},
-                    ties=protocol in parameters["ties"],
-                    source=str(path),
-                    sha256=sha256,
-                )
-            )
+            name, ties = check_name(protocol, path, "protocols"), protocol in parameters["ties"]
+            run = PublishedRun(judge, name, data, tuple(rules), {"": protocol_rows}, ties, str(path), sha256)
+            published.append(run)
     if not published:
         raise DataError("holds no comparison of two authors before a rewrite", path=path)
     return tuple(published)
