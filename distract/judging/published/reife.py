@@ -111,10 +111,10 @@ def _add_file(
 def _read_winner(result: Item) -> Outcome | None:
     votes = result.value.get("winners")
     if isinstance(votes, list) and votes:
-        one, two = votes.count(1), votes.count(2)
-        if one + two < len(votes):
+        first, second = votes.count(1), votes.count(2)
+        if first + second < len(votes):
             result.fail("expected a list of 1 and 2", "winners")
-        return "tie" if one == two else "a" if one > two else "b"
+        return "tie" if first == second else "a" if first > second else "b"
     winner: Outcome = output_files.read_choice(result, "winner", _WINNERS)
     if _read_flag(result, "fail"):
         return None

@@ -221,10 +221,10 @@ def _find_moved_steps(original: str, rewrite: str) -> Iterator[str]:
     """Find steps that changed places, in a text with steps; both texts are in lower case."""
     if _SEQUENCE.search(original):
         steps = _steps(rewrite)
-        places = [place for step in _steps(original) if (place := _locate_step(step, steps))]
-        for (first, one), (second, other) in pairwise(places):
-            if second < first:
-                yield f"order changed: {one} and {other}"
+        places = [location for step in _steps(original) if (location := _locate_step(step, steps))]
+        for (place, word), (next_place, next_word) in pairwise(places):
+            if next_place < place:
+                yield f"order changed: {word} and {next_word}"
 
 
 @lru_cache(READ)
