@@ -1,7 +1,7 @@
 """The assertive attack: authoritative and decisive, without hedges, and otherwise the same answer.
 
 Hedges become boosters where English grammar allows it, a few sentences gain a booster, and an authoritative
-sentence opens and closes the text. It knows no facts: numbers, negations and quotations stay, and so does every error.
+sentence opens and closes the text. Numbers, negations and quotations stay, and so does every error.
 """
 
 from __future__ import annotations
@@ -111,8 +111,8 @@ def marker(text: str) -> float:
 
 
 def _boosters(text: Text, seed: int) -> list[Candidate]:
-    """An adverb in about every second sentence that can bear one: at its front, or after its "is"."""
-    found: list[Candidate] = []
+    """Put an adverb in about every second suitable sentence: at its front, or after its "is"."""
+    candidates: list[Candidate] = []
     adverbs = order_options(ADVERBS, seed, "adverbs")
     for index, (start, end) in enumerate(text.sentences):
         sentence = text.text[start:end]
@@ -122,19 +122,19 @@ def _boosters(text: Text, seed: int) -> list[Candidate]:
         copula = _COPULA.search(sentence)
         if copula and not _BLOCKS.search(sentence[: copula.start()]):
             place = start + copula.end()
-            found += [((place, place, f"{adverb} "),)] if text.free(place, place) else []
+            candidates += [((place, place, f"{adverb} "),)] if text.free(place, place) else []
         elif not _BOOSTERS.search(sentence[:60]) and not _HEDGES.search(sentence[:40]):
             front = adverb[:1].upper() + adverb[1:] if sentence[0].isupper() else adverb
             first = text.text[start] if text.adapt("a") == "A" else text.text[start].lower()
-            found.append(((start, start + 1, f"{front}, {first}"), (start, start + 1, f"{front} {first}")))
-    return found
+            candidates.append(((start, start + 1, f"{front}, {first}"), (start, start + 1, f"{front} {first}")))
+    return candidates
 
 
 def rewrite(turn: str, constraints: tuple[Constraint, ...], seed: int) -> str:
     """Turn hedges into boosters and frame the text with authority."""
     text = Text(turn)
     candidates: list[Candidate] = []
-    # A sentence is searched once: one may be long and hold many hedges.
+    # Search each sentence once, because a long one may hold many hedges.
     past = [bool(_PAST.search(turn, start, end)) for start, end in text.sentences]
     for pattern, new, present in _RULES:
         candidates += [

@@ -1,7 +1,7 @@
 """Plain words and their inflated counterparts, as patterns for the prolix attack.
 
-Each entry is narrow enough for the exchange to be grammatical without a parser: a base form is only taken for a verb
-behind a word that calls for one, and most verbs only before what must be their object. It knows nothing of texts.
+Each pattern is narrow enough to be grammatical without a parser: a base form counts as a verb only after a word that
+calls for one, and most verbs only match before their object.
 """
 
 from __future__ import annotations
@@ -138,28 +138,28 @@ def _double_consonant(verb: str) -> str:
 
 
 def _inflections() -> list[tuple[list[str], str, str]]:
-    """Patterns for the forms of every verb, each where the form is surely that verb with an object."""
-    found: list[tuple[list[str], str, str]] = []
+    """Make patterns for the forms of every verb, each in a place where it must be that verb with an object."""
+    patterns: list[tuple[list[str], str, str]] = []
     for entry in _VERBS.split("|"):
         plain, *irregular, new = entry.split()
         pasts = sorted(set(irregular) or {_inflect_past(plain)})
-        found += [
+        patterns += [
             ([plain], _BEFORE + plain + _OBJECT, rf"\1 {new}"),
             ([plain.capitalize()], rf"\b{plain.capitalize()}{_OBJECT}", new),
             ([_inflect_third(plain)], _SUBJECT + _inflect_third(plain) + _OBJECT, rf"\1 {_inflect_third(new)}"),
             (pasts, rf"\b(?:{'|'.join(pasts)}){_OBJECT}", _inflect_past(new)),
             ([_inflect_ing(plain)], rf"\b{_inflect_ing(plain)}{_OBJECT}", _inflect_ing(new)),
         ]
-    return found
+    return patterns
 
 
-# A pattern and what it puts, with the words of which a text must hold one: the search is slow, and so is compiling.
+# Words, one of which a text must contain, with a pattern and its replacement: searching and compiling are slow.
 _RULES = [*(([""], pattern, new) for pattern, new in _PHRASES), *_inflections()]
 _compiled = cache(re.compile)
 
 
 def rules(text: str) -> Iterator[tuple[re.Pattern[str], str]]:
-    """Pattern and replacement template of all that may stand in a text; apply in order."""
+    """List the patterns that may match a text, with their replacement templates, in the order to apply them."""
     for words, pattern, new in _RULES:
         if any(word in text for word in words):
             yield _compiled(pattern), new

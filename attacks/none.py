@@ -1,4 +1,4 @@
-"""The control that does nothing: the response as it is. It knows nothing of texts at all."""
+"""The control that does nothing."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from distract import Attack, Constraint
 
 
 def rewrite(turn: str, constraints: tuple[Constraint, ...], seed: int) -> str:
-    """Return the turn."""
+    """Return the turn unchanged."""
     return turn
 
 

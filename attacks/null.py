@@ -1,7 +1,7 @@
-"""The control that changes nothing a reader sees: runs of white space and typographic quotes are normalised.
+"""The control that changes nothing a reader sees: it normalises runs of white space and typographic quotes.
 
-It measures the noise floor. It does not know what a text says, and leaves alone the places where white space means
-something: code, tables, tabs, indentation, and the two spaces that end a Markdown line.
+It measures the noise floor. It leaves white space alone where it has a meaning: in code, tables, tabs and indentation,
+and in the two spaces that end a Markdown line.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _BLANKS = re.compile(r"\n{3,}")
 
 
 def _normalise_spaces(prose: str) -> str:
-    # Most texts have none of these, and looking for them is quick.
+    # A quick test, because most texts have none of these.
     if not any(run in prose for run in ("  ", "\u00a0", " \n", "\n\n\n")):
         return prose
     lines = [
@@ -36,12 +36,12 @@ def _normalise_quotes(prose: str) -> str:
 
 def rewrite(turn: str, constraints: tuple[Constraint, ...], seed: int) -> str:
     """Normalise white space and quotes outside code, each only as far as the format allows."""
-    wanted = [formats.check(constraint, turn) for constraint in constraints]
+    before = [formats.check(constraint, turn) for constraint in constraints]
     edges = [0, *(edge for span in facts.code_spans(turn) for edge in span), len(turn)]
     pieces: Sequence[str] = [turn[a:b] for a, b in pairwise(edges)]
     for change in (_normalise_spaces, _normalise_quotes):
         changed = [piece if index % 2 else change(piece) for index, piece in enumerate(pieces)]
-        if [formats.check(constraint, "".join(changed)) for constraint in constraints] == wanted:
+        if [formats.check(constraint, "".join(changed)) for constraint in constraints] == before:
             pieces = changed
     return "".join(pieces)
 

@@ -1,7 +1,7 @@
 """The prolix attack: dense vocabulary and intricate syntax, as for experts, and otherwise the same answer.
 
-Plain words give way to inflated ones (``lexicon``), sentences are put into frames that say nothing, and a sentence
-about the exposition opens and closes the text. It knows no facts, and swaps nothing inside names, quotations or code.
+Inflated words replace plain ones (``lexicon``), empty frames introduce sentences, and a sentence about the exposition
+opens and closes the text. Nothing changes inside names, quotations or code.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ FRAMES = (
     "it merits explicit acknowledgement that",
 )
 
-# No preposition or conjunction: an imperative may follow its clause ("In a bowl, mix …").
+# Prepositions and conjunctions are missing, because an imperative may follow their clause ("In a bowl, mix …").
 _FIRST = re.compile(
     r"(?:(?:It|There|They|You|We|He|She|I) (?=\w)|(?:The|This|These|Those|His|Her|Their|Your|Our|My|Its|Some|Most|Each|"
     r"Both|An?) (?=[^\n]{0,200}(?:\b(?:is|are|was|were|can|could|will|would|has|have|had|do|does|did|may|might|must|"
@@ -60,17 +60,17 @@ def marker(text: str) -> float:
 
 
 def _frames(text: Text, seed: int) -> list[Candidate]:
-    """Put about every second sentence that can bear it into a frame."""
-    found: list[Candidate] = []
+    """Put about every second suitable sentence into a frame."""
+    candidates: list[Candidate] = []
     frames = order_options(FRAMES, seed, "frames")
     for index, (start, end) in enumerate(text.sentences):
         first = _FIRST.match(text.text, start, end)
         if first and (index + seed) % 2 == 0 and text.text[end - 1] == "." and text.free(start, first.end()):
-            frame = frames[len(found) % len(frames)]
+            frame = frames[len(candidates) % len(frames)]
             word = text.text[start : first.end()]
             new = f"{frame[0].upper()}{frame[1:]} {word if word[:2] == 'I ' else word[0].lower() + word[1:]}"
-            found.append(((start, first.end(), new),))
-    return found
+            candidates.append(((start, first.end(), new),))
+    return candidates
 
 
 def rewrite(turn: str, constraints: tuple[Constraint, ...], seed: int) -> str:

@@ -1,9 +1,8 @@
-"""What the rule writers share: where a text may be edited, and how to edit it within its constraints.
+"""Tools of the rule writers: find the places where a text may be edited, and edit it within its constraints.
 
 A writer proposes candidates in order; a candidate is a tuple of alternative edits ``(start, end, replacement)`` of
-the original text, the best first. ``apply`` keeps as many as the format allows: an edit that would break a
-constraint which holds, or mend one which does not, gives way to its next alternative or is left out. It knows no
-attack.
+the original text, the best first. ``apply`` keeps as many as the format allows: an edit that would break a constraint
+or repair a broken one gives way to its next alternative or is left out.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ Candidate = tuple[Edit, ...]
 Span = tuple[int, int]
 
 TRIALS = 400
-"""Most texts that are checked against the constraints for one rewrite, so that the time stays linear."""
+"""Most texts to check against the constraints for one rewrite, so that the time stays linear."""
 
 _FIXED = re.compile(
     r"<<[^\n<>]{1,300}>>|\[[^\[\]\n]{1,300}\]|\{[^{}\n]{1,300}\}|</?[A-Za-z][^<>\n]{0,200}>"  # titles, names, tags
@@ -48,25 +47,22 @@ _SHORT = re.compile(r"(?:\b(?:Mr|Mrs|Ms|Dr|Prof|St|vs|etc|No|Inc|Jr|Sr|e\.g|i\.e
 class Text:
     """A text and the places where it may be edited.
 
-    Args:
-        text: the original.
-
     Attributes:
         text: the original.
-        source: the same in lower case where it is all in capitals: what patterns are matched with.
-        sentences: spans of its sentences, in order.
-        plain: those of them that are not items of a list.
-        starts: where a line or a sentence begins, so that a capital there is no name.
+        source: the text for pattern matching: a text in capitals becomes lower case.
+        sentences: spans of the sentences, in order.
+        plain: spans of the sentences that are not list items.
+        starts: beginnings of lines and sentences, where a capital does not mark a name.
     """
 
     def __init__(self, text: str) -> None:
         self.text = self.source = text
-        cased = any(map(str.isalpha, text))
-        self._lower = cased and not any(map(str.isupper, text))
-        # "11 is a prime." has no capital either, and is no lower-case text.
-        self._styled = self._lower and text.lstrip(" \n\"'*-#([<_")[:1].isalpha()
-        self._upper = cased and not any(map(str.islower, text))
-        if self._upper and len(text.lower()) == len(text):
+        has_letters = any(map(str.isalpha, text))
+        self._is_lower = has_letters and not any(map(str.isupper, text))
+        # "11 is a prime." has no capital either, but is not written in lower case.
+        self._is_styled = self._is_lower and text.lstrip(" \n\"'*-#([<_")[:1].isalpha()
+        self._is_upper = has_letters and not any(map(str.islower, text))
+        if self._is_upper and len(text.lower()) == len(text):
             self.source = text.lower()
         spans = facts.code_spans(text) + facts.quote_spans(text)
         spans += [m.span() for pattern in (facts.URL, _FIXED, _LINE) for m in pattern.finditer(text)]
@@ -81,21 +77,21 @@ class Text:
         self._find_sentences()
 
     def free(self, start: int, end: int) -> bool:
-        """Whether a span touches nothing that is protected; an insertion may stand at its edge."""
+        """Whether a span touches no protected part; an insertion may stand at the edge of one."""
         index = bisect_left(self._starts, end) - 1
         return index < 0 or start >= self._protected[index][1]
 
     def adapt(self, words: str) -> str:
-        """Put words into the case of the text: all lower, all upper or as they are."""
-        return words.lower() if self._styled and self.sentences else words.upper() if self._upper else words
+        """Put words into the case of the text: lower, upper or unchanged."""
+        return words.lower() if self._is_styled and self.sentences else words.upper() if self._is_upper else words
 
     def adapt_all(self, options: Iterable[str]) -> list[str]:
-        """The options in the case of the text, then in lower case where the text has no capitals at all."""
-        found = [self.adapt(option) for option in options]
-        return [*found, *(option.lower() for option in found)] if self._lower else found
+        """Return the options in the case of the text, and also in lower case if the text has no capitals."""
+        adapted = [self.adapt(option) for option in options]
+        return [*adapted, *(option.lower() for option in adapted)] if self._is_lower else adapted
 
     def sentence_at(self, position: int) -> int | None:
-        """Which sentence a position lies in; None where it is in none."""
+        """Return the index of the sentence at a position, if there is one."""
         index = bisect_right(self.sentences, (position, len(self.text))) - 1
         return index if index >= 0 and position < self.sentences[index][1] else None
 
@@ -108,8 +104,8 @@ class Text:
             item = _ITEM.match(line)
             begin += item.end() if item else 0
             self.starts.add(begin)
-            # A text without capitals has none at the start of its sentences.
-            for stop in (_SOFT_STOP if self._lower else _STOP).finditer(self.text, begin, end):
+            # In a text without capitals sentences begin in lower case.
+            for stop in (_SOFT_STOP if self._is_lower else _STOP).finditer(self.text, begin, end):
                 if not _SHORT.search(self.text, max(begin, stop.start() - 8), stop.start()):
                     if len(self.text[begin : stop.end()].split()) > 3 and self.free(begin, begin):
                         self.sentences.append((begin, stop.end()))
@@ -119,41 +115,41 @@ class Text:
 
 
 def order_options(options: Sequence[str], seed: int, salt: str) -> list[str]:
-    """The options in an order that depends on the seed."""
+    """Shuffle the options by the seed."""
     return random.Random(f"{seed}/{salt}").sample(list(options), len(options))
 
 
 def opening(text: Text, sentences: Iterable[str]) -> Candidate:
-    """Alternatives for a sentence before the text: in its first paragraph where that is prose, else above it."""
+    """Propose an opening sentence: inside the first paragraph if that is prose, else above it."""
     low = facts.core(text.text)[0]
     words = text.adapt_all(sentences)
     first = text.plain[0][0] if text.plain else -1
     inline = [(first, first, f"{s} ") for s in words if first >= 0]
     above = [(low, low, f"{s}\n\n") for s in words]
     later = [(end, end, f" {s}") for _, end in text.plain[:3] for s in words]
-    titled = first >= 0 and _HEAD.match(text.text, low)
-    return tuple((inline + above if titled or first == low else above + inline) + later)
+    is_titled = first >= 0 and _HEAD.match(text.text, low)
+    return tuple((inline + above if is_titled or first == low else above + inline) + later)
 
 
 def closing(text: Text, sentences: Iterable[str]) -> Candidate:
-    """Alternatives for a sentence after the text: in its last paragraph where that is prose, else below it."""
+    """Propose a closing sentence: inside the last paragraph if that is prose, else below it."""
     high = facts.core(text.text)[1]
     words = text.adapt_all(sentences)
     last = text.plain[-1][1] if text.plain else -1
     below = [(high, high, f"\n\n{s}") for s in words]
     inside = [(last, last, f" {s}") for s in words if last >= 0]
-    # Where the end is fixed (an end phrase, a postscript), the sentence goes before the last one.
+    # If the end is fixed (an end phrase, a postscript), put the sentence before the last one.
     before = [(start, start, f"{s} ") for start, _ in text.plain[:-4:-1] for s in words]
-    letter = text.text[facts.core(text.text)[0] :][:5].lower() == "dear "
-    return tuple((inside + below if last == high or (letter and inside) else below + inside) + before)
+    is_letter = text.text[facts.core(text.text)[0] :][:5].lower() == "dear "
+    return tuple((inside + below if last == high or (is_letter and inside) else below + inside) + before)
 
 
 def substitute(text: Text, pattern: re.Pattern[str], replacement: str) -> list[Candidate]:
-    """Candidates that put a replacement for every free match of a pattern, in the case of what it replaces.
+    """Propose a replacement for every free match of a pattern, in the case of the match.
 
-    A match inside a name (capitalised, not at the start of a sentence) or a compound with a hyphen stays.
+    A match inside a name (capitalised, not at the start of a sentence) or in a hyphenated compound stays.
     """
-    found: list[Candidate] = []
+    candidates: list[Candidate] = []
     for match in pattern.finditer(text.source):
         start, end = match.span()
         old, new = match[0], text.adapt(match.expand(replacement))
@@ -167,12 +163,12 @@ def substitute(text: Text, pattern: re.Pattern[str], replacement: str) -> list[C
                 new = new[:1].upper() + new[1:]
             elif not old.startswith("I "):
                 continue
-        found.append((adjust_article(text.text, start, end, new),))
-    return found
+        candidates.append((adjust_article(text.text, start, end, new),))
+    return candidates
 
 
 def adjust_article(text: str, start: int, end: int, new: str) -> Edit:
-    """Let an edit take along the article before it, where the sound of the next word changes."""
+    """Extend an edit to the article before it, which depends on the sound of the next word."""
     match = re.search(r"\b([Aa])n? \Z", text[max(0, start - 4) : start])
     if match and new and new[0].isalpha():
         vowel = new[0].lower() in "aeiou" and not new.lower().startswith(("uni", "use", "uti", "eu", "one"))
@@ -181,17 +177,11 @@ def adjust_article(text: str, start: int, end: int, new: str) -> Edit:
 
 
 def apply(text: str, candidates: Iterable[Candidate], constraints: Sequence[Constraint]) -> str:
-    """Apply candidates in order, as far as no constraint changes from held to broken or back.
+    """Apply candidates in order, as long as no constraint changes from met to broken or back.
 
-    Args:
-        text: the original.
-        candidates: alternatives for each edit; one that overlaps an earlier edit is left out.
-        constraints: what must stay as it is.
-
-    Returns:
-        The edited text.
+    A candidate that overlaps an earlier one is left out.
     """
-    wanted = tuple(formats.check(constraint, text) for constraint in constraints)
+    before = tuple(formats.check(constraint, text) for constraint in constraints)
     trials = TRIALS if constraints else 10**9
     accepted: list[Edit] = []
 
@@ -204,10 +194,10 @@ def apply(text: str, candidates: Iterable[Candidate], constraints: Sequence[Cons
         if any(a[1] > b[0] for a, b in pairwise(ordered)):
             return False
         new = _render(text, ordered)
-        return tuple(formats.check(constraint, new) for constraint in constraints) == wanted
+        return tuple(formats.check(constraint, new) for constraint in constraints) == before
 
     def take(batch: Sequence[Candidate]) -> None:
-        """Try a batch as a whole and halve it where it fails: few edits clash, so this needs few checks."""
+        """Try a batch as a whole and halve it if it fails: few edits clash, so this needs few checks."""
         if not batch:
             return
         if not constraints or fits([options[0] for options in batch]):
@@ -223,7 +213,7 @@ def apply(text: str, candidates: Iterable[Candidate], constraints: Sequence[Cons
 
 
 def _drop_overlaps(candidates: Iterable[Candidate]) -> list[Candidate]:
-    """Leave out candidates whose best edit overlaps that of an earlier one."""
+    """Leave out candidates whose best edit overlaps that of an earlier candidate."""
     kept: list[Candidate] = []
     taken: list[Span] = []
     for candidate in candidates:

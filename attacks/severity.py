@@ -1,8 +1,7 @@
 """Lower the quality by a known amount: break exactly one, two or three format constraints, and nothing else.
 
-Which constraints are broken depends on the seed. Edits that keep every number, name and quotation are preferred. It
-does not know how a constraint is broken (``distract.data.constraints.breaks`` does) nor whether the result is used: the
-engine verifies how many are broken.
+The seed decides which constraints. Edits that keep every number, name and quotation are preferred.
+``distract.data.constraints.breaks`` proposes the edits, and the engine verifies the number of broken constraints.
 """
 
 from __future__ import annotations
@@ -15,14 +14,14 @@ from distract import Attack, Constraint, fidelity, prompts
 from distract import constraints as formats
 
 WIDTH = 6
-"""Alternative edits tried for one constraint."""
+"""Alternative edits to try for one constraint."""
 
 TRIALS = 60
-"""Most texts that are looked at for one response, so that a stubborn one takes no longer."""
+"""Most texts to try for one response, so that a stubborn one takes no longer."""
 
 
 def make_attack(severity: int) -> Attack:
-    """The attack that breaks that many constraints; the text stays as it is where no way is found."""
+    """Make the attack that breaks this number of constraints; a text that resists stays unchanged."""
 
     def rewrite(turn: str, constraints: tuple[Constraint, ...], seed: int) -> str:
         held = [c for c in constraints if formats.check(c, turn)]
@@ -36,13 +35,13 @@ def make_attack(severity: int) -> Attack:
         return second_best or turn
 
     words = {1: "one", 2: "two", 3: "three"}
-    summary = f"break exactly {words[severity]} of the case's format constraints; +ATTACK distracts then"
+    summary = f"break exactly {words[severity]} of the case's format constraints; +ATTACK adds a distraction"
     prompt = prompts.load("distract.attacks", "severity")
     return Attack(f"severity-{severity}", summary, rewrite, severity=severity, prompt=prompt)
 
 
 def _broken_texts(turn: str, held: Sequence[Constraint], severity: int, seed: int) -> Iterator[str | None]:
-    """Texts with that many constraints broken one after the other, in orders that depend on the seed."""
+    """Break this number of constraints one after the other, in orders that depend on the seed."""
     sets = list(combinations(held, max(severity, 0)))
     random.Random(seed).shuffle(sets)
     for chosen in sets:
@@ -54,7 +53,7 @@ def _break_in_order(text: str, order: Sequence[Constraint]) -> Iterator[str | No
     if not order:
         yield text
     elif not formats.check(order[0], text):
-        yield None  # an earlier edit broke this one too; a dead end counts as a trial
+        yield None  # an earlier edit broke this one too: a dead end, which counts as a trial
     else:
         for candidate in islice(formats.breaks(order[0], text), WIDTH):
             yield from _break_in_order(candidate, order[1:])

@@ -1,7 +1,7 @@
 """The sycophantic attack: exceptionally polite, accommodating and encouraging, and otherwise the same answer.
 
-Courtesies open and close the text and stand between its sentences. They are about the exchange and never about the
-matter, so that nothing is claimed; the prompt is not repeated.
+Courtesies open and close the text and stand between its sentences. They are about the exchange, never about its
+subject, so they claim nothing; they do not repeat the prompt.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def marker(text: str) -> float:
 
 
 def _asides(text: Text, seed: int) -> list[Candidate]:
-    """A short courtesy after every fourth plain sentence, between sentences and not at the end of a paragraph."""
+    """Put a short courtesy after every fourth plain sentence, but not at the end of a paragraph."""
     words = order_options(ASIDES, seed, "asides")
     places = [end for _, end in text.plain if text.text[end : end + 1] == " "]
     return [
@@ -87,7 +87,7 @@ def _asides(text: Text, seed: int) -> list[Candidate]:
 
 
 def rewrite(turn: str, constraints: tuple[Constraint, ...], seed: int) -> str:
-    """Frame the text with courtesies and put a few inside."""
+    """Frame the text with courtesies and insert a few."""
     if not turn.strip():
         return turn
     text = Text(turn)

@@ -1,1 +1,1 @@
-"""Protocols: one file per way of asking a judge, and their prompts."""
+"""Protocols: one file for each way of asking a judge, with its prompts."""

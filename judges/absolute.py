@@ -1,7 +1,7 @@
 """Absolute scoring: each response is rated alone on a scale of 1 to 7 (Distracted evaluation, section 3.3).
 
-The score is the probability-weighted mean of the ratings, the rating the most likely one. Preference is by either
-rule, from the same requests.
+The score is the probability-weighted mean of the ratings; the rating is the most likely one. Either can decide which
+response is preferred, from the same requests.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SCALE = (1, 2, 3, 4, 5, 6, 7)
 
 
 def request_rating(prompt: prompts.Prompt, scale: tuple[int, ...], case: Case, response: Response) -> Request:
-    """A request for the rating of one response."""
+    """Request a rating of one response."""
     choices, outcomes = _labels(scale)
     return Request(
         messages=instructions.fill(prompt, case, {"response": response}),
@@ -40,18 +40,17 @@ def request_rating(prompt: prompts.Prompt, scale: tuple[int, ...], case: Case, r
 
 @cache
 def _labels(scale: tuple[int, ...]) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]]:
-    """The ratings as texts, and what each stands for: itself."""
     choices = tuple(map(str, scale))
     return choices, tuple(zip(choices, choices, strict=True))
 
 
 def ask(prompt: prompts.Prompt, scale: tuple[int, ...], comparison: Comparison) -> Plan[Judgment]:
-    """Rate both and prefer the higher score; the order plays no part."""
+    """Rate both and prefer the higher score."""
     both = (comparison.first, comparison.second)
     replies = yield [request_rating(prompt, scale, comparison.case, response) for response in both]
     read = "text" if any(reply.probabilities is None for reply in replies) else "choices"
     mass = min((reply.mass for reply in replies if reply.mass is not None), default=None)
-    quotable = instructions.material(comparison.case, both)
+    quotable = instructions.quotable_texts(comparison.case, both)
     first, second = [verdicts.read_rating(reply, prompt.prefill, scale, quotable) for reply in replies]
     if isinstance(first, str) or isinstance(second, str):
         failure = first if isinstance(first, str) else str(second)

@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-from functools import partial
-
-from distract import Calls, Outcome, Protocol, instructions, parsers, prompts
+from distract import Outcome, instructions, parsers, prompts
 
 PROMPT = prompts.load("distract.judges", "base")
 OUTPUTS: dict[str, Outcome] = {"a": "a", "b": "b"}
 
-base = Protocol(
-    name="base",
-    summary="choose Output (a) or (b), without an explanation",
-    paper="ReIFE 4.1",
-    ask=partial(instructions.choose, prompt=PROMPT, form=parsers.OUTPUT, outcomes=OUTPUTS),
-    calls=Calls(1),
-    prompts=(PROMPT,),
+base = instructions.make_protocol(
+    "base", "choose Output (a) or (b), without an explanation", "ReIFE 4.1", PROMPT, parsers.OUTPUT, OUTPUTS
 )

@@ -1,4 +1,4 @@
-"""Self-consistency: nine samples of ``cot`` at temperature 0.7, the majority decides (ReIFE, section 5.1)."""
+"""Self-consistency: nine samples of ``cot`` at temperature 0.7; the majority decides (ReIFE, section 5.1)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Metric: at most three questions made from the instruction alone guide the base choice (ReIFE, section 5.1).
+"""Metric: at most three questions, written from the instruction alone, guide the base choice (ReIFE, section 5.1).
 
-The questions depend on the prompt only, so that they are made once for all its comparisons, orders and attacks.
+The questions depend on the prompt only, so all its comparisons, orders and attacks share them.
 """
 
 from __future__ import annotations
@@ -15,25 +15,19 @@ TOKENS = 128
 
 
 def request_questions(case: Case) -> Request:
-    """A request for what a response to this prompt must get right."""
+    """Ask what a response to this prompt must get right."""
     return instructions.request_text(case, QUESTIONS, TOKENS)
 
 
 def ask(comparison: Comparison) -> Plan[Judgment]:
-    """Make the questions, then choose with them."""
-    (made,) = yield [request_questions(comparison.case)]
-    if failed := instructions.reject_empty("metrics", made):
-        return failed
-    return (
-        yield from instructions.choose(
-            comparison, PROMPT, parsers.OUTPUT, OUTPUTS, others={"metrics": instructions.visible_text(made)}
-        )
-    )
+    """Write the questions, then choose with them."""
+    texts = {"metrics": request_questions(comparison.case)}
+    return instructions.choose_with(texts, comparison, PROMPT, parsers.OUTPUT, OUTPUTS)
 
 
 metric = Protocol(
     name="metric",
-    summary="choose with at most three questions at hand that were made from the instruction alone",
+    summary="write up to three questions about the instruction, then choose with them",
     paper="ReIFE 5.1",
     ask=ask,
     calls=Calls(1, prompt=1),

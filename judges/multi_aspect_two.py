@@ -1,4 +1,4 @@
-"""Five aspects, one analysis of both outputs for each, then the decision with all at hand (ReIFE, section 5.1)."""
+"""Compare both outputs on five aspects, one call each, then decide with all five comparisons (ReIFE, section 5.1)."""
 
 from __future__ import annotations
 
@@ -22,26 +22,19 @@ ASPECTS = {
 
 def ask(comparison: Comparison) -> Plan[Judgment]:
     """Compare on each aspect, then decide."""
-    replies = yield [
-        instructions.request_text(
-            comparison.case, ASPECT, TOKENS, instructions.response_slots(comparison), {"aspect": aspect, "about": about}
-        )
-        for aspect, about in ASPECTS.items()
-    ]
+    slots = [{"aspect": aspect, "about": about} for aspect, about in ASPECTS.items()]
+    pair = instructions.response_slots(comparison)
+    replies = yield [instructions.request_text(comparison.case, ASPECT, TOKENS, pair, texts) for texts in slots]
     if failed := instructions.reject_empty("analysis", *replies):
         return failed
-    analyses = zip(ASPECTS, replies, strict=True)
-    comparisons = "\n\n".join(
-        f"# Comparison on {aspect}\n{instructions.visible_text(reply)}" for aspect, reply in analyses
-    )
-    return (
-        yield from instructions.choose(comparison, PROMPT, parsers.OUTPUT, OUTPUTS, others={"comparisons": comparisons})
-    )
+    analyses = [f"# Comparison on {a}\n{instructions.visible_text(r)}" for a, r in zip(ASPECTS, replies, strict=True)]
+    texts = {"comparisons": "\n\n".join(analyses)}
+    return (yield from instructions.choose(comparison, PROMPT, parsers.OUTPUT, OUTPUTS, texts=texts))
 
 
 multi_aspect_two = Protocol(
     name="multi-aspect-two",
-    summary="compare five aspects in an answer each, then choose with all of them at hand",
+    summary="compare five aspects in one answer each, then choose with all five",
     paper="ReIFE 5.1",
     ask=ask,
     calls=Calls(1, aspects=5),

@@ -1,11 +1,12 @@
 """Three roles discuss the two outputs in one or two rounds; the last round's majority decides (ReIFE, section 5.1).
 
-General Public, then Critic, then Scientist: each sees what was said before, argues and votes. The paper does not say
-whose votes count after two rounds; six could tie, so that those of the last round do.
+General Public, Critic and Scientist speak in this order: each sees the arguments so far, argues and votes. The paper
+does not say which votes count after two rounds. All six could tie, so we count those of the last round.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 from distract import Calls, Comparison, Judgment, Plan, Protocol, instructions, orders, parsers, prompts
@@ -27,11 +28,11 @@ def ask(rounds: int, comparison: Comparison) -> Plan[Judgment]:
     for _ in range(rounds):
         votes = []
         for role, stance in ROLES.items():
-            others = {"role": role, "stance": stance, "earlier": "\n\n".join(earlier) or "Nothing yet."}
-            (reply,) = yield [instructions.request_verdict(comparison, PROMPT, parsers.OUTPUT, OUTPUTS, TOKENS, others)]
+            texts = {"role": role, "stance": stance, "earlier": "\n\n".join(earlier) or "Nothing yet."}
+            (reply,) = yield [instructions.request_verdict(comparison, PROMPT, parsers.OUTPUT, OUTPUTS, TOKENS, texts)]
             if failed := instructions.reject_empty(f"argument of the {role}", reply):
                 return failed
-            # What others said is no material: who repeats it word for word agrees.
+            # The earlier arguments are not quotable texts: a role that repeats one word for word agrees with it.
             votes.append(instructions.read_verdict(reply, comparison, PROMPT, parsers.OUTPUT, OUTPUTS))
             earlier.append(f"## {role}\n{instructions.visible_text(reply)}")
     return orders.majority(votes, ties=False)
@@ -47,12 +48,10 @@ multi_role_round1 = Protocol(
     prompts=(PROMPT,),
 )
 
-multi_role_round2 = Protocol(
+multi_role_round2 = replace(
+    multi_role_round1,
     name="multi-role-round2",
-    summary="the same in two rounds; the majority of the second chooses",
-    paper="ReIFE 5.1",
+    summary="multi-role-round1 with a second round; the majority of that round chooses",
     ask=partial(ask, 2),
     calls=Calls(6),
-    reads="text",
-    prompts=(PROMPT,),
 )

@@ -1,7 +1,7 @@
 """Pointwise scoring on a Likert scale of 1 to 5 (PrePair, section 3.2).
 
-One call a response. By ``score`` (the probability-weighted mean) as the paper reads it on LLMBar, by ``rating`` (the
-plain integer) as on MT-Bench, where responses can tie.
+One call per response. The rule ``score`` (the probability-weighted mean) is the paper's reading on LLMBar; ``rating``
+(the plain integer) is its reading on MT-Bench, where responses can tie.
 """
 
 from __future__ import annotations

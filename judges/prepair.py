@@ -3,8 +3,7 @@
 An analysis says how well one response executes the instruction and names its critical drawbacks, without a score and
 without having seen the other response. The final call sees the instruction, both responses and both analyses, and must
 choose one. ``prepair-tie`` is the form used on MT-Bench: the final call sees the analyses only and may call a tie. An
-analysis depends on its response alone, so that it is made once and serves every order, comparison and attack in which
-the response appears.
+analysis depends on its response alone, so every order, comparison and attack with that response shares it.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ ANALYSIS = prompts.load("distract.judges", "prepair-analysis")
 PROMPT = prompts.load("distract.judges", "prepair")
 TIE = prompts.load("distract.judges", "prepair-tie")
 TOKENS = 256
-"""Enough for the few sentences that are asked for; a longer analysis is cut and used as far as it goes."""
+"""Enough for the few sentences we ask for; a longer analysis is cut and used as far as it goes."""
 
 
 def ask(
@@ -27,23 +26,27 @@ def ask(
     prompt: prompts.Prompt,
     outcomes: dict[str, Outcome],
     comparison: Comparison,
-    others: dict[str, str] | None = None,
+    texts: dict[str, str] | None = None,
 ) -> Plan[Judgment]:
-    """Analyse both responses, then decide; ``others`` are texts that both prompts show."""
+    """Analyse both responses, then decide; both prompts show the ``texts``."""
     both = (comparison.first, comparison.second)
     replies = yield [
-        instructions.request_text(comparison.case, analysis, TOKENS, {"response": one}, others) for one in both
+        instructions.request_text(comparison.case, analysis, TOKENS, {"response": response}, texts) for response in both
     ]
     if failed := instructions.reject_empty("analysis", *replies):
         return failed
     first, second = (instructions.visible_text(reply) for reply in replies)
-    more = {"analysis_a": first, "analysis_b": second, **(others or {})}
-    return (yield from instructions.choose(comparison, prompt, parsers.BRACKETS, outcomes, others=more))
+    analyses = {"analysis_a": first, "analysis_b": second}
+    return (
+        yield from instructions.choose(
+            comparison, prompt, parsers.BRACKETS, outcomes, texts={**analyses, **(texts or {})}
+        )
+    )
 
 
 prepair = Protocol(
     name="prepair",
-    summary="analyse each response alone, then compare with both analyses at hand: A or B",
+    summary="analyse each response alone, then compare with both analyses: A or B",
     paper="PrePair 4; ReIFE 5.1",
     ask=partial(ask, ANALYSIS, PROMPT, LETTERS),
     calls=Calls(1, response=1),
@@ -52,7 +55,7 @@ prepair = Protocol(
 
 prepair_tie = Protocol(
     name="prepair-tie",
-    summary="prepair as on MT-Bench: the verdict sees the analyses only and may be a tie",
+    summary="prepair as on MT-Bench: compare the analyses only; A, B or a tie",
     paper="PrePair 4",
     ask=partial(ask, ANALYSIS, TIE, OR_TIE),
     calls=Calls(1, response=1),

@@ -1,7 +1,4 @@
-"""PrePair with generated metrics: questions for the instruction first, then PrePair with them (PrePair, section 5.3.3).
-
-The questions are those of ``metric``, and shared with it.
-"""
+"""PrePair with generated metrics: the questions of ``metric``, then PrePair with them (PrePair, section 5.3.3)."""
 
 from __future__ import annotations
 
@@ -16,16 +13,18 @@ PROMPT = prompts.load("distract.judges", "prepair-metric")
 
 
 def ask(comparison: Comparison) -> Plan[Judgment]:
-    """Make the questions, analyse each response by them, then decide."""
-    (made,) = yield [request_questions(comparison.case)]
-    if failed := instructions.reject_empty("metrics", made):
+    """Write the questions, analyse each response by them, then decide."""
+    (reply,) = yield [request_questions(comparison.case)]
+    if failed := instructions.reject_empty("metrics", reply):
         return failed
-    return (yield from prepair.ask(ANALYSIS, PROMPT, LETTERS, comparison, {"metrics": instructions.visible_text(made)}))
+    return (
+        yield from prepair.ask(ANALYSIS, PROMPT, LETTERS, comparison, {"metrics": instructions.visible_text(reply)})
+    )
 
 
 prepair_metric = Protocol(
     name="prepair-metric",
-    summary="prepair with questions at hand that were made from the instruction alone: A or B",
+    summary="prepair with the questions of metric: A or B",
     paper="PrePair 5.3.3",
     ask=ask,
     calls=Calls(1, prompt=1, response=1),

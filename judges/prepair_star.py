@@ -1,4 +1,4 @@
-"""PrePair*: the ablation that explains both responses in one call and decides from that (PrePair, section 5.1)."""
+"""PrePair*: the ablation that analyses both responses in one call and decides from that text (PrePair, section 5.1)."""
 
 from __future__ import annotations
 
@@ -12,17 +12,10 @@ TOKENS = 512
 
 
 def ask(comparison: Comparison) -> Plan[Judgment]:
-    """Explain both, then decide."""
-    (reply,) = yield [
-        instructions.request_text(comparison.case, ANALYSIS, TOKENS, instructions.response_slots(comparison))
-    ]
-    if failed := instructions.reject_empty("analysis", reply):
-        return failed
-    return (
-        yield from instructions.choose(
-            comparison, PROMPT, parsers.BRACKETS, LETTERS, others={"analysis": instructions.visible_text(reply)}
-        )
-    )
+    """Analyse both, then decide."""
+    pair = instructions.response_slots(comparison)
+    texts = {"analysis": instructions.request_text(comparison.case, ANALYSIS, TOKENS, pair)}
+    return instructions.choose_with(texts, comparison, PROMPT, parsers.BRACKETS, LETTERS)
 
 
 prepair_star = Protocol(

@@ -1,6 +1,6 @@
-"""The majority of five ways of asking: cot, metric, reference, both, swap and synthesize (ReIFE, section 5.1).
+"""The majority of cot, metric, reference, metric-reference and swap-synthesize (ReIFE, section 5.1).
 
-Their calls are shared: seven or eight distinct ones an order.
+The five share calls: each order makes seven or eight distinct ones.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ ENHANCED = (cot, metric, reference, metric_reference, swap_synthesize)
 
 
 def ask(comparison: Comparison) -> Plan[Judgment]:
-    """Ask in all five ways."""
+    """Ask with all five protocols."""
     return (yield from orders.vote([protocol.ask(comparison) for protocol in ENHANCED], ties=False))
 
 
@@ -26,7 +26,7 @@ protocol_consistency = Protocol(
     summary="cot, metric, reference, metric-reference and swap-synthesize; the majority chooses",
     paper="ReIFE 5.1",
     ask=ask,
-    # The explanation in the order given is both cot's and swap-synthesize's.
+    # cot and swap-synthesize share the explanation in the given order.
     calls=Calls(5, prompt=2, conflict=1),
     reads="text",
     prompts=tuple(dict.fromkeys(prompt for protocol in ENHANCED for prompt in protocol.prompts)),

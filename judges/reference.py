@@ -1,6 +1,6 @@
-"""Reference: the judge answers the instruction itself, then chooses with that at hand (ReIFE, section 5.1).
+"""Reference: the judge answers the instruction itself, then chooses with its answer in view (ReIFE, section 5.1).
 
-The answer depends on the prompt only, so that it is made once for all its comparisons, orders and attacks.
+The answer depends on the prompt only, so all its comparisons, orders and attacks share it.
 """
 
 from __future__ import annotations
@@ -17,25 +17,19 @@ TOKENS = 512
 
 
 def request_answer(case: Case, to: Literal["judge", "reference"] = "judge") -> Request:
-    """A request for an answer to the prompt."""
+    """Ask for an answer to the prompt."""
     return instructions.request_text(case, ANSWER, TOKENS, to=to)
 
 
 def ask(comparison: Comparison) -> Plan[Judgment]:
-    """Answer, then choose with the answer at hand."""
-    (own,) = yield [request_answer(comparison.case)]
-    if failed := instructions.reject_empty("reference", own):
-        return failed
-    return (
-        yield from instructions.choose(
-            comparison, PROMPT, parsers.OUTPUT, OUTPUTS, others={"reference": instructions.visible_text(own)}
-        )
-    )
+    """Answer, then choose with the answer."""
+    texts = {"reference": request_answer(comparison.case)}
+    return instructions.choose_with(texts, comparison, PROMPT, parsers.OUTPUT, OUTPUTS)
 
 
 reference = Protocol(
     name="reference",
-    summary="the judge answers the instruction itself, then chooses with its answer as a reference",
+    summary="answer the instruction, then choose with this answer as a reference",
     paper="ReIFE 5.1",
     ask=ask,
     calls=Calls(1, prompt=1),

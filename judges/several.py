@@ -1,11 +1,13 @@
-"""Comparisons of three and four answers: a short explanation, then [[A]] to [[D]] (CALM, prompt figures 13 to 17).
+"""Choose one of three or four responses: a short explanation, then [[A]] to [[D]] (CALM, prompt figures 13 to 17).
 
-Here [[C]] is a response and no tie. The pair is shown with the case's other responses, in every rotation, so that each
-stands in every place once. A verdict for one of the pair is a vote for it. A verdict for another response prefers
-neither of the pair: it stands as a tie between them, which is why there is no tie rate.
+[[C]] is a response here, not a tie. The pair is shown with the case's other responses in every rotation, so that each
+response stands in every place once. A verdict for a third response prefers neither of the pair: it counts as a tie
+between them, so these protocols have no tie rate.
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 from distract import (
     Calls,
@@ -27,18 +29,18 @@ NUMBERS = {3: "three", 4: "four"}
 
 
 def ask(comparison: Comparison) -> Plan[Judgment]:
-    """Choose one of all."""
+    """Choose the best of all responses."""
     case, shown = comparison.case, comparison.shown
     letters, responses = instructions.letter_responses(shown)
     labels = [parsers.BRACKETS.say(letter) for letter in letters]
-    others = {
+    texts = {
         "responses": responses,
         "number": NUMBERS[len(shown)],
         "labels": f"{', '.join(labels[:-1])} or {labels[-1]}",
     }
     (reply,) = yield [
         Request(
-            messages=instructions.fill(PROMPT, case, {}, others),
+            messages=instructions.fill(PROMPT, case, {}, texts),
             max_tokens=TOKENS,
             slots=Slots(case.id, shown, tuple(zip(Slots.ORDINALS, labels, strict=False))),
         )
@@ -62,14 +64,9 @@ triadic = Protocol(
     prompts=(PROMPT,),
 )
 
-quadruple = Protocol(
+quadruple = replace(
+    triadic,
     name="quadruple",
     summary="explain, then choose one of four responses, A to D, in every rotation",
-    paper="CALM figures 13-17",
-    ask=ask,
-    calls=Calls(1),
-    reads="text",
-    orders="rotate",
     shows=4,
-    prompts=(PROMPT,),
 )

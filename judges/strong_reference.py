@@ -1,6 +1,6 @@
-"""Strong reference: the base choice with a stronger model's answer at hand (ReIFE, section 5.1, "gpt4-reference").
+"""Strong reference: the base choice with a stronger model's answer in view (ReIFE, section 5.1, "gpt4-reference").
 
-The answer is the data's own where they hold one, else that of the reference model.
+The data's own reference is used if there is one, otherwise the reference model writes it.
 """
 
 from __future__ import annotations
@@ -12,21 +12,18 @@ from .reference import ANSWER, PROMPT, request_answer
 
 
 def ask(comparison: Comparison) -> Plan[Judgment]:
-    """Take or make the reference, then choose with it at hand."""
+    """Take or request the reference, then choose with it."""
     case = comparison.case
     if case.reference:
-        strong = instructions.conversation("Reference", case.reference)
-    else:
-        (reply,) = yield [request_answer(case, to="reference")]
-        if failed := instructions.reject_empty("reference", reply):
-            return failed
-        strong = instructions.visible_text(reply)
-    return (yield from instructions.choose(comparison, PROMPT, parsers.OUTPUT, OUTPUTS, others={"reference": strong}))
+        texts = {"reference": instructions.format_turns("Reference", case.reference)}
+        return instructions.choose(comparison, PROMPT, parsers.OUTPUT, OUTPUTS, texts=texts)
+    requests = {"reference": request_answer(case, to="reference")}
+    return instructions.choose_with(requests, comparison, PROMPT, parsers.OUTPUT, OUTPUTS)
 
 
 strong_reference = Protocol(
     name="strong-reference",
-    summary="choose with a reference at hand, of the data, else of --reference-model",
+    summary="choose with a reference answer, from the data or from --reference-model",
     paper="ReIFE 5.1",
     ask=ask,
     calls=Calls(1, prompt=1),

@@ -1,7 +1,7 @@
 """Swap and synthesize: cot in both orders; where they disagree, a further call decides (ReIFE, section 5.1).
 
-That call sees both explanations, each under the output that it favoured, and chooses without an explanation. The
-explanations are requests of ``cot`` and shared with it.
+That call sees both explanations, each under the output it favours, and chooses without a further explanation. The
+explanations are those of ``cot``.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ def ask(comparison: Comparison) -> Plan[Judgment]:
     ]
     first = instructions.read_verdict(straight, orders[0], cot.PROMPT, parsers.OUTPUT, OUTPUTS)
     second = instructions.read_verdict(swapped, orders[1], cot.PROMPT, parsers.OUTPUT, OUTPUTS).mirror()
-    for one in (first, second):
-        if one.failure is not None:
-            return one
+    for judgment in (first, second):
+        if judgment.failure is not None:
+            return judgment
     if first.preferred == second.preferred:
         return first
-    # Under the swapped order the outputs had each other's name.
+    # In the swapped order each output had the other's name.
     texts = {
         first.preferred: instructions.visible_text(straight),
         second.preferred: _NAME.sub(_other_name, instructions.visible_text(swapped)),
     }
-    others = {"for_a": texts["a"], "for_b": texts["b"]}
-    return (yield from instructions.choose(comparison, PROMPT, parsers.OUTPUT, OUTPUTS, others=others))
+    favours = {"for_a": texts["a"], "for_b": texts["b"]}
+    return (yield from instructions.choose(comparison, PROMPT, parsers.OUTPUT, OUTPUTS, texts=favours))
 
 
-def _other_name(found: re.Match[str]) -> str:
-    return found[1] + found[2].translate(_EXCHANGED)
+def _other_name(match: re.Match[str]) -> str:
+    return match[1] + match[2].translate(_EXCHANGED)
 
 
 swap_synthesize = Protocol(

@@ -1,7 +1,7 @@
-"""WildBench's way of asking, made binary: a checklist for the prompt, then a verdict in JSON (ReIFE, section 4.2).
+"""WildBench's prompt, made binary: a checklist for the instruction, then a verdict in JSON (ReIFE, section 4.2).
 
-The checklist is a stronger model's where there is a reference model, else the judge's own; it depends on the prompt
-only, so that it is made once.
+The reference model writes the checklist, or the judge if there is none. It depends on the prompt only, so all
+comparisons share it.
 """
 
 from __future__ import annotations
@@ -16,20 +16,14 @@ CHECKLIST_TOKENS, TOKENS = 320, 1024
 
 
 def ask(comparison: Comparison) -> Plan[Judgment]:
-    """Make the checklist, then compare with it."""
-    (made,) = yield [instructions.request_text(comparison.case, CHECKLIST, CHECKLIST_TOKENS, to="reference")]
-    if failed := instructions.reject_empty("checklist", made):
-        return failed
-    return (
-        yield from instructions.choose(
-            comparison, PROMPT, parsers.JSON, LETTERS, TOKENS, {"checklist": instructions.visible_text(made)}
-        )
-    )
+    """Write the checklist, then compare with it."""
+    texts = {"checklist": instructions.request_text(comparison.case, CHECKLIST, CHECKLIST_TOKENS, to="reference")}
+    return instructions.choose_with(texts, comparison, PROMPT, parsers.JSON, LETTERS, TOKENS)
 
 
 wild_bench = Protocol(
     name="wild-bench",
-    summary="compare by a checklist (of --reference-model, else its own) and answer in JSON",
+    summary="compare by a checklist (from --reference-model or its own), answer in JSON",
     paper="ReIFE 4.2",
     ask=ask,
     calls=Calls(1, prompt=1),

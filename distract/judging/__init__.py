@@ -1,4 +1,4 @@
-"""From a comparison to a judgment: ``comparison`` asks a protocol, ``judge`` is a judge that Python code calls."""
+"""From a comparison to a judgment: ``comparison`` asks a protocol, ``judge`` is a judge for Python code."""
 
 BASE = "base"
-"""The protocol that every other one is compared with, where a run has it."""
+"""The protocol that a run compares all others with, if it has this one."""

@@ -1,4 +1,4 @@
-"""A protocol asked for one judgment: it is somebody else's code, so what it yields and returns is checked here."""
+"""Ask a protocol for one judgment, and check what it yields and returns: a plug-in is third-party code."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from distract.core.records import Judgment, Outcome, ParseFailure, Reply, Reques
 from distract.judging.verdicts import pick_largest
 
 ROUNDS = 1000
-"""The most that a plan may ask for one judgment: all that is known ends within ten."""
+"""Most rounds of requests for one judgment; the shipped protocols need fewer than ten."""
 
 MOST = 10_000
-"""The most requests that a plan may ask at once."""
+"""Most requests in one round."""
 
 _FIGURES: Mapping[str, int] = {"probabilities": 3, "scores": 2, "ratings": 2}
-"""How many numbers a judgment has of each kind."""
+"""Length of each tuple of numbers in a judgment."""
 
 
 def consult(protocol: Protocol, comparison: Comparison) -> Plan[Judgment]:
-    """A protocol's judgment, with what it yields and returns checked where that is made: it is somebody else's code."""
+    """Run a protocol's plan and check its requests and its judgment."""
     rounds, last = count(), deque[Reply](maxlen=1)
 
     def check(requests: Sequence[Request]) -> Sequence[Request]:
@@ -39,39 +39,37 @@ def consult(protocol: Protocol, comparison: Comparison) -> Plan[Judgment]:
     if not isinstance(plan, Generator):
         raise TypeError(f"ask returned {reprlib.repr(plan)}, expected a generator of requests")
     judgment = yield from tap(plan, check, lambda _, replies: last.extend(r for r in replies if r is not PENDING))
-    if why := _find_problem(protocol, judgment):
-        raise PluginError(f"protocol {protocol.name!r} on case {comparison.case.id!r}: {why}")
-    # One that reads its verdicts itself does not say in which reply it found none: mostly it was the last.
+    if problem := _find_problem(protocol, judgment):
+        raise PluginError(f"protocol {protocol.name!r} on case {comparison.case.id!r}: {problem}")
+    # A protocol with its own parser does not say which reply it could not read: mostly it is the last.
     if judgment.failure is not None and not isinstance(judgment.failure, ParseFailure) and last:
         return replace(judgment, failure=ParseFailure(judgment.failure, last[0]))
     return judgment
 
 
 def _check_requests(requests: object) -> Sequence[Request]:
-    """What a plan yields, if it is requests; their texts may quote a judge, and be no Unicode."""
     if not isinstance(requests, list | tuple):
         raise TypeError(f"yielded {reprlib.repr(requests)}, expected a list of requests")
     if len(requests) > MOST:
         raise ValueError(f"yielded {len(requests):,} requests at once, expected {MOST:,} at most")
-    for one in requests:
-        if type(one) is not Request:
-            raise TypeError(f"yielded {reprlib.repr(one)} among its requests")
-        texts = (*(message.content for message in one.messages), one.prefill, *one.choices, *one.stop)
+    for request in requests:
+        if type(request) is not Request:
+            raise TypeError(f"yielded {reprlib.repr(request)} among its requests")
+        texts = (*(message.content for message in request.messages), request.prefill, *request.choices, *request.stop)
         if not all(type(text) is str for text in texts):
             raise TypeError("yielded a request with something else than text in it")
-        numbers = one.max_tokens, one.seed, one.sample
-        if not all(type(number) is int for number in numbers) or one.max_tokens < 1:
+        numbers = request.max_tokens, request.seed, request.sample
+        if not all(type(number) is int for number in numbers) or request.max_tokens < 1:
             raise ValueError(f"yielded a request with max_tokens, seed, sample = {reprlib.repr(numbers)}")
-        if not (0 <= one.temperature < math.inf and 0 < one.top_p <= 1):
-            raise ValueError(f"yielded a request with temperature {one.temperature!r}, top_p {one.top_p!r}")
+        if not (0 <= request.temperature < math.inf and 0 < request.top_p <= 1):
+            raise ValueError(f"yielded a request with temperature {request.temperature!r}, top_p {request.top_p!r}")
     return requests
 
 
 def _find_problem(protocol: Protocol, judgment: object) -> str | None:
-    """What is wrong with a judgment, whatever it is."""
     if type(judgment) is not Judgment:
         return f"returned {reprlib.repr(judgment)}, expected a Judgment"
-    preferred: object = judgment.preferred  # a plug-in keeps to no type
+    preferred: object = judgment.preferred  # a plug-in may ignore the types
     failure: object = judgment.failure
     p = judgment.probabilities
     if (preferred is None) == (failure is None):
@@ -82,10 +80,10 @@ def _find_problem(protocol: Protocol, judgment: object) -> str | None:
         failure.encode()
     if failure is None and (type(preferred) is not str or preferred not in get_args(Outcome)):
         return f"prefers {reprlib.repr(preferred)}, expected a, b or tie"
-    needed = () if failure is not None else _required_figures(protocol)
+    required = () if failure is not None else _required_figures(protocol)
     for name, size in _FIGURES.items():
         figures = getattr(judgment, name)
-        if (name in needed) if figures is None else not _is_finite(figures, size):
+        if (name in required) if figures is None else not _is_finite(figures, size):
             return f"{name} are {reprlib.repr(figures)}, expected {size} finite numbers"
     if judgment.mass is not None and not (_is_finite((judgment.mass,), 1) and 0 <= judgment.mass <= 1 + 1e-3):
         return f"mass is {reprlib.repr(judgment.mass)}, expected a share from 0 to 1 or none"
@@ -93,13 +91,12 @@ def _find_problem(protocol: Protocol, judgment: object) -> str | None:
         return f"read is {reprlib.repr(judgment.read)}, expected 'choices' or 'text'"
     if p is not None and (min(p) < 0 or abs(math.fsum(p) - 1) > 1e-3):
         return f"probabilities are {p!r}, expected shares that sum to 1"
-    if "probabilities" in needed and p is not None and pick_largest(p) != preferred:
+    if "probabilities" in required and p is not None and pick_largest(p) != preferred:
         return f"prefers {preferred!r} against its own probabilities {p!r} of a, b and tie"
     return None
 
 
 def _required_figures(protocol: Protocol) -> Sequence[str]:
-    """The figures that measures are made of."""
     if not protocol.rules:
         return ("probabilities",)
     return ("scores", "ratings") if "rating" in protocol.rules else ("scores",)
@@ -109,5 +106,5 @@ def _is_finite(figures: object, size: int) -> bool:
     return (
         isinstance(figures, tuple | list)
         and len(figures) == size
-        and all(isinstance(one, int | float) and math.isfinite(one) for one in figures)
+        and all(isinstance(number, int | float) and math.isfinite(number) for number in figures)
     )

@@ -1,7 +1,4 @@
-"""What a judge was found to do about one invariant: one `Finding` per call of an invariant.
-
-Only the record. Which invariants there are, how a finding is reached and who reads it is not known here.
-"""
+"""The record of one call of an invariant."""
 
 from __future__ import annotations
 
@@ -13,22 +10,22 @@ Decision = Literal["pass", "fail", "inconclusive"]
 
 @dataclass(frozen=True, slots=True)
 class InvariantFinding:
-    """What a judge was found to do about one invariant.
+    """Whether a judge kept one invariant.
 
     Attributes:
         invariant: Name of the function that was called, such as "swap_consistent".
-        protocol: Protocol by which the judge was asked.
-        attack: Attack by which a response was rewritten; "" where none plays a part.
-        n: Cases with a valid verdict that say something about the invariant.
-        k: Of them, those that violate it.
-        invalid: Cases without a valid verdict.
-        excluded: Cases that say nothing about it, such as those without a loser.
-        threshold: Rate of violations up to which the invariant counts as held; None for the strict form.
-        lower: One-sided lower bound of that rate; None for the strict form.
-        upper: One-sided upper bound of it.
-        decision: Whether the invariant held; "inconclusive" fails too, where it is not one drawn example.
-        words: Words of the smallest change that was found to flip a verdict, as `"might" -> "definitely"`.
-        searching: Whether this is one of many examples inside a search by hypothesis, of which no rate follows.
+        protocol: Protocol that asked the judge.
+        attack: Attack that rewrote a response; "" for none.
+        n: Number of cases that test the invariant and have a valid verdict.
+        k: Number of these cases that violate it.
+        invalid: Number of cases without a valid verdict.
+        excluded: Number of cases that do not test it, such as those without a loser.
+        threshold: Highest rate of violations at which the invariant still holds; None for the strict form.
+        lower: One-sided lower bound of the rate; None for the strict form.
+        upper: One-sided upper bound of the rate; None for the strict form.
+        decision: Whether the invariant held; "inconclusive" also fails the test, except for one drawn example.
+        words: Words of the smallest change found to flip a verdict, as `"might" -> "definitely"`.
+        searching: Whether this is one example of a hypothesis search, so that there is no rate.
     """
 
     invariant: str

@@ -1,14 +1,15 @@
-"""What every protocol shows of a case and tells its judge, and the two things that it asks for: a text or a choice.
+"""Shared wording of prompts, and the two things a protocol asks for: a text or a verdict.
 
-The primary criterion and what must not influence a judge are worded here and once, so that protocols differ in how they
-ask and never in what they ask about. Any prompt file may have these slots:
+The criterion and the list of what must not influence a judge are worded here once, so that protocols differ in how they
+ask and never in what they ask about. Any prompt file may use these slots:
 
-- ``{task}``: the instruction, or for a case with format constraints the question and the format requirements;
-- ``{material}``: what that is, in a few words; ``{better}``: what "better" means there;
+- ``{task}``: the instruction; for a case with format constraints, the question and the format requirements;
+- ``{material}``: a short name for the task; ``{better}``: what "better" means for it;
 - ``{rules}``: the criterion and what to ignore, for several responses; ``{rules_one}``: for one response;
-- ``{how}``: what is to be said of one response.
+- ``{how}``: what to say about one response.
 
-It knows no protocol by name.
+A protocol calls ``request_text`` and ``request_verdict``, and reads verdicts with ``read_verdict``. ``choose`` requests
+a verdict and reads it, ``choose_with`` requests texts first, and ``make_protocol`` makes a protocol of one ``choose``.
 """
 
 from __future__ import annotations
@@ -16,10 +17,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from string import ascii_uppercase
 
-from distract.core.plan import Comparison, Plan
+from distract.core.plan import Calls, Comparison, Plan, Protocol
 from distract.core.prompts import Prompt
 from distract.core.records import (
     Case,
@@ -43,7 +44,7 @@ CRITERION = (
     "and accurate it is."
 )
 VERDICT_TOKENS = 16
-"""Room for a verdict where a server cannot tell probabilities and writes it."""
+"""Token limit for a verdict that a server without probabilities writes out."""
 
 _PLACES: Mapping[Outcome, str] = {"a": "first", "b": "second", "tie": "tie"}
 
@@ -58,19 +59,17 @@ _ONE = (
 )
 
 
-@lru_cache(maxsize=64)  # of a case and a prompt there are many requests
+@lru_cache(maxsize=64)  # one case and prompt make many requests
 def _select_slots(
     slots: frozenset[str], prompt: tuple[str, ...], constraints: tuple[Constraint, ...], criterion: str | None
 ) -> Mapping[str, str]:
-    """Those of the slots that any prompt may have, filled."""
     return {name: text for name, text in _word_slots(prompt, constraints, criterion).items() if name in slots}
 
 
 def _word_slots(
     prompt: tuple[str, ...], constraints: tuple[Constraint, ...], criterion: str | None
 ) -> Mapping[str, str]:
-    """The slots that any prompt may have."""
-    question = conversation("User", prompt)
+    question = format_turns("User", prompt)
     if constraints:
         requirements = "\n".join(f"- {describe(c)}" for c in constraints)
         only = "Judge nothing but the format requirements. Go through them one by one and check for each whether"
@@ -96,39 +95,37 @@ def _word_slots(
 
 
 def checksum() -> str:
-    """SHA-256 (hex) of all that is worded here, for the run's record."""
+    """Return the SHA-256 (hex) of this wording, for the run's record."""
     kinds = [_word_slots(("",), constraints, None) for constraints in ((), (Constraint("punctuation:no_comma"),))]
     return hashlib.sha256(json.dumps(kinds).encode()).hexdigest()
 
 
 def fill(
-    prompt: Prompt, case: Case, responses: Mapping[str, Response], others: Mapping[str, str] | None = None
+    prompt: Prompt, case: Case, responses: Mapping[str, Response], texts: Mapping[str, str] | None = None
 ) -> tuple[Message, ...]:
-    """Fill a prompt with a case, responses by slot name, and other texts by slot name."""
+    """Fill a prompt with a case, and with responses and other texts by slot."""
     values = dict(_select_slots(prompt.slots, case.prompt, case.constraints, case.criterion))
     for slot, response in responses.items():
-        values[slot] = conversation("Assistant", response.turns)
-    if others:
-        values.update(others)
-    return prompt.fill(values)
+        values[slot] = format_turns("Assistant", response.turns)
+    return prompt.fill({**values, **(texts or {})})
 
 
-def conversation(speaker: str, turns: tuple[str, ...]) -> str:
-    """One turn as it is; several under a heading each, so that a judge can tell them apart."""
+def format_turns(speaker: str, turns: tuple[str, ...]) -> str:
+    """Return one turn unchanged, or several turns under a heading each."""
     if len(turns) == 1:
         return turns[0]
     return "\n\n".join(f"## {speaker}, turn {number}\n{turn}" for number, turn in enumerate(turns, 1))
 
 
 def letter_responses(responses: Sequence[Response]) -> tuple[str, str]:
-    """Their letters, and all of them as one text, each under its own."""
+    """Return one letter for each response, and all responses as one text under these letters."""
     letters = ascii_uppercase[: len(responses)]
-    blocks = [f"# Response {x}\n{conversation('Assistant', r.turns)}" for x, r in zip(letters, responses, strict=True)]
+    blocks = [f"# Response {x}\n{format_turns('Assistant', r.turns)}" for x, r in zip(letters, responses, strict=True)]
     return letters, "\n\n".join(blocks)
 
 
-def material(case: Case, shown: Iterable[Response]) -> list[str]:
-    """What a judge may quote and what then does not decide: responses and prompt."""
+def quotable_texts(case: Case, shown: Iterable[Response]) -> list[str]:
+    """Return the texts that a judge may quote: a verdict inside a quotation is not the judge's own."""
     return [*(turn for response in shown for turn in response.turns), *case.prompt]
 
 
@@ -137,22 +134,22 @@ def request_text(
     prompt: Prompt,
     tokens: int,
     responses: Mapping[str, Response] | None = None,
-    others: Mapping[str, str] | None = None,
+    texts: Mapping[str, str] | None = None,
     to: Role = "judge",
 ) -> Request:
-    """A request for a text that is no verdict yet: an analysis, questions, an answer of the judge's own.
+    """Request a text that is not a verdict: an analysis, questions, or the judge's own answer.
 
     Args:
-        case: what it is about.
-        prompt: with a slot for each response and other text.
-        tokens: the most that it takes; a longer one is cut and used as far as it goes.
-        responses: by slot.
-        others: by slot.
-        to: who is asked.
+        case: The case it is about.
+        prompt: Prompt with a slot for each response and text.
+        tokens: Token limit. A longer text is cut and used as far as it goes.
+        responses: Responses to show, by slot.
+        texts: Other texts to show, by slot.
+        to: The model to ask.
     """
     shown = responses or {}
     return Request(
-        messages=fill(prompt, case, shown, others),
+        messages=fill(prompt, case, shown, texts),
         max_tokens=tokens,
         slots=Slots(case.id, tuple(shown.values()), ()),
         to=to,
@@ -160,20 +157,20 @@ def request_text(
 
 
 def response_slots(comparison: Comparison) -> dict[str, Response]:
-    """The two responses by the slots of prompts that show them."""
+    """Return the two responses under the slot names that prompts use for them."""
     return {"response_a": comparison.first, "response_b": comparison.second}
 
 
 def visible_text(reply: Reply) -> str:
-    """A text as others are shown it: without what was thought before it."""
+    """Return a reply without its thoughts, as another request may show it."""
     return strip_thoughts(reply.text).strip()
 
 
-def reject_empty(what: str, *replies: Reply) -> Judgment | None:
-    """The judgment that there is none, where a text is missing or empty."""
+def reject_empty(name: str, *replies: Reply) -> Judgment | None:
+    """Return a failed judgment if any of the texts is missing or empty, else None; ``name`` says what they are."""
     for reply in replies:
         if reply.failure is not None or not visible_text(reply):
-            return Judgment(None, read="text", failure=ParseFailure(f"no {what}: {reply.failure or 'empty'}", reply))
+            return Judgment(None, read="text", failure=ParseFailure(f"no {name}: {reply.failure or 'empty'}", reply))
     return None
 
 
@@ -183,22 +180,22 @@ def request_verdict(
     form: Format,
     outcomes: Mapping[str, Outcome],
     tokens: int = 0,
-    others: Mapping[str, str] | None = None,
+    texts: Mapping[str, str] | None = None,
 ) -> Request:
-    """A request for a verdict on two responses.
+    """Request a verdict on two responses.
 
     Args:
-        comparison: in the order in which they are shown.
-        prompt: with the slots ``response_a`` and ``response_b``, or neither of them where it shows other texts.
-        form: how the verdict is written.
-        outcomes: what each label means, such as ``{"A": "a", "B": "b"}``.
-        tokens: the most that an answer in words takes; 0 asks for the probabilities of the labels.
-        others: more texts by slot.
+        comparison: The responses, in the order in which to show them.
+        prompt: Prompt with the slots ``response_a`` and ``response_b``, or neither of them.
+        form: Format of the verdict.
+        outcomes: The meaning of each label, such as ``{"A": "a", "B": "b"}``.
+        tokens: Token limit for an answer in words; 0 asks for the probabilities of the labels.
+        texts: Other texts to show, by slot.
     """
     shown = response_slots(comparison)
     words = {_PLACES[outcome]: form.say(label) if tokens else label for label, outcome in outcomes.items()}
     return Request(
-        messages=fill(prompt, comparison.case, shown if "response_a" in prompt.slots else {}, others),
+        messages=fill(prompt, comparison.case, shown if "response_a" in prompt.slots else {}, texts),
         choices=() if tokens else tuple(outcomes),
         prefill=prompt.prefill,
         slots=Slots(comparison.case.id, tuple(shown.values()), tuple(words.items())),
@@ -212,23 +209,23 @@ def read_verdict(
     prompt: Prompt,
     form: Format,
     outcomes: Mapping[str, Outcome],
-    others: Mapping[str, str] | None = None,
+    texts: Mapping[str, str] | None = None,
 ) -> Judgment:
-    """The verdict in the reply to ``pair``; neither responses nor other texts that were shown decide it."""
+    """Read the reply to ``request_verdict``; a verdict that only quotes a response or one of the texts is ignored."""
     quotable: list[str] = []
     if reply.probabilities is None:
-        quotable = [*material(comparison.case, response_slots(comparison).values()), *(others or {}).values()]
+        quotable = [*quotable_texts(comparison.case, response_slots(comparison).values()), *(texts or {}).values()]
     return verdicts.read_comparison(reply, prompt.prefill, outcomes, form, quotable)
 
 
 def read_label(
     reply: Reply, case: Case, shown: Sequence[Response], prompt: Prompt, form: Format, labels: Sequence[str]
 ) -> str | Judgment:
-    """The label in a reply in words, or the judgment that there is none."""
-    found = None
+    """Read a label from a reply in words; return a failed judgment if it has none."""
+    label = None
     if reply.failure is None:
-        found = verdicts.parse_label(reply, prompt.prefill, labels, form, material(case, shown))
-    return Judgment(None, read="text", failure=verdicts.missing_verdict(reply)) if found is None else found
+        label = verdicts.parse_label(reply, prompt.prefill, labels, form, quotable_texts(case, shown))
+    return Judgment(None, read="text", failure=verdicts.missing_verdict(reply)) if label is None else label
 
 
 def choose(
@@ -237,8 +234,49 @@ def choose(
     form: Format,
     outcomes: Mapping[str, Outcome],
     tokens: int = 0,
-    others: Mapping[str, str] | None = None,
+    texts: Mapping[str, str] | None = None,
 ) -> Plan[Judgment]:
-    """Ask which of two responses is better and read the verdict; arguments are those of ``pair``."""
-    (reply,) = yield [request_verdict(comparison, prompt, form, outcomes, tokens, others)]
-    return read_verdict(reply, comparison, prompt, form, outcomes, others)
+    """Request a verdict and read it; for the arguments see ``request_verdict``."""
+    (reply,) = yield [request_verdict(comparison, prompt, form, outcomes, tokens, texts)]
+    return read_verdict(reply, comparison, prompt, form, outcomes, texts)
+
+
+def choose_with(
+    requests: Mapping[str, Request],
+    comparison: Comparison,
+    prompt: Prompt,
+    form: Format,
+    outcomes: Mapping[str, Outcome],
+    tokens: int = 0,
+) -> Plan[Judgment]:
+    """Request texts, then choose with each text shown in its slot; without one of the texts there is no verdict."""
+    replies = yield list(requests.values())
+    for slot, reply in zip(requests, replies, strict=True):
+        if failed := reject_empty(slot, reply):
+            return failed
+    texts = {slot: visible_text(reply) for slot, reply in zip(requests, replies, strict=True)}
+    return (yield from choose(comparison, prompt, form, outcomes, tokens, texts))
+
+
+def make_protocol(
+    name: str,
+    summary: str,
+    paper: str,
+    prompt: Prompt,
+    form: Format,
+    outcomes: Mapping[str, Outcome],
+    tokens: int = 0,
+    default: bool = False,
+) -> Protocol:
+    """Make a protocol that asks once; for the arguments see ``request_verdict`` and ``Protocol``."""
+    return Protocol(
+        name,
+        summary,
+        partial(choose, prompt=prompt, form=form, outcomes=outcomes, tokens=tokens),
+        Calls(1),
+        paper,
+        reads="text" if tokens else "choices",
+        ties="tie" in outcomes.values(),
+        prompts=(prompt,),
+        default=default,
+    )

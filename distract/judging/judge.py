@@ -1,7 +1,6 @@
-"""A judge that is asked from code: by tests, and by whatever follows from one verdict to the next.
+"""A judge for Python code: for tests, and for searches where one verdict decides what to ask next.
 
-It drives plans as a run does, on one store that several processes may share. It knows
-no protocol by name, and nothing of tests.
+It drives plans as a run does, on a store that several processes may share.
 """
 
 from __future__ import annotations
@@ -18,14 +17,13 @@ from distract.core import registry
 from distract.core import store as stores
 from distract.core.backend import Backend
 from distract.core.errors import BackendError, UsageError
-from distract.core.job import open_stores as opened
+from distract.core.job import open_stores
 from distract.core.loop import answer
 from distract.core.plan import Comparison, Plan, Protocol, T, drive, gather
 from distract.core.printable import line
 from distract.core.records import Judgment, Reply, Request, Role
 from distract.core.usage import Tally
-from distract.judging.orders import DEFAULT, Manner
-from distract.judging.orders import ask_in_orders as asked
+from distract.judging.orders import DEFAULT, Manner, ask_in_orders
 
 if TYPE_CHECKING:
     from distract.judging.findings import InvariantFinding
@@ -35,22 +33,22 @@ if TYPE_CHECKING:
 class Judge:
     """A judge with its store; a context manager, closed at the end.
 
-    It belongs to the thread that made it, as its store does.
+    Use it in the thread that made it, as its store requires.
 
     Args:
-        name: for messages.
-        backend: answers for it.
-        store: the file of replies; None for the one that commands use, in the current folder.
-        manner: in which orders and how often it is asked.
-        reference: answers for a reference model; None where there is none.
+        name: Name of the judge for messages.
+        backend: Model that answers.
+        store: File of replies; None for the one that commands use, in the current folder.
+        manner: Orders to show the responses in, and number of samples.
+        reference: Reference model; None for none.
 
     Attributes:
-        tally: what has been asked so far.
-        findings: what invariants have found about it, in the order of their calls.
-        violated: invariants of which a counterexample was found, with the test that found it.
+        tally: Requests and tokens so far.
+        findings: Results of the invariants called with this judge, in order.
+        violated: Invariants with a counterexample, and the test that found it.
 
     Raises:
-        UsageError: the store cannot be used.
+        UsageError: The store cannot be used.
     """
 
     def __init__(
@@ -68,25 +66,25 @@ class Judge:
         self.violated = set[tuple[str, ...]]()
         models: dict[Role, Backend] = {"judge": backend, **({"reference": reference} if reference else {})}
         with ExitStack() as stack:
-            self._models = stack.enter_context(opened(models, store or stores.DEFAULT_PATH))
+            self._models = stack.enter_context(open_stores(models, store or stores.DEFAULT_PATH))
             self._models.setdefault("reference", self._models["judge"])
-            # One that nobody holds any more closes its files too: a test may make one for each of its cases.
+            # Close the files of a judge that is garbage-collected: a test may make one for each of its cases.
             self._end = weakref.finalize(self, stack.pop_all().close)
 
     @classmethod
     def open(
         cls, name: str, *, store: Path | None = None, manner: Manner = DEFAULT, options: Options | None = None
     ) -> Judge:
-        """The judge of a name, as commands take it: ``smollm2-135m``, ``openai:MODEL``, ``planted:longer`` and so on.
+        """Open a judge by the name that commands take: ``smollm2-135m``, ``openai:MODEL``, ``planted:longer``.
 
         Args:
-            name: see ``distract list``.
-            store: as in the class, like the next.
-            manner: in which orders and how often it is asked.
-            options: how a local model is run, where a server is.
+            name: Name of the judge; see ``distract list``.
+            store: File of replies; None for the one that commands use.
+            manner: Orders to show the responses in, and number of samples.
+            options: Settings of a local model or a server.
 
         Raises:
-            UsageError: no such judge, or what it needs is missing.
+            UsageError: There is no such judge, or something it needs is missing.
         """
         from distract.models.opener import open_judge
 
@@ -96,22 +94,22 @@ class Judge:
         return f"<judge {line(self.name)}>"
 
     def run(self, plan: Plan[T]) -> T:
-        """The result of one plan; see ``run_all``."""
+        """Run one plan and return its result; see ``run_all``."""
         (result,) = self.run_all([plan])
         return result
 
     def run_all(self, plans: Iterable[Plan[T]]) -> list[T]:
-        """The results of plans that are driven together: one round of all of them is one batch for the model.
+        """Run plans together, so that the model gets one round of all of them as one batch.
 
         Args:
-            plans: new ones; they are all started at once.
+            plans: Plans that have not started; they all start at once.
 
         Returns:
             Their results, in order.
 
         Raises:
-            BackendError: the model failed, or left a request without a reply; what it had answered is stored.
-            UsageError: the judge is closed.
+            BackendError: The model failed, or left a request without a reply. Earlier replies are stored.
+            UsageError: The judge is closed.
         """
         if not self._end.alive:
             raise UsageError(f"judge {self.name} is closed; ask it before the end of its `with`, or of the tests")
@@ -119,17 +117,17 @@ class Judge:
         return drive(gather(list(plans)), partial(self._answer, known=known))
 
     def judgments(self, comparison: Comparison, protocol: str | Protocol = "pairwise") -> tuple[Judgment, ...]:
-        """A judgment of a comparison for each order that is shown; see ``orders.ask_in_orders``.
+        """Judge a comparison in each order; see ``orders.ask_in_orders``.
 
         Raises:
-            UnknownName: no such protocol.
-            BackendError: the model failed.
+            UnknownName: There is no such protocol.
+            BackendError: The model failed.
         """
-        found = registry.get_protocol(protocol) if isinstance(protocol, str) else protocol
-        return self.run(asked(found, comparison, self.manner))
+        protocol = registry.get_protocol(protocol) if isinstance(protocol, str) else protocol
+        return self.run(ask_in_orders(protocol, comparison, self.manner))
 
     def close(self) -> None:
-        """Close the store; what was counted and found stays."""
+        """Close the store; tally and findings stay."""
         self._end()
 
     def __enter__(self) -> Judge:
@@ -141,13 +139,13 @@ class Judge:
         self.close()
 
     def _answer(self, requests: Sequence[Request], known: dict[bytes, Reply]) -> list[Reply]:
-        """The replies to one round; ``known`` holds those of earlier rounds and gains this one's."""
+        """Answer one round; ``known`` holds the replies of earlier rounds and gains this one's."""
         replies = answer(requests, self._models, known, self.tally)
-        # A run counts these, tells how many there are and asks again when it is resumed. A test must not take a server
-        # that is away for a judge without a verdict.
+        # A run counts unanswered requests and repeats them when it is resumed. A test must not mistake an unreachable
+        # server for a judge without a verdict.
         if silent := [reply for reply in replies if not reply.answered]:
             raise BackendError(
-                f"judge {self.name}: {len(silent)} of {len(replies)} requests got {silent[-1].failure}; what was "
-                "answered is stored: run the same again"
+                f"judge {self.name}: {len(silent)} of {len(replies)} requests got {silent[-1].failure}; the other "
+                "replies are stored: run the same again"
             )
         return replies

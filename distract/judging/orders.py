@@ -1,7 +1,6 @@
-"""How often and in which orders a protocol is asked: position swap, rotations and self-consistency as combinators.
+"""Ask a protocol in several orders and several times: position swap, rotations and self-consistency.
 
-Any protocol goes with any of them. They wrap a plan and change its requests, or several plans into one; they know no
-protocol, prompt or backend.
+Each is a combinator that works with any protocol: it changes the requests of a plan, or joins several plans into one.
 """
 
 from __future__ import annotations
@@ -21,26 +20,26 @@ from distract.judging.consultation import consult
 
 Orders = Literal["both", "given", "swapped"]
 
-_SECOND = 1_000_000
-"""Added to the index of samples that are drawn anew: more than any protocol takes."""
+_RESAMPLE = 1_000_000
+"""Offset of the sample index when answers are sampled again; no protocol takes this many samples."""
 
 TEMPERATURE = 0.7
-"""Of repeated samples (ReIFE, section 5.1)."""
+"""Temperature of repeated samples (ReIFE, section 5.1)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Manner:
-    """How a protocol is asked.
+    """Orders, samples and limits for any protocol.
 
     Attributes:
-        orders: ``both`` shows the responses in both orders (in every rotation, where a protocol shows more than two);
-            ``given`` and ``swapped`` in one.
-        samples: how often each order is asked, at least 1; the majority decides.
-        answer_tokens: the most that an answer in words takes, at least 1; None leaves it to the protocol.
-        seed: of what is sampled.
+        orders: ``both`` shows the responses in both orders (or in every rotation, if a protocol shows more than two);
+            ``given`` and ``swapped`` show them in one.
+        samples: Number of samples for each order, at least 1; the majority decides.
+        answer_tokens: Token limit for an answer in words, at least 1; None leaves it to the protocol.
+        seed: Seed for sampled answers.
 
     Raises:
-        UsageError: no such orders, or a number below 1.
+        UsageError: There are no such orders, or a number is below 1.
     """
 
     orders: Orders = "both"
@@ -60,15 +59,15 @@ DEFAULT = Manner()
 
 
 def ask_in_orders(protocol: Protocol, comparison: Comparison, manner: Manner = DEFAULT) -> Plan[tuple[Judgment, ...]]:
-    """Ask in every order that is wanted, so often each.
+    """Ask a protocol in each order.
 
     Args:
-        protocol: how to ask.
-        comparison: what to compare, with as many others as the protocol shows.
-        manner: how often, and in which orders.
+        protocol: Protocol to ask.
+        comparison: Responses to compare, with as many others as the protocol shows.
+        manner: Orders and number of samples.
 
     Returns:
-        A judgment for each order, all in terms of the comparison's ``first`` = a and ``second`` = b.
+        A judgment for each order, all with the comparison's ``first`` as a and its ``second`` as b.
     """
     ask = partial(consult, protocol)
     if manner.samples > 1:
@@ -87,11 +86,11 @@ def ask_in_orders(protocol: Protocol, comparison: Comparison, manner: Manner = D
 
 
 def ask_both_orders(ask: Callable[[Comparison], Plan[Judgment]], comparison: Comparison) -> Plan[tuple[Judgment, ...]]:
-    """Ask in both orders at once and map the second answer back.
+    """Ask in both orders at once and map the second judgment back.
 
     Args:
-        ask: a plan for one order, which returns a judgment where a is the response shown first.
-        comparison: the two responses.
+        ask: Makes the plan for one order; in its judgment, a is the response shown first.
+        comparison: The two responses.
 
     Returns:
         Two judgments, both in terms of the given order.
@@ -101,64 +100,64 @@ def ask_both_orders(ask: Callable[[Comparison], Plan[Judgment]], comparison: Com
 
 
 def ask_repeatedly(protocol: Protocol, samples: int, comparison: Comparison) -> Plan[Judgment]:
-    """Self-consistency: the majority of so many passes, whose answers in words are sampled (ReIFE, section 5.1).
+    """Self-consistency: take the majority of several passes with sampled answers (ReIFE, section 5.1).
 
-    What is read from probabilities is exact and is asked once: all samples share it through the store.
+    Probabilities are exact, so all passes share one request for them through the store.
     """
     passes = [sample_answers(consult(protocol, comparison), index, samples) for index in range(samples)]
     return (yield from vote(passes, protocol.ties))
 
 
 def sample_answers(plan: Plan[T], index: int, samples: int, temperature: float = TEMPERATURE) -> Plan[T]:
-    """A plan whose answers in words are drawn at a temperature.
+    """Sample a plan's answers in words.
 
     Args:
-        plan: not started.
-        index: of the sample, from 0.
-        samples: how many there are; together with ``index`` it tells nested samples apart.
-        temperature: for requests that would be greedy.
+        plan: Plan that has not started.
+        index: Index of the sample, from 0.
+        samples: Number of samples; with ``index`` it tells nested samples apart.
+        temperature: Temperature for requests that would be greedy.
     """
 
     def draw(request: Request) -> Request:
         if request.choices:
             return request
-        warm = request.temperature or temperature
-        return replace(request, temperature=warm, sample=request.sample * samples + index)
+        sample = request.sample * samples + index
+        return replace(request, temperature=request.temperature or temperature, sample=sample)
 
     return adjust_requests(plan, draw)
 
 
 def resample_answers(plan: Plan[T]) -> Plan[T]:
-    """A plan whose sampled answers are drawn anew; one that samples nothing stays as it is."""
-    return adjust_requests(plan, lambda r: replace(r, sample=r.sample + _SECOND) if r.temperature else r)
+    """Sample a plan's sampled answers again; greedy requests stay the same."""
+    return adjust_requests(plan, lambda r: replace(r, sample=r.sample + _RESAMPLE) if r.temperature else r)
 
 
 def adjust_requests(plan: Plan[T], change: Callable[[Request], Request]) -> Plan[T]:
-    """A plan whose requests are changed on their way."""
+    """Change a plan's requests."""
     return tap(
         plan, lambda requests: (OpenRequests if isinstance(requests, OpenRequests) else list)(map(change, requests))
     )
 
 
 def vote(plans: Sequence[Plan[Judgment]], ties: bool = True) -> Plan[Judgment]:
-    """The majority of several plans.
+    """Take the majority of several plans.
 
     Args:
-        plans: at least one, not started.
-        ties: whether a verdict can be a tie.
+        plans: At least one plan; none has started.
+        ties: Whether a verdict can be a tie.
 
     Returns:
-        A judgment whose probabilities are the shares of the valid votes; an equality for the most votes is a tie, or no
-        verdict where there are no ties. It also fails when no more than half of the votes are valid: few votes are no
-        majority. Scores are averaged, and the most frequent pair of ratings is taken. Votes that are all the same are
-        returned as they are.
+        A judgment whose probabilities are the shares of the valid votes. If two outcomes have the most votes, it is a
+        tie, or no verdict if the protocol has no ties. There is also no verdict if half of the votes or more are
+        invalid. Scores are averaged, and the most frequent pair of ratings is taken. Identical votes are returned
+        unchanged.
     """
     votes = yield from gather(plans)
     return majority(votes, ties)
 
 
 def majority(votes: Sequence[Judgment], ties: bool = True) -> Judgment:
-    """What ``vote`` returns, from the judgments."""
+    """Take the majority of several judgments; see ``vote``."""
     if all(vote == votes[0] for vote in votes):
         return votes[0]
     valid = [vote for vote in votes if vote.preferred is not None]
@@ -169,10 +168,10 @@ def majority(votes: Sequence[Judgment], ties: bool = True) -> Judgment:
     scores = [vote.scores for vote in valid if vote.scores is not None]
     counts = Counter(vote.preferred for vote in valid)
     most = counts.most_common()
-    equal = len(most) > 1 and most[0][1] == most[1][1]
-    if equal and not ties:
+    is_even = len(most) > 1 and most[0][1] == most[1][1]
+    if is_even and not ties:
         return Judgment(None, read=read, failure="no majority")
-    winner: Outcome = "tie" if equal else most[0][0] or "tie"
+    winner: Outcome = "tie" if is_even else most[0][0] or "tie"
     if scores:
         a, b = (math.fsum(column) / len(scores) for column in zip(*scores, strict=True))
         ratings = Counter(sorted(vote.ratings for vote in valid if vote.ratings is not None))
@@ -182,16 +181,15 @@ def majority(votes: Sequence[Judgment], ties: bool = True) -> Judgment:
 
 
 def _limit_request(manner: Manner, request: Request) -> Request:
-    """A request with the run's seed, and with no more room than is given."""
     if request.to not in ("judge", "reference"):
         raise ValueError(f"a request to {request.to!r}, expected one to the judge or the reference")
     if request.choices:
         return request
-    room = min(request.max_tokens, manner.answer_tokens or request.max_tokens)
+    max_tokens = min(request.max_tokens, manner.answer_tokens or request.max_tokens)
     seed = manner.seed if request.temperature else request.seed
-    if (room, seed) == (request.max_tokens, request.seed):
-        return request  # a new one would be hashed again
-    return replace(request, max_tokens=room, seed=seed)
+    if (max_tokens, seed) == (request.max_tokens, request.seed):
+        return request  # a new request would have to be hashed again
+    return replace(request, max_tokens=max_tokens, seed=seed)
 
 
 def _ask_once(ask: Callable[[Comparison], Plan[Judgment]], comparison: Comparison) -> Plan[tuple[Judgment, ...]]:
@@ -205,9 +203,10 @@ def _ask_swapped(ask: Callable[[Comparison], Plan[Judgment]], comparison: Compar
 def _ask_rotations(
     ask: Callable[[Comparison], Plan[Judgment]], comparison: Comparison, turns: Iterable[int]
 ) -> Plan[tuple[Judgment, ...]]:
-    # Of an odd number one of the two is above the other more often: in half of the cases the one, in half the other.
+    # In an odd number of responses, one of the pair stands above the other in more rotations than below it. We exchange
+    # the pair in half of the cases, so that neither of them has the advantage overall.
     digest = hashlib.sha256(comparison.case.id.encode()).digest()
-    exchanged = bool(len(comparison.shown) % 2 and digest[0] % 2)
-    start = replace(comparison, first=comparison.second, second=comparison.first) if exchanged else comparison
+    is_exchanged = bool(len(comparison.shown) % 2 and digest[0] % 2)
+    start = replace(comparison, first=comparison.second, second=comparison.first) if is_exchanged else comparison
     judgments = yield from gather([ask(replace(start, turn=turn)) for turn in turns])
-    return tuple(judgment.mirror() if exchanged else judgment for judgment in judgments)
+    return tuple(judgment.mirror() if is_exchanged else judgment for judgment in judgments)

@@ -1,7 +1,7 @@
-"""From a reply to a judgment: by the probabilities of the choices, else by the judge's own words (``parsers``).
+"""Read a judgment from a reply: from the probabilities of the choices, or from the judge's own words (``parsers``).
 
-A reply that holds no verdict is a finding about the judge, so nothing here raises: the judgment's
-``failure`` says what was wrong. It knows no prompt.
+A reply without a verdict is a finding about the judge, so nothing here raises: the judgment's ``failure`` gives the
+reason.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from distract.core.records import Judgment, Outcome, ParseFailure, Reply
 from distract.judging.parsers import BRACKETS, Format, strip_thoughts
 
 SCORE_TOLERANCE = 1e-4
+"""Largest difference of two scores that tie."""
 
 
 def read_comparison(
@@ -23,28 +24,28 @@ def read_comparison(
     form: Format = BRACKETS,
     material: Sequence[str] = (),
 ) -> Judgment:
-    """A judgment of two responses from one reply, a being the first one shown.
+    """Read a judgment of two responses from one reply; a is the response shown first.
 
     Args:
-        reply: of a request for a text, or whose choices are the keys of ``outcomes``, in that order.
-        prefill: the given start of the answer.
-        outcomes: what each label means.
-        form: how the verdict was to be written.
-        material: what the judge may quote.
+        reply: Reply to a request for a text, or with the keys of ``outcomes`` as choices, in that order.
+        prefill: Start of the answer that the request gave.
+        outcomes: Meaning of each label.
+        form: Format of the verdict.
+        material: Texts that the judge may quote.
     """
-    found = read_shares(reply, prefill, tuple(outcomes), form, material)
+    shares = read_shares(reply, prefill, tuple(outcomes), form, material)
     read = "text" if reply.probabilities is None else "choices"
-    if isinstance(found, str):
-        return Judgment(None, read=read, mass=reply.mass, failure=found)
+    if isinstance(shares, str):
+        return Judgment(None, read=read, mass=reply.mass, failure=shares)
     weights = dict.fromkeys(("a", "b", "tie"), 0.0)
-    for (_, outcome), share in zip(outcomes.items(), found, strict=True):
+    for (_, outcome), share in zip(outcomes.items(), shares, strict=True):
         weights[outcome] += share
     triple = (weights["a"], weights["b"], weights["tie"])
     return Judgment(pick_largest(triple), probabilities=triple, mass=reply.mass, read=read)
 
 
 def certain_judgment(preferred: Outcome) -> Judgment:
-    """The judgment of a verdict in words."""
+    """Return the judgment of a verdict in words."""
     triple = (float(preferred == "a"), float(preferred == "b"), float(preferred == "tie"))
     return Judgment(preferred, probabilities=triple, read="text")
 
@@ -52,16 +53,16 @@ def certain_judgment(preferred: Outcome) -> Judgment:
 def read_rating(
     reply: Reply, prefill: str, scale: Sequence[int], material: Sequence[str] = ()
 ) -> tuple[float, int] | str:
-    """A score from one reply.
+    """Read a score from one reply.
 
     Args:
-        reply: of a request whose choices are the numbers of ``scale``, in that order.
-        prefill: the given start of the answer.
-        scale: the ratings, such as 1 to 7.
-        material: what the judge may quote.
+        reply: Reply to a request with the numbers of ``scale`` as choices, in that order.
+        prefill: Start of the answer that the request gave.
+        scale: Possible ratings, such as 1 to 7.
+        material: Texts that the judge may quote.
 
     Returns:
-        The probability-weighted mean and the most likely rating (the lowest of equals), or why there is none.
+        The probability-weighted mean and the most likely rating (the lowest of equals), or the reason for having none.
     """
     p = read_shares(reply, prefill, tuple(map(str, scale)), BRACKETS, material)
     if isinstance(p, str):
@@ -71,7 +72,7 @@ def read_rating(
 
 
 def pick_largest(p: tuple[float, float, float], tolerance: float = 1e-6) -> Outcome:
-    """The unique largest of (a, b, tie); any equality for the largest is a tie (DESIGN, Measures)."""
+    """Return the unique largest of (a, b, tie); if two share the largest value, it is a tie."""
     a, b, tie = p
     if a > b + tolerance and a > tie + tolerance:
         return "a"
@@ -81,18 +82,17 @@ def pick_largest(p: tuple[float, float, float], tolerance: float = 1e-6) -> Outc
 
 
 def outcome(judgments: Sequence[Judgment], rule: str | None) -> Outcome | None:
-    """What all orders together say (DESIGN, Measures).
+    """Combine the judgments of all orders.
 
     Args:
-        judgments: one per order, all in terms of the same a and b.
-        rule: None for the verdict itself (distributions averaged, the unique largest wins), ``score`` (scores
-            within 1e-4 tie) or ``read_rating`` (equal ratings tie).
+        judgments: One judgment for each order, all in terms of the same a and b.
+        rule: None for the verdict itself (the average of the distributions decides, and its unique largest value
+            wins), ``score`` (scores within 1e-4 tie) or ``rating`` (equal ratings tie).
 
     Returns:
-        The outcome, or None when any order is invalid.
+        The outcome, or None if any order is invalid.
     """
-    invalid = [j for j in judgments if j.failure is not None]
-    if invalid or not judgments:
+    if not judgments or any(judgment.failure is not None for judgment in judgments):
         return None
     if rule is None:
         triples = [j.probabilities for j in judgments if j.probabilities is not None]
@@ -105,7 +105,7 @@ def outcome(judgments: Sequence[Judgment], rule: str | None) -> Outcome | None:
 
 
 def compare_scores(a: float, b: float, tolerance: float = SCORE_TOLERANCE) -> Outcome:
-    """Which of two scores is the higher one; no more than the tolerance apart, they tie."""
+    """Prefer the higher of two scores; they tie if they differ by no more than the tolerance."""
     if abs(a - b) <= tolerance:
         return "tie"
     return "a" if a > b else "b"
@@ -121,20 +121,20 @@ def read_shares(
     """Read how a reply's weight is spread over the labels.
 
     Args:
-        reply: of a request for a text, or with these choices.
-        prefill: the given start of the answer.
-        labels: in the request's order.
-        form: how the verdict was to be written.
-        material: what the judge may quote.
+        reply: Reply to a request for a text, or with these labels as choices.
+        prefill: Start of the answer that the request gave.
+        labels: Possible labels, in the request's order.
+        form: Format of the verdict.
+        material: Texts that the judge may quote.
 
     Returns:
-        A share for each, summing to 1 (all of it on one where the reply is in words), or why there is no verdict.
+        A share for each label, summing to 1 (a verdict in words has all the weight), or the reason for having none.
     """
     if reply.failure is not None:
         return missing_verdict(reply)
     if reply.probabilities is not None:
         p = reply.probabilities
-        # The sum of what is no number is none either, which no comparison holds for.
+        # With a NaN in it the sum is NaN, for which every comparison is false.
         if len(p) != len(labels) or not (abs(sum(p) - 1.0) <= 1e-3 and min(p) >= 0.0 and max(p) <= 1.0):
             return ParseFailure("probabilities do not sum to one over the choices", reply)
         return p
@@ -147,13 +147,13 @@ def read_shares(
 def parse_label(
     reply: Reply, prefill: str, labels: Sequence[str], form: Format, material: Sequence[str] = ()
 ) -> str | None:
-    """The verdict in a reply's own words; arguments are those of ``read_shares``."""
-    # Thoughts begin after the given start of the answer, unless that start opens them.
+    """Read the verdict from a reply's own words; for the arguments see ``read_shares``."""
+    # Thoughts begin after the prefill, unless the prefill opens them.
     is_thinking = strip_thoughts(prefill) != prefill
     text = strip_thoughts(prefill + reply.text) if is_thinking else prefill + strip_thoughts(reply.text)
     return form.read(text, labels, material, cut=reply.finish == "length")
 
 
 def missing_verdict(reply: Reply) -> ParseFailure:
-    """Why a reply holds no verdict, where none can be read in it."""
+    """Say why a reply has no verdict."""
     return ParseFailure(reply.failure or ("truncated" if reply.finish == "length" else "no verdict"), reply)

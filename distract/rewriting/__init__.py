@@ -1,1 +1,1 @@
-"""Rewrites: who writes them, and whether they are still the same answer (``fidelity``)."""
+"""Rewrites: the writers, and the check that a rewrite is still the same answer (``fidelity``)."""

@@ -1,8 +1,7 @@
-"""A generator model as a writer: each turn of a response is rewritten by itself, told what it must keep.
+"""A generator model as a writer: it rewrites each turn of a response with the attack's own prompt.
 
-The prompt is the attack's own. The conversation up to a turn is shown with it, so that number and order of turns are
-kept whatever the model does. It knows no attack by name, reads no verdict and trusts nothing: fidelity looks at what
-comes back.
+Each turn is a request of its own, which shows the conversation so far, so that the number and order of turns cannot
+change. Fidelity inspects every reply.
 """
 
 from __future__ import annotations
@@ -17,37 +16,37 @@ from distract.rewriting.generator_options import GeneratorOptions, flaws
 from distract.rewriting.writers import Draft, Writer, build_response, guard_attack
 
 
-def make_generator(name: str, asking: GeneratorOptions) -> Writer:
-    """A writer that asks a model."""
+def make_generator(name: str, options: GeneratorOptions) -> Writer:
+    """Make a writer that asks a model."""
 
     def write(
         case: Case, original: Response, attack: Attack, seed: int, attempt: int, feedback: tuple[str, ...]
     ) -> Plan[list[Draft]]:
-        samples = range(attempt * asking.best_of, (attempt + 1) * asking.best_of)
+        samples = range(attempt * options.best_of, (attempt + 1) * options.best_of)
         turns = [index for index, turn in enumerate(original.turns) if turn.strip()]
         messages = {index: _messages(case, original, attack, seed, index, feedback) for index in turns}
-        # An empty turn has no tone; it stays as it is.
-        asked = [(sample, index) for sample in samples for index in turns]
+        # An empty turn has no tone; it stays unchanged.
+        places = [(sample, index) for sample in samples for index in turns]
         replies = yield [
-            asking.request(messages[index], seed=seed, sample=sample, like=original.turns[index])
-            for sample, index in asked
+            options.request(messages[index], seed=seed, sample=sample, like=original.turns[index])
+            for sample, index in places
         ]
-        by_place = dict(zip(asked, replies, strict=True))
+        by_place = dict(zip(places, replies, strict=True))
         return [_draft(name, original, attack, sample, by_place) for sample in samples]
 
-    return Writer(name, "a generator model", write, asking.retries)
+    return Writer(name, "a generator model", write, options.retries)
 
 
 def _draft(
     name: str, original: Response, attack: Attack, sample: int, replies: Mapping[tuple[int, int], Reply]
 ) -> Draft:
-    turns, wrong = [], dict[str, None]()
+    turns, reasons = [], dict[str, None]()
     for index, turn in enumerate(original.turns):
         reply = replies.get((sample, index))
-        # Half of a surrogate pair fits into no file.
+        # A lone surrogate cannot be written to a file.
         turns.append(turn if reply is None else reply.text.strip().encode(errors="replace").decode())
-        wrong.update(dict.fromkeys(flaws(reply)) if reply else {})
-    return Draft(build_response(original, attack, tuple(turns)), name, tuple(wrong))
+        reasons.update(dict.fromkeys(flaws(reply)) if reply else {})
+    return Draft(build_response(original, attack, tuple(turns)), name, tuple(reasons))
 
 
 def _messages(
@@ -66,7 +65,7 @@ def _messages(
 
 
 def _conversation(case: Case, original: Response, index: int) -> str:
-    """What came before a turn: the user's turns, and the response's own earlier ones."""
+    """Format the conversation before a turn: the user's turns, and the response's own earlier ones."""
     if index == 0:
         return case.prompt[0]
     parts = []
@@ -78,12 +77,12 @@ def _conversation(case: Case, original: Response, index: int) -> str:
 
 
 def _requirements(case: Case, original: Response, attack: Attack, seed: int) -> str:
-    """The format to keep as it is, met or not; for a severity, which requirements to break."""
+    """List the format requirements to keep, met or not; for a severity, those to break."""
     held = [c for c in case.constraints if check(c, original.text)]
     broken = [c for c in case.constraints if c not in held]
     chosen: list[Constraint] = []
     if attack.severity:
-        # By the seed, the case and the author, as a rule does; independent of how a process hashes.
+        # Like a rule, the draw depends on seed, case and author only, not on a process's hash seed.
         order = random.Random(f"{seed}\x1e{case.id}\x1e{original.author}")
         chosen = order.sample(held, min(len(held), max(0, attack.severity - len(broken))))
     parts = []

@@ -1,7 +1,4 @@
-"""How a writer model is asked: its sampling, how often it may try again, and what counts as a whole answer.
-
-It knows no attack, no prompt and no backend.
-"""
+"""Options of a writer model: sampling, retries, and the test for a complete answer."""
 
 from __future__ import annotations
 
@@ -12,7 +9,7 @@ from distract.core.errors import UsageError
 from distract.core.records import Message, Reply, Request
 
 SPARE = 64
-"""Tokens that even the shortest text may take."""
+"""Token limit for the shortest text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,11 +17,11 @@ class GeneratorOptions:
     """The parameters of a writer model.
 
     Attributes:
-        temperature: of sampling; 0 is greedy.
-        top_p: share of the probability that is sampled from, above 0 up to 1.
-        max_tokens: the most that one text may take.
-        retries: further attempts after a rejected one, each told why.
-        best_of: texts per attempt, of which the most distracting faithful one is kept; needs a temperature above 0.
+        temperature: sampling temperature; 0 is greedy.
+        top_p: share of the probability to sample from, above 0 up to 1.
+        max_tokens: token limit for one text.
+        retries: further attempts after a rejected one; each gets the reasons for the rejection.
+        best_of: texts per attempt; the most distracting faithful one is kept. Needs a temperature above 0.
     """
 
     temperature: float = 0.7
@@ -41,36 +38,36 @@ class GeneratorOptions:
             "retries": (self.retries >= 0, "from 0"),
             "best_of": (self.best_of >= 1, "from 1"),
         }
-        for name, (fine, expected) in ranges.items():
-            if not fine:
+        for name, (is_valid, expected) in ranges.items():
+            if not is_valid:
                 raise UsageError(f"{name} {getattr(self, name)}: expected a number {expected}")
         if self.best_of > 1 and self.temperature == 0:
             raise UsageError("best_of above 1 needs a temperature above 0: greedy texts are all the same")
 
     @property
     def parameters(self) -> Mapping[str, float | int]:
-        """For the record."""
+        """The options as the record stores them."""
         return asdict(self)
 
     def request(self, messages: tuple[Message, ...], *, seed: int, sample: int = 0, like: str | None = None) -> Request:
-        """Ask for one text."""
-        # Bytes bound tokens in every script; this is two and a half times an English text, and the most prolix fits.
-        room = self.max_tokens if like is None else min(self.max_tokens, SPARE + 5 * len(like.encode()) // 8)
-        sampled = self.temperature > 0
+        """Request one text; ``like`` is a text of similar length, for the token limit."""
+        # The number of bytes bounds the tokens in any script. This is 2.5 times an English text: the most prolix fits.
+        max_tokens = self.max_tokens if like is None else min(self.max_tokens, SPARE + 5 * len(like.encode()) // 8)
+        is_sampled = self.temperature > 0
         return Request(
             messages,
-            max_tokens=room,
+            max_tokens=max_tokens,
             temperature=self.temperature,
-            top_p=self.top_p if sampled else 1.0,
-            seed=seed if sampled else 0,
-            # The same greedy request again is the same text: it is asked for once.
-            sample=sample if sampled else 0,
+            top_p=self.top_p if is_sampled else 1.0,
+            seed=seed if is_sampled else 0,
+            # A repeated greedy request gives the same text, so all samples share one.
+            sample=sample if is_sampled else 0,
             to="generator",
         )
 
 
 def flaws(reply: Reply) -> tuple[str, ...]:
-    """Why an answer is not a whole text, as a reason to reject it; empty when it is."""
+    """Say why a reply is not a complete text, as reasons to reject it."""
     if reply.failure is not None:
         return (f"no text: {reply.failure}",)
     if not reply.text.strip():

@@ -1,7 +1,4 @@
-"""Who rewrites in a run, and what of that is part of the run's identity.
-
-It knows no attack by name and makes no call.
-"""
+"""Choose the writer of a run, and describe it for the run's identity."""
 
 from __future__ import annotations
 
@@ -13,32 +10,32 @@ from distract.core.plan import Attack
 from distract.core.prompts import Prompt
 from distract.core.records import Role
 from distract.rewriting import verifier, writers
-from distract.rewriting.generator import make_generator as generator_writer
+from distract.rewriting.generator import make_generator
 from distract.rewriting.generator_options import GeneratorOptions
 from distract.rewriting.writers import Writer
 
 
 def choose_writer(
-    name: str | None, asking: GeneratorOptions, models: Mapping[Role, Backend], on_record: bool
+    name: str | None, options: GeneratorOptions, models: Mapping[Role, Backend], is_recorded: bool
 ) -> Writer:
-    """The writer that is asked for."""
+    """Choose the writer: the model, or the one with this name, or by default what the data allow."""
     if "generator" in models:
-        return generator_writer(str(name), asking)
-    return writers.find_writer(name or ("recorded" if on_record else "rules"))
+        return make_generator(str(name), options)
+    return writers.find_writer(name or ("recorded" if is_recorded else "rules"))
 
 
 def describe_writer(
     writer: Writer,
-    asking: GeneratorOptions,
-    verified_by: str | None,
+    options: GeneratorOptions,
+    verifier_name: str | None,
     models: Mapping[Role, Backend],
     attacks: Sequence[Attack],
 ) -> dict[str, Any]:
-    """Who writes and verifies and how, for the record: whatever changes a rewrite or whether it is accepted."""
+    """Describe everything that decides how rewrites are written and accepted, for the run's record."""
     return {
         "generator": writer.name,
-        "asking": {**asking.parameters, "model": _identity(models, "generator")} if "generator" in models else None,
-        "verifier": {"name": verified_by, "model": _identity(models, "verifier")} if verified_by else None,
+        "asking": {**options.parameters, "model": _identity(models, "generator")} if "generator" in models else None,
+        "verifier": {"name": verifier_name, "model": _identity(models, "verifier")} if verifier_name else None,
         "writing": writers.checksum(attacks),
         "prompts": {prompt.name: prompt.checksum for prompt in _prompts(attacks, models)},
     }
@@ -49,6 +46,5 @@ def _identity(models: Mapping[Role, Backend], role: Role) -> dict[str, str]:
 
 
 def _prompts(attacks: Sequence[Attack], models: Mapping[Role, Backend]) -> list[Prompt]:
-    """The prompt files that the writing uses."""
-    used = [attack.prompt for attack in attacks if attack.prompt] if "generator" in models else []
-    return [*used, *([verifier.load_prompt()] if "verifier" in models else [])]
+    own = [attack.prompt for attack in attacks if attack.prompt] if "generator" in models else []
+    return [*own, *([verifier.load_prompt()] if "verifier" in models else [])]

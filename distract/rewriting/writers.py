@@ -1,8 +1,8 @@
-"""Who writes the rewrites: those stored with the data, the attack's own rules, or a generator model.
+"""Obtain rewrites: from the data, from the attack's own rules, or from a generator model.
 
 A writer is a plan, so that one which needs a model yields requests like a protocol does. Every rewrite is inspected for
-fidelity before it may be judged: by rules, by graded evidence, and by a verifier where there is one; a model is told
-why its rewrite was rejected and tries again. It knows no attack by name.
+fidelity before it may be judged: by rules, by graded evidence, and by a verifier if there is one. A model gets the
+reasons why its rewrite was rejected and tries again.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, suppress
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from inspect import getsourcefile, isroutine
 from pathlib import Path
@@ -23,31 +23,30 @@ from distract.core.plan import Attack, Plan, gather
 from distract.core.records import Case, Evidence, Response, Rewrite, slug
 from distract.data import constraints, numbers
 from distract.rewriting import fidelity
-from distract.rewriting.fidelity import facts, meaning, misbehaviour
 
 LASTING = ("no text", "truncated", "verifier")
-"""How reasons begin that only the writing could find: looking at the text again does not find them."""
+"""Beginnings of reasons that only the writing could find: inspecting the text again does not find them."""
 
 REMEMBERED = 4096
-"""Rewrites by rule and inspections to remember: an estimate makes them for each protocol, and then the run again."""
+"""Cached rewrites by rule and inspections: an estimate makes them for each protocol, and the run once more."""
 
 MOST = 1_000_000
-"""Characters of a rewrite by rule, beyond ten times those of its original."""
+"""Most characters of a rewrite by rule, on top of ten times its original."""
 
 DRAWN = "drawn"
-"""The generator of drawn rewrites (``distract.testing.strategies``): parts of a rewrite by rule, never inspected."""
+"""Generator name of drawn rewrites (``distract.testing.strategies``): parts of a rewrite by rule, never inspected."""
 
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A rewrite that nobody has inspected.
+    """A rewrite before its inspection.
 
     Attributes:
         response: the text.
-        by: who wrote it.
+        by: name of the writer.
         flaws: reasons to reject it that are known already.
-        evidence: what is known of its writing.
-        edit: False for a text that is no edit of the original, so that there is nothing to compare it with.
+        evidence: measurements from its writing.
+        edit: False for a text that is no edit of the original, so that it cannot be compared with it.
     """
 
     response: Response
@@ -59,13 +58,13 @@ class Draft:
 
 @dataclass(frozen=True, slots=True)
 class Writer:
-    """A way of obtaining rewrites.
+    """A source of rewrites.
 
     Attributes:
-        name: what ``--generator`` takes.
+        name: value of ``--generator``.
         summary: one line.
-        write: case, original, attack, seed, number of the attempt and why the one before was rejected, to drafts;
-            none where there is nothing to be had.
+        write: makes drafts from case, original, attack, seed, number of the attempt and the reasons that rejected the
+            previous one; none if the writer has no rewrite.
         retries: further attempts after a rejected one.
     """
 
@@ -77,11 +76,11 @@ class Writer:
 
 @dataclass(frozen=True, slots=True)
 class Verifier:
-    """The third layer of fidelity: whatever reads both texts, such as a model asked whether they say the same.
+    """The third layer of fidelity: a reader of both texts, such as a model that says whether they mean the same.
 
     Attributes:
-        name: for the record.
-        verify: case, original and rewrite to reasons to reject it (empty: accept) and evidence.
+        name: name for the record.
+        verify: returns reasons to reject a rewrite (empty: accept) and evidence, from case, original and rewrite.
     """
 
     name: str
@@ -93,11 +92,11 @@ def rewrite(
 ) -> Plan[Rewrite | None]:
     """Obtain a rewrite and inspect it, as often as the writer may try.
 
-    Controls are always written by rule (nobody records white space), and so is what has no prompt for a model.
+    Controls are always written by rule (data sets do not record white space), and so are attacks without a prompt.
     """
     by = writer if writer.name == "recorded" or attack.prompt else WRITERS["rules"]
     if attack.control:
-        # The noise floor is measured on what the rules make of it, whoever writes and verifies the rest.
+        # The noise floor is that of the rules, whoever writes and verifies the other rewrites.
         by, verifier = WRITERS["rules"], None
     tried: list[Rewrite] = []
     for attempt in range(by.retries + 1):
@@ -105,56 +104,56 @@ def rewrite(
         drafts = yield from by.write(case, original, attack, seed, attempt, feedback)
         if not drafts:
             return None
-        made = yield from gather([_inspect_draft(case, original, attack, draft, verifier) for draft in drafts])
-        tried.append(max(made, key=lambda one: _merit(one, attack, case)))
+        rewrites = yield from gather([_inspect_draft(case, original, attack, draft, verifier) for draft in drafts])
+        tried.append(max(rewrites, key=lambda candidate: _merit(candidate, attack, case)))
         if tried[-1].is_accepted:
             break
     return _add_history(tried) if by.retries else tried[-1]
 
 
-def _merit(made: Rewrite, attack: Attack, case: Case) -> tuple[bool, int, float]:
-    """An order of drafts: faithful ones by their marker, others by how little is wrong with them."""
-    marker = guard_marker(attack, f"case {case.id!r}")
-    return made.is_accepted, -len(made.reasons), marker(made.response.text) if marker and made.is_accepted else 0.0
+def _merit(candidate: Rewrite, attack: Attack, case: Case) -> tuple[bool, int, float]:
+    """Sort key: faithful rewrites rank by their marker, others by their number of flaws."""
+    marker = guard_marker(attack, f"case {case.id!r}") if candidate.is_accepted else None
+    return candidate.is_accepted, -len(candidate.reasons), marker(candidate.response.text) if marker else 0.0
 
 
 def _add_history(tried: Sequence[Rewrite]) -> Rewrite:
-    """The last of several attempts with the number of them and what was wrong with the others."""
-    last, earlier = tried[-1], [slug(reason) for made in tried[:-1] for reason in made.reasons]
-    history: Evidence = (("attempts", len(tried)), ("rejected_before", ", ".join(dict.fromkeys(earlier))))
-    return Rewrite(last.case, last.response, last.original, last.generator, last.reasons, (*last.evidence, *history))
+    """Return the last attempt with the number of attempts and the reasons that rejected the earlier ones."""
+    earlier = dict.fromkeys(slug(reason) for attempt in tried[:-1] for reason in attempt.reasons)
+    history: Evidence = (("attempts", len(tried)), ("rejected_before", ", ".join(earlier)))
+    return replace(tried[-1], evidence=(*tried[-1].evidence, *history))
 
 
 def _inspect_draft(
     case: Case, original: Response, attack: Attack, draft: Draft, verifier: Verifier | None
 ) -> Plan[Rewrite]:
-    """A draft with the verdict of every layer of fidelity."""
-    made = draft.response
+    """Apply every layer of fidelity to a draft."""
+    response = draft.response
     if not draft.edit:
-        reasons, evidence = fidelity.inspect_severity(made.text, case.constraints, attack.severity or 0)
-        return Rewrite(case.id, made, (), draft.by, reasons, evidence)
-    reasons, evidence = _inspect_by_rules(case, original.turns, attack, made.turns)
+        reasons, evidence = fidelity.inspect_severity(response.text, case.constraints, attack.severity or 0)
+        return Rewrite(case.id, response, (), draft.by, reasons, evidence)
+    reasons, evidence = _inspect_by_rules(case, original.turns, attack, response.turns)
     flaws, more = draft.flaws, draft.evidence
-    if verifier and made.turns != original.turns and any(turn.strip() for turn in made.turns):
-        flaws = tuple(flaw for flaw in flaws if not flaw.startswith("verifier"))
-        found, measured = yield from verifier.verify(case, original, made)
-        flaws, more = (*flaws, *found), (*measured, *((n, v) for n, v in more if not n.startswith("verifier")))
+    if verifier and response.turns != original.turns and any(turn.strip() for turn in response.turns):
+        # This verdict replaces the one stored with the draft.
+        doubts, measured = yield from verifier.verify(case, original, response)
+        flaws = (*(flaw for flaw in flaws if not flaw.startswith("verifier")), *doubts)
+        more = (*measured, *((name, value) for name, value in more if not name.startswith("verifier")))
     evidence = (*evidence, *((name, value) for name, value in more if name not in dict(evidence)))
-    # That a text is cut both the rules and its writing may say.
-    found_already = {slug(reason) for reason in reasons}
-    reasons = (*reasons, *(flaw for flaw in flaws if slug(flaw) not in found_already))
-    return Rewrite(case.id, made, original.turns, draft.by, reasons, evidence)
+    # Both the rules and the writing may say that a text is cut.
+    slugs = {slug(reason) for reason in reasons}
+    reasons = (*reasons, *(flaw for flaw in flaws if slug(flaw) not in slugs))
+    return Rewrite(case.id, response, original.turns, draft.by, reasons, evidence)
 
 
 @lru_cache(maxsize=REMEMBERED)
 def _inspect_by_rules(
-    case: Case, original: tuple[str, ...], attack: Attack, made: tuple[str, ...]
+    case: Case, original: tuple[str, ...], attack: Attack, rewritten: tuple[str, ...]
 ) -> tuple[tuple[str, ...], Evidence]:
-    """What the rules of fidelity find."""
     return fidelity.inspect(
         case.prompt,
         original,
-        made,
+        rewritten,
         case.constraints,
         guard_marker(attack, f"case {case.id!r}"),
         max_new_content=attack.max_new_content,
@@ -165,26 +164,25 @@ def _inspect_by_rules(
 def _write_recorded(
     case: Case, original: Response, attack: Attack, seed: int, attempt: int, feedback: tuple[str, ...]
 ) -> Plan[list[Draft]]:
-    """The response of the same author and severity that carries the attack's name, or the one of that severity."""
     yield from ()
     drafts = []
-    for found in find_recorded(case, original, attack)[:1]:
-        if lineage := case.lineage(found):
+    for response in find_recorded(case, original, attack)[:1]:
+        if lineage := case.lineage(response):
             flaws = tuple(reason for reason in lineage.reasons if reason.startswith(LASTING))
-            drafts.append(Draft(found, lineage.generator, flaws, lineage.evidence))
+            drafts.append(Draft(response, lineage.generator, flaws, lineage.evidence))
         else:
-            # A worse answer that the data hold is not an edit of the good one: only its severity can be proved.
-            drafts.append(Draft(found, "recorded", edit=not attack.severity))
+            # A worse answer in the data is not an edit of the good one: only its severity can be checked.
+            drafts.append(Draft(response, "recorded", edit=not attack.severity))
     return drafts
 
 
 def find_recorded(case: Case, original: Response, attack: Attack) -> list[Response]:
-    """What the case stores of an attack on a response."""
+    """Find the case's stored rewrites of a response: those with the attack's name, or with its severity."""
     if attack.severity:
-        found = [r for r in case.originals if r.severity == attack.severity]
-        return sorted(found, key=lambda r: r.author != original.author)
-    wanted = (original.author, original.severity, attack.name)
-    return [r for r in case.responses if (r.author, r.severity, r.attack) == wanted]
+        worse = [r for r in case.originals if r.severity == attack.severity]
+        return sorted(worse, key=lambda r: r.author != original.author)
+    key = (original.author, original.severity, attack.name)
+    return [r for r in case.responses if (r.author, r.severity, r.attack) == key]
 
 
 def _write_by_rules(
@@ -199,35 +197,34 @@ def _apply_rules(case: Case, original: Response, attack: Attack, seed: int) -> R
     parts = "\x1e".join((str(seed), case.id, original.author, str(original.severity), attack.name))
     number = int.from_bytes(hashlib.sha256(parts.encode()).digest()[:4], "big")
     if attack.severity:
-        # Constraints are on the answer as a whole: broken in every turn, the same ones would be broken again.
-        new = apply_rule(attack, case, original.text, number)
-        turns = _edit_one_turn(original.turns, new)
+        # Constraints apply to the whole answer: turn by turn, the same ones would be broken several times.
+        turns = _edit_one_turn(original.turns, apply_rule(attack, case, original.text, number))
     else:
         turns = tuple(apply_rule(attack, case, turn, number + index) for index, turn in enumerate(original.turns))
     return build_response(original, attack, turns)
 
 
 def build_response(original: Response, attack: Attack, turns: tuple[str, ...]) -> Response:
-    """The record of a rewrite: what breaks constraints has a severity, what distracts names its attack."""
+    """Build the response: a rewrite that breaks constraints gets a severity, one that distracts the attack's name."""
     if attack.severity:
         return Response(original.author, turns, original.attack, attack.severity)
     return Response(original.author, turns, attack.name, original.severity)
 
 
 def apply_rule(attack: Attack, case: Case, text: str, number: int) -> str:
-    """What an attack's rule makes of a text."""
+    """Apply an attack's rule to a text."""
     with guard_attack(attack, f"case {case.id!r}"):
         new = attack.rewrite(text, case.constraints, number)
         if type(new) is not str:
             raise TypeError(f"rewrite returned {type(new).__name__}, expected str")
         if len(new) > MOST + 10 * len(text):
             raise ValueError(f"rewrite returned {len(new):,} characters for {len(text):,}")
-        new.encode()  # what is no Unicode text can be neither sent nor stored
+        new.encode()  # a lone surrogate can be neither sent nor stored
     return new
 
 
 def _edit_one_turn(turns: tuple[str, ...], new: str) -> tuple[str, ...]:
-    """The turns with the one in which their text was changed; unchanged where it was changed in several."""
+    """Split an edited text into turns again; return the old turns if the edit spans several."""
     for index in reversed(range(len(turns))):
         before = "".join(f"{turn}\n\n" for turn in turns[:index])
         after = "".join(f"\n\n{turn}" for turn in turns[index + 1 :])
@@ -237,7 +234,7 @@ def _edit_one_turn(turns: tuple[str, ...], new: str) -> tuple[str, ...]:
 
 
 def guard_marker(attack: Attack, where: str) -> Callable[[str], float] | None:
-    """The attack's marker, if any, its errors and values checked; ``where`` is as in ``guard_attack``."""
+    """Wrap the attack's marker, if it has one, so that its errors and values are checked; see ``guard_attack``."""
     measure = attack.marker
     if measure is None:
         return None
@@ -253,7 +250,7 @@ def guard_marker(attack: Attack, where: str) -> Callable[[str], float] | None:
 
 
 def guard_attack(attack: Attack, where: str) -> AbstractContextManager[None]:
-    """Code of an attack: whatever it raises is one line that names it and where it failed, such as ``case 'c1'``."""
+    """Turn an error in an attack's code into one line that names the attack and the place, such as ``case 'c1'``."""
     return guard_plugin(f"attack {attack.name!r} failed on {where}")
 
 
@@ -266,39 +263,33 @@ WRITERS: Mapping[str, Writer] = MappingProxyType(
 
 
 def find_writer(name: str) -> Writer:
-    """The writer of that name that needs no model."""
+    """Find a writer that needs no model."""
     if name not in WRITERS:
         raise UnknownName("generator", name, WRITERS)
     return WRITERS[name]
 
 
 def offline_writer(writer: Writer) -> Writer:
-    """A writer that needs no model: itself, or the rules in the place of one that does."""
+    """Return the writer itself if it needs no model, else the rules."""
     return writer if writer.name in WRITERS else WRITERS["rules"]
 
 
-def _source_file(code: Any) -> str | None:
-    """The file of a function or class; None where it has none."""
-    try:
-        return getsourcefile(code)
-    except TypeError:  # it is built in
-        return None
-
-
 def checksum(attacks: Sequence[Attack]) -> str:
-    """SHA-256 (hex) of the code that decides what is rewritten how and what is accepted.
+    """Return the SHA-256 (hex) of the code that writes and accepts rewrites.
 
-    A run is another one after that code changed, or an old result would be shown for a new rule.
+    It is part of a run's identity: after a change of the code, old results must not pass for those of the new rules.
     """
-    files = {Path(str(module.__file__)) for module in (numbers, facts, fidelity, meaning, misbehaviour)}
-    files.update(Path(str(constraints.__file__)).parent.glob("*.py"))
-    files.update(Path(__file__).parent.glob("*.py"))
+    files = {Path(str(numbers.__file__))}
+    for module_file in (__file__, constraints.__file__, fidelity.__file__):
+        files.update(Path(str(module_file)).parent.glob("*.py"))
     for attack in attacks:
         code: Any = attack.rewrite.func if isinstance(attack.rewrite, partial) else attack.rewrite
         code = code if isroutine(code) else type(code)
-        own = Path(_source_file(code) or __file__)
-        # The shared helpers of the folder count too where it is ours.
-        files.update(own.parent.glob("*.py") if str(code.__module__).startswith("distract.") else [own])
+        source = Path(__file__)
+        with suppress(TypeError):  # built-in code has no file
+            source = Path(getsourcefile(code) or __file__)
+        # Attacks of ours share the helpers in their folder.
+        files.update(source.parent.glob("*.py") if str(code.__module__).startswith("distract.") else [source])
     digest = hashlib.sha256()
     for file in sorted(files, key=lambda path: (path.name, path.parent.name)):
         digest.update(file.read_bytes())

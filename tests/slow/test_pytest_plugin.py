@@ -230,14 +230,14 @@ def pytest_unconfigure(config):
 
 
 FINDING = """
-from distract.judging.findings import Finding
+from distract.judging.findings import InvariantFinding
 
 def test_found(judge):
     judge.judgments(compared(1))
     place = ("distractor_invariant", "pairwise", "assertiveness")
-    judge.findings.append(Finding(*place, 40, 3, 1, 5, 0.1, 0.021, 0.183, "inconclusive"))
-    words = ("\\x1b[2J\\ud800",)
-    judge.findings.append(Finding("swap_consistent", "pairwise", "", 1, 1, 0, 0, None, None, None, "fail", words, True))
+    judge.findings.append(InvariantFinding(*place, 40, 3, 1, 5, 0.1, 0.021, 0.183, "inconclusive"))
+    rest = (1, 1, 0, 0, None, None, None, "fail", ("\\x1b[2J\\ud800",), True)
+    judge.findings.append(InvariantFinding("swap_consistent", "pairwise", "", *rest))
 """
 
 
@@ -262,12 +262,12 @@ def test_under_xdist_no_request_is_judged_twice_and_one_summary_says_so(pytester
     pytester.makeconftest(OWN_JUDGE)
     file = f"""{ASKING}
 from distract.core import registry
-from distract.judging.orders import judged
+from distract.judging.orders import ask_in_orders
 
 @pytest.mark.parametrize("number", ORDER)
 def test_overlapping_batches(judge, number):
-    protocol = registry.protocol("pairwise")
-    judge.run_all([judged(protocol, compared(n % 6)) for n in range(number, number + 3)])
+    protocol = registry.get_protocol("pairwise")
+    judge.run_all([ask_in_orders(protocol, compared(n % 6)) for n in range(number, number + 3)])
 
 @pytest.mark.distract
 def test_left_out(judge):

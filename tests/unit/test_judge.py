@@ -121,7 +121,7 @@ def test_a_model_that_does_not_answer_is_an_error_and_no_verdict(store: Path) ->
     backend = ScriptedBackend(lambda asked: script[asked.messages[0].content], reads_slots=False)
     with Judge("mine", backend, store=store) as judge:
         with pytest.raises(
-            BackendError, match=r"judge mine: 1 of 3 requests got no reply: timed out, 5 attempts; what"
+            BackendError, match=r"judge mine: 1 of 3 requests got no reply: timed out, 5 attempts; the other"
         ):
             judge.run_all([asking("one"), asking("two"), asking("three")])
         assert (judge.tally.made, judge.tally.unanswered) == (2, 1)

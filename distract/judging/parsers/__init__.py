@@ -1,17 +1,17 @@
-"""Read a judge's verdict in its own words: one ``Format`` for each way in which a verdict may be asked for.
+"""Read a judge's verdict from its own words, with one ``Format`` for each way to ask for a verdict.
 
-A reader takes the final verdict in the format that was asked for, where it is plainly the judge's own: alone, announced
-(``Final verdict:``) or chosen (``I choose``), in words of ``vocabulary.toml``. What the judge thinks before
-``</think>``, quotes, denies, supposes, asks, gives to the loser or calls a fake never decides, nor does what follows
-once the answer runs on into another question. A text with two such verdicts, and neither final, has none (None): a
-finding about the judge. Nothing here raises. A bare label is a whole answer in every format.
+A parser takes the final verdict in the requested format, if it is plainly the judge's own: alone, announced (``Final
+verdict:``) or chosen (``I choose``), in words of ``vocabulary.toml``. Verdicts that the judge thinks before
+``</think>``, quotes, denies, supposes, asks about, gives to the loser or calls a fake never count, nor does anything
+after the answer runs on into another question. A text with two different verdicts, neither of them final, has none
+(None), which is a finding about the judge. Nothing here raises. A bare label is a complete answer in every format.
 
-    text        an answer without thoughts, evened, up to the next invented turn
-    own_words   what is quoted is masked
-    formats     finds the verdicts of a format
-    vocabulary  which words announce a verdict, and which speak against one
-    sentences   whether a sentence gives its verdict
-    statements  which of the given verdicts is final
+    answer           an answer without thoughts, normalised, up to the first invented turn
+    own_words        masks quotations
+    verdict_formats  finds the verdicts of a format
+    vocabulary       words that announce a verdict, and words that speak against one
+    sentences        whether a sentence upholds its verdict
+    statements       which verdict is final
 """
 
 from __future__ import annotations

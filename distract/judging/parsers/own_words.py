@@ -1,6 +1,6 @@
-"""Which verdicts in an answer are the judge's own words, and which it only quotes.
+"""Tell the judge's own verdicts from those that it only quotes.
 
-Text is masked and never moved, so that places in it stay the same. A pattern finds the verdicts of a format.
+Quotations are masked and nothing moves, so that positions in the text stay valid.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from functools import lru_cache
 from distract.judging.parsers.vocabulary import LONGEST, announcement_start, is_announcement
 
 MASK = "\x00"
-"""Stands for each character that is not the judge's own; no pattern of a verdict matches it."""
+"""Replaces each quoted character; no verdict pattern matches it."""
 
 COPIED = 3
-"""So many more words of a response around a verdict make it a copy, quotation marks or not."""
+"""A verdict with this many neighbouring words of a response is a copy, even without quotation marks."""
 
 _FENCE = re.compile(r"(?ms)^(`{3,}+|~{3,}+)[^\n`]*\n(.*?)^\1")
 _WHOLE = re.compile(r"(?s)\A(?:(?:```|~~~)[^\n`]*\n(.*)\n(?:```|~~~)|[\"“]([^\"“”]*)[\"”])\Z")
 _LINES = re.compile(r"(?m)^(?:[-*+] |\d+[.)] )?>([^\n]*(?:\n(?:[-*+] |\d+[.)] )?>[^\n]*)*)")
-# Each alternative stops at the next mark of its own, so that marks which do not pair up cost no time and hide nothing.
+# Each alternative stops at the next mark of its kind, so that unpaired marks cost no time and hide nothing.
 _MARKS = re.compile(
     r"“([^“”]*)”|(?<!\w)”([^“”\n]*)”|«([^«»]*)»|»([^«»]*)«|„([^„“”]*)[“”]|‚([^‚‘\n]*)‘|‹([^‹›]*)›|›([^‹›]*)‹"
     r"|「([^「」]*)」|『([^『』]*)』|``([^`\n]*)''|`([^`\n]+)`|<(?:blockquote|code|pre|q|quote|response)>([^<]*)</"
@@ -35,7 +35,7 @@ _LOOSE = re.compile(r"[\s*_`>]+")
 
 
 class Material:
-    """Responses and prompt: what a judge may quote."""
+    """The texts that a judge may quote: responses and prompt."""
 
     def __init__(self, texts: Sequence[str], verdict: re.Pattern[str]) -> None:
         prepared = [_prepare_material(text, verdict) for text in texts]
@@ -44,60 +44,60 @@ class Material:
         self._copies = frozenset[tuple[str, ...]]().union(*(copies for _, copies in prepared))
 
     def has(self, part: str) -> bool:
-        """Whether a part of an answer stands there, markup and white space aside."""
+        """Whether part of an answer occurs in the texts, markup and white space aside."""
         words = _squeeze(part).strip(".,;:!")
         if words not in self._known:
-            self._known[words] = bool(words) and any(words in one for one in self._plain)
+            self._known[words] = bool(words) and any(words in plain for plain in self._plain)
         return self._known[words]
 
-    def is_copied(self, text: str, found: re.Match[str]) -> bool:
-        """Whether a verdict stands there with more words of it around than chance would have."""
+    def is_copied(self, text: str, match: re.Match[str]) -> bool:
+        """Whether a verdict occurs in the texts with more of the same words around it than by chance."""
         if not self._copies:
             return False
-        starts = [announcement_start(text, found.start())]
-        if _WORD.search(text, found.end()):
-            # At the very end a judge has the announcement in common with a response that says what judges shall say.
-            starts.append(found.start())
-        return any(copy in self._copies for start in starts for copy in _copies(text, found, start))
+        starts = [announcement_start(text, match.start())]
+        if _WORD.search(text, match.end()):
+            # At the end of an answer, a response that dictates a verdict has the judge's announcement too.
+            starts.append(match.start())
+        return any(copy in self._copies for start in starts for copy in _copies(text, match, start))
 
 
 @lru_cache(maxsize=1024)  # a response is shown in both orders, beside others, to several judges
 def _prepare_material(text: str, verdict: re.Pattern[str]) -> tuple[str, frozenset[tuple[str, ...]]]:
-    """What may be quoted without markup and white space, and the verdicts that stand there with words around them."""
+    """Return a text without markup and white space, and its verdicts with the words around them."""
     copies = (
         copy
-        for found in verdict.finditer(text)
-        for start in (found.start(), announcement_start(text, found.start()))
-        for copy in _copies(text, found, start)
+        for match in verdict.finditer(text)
+        for start in (match.start(), announcement_start(text, match.start()))
+        for copy in _copies(text, match, start)
     )
     return _squeeze(text), frozenset(copies)
 
 
 def mask_quotations(text: str, verdict: re.Pattern[str], texts: Sequence[str]) -> str:
-    """An answer with all verdicts masked that it only quotes."""
+    """Mask all verdicts that an answer only quotes."""
     material = Material(texts, verdict)
-    hidden = list(text)
+    masked = list(text)
     whole = _WHOLE.match(text)
     inside = (whole[1] or whole[2] or "") if whole else ""
     is_own = inside and not re.search(r"(?m)^(?:```|~~~)", inside) and not material.has(inside)
     for start, end in _find_quotations(text, whole.span(whole.lastindex or 0) if whole and is_own else (0, len(text))):
         inside = text[start:end]
         if verdict.search(inside) and not _is_own(text, start, inside, verdict, material):
-            hidden[start:end] = MASK * (end - start)
-    for found in verdict.finditer(text):
-        if material.is_copied(text, found):
-            hidden[found.start() : found.end()] = MASK * (found.end() - found.start())
-    return "".join(hidden)
+            masked[start:end] = MASK * (end - start)
+    for match in verdict.finditer(text):
+        if material.is_copied(text, match):
+            masked[match.start() : match.end()] = MASK * (match.end() - match.start())
+    return "".join(masked)
 
 
 def _find_quotations(text: str, part: tuple[int, int]) -> Iterator[tuple[int, int]]:
     for pattern in (_FENCE, _LINES, _MARKS):
-        for found in pattern.finditer(text, *part):
-            yield found.span(found.lastindex or 0)
+        for match in pattern.finditer(text, *part):
+            yield match.span(match.lastindex or 0)
 
 
 def _is_own(text: str, start: int, inside: str, verdict: re.Pattern[str], material: Material) -> bool:
-    """Whether marks around a verdict only set it off: it is all that stands there, or announced as the judge's."""
+    """Whether the marks only highlight a verdict: it stands alone, or is announced as the judge's."""
     before = text[max(0, start - 80) : start].rstrip("\"'`“”«»「『‘>\n ")
     lead = _lead(inside, verdict)
     if lead is None:
@@ -112,7 +112,7 @@ def _is_own(text: str, start: int, inside: str, verdict: re.Pattern[str], materi
 
 
 def _lead(inside: str, verdict: re.Pattern[str]) -> str | None:
-    """What announces the verdict between marks, where nothing else stands there."""
+    """Return the announcement of the verdict between marks, if nothing else stands there."""
     whole = re.fullmatch(rf"(?i)([^\[\]]{{0,{LONGEST}}}?)(?:{verdict.pattern.replace('(?i)', '')})[\W_]*", inside)
     return whole[1] if whole and (not _WORD.search(whole[1]) or is_announcement(whole[1])) else None
 
@@ -121,11 +121,11 @@ def _squeeze(text: str) -> str:
     return _LOOSE.sub("", text.lower())
 
 
-def _copies(text: str, found: re.Match[str], start: int) -> Iterator[tuple[str, ...]]:
-    """The words of a verdict with all choices of words next to it, of those before a start."""
+def _copies(text: str, match: re.Match[str], start: int) -> Iterator[tuple[str, ...]]:
+    """Return the words of a verdict with every window of neighbouring words; those before it end at ``start``."""
     before = _WORD.findall(text[max(0, start - 120) : start].lower())[-COPIED:]
-    after = _WORD.findall(text[found.end() : found.end() + 120].lower())[:COPIED]
-    words = _WORD.findall(found[0].lower())
+    after = _WORD.findall(text[match.end() : match.end() + 120].lower())[:COPIED]
+    words = _WORD.findall(match[0].lower())
     for n in range(COPIED + 1):
         if n <= len(before) and COPIED - n <= len(after):
             yield (*before[len(before) - n :], "\n", *words, "\n", *after[: COPIED - n])

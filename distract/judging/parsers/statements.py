@@ -1,6 +1,6 @@
-"""Which of the verdicts in a judge's own words is the one that it gives.
+"""Choose the final verdict from the verdicts in an answer.
 
-The only one; else the last, where it corrects the ones before or says that it is final and no other does.
+It is the only one; or the last, if that corrects the ones before or is the only one marked as final.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from distract.judging.parsers.sentences import LONG, is_own_verdict
 from distract.judging.parsers.vocabulary import (
     DENIED,
     LOST,
+    REPORTED,
     SUPPOSED,
-    TOLD,
     has_first_word,
     has_word,
     is_plain,
@@ -27,13 +27,13 @@ from distract.judging.parsers.vocabulary import (
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A verdict where it stands.
+    """A verdict in an answer.
 
     Attributes:
-        label: None for one that was not on offer.
-        start: its first character.
-        end: the place after its last.
-        named: whether it is but the name of a response, of which a verdict has to be said.
+        label: the label; None for one that was not on offer.
+        start: position of its first character.
+        end: position after its last character.
+        named: whether it only names a response, so that the sentence has to add "better".
     """
 
     label: str | None
@@ -43,7 +43,7 @@ class Statement:
 
 
 _NEAR = 400
-"""So much text on either side of a verdict is looked at."""
+"""Characters to read on either side of a verdict."""
 _SENTENCE = re.compile(
     r"(?<=[.!?…])(?<!\be\.g\.)(?<!\bi\.e\.)(?<!\b[DMS]r\.)(?<!\bM[rs]s\.)(?<!\bvs\.)(?<!\n\d\.)(?<!\A\d\.)"
     r"[\s\"'”’)*_]+|(?<=[。！？])|\n(?!(?:is|was|which|has|comes|stands|loses|should|must|would)\b)"
@@ -60,14 +60,14 @@ _CORRECTED = re.compile(
     r"(?:revised|corrected) (?:\w+ )?(?:verdict|rating|ranking|score|answer))\b|"
     r"\bI(?:['’]m| am) not (?:\w+ )?(?:sure|certain)\W*(?:$|[.!\n])"
 )
-"""Takes back the verdict before it."""
+"""Withdraws the verdict before it."""
 _REFUSED = re.compile(
     r"(?i)\bI(?:['’]\w+)?(?: \w+){0,2} (?:decline|refuse|abstain|not|cannot|won['’]t|can['’]t|don['’]t|haven['’]t)\b"
     r"(?! only)(?: \w+){0,5} (?:verdict|judge|judge?ment|rate|rating|rank|pick|choose|decide|winner|evaluation|grade|"
     r"score|endorse|adopt)\b(?!\W*(?:\[\[|output|[a-c]\b))"
     r"|\bno (?:verdict|rating|judge?ment)\b"
 )
-"""Says that a judge gives no verdict."""
+"""Refuses a verdict."""
 _NEXT = re.compile(
     r"(?im)^[^\w\n]*(?:(?:please )?(?:compare|evaluate|judge|rate) (?:the|these)\b|(?:now )?(?:(?:the|a) )?"
     r"(?:new|next|another) (?:question|task|instruction|prompt|example|case|pair|item|comparison|round)\b|(?:(?:user|"
@@ -75,7 +75,7 @@ _NEXT = re.compile(
     r"frage|pregunta|domanda|pergunta|вопрос|问题|質問|질문)"
     r" ?(?:#?\d+|\([^)\n]*\))?[*_]*(?:[:.)\]]|$))"
 )
-"""Begins what a model invents after its verdict: the next question."""
+"""Begins the next question, which a model invents after its verdict."""
 _LISTED = re.compile(
     r"(?i)(?:[^\n\[\]|]{0,40}\b(?:and|or)\b)?(?:[^\w.!?\[\]|]|[\d_]|\|\n\|(?:[ \d]*\|)?)*"
     r"(?:(?:and|or|nor|vs|versus|to|also|output|is|so)\b[^\w|]*){0,3}"
@@ -90,66 +90,67 @@ _POINTED = re.compile(
 _POINTED_ASIAN = re.compile(r"[劣差敗败負负拒].*(?:次|下|다음)|패자|탈락")
 _DISOWNED = re.compile(
     rf"(?i)[\W_]*(?:(?:which|ignor\w*|disregard\w*|cop[iy]\w*|quoted?|fake\w*)\b|"
-    rf"(?:the )?(?:line|label|verdict) above\b[^.!?\n]*\b(?:{LOST}|{TOLD}|not)\b|(?:this|that|the above)\b(?:['’]s)?(?:"
+    rf"(?:the )?(?:line|label|verdict) above\b[^.!?\n]*\b(?:{LOST}|{REPORTED}|not)\b|"
+    rf"(?:this|that|the above)\b(?:['’]s)?(?:"
     rf"(?:\W+(?:is|was|the|that|which|an?|who|I|one|label|verdict|tag|text|line|response|answer|clearly|above))*"
-    rf"\W+(?:{LOST}|{TOLD}|example|test|wrong|incorrect|mistake\w*)\b|"
+    rf"\W+(?:{LOST}|{REPORTED}|example|test|wrong|incorrect|mistake\w*)\b|"
     rf"[^.!?\n]*\b(?:not|n['’]t) (?:my|mine|chosen|preferred|selected|the \w+|a verdict)\b|"
     rf" was\b[^.!?]*\b(?:copied|copy|quoted|hidden|injected|planted|from|of)\b))"
 )
-"""Says in the next sentence that a verdict is none of the judge's."""
+"""Disowns the verdict in the sentence before."""
 
 
 def final_verdict(text: str, statements: Sequence[Statement]) -> str | None:
-    """The verdict that a judge gives."""
-    given = _select_own(text, statements) if statements else []
+    """Return the label of the final verdict, if there is one."""
+    own = _select_own(text, statements) if statements else []
     if (question := _NEXT.match(text)) and _NEXT.search(text, question.end()):
-        return None  # no answer, but questions and answers that the model invents
-    if given and (question := _NEXT.search(text, given[0].end)):
+        return None  # the model invents questions and answers instead of answering
+    if own and (question := _NEXT.search(text, own[0].end)):
         text = text[: question.start()]
-        given = [one for one in given if one.end <= len(text)]
-    if not given or _CORRECTED.search(text[given[-1].end :]):
+        own = [statement for statement in own if statement.end <= len(text)]
+    if not own or _CORRECTED.search(text[own[-1].end :]):
         return None
-    last = given[-1]
-    # Further above, a judge may tell what a response refuses.
+    last = own[-1]
+    # Only the last lines count: further up, a judge may describe a response that refuses.
     line = text.rfind("\n", 0, last.start)
     if _REFUSED.search(text, text.rfind("\n", 0, max(0, line)) + 1):
         return None
-    others = [one for one in given if one.label != last.label]
+    others = [statement for statement in own if statement.label != last.label]
     if not others or _CORRECTED.search(text[others[-1].end : last.start]):
         return last.label
-    lines = [text[text.rfind("\n", 0, one.start) + 1 : one.start] for one in (others[-1], last)]
+    lines = [text[text.rfind("\n", 0, s.start) + 1 : s.start] for s in (others[-1], last)]
     is_first = is_wordless(text[: others[0].start])
     return last.label if _FINAL.search(lines[1]) and not _FINAL.search(lines[0]) and not is_first else None
 
 
 def _select_own(text: str, statements: Sequence[Statement]) -> list[Statement]:
-    """What stands; what is listed side by side is only what there is to choose from."""
+    """Select the judge's own verdicts; verdicts listed side by side are only the options."""
     sentences = _Sentences(text)
     listed = {
         side.start
-        for one, other in pairwise(statements)
-        if text[one.start : one.end] != text[other.start : other.end]
-        and _is_enumeration(text[one.end : other.start], other.named)
-        for side in (one, other)
+        for left, right in pairwise(statements)
+        if text[left.start : left.end] != text[right.start : right.end]
+        and _is_enumeration(text[left.end : right.start], right.named)
+        for side in (left, right)
     }
     return [
-        one
-        for one in statements
-        if one.start not in listed
-        and not sentences.is_disowned(one)
-        and is_own_verdict(*sentences.context(one), one.label, one.named)
+        statement
+        for statement in statements
+        if statement.start not in listed
+        and not sentences.is_disowned(statement)
+        and is_own_verdict(*sentences.context(statement), statement.label, statement.named)
     ]
 
 
 def _is_enumeration(between: str, named: bool) -> bool:
-    """Whether two verdicts with so much between them are both claimed, or neither."""
+    """Whether the text between two verdicts makes them a list of options."""
     if len(between) > _NEAR or (named and "\n" in between):
         return False
     return bool(_LISTED.fullmatch(between) or (re.match(r"\W*(?:and|or)\b", between) and is_plain(between)))
 
 
 class _Sentences:
-    """Where the sentences of a text begin and end."""
+    """The sentences of a text."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -162,38 +163,39 @@ class _Sentences:
             self._ends.append(gap.start())
         self._ends.append(len(text))
 
-    def end(self, one: Statement) -> int:
-        """The end of the sentence that holds a verdict."""
-        return one.end if self._text[one.end - 1] in ".!" else self._ends[bisect_left(self._ends, one.end)]
+    def end(self, statement: Statement) -> int:
+        """Return the end of a verdict's sentence."""
+        end = statement.end
+        return end if self._text[end - 1] in ".!" else self._ends[bisect_left(self._ends, end)]
 
-    def is_disowned(self, one: Statement) -> bool:
-        """Whether what follows the sentence of a verdict says that it is none of the judge's."""
-        end = self.end(one)
-        if end not in self._disowned:  # many verdicts may stand in one sentence
+    def is_disowned(self, statement: Statement) -> bool:
+        """Whether the next sentence says that a verdict is not the judge's."""
+        end = self.end(statement)
+        if end not in self._disowned:  # one sentence may hold many verdicts
             self._disowned[end] = _DISOWNED.match(self._text, end) is not None
         return self._disowned[end]
 
-    def context(self, one: Statement) -> tuple[str, str, str]:
-        """What leads to the sentence of a verdict; what stands before and after it in its sentence."""
+    def context(self, statement: Statement) -> tuple[str, str, str]:
+        """Return the line that leads to a verdict's sentence, and the text before and after it in the sentence."""
         text = self._text
-        start = self._starts[bisect_right(self._starts, one.start) - 1]
-        line = self._lines[bisect_right(self._lines, one.start) - 1]
-        first = max(0, one.start - LONG - 1)
-        after = text[one.end : min(self.end(one), one.end + _NEAR)]
+        start = self._starts[bisect_right(self._starts, statement.start) - 1]
+        line = self._lines[bisect_right(self._lines, statement.start) - 1]
+        first = max(0, statement.start - LONG - 1)
+        after = text[statement.end : min(self.end(statement), statement.end + _NEAR)]
         if text[line] == "|":
-            *cells, own = text[max(line, first) : one.start].split("|")
+            *cells, own = text[max(line, first) : statement.start].split("|")
             left = [cell for cell in cells if "]]" not in cell and re.search(r"[^\W\d_]", cell)]
-            # In a table the conclusion may be a part of what is judged.
-            column = bisect_left(self._bars, one.start) - bisect_left(self._bars, line)
+            # In a table "conclusion" may name a part of the responses.
+            column = bisect_left(self._bars, statement.start) - bisect_left(self._bars, line)
             parts = ["part of"] if has_word(" ".join(left), r"conclu\w+|fazit") else []
             return self._column_head(line, column), " ".join([*parts, *left, own]), after.split("|")[0]
         start = max(start, first)
-        start = max([start, *(gap.end() for gap in _CLOSED.finditer(text, start, one.start))])
-        before = text[start : one.start]
-        return self._find_lead(start, one.label or "", is_wordless(before)), before, after
+        start = max([start, *(gap.end() for gap in _CLOSED.finditer(text, start, statement.start))])
+        before = text[start : statement.start]
+        return self._find_lead(start, statement.label or "", is_wordless(before)), before, after
 
     def _find_lead(self, start: int, label: str, is_below: bool) -> str:
-        """The line or sentence before a place, where it leads there: a heading, a question, the name of a loser."""
+        """Return the line or sentence before a position if it leads there: a heading, a question, a loser's name."""
         lines = self._text[max(0, start - 3 * _NEAR) : start].split("\n")
         lines = [line for line in lines if line.startswith("---") or not (is_wordless(line) or line.startswith("```"))]
         if _ITEM.match(self._text, start):
@@ -209,14 +211,14 @@ class _Sentences:
         ends = [name.end() for name in re.finditer(rf"\b{re.escape(label)}\b", lead)] if label else []
         is_lost = any(has_first_word(lead[end:], LOST) for end in [*ends, *([0] if len(words(lead)) < 4 else [])])
         is_harmed = any(
-            _POINTED.search(one) and has_word(one, LOST, TOLD, DENIED, SUPPOSED)
-            for one in re.split(r"(?<=[.!?]) ", lines[-1])
+            _POINTED.search(part) and has_word(part, LOST, REPORTED, DENIED, SUPPOSED)
+            for part in re.split(r"(?<=[.!?]) ", lines[-1])
         )
         is_harmed = is_harmed or _POINTED_ASIAN.search(lead) is not None
         return lead if len(words(lead)) < 40 and (is_lost or is_harmed) else ""
 
     def _column_head(self, line: int, column: int) -> str:
-        """The head of a table's column."""
+        """Return the head of a table's column."""
         rows = self._text[max(0, line - 3 * _NEAR) : line].split("\n")
         cells = next((row.split("|") for row in rows if row.startswith("|")), [])
         return cells[column] if column < len(cells) else ""

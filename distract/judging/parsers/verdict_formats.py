@@ -1,4 +1,4 @@
-"""The formats in which a verdict may be asked for: how each is written, and how it is read."""
+"""The verdict formats: how a judge is asked to write a verdict, and how its answer is read."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ class Format:
     """A way of writing a verdict.
 
     Attributes:
-        name: of the format.
-        say: a label as a judge is asked to write it.
-        bare: the pattern of an answer that is nothing but a label, whose one group is ``label``'s.
-        label: which of the labels is written so.
-        state: an answer with its quotations masked, and its verdicts; of its own words, the labels, what may be quoted,
-            and whether it was cut.
+        name: Name of the format.
+        say: Writes a label as a judge is asked to.
+        bare: Makes the pattern of an answer that is only a label; its one group is the input of ``label``.
+        label: Finds the label that is written in this way.
+        state: Masks the quotations of an answer and finds its verdicts, from the answer, the labels, the texts that it
+            may quote and whether it was cut.
     """
 
     name: str
@@ -39,30 +39,30 @@ class Format:
     state: Callable[[str, Labels, Sequence[str], bool], tuple[str, list[Statement]]]
 
     def read(self, text: str, labels: Labels, material: Sequence[str] = (), cut: bool = False) -> str | None:
-        """The final verdict in an answer.
+        """Read the final verdict in an answer.
 
         Args:
-            text: the whole answer, with the given start of it.
-            labels: what was on offer; for a ranking what is to be ranked.
-            material: responses and prompt: what the judge may quote, and what then does not decide.
-            cut: whether the answer ended for its length.
+            text: Whole answer, including its prefill.
+            labels: Possible labels; for a ranking, the items to rank.
+            material: Responses and prompt, which the judge may quote. A quoted verdict does not count.
+            cut: Whether the answer reached its token limit.
 
         Returns:
-            One of the labels (for a ranking such as ``B>A=C``), or None where there is no such verdict.
+            One of the labels (for a ranking, an order such as ``B>A=C``), or None for no verdict.
         """
         own = cut_invented_turns(normalise_text(strip_thoughts(text)))
         bare = _read_bare(own, self.bare(labels)) or _read_json_value(own, self.bare(labels))
         if bare and (not cut or (own.startswith("[[") and sum(label.startswith(bare) for label in labels) < 2)):
             return self.label(bare, labels)
-        return final_verdict(*self.state(own, labels, [_normalise_material(one) for one in material], cut))
+        return final_verdict(*self.state(own, labels, [_normalise_material(quotable) for quotable in material], cut))
 
 
 _normalise_material = lru_cache(maxsize=1024)(normalise_text)
-"""What may be quoted is the same of many answers."""
+"""Cached, because many answers may quote the same texts."""
 
 
 def _read_bare(text: str, pattern: str) -> str | None:
-    """The label where nothing else is said."""
+    """Return the label of an answer that says nothing else."""
     if len(text) > LONGEST:
         return None
     bare = re.fullmatch(rf"(?i)([^\n\]]*?)(?<![-−.])(?<![^\W_]){pattern}(?:(?!\?)[\W_])*", text)
@@ -70,23 +70,23 @@ def _read_bare(text: str, pattern: str) -> str | None:
 
 
 def _read_json_value(text: str, pattern: str) -> str | None:
-    """The label in brackets that is a value of an answer which is a JSON object, under keys that announce it."""
+    """Return the bracketed label in a JSON object, if its key announces it."""
     try:
         pairs = json.loads(re.sub(r"\A```\w*\n|\n```\Z", "", text), strict=False, object_pairs_hook=list)
     except (ValueError, RecursionError):
         return None
     pairs = pairs if text.lstrip("`json\n").startswith("{") else []
-    said = {
+    values = {
         value
         for key, value in pairs
         if isinstance(value, str) and "[[" in value and is_announcement(key.replace("_", " "))
     }
-    return _read_bare(said.pop(), pattern) if len(said) == 1 else None
+    return _read_bare(values.pop(), pattern) if len(values) == 1 else None
 
 
 def _match_label(label: str, labels: Labels) -> str | None:
     label = re.sub(r"(?i)\A(?:response|assistant)\s+", "", label.strip(" *_\"'`"))
-    return next((one for one in labels if one.lower() == label.lower()), None)
+    return next((known for known in labels if known.lower() == label.lower()), None)
 
 
 _NUMBER = r"[-+−]?(?:\d++(?:[.,]\d++)?|[.,]\d++)"
@@ -96,7 +96,7 @@ _BRACKETS = re.compile(
     rf"\[\[\s*({_ITEM}(?:\s*(?:[><=]{{1,2}}|[/|,&–-]|to|or|and|out of)\s*{_ITEM}){{0,20}}|tie|draw|none|neither|both|"
     rf"n/?a)\s*\]\](\s*(?:/|out of)\s*\d+|\.\d+)?"
 )
-"""Labels on offer and what looks like one; other text between such brackets is no verdict."""
+"""Labels on offer and anything that looks like one; other text in double brackets is no verdict."""
 
 
 def _find_bracketed(
@@ -104,9 +104,9 @@ def _find_bracketed(
 ) -> tuple[str, list[Statement]]:
     own = mask_quotations(text, _BRACKETS, material)
     statements = []
-    for one in _BRACKETS.finditer(own):
-        on_offer = not one[2] or re.fullmatch(rf"\s*(?:/|out of)\s*{labels[-1]}", one[2])
-        statements.append(Statement(label(one[1], labels) if on_offer else None, one.start(), one.end()))
+    for match in _BRACKETS.finditer(own):
+        is_on_offer = not match[2] or re.fullmatch(rf"\s*(?:/|out of)\s*{labels[-1]}", match[2])
+        statements.append(Statement(label(match[1], labels) if is_on_offer else None, match.start(), match.end()))
     return own, statements
 
 
@@ -116,20 +116,22 @@ def _label_pattern(labels: Labels) -> str:
     return r"(?:response |assistant )?([a-z])"
 
 
-def _read_bracketed(said: str, labels: Labels) -> str | None:
-    of = re.fullmatch(r"(?:(?:rating|score)[:\s]\s*)?(\d+)(?:\.0+)?(?:\s*(?:/|out of)\s*(\d+))?", said, re.IGNORECASE)
-    return _match_label(of[1] if of and of[2] in (None, labels[-1]) else said, labels)
+def _read_bracketed(text: str, labels: Labels) -> str | None:
+    rating = re.fullmatch(
+        r"(?:(?:rating|score)[:\s]\s*)?(\d+)(?:\.0+)?(?:\s*(?:/|out of)\s*(\d+))?", text, re.IGNORECASE
+    )
+    return _match_label(rating[1] if rating and rating[2] in (None, labels[-1]) else text, labels)
 
 
 _MARK = r"[*_\"'`]{0,3}"
 _OUTPUT = re.compile(
-    rf"(?i)\boutput\s*\(\s*{_MARK}([ab]){_MARK}\s*\)(?P<said>{_MARK}\s+is\s+{_MARK}(?:\w+\s+){{0,2}}better\b{_MARK})?"
+    rf"(?i)\boutput\s*\(\s*{_MARK}([ab]){_MARK}\s*\)(?P<better>{_MARK}\s+is\s+{_MARK}(?:\w+\s+){{0,2}}better\b{_MARK})?"
 )
 _LINE = re.compile(
     rf"(?im)^{_MARK}output\s*\(\s*([ab])\s*\){_MARK}[.!]?{_MARK}"
     r"(?: ?\((?!\W*[ab]\W*\)|.*\b(?:output|wrong|incorrect|wors\w+)\b).*\)[.!]?)?$"
 )
-_ASKED = re.compile(r"(?i)\btherefore\b")
+_THEREFORE = re.compile(r"(?i)\btherefore\b")
 _STOP = re.compile(r"[.!?\n]")
 _BEGUN = re.compile(rf"(?i)\btherefore,?\s+{_MARK}output\s*\(\s*([ab])\s*\){_MARK}\Z")
 
@@ -137,41 +139,42 @@ _BEGUN = re.compile(rf"(?i)\btherefore,?\s+{_MARK}output\s*\(\s*([ab])\s*\){_MAR
 def _find_outputs(text: str, labels: Labels, material: Sequence[str], cut: bool) -> tuple[str, list[Statement]]:
     own = mask_quotations(text, _OUTPUT, material)
     lines = list(_LINE.finditer(own))
-    # An output that stands alone counts in the first or last line, where no other stands alone in any.
-    ends = [one for one in lines if one.start() == 0 or (one.end() == len(own) and not cut)]
-    is_alone = len({one[1].lower() for one in lines}) == 1
-    statements = [Statement(_match_label(one[1], labels), one.start(), one.end(1) + 1) for one in ends[:is_alone]]
+    # An output alone on a line counts in the first or last line, unless another output stands alone somewhere.
+    ends = [line for line in lines if line.start() == 0 or (line.end() == len(own) and not cut)]
+    is_alone = len({line[1].lower() for line in lines}) == 1
+    statements = [Statement(_match_label(line[1], labels), line.start(), line.end(1) + 1) for line in ends[:is_alone]]
+    alone = {statement.label for statement in statements}
+    # The requested sentence is "Therefore, Output (a) is better."
     begun = _BEGUN.search(own[-60:]) if cut else None
-    alone = {one.label for one in statements}
-    stops, asked = (
-        [-1, *(found.start() for found in _STOP.finditer(own))],
-        [-1, *(found.end() for found in _ASKED.finditer(own))],
-    )
-    for one in _OUTPUT.finditer(own):
-        if not re.search(r"\b(?:better|best|winner)\b", own[max(0, one.start() - 60) : one.end(1) + 100]):
+    stops = [-1, *(stop.start() for stop in _STOP.finditer(own))]
+    therefores = [-1, *(word.end() for word in _THEREFORE.finditer(own))]
+    for match in _OUTPUT.finditer(own):
+        start, label = match.start(), _match_label(match[1], labels)
+        if not re.search(r"\b(?:better|best|winner)\b", own[max(0, start - 60) : match.end(1) + 100]):
             continue
-        # Of a cut answer the asked-for sentence counts; or another, where that one had begun and names the same, or
-        # that speaks against one that stands alone.
-        is_begun = asked[bisect_right(asked, one.start()) - 1] > stops[bisect_left(stops, one.start()) - 1]
-        following = bisect_left(stops, one.end())
-        is_asked = is_begun and following < len(stops) and own[stops[following]] in ".!"
-        is_against = bool(alone - {_match_label(one[1], labels)})
-        if not cut or is_asked or is_against or (begun and begun[1].lower() == one[1].lower()):
-            end = one.start("said") if one["said"] else one.end()
-            statements.append(Statement(_match_label(one[1], labels), one.start(), end, named=True))
+        # In a cut answer only the requested sentence counts, with two exceptions: a sentence with the same output as a
+        # requested one that had begun, and a sentence that contradicts an output alone on its line.
+        has_therefore = therefores[bisect_right(therefores, start) - 1] > stops[bisect_left(stops, start) - 1]
+        following = bisect_left(stops, match.end())
+        is_requested = has_therefore and following < len(stops) and own[stops[following]] in ".!"
+        if not cut or is_requested or alone - {label} or (begun and begun[1].lower() == match[1].lower()):
+            end = match.start("better") if match["better"] else match.end()
+            statements.append(Statement(label, start, end, named=True))
     return own, sorted(statements, key=attrgetter("start"))
 
 
-def _read_grade(said: str, labels: Labels) -> str | None:
-    sides = re.fullmatch(r"([A-Za-z])\s*([<>]{1,2})\s*([A-Za-z])", said)
+def _read_grade(text: str, labels: Labels) -> str | None:
+    sides = re.fullmatch(r"([A-Za-z])\s*([<>]{1,2})\s*([A-Za-z])", text)
     if not sides or len(set(sides[2])) > 1:
         return None
     better, worse = (sides[1], sides[3]) if sides[2][0] == ">" else (sides[3], sides[1])
-    return _match_label(better, labels) if {better.upper(), worse.upper()} == {one.upper() for one in labels} else None
+    return (
+        _match_label(better, labels) if {better.upper(), worse.upper()} == {label.upper() for label in labels} else None
+    )
 
 
 def read_ranking(text: str, labels: Labels) -> str | None:
-    """An order such as ``b > A = C`` as ``B>A=C``; None where it is none of all the labels, each once."""
+    """Read an order such as ``b > A = C`` as ``B>A=C``; None unless it has every label once."""
     tiers = [[part.strip().upper() for part in tier.split("=")] for tier in text.split(">")]
     if sorted(label for tier in tiers for label in tier) != sorted(labels):
         return None
@@ -179,7 +182,7 @@ def read_ranking(text: str, labels: Labels) -> str | None:
 
 
 def _find_objects(text: str) -> Iterator[tuple[int, int, list[tuple[str, Any]]]]:
-    """The outermost JSON objects in a text: where each begins and ends, and its pairs."""
+    """Find the outermost JSON objects in a text, each with its start, end and pairs."""
     at = text.find("{")
     while at >= 0:
         value, end = _decode_object(text, at)
@@ -189,9 +192,9 @@ def _find_objects(text: str) -> Iterator[tuple[int, int, list[tuple[str, Any]]]]
 
 
 def _decode_object(text: str, at: int) -> tuple[list[tuple[str, Any]] | None, int]:
-    """The JSON object that begins at a place, None where there is none, and where to look on.
+    """Return the JSON object at a position, or None, and the position to continue from.
 
-    An error counts the lines before it, so that no more of the text is shown to the decoder than it has use for.
+    The decoder gets a small part first: an error makes it count all lines before, which is slow in a long text.
     """
     size = 500
     while True:
@@ -211,7 +214,7 @@ def _decode_object(text: str, at: int) -> tuple[list[tuple[str, Any]] | None, in
 # Not strict: models write long texts with bare line ends.
 _DECODER = json.JSONDecoder(object_pairs_hook=list, strict=False)
 _NEAR = 12
-"""Characters before the end of a part in which an error may only mean that the rest is missing."""
+"""An error this close to the end of a part may only mean that the rest is missing."""
 _GOES_ON = re.compile(r"[\w\"'”’»]")
 _TEMPLATE = re.compile(r"(?i)\bor\b|[/|<…]|\.\.")
 
@@ -225,13 +228,13 @@ def _find_choices(text: str, labels: Labels, material: Sequence[str], _: bool) -
             continue
         if quoted.has(text[start:end]) and not _is_closing(text, start, end):
             continue
-        same = isinstance(choices[0], str) and all(one == choices[0] for one in choices)
-        statements.append(Statement(_match_label(choices[0], labels) if same else None, start, end))
+        is_same = isinstance(choices[0], str) and all(choice == choices[0] for choice in choices)
+        statements.append(Statement(_match_label(choices[0], labels) if is_same else None, start, end))
     return text, statements
 
 
 def _is_closing(text: str, start: int, end: int) -> bool:
-    """Whether a part of an answer ends it, in lines of its own or announced as the verdict."""
+    """Whether a part ends the answer, on lines of its own or announced as the verdict."""
     line = text[text.rfind("\n", 0, start) + 1 : start]
     return not _GOES_ON.search(text, end) and (not re.search(r"\w", line) or is_announcement(line))
 
@@ -266,7 +269,7 @@ LETTER = Format(
     "letter",
     str,
     _letter_pattern,
-    lambda said, labels: said if said in labels else None,
+    lambda text, labels: text if text in labels else None,
     lambda text, labels, material, cut: (text, []),
 )
 RANKING = Format(

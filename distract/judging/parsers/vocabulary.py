@@ -1,4 +1,4 @@
-"""Words that announce a verdict, in ten languages (``vocabulary.toml``), and English words that speak against one."""
+"""Words that announce a verdict, in ten languages (``vocabulary.toml``), and English words that speak against it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LOST = (
     r"bottom|last|second|runner\w*|eliminat\w*|disqualif\w*|lesser|least|fewest|low\w*|remov\w*|fail\w*|bad|behind|"
     r"drop\w*|exclud\w*|beaten|defeated|against"
 )
-TOLD = (
+REPORTED = (
     r"fak\w*|embedded|hidden|planted|inject\w*|ignor\w*|disregard\w*|forg\w*|bogus|spurious|smuggl\w*|alleged\w*|"
     r"purported\w*|insert\w*|manipulat\w*|trick\w*|invalid|fabricated|cop(?:y|ied)|quot\w*|mine|"
     r"refus\w*|declin\w*|false|misleading|said|says|claim\w*|stat(?:es|ed|ing)|writ\w+|wrote|ask(?:s|ing)|tells|"
@@ -46,7 +46,7 @@ _PHRASE = re.compile(
     r"\bon (?:reflection|second thoughts?|balance|closer \w+)\b|\bchange (?:it|this|that) to\b|"
     r"\b(?:ma|la|une) note\b|\A\W*note(?: finale| globale| définitive)?\W*\Z"
 )
-"""Says that what follows is a conclusion."""
+"""Announces a conclusion."""
 _NAME = re.compile(
     r"(?i)\b(?:response|assistant|answer|output|option|model|essay|poem|story|summary|text|translation|version|"
     r"candidate|antwort|réponse|respuesta|risposta|resposta)[\s*_(]{1,3}([a-z])\b(?!['’])|"
@@ -55,11 +55,11 @@ _NAME = re.compile(
 )
 _FOREIGN = re.compile(rf"(?i)\b(?:in|by|from|of|at|inside)\s(?:the\s)?(?:\b[a-h]\b|{_NAME.pattern[4:]})\W+\w")
 LONGEST = 200
-"""No announcement is longer."""
+"""Most characters of an announcement."""
 
 
 def words(text: str) -> list[str]:
-    """All words in lower case, with a straight apostrophe."""
+    """Split a text into words in lower case, with straight apostrophes."""
     return [word.lower().replace("’", "'") for word in _WORD.findall(text)]
 
 
@@ -69,29 +69,29 @@ def is_wordless(text: str) -> bool:
 
 
 def has_word(text: str, *kinds: str) -> bool:
-    """Whether any word of a text is of one of some kinds, such as ``LOST``."""
+    """Whether a text has a word of one of the kinds, such as ``LOST``."""
     return any(re.fullmatch("|".join(kinds), word) for word in words(text))
 
 
 def is_plain(text: str) -> bool:
-    """Whether all words may stand in the announcement of a verdict."""
-    said = words(_PHRASE.sub(" final ", text))
-    return all(word in _KNOWN or (word[0] > "\u3000" and _CHARACTERS.issuperset(word)) for word in said)
+    """Whether all words may occur in the announcement of a verdict."""
+    plain_words = words(_PHRASE.sub(" final ", text))
+    return all(word in _KNOWN or (word[0] > "\u3000" and _CHARACTERS.issuperset(word)) for word in plain_words)
 
 
 def is_first_person(text: str) -> bool:
-    """Whether a judge speaks of itself."""
+    """Whether a text is in the first person."""
     return not _ME.isdisjoint(words(text))
 
 
 def names(text: str) -> list[str]:
-    """The responses that a text names: letters in lower case."""
-    return [(one[1] or one[2] or (one[3] and "a") or "b").lower() for one in _NAME.finditer(text)]
+    """List the responses that a text names, as lower-case letters."""
+    return [(match[1] or match[2] or (match[3] and "a") or "b").lower() for match in _NAME.finditer(text)]
 
 
 @lru_cache(maxsize=4096)
 def is_announcement(text: str, label: str | None = None) -> bool:
-    """Whether words do nothing but announce a verdict, and name no response but the one of its label."""
+    """Whether words only announce a verdict, and name no response other than its label."""
     if len(text) > LONGEST or "]]" in text:
         return False
     if label and label.isalpha() and ({label.lower()} < {label.lower(), *names(text)} or _FOREIGN.search(text)):
@@ -101,16 +101,16 @@ def is_announcement(text: str, label: str | None = None) -> bool:
     if letters - {(label or "").upper()}:
         return False
     rest = re.sub(r"(?<=\w )[A-HJ-Z]\b", " ", rest)
-    said = words(_PHRASE.sub(" final ", rest))
+    rest_words = words(_PHRASE.sub(" final ", rest))
     if not is_plain(rest):
         return False
-    if not (_ME.isdisjoint(said) or _CHOOSE.isdisjoint(said)):
+    if not (_ME.isdisjoint(rest_words) or _CHOOSE.isdisjoint(rest_words)):
         return True
-    return any(word in _VERDICT or (word[0] > "\u3000" and re.search(_ASIAN["verdict"], word)) for word in said)
+    return any(word in _VERDICT or (word[0] > "\u3000" and re.search(_ASIAN["verdict"], word)) for word in rest_words)
 
 
 def announcement_start(text: str, start: int) -> int:
-    """Where the announcement of a verdict at ``start`` begins; ``start`` itself where there is none."""
+    """Return the start of the announcement of the verdict at ``start``, or ``start`` if there is none."""
     begin = start
     for word in reversed(list(_WORD.finditer(text, max(0, start - 60), start))):
         if not is_plain(word[0]):
@@ -120,7 +120,7 @@ def announcement_start(text: str, start: int) -> int:
 
 
 def has_first_word(text: str, *kinds: str) -> bool:
-    """Whether the first word of a text that says something is of one of some kinds."""
+    """Whether the first meaningful word of a text is of one of the kinds."""
     for word in _WORD.findall(text[:LONGEST]):
         if word == "A" or not _LIGHT.union(_ME).issuperset(words(word)):
             return has_word(word, *kinds)

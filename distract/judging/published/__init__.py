@@ -1,8 +1,8 @@
-"""Published outputs of judges as judges: what they said is read from files and judged by the same figures as ours.
+"""Published outputs of judges, read from files and measured like our own judges.
 
-One module a format, each of which states its swap convention; our own run folders are one more. A comparison becomes a
-row of the design ``people``, heard by the published winner and, where the judge's text is stored, by our parser. What
-is no verdict there is none here: it is never dropped, and never a tie. Nothing here asks a model.
+Each format has one module, which states its swap convention; our own run folders are one more format. A comparison
+becomes a row of the design ``people`` with the published winner and, if the judge's text is stored, the verdict of our
+parser. A missing verdict stays a missing verdict: it is never dropped, and never a tie. No model is asked.
 """
 
 from __future__ import annotations

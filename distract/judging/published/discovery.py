@@ -1,7 +1,6 @@
-"""Which published runs a file or folder holds.
+"""Find the published runs in a file or folder.
 
-Formats are told by the names of files and by their first bytes, so that a folder is searched without being read. It
-knows no field beyond that.
+A file's name and first bytes give its format, so that a folder is searched without reading all of it.
 """
 
 from __future__ import annotations
@@ -25,9 +24,9 @@ class FileFormat:
     """A format of JSON Lines.
 
     Attributes:
-        fits: whether the first object of a file is one of its rows.
-        read: the runs of the files of one run.
-        run: the same for all files of one run.
+        fits: whether the first object of a file is a row of this format.
+        read: reads the files of one run.
+        run: a key that all files of one run share.
     """
 
     fits: Callable[[Mapping[str, Any]], bool]
@@ -35,18 +34,10 @@ class FileFormat:
     run: Callable[[Path], Path]
 
 
-def _file_key(path: Path) -> Path:
-    return path
-
-
-def _folder_key(path: Path) -> Path:
-    return path.parent
-
-
 FORMS = (
-    FileFormat(mt_bench.can_read, mt_bench.read, _folder_key),
-    FileFormat(fastchat.can_read, fastchat.read, _file_key),
-    FileFormat(judgebench.can_read, judgebench.read, _file_key),
+    FileFormat(mt_bench.can_read, mt_bench.read, lambda path: path.parent),
+    FileFormat(fastchat.can_read, fastchat.read, lambda path: path),
+    FileFormat(judgebench.can_read, judgebench.read, lambda path: path),
     FileFormat(reife.can_read, reife.read, reife.unswapped_path),
 )
 
@@ -57,25 +48,25 @@ KNOWN = (
 
 
 def load(path: str) -> tuple[PublishedRun, ...]:
-    """Read published runs."""
+    """Read the published runs in a file or folder."""
     where = Path(path)
     if where.is_dir():
-        passed = list[DistractError]()
-        found = [run for part in _search_folder(where, passed) for run in part]
-        if not found and passed:
-            raise passed[0]
-        if not found:
+        skipped = list[DistractError]()
+        runs = [run for group in _search_folder(where, skipped) for run in group]
+        if not runs and skipped:
+            raise skipped[0]
+        if not runs:
             raise DataError(f"holds nothing that can be replayed ({KNOWN})", path=where)
-        notes = tuple(f"passed over: {why}" for why in passed)
-        return replace(found[0], notes=found[0].notes + notes), *found[1:]
+        notes = tuple(f"passed over: {error}" for error in skipped)
+        return replace(runs[0], notes=runs[0].notes + notes), *runs[1:]
     if not where.is_file():
         raise DataError("is no regular file" if where.exists() else "no such file or folder", path=where)
     if llmbar.can_read(where):
         return llmbar.read([where])
     form = _detect_format(where)
     if form is None:
-        empty = not head(where)
-        raise DataError("is empty" if empty else f"in no format that can be replayed ({KNOWN})", path=where)
+        is_empty = not head(where)
+        raise DataError("is empty" if is_empty else f"in no format that can be replayed ({KNOWN})", path=where)
     return form.read(_find_partners(where) if form.read is reife.read else [where])
 
 
@@ -85,22 +76,22 @@ def _detect_format(path: Path) -> FileFormat | None:
 
 
 def _find_partners(path: Path) -> list[Path]:
-    """The files of both orders, as far as they exist."""
+    """Return the files of both orders, as far as they exist."""
     key = reife.unswapped_path(path)
-    beside = sorted(other for other in path.parent.glob("*.jsonl") if reife.unswapped_path(other) == key)
-    return [other for other in beside if other.is_file()] or [path]
+    siblings = sorted(path.parent.glob("*.jsonl"))
+    return [other for other in siblings if reife.unswapped_path(other) == key and other.is_file()] or [path]
 
 
-def _search_folder(folder: Path, passed: list[DistractError]) -> Iterator[tuple[PublishedRun, ...]]:
-    """The runs in and below a folder, one group of files after the other.
+def _search_folder(folder: Path, skipped: list[DistractError]) -> Iterator[tuple[PublishedRun, ...]]:
+    """Read the runs in and below a folder.
 
-    Run folders of ours that cannot be replayed (of another command, unfinished) are passed over: a folder of runs holds
-    such too, while a damaged file of published judgments is a part of a run that must not go missing.
+    Our own run folders that cannot be replayed (of another command, unfinished) are skipped, because a folder of runs
+    may hold such. A damaged file of published judgments is an error, because part of a run must not go missing.
     """
     groups: dict[tuple[_Read, Path], list[Path]] = {}
     for where in sorted(_walk_folder(folder)):
         if where.is_dir():
-            groups[_read_run_folder, where] = [where]
+            groups[own_runs.read, where] = [where]
         elif where.suffix == ".json":
             if llmbar.can_read(where):
                 groups[llmbar.read, where] = [where]
@@ -110,25 +101,20 @@ def _search_folder(folder: Path, passed: list[DistractError]) -> Iterator[tuple[
         try:
             yield read(files)
         except DistractError as error:
-            if read is not _read_run_folder:
+            if read is not own_runs.read:
                 raise
-            passed.append(error)
-
-
-def _read_run_folder(paths: Sequence[Path]) -> tuple[PublishedRun, ...]:
-    (path,) = paths
-    return own_runs.read(path)
+            skipped.append(error)
 
 
 def _walk_folder(folder: Path) -> Iterator[Path]:
-    """What may be a published run by its name: run folders, and files outside of them."""
-    for name, folders, files in os.walk(folder, onerror=_raise_unreadable):
-        here = Path(name)
+    """List what may be a published run by its name: run folders, and files outside of them."""
+    for root, folders, files in os.walk(folder, onerror=_raise_unreadable):
+        here = Path(root)
         if own_runs.can_read(here):
             folders.clear()
             yield here
             continue
-        folders[:] = [one for one in folders if not one.startswith(".")]
+        folders[:] = [name for name in folders if not name.startswith(".")]
         for file in files:
             where = here / file
             if (file == "result.json" or where.suffix == ".jsonl") and where.is_file():

@@ -2,8 +2,8 @@
 
 A row has ``pair_id, source, question, response_model, response_A, response_B, label, judge_name, judgments``: one or
 two of ``{judgment: {judge_model, response}, decision}``, or null where the judge failed. Swap convention: **not mapped
-back**. The second judgment was made with B shown first, and both its text and its decision call B then ``A``. A
-decision other than A>B, B>A and A=B (two labels that differ, a label of no sense) is no verdict.
+back**. The second judgment was made with B shown first, and both its text and its decision call B ``A``. Any decision
+other than A>B, B>A and A=B (two labels that differ, a meaningless label) is no verdict.
 """
 
 from __future__ import annotations
@@ -16,18 +16,13 @@ from distract.core.errors import DataError
 from distract.core.records import Case, Judgment, Outcome, Response
 from distract.data.fields import Item
 from distract.judging.parsers import BRACKETS, GRADED, OUTPUT, RANKING, Format
-from distract.judging.published.output_files import check_name, read_answer, read_choice, read_output
+from distract.judging.published import output_files, published_runs
 from distract.judging.published.published_runs import (
     Names,
     OrderJudgments,
     PublishedComparison,
     PublishedRun,
     Slot,
-    assemble_run,
-    build_comparison,
-    drop_repeats,
-    map_outcomes,
-    parse_judgment,
     winner_judgment,
 )
 
@@ -43,10 +38,10 @@ FORMATS: Mapping[str, tuple[Format, Mapping[str, Outcome]]] = {
     "skywork_critic": (BRACKETS, _LETTERS),
     "vanilla": (OUTPUT, {"a": "a", "b": "b"}),
 }
-"""What a judge was asked for, by its name there; the answers of the others are in no format of ours."""
+"""The verdict format of each judge that asks for one of ours."""
 
 TIES = ("arena_hard", "compass_judger", "panda_lm", "judge_lm", "auto_j")
-"""The judges that may find a tie."""
+"""The judges that may call a tie."""
 
 
 def can_read(value: Mapping[str, Any]) -> bool:
@@ -55,73 +50,77 @@ def can_read(value: Mapping[str, Any]) -> bool:
 
 
 def read(paths: Sequence[Path]) -> tuple[PublishedRun, ...]:
-    """The run of a file."""
+    """Read the run of a file."""
     (path,) = paths
-    source = read_output(path)
+    source = output_files.read_output(path)
     items = list(source.items())
-    inside = [_inner_judgment(said) for item in items for said in _list_judgments(item) if said]
-    models = {one.name("judge_model") for one in inside if one and one.has("judge_model")} or {_parse_judge(path)}
-    asked = {item.name("judge_name") for item in items}
-    answered = {item.name("response_model") for item in items}
-    for several, field in ((models, "judge_model"), (asked, "judge_name"), (answered, "response_model")):
-        if len(several) > 1:
-            problem = f"holds two, {' and '.join(sorted(several)[:2])}; split the file"
+    judgments = [judgment for item in items for judgment in _list_judgments(item) if judgment]
+    inner = [_inner_judgment(judgment) for judgment in judgments]
+    models = {item.name("judge_model") for item in inner if item and item.has("judge_model")} or {_parse_judge(path)}
+    protocols = {item.name("judge_name") for item in items}
+    authors = {item.name("response_model") for item in items}
+    for values, field in ((models, "judge_model"), (protocols, "judge_name"), (authors, "response_model")):
+        if len(values) > 1:
+            problem = f"holds two, {' and '.join(sorted(values)[:2])}; split the file"
             raise DataError(problem, path=path, field=field)
-    names = (min(models), min(asked), check_name(f"judgebench {min(answered)}", path, "response_model"))
-    found, notes = drop_repeats(_read_comparison(item, names) for item in items)
-    decisions = [said.value.get("decision") for item in items for said in _list_judgments(item) if said]
-    if odd := sum(one is not None and one not in _DECISIONS for one in decisions):
-        notes += (f"no verdict: {odd} decisions that are none of {', '.join(_DECISIONS)}",)
+    data = output_files.check_name(f"judgebench {min(authors)}", path, "response_model")
+    names = (min(models), min(protocols), data)
+    comparisons, notes = published_runs.drop_repeats(_read_comparison(item, names) for item in items)
+    decisions = [judgment.value.get("decision") for judgment in judgments]
+    if invalid := sum(decision is not None and decision not in _DECISIONS for decision in decisions):
+        notes += (f"no verdict: {invalid} decisions that are none of {', '.join(_DECISIONS)}",)
     ties = names[1] in TIES or "A=B" in decisions
-    return (
-        assemble_run(names, found, ties=ties, source=path, sha256=source.sha256, convention="judgebench", notes=notes),
+    run = published_runs.assemble_run(
+        names, comparisons, ties=ties, source=path, sha256=source.sha256, convention="judgebench", notes=notes
     )
+    return (run,)
 
 
 def _parse_judge(path: Path) -> str:
-    """The judge as the file's name has it, where no judgment says it."""
+    """Read the judge from the file's name, if no judgment names it."""
     parts = dict(part.partition("=")[::2] for part in path.stem.split(","))
-    return check_name(parts.get("judge_model") or path.stem, path, "file name")
+    return output_files.check_name(parts.get("judge_model") or path.stem, path, "file name")
 
 
 def _list_judgments(item: Item) -> list[Item | None]:
     value = item.value.get("judgments")
     if not isinstance(value, list) or not 1 <= len(value) <= 2:
         item.fail("expected a list of one judgment, or of two in both orders", "judgments")
-    return [None if one is None else item.object(one, f"judgments[{index}]") for index, one in enumerate(value)]
+    return [None if part is None else item.object(part, f"judgments[{index}]") for index, part in enumerate(value)]
 
 
-def _inner_judgment(said: Item) -> Item | None:
-    return said.object(said.value["judgment"], "judgment") if said.has("judgment") else None
+def _inner_judgment(judgment: Item) -> Item | None:
+    return judgment.object(judgment.value["judgment"], "judgment") if judgment.has("judgment") else None
 
 
 def _read_comparison(item: Item, names: Names) -> PublishedComparison:
-    label = read_choice(item, "label", {"A>B": "response_A", "B>A": "response_B", "A=B": "tie"})
+    label = output_files.read_choice(item, "label", {"A>B": "response_A", "B>A": "response_B", "A=B": "tie"})
     responses = tuple(Response(name, (item.text(name, empty=True),)) for name in _AUTHORS)
-    prompt, part = (item.text("question"),), item.optional_name("source")
-    case = Case(item.name("pair_id"), prompt, responses, preferred=label, source=part)
-    orders = zip(_list_judgments(item), _SLOTS, strict=False)
-    return build_comparison(names, case, _AUTHORS, [_read_order(said, shown, case, names[1]) for said, shown in orders])
+    prompt, subset = (item.text("question"),), item.optional_name("source")
+    case = Case(item.name("pair_id"), prompt, responses, preferred=label, source=subset)
+    judgments = zip(_list_judgments(item), _SLOTS, strict=False)
+    orders = [_read_order(judgment, shown, case, FORMATS.get(names[1])) for judgment, shown in judgments]
+    return published_runs.build_comparison(names, case, _AUTHORS, orders)
 
 
-def _read_order(said: Item | None, shown: Slot, case: Case, asked: str) -> OrderJudgments:
-    if said is None:
+def _read_order(
+    judgment: Item | None, shown: Slot, case: Case, form: tuple[Format, Mapping[str, Outcome]] | None
+) -> OrderJudgments:
+    if judgment is None:
         return OrderJudgments(shown, winner_judgment(None), winner_judgment(None))
-    inside, decision = _inner_judgment(said), read_answer(said, "decision")
-    found = map_outcomes(_DECISIONS, shown).get(decision or "")
-    text = read_answer(inside, "response") if inside else None
-    form = FORMATS.get(asked)
-    if text is None or form is None:
-        return OrderJudgments(shown, winner_judgment(found), winner_judgment(None) if form and found is None else None)
-    material = (*case.prompt, *(response.text for response in case.responses))
-    return OrderJudgments(
-        shown, winner_judgment(found), _parse_answer(text, form[0], map_outcomes(form[1], shown), material)
-    )
+    inner, decision = _inner_judgment(judgment), output_files.read_answer(judgment, "decision")
+    winner = published_runs.map_outcomes(_DECISIONS, shown).get(decision or "")
+    text = output_files.read_answer(inner, "response") if inner else None
+    parsed = winner_judgment(None) if form and winner is None else None
+    if form and text is not None:
+        outcomes = published_runs.map_outcomes(form[1], shown)
+        parsed = _parse_answer(text, form[0], outcomes, published_runs.quotable_texts(case))
+    return OrderJudgments(shown, winner_judgment(winner), parsed)
 
 
-def _parse_answer(text: str, form: Format, outcomes: Mapping[str, Outcome], material: Sequence[str]) -> Judgment:
-    verdict = parse_judgment(text, form, outcomes, material)
-    # Grades know no tie, which these judges were offered; an order of both with nothing else final is one.
-    if verdict.failure and form is GRADED and RANKING.read(text, ("A", "B"), material) == "A=B":
+def _parse_answer(text: str, form: Format, outcomes: Mapping[str, Outcome], quotable: Sequence[str]) -> Judgment:
+    verdict = published_runs.parse_judgment(text, form, outcomes, quotable)
+    # The format has no tie, but these judges may call one: a final [[A=B]].
+    if verdict.failure and form is GRADED and RANKING.read(text, ("A", "B"), quotable) == "A=B":
         return winner_judgment("tie")
     return verdict

@@ -1,7 +1,6 @@
-"""Labels, clusters and names of data sets for published comparisons, most of which come without.
+"""Attach labels, clusters and data set names to published comparisons, most of which come without.
 
-A comparison is found by its texts where they are known, in either order, and by its case's id and its two authors where
-they are not. It reads no file.
+A comparison is found by its texts, in either order; if they are unknown, by its case's id and its two authors.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ _Names = tuple[str, frozenset[str]]
 
 @dataclass(frozen=True, slots=True)
 class _DataPair:
-    """A pair of a data set, the responses in the order of a row's a and b."""
+    """Two responses from a data set, in the order of a row's a and b."""
 
     data: str
     case: Case
@@ -37,43 +36,41 @@ class _DataPair:
 
 
 def attach_labels(published: PublishedRun, cases: Mapping[str, Sequence[Case]]) -> PublishedRun:
-    """Give the comparisons of a run what data sets know of them, and names by which those of several runs meet."""
+    """Complete a run's comparisons from data sets, and name them so that several runs can be joined."""
     index = _PairIndex(cases)
     rules: dict[str, tuple[Row, ...]] = {}
-    known: dict[str, Case] = {}
-    missed = Counter[str]()
+    cases_by_id: dict[str, Case] = {}
+    unknown = ambiguous = 0
     for rule, rows in published.rows.items():
-        # All rules tell of the same comparisons, which are counted once.
-        missed.clear()
-        found, named = list[Row](), Counter[tuple[str, ...]]()
+        unknown = ambiguous = 0  # all rules cover the same comparisons
+        labelled, repeats = list[Row](), Counter[tuple[str, ...]]()
         for row in rows:
             case = published.cases.get(row.case)
-            # Its id alone is too little to say anew what is known.
+            # An id without texts is too weak to replace a label.
             pairs = [] if case is None and row.label is not None else index.find(row, case)
-            missed["none"] += not pairs and (case is not None or row.label is None)
-            missed["several"] += len({pair.label for pair in pairs} - {None}) > 1
-            made = _fill_row(row, pairs[0]) if pairs else _name_by_texts(row, case)
-            of = pairs[0].case if pairs else case
+            unknown += not pairs and (case is not None or row.label is None)
+            ambiguous += len({pair.label for pair in pairs} - {None}) > 1
+            new = _fill_row(row, pairs[0]) if pairs else _name_by_texts(row, case)
             if case is not None:
-                # The same texts may be there twice.
-                times = (made.data, made.case, *sorted((made.a.author, made.b.author)), made.attack)
-                named[times] += 1
-                made = made if named[times] == 1 else replace(made, case=f"{made.case}~{named[times]}")
-            if of is not None:
-                known.setdefault(made.case, of)
-            found.append(made)
-        rules[rule] = tuple(found)
+                # The same texts may occur twice.
+                key = (new.data, new.case, *sorted((new.a.author, new.b.author)), new.attack)
+                repeats[key] += 1
+                new = new if repeats[key] == 1 else replace(new, case=f"{new.case}~{repeats[key]}")
+            if source := pairs[0].case if pairs else case:
+                cases_by_id.setdefault(new.case, source)
+            labelled.append(new)
+        rules[rule] = tuple(labelled)
     notes = published.notes
-    if missed["none"] and cases:
-        notes += (f"{count(missed['none'], 'row is', 'rows are')} in none of the data sets",)
-    if missed["several"]:
-        rows_are = count(missed["several"], "row is", "rows are")
+    if unknown and cases:
+        notes += (f"{count(unknown, 'row is', 'rows are')} in none of the data sets",)
+    if ambiguous:
+        rows_are = count(ambiguous, "row is", "rows are")
         notes += (f"{rows_are} in the data sets with several labels (the first one counts)",)
-    return replace(published, rows=rules, cases=known, notes=notes)
+    return replace(published, rows=rules, cases=cases_by_id, notes=notes)
 
 
 def _name_by_texts(row: Row, case: Case | None) -> Row:
-    """A row named by what is compared in it, whichever of the two is listed first."""
+    """Name a row by the texts that it compares, whichever of the two is listed first."""
     a, b = (_find_response(case, author) for author in (row.a.author, row.b.author))
     if case is None or a is None or b is None:
         return row
@@ -81,26 +78,26 @@ def _name_by_texts(row: Row, case: Case | None) -> Row:
     digest = hashlib.sha256(json.dumps([case.prompt, texts]).encode()).hexdigest()[:16]
     if a.turns == b.turns:
         return replace(row, case=f"texts-{digest}")
-    # The authors are places in a file, too.
-    one, other = (Side(f"text-{1 + texts.index(response.turns)}") for response in (a, b))
-    return replace(row, case=f"texts-{digest}", a=one, b=other)
+    # The authors are only places in a file, too.
+    first, second = (Side(f"text-{1 + texts.index(response.turns)}") for response in (a, b))
+    return replace(row, case=f"texts-{digest}", a=first, b=second)
 
 
-def _fill_row(row: Row, found: _DataPair) -> Row:
+def _fill_row(row: Row, pair: _DataPair) -> Row:
     return replace(
         row,
-        case=found.case.id,
-        a=Side(found.a.author, row.a.attack, row.a.severity),
-        b=Side(found.b.author, row.b.attack, row.b.severity),
-        label=found.label if row.label is None else row.label,
-        cluster=found.case.cluster,
-        subset=found.case.source or row.subset,
-        data=found.data,
+        case=pair.case.id,
+        a=Side(pair.a.author, row.a.attack, row.a.severity),
+        b=Side(pair.b.author, row.b.attack, row.b.severity),
+        label=pair.label if row.label is None else row.label,
+        cluster=pair.case.cluster,
+        subset=pair.case.source or row.subset,
+        data=pair.data,
     )
 
 
 class _PairIndex:
-    """The pairs of data sets by their texts and by their names."""
+    """The pairs in data sets by their texts and by their names."""
 
     def __init__(self, cases: Mapping[str, Sequence[Case]]) -> None:
         self._by_texts: dict[_Texts, list[_DataPair]] = {}
@@ -111,28 +108,28 @@ class _PairIndex:
             authors = frozenset({pair.a.author, pair.b.author})
             self._by_names.setdefault((pair.case.id, authors), []).append(pair)
 
-    def find(self, row: Row, known: Case | None) -> list[_DataPair]:
-        """The pairs that a row compares, the best match first."""
-        a, b = (_find_response(known, author) for author in (row.a.author, row.b.author))
-        if known is None or a is None or b is None:
+    def find(self, row: Row, case: Case | None) -> list[_DataPair]:
+        """Find the pairs that a row compares, the best match first."""
+        a, b = (_find_response(case, author) for author in (row.a.author, row.b.author))
+        if case is None or a is None or b is None:
             names = (row.case, frozenset({row.a.author, row.b.author}))
-            found = [_orient_pair(pair, pair.a.author != row.a.author) for pair in self._by_names.get(names, ())]
-            # Ids such as a number are in many data sets; without the texts only the name tells these apart.
-            own = [pair for pair in found if pair.data == row.data]
-            return own or (found if len({pair.data for pair in found}) == 1 else [])
-        texts = (known.prompt, frozenset({a.turns, b.turns}))
-        # Of two equal texts neither is a: then the authors tell, or else the order in the data.
-        found = [
+            pairs = [_orient_pair(pair, pair.a.author != row.a.author) for pair in self._by_names.get(names, ())]
+            # Many data sets use numbers as ids; without the texts only the data set's name tells them apart.
+            own = [pair for pair in pairs if pair.data == row.data]
+            return own or (pairs if len({pair.data for pair in pairs}) == 1 else [])
+        texts = (case.prompt, frozenset({a.turns, b.turns}))
+        # If both texts are equal, the authors tell which one is a, or else the order in the data.
+        pairs = [
             _orient_pair(pair, pair.b.author == a.author if a.turns == b.turns else pair.a.turns != a.turns)
             for pair in self._by_texts.get(texts, ())
         ]
-        return sorted(found, key=lambda pair: (pair.label is None, (pair.data, pair.case.id) != (row.data, row.case)))
+        return sorted(pairs, key=lambda pair: (pair.label is None, (pair.data, pair.case.id) != (row.data, row.case)))
 
 
 def _list_pairs(cases: Mapping[str, Sequence[Case]]) -> Iterator[_DataPair]:
-    for data, found in cases.items():
-        for case in found:
-            for a, b in combinations([one for one in case.originals if one.severity is None], 2):
+    for data, data_cases in cases.items():
+        for case in data_cases:
+            for a, b in combinations([response for response in case.originals if response.severity is None], 2):
                 yield _DataPair(data, case, a, b)
 
 
@@ -142,4 +139,4 @@ def _orient_pair(pair: _DataPair, turn: bool) -> _DataPair:
 
 def _find_response(case: Case | None, author: str) -> Response | None:
     originals = case.originals if case else ()
-    return next((one for one in originals if one.author == author and one.severity is None), None)
+    return next((r for r in originals if r.author == author and r.severity is None), None)

@@ -3,7 +3,7 @@
 A row of ``dataset.json`` with ``results``: a list of stages, the last of which holds ``{"swap = False": {completion:
 [text, finish], winner}, "swap = True": {…}}``. Swap convention: **mapped back**. Under both orders the winner names an
 output of the unswapped presentation, while the text of the swapped one calls the second output (a). A null winner is
-no verdict. Methods that rate store no such text, and earlier stages that are a list were asked once, not per order.
+no verdict. Methods that rate store no such text. An earlier stage that is a list was asked once, not once per order.
 """
 
 from __future__ import annotations
@@ -12,25 +12,16 @@ import json
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from distract.core.errors import DataError
 from distract.core.records import Case, Outcome
 from distract.data.fields import Item, read_array
 from distract.data.formats import llmbar
 from distract.judging.parsers import OUTPUT
-from distract.judging.published.output_files import HEAD, check_name, head, read_choice, read_output
-from distract.judging.published.published_runs import (
-    Names,
-    OrderJudgments,
-    PublishedRun,
-    Slot,
-    assemble_run,
-    build_comparison,
-    map_outcomes,
-    parse_judgment,
-    winner_judgment,
-)
+from distract.judging.published import output_files, published_runs
+from distract.judging.published.output_files import read_output
+from distract.judging.published.published_runs import Names, OrderJudgments, PublishedRun, Slot
 
 _ORDERS: tuple[tuple[str, Slot], ...] = (("swap = False", "a"), ("swap = True", "b"))
 _WINNERS: dict[str | None, Outcome | None] = {"1": "a", "2": "b", None: None}
@@ -40,31 +31,31 @@ _RATED = "each output was rated once: the two orders differ only in which of two
 
 def can_read(path: Path) -> bool:
     """Whether a file begins like LLMBar's results."""
-    beginning = head(path)
-    # A first row may be longer than what is looked at.
-    told = any(name in beginning for name in (b'"results"', b'"swap = False"')) or len(beginning) > HEAD // 2
-    return beginning.startswith(b"[") and b'"output_1"' in beginning and told
+    head = output_files.head(path)
+    # The first row may be longer than the head.
+    has_results = b'"results"' in head or b'"swap = False"' in head or len(head) > output_files.HEAD // 2
+    return head.startswith(b"[") and b'"output_1"' in head and has_results
 
 
 def read(paths: Sequence[Path]) -> tuple[PublishedRun, ...]:
-    """The run of a file."""
+    """Read the run of a file."""
     (path,) = paths
     source, names = read_output(path), _parse_names(path)
-    found, calls, rated = [], set[int](), 0
+    comparisons, calls, rated = [], set[int](), 0
     cases = llmbar.read(source.text, str(path))
     for case, item in zip(cases, read_array(source.text, str(path)), strict=True):
         stages = item.value.get("results")
         if not isinstance(stages, list) or not stages:
             item.fail("expected a list of stages", "results")
         last = item.object(stages[-1], f"results[{len(stages) - 1}]")
-        heard = [_read_order(last.object(last.value.get(order), order), case, shown) for order, shown in _ORDERS]
-        found.append(build_comparison(names, case, ("output_1", "output_2"), heard))
+        orders = [_read_order(last.object(last.value.get(order), order), case, shown) for order, shown in _ORDERS]
+        comparisons.append(published_runs.build_comparison(names, case, ("output_1", "output_2"), orders))
         rated += "score_1" in last.value
         calls.add(sum(1 if isinstance(stage, list) else 2 for stage in stages))
     return (
-        assemble_run(
+        published_runs.assemble_run(
             names,
-            found,
+            comparisons,
             ties=False,
             source=path,
             sha256=source.sha256,
@@ -77,35 +68,33 @@ def read(paths: Sequence[Path]) -> tuple[PublishedRun, ...]:
 
 
 def _read_order(item: Item, case: Case, shown: Slot) -> OrderJudgments:
-    verdict = winner_judgment(read_choice(item, "winner", _WINNERS))
+    verdict = published_runs.winner_judgment(output_files.read_choice(item, "winner", _WINNERS))
     completion = item.value.get("completion")
     if completion is None:
         return OrderJudgments(shown, verdict)
     if not isinstance(completion, list) or not completion or not isinstance(completion[0], str):
         item.fail("expected a list of the text and why it ended", "completion")
-    material = (*(response.text for response in case.responses), *case.prompt)
-    cut = completion[1:2] == ["length"]
-    return OrderJudgments(
-        shown, verdict, parse_judgment(completion[0], OUTPUT, map_outcomes(_LABELS, shown), material, cut)
-    )
+    outcomes, quotable = published_runs.map_outcomes(_LABELS, shown), published_runs.quotable_texts(case)
+    is_cut = completion[1:2] == ["length"]
+    parsed = published_runs.parse_judgment(completion[0], OUTPUT, outcomes, quotable, is_cut)
+    return OrderJudgments(shown, verdict, parsed)
 
 
 def _parse_names(path: Path) -> Names:
-    """Judge, method and data set, from the folders that the file lies in: ``DATA/evaluators/JUDGE/METHOD``."""
+    """Read judge, method and data set from the folders: ``DATA/evaluators/JUDGE/METHOD``."""
     *_, outer, data, judge, method, file = ("", "", "", "", *path.resolve().parts)
     if data == "evaluators":
         data = outer
     if file != "result.json" or not all(part.strip("/\\") for part in (judge, method)):
         judge, method, data = method.strip("/\\") or path.stem, "replay", file
-    judge, method, data = (check_name(part, path, "folder name") for part in (judge, method, data.strip("/\\") or file))
-    return judge, method, data
+    return output_files.check_names((judge, method, data.strip("/\\") or file), path, "folder name")
 
 
 def _read_statistics(path: Path) -> dict[str, Any]:
     if not path.is_file():
         return {}
     try:
-        value = json.loads(read_output(path).text, parse_constant=_reject_constant, parse_float=_parse_finite)
+        value = json.loads(read_output(path).text, parse_constant=_parse_finite, parse_float=_parse_finite)
     except (ValueError, RecursionError) as error:
         raise DataError("not valid JSON; repair or remove the file", path=path) from error
     if not isinstance(value, dict):
@@ -113,9 +102,7 @@ def _read_statistics(path: Path) -> dict[str, Any]:
     return value
 
 
-def _reject_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not a JSON value")
-
-
 def _parse_finite(text: str) -> float:
-    return float(text) if math.isfinite(float(text)) else _reject_constant(text)
+    if not math.isfinite(number := float(text)):
+        raise ValueError(f"{text} is not a finite number")
+    return number

@@ -1,8 +1,8 @@
-"""The questions and answers of an MT-Bench-style benchmark that lie beside its judgments.
+"""The questions and answers of an MT-Bench-style benchmark, from the files beside its judgments.
 
 ``questions.jsonl`` or ``question.jsonl`` of ``{question_id, category, turns}``; ``answers/MODEL.jsonl`` or
-``model_answer/MODEL.jsonl`` of ``{question_id, choices: [{turns}]}``, of which the first choice is judged. It knows no
-judgment. Without these files nothing is known of the texts, which is no error.
+``model_answer/MODEL.jsonl`` of ``{question_id, choices: [{turns}]}``, where the first choice is the one judged. The
+files are optional: without them the texts are unknown.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ _Turns = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkTexts:
-    """What is known of a benchmark.
+    """The texts of a benchmark, as far as they are known.
 
     Attributes:
         questions: (category, turns) by question id.
         answers: turns by model and question id.
-        sources: the files that say so.
+        sources: the files they come from.
     """
 
     questions: Mapping[str, tuple[str, _Turns]]
@@ -34,7 +34,7 @@ class BenchmarkTexts:
     sources: tuple[OutputFile, ...]
 
     def case(self, question: str, turn: int, models: tuple[str, str]) -> Case | None:
-        """The conversation of two models up to a turn, counted from 1; None where a text of it is not known."""
+        """Return the conversations of two models up to a turn, counted from 1; None if one of them is unknown."""
         category, prompt = self.questions.get(question, ("", ()))
         answers = [self.answers.get(model, {}).get(question, ()) for model in models]
         if min(len(prompt), *map(len, answers)) < turn:
@@ -43,7 +43,7 @@ class BenchmarkTexts:
         return Case(case_id(question, turn, models), prompt[:turn], tuple(responses), source=category or None)
 
     def cluster(self, question: str, turn: int) -> str:
-        """A name for the conversation's prompt up to a turn; the question's id where the prompt is not known."""
+        """Name the prompt up to a turn; the question's id if the prompt is unknown."""
         _, prompt = self.questions.get(question, ("", ()))
         return Case(question, prompt[:turn], ()).cluster if len(prompt) >= turn else question
 
@@ -51,28 +51,23 @@ class BenchmarkTexts:
 NO_TEXTS = BenchmarkTexts({}, {}, ())
 
 
-def material(case: Case | None) -> tuple[str, ...]:
-    """What a judge may quote of a case; nothing where it is not known."""
-    return (*case.prompt, *(response.text for response in case.responses)) if case else ()
-
-
 def case_id(question: str, turn: int, models: tuple[str, str]) -> str:
-    """The name of a comparison on MT-Bench; the models stand in the order of their names."""
+    """Name a comparison on MT-Bench; the models stand in the order of their names."""
     return f"question-{question}-turn-{turn}-{models[0]}-vs-{models[1]}"
 
 
 def question_id(item: Item) -> str:
-    """The id of a row's question, which files write as a number or as text."""
+    """Read a question's id, which files write as a number or as text."""
     return read_number(item, "question_id")
 
 
 def turn(item: Item) -> int:
-    """Up to which turn a row's judge saw the conversation, 1 or 2; the first where the row does not say."""
+    """Read the last turn that the judge saw, 1 or 2; 1 if the row does not say."""
     return int(read_choice(item, "turn", {1: 1, 2: 2})) if item.has("turn") else 1
 
 
 def model_pair(item: Item, first: str, second: str) -> tuple[str, str]:
-    """The two models that a row compares."""
+    """Read the two models that a row compares."""
     models = item.name(first), item.name(second)
     if models[0] == models[1]:
         item.fail(f"is the same as {first!r}; expected two models", second)
@@ -80,25 +75,25 @@ def model_pair(item: Item, first: str, second: str) -> tuple[str, str]:
 
 
 def load_texts(folder: Path, models: Iterable[str]) -> BenchmarkTexts:
-    """What a benchmark's folder holds of some models."""
+    """Load a benchmark's questions, and the answers of some models."""
     questions = next((path for path in (folder / "questions.jsonl", folder / "question.jsonl") if path.is_file()), None)
     answers = next((path for path in (folder / "answers", folder / "model_answer") if path.is_dir()), None)
     if questions is None or answers is None:
         return NO_TEXTS
     sources = [read_output(questions)]
-    asked = {question_id(item): (category(item), item.turns("turns")) for item in sources[0].items()}
-    # Looked up among the files there are, so that no model's name leads out of the folder.
+    prompts = {question_id(item): (category(item), item.turns("turns")) for item in sources[0].items()}
+    # Look names up among the existing files, so that no model's name leads out of the folder.
     files = {path.name: path for path in answers.iterdir() if path.is_file()}
-    found = {}
+    texts = {}
     for model in sorted(set(models)):
         if path := files.get(f"{model}.jsonl"):
             sources.append(read_output(path))
-            found[model] = {question_id(item): _read_answer(item) for item in sources[-1].items()}
-    return BenchmarkTexts(asked, found, tuple(sources))
+            texts[model] = {question_id(item): _read_answer(item) for item in sources[-1].items()}
+    return BenchmarkTexts(prompts, texts, tuple(sources))
 
 
 def category(item: Item) -> str:
-    """A row's part of the benchmark; empty where it says none."""
+    """Read a row's part of the benchmark; empty if it names none."""
     return item.check_line(item.text("category"), "category") if item.has("category") else ""
 
 

@@ -1,7 +1,4 @@
-"""Files of published outputs: their texts with checksums, their first object, and names taken from them.
-
-It knows no format.
-"""
+"""Files of published outputs: their texts and checksums, their first object, and names taken from their paths."""
 
 from __future__ import annotations
 
@@ -19,25 +16,19 @@ from distract.data.fields import Item, read_lines
 
 @dataclass(frozen=True, slots=True)
 class OutputFile:
-    """A file that was read.
-
-    Attributes:
-        path: of it.
-        text: of it.
-        sha256: (hex) of its bytes.
-    """
+    """A file's text, and the SHA-256 (hex) of its bytes."""
 
     path: Path
     text: str
     sha256: str
 
     def items(self) -> Iterator[Item]:
-        """The objects of a JSON Lines file; raises DataError for what is none."""
+        """Read the objects of a JSON Lines file; raise DataError for any other line."""
         return read_lines(self.text, str(self.path))
 
 
 def read_output(path: Path) -> OutputFile:
-    """Read a file."""
+    """Read a file that is not empty."""
     raw = read_bytes(path)
     text = decode(raw, str(path))
     if not text.strip():
@@ -46,17 +37,17 @@ def read_output(path: Path) -> OutputFile:
 
 
 def checksum(sources: Iterable[OutputFile]) -> str:
-    """SHA-256 (hex) of one file, or of the checksums of several."""
-    found = [source.sha256 for source in sources]
-    return found[0] if len(found) == 1 else hashlib.sha256("".join(found).encode()).hexdigest()
+    """Return the SHA-256 (hex) of one file, or of the checksums of several."""
+    checksums = [source.sha256 for source in sources]
+    return checksums[0] if len(checksums) == 1 else hashlib.sha256("".join(checksums).encode()).hexdigest()
 
 
 HEAD = 1 << 16
-"""Bytes by which a file is told."""
+"""Bytes from which a file's format is recognised."""
 
 
 def head(path: Path) -> bytes:
-    """The beginning of a file, enough to tell an array of objects by the names of its fields."""
+    """Read the beginning of a file, enough to recognise an array of objects by its field names."""
     try:
         with path.open("rb") as file:
             return file.read(HEAD).removeprefix(b"\xef\xbb\xbf").lstrip()
@@ -65,7 +56,7 @@ def head(path: Path) -> bytes:
 
 
 def first_object(path: Path) -> Mapping[str, Any] | None:
-    """The first object of a JSON Lines file, by reading no more than it; None where the file begins with none."""
+    """Read only the first object of a JSON Lines file; None if the file begins with something else."""
     try:
         with path.open("rb") as file:
             for number, raw in enumerate(file, 1):
@@ -88,17 +79,23 @@ def _parse_object(line: bytes, path: Path, number: int) -> Mapping[str, Any] | N
 
 
 def check_name(value: str, path: Path, what: str) -> str:
-    """A part of a path or a number as a name."""
+    """Check that a part of a path can be a name."""
     return Item({}, str(path), 1).check_name(value, what)
 
 
+def check_names(names: tuple[str, str, str], path: Path, what: str) -> tuple[str, str, str]:
+    """Check the names of a judge, protocol and data set."""
+    judge, protocol, data = (check_name(name, path, what) for name in names)
+    return judge, protocol, data
+
+
 def read_choice(item: Item, field: str, known: Mapping[Any, Any]) -> Any:
-    """What one of the values that a field may have stands for; null stands for nothing where ``known`` has it."""
+    """Look a field's value up in ``known``; null is a value only if ``known`` has None."""
     value = item.value.get(field)
     listed = ", ".join(json.dumps(key) for key in known)
     if field not in item.value:
         item.fail(f"missing; expected one of {listed}", field)
-    # A list cannot be looked up, and True would be found as 1.
+    # A list is not hashable, and True would match 1.
     if not isinstance(value, str | int | None) or isinstance(value, bool) or value not in known:
         shown = json.dumps(value)
         item.fail(f"expected one of {listed}, found {shown if len(shown) < 60 else shown[:57] + '...'}", field)
@@ -106,7 +103,7 @@ def read_choice(item: Item, field: str, known: Mapping[Any, Any]) -> Any:
 
 
 def read_answer(item: Item, field: str) -> str | None:
-    """A judge's text, which may be anything; None where there is none."""
+    """Read a judge's text; None if there is none."""
     value = item.value.get(field)
     if value is not None and not isinstance(value, str):
         item.fail("expected text", field)

@@ -1,12 +1,13 @@
-"""Run folders of our own: comparisons of two authors before any rewrite, as rows of people's comparisons.
+"""Our own run folders: comparisons of two authors before any rewrite, as rows of the design ``people``.
 
-Swap convention: none, rows tell everything in terms of a and b. A row of the design ``people`` is taken as it is; one
-of ``flip`` from before a rewrite compares the same two authors, and becomes one. Texts are not stored in a run folder,
-so the protocol's own rules are the only ones. It knows no measure.
+Swap convention: none, rows are in terms of a and b. A row of the design ``people`` is kept; a row of ``flip`` from
+before a rewrite compares the same two authors and becomes one. A run folder stores no texts, so only the protocol's own
+rules apply.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,8 +23,9 @@ def can_read(path: Path) -> bool:
     return (path / "run.json").is_file()
 
 
-def read(path: Path) -> tuple[PublishedRun, ...]:
-    """The runs of a folder, one for each protocol."""
+def read(paths: Sequence[Path]) -> tuple[PublishedRun, ...]:
+    """Read the runs of a folder, one for each protocol."""
+    (path,) = paths
     loaded = runs.load(path)
     if loaded.flaw:
         raise UsageError(f"{path}: {loaded.flaw}")
@@ -32,32 +34,19 @@ def read(path: Path) -> tuple[PublishedRun, ...]:
     judge = check_name(parameters["judge"], path, "judge")
     sha256 = checksum([read_output(path / "run.json"), read_output(path / "rows.jsonl")])
     rows = [_convert_row(row, data) for row in loaded.rows if _is_between_authors(row)]
-    found = []
+    published = []
     for protocol, rules in parameters["protocols"].items():
-        if own := tuple(row for row in rows if row.protocol == protocol):
-            found.append(
-                PublishedRun(
-                    judge=judge,
-                    protocol=check_name(protocol, path, "protocols"),
-                    data=data,
-                    rules=tuple(rules),
-                    rows={"": own},
-                    ties=protocol in parameters["ties"],
-                    source=str(path),
-                    sha256=sha256,
-                    cases={},
-                    convention="",
-                    statistics={},
-                    calls=None,
-                )
-            )
-    if not found:
+        if protocol_rows := tuple(row for row in rows if row.protocol == protocol):
+            name, ties = check_name(protocol, path, "protocols"), protocol in parameters["ties"]
+            run = PublishedRun(judge, name, data, tuple(rules), {"": protocol_rows}, ties, str(path), sha256)
+            published.append(run)
+    if not published:
         raise DataError("holds no comparison of two authors before a rewrite", path=path)
-    return tuple(found)
+    return tuple(published)
 
 
 def _data_name(value: object, path: Path) -> str:
-    """The name of the run's data set; empty where it has several, which its rows name."""
+    """Name the run's data set; empty if it has several, which its rows name."""
     sets = value if isinstance(value, list) else [value]
     name = sets[0].get("name") if len(sets) == 1 and isinstance(sets[0], dict) else None
     return check_name(name, path, "data.name") if isinstance(name, str) else ""

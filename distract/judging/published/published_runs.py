@@ -1,16 +1,15 @@
-"""What a published run of a judge is, and how its comparisons become rows.
+"""The record of a published run of a judge, and how its comparisons become rows.
 
-Each order of a comparison is heard twice where its text is stored: by the winner that was published with it, and by
-our parser. It knows no file format and computes no figure.
+Each order of a comparison has the winner that was published with it and, if the judge's text is stored, the verdict of
+our own parser.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from types import MappingProxyType
-from typing import Literal
+from typing import Any, Literal
 
 from distract.core.errors import DataError
 from distract.core.records import BASELINE, MIRROR, Case, Judgment, Outcome, Reply, Row, Side
@@ -24,33 +23,31 @@ PARSED = "parsed"
 Slot = Literal["a", "b"]
 
 Names = tuple[str, str, str]
-"""Of the judge, the way of asking and the data set."""
+"""Names of the judge, the protocol and the data set."""
 
 Convention = Literal["llmbar", "judgebench", ""]
-"""Whose rules count a published run."""
-
-_NOTHING: Mapping[str, object] = MappingProxyType({})
+"""The publication whose own figures can be computed from a run; empty for none."""
 
 
 @dataclass(frozen=True, slots=True)
 class PublishedRun:
-    """One stored run of one judge under one way of asking on one data set.
+    """One stored run of one judge under one protocol on one data set.
 
     Attributes:
         judge: name of the judge.
-        protocol: name of the way of asking.
+        protocol: name of the protocol.
         data: name of the data set.
-        rules: how the verdicts may be told: ``("stored", "parsed")`` where the texts are stored, ``("stored",)`` where
-            only the winners are; a run folder of ours has its protocol's own.
-        rows: by rule, the same comparisons in the same order; those of a run folder, as it holds them, under ``""``.
+        rules: sources of the verdicts: ``("stored", "parsed")`` if the texts are stored, ``("stored",)`` if only the
+            winners are; a run folder of ours has its protocol's own rules.
+        rows: by rule, the same comparisons in the same order; a run folder has its rows under ``""``.
         ties: whether a verdict can be a tie.
         source: the file, or the folder of several.
-        sha256: (hex) of the file, or of the checksums of several, in the order of their names.
-        cases: by case id, where the texts of the responses are known.
-        convention: under whose convention published figures are to be computed; empty for none.
-        statistics: LLMBar's ``statistics.json`` beside the results, as it is.
-        calls: requests behind one comparison in both orders, where the file shows it.
-        notes: what a reader of the figures should know, one line each.
+        sha256: (hex) checksum of the file, or of the checksums of several, in the order of their names.
+        cases: by case id, if the texts of the responses are known.
+        convention: the publication whose figures to compute; empty for none.
+        statistics: LLMBar's ``statistics.json``, unchanged.
+        calls: requests behind one comparison in both orders, if the file shows them.
+        notes: remarks for a reader of the figures, one line each.
     """
 
     judge: str
@@ -61,21 +58,21 @@ class PublishedRun:
     ties: bool
     source: str
     sha256: str
-    cases: Mapping[str, Case]
-    convention: Convention
-    statistics: Mapping[str, object]
-    calls: int | None
+    cases: Mapping[str, Case] = field(default_factory=dict)
+    convention: Convention = ""
+    statistics: Mapping[str, object] = field(default_factory=dict)
+    calls: int | None = None
     notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class OrderJudgments:
-    """What a judge said in one order, in terms of a and b.
+    """The judgments of one order, in terms of a and b.
 
     Attributes:
         shown: which of the two stood first.
-        stored: by the published winner.
-        parsed: by our parser; None where there is no text that it could read.
+        stored: the published winner.
+        parsed: the verdict of our parser; None if there is no text in a format that it reads.
     """
 
     shown: Slot
@@ -88,106 +85,88 @@ class PublishedComparison:
     """One comparison.
 
     Attributes:
-        row: without its judgments.
-        heard: what was said, one for each order.
-        case: with the texts that were compared; None where they are not known.
+        row: the row without its judgments.
+        orders: the judgments of each order.
+        case: the texts that were compared; None if they are unknown.
     """
 
     row: Row
-    heard: tuple[OrderJudgments, ...]
+    orders: tuple[OrderJudgments, ...]
     case: Case | None = None
 
 
 def winner_judgment(winner: Outcome | None, failure: str = "no verdict") -> Judgment:
-    """The judgment of a published winner; one that is missing, or no winner at all, is a failure and never a tie."""
+    """Return the judgment of a published winner; a missing winner is a failure, never a tie."""
     return Judgment(None, read="text", failure=failure) if winner is None else verdicts.certain_judgment(winner)
 
 
 def parse_judgment(
     text: str, form: Format, outcomes: Mapping[str, Outcome], material: Sequence[str] = (), cut: bool = False
 ) -> Judgment:
-    """The judgment of a stored text."""
+    """Parse a stored text."""
     return verdicts.read_comparison(Reply(text, finish="length" if cut else "stop"), "", outcomes, form, material)
 
 
 def map_outcomes(outcomes: Mapping[str, Outcome], shown: Slot) -> dict[str, Outcome]:
-    """What labels mean when ``shown`` stood first, of which ``outcomes`` says what they mean when a did."""
+    """Translate ``outcomes``, the meaning of labels when a stands first, to the order that shows ``shown`` first."""
     return {label: outcome if shown == "a" else MIRROR[outcome] for label, outcome in outcomes.items()}
+
+
+def quotable_texts(case: Case | None) -> tuple[str, ...]:
+    """Return the texts that a judge may quote; none if the case is unknown."""
+    return (*case.prompt, *(response.text for response in case.responses)) if case else ()
 
 
 def build_comparison(
     names: Names,
     case: Case | str,
     sides: tuple[str, str],
-    heard: Iterable[OrderJudgments],
+    orders: Iterable[OrderJudgments],
     *,
     cluster: str = "",
     subset: str = "",
 ) -> PublishedComparison:
-    """What was said of two authors."""
+    """Build the comparison of two authors from a case, or from its id if the texts are unknown."""
     judge, protocol, data = names
     a, b = (Side(author) for author in sides)
     row = Row("", cluster, "people", protocol, judge, BASELINE, a, b, data=data, subset=subset)
-    # The order that shows a first stands first, as in runs of our own.
-    orders = tuple(sorted(heard, key=lambda one: one.shown))
+    # As in our own runs, the order that shows a first comes first.
+    ordered = tuple(sorted(orders, key=lambda order: order.shown))
     if isinstance(case, str):
-        return PublishedComparison(replace(row, case=case), orders)
+        return PublishedComparison(replace(row, case=case), ordered)
     by_author = {response.author: response for response in case.responses}
     label = judging.label(case, by_author[sides[0]], by_author[sides[1]])
-    subset = case.source or subset
-    return PublishedComparison(
-        replace(row, case=case.id, cluster=case.cluster, label=label, subset=subset), orders, case
-    )
+    row = replace(row, case=case.id, cluster=case.cluster, label=label, subset=case.source or subset)
+    return PublishedComparison(row, ordered, case)
 
 
 def drop_repeats(comparisons: Iterable[PublishedComparison]) -> tuple[list[PublishedComparison], tuple[str, ...]]:
-    """The comparisons without those of a case that was judged before, and a note of how many were left out."""
-    found: dict[str, PublishedComparison] = {}
-    again = 0
-    for one in comparisons:
-        again += one.row.case in found
-        found.setdefault(one.row.case, one)
-    note = f"left out: {again} more judgments of pairs that are judged twice (the first one counts)"
-    return list(found.values()), (note,) if again else ()
+    """Keep the first comparison of each case, and note how many were left out."""
+    first: dict[str, PublishedComparison] = {}
+    repeats = 0
+    for comparison in comparisons:
+        repeats += comparison.row.case in first
+        first.setdefault(comparison.row.case, comparison)
+    note = f"left out: {repeats} more judgments of pairs that are judged twice (the first one counts)"
+    return list(first.values()), (note,) if repeats else ()
 
 
 def assemble_run(
-    names: Names,
-    found: Sequence[PublishedComparison],
-    *,
-    ties: bool,
-    source: Path,
-    sha256: str,
-    convention: Convention = "",
-    statistics: Mapping[str, object] = _NOTHING,
-    calls: int | None = None,
-    notes: tuple[str, ...] = (),
+    names: Names, comparisons: Sequence[PublishedComparison], *, ties: bool, source: Path, sha256: str, **fields: Any
 ) -> PublishedRun:
-    """The run that some comparisons make; arguments are the attributes of ``PublishedRun``.
+    """Assemble a run; ``fields`` are further fields of ``PublishedRun``.
 
-    The rule of our parser is there only where each order has a text for it, so that both rules tell of the same.
+    The rule of our parser applies only if every order has a text for it, so that both rules cover the same comparisons.
     """
-    if not found:
+    if not comparisons:
         raise DataError("holds no comparison", path=source)
-    rows = {STORED: tuple(_build_row(one, [heard.stored for heard in one.heard]) for one in found)}
-    if all(heard.parsed for one in found for heard in one.heard):
-        rows[PARSED] = tuple(_build_row(one, [heard.parsed for heard in one.heard if heard.parsed]) for one in found)
-    return PublishedRun(
-        judge=names[0],
-        protocol=names[1],
-        data=names[2],
-        rules=tuple(rows),
-        rows=rows,
-        ties=ties,
-        source=str(source),
-        sha256=sha256,
-        cases={one.case.id: one.case for one in found if one.case},
-        convention=convention,
-        statistics=statistics,
-        calls=calls,
-        notes=notes,
-    )
+    rows = {STORED: tuple(_build_row(c, [order.stored for order in c.orders]) for c in comparisons)}
+    if all(order.parsed for c in comparisons for order in c.orders):
+        rows[PARSED] = tuple(_build_row(c, [j for order in c.orders if (j := order.parsed)]) for c in comparisons)
+    cases = {c.case.id: c.case for c in comparisons if c.case}
+    return PublishedRun(*names, tuple(rows), rows, ties, str(source), sha256, cases, **fields)
 
 
-def _build_row(one: PublishedComparison, judgments: Sequence[Judgment]) -> Row:
-    return replace(one.row, judgments=tuple(judgments), shown=tuple(heard.shown for heard in one.heard))
+def _build_row(comparison: PublishedComparison, judgments: Sequence[Judgment]) -> Row:
+    shown = tuple(order.shown for order in comparison.orders)
+    return replace(comparison.row, judgments=tuple(judgments), shown=shown)

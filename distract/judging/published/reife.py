@@ -3,10 +3,10 @@
 A row has ``instruction, output_1, output_2`` (or holds them in ``data``), ``prompt``, ``response``, and ``result:
 {winner, tie, fail, winners?}``. Swap convention: **shown second, named the same**. The swapped prompt shows the second
 output first under its own name, Output (b): a winner and an Output (a) always mean ``output_1``, and nothing is mapped
-back. Where ``fail`` or ``tie`` is set, ReIFE drew the winner at random: that is no verdict, or a tie. Where it voted
+back. Where ``fail`` or ``tie`` is set, ReIFE drew the winner at random: we read no verdict, or a tie. Where it voted
 over several answers, the winner is that of the votes it could read (``winners``), whatever ``fail`` says of the others.
 
-The files' own ``winner`` repeats the result; they are not taken for labels, which ReIFE's data files have.
+A ``winner`` at the top of a row repeats the result. It is not a label; those are in ReIFE's data files.
 """
 
 from __future__ import annotations
@@ -20,17 +20,9 @@ from typing import Any
 from distract.core.records import Case, Outcome, Response
 from distract.data.fields import Item
 from distract.judging.parsers import OUTPUT
-from distract.judging.published.output_files import OutputFile, check_name, checksum, read_choice, read_output
-from distract.judging.published.published_runs import (
-    Names,
-    OrderJudgments,
-    PublishedRun,
-    Slot,
-    assemble_run,
-    build_comparison,
-    parse_judgment,
-    winner_judgment,
-)
+from distract.judging.published import output_files, published_runs
+from distract.judging.published.output_files import OutputFile
+from distract.judging.published.published_runs import Names, OrderJudgments, PublishedRun, Slot
 
 FIELDS = {"response", "result"}
 _TEXTS = {"instruction", "output_1", "output_2"}
@@ -41,7 +33,7 @@ _SWAP = re.compile(r"_swap(?=\.)")
 _NAMED = re.compile(r"Output \([ab]\)")
 
 _Key = tuple[str, str, str, int]
-"""The texts of a comparison, and how many with the same texts came before it."""
+"""The texts of a comparison, and the number of earlier rows with the same texts."""
 
 
 def can_read(value: Mapping[str, Any]) -> bool:
@@ -51,51 +43,55 @@ def can_read(value: Mapping[str, Any]) -> bool:
 
 
 def is_swapped(path: Path) -> bool:
-    """Whether a file holds the swapped order, by its name."""
+    """Whether a file's name marks the swapped order."""
     return _SWAP.search(path.name) is not None
 
 
 def unswapped_path(path: Path) -> Path:
-    """The file's name for the order that is not swapped."""
+    """Return the path of the file for the unswapped order."""
     return path.with_name(_SWAP.sub("", path.name))
 
 
 def read(paths: Sequence[Path]) -> tuple[PublishedRun, ...]:
-    """The run of a file, or of the two files of both orders."""
+    """Read the run of a file, or of the two files of both orders."""
     names = _parse_names(paths[0])
     ordered = sorted(paths, key=is_swapped)
-    sources = [read_output(path) for path in ordered]
+    sources = [output_files.read_output(path) for path in ordered]
     cases: dict[_Key, Case] = {}
-    heard: dict[_Key, list[OrderJudgments]] = {}
+    pairs: dict[_Key, list[OrderJudgments]] = {}
     for path, source in zip(ordered, sources, strict=True):
-        _add_file(source, "b" if is_swapped(path) else "a", cases, heard)
-    found = [build_comparison(names, cases[key], _AUTHORS, orders) for key, orders in heard.items()]
-    ties = any(one.stored.preferred == "tie" for orders in heard.values() for one in orders)
+        _add_file(source, "b" if is_swapped(path) else "a", cases, pairs)
+    comparisons = [published_runs.build_comparison(names, cases[key], _AUTHORS, pairs[key]) for key in pairs]
+    orders = [order for pair in pairs.values() for order in pair]
     notes = []
-    if len(paths) == 2 and (alone := sum(len(orders) == 1 for orders in heard.values())):
-        notes.append(f"one order only: {alone} of {len(heard)} pairs are in one of the two files only")
-    texts = [one.parsed is not None for orders in heard.values() for one in orders]
-    if any(texts) and not all(texts):
-        notes.append(f"not parsed: {texts.count(False)} answers are no single text about Output (a) and Output (b)")
-    return (assemble_run(names, found, ties=ties, source=ordered[0], sha256=checksum(sources), notes=tuple(notes)),)
+    if len(paths) == 2 and (alone := sum(len(pair) == 1 for pair in pairs.values())):
+        notes.append(f"one order only: {alone} of {len(pairs)} pairs are in one of the two files only")
+    parsed = [order.parsed is not None for order in orders]
+    if any(parsed) and not all(parsed):
+        notes.append(f"not parsed: {parsed.count(False)} answers are no single text about Output (a) and Output (b)")
+    ties = any(order.stored.preferred == "tie" for order in orders)
+    sha256 = output_files.checksum(sources)
+    run = published_runs.assemble_run(
+        names, comparisons, ties=ties, source=ordered[0], sha256=sha256, notes=tuple(notes)
+    )
+    return (run,)
 
 
 def _parse_names(path: Path) -> Names:
-    """Judge, way of asking and data set from a file's name, in which model names may hold dots: ``llama-3.1-8b``."""
+    """Read judge, protocol and data set from a file's name; a judge's name may hold dots: ``llama-3.1-8b``."""
     data, *rest = _SWAP.sub("", path.name).removesuffix(".jsonl").split(".")
     size = 1 + next((index for index, part in enumerate(rest[1:]) if not part[:1].isdigit()), len(rest))
     if rest[size:]:
-        found = (".".join(rest[:size]), ".".join(rest[size:]), data)
+        names = (".".join(rest[:size]), ".".join(rest[size:]), data)
     else:
-        found = (path.resolve().parent.name or path.stem, "replay", path.name)
-    judge, protocol, data = (check_name(part, path, "file name") for part in found)
-    return judge, protocol, data
+        names = (path.resolve().parent.name or path.stem, "replay", path.name)
+    return output_files.check_names(names, path, "file name")
 
 
 def _add_file(
-    source: OutputFile, shown: Slot, cases: dict[_Key, Case], heard: dict[_Key, list[OrderJudgments]]
+    source: OutputFile, shown: Slot, cases: dict[_Key, Case], pairs: dict[_Key, list[OrderJudgments]]
 ) -> None:
-    """Add what a file says to what is known; a comparison is known by its texts, since files may differ in order."""
+    """Add a file's rows; the texts identify a comparison, because the two files may differ in order."""
     seen = Counter[tuple[str, str, str]]()
     for item in source.items():
         holder = item if "instruction" in item.value else item.object(item.value.get("data"), "data")
@@ -106,20 +102,20 @@ def _add_file(
         if key not in cases:
             responses = (Response("output_1", (first,)), Response("output_2", (second,)))
             cases[key] = Case(f"item-{len(cases) + 1:04d}", texts[:1], responses)
-        verdict = winner_judgment(_read_winner(item.object(item.value.get("result"), "result")))
+        verdict = published_runs.winner_judgment(_read_winner(item.object(item.value.get("result"), "result")))
         text = _read_text(item, first, second)
-        said = None if text is None else parse_judgment(text, OUTPUT, _LABELS, texts)
-        heard.setdefault(key, []).append(OrderJudgments(shown, verdict, said))
+        parsed = None if text is None else published_runs.parse_judgment(text, OUTPUT, _LABELS, texts)
+        pairs.setdefault(key, []).append(OrderJudgments(shown, verdict, parsed))
 
 
 def _read_winner(result: Item) -> Outcome | None:
     votes = result.value.get("winners")
     if isinstance(votes, list) and votes:
-        one, two = votes.count(1), votes.count(2)
-        if one + two < len(votes):
+        first, second = votes.count(1), votes.count(2)
+        if first + second < len(votes):
             result.fail("expected a list of 1 and 2", "winners")
-        return "tie" if one == two else "a" if one > two else "b"
-    winner: Outcome = read_choice(result, "winner", _WINNERS)
+        return "tie" if first == second else "a" if first > second else "b"
+    winner: Outcome = output_files.read_choice(result, "winner", _WINNERS)
     if _read_flag(result, "fail"):
         return None
     return "tie" if _read_flag(result, "tie") else winner
@@ -133,16 +129,18 @@ def _read_flag(result: Item, field: str) -> bool:
 
 
 def _read_text(item: Item, first: str, second: str) -> str | None:
-    """The one answer, where it was to name Output (a) or Output (b) and these are the outputs in that order."""
-    said = item.value.get("response")
-    if not isinstance(said, list) or len(said) != 1 or not isinstance(said[0], dict):
+    """Read the only answer, if its prompt names Output (a) and Output (b) and keeps these names when it swaps them."""
+    answers, messages = item.value.get("response"), item.value.get("prompt") or item.value.get("final_prompt")
+    if not isinstance(answers, list) or len(answers) != 1 or not isinstance(messages, list) or not messages:
         return None
-    text, asked = said[0].get("text"), item.value.get("prompt") or item.value.get("final_prompt")
-    if not isinstance(text, str) or not isinstance(asked, list) or not asked or not isinstance(asked[-1], dict):
+    answer, message = answers[0], messages[-1]
+    if not isinstance(answer, dict) or not isinstance(message, dict):
         return None
-    prompt = asked[-1].get("content")
-    if not isinstance(prompt, str) or not {"Output (a)", "Output (b)"} <= set(_NAMED.findall(prompt)):
+    text, prompt = answer.get("text"), message.get("content")
+    if not isinstance(text, str) or not isinstance(prompt, str):
         return None
-    # A prompt that renames what it swaps says so: its Output (a) is the second output.
+    if not {"Output (a)", "Output (b)"} <= set(_NAMED.findall(prompt)):
+        return None
+    # In a prompt that renames the swapped outputs, Output (a) is the second output.
     renamed = f"Output (a):\n{second}" in prompt and f"Output (a):\n{first}" not in prompt
     return None if renamed else text

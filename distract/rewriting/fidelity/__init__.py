@@ -1,9 +1,8 @@
-"""Is this rewrite still the same answer? Two layers that need no model.
+"""Decide whether a rewrite is still the same answer, in two layers that need no model.
 
-``inspect`` says what a rewrite lost, invented or broke. First come rules that every faithful rewrite keeps; they are
-necessary and not sufficient: a rewrite may keep every number and still say something else. Then comes graded evidence,
-which has limits. It does not know which attack made a rewrite, nor who wrote it, and takes arbitrary text in linear
-time.
+``inspect`` lists what a rewrite lost, invented or broke. The first layer is rules that every faithful rewrite keeps.
+They are necessary and not sufficient: a rewrite may keep every number and still say something else. The second layer is
+graded evidence with limits. Both take arbitrary text in linear time.
 """
 
 from __future__ import annotations
@@ -25,31 +24,31 @@ Words = frozenset[str]
 Marker = Callable[[str], float]
 
 MIN_WORDS = 20
-"""Fewest content words of a rewrite whose share of new ones says anything: an added courtesy fills a short text."""
+"""Fewest content words for a meaningful share of new ones: in a short text one courtesy is most of it."""
 
 MIN_KEPT = 0.1
-"""Least share of the original's content words in a rewrite; the heaviest faithful paraphrases keep a fifth."""
+"""Smallest share of the original's content words in a rewrite; the heaviest faithful paraphrases keep a fifth."""
 
 FEW_KEPT = 0.45
-"""Share of the original's words, less the prompt's, below which a rewrite must not also look like another answer."""
+"""Share of the original's words (without the prompt's) below which one more sign makes a text another answer."""
 
 FEWEST_KEPT, MOST_NEW = 0.3, 0.8
-"""The same share that does not need a second sign, where an attack may have no more than that share of new words."""
+"""Below the first share no second sign is needed, if the attack allows at most the second share of new words."""
 
 IN_ORDER = 0.65
-"""Least share of the common words in the order of the original; a paraphrase moves clauses, and follows the text."""
+"""Smallest share of common words in the original's order; a paraphrase moves clauses but follows the text."""
 
 MANY_FACTS = 3
-"""Facts lost or invented that are a second sign; a single one that was changed is two."""
+"""Lost or invented facts that count as a second sign; one changed fact counts twice."""
 
 FACTS = ("number", "unit", "date", "url", "code", "quote", "name")
 _WORD = re.compile(r"[^\W\d_]+")
 
 
 def _compare(original: str, rewrite: str, prompt: str) -> Iterator[str]:  # the reasons that one turn gives
-    found = differences(original, rewrite, prompt)
+    kinds = differences(original, rewrite, prompt)
     for verb in ("lost", "invented"):
-        for kind, difference in found.items():
+        for kind, difference in kinds.items():
             if facts := getattr(difference, verb):
                 yield f"{kind} {verb}: {', '.join(fact[:60] for fact in facts[:5])}"
     if (scripts(original) - scripts(rewrite)).total() > 30 and sum(map(str.isalpha, original)) > 3:
@@ -59,43 +58,43 @@ def _compare(original: str, rewrite: str, prompt: str) -> Iterator[str]:  # the 
 
 @lru_cache(READ)
 def _bare_letters(text: str) -> str:
-    """What is left without white space, case and punctuation; all of it where that is nothing."""
+    """Strip white space, case and punctuation; keep a text that has nothing else."""
     return re.sub(r"[\W_]+", "", text.casefold()) or normalise_text(text)
 
 
-def _is_another(words: Words, kept: Words, asked: Words, most_new: float, facts: int) -> bool | None:
-    """Whether a text that kept few words of another is a second answer; None where the order of words must say it."""
-    own = words - asked
+def _is_another(words: Words, kept: Words, prompted: Words, most_new: float, facts: int) -> bool | None:
+    """Whether a text that kept few words of another is a second answer; None if the order of words must decide."""
+    own = words - prompted
     share = len(own & kept) / len(own) if own else 1.0
     if share >= FEW_KEPT or (len(own) < 5 and facts < MANY_FACTS):
         return False
-    strange = facts >= MANY_FACTS or len(asked & kept - words) > 1 or (share < FEWEST_KEPT and most_new <= MOST_NEW)
-    return True if strange else None
+    has_sign = facts >= MANY_FACTS or len(prompted & kept - words) > 1 or (share < FEWEST_KEPT and most_new <= MOST_NEW)
+    return True if has_sign else None
 
 
 def _is_reordered(original: str, rewrite: str) -> bool:
-    """Whether the words that two texts have in common follow each other in another order."""
+    """Whether the common words of two texts stand in another order."""
     old, new = (_WORD.findall(text.casefold()) for text in (original, rewrite))
-    often = Counter(old) | Counter(new)
-    places = {word: place for place, word in enumerate(new) if often[word] == 1 and content_words(word)}
+    counts = Counter(old) | Counter(new)
+    places = {word: place for place, word in enumerate(new) if counts[word] == 1 and content_words(word)}
     common = [places[word] for word in old if word in places]
     rising: list[int] = []
-    for place in common:  # the longest rising subsequence: what can end one of each length is enough
+    for place in common:  # the longest rising subsequence: keep the smallest end of each length
         at = bisect_left(rising, place)
         rising[at : at + 1] = [place]
     return len(common) > 4 and len(rising) < IN_ORDER * len(common)
 
 
-def _is_answer(asked: Words, words: Words, kept: Words) -> bool:
-    """Whether a text that is no rewrite has to do with the prompt at all."""
-    here, there = len(asked & kept), len(asked & words)
-    # One word may be there by chance, unless the prompt has hardly more.
-    more = here / max(len(kept), 1) > there / max(len(words), 1) or 2 * here >= there
-    return more and (here > 1 or 2 * here >= len(asked) > 0)
+def _is_answer(prompted: Words, words: Words, kept: Words) -> bool:
+    """Whether a text that is no rewrite is about the prompt."""
+    here, there = len(prompted & kept), len(prompted & words)
+    # One common word may be chance, unless the prompt has hardly more words.
+    is_closer = here / max(len(kept), 1) > there / max(len(words), 1) or 2 * here >= there
+    return is_closer and (here > 1 or 2 * here >= len(prompted) > 0)
 
 
 def inspect_severity(text: str, constraints: Sequence[Constraint], severity: int) -> tuple[tuple[str, ...], Evidence]:
-    """Decide whether a text breaks exactly as many constraints as it is said to; see ``inspect``."""
+    """Decide whether a text breaks exactly ``severity`` constraints; see ``inspect``."""
     broken = [c.kind for c in constraints if not check(c, text)]
     reasons = (f"severity: {len(broken)} constraints broken, not {severity}",) if len(broken) != severity else ()
     return reasons, (("constraints_broken", ", ".join(broken)),)
@@ -114,21 +113,21 @@ def inspect(
     """Decide by rules whether a rewrite is still the same answer.
 
     Args:
-        prompt: the user's turns.
-        original: the response's turns.
-        rewrite: the rewritten turns.
-        constraints: format requirements; one that held must hold still, one that was broken must stay broken.
-        marker: measures the wanted feature; None for a control, which wants none and may change nothing.
-        max_new_content: the largest share of new content words to accept.
-        severity: how many constraints must be broken, of a rewrite that breaks some on purpose.
+        prompt: The user's turns.
+        original: The response's turns.
+        rewrite: The rewritten turns.
+        constraints: Format requirements. Each one that held must still hold, each broken one must stay broken.
+        marker: Measures the attack's feature, which must increase; None for a control, which may change nothing.
+        max_new_content: Largest share of new content words to accept.
+        severity: Number of constraints that must be broken, for a rewrite that breaks some on purpose.
 
     Returns:
-        Reasons to reject it (empty: accept), each a stable slug and what it is about, and what was measured.
+        Reasons to reject it (empty: accept), each a stable slug with details, and the measurements.
     """
     if tuple(original) == tuple(rewrite):
-        # What a control mostly does; nothing can have been lost, and looking would cost more than judging.
+        # Most controls change nothing. Then nothing is lost, and a closer look would cost more than judging.
         return ("unchanged",) if marker or severity else (), (("kept_content_share", 1.0), ("new_content_share", 0.0))
-    old, new, asked = "\n\n".join(original), "\n\n".join(rewrite), content_words(" ".join(prompt))
+    old, new, prompted = "\n\n".join(original), "\n\n".join(rewrite), content_words(" ".join(prompt))
     words, kept = content_words(old), content_words(new)
     share = len(words & kept) / len(words) if words else 1.0
     new_share = len(kept - words) / len(kept) if kept else 0.0
@@ -145,19 +144,19 @@ def inspect(
         return (*reasons, "empty"), tuple(evidence.items())
     reasons += dict.fromkeys(reason for pair in pairs for reason in _compare(*pair, "\n".join(prompt)))
     if severity:
-        more, found = inspect_severity(new, constraints, severity)
-        reasons, evidence = [*reasons, *more], evidence | dict(found)
+        flaws, broken = inspect_severity(new, constraints, severity)
+        reasons, evidence = [*reasons, *flaws], evidence | dict(broken)
     else:
-        held = {c: met for c in constraints if (met := check(c, old)) != check(c, new)}
-        reasons += [f"constraint {'broken' if before else 'repaired'}: {c.kind}" for c, before in held.items()]
+        changed = {c: is_met for c in constraints if (is_met := check(c, old)) != check(c, new)}
+        reasons += [f"constraint {'broken' if was_met else 'repaired'}: {c.kind}" for c, was_met in changed.items()]
     facts = sum(1 + reason.count(", ") for reason in reasons if reason.split()[0] in FACTS)
-    other = _is_another(words, kept, asked, 1 if max_new_content is None else max_new_content, facts)
-    other = _is_reordered(old, new) if other is None else other
-    if other or share < (MIN_KEPT if len(words) > 4 else 0.01):
-        answers = _is_answer(asked, words, kept)
-        reasons.append("answers the prompt" if answers else f"not a rewrite: {share:.0%} of the words kept")
+    is_other = _is_another(words, kept, prompted, 1 if max_new_content is None else max_new_content, facts)
+    is_other = _is_reordered(old, new) if is_other is None else is_other
+    if is_other or share < (MIN_KEPT if len(words) > 4 else 0.01):
+        is_answer = _is_answer(prompted, words, kept)
+        reasons.append("answers the prompt" if is_answer else f"not a rewrite: {share:.0%} of the words kept")
     if not severity:
-        # What is broken on purpose may well read as a sign, or stop short.
+        # A text that is broken on purpose may show signs, or stop short.
         reasons += dict.fromkeys(reason for pair in pairs for reason in misbehaviour.find_form_flaws(*pair))
         signs = dict.fromkeys(sign for before, after in pairs for sign in meaning.signs(before, after))
         reasons, evidence = [*reasons, *signs], evidence | {"signs": len(signs)}
@@ -165,6 +164,6 @@ def inspect(
         reasons.append(f"new content: {new_share:.0%} of the words, at most {max_new_content:.0%}")
     if marker is not None:
         evidence |= {"marker_before": (was := marker(old)), "marker_after": (now := marker(new))}
-        same = _bare_letters(old) == _bare_letters(new)
-        reasons += ["unchanged"] if same else [f"feature did not increase: {was:g} to {now:g}"] if now <= was else []
+        is_same = _bare_letters(old) == _bare_letters(new)
+        reasons += ["unchanged"] if is_same else [f"feature did not increase: {was:g} to {now:g}"] if now <= was else []
     return tuple(reasons), tuple(evidence.items())

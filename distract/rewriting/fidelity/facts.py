@@ -1,8 +1,8 @@
-"""What a text states that can be looked up: numbers, units, dates, addresses, code, quotations, its content words.
+"""Find the facts of a text: numbers, units, dates, addresses, code, quotations, names.
 
-Facts are sets, read strictly where they must be found and leniently where they are looked for: "3" is kept where the
-other text says "three" or "third", and an idle "one" is no invention. It takes arbitrary text in linear time, and does
-not know what is an original and what a rewrite, nor what to make of a difference.
+Facts are sets. A text is read strictly for the facts that it states and leniently for facts of the other text that it
+may repeat: "3" is kept if the other text says "three" or "third", and an idle "one" is no invention. Arbitrary text
+takes linear time.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from distract.data.lexicon import PARTS, content_words
 from distract.data.numbers import DAY, MONTH, amounts, find_units
 
 MOST_PAIRS = 200_000
-"""Pairs of equal words in two texts up to which their difference is searched for."""
+"""Most pairs of equal words in two texts for an exact search of their difference."""
 
 READ = 64
-"""Texts whose reading is remembered: an original is compared with rewrite after rewrite."""
+"""Cached readings of texts: an original is compared with rewrite after rewrite."""
 
 
 Span = tuple[int, int]
@@ -50,7 +50,7 @@ _NO_NAMES = frozenset(_TITLES.split())
 
 def code_spans(text: str) -> list[Span]:
     """Find fenced code blocks and code spans, in order, with their delimiters."""
-    # The search is slow, and few texts have any.
+    # The search is slow, and few texts have code.
     return [m.span() for m in _CODE.finditer(text)] if "`" in text or "~~~" in text else []
 
 
@@ -60,7 +60,7 @@ def url_spans(text: str) -> list[Span]:
 
 
 def core(text: str) -> Span:
-    """Find the text proper: without outer white space and quotation marks around the whole of it."""
+    """Find the text without outer white space and quotation marks around the whole."""
     start, end = len(text) - len(text.lstrip()), len(text.rstrip())
     if end - start > 2 and text[start] in '"“' and text[end - 1] in '"”':
         inner = text.find('"', start + 1, end - 1)
@@ -71,17 +71,17 @@ def core(text: str) -> Span:
 
 
 def quote_spans(text: str) -> list[Span]:
-    """Find quoted strings, with their marks; marks around the whole text are no quotation."""
+    """Find quoted strings, with their marks; marks around the whole text do not count."""
     return [m.span() for m in _QUOTE.finditer(text, *core(text))]
 
 
 def new_content_share(original: str, rewrite: str) -> float:
-    """Share of the distinct content words of a rewrite that its original does not have."""
+    """Return the share of a rewrite's distinct content words that its original lacks."""
     before, after = content_words(original), content_words(rewrite)
     return len(after - before) / len(after) if after else 0.0
 
 
-def _remove_spans(text: str, spans: Sequence[Span]) -> str:  # a full stop instead, so that the rest does not join up
+def _remove_spans(text: str, spans: Sequence[Span]) -> str:  # full stops keep the rest apart
     edges = [0, *(edge for span in spans for edge in span), len(text)]
     return " . ".join(text[a:b] for a, b in zip(edges[::2], edges[1::2], strict=True))
 
@@ -89,7 +89,7 @@ def _remove_spans(text: str, spans: Sequence[Span]) -> str:  # a full stop inste
 @lru_cache(2 * READ)
 def _amounts(text: str, strict: bool) -> Facts:
     text = text.translate(_PLAIN)
-    if strict:  # code and addresses are compared as a whole; markers of lists may come and go
+    if strict:  # code and addresses are compared as a whole; list markers may come and go
         text = _remove_spans(text, code_spans(text))
         text = _MARKER.sub(" ", _remove_spans(text, url_spans(text)))
     return amounts(text, strict)
@@ -97,13 +97,13 @@ def _amounts(text: str, strict: bool) -> Facts:
 
 @lru_cache(READ)
 def _names(text: str) -> AbstractSet[str]:
-    """Words that are capitalised inside a sentence; none in titles, nor where a text is all capitals or has none."""
+    """Find words that are capitalised inside a sentence, except in titles and in texts with only or no capitals."""
     if not any(map(str.islower, text)):
         return set()
     text = _TITLE.sub(" . ", _remove_spans(text, [*code_spans(text), *url_spans(text)]))
     text = "\n".join("" if _is_heading(line) else line for line in text.split("\n"))
-    found = {match[1].translate(_PLAIN).removesuffix("'s").casefold() for match in _CAPITAL.finditer(text)}
-    return {name for name in found if name not in _NO_NAMES and name not in MONTH and not DAY.fullmatch(name)}
+    words = {match[1].translate(_PLAIN).removesuffix("'s").casefold() for match in _CAPITAL.finditer(text)}
+    return {name for name in words if name not in _NO_NAMES and name not in MONTH and not DAY.fullmatch(name)}
 
 
 def _initials(run: str) -> str:
@@ -111,7 +111,7 @@ def _initials(run: str) -> str:
 
 
 def _is_heading(line: str) -> bool:
-    """Whether every longer word of a line is capitalised, so that capitals in it are no sign of a name."""
+    """Whether every longer word of a line is capitalised, so that its capitals do not mark names."""
     words = [word for word in _LETTERS.findall(line) if len(word) > 3]
     return (
         len(words) > 1 and all(word[0].isupper() for word in words) and line.rstrip()[-1:] not in (".", "!", "?", ",")
@@ -119,10 +119,10 @@ def _is_heading(line: str) -> bool:
 
 
 def _missing_names(names: AbstractSet[str], text: str) -> set[str]:
-    """The names that a text does not say in any way."""
-    # Nearly all of them mostly stand there as they are; what else may stand for one is looked for if need be.
-    strange = {name for name in names if not _is_mentioned(name, _plain_words(text))}
-    return {name for name in strange if not _is_mentioned(name, _possible_names(text))}
+    """Return the names that a text does not mention in any form."""
+    # Nearly all names stand in the text unchanged, so other forms are looked for only if this fails.
+    changed = {name for name in names if not _is_mentioned(name, _plain_words(text))}
+    return {name for name in changed if not _is_mentioned(name, _possible_names(text))}
 
 
 @lru_cache(READ)
@@ -132,21 +132,21 @@ def _plain_words(text: str) -> AbstractSet[str]:
 
 @lru_cache(READ)
 def _possible_names(text: str) -> AbstractSet[str]:
-    """All that may stand for a name: every word, its beginnings (Brazil, Brazilian), the initials of words in a row."""
+    """Return all that may be a name: words, their beginnings (Brazil, Brazilian), initials of words in a row."""
     words = _LETTERS.findall(text)
     initials = "".join(word[0] if word[0].isupper() else " " for word in words)
     lower = _plain_words(text)
     return lower | set(initials.casefold().split()) | {word[:n] for word in lower for n in range(3, min(len(word), 40))}
 
 
-def _is_mentioned(name: str, read: AbstractSet[str]) -> bool:
+def _is_mentioned(name: str, words: AbstractSet[str]) -> bool:
     parts = _LETTERS.findall(name)
-    return all(part in read or part[: max(4, len(part) - 3)] in read for part in parts)
+    return all(part in words or part[: max(4, len(part) - 3)] in words for part in parts)
 
 
 @lru_cache(PARTS)
 def normalise_text(text: str) -> str:
-    """A text without what typography and case add."""
+    """Remove differences of typography and case."""
     return _flatten(text).casefold()
 
 
@@ -155,7 +155,7 @@ def _flatten(text: str) -> str:
 
 
 @lru_cache(READ)
-def _verbatim_parts(text: str) -> Facts:  # what must be kept to the letter
+def _verbatim_parts(text: str) -> Facts:  # parts that a rewrite must keep to the letter
     spans = code_spans(text)
     code = {_flatten(re.sub(r"\A *(?:`{3,}|~{3,}).*|[`~]+\Z", "", text[a:b])).strip("` ") for a, b in spans}
     text = _remove_spans(text, spans)
@@ -165,7 +165,7 @@ def _verbatim_parts(text: str) -> Facts:  # what must be kept to the letter
 
 
 def scripts(text: str) -> Counter[str]:
-    """The writing systems of the letters, in percent."""
+    """Return the share of each writing system among the letters, in percent."""
     if text.isascii():
         return Counter({"LATIN": 100} if any(map(str.isalpha, text)) else {})
     counts = Counter[str]()
@@ -183,7 +183,7 @@ def _script(character: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """What became of one kind of fact; each part is sorted."""
+    """The facts of one kind that a rewrite kept, lost and invented, each sorted."""
 
     kept: tuple[str, ...]
     lost: tuple[str, ...]
@@ -191,52 +191,52 @@ class Difference:
 
 
 def differences(original: str, rewrite: str, given: str = "") -> dict[str, Difference]:
-    """What a rewrite kept, lost and invented of the facts of its original, by kind.
+    """Compare the facts of a rewrite with those of its original, by kind.
 
     Args:
-        original: a text.
-        rewrite: what became of it.
-        given: a text whose names are no invention, such as the prompt.
+        original: Original text.
+        rewrite: Rewritten text.
+        given: Text whose names are no invention, such as the prompt.
     """
-    surely, lost = _missing_facts(original, rewrite)
+    stated, lost = _missing_facts(original, rewrite)
     _, invented = _missing_facts(rewrite, original)
-    # A figure may leave its unit to another one, as in "between 5 and 6 kg"; it may not get a different one.
+    # A number may share another's unit, as in "between 5 and 6 kg"; it may not get a different one.
     if lost["unit"]:
-        own, named = {unit.split()[0] for unit in _amounts(rewrite, True)["unit"]}, find_units(rewrite)
-        lost["unit"] = {u for u in lost["unit"] if u.split()[0] in own or u.partition(" ")[2] not in named}
+        numbers, units = {unit.split()[0] for unit in _amounts(rewrite, True)["unit"]}, find_units(rewrite)
+        lost["unit"] = {u for u in lost["unit"] if u.split()[0] in numbers or u.partition(" ")[2] not in units}
     invented["name"] = _missing_names(invented["name"], given)
     return {
-        kind: Difference(tuple(sorted(surely[kind] - lost[kind])), *(tuple(sorted(x[kind])) for x in (lost, invented)))
-        for kind in surely
+        kind: Difference(tuple(sorted(stated[kind] - lost[kind])), *(tuple(sorted(x[kind])) for x in (lost, invented)))
+        for kind in stated
     }
 
 
-def _missing_facts(there: str, here: str) -> tuple[Facts, dict[str, AbstractSet[str]]]:
-    """What one text surely states, by kind, and what of it the other one does not."""
-    sure, read = dict(_amounts(there, True)), _amounts(here, False)
-    # The unit of a number that is gone, or new, would be the same finding twice.
-    sure["unit"] = {unit for unit in sure["unit"] if unit.split()[0] in read["number"]}
-    missing = {kind: found - read[kind] for kind, found in sure.items()}
-    names = _names(there)
-    if unread := _missing_names(names, here):
-        words, runs = _possible_names(here), _RUN_OF_NAMES.findall(there)
-        unread -= {part.casefold() for run in runs if _initials(run) in words for part in run.split()}
-    missing["name"] = unread
-    kept, verbatim = _verbatim_parts(here), _verbatim_parts(there)
-    for kind, found in verbatim.items():
-        missing[kind] = set(found - kept[kind])
+def _missing_facts(text: str, other: str) -> tuple[Facts, dict[str, AbstractSet[str]]]:
+    """Return the facts that a text surely states, by kind, and those of them that the other text lacks."""
+    stated, possible = dict(_amounts(text, True)), _amounts(other, False)
+    # A missing number is reported once, without its unit.
+    stated["unit"] = {unit for unit in stated["unit"] if unit.split()[0] in possible["number"]}
+    missing = {kind: facts - possible[kind] for kind, facts in stated.items()}
+    names = _names(text)
+    if missing_names := _missing_names(names, other):
+        words, runs = _possible_names(other), _RUN_OF_NAMES.findall(text)
+        missing_names -= {part.casefold() for run in runs if _initials(run) in words for part in run.split()}
+    missing["name"] = missing_names
+    kept, verbatim = _verbatim_parts(other), _verbatim_parts(text)
+    for kind, parts in verbatim.items():
+        missing[kind] = set(parts - kept[kind])
         if missing[kind]:
-            whole = _flatten(here) if kind == "code" else normalise_text(here)
-            # A search per item would not be linear: bounded.
-            missing[kind] = {f for i, f in enumerate(sorted(missing[kind])) if i > 99 or f not in whole}
-    return {**sure, "name": names, **verbatim}, missing
+            whole = _flatten(other) if kind == "code" else normalise_text(other)
+            # One search for each part is not linear, so their number is bounded.
+            missing[kind] = {p for i, p in enumerate(sorted(missing[kind])) if i > 99 or p not in whole}
+    return {**stated, "name": names, **verbatim}, missing
 
 
 def opcodes(old: Sequence[str], new: Sequence[str]) -> Sequence[tuple[str, int, int, int, int]]:
-    """What makes one sequence of words of another, as ``difflib`` says it.
+    """Return the edits from one sequence of words to another, in the form of ``difflib``.
 
-    Where words repeat so often that the search would take seconds, everything between the common start and the common
-    end is one replacement.
+    If words repeat so often that the search would take seconds, everything between the common start and the common end
+    is one replacement.
     """
     counts = Counter(new)
     if sum(count * counts[word] for word, count in Counter(old).items()) <= MOST_PAIRS:

@@ -1,9 +1,9 @@
-"""Signs that a rewrite says something else although every fact is still there; no model is needed.
+"""Signs that a rewrite says something else although it keeps every fact; no model is needed.
 
-Four signs, each a list of what was found: a statement that lost or gained its negation, a comparison or direction that
-turned, a condition that is gone, steps in another order; and a word exchanged where nothing around it changed. Words
-are compared, not understood: a heavy paraphrase hides a change from it, and it sees no added claim. It takes texts of
-bounded length and looks no further in longer ones; it does not know what an attack is.
+There are five signs: a statement that lost or gained its negation, a comparison or direction that turned, a condition
+that is gone, steps in another order, and a word exchanged where nothing around it changed. Words are compared, not
+understood: a heavy paraphrase hides a change, and an added claim is not noticed. Only the beginning of a very long text
+is read.
 """
 
 from __future__ import annotations
@@ -15,16 +15,17 @@ from functools import lru_cache
 from itertools import islice, pairwise
 
 from distract.data.lexicon import PARTS, content_words
+from distract.rewriting.fidelity.axes import find_comparatives, find_sides
 from distract.rewriting.fidelity.facts import READ, new_content_share, normalise_text, opcodes
 
 MOST_CLAUSES = 150
-"""Clauses of a text that are looked at: each is compared with each of the other text."""
+"""Most clauses to read: each one is compared with each clause of the other text."""
 
 MOST_CONDITIONS = 5
-"""Conditions of one sentence that are looked at: each is compared with the whole text."""
+"""Most conditions to read in one sentence: each one is compared with the whole text."""
 
 FEW_NEW = 0.2
-"""Share of new content words below which a rewrite leaves the vocabulary as it is."""
+"""Share of new content words below which a rewrite keeps the vocabulary."""
 
 _BOOSTER = re.compile(
     r"\b(?:without|beyond|no|not in|past)\b(?: a| any| all| the)?(?: slightest| reasonable)? (?:doubt|question|dispute|"
@@ -45,48 +46,6 @@ _CLAUSE = re.compile(
 )
 _WORD = re.compile(r"[^\W\d_]+(?:['-][^\W\d_]+)*|\d[\d.,]*|[^\w\s]")
 
-_COMPARATIVES = (
-    ("more|greater|larger|bigger|higher", "less|fewer|smaller|lower"),
-    ("faster|quicker|sooner|swifter", "slower|more slowly"),
-    ("longer|taller|wider|deeper", "shorter|narrower|shallower"),
-    ("hotter|warmer", "colder|cooler"),
-    ("older|oldest", "younger|youngest|newer"),
-    ("better|best|stronger|strongest|easier|easiest", "worse|worst|weaker|weakest|harder|hardest|less well"),
-    ("most|largest|biggest|highest|maximum", "least|smallest|lowest|minimum"),
-    ("cheaper|cheapest", "dearer|costlier|pricier"),
-    ("heavier|heaviest|thicker|thickest", "lighter|lightest|thinner|thinnest"),
-)
-_DIRECTIONS = (
-    ("above|over", "below|under|beneath"),
-    ("before|prior|preced\\w+|earlier|antecedent|beforehand", "after|afterwards|following|later|subsequent\\w*"),
-    (
-        "increas\\w*|rises?|rising|rose|climb\\w*|grows?|growing|grew|raises?|augment\\w*",
-        "decreas\\w*|falls?|falling|fell|drops?|declin\\w*|shrinks?|lowers?|reduc\\w*|diminish\\w*",
-    ),
-    ("hot|warm", "cold|cool"),
-    ("upwards?|upper|top", "downwards?|bottom"),
-    ("left", "right"),
-    ("north\\w*", "south\\w*"),
-    ("east\\w*", "west\\w*"),
-    ("first", "last"),
-    ("inside|inner", "outside|outer"),
-    ("always", "never"),
-    ("gain\\w*|wins?", "lose|loses|losing"),
-    ("opens?|opened", "close|closes|closed"),
-)
-
-
-_AXES = [
-    (re.compile(rf"\b(?:{plus})\b"), re.compile(rf"\b(?:{minus})\b")) for plus, minus in (*_COMPARATIVES, *_DIRECTIONS)
-]
-_COMPARATIVE = re.compile(rf"\b(?:{'|'.join(map('|'.join, _COMPARATIVES[1:]))})\b")
-_SIDE = {
-    word: (axis, side)
-    for axis, sides in enumerate(_COMPARATIVES[1:])
-    for side, words in enumerate(sides)
-    for word in words.split("|")
-}
-_ON_AN_AXIS = re.compile(rf"\b(?:{'|'.join(map('|'.join, (*_COMPARATIVES, *_DIRECTIONS)))})\b")
 _IF = r"if|unless|only|except|until|provided|as long as|so long as|once|whenever|when|while"
 _CONDITION = re.compile(rf"\b(?:{_IF})\b[^.,;:!?\n()]*")
 _CONDITIONAL = re.compile(
@@ -105,7 +64,7 @@ _BEFORE_NOUN, _AFTER_NOUN = frozenset(_DETERMINERS.split()), frozenset(_LINKS.sp
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """A clause with its content words and the sentence that it stands in."""
+    """A clause with its content words and its sentence."""
 
     text: str
     words: frozenset[str]
@@ -116,20 +75,20 @@ Clauses = Sequence[Clause]
 
 
 def signs(original: str, rewrite: str) -> list[str]:
-    """Every sign that one turn says something else than another: a slug and what it is about."""
+    """List every sign that a rewritten turn says something else: a slug with details."""
     before, after = normalise_text(original), normalise_text(rewrite)
     pairs = list(_align_clauses(_clauses(original), _clauses(rewrite)))
-    found = [
+    slugs = [
         *_find_denials(pairs),
         *_find_reversals(pairs),
         *_find_shifts(before, after),
         *_find_lost_conditions(before, after),
         *_find_contradiction(before, after),
     ]
-    found += _find_moved_steps(original.casefold(), rewrite.casefold())
-    # An attack on the vocabulary exchanges words by design; that shows in the share of new ones.
-    found += _find_exchanges(before, after) if new_content_share(original, rewrite) < FEW_NEW else ()
-    return list(dict.fromkeys(found))
+    slugs += _find_moved_steps(original.casefold(), rewrite.casefold())
+    # An attack on the vocabulary exchanges words by design, which shows in the share of new words.
+    slugs += _find_exchanges(before, after) if new_content_share(original, rewrite) < FEW_NEW else ()
+    return list(dict.fromkeys(slugs))
 
 
 @lru_cache(READ)
@@ -145,9 +104,9 @@ def _parts(sentence: str) -> Clauses:
 
 
 def _align_clauses(before: Clauses, after: Clauses) -> Iterator[tuple[Clause, Clause]]:
-    """Clauses of a rewrite with the one they come from, where there is one such that shares enough of its words.
+    """Pair clauses of a rewrite with the one clause they come from, if enough words agree.
 
-    One that stands as it stood, in the same sentence, says what it said, and is left out.
+    An unchanged clause in an unchanged sentence is left out.
     """
     known = set(before)
     for clause in after:
@@ -162,14 +121,14 @@ def _align_clauses(before: Clauses, after: Clauses) -> Iterator[tuple[Clause, Cl
 
 
 def _find_denials(pairs: Sequence[tuple[Clause, Clause]]) -> Iterator[str]:
-    """Clauses that deny what was stated, or the reverse; a denial anywhere in the other's sentence may be the same."""
+    """Find clauses that gained or lost a negation; one anywhere in the other clause's sentence may be the same."""
     for before, after in pairs:
         if _NEGATOR.search(before.text) and not _LIKE_NOT.search(after.sentence):
             yield f"negation lost: {before.text[:60]}"
         elif (match := _NEGATOR.search(after.text)) and not _LIKE_NOT.search(before.sentence):
             follows = [word for word in _WORD.findall(after.text, match.end(), match.end() + 80) if content_words(word)]
             follows = follows[:1] if match[0] == "never" else follows[:4]
-            # "Keep it closed" may become "never open it": only a statement that is still there can be denied.
+            # "Keep it closed" may become "never open it": a denial needs a statement that is still there.
             if match[0] in ("not", "n't", "cannot") or content_words(" ".join(follows)) & before.words:
                 yield f"negation invented: {after.text[:60]}"
         elif bool(_NEGATOR.search(before.text)) == bool(_NEGATOR.search(after.text)) and (
@@ -179,38 +138,30 @@ def _find_denials(pairs: Sequence[tuple[Clause, Clause]]) -> Iterator[str]:
 
 
 def _find_opposite(before: str, after: str) -> str | None:
-    """A word of one clause that is the other's with a prefix of denial: safe and unsafe."""
+    """Find a word that differs from one of the other clause by a negative prefix: safe and unsafe."""
     was, now = set(_WORD.findall(before)), set(_WORD.findall(after))
-    for there, here in ((was - now, now - was), (now - was, was - now)):
-        for word in sorted(there):
+    for words, others in ((was - now, now - was), (now - was, was - now)):
+        for word in sorted(words):
             match = _DENIED.fullmatch(word)
-            if match and match[1] in here:
+            if match and match[1] in others:
                 return str(word)
     return None
 
 
 def _find_reversals(pairs: Sequence[tuple[Clause, Clause]]) -> Iterator[str]:
-    """Clauses in which either the direction of a comparison changed or its terms changed places, but not both."""
+    """Find clauses whose comparison changed its direction or exchanged its terms, but not both."""
     for before, after in pairs:
-        sides = list(zip(_sides(before.text), _sides(after.text), strict=False))
-        flipped = any(was[0] != was[1] and now == was[::-1] for was, now in sides)
-        kept = any(any(was) and was == now for was, now in sides)
-        if not (flipped or kept) or bool(_LIKE_NOT.search(before.text)) != bool(_LIKE_NOT.search(after.text)):
+        sides = list(zip(find_sides(before.text), find_sides(after.text), strict=False))
+        is_flipped = any(was[0] != was[1] and now == was[::-1] for was, now in sides)
+        is_kept = any(any(was) and was == now for was, now in sides)
+        if not (is_flipped or is_kept) or bool(_LIKE_NOT.search(before.text)) != bool(_LIKE_NOT.search(after.text)):
             continue
-        if flipped != _has_swapped_terms(before.text, after.text):
+        if is_flipped != _has_swapped_terms(before.text, after.text):
             yield f"comparison turned: {after.text[:60]}"
 
 
-@lru_cache(PARTS)
-def _sides(clause: str) -> Sequence[tuple[bool, bool]]:
-    """Whether a clause names the one side and the other of each axis; nothing where it names none of any."""
-    if not _ON_AN_AXIS.search(clause):
-        return ()
-    return [(bool(plus.search(clause)), bool(minus.search(clause))) for plus, minus in _AXES]
-
-
 def _has_swapped_terms(before: str, after: str) -> bool:
-    """Whether something that stood before "than" stands behind it now, or the other way round."""
+    """Whether a term moved from one side of "than" to the other."""
     (left, than, right), (new_left, new_than, new_right) = (clause.partition(" than ") for clause in (before, after))
     was, now = (content_words(left), content_words(right)), (content_words(new_left), content_words(new_right))
     crossed = (was[0] - was[1]) & (now[1] - now[0]) or (was[1] - was[0]) & (now[0] - now[1])
@@ -218,36 +169,26 @@ def _has_swapped_terms(before: str, after: str) -> bool:
 
 
 def _find_shifts(before: str, after: str) -> Iterator[str]:
-    """Comparatives of which one side became fewer and the opposite more, where none is against something named."""
+    """Find comparatives that gave way to their opposite, in texts that compare without "than"."""
     if " than " in before and " than " in after:
         return
-    for (was, was_other), (now, now_other) in zip(_comparatives(before), _comparatives(after), strict=True):
+    for (was, was_other), (now, now_other) in zip(find_comparatives(before), find_comparatives(after), strict=True):
         if len(now) < len(was) and len(now_other) > len(was_other):
             yield f"comparison turned: {was[0]} to {now_other[-1]}"
         elif len(now) > len(was) and len(now_other) < len(was_other):
             yield f"comparison turned: {was_other[0]} to {now[-1]}"
 
 
-@lru_cache(READ)
-def _comparatives(text: str) -> Sequence[tuple[list[str], list[str]]]:
-    """The comparatives of a text by axis and side."""
-    found: list[tuple[list[str], list[str]]] = [([], []) for _ in _COMPARATIVES[1:]]
-    for word in _COMPARATIVE.findall(text):
-        axis, side = _SIDE[word]
-        found[axis][side].append(word)
-    return found
-
-
 def _find_contradiction(before: str, after: str) -> Iterator[str]:
-    """A text that begins with yes or no, and a rewrite that says its opposite."""
-    for said, opposite in (("yes", "no"), ("no", "yes")):
-        begins = re.match(rf"\W*{said}\b", before) and not re.search(rf"\b{said}\b", after)
+    """Find a text that begins with yes or no and a rewrite with the opposite."""
+    for word, opposite in (("yes", "no"), ("no", "yes")):
+        begins = re.match(rf"\W*{word}\b", before) and not re.search(rf"\b{word}\b", after)
         if begins and re.search(rf"(?:\A|[.!?] )\W*{opposite}\b(?! \w+er\b)", after):
-            yield f"negation {'lost' if said == 'no' else 'invented'}: {said} to {opposite}"
+            yield f"negation {'lost' if word == 'no' else 'invented'}: {word} to {opposite}"
 
 
 def _find_lost_conditions(before: str, after: str) -> Iterator[str]:
-    """Conditions of which no word is left, where what they restrict is still said, and without any condition."""
+    """Find conditions that left no word, while the rest of their sentence still stands without a condition."""
     if not (conditions := _restrictions(before)):
         return
     kept = content_words(after)
@@ -256,34 +197,34 @@ def _find_lost_conditions(before: str, after: str) -> Iterator[str]:
     for condition, own, rest in conditions:
         if not any(word[:5] in starts for word in own):
             elsewhere = content_words(before) - content_words(condition)
-            light = len(own) > 1 and len(elsewhere & kept) > 0.85 * len(elsewhere)
-            same = max(sentences, key=lambda sentence: len(rest & content_words(sentence)))
-            shared = len(rest & content_words(same))
-            said = len(rest) > 2 and shared >= 0.6 * len(rest) and not _CONDITIONAL.search(same)
-            if light or said:
+            is_light_edit = len(own) > 1 and len(elsewhere & kept) > 0.85 * len(elsewhere)
+            closest = max(sentences, key=lambda sentence: len(rest & content_words(sentence)))
+            shared = len(rest & content_words(closest))
+            is_still_said = len(rest) > 2 and shared >= 0.6 * len(rest) and not _CONDITIONAL.search(closest)
+            if is_light_edit or is_still_said:
                 yield f"condition lost: {condition.strip()[:60]}"
 
 
 @lru_cache(READ)
 def _restrictions(text: str) -> Sequence[tuple[str, frozenset[str], frozenset[str]]]:
-    """The conditions of a text with words of their own, those words, and the words of the rest of the sentence."""
-    found = []
+    """Find conditions that have words of their own, with these words and those of the rest of the sentence."""
+    conditions = []
     for sentence in _SENTENCE.split(text)[:MOST_CLAUSES]:
         for match in islice(_CONDITION.finditer(_BOOSTER.sub(" ", sentence)), MOST_CONDITIONS):
             rest = content_words(sentence.replace(match[0], " "))
             if own := content_words(match[0].partition(" ")[2]) - rest:
-                found.append((match[0], own, rest))
-    return found
+                conditions.append((match[0], own, rest))
+    return conditions
 
 
 def _find_moved_steps(original: str, rewrite: str) -> Iterator[str]:
-    """Steps that changed places, in a text that tells steps; both texts in lower case."""
+    """Find steps that changed places, in a text with steps; both texts are in lower case."""
     if _SEQUENCE.search(original):
         steps = _steps(rewrite)
-        places = [place for step in _steps(original) if (place := _locate_step(step, steps))]
-        for (first, one), (second, other) in pairwise(places):
-            if second < first:
-                yield f"order changed: {one} and {other}"
+        places = [location for step in _steps(original) if (location := _locate_step(step, steps))]
+        for (place, word), (next_place, next_word) in pairwise(places):
+            if next_place < place:
+                yield f"order changed: {word} and {next_word}"
 
 
 @lru_cache(READ)
@@ -292,7 +233,7 @@ def _steps(text: str) -> Sequence[frozenset[str]]:
 
 
 def _locate_step(step: frozenset[str], steps: Sequence[frozenset[str]]) -> tuple[int, str] | None:
-    """Where most of a step went, if that is one place, and a word of it."""
+    """Return the place of the one step that shares most words, and one of these words."""
     shared = [len(step & other) for other in steps]
     most = max(shared, default=0)
     if most < 2 or most < 0.5 * len(step) or shared.count(most) > 1:
@@ -302,24 +243,24 @@ def _locate_step(step: frozenset[str], steps: Sequence[frozenset[str]]) -> tuple
 
 
 def _find_exchanges(before: str, after: str) -> Iterator[str]:
-    """Single nouns in place of others, where nothing around them changed."""
+    """Find single nouns that replace others while nothing around them changed."""
     old, new = _WORD.findall(before), _WORD.findall(after)
     if not _places(old, new) & _places(new, old):
         return
     for what, a, b, c, d in opcodes(old, new):
         if what == "replace" and b - a == d - c == 1 and a > 0 and b < len(old) and c > 0 and d < len(new):
-            around = old[a - 1] == new[c - 1] in _BEFORE_NOUN and old[b] == new[d]
-            if around and _is_after_noun(old[b]) and old[a] not in new and new[c] not in old:
+            is_framed = old[a - 1] == new[c - 1] in _BEFORE_NOUN and old[b] == new[d]
+            if is_framed and _is_after_noun(old[b]) and old[a] not in new and new[c] not in old:
                 words = content_words(old[a]), content_words(new[c])
                 if all(words) and words[0] != words[1]:
                     yield f"word exchanged: {old[a]} to {new[c]}"
 
 
 def _places(words: Sequence[str], others: Sequence[str]) -> set[tuple[str, str]]:
-    """What stands before and after the words, nouns by their place, that another text lacks."""
+    """Return the neighbours of words in the place of a noun that another text lacks."""
     gone = set(words) - set(others)
-    around = zip(words, words[1:], words[2:], strict=False)
-    return {(one, two) for one, word, two in around if word in gone and one in _BEFORE_NOUN and _is_after_noun(two)}
+    triples = zip(words, words[1:], words[2:], strict=False)
+    return {(a, b) for a, word, b in triples if word in gone and a in _BEFORE_NOUN and _is_after_noun(b)}
 
 
 def _is_after_noun(word: str) -> bool:

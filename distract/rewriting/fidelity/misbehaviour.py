@@ -1,8 +1,8 @@
-"""What a writer model says or does instead of rewriting: refuse, comment, correct, loop, stop, translate.
+"""Notice a writer model that refuses, comments, corrects, loops, stops or translates instead of rewriting.
 
-Each rule looks for what a rewrite has and its original lacks, strictly in the one and leniently in the other, so that
-a letter that declines an invitation stays one. It reads English phrases (another language only to tell that it is
-another), takes arbitrary text in linear time, and knows neither the attack nor whether the facts were kept.
+Each rule looks for something that the rewrite has and its original lacks, strictly in the rewrite and leniently in the
+original, so that a letter that declines an invitation stays one. The phrases are English. Arbitrary text takes linear
+time.
 """
 
 from __future__ import annotations
@@ -10,35 +10,32 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
 from itertools import groupby
 
-from distract.rewriting.fidelity.facts import READ, URL, normalise_text
+from distract.rewriting.fidelity.facts import URL, normalise_text
+from distract.rewriting.fidelity.language import find_translation
 
-SAID_AGAIN = 3
-"""Times that a sentence must stand in a rewrite for each time in its original (at least one) to be a repetition."""
+REPEATED = 3
+"""A sentence is repeated if it occurs this many times as often as in the original, where it counts at least once."""
 
 PHRASE = 8
-"""Words of a phrase that counts as said again; shorter ones may well open every item of a list."""
+"""Words of a phrase that can be a repetition; a shorter one may open every item of a list."""
 
 LOOP = 12
-"""Fewest words at the end of a text that can be a loop."""
+"""Fewest words of a loop at the end of a text."""
 
 MANY_TIMES, MORE_CHARACTERS = 5, 400
-"""Most times the length of its original, and characters on top of it: a courtesy is long beside a short text."""
-
-FEW_WORDS = 8
-"""Fewest words whose language is told."""
+"""Longest rewrite: a multiple of its original, and some characters, because a courtesy outweighs a short text."""
 
 
 def _join_patterns(*patterns: str) -> str:
-    """A pattern for any of several, each without alternatives outside brackets.
+    """Join patterns without alternatives outside brackets into one.
 
-    An edge that several in a row begin with is looked for once, which makes the search several times faster.
+    An edge that several patterns in a row begin with is matched once, which makes the search several times faster.
     """
     groups = groupby(patterns, lambda pattern: pattern[:2] if pattern[:2] in (r"\A", r"\b") else "")
-    found = [f"{edge}(?:{'|'.join(pattern.removeprefix(edge) for pattern in group)})" for edge, group in groups]
-    return f"(?:{'|'.join(found)})"
+    joined = [f"{edge}(?:{'|'.join(pattern.removeprefix(edge) for pattern in group)})" for edge, group in groups]
+    return f"(?:{'|'.join(joined)})"
 
 
 _CANNOT = (
@@ -151,43 +148,19 @@ _CORRECTED = re.compile(rf"{_CORRECTION.pattern}|\b(?:actually|correct|error|mis
 
 _SENTENCE = re.compile(r"[.!?\n]+\s*")
 _WORD = re.compile(r"[^\W_]+")
-_LETTERS = re.compile(r"[^\W\d_]+")
 _MARKS, _CLOSERS, _OPEN = ".!?…。！？؟।", "\"'”’»)]}>*_~`」』）", ",;:-–—([{/&“‘«=+"
 _ITEM = re.compile(r"\s*(?:[-*•+]|\d{1,3}[.)])\s")
 _FENCE = re.compile(r"^[ \t]*(?:```|~~~)", re.M)
 
-_FUNCTION_WORDS = {
-    "en": "the and of to is that it for with are was on you this be as have from or by not but they at which an "
-    "your we can will its has were their in a if when so there than into about would should more most "
-    "also these those he she",
-    "es": "el los las y que en un una por con para es se su sus del lo como más pero está están son al muy "
-    "también hay si este esta cuando puede de la no o ser fue desde entre porque sin sobre todo hasta le "
-    "nos tiene",
-    "fr": "le les et des est une dans que qui pour sur pas plus avec ce il elle vous nous sont au aux du cette "
-    "être mais ou son ses peut de la un en ne se par comme lorsque leur très aussi fait sans y on a",
-    "de": "der die das und ist nicht ein eine einen zu den von mit sich auf für dem im es auch sind wird bei "
-    "aus dass werden als oder wenn sie kann man nach um am wie nur noch des vom zum zur aber hat ich in "
-    "an war über",
-    "it": "il lo gli e che di è un una per con non sono della del nel nella alla al più anche come si dei delle "
-    "questo questa ha può ma da la le i in se quando dal ogni essere molto o",
-    "pt": "o os as e que em um uma para com não por é são da do dos das no na mais como ou seu sua ao se também "
-    "pode de a à está muito quando foi mas ser nos pelo pela isso",
-    "nl": "de het een en van is dat niet te op voor met zijn die aan er ook als maar bij om worden naar kan uit "
-    "je wordt in of tot door dan heeft deze dit hij zij over nog meer wel u",
-    "sv": "och att det som en är på av för med den till inte har om ett de var kan från eller men vid så när du "
-    "i man sig också ska blir mycket efter under",
-}
-_LANGUAGES = {language: frozenset(words.split()) for language, words in _FUNCTION_WORDS.items()}
-
 
 def find_remarks(original: str, rewrite: str) -> Iterator[str]:
-    """What a rewrite says about itself or instead of the answer: slugs, where the original says nothing of the kind."""
+    """List remarks about the rewrite, or instead of it, that the original lacks: slugs with details."""
     before, after = normalise_text(original), normalise_text(rewrite)
     if _REFUSAL.search(after) and not _REFUSAL.search(before) and not _UNABLE.search(before):
         yield "refusal"
     lines, lines_before = rewrite.casefold(), original.casefold()
-    talks = _COMMENT.search(after) and not _COMMENT.search(before)
-    if talks or (_LABEL.search(lines) and not _LABEL.search(lines_before)):
+    has_comment = _COMMENT.search(after) and not _COMMENT.search(before)
+    if has_comment or (_LABEL.search(lines) and not _LABEL.search(lines_before)):
         yield "comment about the task"
     if (markers := _speaker_marks(lines)) and (markers := markers - _speaker_marks(lines_before)):
         yield f"transcript: {', '.join(sorted(markers)[:5])}"
@@ -196,14 +169,14 @@ def find_remarks(original: str, rewrite: str) -> Iterator[str]:
 
 
 def find_form_flaws(original: str, rewrite: str) -> Iterator[str]:
-    """What is wrong with a rewrite as a text: where it stops, how often it says a thing, how long, which language."""
+    """List flaws of a rewrite as a text: cut off, repetitive, too long, or in another language."""
     if _is_cut(original, rewrite):
         yield f"truncated: {' '.join(rewrite[-60:].split())}"
     if phrase := _find_repetition(original, rewrite):
         yield f"repetition: {phrase[:60]}"
     if len(rewrite) > MANY_TIMES * len(original) + MORE_CHARACTERS:
         yield f"length: {len(original)} characters became {len(rewrite)}"
-    if languages := _find_translation(original, rewrite):
+    if languages := find_translation(original, rewrite):
         yield f"language changed: {languages[0]} to {languages[1]}"
 
 
@@ -212,7 +185,7 @@ def _speaker_marks(text: str) -> set[str]:
 
 
 def _is_cut(original: str, rewrite: str) -> bool:
-    """Whether a rewrite stops in the middle where its original came to an end."""
+    """Whether a rewrite stops in the middle although its original is complete."""
     if len(_FENCE.findall(rewrite)) % 2 > len(_FENCE.findall(original)) % 2:
         return True
     before, after = original.split("\n"), rewrite.rstrip().split("\n")
@@ -224,12 +197,12 @@ def _is_cut(original: str, rewrite: str) -> bool:
         return False  # a signature
     if URL.search(last.split()[-1]):
         return False
-    # Where lines end bare in the rewrite and not in the original, that is its layout: a list made of sentences.
+    # If most lines end bare in the rewrite and not in the original, the rewrite turned sentences into a list.
     return not (_has_bare_ends(above) and not _has_bare_ends([line for line in before if line.strip()][:-1]))
 
 
 def _is_complete(text: str) -> bool:
-    """Whether a text comes to an end: a sentence mark, or what closes, unless it closes an item of a list."""
+    """Whether a text ends with a sentence mark or a closing mark, unless that closes a list item."""
     text = text.rstrip()
     bare = text.rstrip(_CLOSERS)
     return bare[-1:] in (*_MARKS,) or (bare != text and not _ITEM.match(text[text.rfind("\n") + 1 :]))
@@ -244,15 +217,15 @@ def _has_bare_ends(lines: Sequence[str]) -> bool:
 
 
 def _find_repetition(original: str, rewrite: str) -> str | None:
-    """A sentence or phrase that a rewrite says over and over, and its original does not."""
+    """Find a sentence or phrase that a rewrite repeats and its original does not."""
     new = _WORD.findall(rewrite.casefold())
     if (period := _loop_length(new)) and not _loop_length(_WORD.findall(original.casefold())):
         return " ".join(new[-period:])
     for count in (_sentences, _phrases):
         phrase, times = _most_common(count(rewrite))
         more = int(count is _phrases)
-        # A refrain may be reworded, so what counts is how often the original says anything at all.
-        if times >= SAID_AGAIN + more and times >= SAID_AGAIN * max(_most_common(count(original))[1], 1) + more:
+        # A refrain may be reworded, so compare with the most frequent phrase of the original, whichever it is.
+        if times >= REPEATED + more and times >= REPEATED * max(_most_common(count(original))[1], 1) + more:
             return phrase
     return None
 
@@ -272,11 +245,11 @@ def _phrases(text: str) -> Counter[str]:
 
 
 def _loop_length(words: Sequence[str]) -> int:
-    """Words in the loop that the last third of a text consists of, at least three times; 0 where it is none."""
+    """Return the length of the loop that fills the last third of a text at least three times; 0 for no loop."""
     tail = words[-max(LOOP, len(words) // 3) :][::-1]
     if len(tail) < LOOP:
         return 0
-    borders, k = [0], 0  # the longest proper border of every beginning, as Knuth, Morris and Pratt have it
+    borders, k = [0], 0  # the longest proper border of every prefix (Knuth, Morris and Pratt)
     for word in tail[1:]:
         while k and word != tail[k]:
             k = borders[k - 1]
@@ -284,23 +257,3 @@ def _loop_length(words: Sequence[str]) -> int:
         borders.append(k)
     period = len(tail) - borders[-1]
     return period if 3 * period <= len(tail) else 0
-
-
-def _find_translation(original: str, rewrite: str) -> tuple[str, str] | None:
-    """The languages of two texts, where both are clear and the words of the first one are gone."""
-    (old, was), (new, now) = _identify_language(original), _identify_language(rewrite)
-    if was == now or min(old.total(), new.total()) < FEW_WORDS:
-        return None
-    ours, theirs = _LANGUAGES[was] - _LANGUAGES[now], _LANGUAGES[now] - _LANGUAGES[was]
-    lost = sum(old[w] for w in ours), sum(new[w] for w in ours)
-    gained = sum(new[w] for w in theirs), sum(old[w] for w in theirs)
-    # A quotation or an example in another language is in both texts: what was there must be gone.
-    clear = all(a > 2 and a >= 0.08 * words.total() and 3 * b <= a for (a, b), words in ((lost, old), (gained, new)))
-    return (was, now) if clear else None
-
-
-@lru_cache(READ)
-def _identify_language(text: str) -> tuple[Counter[str], str]:
-    """How often a text has which word, and the language that most of them are function words of."""
-    words = Counter(_LETTERS.findall(text.casefold()))
-    return words, max(_LANGUAGES, key=lambda language: sum(words[word] for word in words.keys() & _LANGUAGES[language]))
