@@ -1,4 +1,4 @@
-"""What commands that ask a judge share: models opened, a run carried out before the user's eyes, its result printed."""
+"""What commands that ask a judge share: opening models, running a job with progress, printing its result."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ if TYPE_CHECKING:
 
 
 class Terminal(Listener):
-    """Shows on stderr what a run says, its plan, its progress, and what it took."""
+    """Shows messages, plan, progress and usage of a run on stderr."""
 
     def say(self, lines: Iterable[str]) -> None:
-        """See ``Listener``."""
+        """Print lines for the user."""
         print_lines(lines)
 
     def count(self, tally: Tally, prices: Mapping[Role, Price]) -> AbstractContextManager[None]:
-        """See ``Listener``."""
+        """Report usage in the end."""
         return report_usage(tally, prices)
 
     @contextmanager
     def follow(self, job: Job[Any], stored: int, doing: str) -> Iterator[Callable[[Tally], None]]:
-        """See ``Listener``."""
+        """Show the plan, then progress."""
         from distract.report.progress import Progress, preview_lines
         from distract.studies.estimate import estimate
 
@@ -48,28 +48,28 @@ class Terminal(Listener):
             yield progress.update
 
     def preview_gate(self, parameters: Mapping[str, Any]) -> Iterable[str]:
-        """See ``Listener``."""
+        """Describe the gate."""
         from distract.studies.gate.view import gate_lines
 
         return gate_lines(parameters)
 
 
 def set_up(judge: str, more: dict[str, Any], protocols: Sequence[str] = ()) -> tuple[Setup, GeneratorOptions]:
-    """Open the models of a command before the user's eyes; see ``execution.set_up``."""
+    """Open the models of a command and report to the terminal; see ``execution.set_up``."""
     from distract.studies import execution
 
     return execution.set_up(judge, more, Terminal(), protocols)
 
 
 def run_in_terminal(job: Job[R], store: Path | None, doing: str = "judging") -> FinishedRun[R]:
-    """Carry out a run before the user's eyes; see ``execution.run_job``."""
+    """Run a job with progress on the terminal; see ``execution.run_job``."""
     from distract.studies import execution
 
     return execution.run_job(job, store, Terminal(), doing=doing)
 
 
 def print_run(finished: FinishedRun[Any], as_json: bool, more: Iterable[RenderableType] = ()) -> None:
-    """Print what a run comes to: its document, or its tables, what is shown ``more``, and where it lies."""
+    """Print the document of a run, or its tables, ``more`` parts and its folder."""
     from distract.report.tables import show
 
     if as_json:
@@ -82,7 +82,7 @@ def print_run(finished: FinishedRun[Any], as_json: bool, more: Iterable[Renderab
 
 
 def unread_parts(run: LoadedRun) -> Iterable[RenderableType]:
-    """An answer of a run that could not be read, if there is one."""
+    """Quote one answer that could not be read, if there is one."""
     from rich.text import Text
 
     from distract.report.unread import unread_lines
@@ -91,10 +91,10 @@ def unread_parts(run: LoadedRun) -> Iterable[RenderableType]:
 
 
 @contextmanager
-def profile_run(wanted: bool) -> Iterator[dict[Role, Backend]]:
-    """Say on stderr, however it ends, where the time went; is given a place for the models that are run within."""
+def profile_run(is_enabled: bool) -> Iterator[dict[Role, Backend]]:
+    """Report on stderr where the time went, even after an error; yields a dict for the models in use."""
     models: dict[Role, Backend] = {}
-    if not wanted:
+    if not is_enabled:
         yield models
         return
     from distract.core.timer import measure
@@ -107,16 +107,16 @@ def profile_run(wanted: bool) -> Iterator[dict[Role, Backend]]:
         finally:
             seconds = time.perf_counter() - begin
             rate = None
-            # Where the judge has run: nothing is loaded for this, and no error of this hides another.
+            # Only if the judge has run: profiling loads nothing, and its errors hide no other.
             if "_loaded" in getattr(models.get("judge"), "__dict__", {}):
                 with suppress(Exception):
                     rate = getattr(models["judge"], "matrix_rate", None)
-            for line in profile_lines(clock, seconds, rate):  # ours, and aligned: nothing to make safe
+            for line in profile_lines(clock, seconds, rate):  # our own text, aligned: nothing to escape
                 echo(line, err=True)
 
 
 def check_conclusive(rows: Sequence[Row], is_measured: bool = True) -> None:
-    """End with exit code 3 where nothing can be said about a judge; ``is_measured``: whether any figure has cases."""
+    """Exit with 3 if nothing can be concluded; ``is_measured``: whether any figure has cases."""
     from distract.studies.execution import undecided_reason
 
     if why := undecided_reason(rows, is_measured):
