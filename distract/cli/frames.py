@@ -12,7 +12,7 @@ from distract.judging.verdicts import outcome
 if TYPE_CHECKING:
     import pandas
 
-_PLAIN_FIELDS = "case cluster design protocol judge attack target excluded label data subset".split()
+_PLAIN_FIELDS = ("case", "cluster", "design", "protocol", "judge", "attack", "target", "excluded", "label")
 
 
 def build_frame(rows: Iterable[Row], protocols: Mapping[str, Sequence[str]]) -> pandas.DataFrame:
@@ -27,12 +27,12 @@ def build_frame(rows: Iterable[Row], protocols: Mapping[str, Sequence[str]]) -> 
 def flatten_row(row: Row, rules: Sequence[str] = ()) -> dict[str, Any]:
     """Flatten a row into one dict.
 
-    Besides the row's own names there are ``a_author``, ``a_attack``, ``a_severity`` and the same for b; ``outcome`` (for a
-    protocol that scores, ``outcome_score`` and ``outcome_rating``) over all orders, None where no verdict is valid; for
-    each order, from 1, ``shown_1``, ``preferred_1``, ``probability_a_1`` (b, tie), ``score_a_1``, ``rating_a_1``,
-    ``mass_1``, ``read_1`` and ``failure_1``; and ``requests``, ``tokens_in`` and ``tokens_out``.
+    Besides the row's own names there are ``a_author``, ``a_attack``, ``a_severity`` and the same for b; ``outcome``
+    over all orders (for a protocol that scores, ``outcome_score`` and ``outcome_rating``), None where no verdict is
+    valid; for each order, from 1, ``shown_1``, ``preferred_1``, ``probability_a_1`` (b, tie), ``score_a_1``,
+    ``rating_a_1``, ``mass_1``, ``read_1`` and ``failure_1``; and ``requests``, ``tokens_in`` and ``tokens_out``.
     """
-    flat: dict[str, Any] = {name: getattr(row, name) for name in _PLAIN_FIELDS}
+    flat: dict[str, Any] = {name: getattr(row, name) for name in (*_PLAIN_FIELDS, "data", "subset")}
     for name, side in (("a", row.a), ("b", row.b)):
         flat |= {f"{name}_author": side.author, f"{name}_attack": side.attack, f"{name}_severity": side.severity}
     for rule in rules or (None,):
