@@ -20,9 +20,9 @@ from typing import Any
 
 from distract.core.backend import Batch, Stream, StreamingBackend
 from distract.core.errors import DistractError
+from distract.core.exchange import ask_probes
 from distract.core.locks import PAUSE, Claims
 from distract.core.plan import PENDING, Plan, PlanResult, T, is_enough, step
-from distract.core.probes import ask_probes
 from distract.core.records import Reply, Request, Role
 from distract.core.signals import GRACE, StopSignal, check_signal, hold_signals, is_stopping
 from distract.core.store import Store

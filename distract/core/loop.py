@@ -14,10 +14,9 @@ from itertools import islice
 
 from distract.core.backend import LocalBackend, StreamingBackend
 from distract.core.errors import BackendError
-from distract.core.exchange import fetch_replies
+from distract.core.exchange import ask_probes, fetch_replies
 from distract.core.flow import execute_streaming
 from distract.core.plan import Plan, T, drive, gather, tap
-from distract.core.probes import ask_probes
 from distract.core.records import Reply, Request, Role
 from distract.core.timer import time_part
 from distract.core.usage import Answerer, Tally
