@@ -261,7 +261,6 @@ class _Scheduler:
             self._progress(self._tally)
 
     def _advance(self, active: _ActivePlan) -> dict[int, Any]:
-        """Send a plan the known replies until it is done or waits."""
         while is_enough(active.requests, replies := [active.replies.get(key, PENDING) for key in active.keys]):
             if results := self._send(active, replies):
                 return results
@@ -276,7 +275,6 @@ class _Scheduler:
         return {}
 
     def _queue_requests(self, active: _ActivePlan, requests: Sequence[Request]) -> None:
-        """Record the requests of a plan, and queue those that are neither pending nor stored."""
         active.requests = requests
         active.keys = [self._channels[request.to].store.key(request) for request in requests]
         fresh: dict[bytes, Request] = {}
