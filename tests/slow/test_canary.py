@@ -434,7 +434,7 @@ def test_a_record_says_when_it_was_made_and_by_whom(shop: Shop) -> None:
     assert re.match(r"judged on \d{4}-\d\d-\d\d at \d\d:\d\d UTC by http://127\.0\.0\.1:\d+/v1#m, engine openai", note)
     assert "version july" in note
     (Path("a") / "manifest.json").write_text('{"times": [], "epoch": "x"}', encoding="utf-8")
-    assert "judged at a time that it does not say by http" in shop.run("gate", "a", "--max-flip-rate", "0.2").words
+    assert "judged at an unknown time by http" in shop.run("gate", "a", "--max-flip-rate", "0.2").words
     for option in (("--trust-store",), ("--fresh",), ("--judge-version", "x")):
         refused_ = shop.run("gate", "a", "--max-flip-rate", "0.2", *option)
         assert (refused_.code, f"{option[0]} goes with --judge" in refused_.err) == (2, True)
