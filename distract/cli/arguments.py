@@ -150,8 +150,8 @@ def parse_number(name: str, value: object, hint: Any = None) -> Any:
 def parse_names(name: str, value: object) -> tuple[str, ...]:
     """Convert an argument to a tuple of names; a single name is a tuple of one."""
     names = tuple(value) if isinstance(value, Sequence) and not isinstance(value, str) else (value,)
-    if wrong := [item for item in names if not isinstance(item, str | os.PathLike)]:
-        raise UsageError(f"{name}: expected names, found {reprlib.repr(wrong[0])}")
+    if invalid := [item for item in names if not isinstance(item, str | os.PathLike)]:
+        raise UsageError(f"{name}: expected names, found {reprlib.repr(invalid[0])}")
     return tuple(map(os.fspath, names))
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from distract.cli.options import PATH, NameType, json_option, judge_options, model_options, option, store_option
+from distract.cli.options import PATH, NameType, asking_options, option
 from distract.cli.shared import command, echo_json, exit_with, print_lines, report_usage, warn
 
 if TYPE_CHECKING:
@@ -27,10 +27,7 @@ if TYPE_CHECKING:
 @option("--attack", "attacks", multiple=True, help="Only flips under this attack; repeatable.")
 @option("--data", help="Data of the run, if they have moved; as for `distract attack`.")
 @option("--responses", multiple=True, help="File of responses that goes with --data; repeatable.")
-@store_option
-@model_options
-@judge_options
-@json_option
+@asking_options
 def explain(
     run: Path,
     case: str,

@@ -21,7 +21,16 @@ from distract.cli.options import (
     store_option,
 )
 from distract.cli.run import Terminal, unread_parts
-from distract.cli.shared import CommandExit, command, echo, echo_json, explicit_options, print_lines, safe_line
+from distract.cli.shared import (
+    CommandExit,
+    command,
+    echo,
+    echo_json,
+    explicit_options,
+    print_lines,
+    print_result,
+    safe_line,
+)
 from distract.core.errors import DistractError
 
 evidence_options = group_options(
@@ -81,7 +90,7 @@ def gate(run: Path | None, as_json: bool, junit: Path | None, github: bool, summ
             if not as_json:
                 show(gate_report(verdict))
                 show(unread_parts(loaded) if loaded else ())
-            elif run is None and loaded:  # the document of the run folder, which knows no other run
+            elif run is None and loaded:  # print what the run folder holds
                 echo_json(loaded.summary)
                 print_lines(verdict.notes)
             else:
@@ -106,17 +115,13 @@ def gate(run: Path | None, as_json: bool, junit: Path | None, github: bool, summ
 def compare(before: Path, now: Path, as_json: bool, **options: Any) -> None:
     """Compare the flip rates of two RUNs of `attack` on the same cases, the earlier one first. Always exits with 0."""
     from distract.core import runs
-    from distract.report.tables import show
     from distract.studies.gate import finished
     from distract.studies.gate.comparison_view import comparison_report
     from distract.studies.gate.limits import Limits
 
     limits = Limits(**{name: value for name, value in options.items() if value is not None})
     verdict = finished.decide(runs.load(now), limits, runs.load(before))
-    if as_json:
-        echo_json(verdict.document())
-    else:
-        show(comparison_report(str(before), str(now), verdict))
+    print_result(as_json, verdict.document(), comparison_report(str(before), str(now), verdict))
 
 
 @command("plan-gate")
@@ -128,15 +133,10 @@ def compare(before: Path, now: Path, as_json: bool, **options: Any) -> None:
 @json_option
 def plan_gate(threshold: float, power: float, true_rate: float, confidence: float, checks: int, as_json: bool) -> None:
     """Calculate how many eligible cases a gate needs."""
+    from rich.text import Text
+
     from distract.studies.gate.power_plan import analyse_power
     from distract.studies.gate.power_view import power_report
 
     analysis = analyse_power(threshold, true_rate, power, confidence, checks)
-    if as_json:
-        echo_json(analysis.document())
-    else:
-        from rich.text import Text
-
-        from distract.report.tables import show
-
-        show(map(Text, power_report(analysis)))
+    print_result(as_json, analysis.document(), map(Text, power_report(analysis)))

@@ -169,8 +169,8 @@ def protected_paths(params: Mapping[str, Any]) -> Iterator[Path]:
 
 def check_free(path: Path, needed: Iterable[Path], option: str) -> None:
     """Check that a user's file can be written without overwriting an input, before anything is paid for."""
-    place, kept = _real_path(path), set(map(_real_path, needed))
-    if any(part in kept for part in (place, *place.parents)):
+    resolved, inputs = _real_path(path), set(map(_real_path, needed))
+    if any(part in inputs for part in (resolved, *resolved.parents)):
         raise UsageError(f"{path}: is something that the command reads or keeps; name another file with {option}")
     files.check_writable(path, option)
 

@@ -17,7 +17,7 @@ from distract.cli.options import (
     run_options,
 )
 from distract.cli.run import check_conclusive, print_run, run_in_terminal, set_up
-from distract.cli.shared import check_options, command, echo, echo_json, print_lines, safe_line
+from distract.cli.shared import check_options, command, echo, echo_json, print_lines, print_result, safe_line
 from distract.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -77,7 +77,6 @@ def leaderboard(
 ) -> None:
     """Rate models by a judge's verdicts, or by votes in a file, and measure what restyling the lowest ones changes."""
     from distract.report.progress import preview_lines
-    from distract.report.tables import show
     from distract.studies import execution
     from distract.studies.estimate import estimate
     from distract.studies.leaderboard import sources
@@ -93,10 +92,7 @@ def leaderboard(
         played = sources.read(matches)
         boards = board_pairs.rate_sources(played, rating_systems, draws, seed)
         comparison = board_pairs.compare_boards(played, other, rating_systems, draws, seed)
-        if as_json:
-            echo_json(document.matches_document(boards, comparison))
-        else:
-            show(report.matches_parts(boards, comparison))
+        print_result(as_json, document.matches_document(boards, comparison), report.matches_parts(boards, comparison))
         return
     job = _prepare_job(rating_systems, draws, seed, more)
     if other:

@@ -22,7 +22,7 @@ from distract.cli.options import (
     verifier_option,
 )
 from distract.cli.run import run_in_terminal
-from distract.cli.shared import command, echo, echo_json, exit_with, print_lines, report_usage, safe_line
+from distract.cli.shared import command, echo, exit_with, print_lines, print_result, report_usage, safe_line
 from distract.core.errors import UsageError
 from distract.core.printable import count
 
@@ -65,7 +65,6 @@ def rewrite(
     `distract attack --data FILE --generator recorded` uses them. Rejected rewrites are recorded with the reasons.
     """
     from distract.models.opener import open_models
-    from distract.report.tables import show
     from distract.rewriting.writers import WRITERS
     from distract.studies.attack import session
     from distract.studies.execution import split_options
@@ -87,7 +86,7 @@ def rewrite(
     job = rewrites.prepare(selected, out, opened.prices)
     _check_out(out)
     finished = run_in_terminal(job, store, doing="writing")
-    echo_json(finished.document) if as_json else show(finished.report)
+    print_result(as_json, finished.document, finished.report)
     if not any(rewrite.is_accepted for rewrite in finished.result.rewrites):
         # The file records this too: a failing writer is a result, as in a run.
         echo("warning: no rewrite was accepted, so this file cannot be used to attack a judge", err=True)
@@ -150,7 +149,6 @@ def _execute_job(
     from distract.core.usage import Tally
     from distract.models.opener import open_models
     from distract.report.progress import Progress
-    from distract.report.tables import show
     from distract.studies.make.maker import make_cases
     from distract.studies.make.rewrites import save
     from distract.studies.rewrite_view import yield_report
@@ -170,6 +168,6 @@ def _execute_job(
         cases, document = make_cases(job, models, tally, progress.update)
     if cases:
         save(cases, out)
-    echo_json(document) if as_json else show(yield_report(document))
+    print_result(as_json, document, yield_report(document))
     if not cases:
         exit_with("nothing was made, and no file was written (see the reasons above)", 3)

@@ -8,19 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 from distract.cli.options import (
     PATH,
+    asking_options,
     control_option,
     draw_options,
-    json_option,
-    judge_options,
     manner_options,
-    model_options,
     option,
     protocol_option,
     reference_option,
-    store_option,
 )
 from distract.cli.run import check_conclusive, run_in_terminal, set_up
-from distract.cli.shared import check_options, command, echo, echo_json, print_lines, safe_line
+from distract.cli.shared import check_options, command, echo, print_lines, print_result, safe_line
 from distract.core.errors import UnknownName, UsageError
 
 if TYPE_CHECKING:
@@ -48,10 +45,7 @@ ASKLESS_OPTIONS = ("judges", "specs", "responses", "base", "seed", "as_json")
 @control_option
 @draw_options
 @option("--out", type=PATH, help="Run folder (with several judges: a folder of run folders).")
-@store_option
-@model_options
-@judge_options
-@json_option
+@asking_options
 def meta(
     judges: tuple[str, ...],
     specs: tuple[str, ...],
@@ -66,7 +60,6 @@ def meta(
     """Measure how far judges agree with people and with themselves, and which way of asking serves each best."""
     from distract.core import registry
     from distract.models.opener import REPLAY
-    from distract.report.tables import show
     from distract.studies.meta import document
     from distract.studies.meta import view as report
     from distract.studies.meta.session import select
@@ -92,10 +85,7 @@ def meta(
             raise UnknownName("base", base, known, "name it with --protocol too")
     sources = [*_run_judges(live, selected, out, base, more), *replayed]
     result = document.measure_judges(sources, base)
-    if as_json:
-        echo_json(document.result_document(result))
-    else:
-        show(report.report_parts(result))
+    print_result(as_json, document.result_document(result), report.report_parts(result))
     judged = [protocol for source in sources for protocol in source.judged]
     check_conclusive([row for protocol in judged for rows in protocol.rows.values() for row in rows])
 

@@ -128,4 +128,5 @@ judge_options = group_options(
     option("--judge-version", help="Version of the judge, to tell it from another model of the same name."),
     option("--fresh", is_flag=True, help="Ask the judge everything again, and use no older reply from now on."),
 )
-run_options = group_options(out_option, store_option, model_options, judge_options, json_option)
+asking_options = group_options(store_option, model_options, judge_options, json_option)
+run_options = group_options(out_option, asking_options)

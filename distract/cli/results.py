@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from pathlib import Path
 
 import click
 
 from distract.cli.options import PATH, json_option, option
-from distract.cli.shared import command, echo_json, warn
+from distract.cli.shared import command, echo_json, print_result, warn
 
 
 @command()
@@ -18,7 +19,6 @@ def report(run: Path, as_json: bool) -> None:
     from distract.cli.run import unread_parts
     from distract.core import registry, runs
     from distract.core.job import summarise
-    from distract.report.tables import show
 
     loaded = runs.load(run)
     warn(loaded)
@@ -26,11 +26,7 @@ def report(run: Path, as_json: bool) -> None:
         echo_json(loaded.summary)
         return
     finished = summarise(registry.get_study(loaded.command), loaded)
-    if as_json:
-        echo_json(finished.document)
-    else:
-        show(finished.report)
-        show(unread_parts(loaded))
+    print_result(as_json, finished.document, chain(finished.report, unread_parts(loaded)))
 
 
 @command()
@@ -54,7 +50,7 @@ def check(
     label faithful or changed, kind what was changed. Always exits with 0.
     """
     from distract.core import runs
-    from distract.report.tables import has_colour, show
+    from distract.report.tables import has_colour
     from distract.studies.check import audit, view
 
     if len(paths) not in ((0,) if labelled else (1, 2)):
@@ -73,4 +69,4 @@ def check(
     else:
         pair = audit.check_files(paths[0], paths[1], prompt, name, constraints)
         document, parts = audit.pair_document(pair), view.pair_report(pair, has_colour())
-    echo_json(document) if as_json else show(parts)
+    print_result(as_json, document, parts)

@@ -19,6 +19,8 @@ from click.core import ParameterSource
 from distract.core.errors import UsageError
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+
     from distract.core.price import Price
     from distract.core.records import Role
     from distract.core.runs import LoadedRun
@@ -116,6 +118,16 @@ def echo_json(document: object) -> None:
     text = document if isinstance(document, str) else json.dumps(document, sort_keys=True, indent=1)
     # An equal document in which no CI runner sees a command; the streams would have to change it.
     echo(re.sub(r"##(?=\w*\[)", r"#\\u0023", text.rstrip("\n")))
+
+
+def print_result(as_json: bool, document: object, parts: Iterable[RenderableType]) -> None:
+    """Print a result for machines or for people; the parts, if lazy, are made only for people."""
+    from distract.report.tables import show
+
+    if as_json:
+        echo_json(document)
+    else:
+        show(parts)
 
 
 def safe_line(text: str) -> str:

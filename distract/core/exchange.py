@@ -29,11 +29,11 @@ def fetch_replies(
         if stored:
             tally.stored += len(stored)
             yield stored
-        wanted = frozenset(index for index, key in enumerate(keys) if key in claimed and key not in stored)
-        if not wanted:
+        unanswered = frozenset(index for index, key in enumerate(keys) if key in claimed and key not in stored)
+        if not unanswered:
             continue
         with hold_signals():
-            for batch in backend.reply(offered, wanted):
+            for batch in backend.reply(offered, unanswered):
                 received = {keys[index]: reply for index, reply in batch}
                 with time_part("store"):
                     store.put(received.items())

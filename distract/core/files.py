@@ -181,7 +181,7 @@ def _write_in_place(path: Path, text: str, flags: int) -> None:
             descriptor = os.open(path, os.O_WRONLY | _NONBLOCKING | flags, 0o666)
         except OSError as error:
             if error.errno == errno.ENXIO:
-                raise OSError(errno.ENXIO, "nobody reads it", str(path)) from error
+                raise OSError(errno.ENXIO, "it has no reader", str(path)) from error
             raise
     if hasattr(os, "O_NONBLOCK"):
         os.set_blocking(descriptor, True)

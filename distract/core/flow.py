@@ -100,7 +100,7 @@ def execute_streaming(
 ) -> Iterator[T]:
     """Drive plans to their results, in order; see ``loop.execute``."""
     run = _Scheduler(models, tally, progress)
-    waiting, started, results, due = iter(plans), 0, dict[int, T](), 0
+    waiting, started, results, next_result = iter(plans), 0, dict[int, T](), 0
     exhausted = False
     with run, hold_signals(run.is_busy):
         while True:
@@ -110,10 +110,10 @@ def execute_streaming(
                     break
                 results.update(run.start(_ActivePlan(started, plan)))
                 started += 1
-            while due in results:
-                yield results.pop(due)
-                due += 1
-            if exhausted and due == started:
+            while next_result in results:
+                yield results.pop(next_result)
+                next_result += 1
+            if exhausted and next_result == started:
                 return
             if is_stopping():
                 run.drain()
@@ -230,7 +230,6 @@ class _Scheduler:
             results.update(self._advance(active))
 
     def _receive(self, channel: _Channel, batch: Batch) -> dict[bytes, Reply]:
-        """Store and count a batch; returns the replies by key."""
         if not batch:
             return {}
         received = [(*channel.in_flight[ticket], reply) for ticket, reply in batch]

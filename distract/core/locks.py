@@ -117,15 +117,15 @@ class Claims:
         with self._locks.mutex:
             if self._locks.askers.setdefault(self._thread, self) is not self:
                 return set(keys)
-            taken = set[bytes]()
+            claimed = set[bytes]()
             # The system scans all locks of a file for each one; this order is the fastest.
             for place, key in sorted(((_place(key), key) for key in keys), reverse=True):
                 if place not in self._locks.holders and self._locks.lock(place):
                     self._locks.holders[place] = self
                     self._held.add(place)
-                    taken.add(key)
+                    claimed.add(key)
             self._free_thread()
-            return taken
+            return claimed
 
     def give_back(self, keys: Iterable[bytes]) -> None:
         """Give claims back; ignores keys that are not held."""

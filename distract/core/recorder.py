@@ -152,8 +152,8 @@ def _members(record: Any) -> dict[str, Any]:
     if kind not in _GETTERS:
         names = sorted(kind.__slots__)
         _GETTERS[kind] = names, attrgetter(*names)
-    names, read = _GETTERS[kind]
-    return dict(zip(names, read(record), strict=True))
+    names, get_values = _GETTERS[kind]
+    return dict(zip(names, get_values(record), strict=True))
 
 
 _GETTERS: dict[type, tuple[list[str], Callable[[Any], tuple[Any, ...]]]] = {}

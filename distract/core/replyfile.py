@@ -127,10 +127,10 @@ class ReplyFile:
         loss = "lost its -wal or -shm file" if is_there[0] else "was deleted, moved or replaced"
         loss = "was cut short" if is_cut else loss
         try:
-            kept = self._rescue(is_there, is_cut)
+            outcome = self._rescue(is_there, is_cut)
         except (*FAULTS, OSError, UsageError) as error:
-            kept = f"its replies cannot be kept ({error})"
-        raise BackendError(f"{self._path}: the store of replies {loss} during the run; {kept}")
+            outcome = f"its replies cannot be kept ({error})"
+        raise BackendError(f"{self._path}: the store of replies {loss} during the run; {outcome}")
 
     def close(self) -> None:
         """Close the connection."""
@@ -190,7 +190,6 @@ class ReplyFile:
 
 
 def _open_first(places: Sequence[Path]) -> tuple[sqlite3.Connection, Path]:
-    """Open the first path that can hold replies."""
     for place in places[:-1]:
         with suppress(*FAULTS, OSError):
             return _open(place), place

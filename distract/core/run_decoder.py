@@ -31,9 +31,9 @@ R = TypeVar("R")
 class RecordFile(Sequence[R]):
     """The complete records of a JSON Lines file that may still grow; each is read on demand and not kept."""
 
-    def __init__(self, path: Path, read: Callable[[Any], R]) -> None:
+    def __init__(self, path: Path, decode: Callable[[Any], R]) -> None:
         # Absolute, since the process may change its folder.
-        self._path, self._read = path.absolute(), read
+        self._path, self._decode_value = path.absolute(), decode
         self._ends = array("Q")
 
     def __iter__(self) -> Iterator[R]:
@@ -100,7 +100,7 @@ class RecordFile(Sequence[R]):
 
     def _decode(self, line: bytes, number: int) -> R:
         try:
-            return self._read(json.loads(line[:-1].decode("utf-8")))
+            return self._decode_value(json.loads(line[:-1].decode("utf-8")))
         except UnicodeDecodeError as error:
             raise DataError("not UTF-8", path=self._path) from error
         except (RecursionError, ValueError, LookupError, TypeError, AttributeError) as error:

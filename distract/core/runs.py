@@ -78,23 +78,23 @@ class LoadedRun:
             when = "at an unknown time"
         identity = self.parameters.get("identity")
         model = sorted(identity.items()) if isinstance(identity, dict) else []
-        named = ", ".join([str(self.parameters["judge"]), *(f"{name} {value}" for name, value in model)])
+        identified = ", ".join([str(self.parameters["judge"]), *(f"{name} {value}" for name, value in model)])
         made, stored = self._replies
         verb = f"judged {when} by" if made or not stored else f"put together {when} from stored replies of"
         older = f"; {stored:,} of {made + stored:,} replies were stored before" if made and stored else ""
-        return line(f"{verb} {named}{older}; nothing was asked again")
+        return line(f"{verb} {identified}{older}; nothing was asked again")
 
     def is_copy_of(self, other: LoadedRun) -> bool:
         """Whether the run is a copy of another, or holds the same replies of a server, which was not asked again."""
-        here, there = self._manifest, other._manifest
-        if not here or not there:
+        own, others = self._manifest, other._manifest
+        if not own or not others:
             return False
         made, stored = self._replies
-        tables = [manifest.get("checksums") for manifest in (here, there)]
+        tables = [manifest.get("checksums") for manifest in (own, others)]
         rows = [sums["rows.jsonl"] for sums in tables if isinstance(sums, dict) and "rows.jsonl" in sums]
         identity = self.parameters.get("identity")
         is_stored = not made and stored > 0 and isinstance(identity, dict) and "server" in identity
-        return here == there or (is_stored and len(rows) == 2 and rows[0] == rows[1])
+        return own == others or (is_stored and len(rows) == 2 and rows[0] == rows[1])
 
     @property
     def _replies(self) -> tuple[int, int]:
@@ -183,7 +183,6 @@ def _find_flaw(path: Path, names: tuple[str, ...], cut: bool) -> str | None:
 
 
 def _is_complete(parameters: Mapping[str, Any]) -> bool:
-    """Whether the parameters hold everything that documents and tables read."""
     try:
         study = registry.get_study(str(parameters.get("command", "attack")))
     except UnknownName:

@@ -1,4 +1,4 @@
-"""What a run has used so far: replies and tokens, by model."""
+"""Usage of a run so far: replies and tokens, by model."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Canary:
 
 @dataclass(slots=True)
 class Tally:
-    """What a run has used so far."""
+    """Usage of a run so far."""
 
     stored: int = 0  # replies found in the store
     made: int = 0  # replies made
@@ -53,14 +53,14 @@ class Tally:
 
     def document(self) -> dict[str, Any]:
         """The tally as JSON values."""
-        asked: dict[str, dict[str, int]] = {}
+        requests: dict[str, dict[str, int]] = {}
         for (role, kind), number in sorted(self.asked.items()):
-            asked.setdefault(role, {})[kind] = number
+            requests.setdefault(role, {})[kind] = number
         tokens = {role: {"in": used[0], "out": used[1]} for role, used in sorted(self.tokens.items())}
         counts = {"stored": self.stored, "made": self.made, "unanswered": self.unanswered}
-        read = {"reading": dict(sorted(self.readings.items()))} if self.readings else {}
+        readings = {"reading": dict(sorted(self.readings.items()))} if self.readings else {}
         manners = {"manners": dict(sorted(self.manners.items()))} if self.manners else {}
-        return {**counts, "asked": asked, "tokens": tokens, **read, **manners}
+        return {**counts, "asked": requests, "tokens": tokens, **readings, **manners}
 
     def ask(self, requests: Iterable[Request]) -> None:
         """Count distinct requests."""
@@ -78,6 +78,9 @@ class Tally:
     def count_tokens(self, role: Role, replies: Sequence[Reply]) -> None:
         """Count the tokens of new replies."""
         prompts, answers = self.tokens.get(role, (0, 0))
-        read, written = sum(reply.tokens_in for reply in replies), sum(reply.tokens_out for reply in replies)
-        self.tokens[role] = prompts + read, answers + written
-        timer.count("tokens asked", read + written)
+        prompt_tokens, answer_tokens = (
+            sum(reply.tokens_in for reply in replies),
+            sum(reply.tokens_out for reply in replies),
+        )
+        self.tokens[role] = prompts + prompt_tokens, answers + answer_tokens
+        timer.count("tokens asked", prompt_tokens + answer_tokens)

@@ -195,7 +195,7 @@ def test_the_same_judge_is_asked_eight_requests_and_changes_no_byte(shop: Shop) 
     assert shop.manifest["canary"] == {"asked": ASKED, "differing": 0, "largest_move": 0.05}
     assert shop.manifest["replies"]["made"] == 0
     assert shop.manifest["replies"]["stored"] == number
-    assert "canary: 8 stored requests asked again, 0 answered otherwise, probabilities moved by up to 0.05" in again.err
+    assert "canary: 8 stored requests repeated, 0 answered differently, probabilities moved by up to 0.05" in again.err
     # What drifts does so from what is stored, not from what was said last.
     shop.endpoint.judge = lambda *two: fair(*two) - 0.11
     assert (REASON in shop.gate().words, shop.endpoint.new()) == (True, ASKED)
