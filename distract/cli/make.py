@@ -52,13 +52,7 @@ making_options = group_options(
 @verifier_option
 @file_options
 def rewrite(
-    generator: str,
-    verifier: str | None,
-    limit: int,
-    out: Path,
-    store: Path | None,
-    as_json: bool,
-    **more: Any,
+    generator: str, verifier: str | None, limit: int, out: Path, store: Path | None, as_json: bool, **more: Any
 ) -> None:
     """Write rewrites and record them with the data, so that every judge can be attacked with the same ones.
 
@@ -76,12 +70,7 @@ def rewrite(
     opened = open_models({"generator": generator, "verifier": verifier}, loading, WRITERS)
     print_lines(opened.notes)
     selected = session.select(
-        generator=generator,
-        verifier=verifier,
-        models=opened.models,
-        asking=sampling,
-        limit=limit or None,
-        **selection,
+        generator=generator, verifier=verifier, models=opened.models, asking=sampling, limit=limit or None, **selection
     )
     job = rewrites.prepare(selected, out, opened.prices)
     _check_out(out)
@@ -97,13 +86,7 @@ def rewrite(
 @option("--verifier", help="Model that checks whether each answer says what the reference says.")
 @making_options
 def make_pairs(
-    data: str,
-    responses: tuple[str, ...],
-    verifier: str | None,
-    generator: str,
-    limit: int,
-    seed: int,
-    **more: Any,
+    data: str, responses: tuple[str, ...], verifier: str | None, generator: str, limit: int, seed: int, **more: Any
 ) -> None:
     """Make a better and a worse answer from each reference: the good response of a case (after CALM).
 

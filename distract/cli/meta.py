@@ -32,10 +32,7 @@ ASKLESS_OPTIONS = ("judges", "specs", "responses", "base", "seed", "as_json")
 @command()
 @option("--judge", "judges", multiple=True, help="Judge, or replay:FILE-OR-FOLDER of stored verdicts; repeatable.")
 @option(
-    "--data",
-    "specs",
-    multiple=True,
-    help="Labelled data: built-in name, path, FORMAT:PATH, hub:ORG/NAME; repeatable.",
+    "--data", "specs", multiple=True, help="Labelled data: built-in name, path, FORMAT:PATH, hub:ORG/NAME; repeatable."
 )
 @option("--responses", multiple=True, help="File of further responses, for the one data set that needs them.")
 @protocol_option()

@@ -23,7 +23,7 @@ from distract.judging.orders import Manner
 SECONDS_BETWEEN_LINES = 15.0
 _READINGS = {
     "packed": "packed: shared parts were computed once",
-    "cached prefix": "one at a time, reusing the prefix shared with the one before (this model does not support packing)",
+    "cached prefix": "one at a time, reusing the prefix shared with the last one (this model does not support packing)",
     "one by one": "one by one from the start (this model supports neither packing nor prefix reuse)",
 }
 
@@ -91,7 +91,7 @@ def usage_lines(tally: Tally, prices: Mapping[Role, Price]) -> Iterator[str]:
         )
     if tally.unshared:
         yield (
-            f"warning: the store cannot be locked ({line(tally.unshared)}): other commands that use it at the same time "
+            f"warning: the store cannot be locked ({line(tally.unshared)}): other commands that use it now "
             "may send the same requests"
         )
 
