@@ -37,13 +37,10 @@ def consistency(judge: str, store: Path | None, fresh: bool, as_json: bool, **mo
 
     Needs data with three or four responses per prompt. Choice sets are shown in one order each, whatever --orders.
     """
-    from distract.studies import execution
     from distract.studies.consistency import session
 
     setup, _ = set_up(judge, more, PROTOCOLS)
     job = session.prepare(setup, limit=more.pop("limit") or None, **more)
-    if fresh:
-        execution.renew([job.models["judge"]], store)
-    finished = run_in_terminal(job, store)
+    finished = run_in_terminal(job, store, is_fresh=fresh)
     print_run(finished, as_json)
     check_conclusive(finished.run.rows)

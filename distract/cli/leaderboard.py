@@ -77,7 +77,6 @@ def leaderboard(
 ) -> None:
     """Rate models by a judge's verdicts, or by votes in a file, and measure what restyling the lowest ones changes."""
     from distract.report.progress import preview_lines
-    from distract.studies import execution
     from distract.studies.estimate import estimate
     from distract.studies.leaderboard import sources
     from distract.studies.leaderboard import view as report
@@ -106,9 +105,7 @@ def leaderboard(
         else:
             echo("\n".join(map(safe_line, preview_lines(job, estimated, 0))))
         return
-    if fresh:
-        execution.renew([job.models["judge"]], store)
-    finished = run_in_terminal(job, store)
+    finished = run_in_terminal(job, store, is_fresh=fresh)
     comparison = _compare_boards(finished.run, other, rating_systems, draws, seed)
     if as_json and comparison:
         echo_json(document.add_comparison(str(finished.run.summary), comparison))
@@ -124,10 +121,10 @@ def _compare_boards(
     from distract.studies.leaderboard import sources
     from distract.studies.leaderboard.boards import board_pairs
 
+    if not other:
+        return ()
     try:
-        return (
-            board_pairs.compare_boards(sources.read(f"run:{loaded.path}"), other, systems, draws, seed) if other else ()
-        )
+        return board_pairs.compare_boards(sources.read(f"run:{loaded.path}"), other, systems, draws, seed)
     except UsageError as error:
         print_lines([f"warning: not compared: {error}"])
         return ()

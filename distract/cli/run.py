@@ -5,10 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from distract.cli.shared import echo, echo_json, exit_with, print_lines, report_usage, safe_line
+from distract.cli.shared import echo, exit_with, print_lines, print_result, report_usage, safe_line
 from distract.core.listener import Listener
 
 if TYPE_CHECKING:
@@ -61,24 +62,20 @@ def set_up(judge: str, more: dict[str, Any], protocols: Sequence[str] = ()) -> t
     return execution.set_up(judge, more, Terminal(), protocols)
 
 
-def run_in_terminal(job: Job[R], store: Path | None, doing: str = "judging") -> FinishedRun[R]:
-    """Run a job with progress on the terminal; see ``execution.run_job``."""
+def run_in_terminal(job: Job[R], store: Path | None, doing: str = "judging", is_fresh: bool = False) -> FinishedRun[R]:
+    """Run a job with progress on the terminal, with new replies of the judge if ``is_fresh``."""
     from distract.studies import execution
 
+    if is_fresh:
+        execution.renew([job.models["judge"]], store)
     return execution.run_job(job, store, Terminal(), doing=doing)
 
 
 def print_run(finished: FinishedRun[Any], as_json: bool, more: Iterable[RenderableType] = ()) -> None:
     """Print the document of a run, or its tables, ``more`` parts and its folder."""
-    from distract.report.tables import show
-
-    if as_json:
-        echo_json(finished.run.summary)
-        return
-    show(finished.report)
-    show(unread_parts(finished.run))
-    show(more)
-    echo(f"\nrun folder: {safe_line(str(finished.run.path))}")
+    print_result(as_json, finished.run.summary, chain(finished.report, unread_parts(finished.run), more))
+    if not as_json:
+        echo(f"\nrun folder: {safe_line(str(finished.run.path))}")
 
 
 def unread_parts(run: LoadedRun) -> Iterable[RenderableType]:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 from click.core import ParameterSource
 
+from distract.core import printable
 from distract.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -83,6 +84,9 @@ def check_options(allowed: Collection[str], why: str) -> None:
             raise UsageError(f"{spelling} {why}")
 
 
+safe_line = printable.line
+
+
 def echo(text: str = "", err: bool = False) -> None:
     """Print text, on stderr if ``err``; ``click.echo`` would write UTF-8 to a stream that asks for ASCII."""
     print(text, file=sys.stderr if err else sys.stdout, flush=True)
@@ -128,13 +132,6 @@ def print_result(as_json: bool, document: object, parts: Iterable[RenderableType
         echo_json(document)
     else:
         show(parts)
-
-
-def safe_line(text: str) -> str:
-    """Make a text one line that cannot move the cursor."""
-    from distract.core.printable import line
-
-    return line(text)
 
 
 class CommandExit(Exception):

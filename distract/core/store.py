@@ -95,11 +95,9 @@ class Store:
         digest = self._begun.copy()
         digest.update(request.key.encode())
         if self._reads_slots and request.slots is not None:
-            responses = ", ".join(
-                [_encode_text((r.author, r.turns, r.attack, r.severity)) for r in request.slots.shown]
-            )
+            texts = [_encode_text((r.author, r.turns, r.attack, r.severity)) for r in request.slots.shown]
             # Equals ``json.dumps`` of it all, but caches responses: each is shown in many requests.
-            text = f"[{_encode_text(request.slots.case)}, [{responses}], {_encode_text(request.slots.outcomes)}]"
+            text = f"[{_encode_text(request.slots.case)}, [{', '.join(texts)}], {_encode_text(request.slots.outcomes)}]"
             digest.update(text.encode())
         return digest.digest()
 

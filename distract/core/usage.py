@@ -78,9 +78,7 @@ class Tally:
     def count_tokens(self, role: Role, replies: Sequence[Reply]) -> None:
         """Count the tokens of new replies."""
         prompts, answers = self.tokens.get(role, (0, 0))
-        prompt_tokens, answer_tokens = (
-            sum(reply.tokens_in for reply in replies),
-            sum(reply.tokens_out for reply in replies),
-        )
-        self.tokens[role] = prompts + prompt_tokens, answers + answer_tokens
-        timer.count("tokens asked", prompt_tokens + answer_tokens)
+        new_prompts = sum(reply.tokens_in for reply in replies)
+        new_answers = sum(reply.tokens_out for reply in replies)
+        self.tokens[role] = prompts + new_prompts, answers + new_answers
+        timer.count("tokens asked", new_prompts + new_answers)
