@@ -100,7 +100,7 @@ def execute_streaming(
 ) -> Iterator[T]:
     """Drive plans to their results, in order; see ``loop.execute``."""
     run = _Scheduler(models, tally, progress)
-    waiting, started, results, next_result = iter(plans), 0, dict[int, T](), 0
+    waiting, started, next_result = iter(plans), 0, 0
     exhausted = False
     with run, hold_signals(run.is_busy):
         while True:
@@ -108,22 +108,23 @@ def execute_streaming(
                 if (plan := next(waiting, None)) is None:
                     exhausted = True
                     break
-                results.update(run.start(_ActivePlan(started, plan)))
+                run.start(_ActivePlan(started, plan))
                 started += 1
-            while next_result in results:
-                yield results.pop(next_result)
+            while next_result in run.results:
+                yield run.results.pop(next_result)
                 next_result += 1
             if exhausted and next_result == started:
                 return
             if is_stopping():
                 run.drain()
-            results.update(run.collect())
+            run.collect()
 
 
 class _Scheduler:
     """The channels to the backends, and the plans that wait for each request."""
 
     def __init__(self, models: Mapping[Role, Answerer], tally: Tally, progress: Callable[[Tally], None] | None) -> None:
+        self.results: dict[int, Any] = {}  # of finished plans, by index
         self._tally, self._progress = tally, progress
         self._channels: dict[Role, _Channel] = {}
         self._distinct: list[_Channel] = []
@@ -170,24 +171,24 @@ class _Scheduler:
         """Whether to start another plan, which may ask any of the models."""
         return all(channel.load < channel.stream.capacity for channel in self._distinct)
 
-    def start(self, active: _ActivePlan) -> dict[int, Any]:
-        """Begin a plan; returns its result by index if it is done at once."""
-        return self._send(active, None) or self._advance(active)
+    def start(self, active: _ActivePlan) -> None:
+        """Begin a plan."""
+        if not self._send(active, None):
+            self._advance(active)
 
-    def collect(self) -> dict[int, Any]:
-        """Wait for replies and resume their plans; returns the results of those that are done."""
-        results: dict[int, Any] = {}
+    def collect(self) -> None:
+        """Wait for replies and resume their plans."""
+        count = len(self.results)
         for channel in self._distinct:
-            self._fill(channel, results)
+            self._fill(channel)
         busy = [channel for channel in self._distinct if channel.in_flight]
-        if not busy and not results:
+        if not busy and len(self.results) == count:
             time.sleep(PAUSE)  # other runs have claimed everything
         for channel in busy:
             # With several channels, a silent one must not hold up the others.
             batch = channel.stream.collect(POLL_SECONDS / 2 if len(busy) > 1 else POLL_SECONDS)
-            self._deliver(self._receive(channel, batch), results)
-            self._fill(channel, results)
-        return results
+            self._deliver(self._receive(channel, batch))
+            self._fill(channel)
 
     def drain(self) -> None:
         """Keep arriving replies until nothing is in flight, for a process that was requests to end."""
@@ -213,21 +214,21 @@ class _Scheduler:
         self._receive(channel, channel.stream.close())
         self._tally.unshared = self._tally.unshared or channel.claims.fault
 
-    def _fill(self, channel: _Channel, results: dict[int, Any]) -> None:
+    def _fill(self, channel: _Channel) -> None:
         """Keep a channel busy, and resume the plans whose replies other runs have stored."""
         while stored := channel.fill():
             self._count_stored(len(stored))
-            self._deliver(stored, results)
+            self._deliver(stored)
 
-    def _deliver(self, replies: Mapping[bytes, Reply], results: dict[int, Any]) -> None:
-        """Pass replies to the plans that wait for them; adds to ``results`` those of finished plans."""
+    def _deliver(self, replies: Mapping[bytes, Reply]) -> None:
+        """Pass replies to the plans that wait for them."""
         moved: dict[int, _ActivePlan] = {}
         for key, reply in replies.items():
             for active in self._owners.pop(key):
                 active.replies[key] = reply
                 moved[active.index] = active
         for active in moved.values():
-            results.update(self._advance(active))
+            self._advance(active)
 
     def _receive(self, channel: _Channel, batch: Batch) -> dict[bytes, Reply]:
         if not batch:
@@ -259,19 +260,19 @@ class _Scheduler:
         if number and self._progress:
             self._progress(self._tally)
 
-    def _advance(self, active: _ActivePlan) -> dict[int, Any]:
+    def _advance(self, active: _ActivePlan) -> None:
         while is_enough(active.requests, replies := [active.replies.get(key, PENDING) for key in active.keys]):
-            if results := self._send(active, replies):
-                return results
-        return {}
+            if self._send(active, replies):
+                return
 
-    def _send(self, active: _ActivePlan, replies: Sequence[Reply] | None) -> dict[int, Any]:
-        """Take a plan one step further; returns its result by index if it is done."""
+    def _send(self, active: _ActivePlan, replies: Sequence[Reply] | None) -> bool:
+        """Take a plan one step further; returns whether it is done."""
         requests = step(active.plan, replies)
         if isinstance(requests, PlanResult):
-            return {active.index: requests.value}
+            self.results[active.index] = requests.value
+            return True
         self._queue_requests(active, requests)
-        return {}
+        return False
 
     def _queue_requests(self, active: _ActivePlan, requests: Sequence[Request]) -> None:
         active.requests = requests
