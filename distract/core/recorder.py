@@ -64,11 +64,9 @@ class Recorder:
                 files.check_ownership(path / name)
             for old in (*path.glob("*.json.*.part"), path / "manifest.json", path / "summary.json"):
                 files.remove(old)
-            header = {
-                "parameters": parameters,
-                "versions": _versions(),
-                **({} if source is None else {"source": source}),
-            }
+            header = {"parameters": parameters, "versions": _versions()}
+            if source is not None:
+                header["source"] = source
             self._digests["run.json"] = hashlib.sha256(_write_json(path / "run.json", header).encode())
             for name in (*self._counts, "texts"):
                 self._files[name] = stack.enter_context(files.create(path / f"{name}{_RECORDS_SUFFIX}"))
@@ -110,10 +108,8 @@ class Recorder:
         self._digests["summary.json"] = hashlib.sha256(text.encode())
         checksums = {name: self._digests[name].hexdigest() for name in self._covered}
         is_complete = not numbers.get("replies", {}).get("unanswered")
-        _write_json(
-            self.path / "manifest.json",
-            {"complete": is_complete, "counts": self._counts, "checksums": checksums, **numbers},
-        )
+        manifest = {"complete": is_complete, "counts": self._counts, "checksums": checksums, **numbers}
+        _write_json(self.path / "manifest.json", manifest)
         return text
 
     def _write(self, name: str, line: str) -> None:

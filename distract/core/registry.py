@@ -29,18 +29,18 @@ _kinds: dict[str, type[Any]] = {}
 
 
 def plugins(group: str, kind: type[P]) -> Mapping[str, P]:
-    """Map the plug-ins of a group by name."""
+    """Return the plug-ins of a group by name."""
     _kinds[group] = kind
     return _load(group)[0]
 
 
 def protocols() -> Mapping[str, Protocol]:
-    """Map the protocols by name."""
+    """Return all protocols by name."""
     return plugins("distract.judges", Protocol)
 
 
 def attacks() -> Mapping[str, Attack]:
-    """Map the attacks by name."""
+    """Return all attacks by name."""
     return plugins("distract.attacks", Attack)
 
 

@@ -79,7 +79,7 @@ class ReplyFile:
                 db.executemany(f"insert into replies {_COPY_RULES['replies']}", rows)
         except BackendError as error:
             if not isinstance(error.__cause__, sqlite3.Error):
-                with suppress(*FAULTS), self.writing():  # after the file was cut short before they were written
+                with suppress(*FAULTS), self.writing():  # the file was cut short before they were written
                     self.db.executemany(f"insert into replies {_COPY_RULES['replies']}", rows)
                 raise
             self._is_given_up = True

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from array import array
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from io import BytesIO
 from pathlib import Path
@@ -127,14 +127,11 @@ def decode_rewrite(value: dict[str, Any]) -> Rewrite:
     value["reasons"] = tuple(value["reasons"])
     value["evidence"] = tuple((str(name), number) for name, number in value["evidence"])
     response: Response = value["response"]
-    if not all(
-        isinstance(text, str) for text in (value["case"], response.author, value["generator"], *value["reasons"])
-    ):
-        raise ValueError("a case, an author, a generator or a reason is no text")
-    if not isinstance(response.attack, str | None) or not isinstance(response.severity, int | None):
-        raise ValueError("an attack is no text or a severity no number")
-    if not all(isinstance(number, int | float | str) for _, number in value["evidence"]):
-        raise ValueError("evidence is neither a number nor a text")
+    texts = (value["case"], response.author, value["generator"], *value["reasons"])
+    _check_types(texts, str, "a case, an author, a generator or a reason is no text")
+    _check_types([response.attack], str | None, "an attack is no text")
+    _check_types([response.severity], int | None, "a severity is no number")
+    _check_types([number for _, number in value["evidence"]], int | float | str, "evidence is no number or text")
     return Rewrite(**value)
 
 
@@ -144,13 +141,10 @@ def decode_flip(value: dict[str, Any]) -> MinimalFlip:
     value["edits"] = tuple(Edit(**edit) for edit in value["edits"])
     flip = _build_record(MinimalFlip, value)
     texts = (flip.case.id, *flip.case.prompt, flip.protocol, flip.attack, flip.rewritten, flip.other)
-    if not all(isinstance(text, str) for text in (*texts, *flip.original, *flip.turns, flip.rule or "")):
-        raise ValueError("a name or a text is none")
+    _check_types((*texts, *flip.original, *flip.turns, flip.rule or ""), str, "a name or a text is none")
     numbers = (flip.of, flip.comparisons, flip.requests, flip.invalid, flip.severity or 0)
-    if not all(isinstance(number, int) for number in numbers):
-        raise ValueError("a number is none")
-    if not all(isinstance(value, int | float) for pair in (flip.before, flip.after) for value in pair):
-        raise ValueError("a strength is no number")
+    _check_types(numbers, int, "a number is none")
+    _check_types((*flip.before, *flip.after), int | float, "a strength is no number")
     if not flip.edits or any(edit.turn < 0 for edit in flip.edits):
         raise ValueError("it has no edit, or one in no turn")
     if any(flip.original[edit.turn][edit.start : edit.end] != edit.old for edit in flip.edits):
@@ -158,6 +152,11 @@ def decode_flip(value: dict[str, Any]) -> MinimalFlip:
     if apply_edits(flip.original, flip.edits) != flip.turns:
         raise ValueError("its edits do not make its text")
     return flip
+
+
+def _check_types(values: Iterable[object], kind: Any, problem: str) -> None:
+    if not all(isinstance(value, kind) for value in values):
+        raise ValueError(problem)
 
 
 def _build_record(kind: type[R], value: dict[str, Any]) -> R:
