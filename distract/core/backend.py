@@ -26,12 +26,10 @@ class Backend(Protocol):
 
         Part of every reply's key in the store. Reading it never loads weights, and hashes a local folder's files once.
         """
-        ...
 
     @property
     def reads_slots(self) -> bool:
         """Whether replies depend on ``Request.slots`` and not on the text alone."""
-        ...
 
     def reply(self, requests: Sequence[Request], wanted: frozenset[int]) -> Iterator[Batch]:
         """Answer ``requests[i]`` for every i in ``wanted``, in any order, a batch at a time.
@@ -41,7 +39,6 @@ class Backend(Protocol):
         resumed run computes the same numbers as an uninterrupted one. Answers in words, which are handed over as each
         is complete, may differ by rounding. Raises ``BackendError`` if the model cannot be loaded or fails.
         """
-        ...
 
 
 class Stream(Protocol):
@@ -50,11 +47,9 @@ class Stream(Protocol):
     @property
     def capacity(self) -> int:
         """How many requests to keep in flight, at least 1; more would only wait."""
-        ...
 
     def submit(self, ticket: int, request: Request) -> None:
         """Take a request and return at once. ``ticket``, unique in this stream, comes back with its reply."""
-        ...
 
     def collect(self, timeout: float) -> Batch:
         """Return replies since the last call, as (ticket, reply); wait up to about ``timeout`` seconds for the first.
@@ -62,15 +57,12 @@ class Stream(Protocol):
         Raises ``BackendError`` if the backend failed for good, and ``UsageError`` if a server lacks the model or
         refuses the key. Earlier replies have been returned, or ``close`` returns them.
         """
-        ...
 
     def halt(self) -> Collection[int]:
         """Send nothing more; returns the tickets of abandoned requests. The others can still be collected."""
-        ...
 
     def close(self) -> Batch:
         """Abandon the requests in flight, within about a second; returns uncollected replies."""
-        ...
 
 
 @runtime_checkable
@@ -79,7 +71,6 @@ class StreamingBackend(Backend, Protocol):
 
     def open(self) -> Stream:
         """Open a stream, which the caller closes."""
-        ...
 
 
 @runtime_checkable
@@ -89,11 +80,9 @@ class ProbingBackend(Backend, Protocol):
     @property
     def probes(self) -> Sequence[Request]:
         """Requests to send in this order, before any other."""
-        ...
 
     def learn(self, reply: Reply) -> Mapping[str, Any]:
         """Adapt to the reply to a probe; returns everything learnt so far, as JSON values."""
-        ...
 
 
 @runtime_checkable
@@ -103,7 +92,6 @@ class RemoteBackend(Backend, Protocol):
     @property
     def reported(self) -> Sequence[str]:
         """Names of the models that have answered so far, as reported by the server."""
-        ...
 
 
 @runtime_checkable
@@ -113,7 +101,6 @@ class LocalBackend(Backend, Protocol):
     @property
     def used(self) -> str | None:
         """How it has read prompts; None if it has read none yet."""
-        ...
 
 
 def reply_through(stream: Stream, requests: Sequence[Request], wanted: frozenset[int]) -> Iterator[Batch]:

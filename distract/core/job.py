@@ -29,12 +29,10 @@ class RunSink(Protocol):
     @property
     def rows(self) -> Sequence[Row]:
         """All rows so far; the sequence grows."""
-        ...
 
     @property
     def rewrites(self) -> Sequence[Rewrite]:
         """All rewrites so far; the sequence grows."""
-        ...
 
     def __enter__(self) -> Self: ...
 
@@ -45,7 +43,6 @@ class RunSink(Protocol):
 
     def finish(self, summary: Mapping[str, Any], numbers: Mapping[str, Any]) -> str:
         """Keep the summary, and the counts and times of this execution; returns the text of the summary."""
-        ...
 
 
 Plans = Iterable[Plan[CaseResult]]

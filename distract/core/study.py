@@ -39,7 +39,6 @@ class Sums(Protocol[R_co]):
 
     def result(self, flaw: str | None = None) -> R_co:
         """Return the result of the run."""
-        ...
 
 
 class BufferedSums(Generic[R]):
