@@ -1,8 +1,8 @@
 """The functions of ``import distract``: what the commands do, as calls that return values.
 
 Keyword arguments are the options of the command, with underscores for hyphens and the same defaults; rows, summary and
-run folder are the same bytes. Nothing is printed, no process ends, and what is wrong is one of distract's errors, whose
-message names options as the command line writes them.
+run folder are the same bytes. Nothing is printed and no process ends. Errors are distract's own; their messages name
+options as the command line writes them.
 """
 
 from __future__ import annotations
@@ -43,11 +43,7 @@ if TYPE_CHECKING:
 
 
 class Run:
-    """A run of ``distract attack`` or ``distract gate``, just carried out or read back.
-
-    Args:
-        finished: the run and what it comes to.
-        notes: what was said on the way.
+    """A run of ``distract attack`` or ``distract gate``, just finished or read back.
 
     Attributes:
         notes: warnings and remarks, a line each; the command prints them on stderr.
@@ -78,17 +74,17 @@ class Run:
 
     @property
     def parameters(self) -> Mapping[str, Any]:
-        """Everything that decides what is judged, as in ``run.json``."""
+        """Everything that determines what is judged, as in ``run.json``."""
         return self._finished.run.parameters
 
     @property
     def flaw(self) -> str | None:
-        """Why the run must not be relied on (unfinished, damaged); None where it is complete and intact."""
+        """Why the run must not be relied on (unfinished or damaged); None if it is complete and intact."""
         return self._finished.run.flaw
 
     @property
     def rows(self) -> Sequence[Row]:
-        """Every judged comparison, as in ``rows.jsonl``: read from disk whenever they are gone through."""
+        """Every judged comparison, as in ``rows.jsonl``: read from disk on each iteration."""
         self._check_folder()
         return self._finished.run.rows
 
@@ -105,21 +101,21 @@ class Run:
 
     @property
     def results(self) -> list[dict[str, Any]]:
-        """The figures, a flat dict each, as ``--json`` shows them; of a gate its checks.
+        """The figures, a flat dict each, as ``--json`` prints them; for a gate, its checks.
 
-        Shares are 0 to 1, rounded to four decimals, with ``k`` of ``n`` and the bounds of a 95% interval; None where
-        ``n`` is 0. Differences have ``against`` and no ``k``. Measures are those of Distracted evaluation, section 3.1;
+        Shares are 0 to 1, rounded to four decimals, with ``k`` of ``n`` and the bounds of a 95% interval; None if ``n``
+        is 0. Differences have ``against`` and no ``k``. The measures are those of Distracted evaluation, section 3.1;
         the README defines each.
         """
         results: list[dict[str, Any]] = self.summary["results" if "results" in self.summary else "checks"]
         return results
 
     def flips(self) -> tuple[Flip, ...]:
-        """The comparisons whose verdict flipped: the response that had lost wins after its rewrite.
+        """Find the comparisons whose verdict flipped: the losing response won after its rewrite.
 
-        Controls do not count. Each flip has case, protocol, attack, the strengths before and after, and the texts of
-        the response before and after. The clearest of each protocol come first, the protocols taking turns; of one that
-        scores, those by score, as its flip rate is summed up.
+        Controls do not count. Each flip has case, protocol, attack, and the strengths and texts of the response before
+        and after. The clearest flips come first, the protocols taking turns. A protocol that scores is decided by its
+        scores, as in its flip rate.
         """
         from distract.studies.attack.minimal import clearest_flips
 
@@ -128,12 +124,10 @@ class Run:
         return clearest_flips(rows, self.rewrites, p["protocols"], attacks, len(rows))
 
     def to_frame(self) -> pandas.DataFrame:
-        """The rows as a table of pandas, one row for each of ``rows``, flat columns.
-
-        ``frames.flatten_row`` describes the columns. Needs pandas, which distract does not install.
+        """Return the rows as a flat pandas table; ``frames.flatten_row`` describes the columns.
 
         Raises:
-            UsageError: pandas is not installed.
+            UsageError: pandas is not installed; distract does not install it.
         """
         from distract.cli import frames
 
@@ -144,7 +138,7 @@ class Run:
         return f"<run of {p['judge']} on {p['limit']} cases: {self.path}>"
 
     def _check_folder(self) -> None:
-        """See that the folder is still there: rows are read when they are needed."""
+        # Rows are read only when they are needed.
         if not (self.path / "run.json").exists():
             raise DataError("the run folder has gone", path=self.path)
 
@@ -164,27 +158,26 @@ def attack(
 
     Args:
         judge: a name; ``distract list judges`` shows the forms.
-        data: built-in name, path, ``FORMAT:PATH``, or cases.
-        attacks: names of attacks, severities or both joined by ``+``; the default distractors when empty.
-        protocols: names of ways of asking; the basic ones when empty.
+        data: built-in name, path, ``FORMAT:PATH`` or cases.
+        attacks: attacks, severities, or both joined by ``+``; the default distractors when empty.
+        protocols: ways of asking; the basic ones when empty.
         limit: number of cases to draw, from 1; None or ``"all"`` for all.
-        **more: the other options of the command: ``out``, ``store``, ``generator``, ``verifier``, ``orders``,
-            ``samples``, ``control``, ``measures``, ``minimal``, ``seed``, ``fresh``, ``base_url``, ``concurrency`` and
-            more. ``AuditOptions`` and ``AttackOptions`` in ``distract.cli.arguments`` describe each.
+        **more: the other options of the command, such as ``out``, ``generator``, ``orders``, ``seed`` or ``base_url``;
+            ``AuditOptions`` and ``AttackOptions`` in ``distract.cli.arguments`` describe each.
 
     Returns:
-        The run. It is read from its folder where the same one has finished there already.
+        The run, read back if its folder already holds the same one, finished.
 
     Raises:
-        UsageError: something named does not exist, is out of range or fits no case, or the folder holds another run.
+        UsageError: an option is wrong or fits no case, or the folder holds another run.
         PluginError: an attack or a protocol failed.
-        BackendError: a model failed; the same call again goes on, and pays for no reply twice.
+        BackendError: a model failed; the same call resumes, and pays for no reply twice.
     """
-    given: dict[str, Any] = {"data": data, "attacks": attacks, "protocols": protocols, "limit": limit, **more}
-    options, listener = parse_options(given, AttackOptions, ScopeOptions), Listener()
+    keywords: dict[str, Any] = {"data": data, "attacks": attacks, "protocols": protocols, "limit": limit, **more}
+    options, listener = parse_options(keywords, AttackOptions, ScopeOptions), Listener()
     store = options.pop("store", None)
     job = attack_job(parse_judge(judge), options, store, listener)
-    with raise_signals():  # Ctrl-C waits for the replies under way, which are paid for
+    with raise_signals():  # Ctrl-C waits for pending replies, which are paid for
         finished = execution.run_job(job, store, listener)
     measured = any(figure.n for figure in finished.result.figures)
     why = execution.undecided_reason(finished.run.rows, measured)
@@ -194,35 +187,34 @@ def attack(
 def gate(run: AnyPath | Run | None = None, *, judge: str | None = None, **more: Unpack[GateOptions]) -> Verdict:
     """Decide whether a judge flips too often: ``distract gate``.
 
-    It reads a finished run, or asks a judge only until the evidence suffices. It fails closed: what cannot be decided
-    is ``inconclusive``. Thresholds come from the arguments, else from ``[tool.distract.gate]`` of the nearest
+    Reads a finished run, or asks a judge only until the evidence suffices. Fails closed: without enough evidence the
+    decision is ``inconclusive``. Thresholds come from the arguments, else from ``[tool.distract.gate]`` of the nearest
     ``pyproject.toml``.
 
     Args:
         run: a finished run of ``attack``, or its folder.
-        judge: whom to ask instead, as for ``attack``.
-        **more: the other options of the command: ``max_flip_rate``, ``baseline``, ``max_rise``, ``confidence``,
-            ``certify``, ``budget``, those of ``attack`` and more. ``GateOptions`` and ``AuditOptions`` in
-            ``distract.cli.arguments`` describe each.
+        judge: the judge to ask instead, as for ``attack``.
+        **more: the other options of the command, such as ``max_flip_rate``, ``baseline`` or ``budget``;
+            ``GateOptions`` and ``AuditOptions`` in ``distract.cli.arguments`` describe each.
 
     Returns:
         The verdict: ``decision`` (``pass``, ``fail`` or ``inconclusive``), ``reason``, ``checks`` for each protocol and
-        attack, ``notes``, and the ``exit_code`` that the command would end with.
+        attack, ``notes``, and the ``exit_code`` of the command.
 
     Raises:
-        UsageError: there is no threshold, options do not go together, or the run is none that can be gated.
+        UsageError: there is no threshold, options conflict, or the run cannot be gated.
         PluginError: an attack or a protocol failed.
-        BackendError: a model failed; the same call again goes on.
+        BackendError: a model failed; the same call resumes.
     """
     from distract.studies.gate.request import decide
 
-    given = {name: name for name in ("judge", *more) if name != "judge" or judge is not None}
+    explicit = {name: name for name in (*more, *(() if judge is None else ("judge",)))}
     options = parse_options(dict(more), GateOptions)
     options["judge"] = None if judge is None else parse_judge(judge)
     place = run.path if isinstance(run, Run) else None if run is None else parse_path("run", run)
     listener = Listener()
     with raise_signals():
-        verdict, _ = decide(place, options, given, listener)
+        verdict, _ = decide(place, options, explicit, listener)
     return replace(verdict, notes=(*listener.notes, *verdict.notes))
 
 
@@ -230,15 +222,15 @@ def load(data: AnyPath, *, responses: Names = (), seed: int = 0) -> tuple[Case, 
     """Read the cases of a data set.
 
     Args:
-        data: built-in name, path, ``hub:ORG/NAME[:CONFIG[:SPLIT]]``, or one of the latter two after ``FORMAT:``.
+        data: built-in name, path or ``hub:ORG/NAME[:CONFIG[:SPLIT]]``; the latter two may follow ``FORMAT:``.
         responses: files of responses, for formats that hold prompts only.
-        seed: of the order of the two responses, where the data list the better one first.
+        seed: seed for the order of the two responses, where the data list the better one first.
 
     Returns:
         The cases, in the order of the data; at least one.
 
     Raises:
-        UsageError: a file is missing or wrong (``DataError``: file, line, field), or there is no such format.
+        UsageError: a file is missing or wrong (``DataError`` names file, line and field), or the format is unknown.
     """
     paths, number = parse_names("responses", responses), parse_number("seed", seed)
     return datasets.load(str(parse_path("data", data)), paths, number).cases

@@ -1,6 +1,6 @@
 """Arguments of the Python face: options of the commands as keywords, checked as click would check them.
 
-A value that is none is one line that names the argument, and never a traceback from deep inside.
+A wrong value raises one line that names the argument, never a traceback from deep inside.
 """
 
 from __future__ import annotations
@@ -23,81 +23,43 @@ Data = str | os.PathLike[str] | Sequence[Case]
 
 
 class AuditOptions(TypedDict, total=False):
-    """The options that ``attack`` and ``gate`` share.
+    """The options that ``attack`` and ``gate`` share; None leaves the choice to distract."""
 
-    Attributes:
-        responses: files of responses, for data that hold prompts only.
-        reference_model: model that protocols with a reference ask for it, named like a judge.
-        orders: in which responses are shown: ``both`` (default), ``given`` or ``swapped``.
-        samples: passes of each order, 1 to 10,000; the majority wins. Default 1.
-        answer_tokens: most tokens of a judge's answer in words, 1 to 10,000,000; None leaves it to the protocol.
-        generator: who rewrites: ``recorded``, ``rules``, or a model; None takes recorded rewrites where there are any.
-        retries: more attempts after a rejected text, 0 to 1,000. Default 1.
-        temperature: of the generator, 0 (greedy) to 10. Default 0.7.
-        top_p: of the generator, above 0 up to 1. Default 1.
-        max_tokens: the most that a generated text takes, 1 to 10,000,000. Default 2,048.
-        best_of: texts per attempt, of which the best is kept, 1 to 1,000. Default 1.
-        verifier: model that is asked whether a rewrite says the same.
-        control: whether the noise is measured too. Default False.
-        seed: of the draw, the rewrites and sampling, a whole number of 64 bits. Default 0.
-        out: the run folder; None names one under ``.distract/runs``.
-        store: the reply store; None for ``.distract/replies.sqlite``.
-        engine: ``vllm`` or ``transformers``, for a name that leaves it open.
-        catalogue: TOML file of more judges; the variable ``DISTRACT_CATALOGUE`` where it is left out.
-        dtype: of weights: ``auto`` (default), ``float32``, ``bfloat16`` or ``float16``.
-        quantization: of weights: ``bnb-8bit``, ``bnb-4bit``; with vLLM any that it knows.
-        trust_remote_code: whether code runs that comes with a model. Default False.
-        device_map: as transformers takes it.
-        batch_tokens: of a forward of transformers, from 64; None goes by free memory.
-        tensor_parallel: GPUs for one model of vLLM, 1 to 1,024.
-        max_length: most tokens of prompt and answer with vLLM, from 16.
-        gpu_memory: share of a GPU's memory for vLLM, above 0 up to 1.
-        base_url: of a server with OpenAI's interface; keys come from the environment only.
-        concurrency: requests at a server at once, 1 to 1,000. Default 16.
-        timeout: seconds for a reply of a server, 0.001 to 86,400. Default 120.
-        attempts: tries of a request to a server, 1 to 1,000. Default 6.
-        revision: of the judge: a commit, branch or tag of the hub.
-        price_in: of the judge, US dollars per million prompt tokens.
-        price_out: the same of output tokens.
-        judge_version: tells the judge from another model that had its name.
-        fresh: whether the judge is asked everything again. Default False.
-    """
-
-    responses: Names
-    reference_model: str | None
-    orders: str
-    samples: int
-    answer_tokens: int | None
-    generator: str | None
-    retries: int
-    temperature: float
-    top_p: float
-    max_tokens: int
-    best_of: int
-    verifier: str | None
-    control: bool
-    seed: int
-    out: AnyPath | None
-    store: AnyPath | None
-    engine: str | None
-    catalogue: AnyPath | None
-    dtype: str
-    quantization: str | None
-    trust_remote_code: bool
-    device_map: str | None
-    batch_tokens: int | None
-    tensor_parallel: int | None
-    max_length: int | None
-    gpu_memory: float | None
-    base_url: str | None
-    concurrency: int
-    timeout: float
-    attempts: int
-    revision: str | None
-    price_in: float | None
-    price_out: float | None
-    judge_version: str | None
-    fresh: bool
+    responses: Names  # files of responses, for data that hold only prompts
+    reference_model: str | None  # model for protocols that need a reference, named like a judge
+    orders: str  # in which to show responses: ``both`` (default), ``given`` or ``swapped``
+    samples: int  # passes of each order, 1 (default) to 10,000; the majority wins
+    answer_tokens: int | None  # most tokens of a judge's answer in words, 1 to 10,000,000
+    generator: str | None  # who rewrites: ``recorded``, ``rules`` or a model; None: recorded if there
+    retries: int  # more attempts after a rejected text, 0 to 1,000; default 1
+    temperature: float  # of the generator, 0 (greedy) to 10; default 0.7
+    top_p: float  # of the generator, above 0 up to 1 (default)
+    max_tokens: int  # most tokens of a generated text, 1 to 10,000,000; default 2,048
+    best_of: int  # texts per attempt, of which the best is kept, 1 (default) to 1,000
+    verifier: str | None  # model that checks whether a rewrite says the same
+    control: bool  # measure the noise too
+    seed: int  # for the draw, the rewrites and sampling, 64 bits; default 0
+    out: AnyPath | None  # run folder; None: one under ``.distract/runs``
+    store: AnyPath | None  # reply store; None: ``.distract/replies.sqlite``
+    engine: str | None  # ``vllm`` or ``transformers``, for a name that leaves it open
+    catalogue: AnyPath | None  # TOML file of more judges; default: the variable ``DISTRACT_CATALOGUE``
+    dtype: str  # type of the weights: ``auto`` (default), ``float32``, ``bfloat16`` or ``float16``
+    quantization: str | None  # of the weights: ``bnb-8bit``, ``bnb-4bit``; with vLLM, any it supports
+    trust_remote_code: bool  # run code that comes with a model
+    device_map: str | None  # as transformers takes it
+    batch_tokens: int | None  # tokens per forward pass of transformers, from 64; None: by free memory
+    tensor_parallel: int | None  # GPUs for one model of vLLM, 1 to 1,024
+    max_length: int | None  # most tokens of prompt and answer with vLLM, from 16
+    gpu_memory: float | None  # share of a GPU's memory for vLLM, above 0 up to 1
+    base_url: str | None  # address of a server with OpenAI's interface; keys come only from the environment
+    concurrency: int  # requests to a server at once, 1 to 1,000; default 16
+    timeout: float  # seconds to wait for a server's reply, 0.001 to 86,400; default 120
+    attempts: int  # attempts per request to a server, 1 to 1,000; default 6
+    revision: str | None  # commit, branch or tag of the judge on the hub
+    price_in: float | None  # price per million prompt tokens of the judge (USD)
+    price_out: float | None  # price per million output tokens of the judge (USD)
+    judge_version: str | None  # tells the judge from another model of the same name
+    fresh: bool  # ask the judge everything again
 
 
 class ScopeOptions(TypedDict, total=False):
@@ -110,62 +72,41 @@ class ScopeOptions(TypedDict, total=False):
 
 
 class AttackOptions(AuditOptions, total=False):
-    """The other options of ``attack``.
+    """The other options of ``attack``."""
 
-    Attributes:
-        measures: names of measures, or ``fixed``, ``flip``, ``severity``; all when empty.
-        minimal: of how many flips, the clearest, the smallest part of the rewrite is looked for that still flips, from
-            0. Default 0.
-    """
-
-    measures: Names
-    minimal: int
+    measures: Names  # names of measures, or ``fixed``, ``flip``, ``severity``; all when empty
+    minimal: int  # for so many of the clearest flips, find the smallest part of the rewrite that still flips; default 0
 
 
 class GateOptions(AuditOptions, ScopeOptions, total=False):
-    """The options of ``gate``. All but the limits, ``config``, ``baseline`` and ``control`` go with a judge to ask.
+    """The options of ``gate``; only the limits, ``config``, ``baseline`` and ``control`` apply to a finished run."""
 
-    Attributes:
-        max_flip_rate: the largest to accept, a share above 0 and below 1.
-        max_rise: the largest since the baseline, a share above 0 and below 1. Default 0.05.
-        max_invalid_rate: largest share of unreadable verdicts, 0 to 1. Default 0.2.
-        min_eligible: smallest share of comparisons that must be eligible to pass, 0 to 1. Default 0.2.
-        min_n: fewest verdicts that may pass, from 1. Default 1.
-        confidence: of one-sided bounds, 0.5 to below 1. Default 0.95.
-        certify: whether inconclusive counts as failed (``exit_code`` 1). Default False.
-        config: ``pyproject.toml`` with ``[tool.distract.gate]``; None for the nearest.
-        baseline: run of ``attack`` that the judge may not be worse than.
-        budget: most calls of models, from 1, those answered from the store included; None for any number.
-        ahead: prompts to judge at once though fewer might do, from 1. Default 1.
-        trust_store: whether stored replies of a server are taken without asking it a few again. Default False.
-    """
-
-    max_flip_rate: float | None
-    max_rise: float | None
-    max_invalid_rate: float | None
-    min_eligible: float | None
-    min_n: int | None
-    confidence: float | None
-    certify: bool | None
-    config: AnyPath | None
-    baseline: AnyPath | None
-    budget: int | None
-    ahead: int
-    trust_store: bool
+    max_flip_rate: float | None  # largest flip rate to accept, above 0 and below 1
+    max_rise: float | None  # largest rise since the baseline, above 0 and below 1; default 0.05
+    max_invalid_rate: float | None  # largest share of unreadable verdicts; default 0.2
+    min_eligible: float | None  # smallest share of comparisons that must be eligible to pass; default 0.2
+    min_n: int | None  # fewest verdicts that may pass; default 1
+    confidence: float | None  # confidence of one-sided bounds, 0.5 to below 1; default 0.95
+    certify: bool | None  # count inconclusive as failed (``exit_code`` 1)
+    config: AnyPath | None  # ``pyproject.toml`` with ``[tool.distract.gate]``; None: the nearest
+    baseline: AnyPath | None  # run of ``attack`` that the judge may not be worse than
+    budget: int | None  # most model calls, including those answered from the store
+    ahead: int  # prompts to judge in parallel, even if fewer might be enough; default 1
+    trust_store: bool  # use a server's stored replies without repeating a few requests as a check
 
 
 def parse_judge(judge: object) -> str:
-    """The name of a judge."""
+    """Check the name of a judge."""
     if isinstance(judge, str):
         return judge
     raise UsageError(f"judge: expected a name, found {reprlib.repr(judge)}; `distract list judges` shows the forms")
 
 
-def parse_options(given: dict[str, Any], *kinds: type) -> dict[str, Any]:
-    """Options as the commands have them after click has read them."""
+def parse_options(keywords: dict[str, Any], *kinds: type) -> dict[str, Any]:
+    """Convert keywords to what click passes to the commands."""
     hints = {name: hint for kind in kinds for name, hint in get_type_hints(kind).items()}
     options: dict[str, Any] = {}
-    for name, value in given.items():
+    for name, value in keywords.items():
         if name not in hints:
             near = difflib.get_close_matches(name, hints, 1)
             meant = f"; did you mean {near[0]!r}?" if near else ""
@@ -182,13 +123,13 @@ def parse_options(given: dict[str, Any], *kinds: type) -> dict[str, Any]:
             raise UsageError(f"{name}: expected {_EXPECTED[hints[name]]}, found {value!r}")
         else:
             options[name] = value
-    if catalogue := os.environ.get("DISTRACT_CATALOGUE"):  # as the command has it
+    if catalogue := os.environ.get("DISTRACT_CATALOGUE"):  # like the command
         options.setdefault("catalogue", Path(catalogue))
     return options
 
 
 def parse_path(name: str, value: object) -> Path:
-    """The path that an argument of that name is."""
+    """Convert an argument to a path."""
     if not isinstance(value, str | os.PathLike):
         raise UsageError(f"{name}: expected a path, found {reprlib.repr(value)}")
     if "\0" in os.fspath(value):
@@ -197,7 +138,7 @@ def parse_path(name: str, value: object) -> Path:
 
 
 def parse_number(name: str, value: object, hint: Any = None) -> Any:
-    """A number in its bounds; None where ``hint`` allows it."""
+    """Convert an argument to a number within its bounds; None if ``hint`` allows it."""
     if value is None and hint is not None and isinstance(value, hint):
         return None
     try:
@@ -207,11 +148,11 @@ def parse_number(name: str, value: object, hint: Any = None) -> Any:
 
 
 def parse_names(name: str, value: object) -> tuple[str, ...]:
-    """Names as a tuple; a single one stands for itself."""
+    """Convert an argument to a tuple of names; a single name is a tuple of one."""
     names = tuple(value) if isinstance(value, Sequence) and not isinstance(value, str) else (value,)
-    if wrong := [one for one in names if not isinstance(one, str | os.PathLike)]:
-        raise UsageError(f"{name}: expected names, found {reprlib.repr(wrong[0])}")
-    return tuple(os.fspath(one) for one in names)
+    if invalid := [item for item in names if not isinstance(item, str | os.PathLike)]:
+        raise UsageError(f"{name}: expected names, found {reprlib.repr(invalid[0])}")
+    return tuple(map(os.fspath, names))
 
 
 def _parse_data(value: Any) -> str | datasets.DataSet:

@@ -1,7 +1,7 @@
-"""Numbers that a user gives, on a command line or in a call: plain, finite, and within bounds that a message can name.
+"""Bounds for the numbers that a user gives, on a command line or in a call.
 
-Python reads ``nan``, ``1e304``, ``1_000`` and digits of every script as numbers. None of them is what somebody wants
-to give, and each breaks something far from the option, so that these two kinds are the only ones that options use.
+Python reads ``nan``, ``1e304``, ``1_000`` and the digits of every script as numbers. A user means none of them, and
+each causes a failure far from the option, so options accept only the two plain kinds here.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from distract.core.price import MAX_PRICE
 from distract.core.printable import share_hint
 
 MAX_COUNT = 10**9
-"""The largest number of anything that is counted."""
+"""Upper bound for every count."""
 
 _WHOLE = re.compile(r"[+-]?[0-9]{1,30}")
 _DECIMAL = re.compile(r"[+-]?(?:[0-9]{1,30}(?:\.[0-9]{0,30})?|\.[0-9]{1,30})(?:[eE][+-]?[0-9]{1,3})?")
@@ -38,13 +38,13 @@ class WholeRange:
             self.name = "|".join(("N", *words))
 
     def read(self, value: object) -> int:
-        """Return the number that a value or a text means."""
+        """Parse a value; raises ``ValueError`` with the allowed range."""
         if isinstance(value, str) and value in self.words:
             return self.words[value]
         text = str(value).strip()
         number = int(text) if _WHOLE.fullmatch(text) else None
         if number is None or not self.least <= number <= self.most:
-            # A bound that only keeps out nonsense is named where it is met.
+            # Mention a bound that only excludes nonsense when it is exceeded.
             most = f" to {self.most}" if self.most != MAX_COUNT or (number or 0) > MAX_COUNT else ""
             words = "".join(f", or {word!r}" for word in self.words)
             raise ValueError(f"{reprlib.repr(value)}: expected a {self.noun} from {self.least}{most}{words}")
@@ -61,9 +61,9 @@ class NumberRange:
         self._above, self._below = is_open in (True, "least"), is_open in (True, "most")
 
     def read(self, value: object) -> float:
-        """Return the number that a value or a text means."""
+        """Parse a value; raises ``ValueError`` with the allowed range."""
         text = str(value).strip()
-        # Adding zero makes 0 of -0, which would be another text in a record.
+        # Adding zero turns -0 into 0, which a record writes differently.
         number = float(text) + 0.0 if _DECIMAL.fullmatch(text) else None
         if number is None or not self._contains(number):
             raise ValueError(f"{reprlib.repr(value)}: expected {self._range}{self._percent_hint(text)}")
@@ -80,7 +80,6 @@ class NumberRange:
         return f"a number {low} {high} {self.most:g}"
 
     def _percent_hint(self, text: str) -> str:
-        """What to write for a share that is given in percent."""
         number = text.removesuffix("%").strip()
         is_share = self.most == 1 and _DECIMAL.fullmatch(number)
         return share_hint(float(number), is_percent=number != text) if is_share else ""
@@ -91,11 +90,11 @@ TOKENS = WholeRange(1, 10**7)
 SHARE = NumberRange(0, 1)
 INNER_SHARE = NumberRange(0, 1, is_open=True)
 CONFIDENCE = NumberRange(0.5, 1, is_open="most")
-"""A chance to be right: one below a half would be wrong more often."""
+"""A probability of being right: below a half it would be wrong more often."""
 PRICE = NumberRange(0, MAX_PRICE)
 SEED = WholeRange(-(2**63), 2**63 - 1)
 LIMIT = WholeRange(1, noun="number of cases", words=MappingProxyType({"all": 0}))
-"""A number of cases; ``all`` is 0, which no user can ask for otherwise."""
+"""A number of cases; ``all`` is 0, which is otherwise out of bounds."""
 
 BOUNDS: Mapping[str, WholeRange | NumberRange] = MappingProxyType(
     {
@@ -128,4 +127,4 @@ BOUNDS: Mapping[str, WholeRange | NumberRange] = MappingProxyType(
         "top_p": NumberRange(0, 1, "least"),
     }
 )
-"""What the options of ``attack`` and ``gate`` may be, by their names."""
+"""The bounds of options, by name."""

@@ -1,7 +1,4 @@
-"""``distract explain``: the smallest part of a rewrite that still flips a verdict.
-
-It knows options and their order, and nothing of texts or searches.
-"""
+"""``distract explain``: the smallest part of a rewrite that still flips a verdict."""
 
 from __future__ import annotations
 
@@ -12,19 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from distract.cli.shared import (
-    NameType,
-    command,
-    echo_json,
-    exit_with,
-    json_option,
-    judge_options,
-    model_options,
-    print_lines,
-    report_usage,
-    store_option,
-    warn,
-)
+from distract.cli.options import PATH, NameType, asking_options, option
+from distract.cli.shared import command, echo_json, exit_with, print_lines, report_usage, warn
 
 if TYPE_CHECKING:
     from distract.core.records import Role
@@ -35,16 +21,13 @@ if TYPE_CHECKING:
 
 
 @command()
-@click.argument("run", type=click.Path(path_type=Path))
+@click.argument("run", type=PATH)
 @click.argument("case", type=NameType())
-@click.option("--protocol", "protocols", multiple=True, help="Only flips by this way of asking; repeatable.")
-@click.option("--attack", "attacks", multiple=True, help="Only flips under this attack; repeatable.")
-@click.option("--data", help="The data of the run, where they lie elsewhere by now; as for `distract attack`.")
-@click.option("--responses", multiple=True, help="File of responses that goes with --data; repeatable.")
-@store_option
-@model_options
-@judge_options
-@json_option
+@option("--protocol", "protocols", multiple=True, help="Only flips by this way of asking; repeatable.")
+@option("--attack", "attacks", multiple=True, help="Only flips under this attack; repeatable.")
+@option("--data", help="Data of the run, if they have moved; as for `distract attack`.")
+@option("--responses", multiple=True, help="File of responses that goes with --data; repeatable.")
+@asking_options
 def explain(
     run: Path,
     case: str,
@@ -57,8 +40,8 @@ def explain(
 ) -> None:
     """Show the fewest words that flip the verdict on a CASE of a RUN, the clearest flip first.
 
-    The judge of the run is asked again, with parts of the rewrite; what it said then comes from the store (--store, if
-    the run had its own).
+    Asks the judge of the run again, about parts of the rewrite. Stored replies are reused: name --store if the run had
+    its own.
     """
     from distract.core import runs
     from distract.core.errors import DistractError
@@ -70,37 +53,37 @@ def explain(
     loaded = runs.load(run)
     warn(loaded)
     flips = explaining.find_case_flips(loaded, case, protocols, attacks)
-    there = explaining.recorded_smallest(loaded, flips)
-    found: list[Explanation] = []
+    recorded = explaining.recorded_smallest(loaded, flips)
+    explanations: list[Explanation] = []
     with ExitStack() as stack:
         judge = None
         try:
-            if len(there) < len(flips):
+            if len(recorded) < len(flips):
                 whole = rerun.reopen_case(loaded, case, data, responses)
                 judge = _open_judge(loaded, flips, stack, more)
         except DistractError as error:
-            if not there:
+            if not recorded:
                 raise
-            print_lines([f"warning: {error}; what the run itself has found is shown"])
-            flips = tuple(there)
+            print_lines([f"warning: {error}; only what the run itself recorded is shown"])
+            flips = tuple(recorded)
         if judge is None:
-            whole = there[flips[0]].case
+            whole = recorded[flips[0]].case
         parts = explaining.explain_flips(loaded, flips, whole, judge)
         if as_json:
-            found += parts
+            explanations += parts
             shared = {"judge": loaded.parameters["judge"], "case": case, "prompt": list(whole.prompt)}
-            echo_json({**shared, "flips": [explanation_document(one) for one in found]})
+            echo_json({**shared, "flips": [explanation_document(explanation) for explanation in explanations]})
         else:
             show(heading(case, whole.prompt, loaded.parameters["judge"]))
-            for one in parts:
-                found.append(one)
-                show(explanation_parts(one, has_colour()))
-    if all(isinstance(one.found, str) for one in found):
+            for explanation in parts:
+                explanations.append(explanation)
+                show(explanation_parts(explanation, has_colour()))
+    if all(isinstance(explanation.found, str) for explanation in explanations):
         exit_with("no flip could be explained (see the reasons above)", 3)
 
 
 def _open_judge(run: LoadedRun, flips: Sequence[Flip], stack: ExitStack, more: dict[str, Any]) -> Judge:
-    """The judge of a run, opened until the stack ends; what it used is said then."""
+    """Open the judge of a run until the stack ends, which reports its usage."""
     from distract.core import registry
     from distract.judging.judge import Judge
     from distract.models.opener import open_models
@@ -109,13 +92,12 @@ def _open_judge(run: LoadedRun, flips: Sequence[Flip], stack: ExitStack, more: d
 
     _, loading, rest = split_options(more)
     name, manner = run.parameters["judge"], rerun.restore_manner(run)
-    helper = (
-        rerun.reference_model(run) if any(registry.get_protocol(flip.protocol).reference for flip in flips) else None
-    )
-    wanted: dict[Role, str | None] = {"judge": name, "reference": helper[0] if helper else None}
-    for model in wanted.values():
+    needs_reference = any(registry.get_protocol(flip.protocol).reference for flip in flips)
+    helper = rerun.reference_model(run) if needs_reference else None
+    names: dict[Role, str | None] = {"judge": name, "reference": helper[0] if helper else None}
+    for model in names.values():
         rerun.check_server(run, model, loading.base_url)
-    opened = open_models(wanted, loading)
+    opened = open_models(names, loading)
     print_lines(opened.notes)
     backend, reference = opened.models["judge"], opened.models.get("reference")
     rerun.check_same(run, name, run.parameters.get("identity"), backend.identity)

@@ -1,4 +1,4 @@
-"""The rows of a run as a flat table, for pandas and whatever else takes one dict a row."""
+"""The rows of a run as a flat table, for pandas or anything else that takes one dict per row."""
 
 from __future__ import annotations
 
@@ -12,23 +12,11 @@ from distract.judging.verdicts import outcome
 if TYPE_CHECKING:
     import pandas
 
-_PLAIN_FIELDS = (
-    "case",
-    "cluster",
-    "design",
-    "protocol",
-    "judge",
-    "attack",
-    "target",
-    "excluded",
-    "label",
-    "data",
-    "subset",
-)
+_PLAIN_FIELDS = ("case", "cluster", "design", "protocol", "judge", "attack", "target", "excluded", "label")
 
 
 def build_frame(rows: Iterable[Row], protocols: Mapping[str, Sequence[str]]) -> pandas.DataFrame:
-    """A table of pandas with a row for each of a run's."""
+    """Build a pandas table with one row for each row of a run."""
     try:
         import pandas
     except ImportError as error:
@@ -37,14 +25,14 @@ def build_frame(rows: Iterable[Row], protocols: Mapping[str, Sequence[str]]) -> 
 
 
 def flatten_row(row: Row, rules: Sequence[str] = ()) -> dict[str, Any]:
-    """A row as one flat dict.
+    """Flatten a row into one dict.
 
-    Beside the row's own names there are ``a_author``, ``a_attack``, ``a_severity`` and the same of b; ``outcome`` (of a
-    protocol that scores ``outcome_score`` and ``outcome_rating``), over all orders, None where no verdict is valid; for
-    each order, from 1, ``shown_1``, ``preferred_1``, ``probability_a_1`` (b, tie), ``score_a_1``, ``rating_a_1``,
-    ``mass_1``, ``read_1`` and ``failure_1``; and ``requests``, ``tokens_in`` and ``tokens_out``.
+    Besides the row's own names there are ``a_author``, ``a_attack``, ``a_severity`` and the same for b; ``outcome``
+    over all orders (for a protocol that scores, ``outcome_score`` and ``outcome_rating``), None where no verdict is
+    valid; for each order, from 1, ``shown_1``, ``preferred_1``, ``probability_a_1`` (b, tie), ``score_a_1``,
+    ``rating_a_1``, ``mass_1``, ``read_1`` and ``failure_1``; and ``requests``, ``tokens_in`` and ``tokens_out``.
     """
-    flat: dict[str, Any] = {name: getattr(row, name) for name in _PLAIN_FIELDS}
+    flat: dict[str, Any] = {name: getattr(row, name) for name in (*_PLAIN_FIELDS, "data", "subset")}
     for name, side in (("a", row.a), ("b", row.b)):
         flat |= {f"{name}_author": side.author, f"{name}_attack": side.attack, f"{name}_severity": side.severity}
     for rule in rules or (None,):
@@ -64,7 +52,7 @@ def _flatten_judgment(judgment: Judgment) -> dict[str, Any]:
         ("score", judgment.scores),
         ("rating", judgment.ratings),
     ):
-        flat |= {f"{name}_{of}": value for of, value in zip(("a", "b", "tie"), values or (), strict=False)}
-    # A text that remembers its reply is a plain one here.
+        flat |= {f"{name}_{side}": value for side, value in zip(("a", "b", "tie"), values or (), strict=False)}
+    # A failure may be a ``ParseFailure``; a table wants plain text.
     failure = None if judgment.failure is None else str(judgment.failure)
     return {**flat, "mass": judgment.mass, "read": judgment.read, "failure": failure}

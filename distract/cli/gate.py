@@ -6,87 +6,67 @@ from pathlib import Path
 from typing import Any
 
 import click
-from click.core import ParameterSource
 
-from distract.cli.attack_options import audit_options
 from distract.cli.gate_outputs import GateCommand, Outputs, output_options, protected_paths
-from distract.cli.number_types import CONFIDENCE, INNER_SHARE, SHARE, WholeType, click_type
+from distract.cli.number_types import CONFIDENCE, INNER_SHARE, SHARE, WholeType
+from distract.cli.options import (
+    PATH,
+    audit_options,
+    group_options,
+    json_option,
+    judge_options,
+    model_options,
+    option,
+    out_option,
+    store_option,
+)
 from distract.cli.run import Terminal, unread_parts
 from distract.cli.shared import (
     CommandExit,
     command,
     echo,
     echo_json,
-    group_options,
-    json_option,
-    judge_options,
-    model_options,
+    explicit_options,
     print_lines,
+    print_result,
     safe_line,
-    store_option,
 )
 from distract.core.errors import DistractError
 
 evidence_options = group_options(
-    click.option(
-        "--max-rise", type=click_type("max_rise"), help="Largest rise since the baseline to accept. Default: 0.05."
-    ),
-    click.option(
-        "--max-invalid-rate",
-        type=click_type("max_invalid_rate"),
-        help="Largest share of unreadable verdicts. Default: 0.2.",
-    ),
-    click.option(
-        "--min-eligible",
-        type=click_type("min_eligible"),
-        help="Smallest share of comparisons that must be eligible to pass. Default: 0.2.",
-    ),
-    click.option("--min-n", type=click_type("min_n"), help="Fewest verdicts that may pass. Default: 1."),
-    click.option("--confidence", type=click_type("confidence"), help="Of one-sided bounds. Default: 0.95."),
+    option("--max-rise", help="Largest rise since the baseline to accept. Default: 0.05."),
+    option("--max-invalid-rate", help="Largest share of unreadable verdicts. Default: 0.2."),
+    option("--min-eligible", help="Smallest share of comparisons that must be eligible to pass. Default: 0.2."),
+    option("--min-n", help="Fewest verdicts that may pass. Default: 1."),
+    option("--confidence", help="Confidence of one-sided bounds. Default: 0.95."),
 )
 limit_options = group_options(
-    click.option(
-        "--max-flip-rate", type=click_type("max_flip_rate"), help="Largest flip rate to accept, such as 0.10."
-    ),
+    option("--max-flip-rate", help="Largest flip rate to accept, such as 0.10."),
     evidence_options,
-    click.option("--certify/--no-certify", default=None, help="Inconclusive counts as a failure (exit 1)."),
-    click.option("--config", type=click.Path(path_type=Path), help="pyproject.toml with [tool.distract.gate]."),
+    click.option("--certify/--no-certify", default=None, help="Count inconclusive as a failure (exit 1)."),
+    option("--config", type=PATH, help="pyproject.toml with [tool.distract.gate]."),
 )
 
 
 @command(kind=GateCommand)
-@click.argument("run", required=False, type=click.Path(path_type=Path))
-@click.option("--judge", help="Judge to ask, only until the evidence suffices; `distract list` shows the forms.")
+@click.argument("run", required=False, type=PATH)
+@option("--judge", help="Judge to ask, only until the evidence suffices; `distract list` shows the forms.")
 @limit_options
-@click.option(
-    "--baseline", type=click.Path(path_type=Path), help="Run of `attack` that the judge may not be worse than."
-)
+@option("--baseline", type=PATH, help="Run of `attack` that the judge may not be worse than.")
 @output_options
-@click.option("--attack", "attacks", multiple=True, help="Attack; repeatable. Default: the distractors.")
+@option("--attack", "attacks", multiple=True, help="Attack; repeatable. Default: the distractors.")
 @audit_options
-@click.option(
-    "--control", is_flag=True, help="Count only flips beyond the judge's own noise (null attack, resampling)."
+@option("--control", is_flag=True, help="Count only flips beyond the judge's own noise (null attack, resampling).")
+@option("--limit", default="all", help="Number of cases, drawn by --seed.")
+@option("--seed", default=0, help="Seed for the order, the draw, the rewrites and sampling.")
+@option("--budget", help="Most model calls, including those answered from the store.")
+@option(
+    "--ahead", default=1, help="Prompts to judge in parallel, even if fewer might be enough. Ignored with --budget."
 )
-@click.option(
-    "--limit", type=click_type("limit"), default="all", show_default=True, help="Number of cases, drawn by --seed."
-)
-@click.option(
-    "--seed", type=click_type("seed"), default=0, show_default=True, help="Of order, draw, rewrites and sampling."
-)
-@click.option(
-    "--budget", type=click_type("budget"), help="Most calls of models, those answered from the store included."
-)
-@click.option(
-    "--ahead",
-    type=click_type("ahead"),
-    default=1,
-    show_default=True,
-    help="Prompts to judge at once though fewer might do, without a --budget: faster with a server.",
-)
-@click.option("--out", type=click.Path(path_type=Path), help="Run folder. Default: under .distract/runs.")
+@out_option
 @store_option
-@click.option(
-    "--trust-store", is_flag=True, help="Judge by the stored replies of a server without asking it a few again."
+@option(
+    "--trust-store", is_flag=True, help="Use a server's stored replies without repeating a few requests as a check."
 )
 @model_options
 @judge_options
@@ -106,11 +86,11 @@ def gate(run: Path | None, as_json: bool, junit: Path | None, github: bool, summ
     outputs.begin(protected_paths({"run": run, **more, "config": more["config"] or find_project()}))
     try:
         with outputs.stop_commands():
-            verdict, loaded = decide(run, more, _explicit_options(), Terminal())
+            verdict, loaded = decide(run, more, explicit_options(), Terminal())
             if not as_json:
                 show(gate_report(verdict))
                 show(unread_parts(loaded) if loaded else ())
-            elif run is None and loaded:  # what the run folder holds, which knows no other run
+            elif run is None and loaded:  # print what the run folder holds
                 echo_json(loaded.summary)
                 print_lines(verdict.notes)
             else:
@@ -118,7 +98,7 @@ def gate(run: Path | None, as_json: bool, junit: Path | None, github: bool, summ
             if run is None and loaded:
                 echo(f"run folder: {safe_line(str(loaded.path))}", err=as_json)
     except DistractError as error:
-        outputs.end(undecided_verdict(f"the gate did not end: {error}"), judge, (), ())
+        outputs.end(undecided_verdict(f"the gate did not finish: {error}"), judge, (), ())
         raise
     if loaded:
         outputs.end(verdict, str(loaded.parameters["judge"]), loaded.rows, loaded.rewrites)
@@ -128,51 +108,35 @@ def gate(run: Path | None, as_json: bool, junit: Path | None, github: bool, summ
 
 
 @command()
-@click.argument("before", metavar="RUN", type=click.Path(path_type=Path))
-@click.argument("now", metavar="RUN", type=click.Path(path_type=Path))
+@click.argument("before", metavar="RUN", type=PATH)
+@click.argument("now", metavar="RUN", type=PATH)
 @evidence_options
 @json_option
-def compare(before: Path, now: Path, as_json: bool, **given: Any) -> None:
-    """Compare the flip rates of two RUNs of `attack` on the same cases, the earlier one first. Ends with 0."""
+def compare(before: Path, now: Path, as_json: bool, **options: Any) -> None:
+    """Compare the flip rates of two RUNs of `attack` on the same cases, the earlier one first. Always exits with 0."""
     from distract.core import runs
-    from distract.report.tables import show
     from distract.studies.gate import finished
     from distract.studies.gate.comparison_view import comparison_report
     from distract.studies.gate.limits import Limits
 
-    limits = Limits(**{name: value for name, value in given.items() if value is not None})
+    limits = Limits(**{name: value for name, value in options.items() if value is not None})
     verdict = finished.decide(runs.load(now), limits, runs.load(before))
-    if as_json:
-        echo_json(verdict.document())
-    else:
-        show(comparison_report(str(before), str(now), verdict))
+    print_result(as_json, verdict.document(), comparison_report(str(before), str(now), verdict))
 
 
 @command("plan-gate")
-@click.option("--max-flip-rate", "threshold", type=INNER_SHARE, required=True, help="Threshold of the gate.")
-@click.option("--power", type=CONFIDENCE, default=0.8, show_default=True, help="Chance of the right decision.")
-@click.option("--true-rate", type=SHARE, required=True, help="Flip rate that the judge is taken to have.")
-@click.option("--confidence", type=CONFIDENCE, default=0.95, show_default=True, help="Of one-sided bounds.")
-@click.option("--checks", type=WholeType(1, 10_000), default=1, show_default=True, help="Protocols x attacks.")
+@option("--max-flip-rate", "threshold", type=INNER_SHARE, required=True, help="Threshold of the gate.")
+@option("--power", type=CONFIDENCE, default=0.8, help="Chance of the right decision.")
+@option("--true-rate", type=SHARE, required=True, help="Assumed flip rate of the judge.")
+@option("--confidence", default=0.95, help="Confidence of one-sided bounds.")
+@option("--checks", type=WholeType(1, 10_000), default=1, help="Protocols x attacks.")
 @json_option
 def plan_gate(threshold: float, power: float, true_rate: float, confidence: float, checks: int, as_json: bool) -> None:
-    """Say how many eligible cases a gate needs."""
+    """Calculate how many eligible cases a gate needs."""
+    from rich.text import Text
+
     from distract.studies.gate.power_plan import analyse_power
     from distract.studies.gate.power_view import power_report
 
-    found = analyse_power(threshold, true_rate, power, confidence, checks)
-    if as_json:
-        echo_json(found.document())
-    else:
-        from rich.text import Text
-
-        from distract.report.tables import show
-
-        show(map(Text, power_report(found)))
-
-
-def _explicit_options() -> dict[str, str]:
-    """The options of the command line, by name, as they are written there."""
-    context = click.get_current_context()
-    given = {name for name in context.params if context.get_parameter_source(name) is ParameterSource.COMMANDLINE}
-    return {option.name or "": option.opts[0] for option in context.command.params if option.name in given}
+    analysis = analyse_power(threshold, true_rate, power, confidence, checks)
+    print_result(as_json, analysis.document(), map(Text, power_report(analysis)))

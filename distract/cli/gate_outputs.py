@@ -1,6 +1,6 @@
-"""Where a gate says what it decided, beside the terminal: JUnit XML, annotations, a job summary.
+"""Reports of a gate beside the terminal: JUnit XML, annotations and a job summary.
 
-The JUnit file is written before anything is judged, as an error: a gate that is killed must not leave an older one.
+The JUnit file first records an error, before anything is judged: a gate that is killed must not leave an older result.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from distract.cli.shared import Command, group_options
+from distract.cli.options import PATH, group_options, option
+from distract.cli.shared import Command
 from distract.core import files
 from distract.core.errors import UsageError
 
@@ -27,28 +28,19 @@ if TYPE_CHECKING:
     from distract.studies.gate.verdict import Verdict
 
 output_options = group_options(
-    click.option("--junit", type=click.Path(path_type=Path), help="JUnit XML to write, a test case for each check."),
+    option("--junit", type=PATH, help="JUnit XML to write, a test case for each check."),
     click.option(
         "--github/--no-github",
         default=lambda: os.environ.get("GITHUB_ACTIONS") == "true",
-        help="Print annotations of GitHub Actions and write its job summary. Default: where it runs there.",
+        help="Print GitHub Actions annotations and write its job summary. Default: on in GitHub Actions.",
     ),
-    click.option("--summary", type=click.Path(path_type=Path), help="Markdown to write: the job summary."),
+    option("--summary", type=PATH, help="Markdown to write: the job summary."),
 )
 
 
 @dataclass(frozen=True)
 class Outputs:
-    """The files and streams of one gate.
-
-    Attributes:
-        junit: a file, if one is wanted.
-        github: whether GitHub Actions reads the log.
-        summary: a file, if one is wanted.
-        on_stderr: whether annotations leave stdout to a document.
-        began: when, by the clock on the wall.
-        clock: the same by one that nobody sets.
-    """
+    """The files and streams of one gate; annotations go to stderr if stdout holds a document (``on_stderr``)."""
 
     junit: Path | None
     github: bool
@@ -57,14 +49,14 @@ class Outputs:
     began: float = field(default_factory=time.time)
     clock: float = field(default_factory=time.monotonic)
 
-    def begin(self, read: Iterable[Path]) -> None:
-        """Say in the JUnit file that nothing is decided, until something is."""
-        needed = set(map(_real_path, read))
-        # First, so that whatever else is wrong finds no older one.
+    def begin(self, inputs: Iterable[Path]) -> None:
+        """Record in the JUnit file that nothing is decided yet."""
+        needed = set(map(_real_path, inputs))
+        # First, so that no later error leaves an older result.
         if self.junit is not None:
             check_free(self.junit, needed, "--junit")
-            if not files.is_stream(self.junit):  # which holds no older one
-                self._write_junit(inconclusive_verdict("the gate did not end"), {}, "")
+            if not files.is_stream(self.junit):  # a stream holds no older result
+                self._write_junit(inconclusive_verdict("the gate did not finish"), {}, "")
             needed.add(_real_path(self.junit))
         if self.summary is not None:
             check_free(self.summary, needed, "--summary")
@@ -75,13 +67,12 @@ class Outputs:
 
     @property
     def _job_summary_path(self) -> Path | None:
-        """Where GitHub Actions wants the summary of a job, where it runs there."""
         place = os.environ.get("GITHUB_STEP_SUMMARY") if self.github else None
         return Path(place) if place else None
 
     @contextmanager
     def stop_commands(self) -> Iterator[None]:
-        """Keep GitHub Actions from taking what is printed for commands: names in it are hostile text."""
+        """Keep GitHub Actions from executing commands in what is printed: names are hostile text."""
         if not self.github:
             yield
             return
@@ -93,13 +84,13 @@ class Outputs:
             self._print_command(f"::{word}::")
 
     def _print_command(self, command: str) -> None:
-        """Print a command for the runner; a stream that nobody has made safe takes it like any text."""
+        """Print a command for the runner, past the filter of a safe stream."""
         stream = sys.stderr if self.on_stderr else sys.stdout
         getattr(stream, "write_command", stream.write)(f"{command}\n")
         stream.flush()
 
     def end(self, verdict: Verdict, judge: str, rows: Iterable[Row], rewrites: Iterable[Rewrite]) -> None:
-        """Say what was decided."""
+        """Write the decision to every output."""
         from distract.studies.attack.flips import find_flips
         from distract.studies.gate import github
 
@@ -114,7 +105,7 @@ class Outputs:
         if self.github:
             for annotation in github.annotations(verdict, flips):
                 self._print_command(annotation)
-        # Last, so that what goes wrong before leaves an error there.
+        # Last, so that an earlier failure leaves the error there.
         self._write_junit(verdict, flips, judge)
 
     def _write_junit(self, verdict: Verdict, flips: ClearestFlips, judge: str) -> None:
@@ -129,16 +120,16 @@ class Outputs:
 
 
 class GateCommand(Command):
-    """A command whose JUnit file holds an error where its options are wrong, and not what an earlier one said."""
+    """A command that records wrong options in its JUnit file, so that it holds no older result."""
 
     def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
-        """See ``Command``."""
-        given = list(args)
+        """Record a usage error in the JUnit file."""
+        arguments = list(args)
         try:
             return super().parse_args(context, args)
         except click.UsageError as error:
-            for option, value in zip(given, [*given[1:], ""], strict=True):
-                name, equals, joined = option.partition("=")
+            for argument, value in zip(arguments, [*arguments[1:], ""], strict=True):
+                name, equals, joined = argument.partition("=")
                 if name == "--junit" and _is_ours(path := Path(joined if equals else value)):
                     reason = inconclusive_verdict(f"the gate did not begin: {error.format_message()}")
                     Outputs(path, False, None, False)._write_junit(reason, {}, "")
@@ -146,14 +137,14 @@ class GateCommand(Command):
 
 
 def inconclusive_verdict(reason: str) -> Verdict:
-    """The verdict of a gate that came to none."""
+    """Return the verdict of a gate that reached no decision."""
     from distract.studies.gate import verdict
 
     return verdict.undecided_verdict(reason)
 
 
 def _is_ours(path: Path) -> bool:
-    """Whether a file is the result of an earlier gate."""
+    """Whether an earlier gate wrote the file."""
     if files.is_stream(path):  # a pipe may have nothing to read
         return False
     try:
@@ -164,26 +155,26 @@ def _is_ours(path: Path) -> bool:
 
 
 def protected_paths(params: Mapping[str, Any]) -> Iterator[Path]:
-    """The files and folders that a command reads, or keeps something in, from its parameters."""
+    """List the files and folders that a command reads or keeps data in, from its parameters."""
     from distract.core.store import DEFAULT_PATH
 
     yield params.get("store") or DEFAULT_PATH
-    given = [params.get(name) for name in ("run", "baseline", "catalogue", "out", "data", "config")]
-    for value in (*given, *params.get("responses", ())):
+    values = [params.get(name) for name in ("run", "baseline", "catalogue", "out", "data", "config")]
+    for value in (*values, *params.get("responses", ())):
         if value is not None:
             yield Path(value)
-            # A data set may be given as FORMAT:PATH.
+            # The value may be FORMAT:PATH.
             yield Path(str(value).partition(":")[2] or value)
 
 
 def check_free(path: Path, needed: Iterable[Path], option: str) -> None:
-    """See that a user's file can be written, before anything is paid for, and over nothing that is needed."""
-    place, kept = _real_path(path), set(map(_real_path, needed))
-    if any(one in kept for one in (place, *place.parents)):
+    """Check that a user's file can be written without overwriting an input, before anything is paid for."""
+    resolved, inputs = _real_path(path), set(map(_real_path, needed))
+    if any(part in inputs for part in (resolved, *resolved.parents)):
         raise UsageError(f"{path}: is something that the command reads or keeps; name another file with {option}")
     files.check_writable(path, option)
 
 
 def _real_path(path: Path) -> Path:
-    """Where a name leads; unlike ``Path.resolve``, it bears links that go in a circle."""
+    """Resolve a path; unlike ``Path.resolve``, this handles circular links."""
     return Path(os.path.realpath(path))

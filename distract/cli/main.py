@@ -1,8 +1,7 @@
 """The command line: the group of commands, results to exit codes, every expected failure to one line.
 
-It holds no logic of its own; the commands are in ``distract.cli.shared``.
 Exit codes: 0 fine, 1 the judge is too flippable, 2 wrong input, 3 inconclusive, 4 the run broke, 130 Ctrl-C, 143
-SIGTERM. Only a verdict sets 1 and 3, and the 0 of a gate; whatever else ends a command and is no wrong input is 4.
+SIGTERM. Only a verdict sets 1 and 3, and 0 for a gate. Any other failure that is not wrong input is 4.
 """
 
 from __future__ import annotations
@@ -36,13 +35,13 @@ COMMANDS = {
     "rewrite": "make",
     "make-pairs": "make",
     "make-tweakset": "make",
-    "list": "results",
+    "list": "listing",
 }
 """Each command, and the module of ``distract.cli`` that holds it."""
 
 
 class _CommandGroup(click.Group):
-    """Imports the module of a command when it is named, so that none pays for another."""
+    """Imports the module of a command when it is named, so that no command loads another."""
 
     def list_commands(self, context: click.Context) -> list[str]:
         return sorted(COMMANDS)
@@ -50,9 +49,8 @@ class _CommandGroup(click.Group):
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
         if name in COMMANDS and name not in self.commands:
             module = importlib.import_module(f"distract.cli.{COMMANDS[name]}")
-            self.add_command(
-                next(one for one in vars(module).values() if isinstance(one, click.Command) and one.name == name)
-            )
+            commands = [value for value in vars(module).values() if isinstance(value, click.Command)]
+            self.add_command(next(command for command in commands if command.name == name))
         return super().get_command(context, name)
 
 
@@ -71,22 +69,22 @@ def cli(context: click.Context) -> None:
 
 
 def relax_gc() -> None:
-    """Let the collector of circular garbage look less often: ours has none, and each look goes through every record.
+    """Run the cyclic garbage collector less often: we create no cycles, and each pass scans every record.
 
-    Otherwise an eighth of the time to import torch and transformers is its too.
+    Otherwise it also takes an eighth of the time to import torch and transformers.
     """
     gc.set_threshold(20_000)
 
 
 def main() -> None:
-    """Run the command line; end the process by an exit code of ours, whatever happens."""
+    """Run the command line; end the process with one of our exit codes, whatever happens."""
     with guard_streams():
         relax_gc()
         try:
             code, message = _run_command()
-        except BaseException as error:  # what was raised could not even be said
+        except BaseException as error:  # not even the message could be made
             code, message = 4, f"{type(error).__name__}, so nothing is decided"
-        with suppress(Exception):  # of streams that a plug-in has put there
+        with suppress(Exception):  # a plug-in may have replaced the streams
             if lost := output_fault():
                 _print_message(f"the output is not complete: {lost}")
             if message:
@@ -96,7 +94,7 @@ def main() -> None:
 
 
 def _run_command() -> tuple[int, str]:
-    """The exit code of a command line, and a line for stderr."""
+    """Run a command line; returns the exit code and a line for stderr."""
     try:
         # Not through click's own ``main``, which ends with 1 where a pipe broke.
         with raise_signals(_announce_wait), cli.make_context("distract", sys.argv[1:]) as context:
@@ -104,7 +102,7 @@ def _run_command() -> tuple[int, str]:
         return 0, ""
     except CommandExit as conclusion:
         return conclusion.code, conclusion.message
-    except click.exceptions.Exit as end:  # of --help and --version
+    except click.exceptions.Exit as end:  # --help and --version
         return 4 if end.exit_code else 0, ""
     except StopSignal as stopped:
         why = f": {stopped.__context__}" if isinstance(stopped.__context__, DistractError) else ""
@@ -114,9 +112,9 @@ def _run_command() -> tuple[int, str]:
     except DistractError as error:
         return error.exit_code, f"{error}{_resume_hint() if error.resumes else ''}"
     except OSError as error:
-        # A path that cannot be is wrong input; a full disk is not.
-        named = error.errno in (errno.ENAMETOOLONG, errno.ENOTDIR, errno.EACCES, errno.EROFS, errno.EINVAL)
-        return (2, str(error)) if named else (4, f"{error}{_resume_hint()}")
+        # An impossible path is wrong input; a full disk is not.
+        is_bad_path = error.errno in (errno.ENAMETOOLONG, errno.ENOTDIR, errno.EACCES, errno.EROFS, errno.EINVAL)
+        return (2, str(error)) if is_bad_path else (4, f"{error}{_resume_hint()}")
     except MemoryError:
         return 4, f"there is not enough memory for this{_resume_hint()}"
     except Exception as error:
@@ -132,13 +130,13 @@ def _run_command() -> tuple[int, str]:
 
 
 def _resume_hint() -> str:
-    """How to go on; with ``--fresh`` again, everything would be asked once more."""
+    """Say how to resume; --fresh again would ask everything once more."""
     return f"; the same command{' without --fresh' if '--fresh' in sys.argv else ''} resumes"
 
 
 def _announce_wait() -> None:
-    with suppress(Exception):  # the signal may have come while something was being printed
-        _print_message(f"stopping: waiting up to {GRACE:.0f} s for what is under way; a second signal stops at once")
+    with suppress(Exception):  # the signal may have interrupted a print
+        _print_message(f"stopping: waiting up to {GRACE:.0f} s for pending requests; a second signal stops at once")
 
 
 def _print_message(message: str) -> None:

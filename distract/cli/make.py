@@ -8,24 +8,21 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from distract.cli.run import run_in_terminal
-from distract.cli.shared import (
+from distract.cli.options import (
+    attack_option,
     best_of_option,
-    command,
     data_options,
     draw_options,
-    echo,
-    echo_json,
-    exit_with,
     generator_options,
     group_options,
     json_option,
     model_options,
-    print_lines,
-    report_usage,
-    safe_line,
+    option,
     store_option,
+    verifier_option,
 )
+from distract.cli.run import run_in_terminal
+from distract.cli.shared import command, echo, exit_with, print_lines, print_result, report_usage, safe_line
 from distract.core.errors import UsageError
 from distract.core.printable import count
 
@@ -33,48 +30,35 @@ if TYPE_CHECKING:
     from distract.models.options import Options
     from distract.studies.make.maker import MakeJob
 
-out_option = click.option(
-    "--out", type=click.Path(path_type=Path, dir_okay=False), required=True, help="JSON Lines file to write."
-)
-making_options = group_options(
-    click.option("--generator", required=True, help="Model that writes, named like a judge."),
-    generator_options,
+file_options = group_options(
     draw_options,
-    out_option,
+    option("--out", type=click.Path(path_type=Path, dir_okay=False), required=True, help="JSON Lines file to write."),
     store_option,
     model_options,
     json_option,
+)
+making_options = group_options(
+    option("--generator", required=True, help="Model that writes, named like a judge."), generator_options, file_options
 )
 
 
 @command()
 @data_options
-@click.option("--attack", "attacks", multiple=True, help="Attack, severity or both (severity-2+ATTACK); repeatable.")
-@click.option("--measure", "measures", multiple=True, help="Measures that the rewrites are for. Default: all that fit.")
-@click.option("--generator", default="rules", show_default=True, help="Who rewrites: rules, or a model.")
+@attack_option
+@option("--measure", "measures", multiple=True, help="Measures that the rewrites are for. Default: all that fit.")
+@option("--generator", default="rules", help="Who rewrites: rules, or a model.")
 @generator_options
 @best_of_option
-@click.option("--verifier", help="Model, named like a judge, that is asked whether a rewrite says the same.")
-@draw_options
-@out_option
-@store_option
-@model_options
-@json_option
+@verifier_option
+@file_options
 def rewrite(
-    generator: str,
-    verifier: str | None,
-    limit: int,
-    out: Path,
-    store: Path | None,
-    as_json: bool,
-    **more: Any,
+    generator: str, verifier: str | None, limit: int, out: Path, store: Path | None, as_json: bool, **more: Any
 ) -> None:
-    """Write rewrites and record them with the data, so that judges can be attacked with the same ones.
+    """Write rewrites and record them with the data, so that every judge can be attacked with the same ones.
 
-    `distract attack --data FILE --generator recorded` then uses them. A rejected rewrite is recorded with its reasons.
+    `distract attack --data FILE --generator recorded` uses them. Rejected rewrites are recorded with the reasons.
     """
     from distract.models.opener import open_models
-    from distract.report.tables import show
     from distract.rewriting.writers import WRITERS
     from distract.studies.attack import session
     from distract.studies.execution import split_options
@@ -82,64 +66,59 @@ def rewrite(
 
     if generator == "recorded":
         raise UsageError("rewrite writes new rewrites; name rules or a model with --generator")
-    asking, loading, chosen = split_options(more)
+    sampling, loading, selection = split_options(more)
     opened = open_models({"generator": generator, "verifier": verifier}, loading, WRITERS)
     print_lines(opened.notes)
-    writing: dict[str, Any] = {"generator": generator, "verifier": verifier, "models": opened.models, "asking": asking}
-    selected = session.select(**writing, limit=limit or None, **chosen)
+    selected = session.select(
+        generator=generator, verifier=verifier, models=opened.models, asking=sampling, limit=limit or None, **selection
+    )
     job = rewrites.prepare(selected, out, opened.prices)
     _check_out(out)
     finished = run_in_terminal(job, store, doing="writing")
-    echo_json(finished.document) if as_json else show(finished.report)
-    if not any(made.is_accepted for made in finished.result.rewrites):
-        # The file says so as well: a writer that fails is a result, and the same one as in a run.
-        echo("warning: no rewrite was accepted, so that a judge cannot be attacked with this file", err=True)
+    print_result(as_json, finished.document, finished.report)
+    if not any(rewrite.is_accepted for rewrite in finished.result.rewrites):
+        # The file records this too: a failing writer is a result, as in a run.
+        echo("warning: no rewrite was accepted, so this file cannot be used to attack a judge", err=True)
 
 
 @command("make-pairs")
 @data_options
-@click.option("--verifier", help="Model that is asked whether each answer says what the reference says.")
+@option("--verifier", help="Model that checks whether each answer says what the reference says.")
 @making_options
 def make_pairs(
-    data: str,
-    responses: tuple[str, ...],
-    verifier: str | None,
-    generator: str,
-    limit: int,
-    seed: int,
-    **more: Any,
+    data: str, responses: tuple[str, ...], verifier: str | None, generator: str, limit: int, seed: int, **more: Any
 ) -> None:
     """Make a better and a worse answer from each reference: the good response of a case (after CALM).
 
-    Both are to be correct and complete and about equally long; the worse one lacks coherence and clarity.
+    Both should be correct, complete and about equally long; the worse one lacks coherence and clarity.
     """
     from distract.studies.execution import split_options
     from distract.studies.make import maker
 
-    asking, loading, where = split_options(more)
-    found = maker.pair_job(data, responses, generator, asking, verifier, limit or None, seed)
-    _execute_job(found, {"generator": generator, "verifier": verifier}, loading, **where)
+    sampling, loading, where = split_options(more)
+    job = maker.pair_job(data, responses, generator, sampling, verifier, limit or None, seed)
+    _execute_job(job, {"generator": generator, "verifier": verifier}, loading, **where)
 
 
 @command("make-tweakset")
-@click.option("--data", required=True, help="Prompts with format requirements, as ifeval:PATH.")
+@option("--data", required=True, help="Prompts with format requirements, as ifeval:PATH.")
 @making_options
 def make_tweakset(data: str, generator: str, limit: int, seed: int, **more: Any) -> None:
     """Make cases with format constraints from IFEval's prompts: a compliant response and worse ones.
 
-    Question and format are split, three easy requirements that go together are kept or added, a compliant response is
-    written and checked, and versions that break one, two and three requirements are made of it by rule.
+    Splits question and format, keeps or adds three easy, compatible requirements, has a compliant response written and
+    checked, and derives versions by rule that break one, two and three requirements.
     """
     from distract.studies.execution import split_options
     from distract.studies.make import maker
 
-    asking, loading, where = split_options(more)
-    found = maker.tweakset_job(data, generator, asking, limit or None, seed)
-    _execute_job(found, {"generator": generator}, loading, **where)
+    sampling, loading, where = split_options(more)
+    job = maker.tweakset_job(data, generator, sampling, limit or None, seed)
+    _execute_job(job, {"generator": generator}, loading, **where)
 
 
 def _check_out(out: Path) -> None:
-    """See that the file can be written, and is none of those that the command is given."""
+    """Check that the file can be written and is no input of the command."""
     from distract.cli.gate_outputs import check_free, protected_paths
 
     check_free(out, protected_paths({**click.get_current_context().params, "out": None}), "--out")
@@ -153,26 +132,25 @@ def _execute_job(
     from distract.core.usage import Tally
     from distract.models.opener import open_models
     from distract.report.progress import Progress
-    from distract.report.tables import show
     from distract.studies.make.maker import make_cases
     from distract.studies.make.rewrites import save
     from distract.studies.rewrite_view import yield_report
 
-    who = open_models(names, loading)
-    print_lines(who.notes)
+    opened = open_models(names, loading)
+    print_lines(opened.notes)
     _check_out(out)
     echo(
         f"data {safe_line(job.name)}, {count(len(job.plans), 'prompt')}; generator {safe_line(job.generator)}", err=True
     )
     tally = Tally()
     with (
-        report_usage(tally, who.prices),
-        jobs.open_stores(who.models, store or DEFAULT_PATH) as models,
+        report_usage(tally, opened.prices),
+        jobs.open_stores(opened.models, store or DEFAULT_PATH) as models,
         Progress(len(job.plans), "writing") as progress,
     ):
-        cases, found = make_cases(job, models, tally, progress.update)
+        cases, document = make_cases(job, models, tally, progress.update)
     if cases:
         save(cases, out)
-    echo_json(found) if as_json else show(yield_report(found))
+    print_result(as_json, document, yield_report(document))
     if not cases:
         exit_with("nothing was made, and no file was written (see the reasons above)", 3)

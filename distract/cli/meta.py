@@ -1,4 +1,4 @@
-"""``distract meta``: a judge against people. It knows options and their order, and nothing of verdicts or figures."""
+"""``distract meta``: a judge against people."""
 
 from __future__ import annotations
 
@@ -6,25 +6,18 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
-from click.core import ParameterSource
-
-from distract.cli.run import check_conclusive, run_in_terminal, set_up
-from distract.cli.shared import (
-    command,
+from distract.cli.options import (
+    PATH,
+    asking_options,
     control_option,
     draw_options,
-    echo,
-    echo_json,
-    group_options,
-    json_option,
-    judge_options,
     manner_options,
-    model_options,
-    print_lines,
-    safe_line,
-    store_option,
+    option,
+    protocol_option,
+    reference_option,
 )
+from distract.cli.run import check_conclusive, run_in_terminal, set_up
+from distract.cli.shared import check_options, command, echo, print_lines, print_result, safe_line
 from distract.core.errors import UnknownName, UsageError
 
 if TYPE_CHECKING:
@@ -32,33 +25,24 @@ if TYPE_CHECKING:
     from distract.studies.meta.document import JudgeSource, MetaResult
     from distract.studies.meta.session import MetaSelection
 
-labelled_options = group_options(
-    click.option(
-        "--data",
-        "specs",
-        multiple=True,
-        help="Labelled data: built-in name, path, FORMAT:PATH, hub:ORG/NAME; repeatable.",
-    ),
-    click.option("--responses", multiple=True, help="File of further responses, for one data set that needs them."),
-)
+ASKLESS_OPTIONS = ("judges", "specs", "responses", "base", "seed", "as_json")
+"""The options that apply when all verdicts are replayed."""
 
 
 @command()
-@click.option(
-    "--judge", "judges", multiple=True, help="Judge, or replay:FILE-OR-FOLDER of stored verdicts; repeatable."
+@option("--judge", "judges", multiple=True, help="Judge, or replay:FILE-OR-FOLDER of stored verdicts; repeatable.")
+@option(
+    "--data", "specs", multiple=True, help="Labelled data: built-in name, path, FORMAT:PATH, hub:ORG/NAME; repeatable."
 )
-@labelled_options
-@click.option("--protocol", "protocols", multiple=True, help="Way of asking; repeatable. Default: the basic ones.")
-@click.option("--base", help="Protocol that the others are compared with. Default: base, or what it is called there.")
-@click.option("--reference-model", help="Model, named like a judge, that protocols with a reference ask for it.")
+@option("--responses", multiple=True, help="File of further responses, for the one data set that needs them.")
+@protocol_option()
+@option("--base", help="Protocol to compare the others with. Default: base, or its name in replayed verdicts.")
+@reference_option
 @manner_options
 @control_option
 @draw_options
-@click.option("--out", type=click.Path(path_type=Path), help="Run folder (of several judges: a folder of them).")
-@store_option
-@model_options
-@judge_options
-@json_option
+@option("--out", type=PATH, help="Run folder (with several judges: a folder of run folders).")
+@asking_options
 def meta(
     judges: tuple[str, ...],
     specs: tuple[str, ...],
@@ -73,58 +57,42 @@ def meta(
     """Measure how far judges agree with people and with themselves, and which way of asking serves each best."""
     from distract.core import registry
     from distract.models.opener import REPLAY
-    from distract.report.tables import show
     from distract.studies.meta import document
     from distract.studies.meta import view as report
     from distract.studies.meta.session import select
 
     judges = judges or ("smollm2-135m",)
-    asked = [name for name in judges if not name.startswith(REPLAY)]
+    live = [name for name in judges if not name.startswith(REPLAY)]
     if REPLAY in judges:
         raise UsageError(f"--judge {REPLAY} names no file; write {REPLAY}FILE or {REPLAY}FOLDER")
-    if not asked:
-        _check_options()
-    if twice := next((name for name in judges if judges.count(name) > 1), None):
-        raise UsageError(f"--judge {twice}: is there twice")
-    if not specs and asked:
+    if not live:
+        check_options(ASKLESS_OPTIONS, "applies only when a judge is asked; stored verdicts are shown as they are")
+    if repeated := next((name for name in judges if judges.count(name) > 1), None):
+        raise UsageError(f"--judge {repeated}: is there twice")
+    if not specs and live:
         specs = ("tweakset",)
     selected = select(specs, responses, limit or None, seed)
     replayed = _load_replays([name.removeprefix(REPLAY) for name in judges if name.startswith(REPLAY)], selected)
-    if same := sorted({source.name for source in replayed} & {*asked}):
+    if same := sorted({source.name for source in replayed} & {*live}):
         raise UsageError(f"--judge {same[0]}: a replayed judge has that name too; judge them apart")
     if base is not None:
-        known = {protocol.name for protocol in registry.choose_protocols(more["protocols"])} if asked else set[str]()
-        known |= {one.protocol for source in replayed for one in source.judged}
+        known = {protocol.name for protocol in registry.choose_protocols(more["protocols"])} if live else set[str]()
+        known |= {protocol.protocol for source in replayed for protocol in source.judged}
         if base not in known:
             raise UnknownName("base", base, known, "name it with --protocol too")
-    sources = [*_run_judges(asked, selected, out, base, more), *replayed]
-    found = document.measure_judges(sources, base)
-    if as_json:
-        echo_json(document.result_document(found))
-    else:
-        show(report.report_parts(found))
-    check_conclusive([row for source in sources for one in source.judged for rows in one.rows.values() for row in rows])
-
-
-def _check_options() -> None:
-    """See that no option is given that goes with judges that are asked, where all are replayed."""
-    context = click.get_current_context()
-    given = [
-        option.opts[0]
-        for option in context.command.params
-        if option.name not in ("judges", "specs", "responses", "base", "seed", "as_json")
-        and context.get_parameter_source(option.name or "") is ParameterSource.COMMANDLINE
-    ]
-    if given:
-        raise UsageError(f"{given[0]} goes with judges that are asked; stored verdicts are shown as they are")
+    sources = [*_run_judges(live, selected, out, base, more), *replayed]
+    result = document.measure_judges(sources, base)
+    print_result(as_json, document.result_document(result), report.report_parts(result))
+    judged = [protocol for source in sources for protocol in source.judged]
+    check_conclusive([row for protocol in judged for rows in protocol.rows.values() for row in rows])
 
 
 def _load_replays(paths: list[str], selected: MetaSelection) -> list[JudgeSource]:
-    """Judges whose verdicts are stored, with the labels of the data where they have none."""
+    """Load judges with stored verdicts, with labels from the data where they have none."""
     from distract.judging import published
     from distract.studies.meta.document import from_published
 
-    cases = {name: one.cases for name, one in selected.sets.items()}
+    cases = {name: selection.cases for name, selection in selected.sets.items()}
     runs = [run for path in paths for run in published.load(path)]
     return from_published([published.attach_labels(run, cases) for run in runs])
 
@@ -132,7 +100,7 @@ def _load_replays(paths: list[str], selected: MetaSelection) -> list[JudgeSource
 def _run_judges(
     names: list[str], selected: MetaSelection, out: Path | None, base: str | None, more: dict[str, Any]
 ) -> list[JudgeSource]:
-    """Judges that are asked: all are looked at before the first one is."""
+    """Run the judges, after preparing all of them before the first asks anything."""
     from distract.studies import execution
     from distract.studies.meta.session import prepare
 
@@ -146,7 +114,7 @@ def _run_judges(
         execution.renew([job.models["judge"] for job in jobs], store)
     sources: list[JudgeSource] = []
     while jobs:
-        # Not kept: the next judge may need the room of this one.
+        # Free the job: the next judge may need its memory.
         sources += _run_judge(jobs.pop(0), store)
     return sources
 
@@ -161,7 +129,6 @@ def _run_judge(job: Job[MetaResult], store: Path | None) -> Iterable[JudgeSource
 
 
 def _folder_name(name: str) -> str:
-    """A judge's name as that of a folder."""
     import hashlib
     import re
 

@@ -1,14 +1,15 @@
-"""What commands that ask a judge share: models opened, a run carried out before the user's eyes, its result printed."""
+"""What commands that ask a judge share: opening models, running a job with progress, printing its result."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from distract.cli.shared import echo, echo_json, exit_with, print_lines, report_usage, safe_line
+from distract.cli.shared import echo, exit_with, print_lines, print_result, report_usage, safe_line
 from distract.core.listener import Listener
 
 if TYPE_CHECKING:
@@ -26,19 +27,19 @@ if TYPE_CHECKING:
 
 
 class Terminal(Listener):
-    """Shows on stderr what a run says, its plan, its progress, and what it took."""
+    """Shows messages, plan, progress and usage of a run on stderr."""
 
     def say(self, lines: Iterable[str]) -> None:
-        """See ``Listener``."""
+        """Print lines for the user."""
         print_lines(lines)
 
     def count(self, tally: Tally, prices: Mapping[Role, Price]) -> AbstractContextManager[None]:
-        """See ``Listener``."""
+        """Report usage in the end."""
         return report_usage(tally, prices)
 
     @contextmanager
     def follow(self, job: Job[Any], stored: int, doing: str) -> Iterator[Callable[[Tally], None]]:
-        """See ``Listener``."""
+        """Show the plan, then progress."""
         from distract.report.progress import Progress, preview_lines
         from distract.studies.estimate import estimate
 
@@ -48,41 +49,37 @@ class Terminal(Listener):
             yield progress.update
 
     def preview_gate(self, parameters: Mapping[str, Any]) -> Iterable[str]:
-        """See ``Listener``."""
+        """Describe the gate."""
         from distract.studies.gate.view import gate_lines
 
         return gate_lines(parameters)
 
 
 def set_up(judge: str, more: dict[str, Any], protocols: Sequence[str] = ()) -> tuple[Setup, GeneratorOptions]:
-    """Open the models of a command before the user's eyes; see ``execution.set_up``."""
+    """Open the models of a command and report to the terminal; see ``execution.set_up``."""
     from distract.studies import execution
 
     return execution.set_up(judge, more, Terminal(), protocols)
 
 
-def run_in_terminal(job: Job[R], store: Path | None, doing: str = "judging") -> FinishedRun[R]:
-    """Carry out a run before the user's eyes; see ``execution.run_job``."""
+def run_in_terminal(job: Job[R], store: Path | None, doing: str = "judging", is_fresh: bool = False) -> FinishedRun[R]:
+    """Run a job with progress on the terminal, with new replies of the judge if ``is_fresh``."""
     from distract.studies import execution
 
+    if is_fresh:
+        execution.renew([job.models["judge"]], store)
     return execution.run_job(job, store, Terminal(), doing=doing)
 
 
 def print_run(finished: FinishedRun[Any], as_json: bool, more: Iterable[RenderableType] = ()) -> None:
-    """Print what a run comes to: its document, or its tables, what is shown ``more``, and where it lies."""
-    from distract.report.tables import show
-
-    if as_json:
-        echo_json(finished.run.summary)
-        return
-    show(finished.report)
-    show(unread_parts(finished.run))
-    show(more)
-    echo(f"\nrun folder: {safe_line(str(finished.run.path))}")
+    """Print the document of a run, or its tables, ``more`` parts and its folder."""
+    print_result(as_json, finished.run.summary, chain(finished.report, unread_parts(finished.run), more))
+    if not as_json:
+        echo(f"\nrun folder: {safe_line(str(finished.run.path))}")
 
 
 def unread_parts(run: LoadedRun) -> Iterable[RenderableType]:
-    """An answer of a run that could not be read, if there is one."""
+    """Quote one answer that could not be read, if there is one."""
     from rich.text import Text
 
     from distract.report.unread import unread_lines
@@ -91,10 +88,10 @@ def unread_parts(run: LoadedRun) -> Iterable[RenderableType]:
 
 
 @contextmanager
-def profile_run(wanted: bool) -> Iterator[dict[Role, Backend]]:
-    """Say on stderr, however it ends, where the time went; is given a place for the models that are run within."""
+def profile_run(is_enabled: bool) -> Iterator[dict[Role, Backend]]:
+    """Report on stderr where the time went, even after an error; yields a dict for the models in use."""
     models: dict[Role, Backend] = {}
-    if not wanted:
+    if not is_enabled:
         yield models
         return
     from distract.core.timer import measure
@@ -107,16 +104,16 @@ def profile_run(wanted: bool) -> Iterator[dict[Role, Backend]]:
         finally:
             seconds = time.perf_counter() - begin
             rate = None
-            # Where the judge has run: nothing is loaded for this, and no error of this hides another.
+            # Only if the judge has run: profiling loads nothing, and its errors hide no other.
             if "_loaded" in getattr(models.get("judge"), "__dict__", {}):
                 with suppress(Exception):
                     rate = getattr(models["judge"], "matrix_rate", None)
-            for line in profile_lines(clock, seconds, rate):  # ours, and aligned: nothing to make safe
+            for line in profile_lines(clock, seconds, rate):  # our own text, aligned: nothing to escape
                 echo(line, err=True)
 
 
 def check_conclusive(rows: Sequence[Row], is_measured: bool = True) -> None:
-    """End with exit code 3 where nothing can be said about a judge; ``is_measured``: whether any figure has cases."""
+    """Exit with 3 if nothing can be concluded; ``is_measured``: whether any figure has cases."""
     from distract.studies.execution import undecided_reason
 
     if why := undecided_reason(rows, is_measured):

@@ -1,7 +1,7 @@
-"""The standard streams of a command, which cannot break and so change no exit code: only a verdict does.
+"""Standard streams that cannot break and so change no exit code: only a verdict does.
 
-Whatever is printed passes these streams, so this is where text that somebody else wrote is kept from giving commands to
-a runner of CI, and where an encoding that lacks a character gets another one.
+Everything printed passes through these streams, so they also keep hostile text from reaching a CI runner as commands,
+and replace characters that an encoding lacks.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from distract.core.printable import line
 
 
 class _SafeStream(io.FileIO):
-    """A standard stream that drops what it cannot write: its disk is full, or its reader has gone."""
+    """A standard stream that drops data it cannot write: the disk is full, or the reader has gone."""
 
     fault: OSError | None = None
 
     def write(self, data: Any) -> int:
-        """Write what can be written; all of it counts as written."""
+        """Write as much as possible; count all of it as written."""
         try:
             while (size := super().write(data)) is None:  # it does not block, and its reader is slow
                 select.select([], [self], [])
@@ -38,24 +38,24 @@ class _SafeStream(io.FileIO):
 
 
 class _OpenBuffer(io.BufferedWriter):
-    """The buffer of such a stream, which stays open too."""
+    """The buffer of a safe stream, which stays open too."""
 
     def close(self) -> None:
-        """Write what is held back."""
+        """Flush only."""
         self.flush()
 
 
 _COMMAND = re.compile(r"(?:\A|[\r\n])(?:[^\S\r\n]|\x1b\[[\d;]*m)*:(?=:)|##\w*(?=\[)")
-"""The beginning of a command to a runner of CI, but for its last character: ``::`` after blanks, ``##[`` anywhere."""
+"""The beginning of a CI command, except its last character: ``::`` after blanks, ``##[`` anywhere."""
 
 _JOINER = "\u2060"
-"""A word joiner, which has no width: it stands before the last character of such a beginning."""
+"""A word joiner, which has no width: inserted before that last character."""
 
 _MAX_LINE = 200
-"""Characters of an unfinished line that are remembered: any beginning of a command is shorter."""
+"""Characters of an unfinished line to remember: longer than the beginning of any command."""
 
 _PLAIN = str.maketrans({"–": "-", "−": "-", "·": ".", "█": "#", "→": ">", "≤": "<", "≥": ">", "×": "x", "…": "~"})
-"""What stands for our own signs, at the same width, where an encoding lacks them."""
+"""Substitutes of equal width for our own signs, for encodings that lack them."""
 
 
 def _replace_character(error: UnicodeError) -> tuple[str | bytes, int]:
@@ -68,19 +68,19 @@ codecs.register_error("distract", _replace_character)
 
 
 class _SafeText(io.TextIOWrapper):
-    """A standard stream of text that stays open, takes any character, and in which no text is a command.
+    """A text stream that stays open, takes any character, and breaks up commands.
 
-    A plug-in that closes it takes no verdict's words.
+    A plug-in that closes it cannot suppress a verdict.
     """
 
     _line = ""
 
     def write(self, text: str) -> int:
-        """Write a text, its commands broken up."""
+        """Write a text with its commands broken up."""
         whole, known = self._line + text, len(self._line)
         places = [place for match in _COMMAND.finditer(whole) if (place := match.end()) >= known]
         parts = [whole[a:b] for a, b in zip([known, *places], [*places, len(whole)], strict=True)]
-        # Leading blanks change nothing, and what is long enough begins no command any more.
+        # Leading blanks do not matter, and a long line can no longer begin a command.
         self._line = whole[max(whole.rfind("\n"), whole.rfind("\r")) + 1 :].lstrip()
         if len(self._line) > _MAX_LINE:
             self._line = f"-{self._line[-_MAX_LINE:]}"
@@ -88,21 +88,21 @@ class _SafeText(io.TextIOWrapper):
         return len(text)
 
     def write_command(self, text: str) -> None:
-        """Write a command to the runner, as it is."""
+        """Write a command for the runner unchanged."""
         self._line = ""
         super().write(text)
 
     def close(self) -> None:
-        """Write what is held back."""
+        """Flush only."""
         self.flush()
 
 
 @contextmanager
 def guard_streams() -> Iterator[None]:
-    """Make standard output and error such streams; open those that are closed.
+    """Replace standard output and error with safe streams; open those that are closed.
 
-    A file opened later would otherwise get the number of a closed one, and with it whatever is printed there. The
-    process's own streams stay so; what somebody has put in their place (pytest, a caller) is put back.
+    Otherwise a file opened later would get the number of a closed stream, and with it everything printed there. The
+    process's own streams stay safe; substitutes (of pytest, or a caller) are restored.
     """
     others = {}
     for number, name in enumerate(("stdin", "stdout", "stderr")):
@@ -117,7 +117,7 @@ def guard_streams() -> Iterator[None]:
             raw = _SafeStream(os.devnull, "w") if stream is None else _SafeStream(number, "w", closefd=False)
             buffer: Any = _OpenBuffer(raw)
         elif (buffer := getattr(stream, "buffer", None)) is None or stream.closed:
-            continue  # no stream of bytes: it takes any text
+            continue  # a pure text stream takes any text
         else:
             stream.flush()
             others[name] = stream
@@ -141,7 +141,7 @@ def guard_streams() -> Iterator[None]:
 
 
 def _print_unraisable(unraisable: sys.UnraisableHookArgs) -> None:
-    """Say in one line what was raised where nobody could catch it, such as while a plug-in's plan was thrown away."""
+    """Report in one line an error that could not be caught, such as one while a plan was thrown away."""
     with suppress(Exception):
         where = getattr(unraisable.object, "__qualname__", None) or type(unraisable.object).__name__
         why = describe_error(unraisable.exc_value) if unraisable.exc_value else unraisable.exc_type.__name__
@@ -149,7 +149,7 @@ def _print_unraisable(unraisable: sys.UnraisableHookArgs) -> None:
 
 
 def output_fault() -> str:
-    """Why part of the standard output is lost; empty where none is, or where its reader did not want it."""
+    """Explain why part of the standard output is lost; empty if none is, or if its reader left."""
     sys.stdout.flush()
     raw = getattr(getattr(sys.stdout, "buffer", None), "raw", None)
     fault = getattr(raw, "fault", None)

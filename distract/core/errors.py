@@ -1,19 +1,19 @@
 """Everything that distract raises on purpose, in one tree.
 
-It does not know how errors are shown: the command line prints ``str(error)`` on one line and exits
-with ``exit_code``; where ``resumes`` is true, it adds that the same command goes on.
+The command line prints ``str(error)`` on one line and exits with ``exit_code``; if ``resumes`` is true, it adds that
+the same command resumes.
 
     DistractError
-    ├── UsageError            2  the command asks for something that cannot be done
+    ├── UsageError            2  the command asks for something impossible
     │   ├── UnknownName       2  no such judge, protocol, attack, data set, format …
     │   └── DataError         2  an input file is wrong: file, line, field, what was expected
     ├── PromptError           2  a prompt file is wrong (a bug of the plug-in that ships it)
-    ├── PluginError           4  an attack or protocol of yours failed: which, on which case
-    ├── InUse                 4  another process is writing the same run folder
-    └── BackendError          4  a model or server failed; what was paid for is stored
+    ├── PluginError           4  a user's attack or protocol failed: which, on which case
+    ├── InUseError            4  another process is writing the same run folder
+    └── BackendError          4  a model or server failed; paid replies are stored
 
-What a *judge* does wrong (no verdict, a refusal, a truncated answer) is never an exception: it is a
-``Judgment`` whose ``failure`` is set.
+What a *judge* does wrong (no verdict, a refusal, a truncated answer) is never an exception: it is a ``Judgment`` whose
+``failure`` is set.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from typing import Any
 from distract.core.printable import hide_credentials, line
 
 MAX_NAMES = 40
-"""Names that still fit into a message."""
+"""Most names that a message lists."""
 
 
 def _restore(kind: type[DistractError], arguments: tuple[Any, ...], state: dict[str, Any]) -> DistractError:
@@ -38,7 +38,7 @@ def _restore(kind: type[DistractError], arguments: tuple[Any, ...], state: dict[
 
 
 class DistractError(Exception):
-    """Root of the tree; ``str()`` of it is one clear line without passwords, whatever names it tells."""
+    """Root of the tree; ``str()`` is one clear line without passwords, whatever names it contains."""
 
     exit_code = 2
     resumes = False
@@ -47,29 +47,29 @@ class DistractError(Exception):
         return hide_credentials(line(super().__str__()))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Those with arguments of their own keep the message alone; workers send errors to their parent.
+        # Workers send errors to their parent. Errors with other arguments keep only the message.
         return _restore, (type(self), self.args, self.__dict__)
 
 
 class UsageError(DistractError):
-    """The command or the call asks for something that cannot be done."""
+    """The command or the call asks for something impossible."""
 
 
 class UnknownName(UsageError):
     """A name that is not in a registry.
 
     Args:
-        kind: what was looked up, as a reader would say it ("protocol", "data format").
-        name: the name given.
+        kind: the kind of name, in a reader's words ("protocol", "data format").
+        name: the unknown name.
         known: the names that exist.
-        hint: anything else the reader can do.
-        instead: what to write instead, where that is known.
+        hint: further advice.
+        instead: what to write instead, if known.
     """
 
     def __init__(self, kind: str, name: str, known: Iterable[str], hint: str = "", instead: str = "") -> None:
         names = sorted(known)
         near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
-        # Where it is known what was meant, another name helps only if it begins alike.
+        # Beside the right spelling, a similar name helps only if it begins alike.
         is_near = near and (not instead or near[0][:3] == name[:3])
         suggestion = f"; did you mean {near[0]!r}?" if is_near else ""
         suggestion += f"; {instead}" if instead else ""
@@ -80,18 +80,12 @@ class UnknownName(UsageError):
 
 
 def install_command(extra: str) -> str:
-    """The command that installs what an extra brings, as the README has it."""
+    """Return the command that installs an extra, as in the README."""
     return f'pip install ".[{extra}]" in the source folder of distract'
 
 
 def write_error(error: OSError, path: object, remedy: str) -> Exception:
-    """What to raise where a file cannot be written: wrong input, unless the disk failed or a reader went away.
-
-    Args:
-        error: what the system said.
-        path: the file or folder.
-        remedy: what to do, as part of the line.
-    """
+    """Choose the error for a file that cannot be written: wrong input, unless the disk failed or a reader left."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EPIPE):
         return OSError(error.errno, error.strerror, str(path))
     return UsageError(f"{path}: cannot be written ({error.strerror}); {remedy}")
@@ -103,39 +97,36 @@ class DataError(UsageError):
     Args:
         problem: what is wrong, what was expected, what to do.
         path: the file.
-        line: 1-based line in it, where one can be named.
-        field: the field, where one can be named.
+        line: 1-based line number, if known.
+        field: the field, if known.
     """
 
     def __init__(self, problem: str, *, path: object = None, line: int | None = None, field: str | None = None) -> None:
         where = ":".join(str(part) for part in (path, line) if part is not None)
-        named = f"field {field!r}: " if field else ""
-        super().__init__(f"{where}: {named}{problem}" if where else f"{named}{problem}")
+        prefix = f"{where}: " if where else ""
+        super().__init__(prefix + (f"field {field!r}: " if field else "") + problem)
 
 
 class PromptError(DistractError):
-    """A prompt file has no roles, an unknown slot, or a slot that nothing fills."""
+    """A prompt file has no roles, an unknown slot, or a slot that no value fills."""
 
 
 class PluginError(DistractError):
-    """A plug-in raised, or returned what it must not."""
+    """A plug-in raised an error, or returned something invalid."""
 
     exit_code = 4
     resumes = True
 
 
 class InUseError(DistractError):
-    """Another process is writing the same run folder.
-
-    Args:
-        folder: the folder.
-        who: which process.
-    """
+    """Another process is writing the same run folder."""
 
     exit_code = 4
 
-    def __init__(self, folder: object, who: str) -> None:
-        super().__init__(f"{folder}: {who} is writing this run; wait until it ends, or name another folder with --out")
+    def __init__(self, folder: object, process: str) -> None:
+        super().__init__(
+            f"{folder}: {process} is writing this run; wait until it ends, or name another folder with --out"
+        )
 
 
 class BackendError(DistractError):
@@ -146,15 +137,14 @@ class BackendError(DistractError):
 
 
 PLUGIN_ERRORS = (Exception, SystemExit, GeneratorExit)
-"""What a plug-in may raise. Not KeyboardInterrupt: a Ctrl-C may come while its code runs."""
-
+"""What a plug-in may raise. Not KeyboardInterrupt: the user may press Ctrl-C while its code runs."""
 
 MAX_MESSAGE = 1000
-"""Characters of somebody else's message that are shown."""
+"""Most characters to show of a foreign error message."""
 
 
 def describe_error(error: BaseException) -> str:
-    """An error's type and message; the message may be code of a plug-in, and as long as it likes."""
+    """Describe an error by type and message; the message may run a plug-in's code, and be of any length."""
     name = type(error).__name__
     try:
         text = f"{name}: {error}".removesuffix(": ")
@@ -164,7 +154,7 @@ def describe_error(error: BaseException) -> str:
 
 
 def describe_import_error(error: BaseException) -> str:
-    """What to say where a library that distract needs cannot be imported: it is missing, or too old."""
+    """Describe the failed import of a library: it is missing, or too old."""
     return line(
         f"a library is missing or too old ({describe_error(error)}): pip install --upgrade distract brings them all"
     )
@@ -172,13 +162,9 @@ def describe_import_error(error: BaseException) -> str:
 
 @contextmanager
 def guard_plugin(where: str) -> Iterator[None]:
-    """Turn whatever a plug-in's code raises inside into one line that names it; it keeps no stream that it replaced.
+    """Turn anything that a plug-in raises inside into one line that names it; restore the standard streams.
 
-    Args:
-        where: which plug-in failed, on which case.
-
-    Raises:
-        PluginError: the code raised something that does not already say whose fault it is.
+    ``where`` names the plug-in and the case. Errors that already say whose fault they are pass through.
     """
     streams = sys.stdout, sys.stderr
     try:

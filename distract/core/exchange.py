@@ -1,12 +1,17 @@
-"""Ask a model for replies that are not stored: each is asked for by whoever claims it first, and stored as it comes."""
+"""Fetch replies that are not stored: whoever claims a request first sends it, and stores the reply as it arrives.
+
+A model that must learn how to put its requests answers probes first. Probes are stored like other replies and read from
+there first, so that a resumed run asks as the first one did.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
 
-from distract.core.backend import StreamingBackend
+from distract.core.backend import ProbingBackend, StreamingBackend
 from distract.core.locks import Claims
-from distract.core.records import Reply, Request
+from distract.core.records import Reply, Request, Role
 from distract.core.signals import check_signal, hold_signals
 from distract.core.timer import time_part
 from distract.core.usage import Answerer, Tally
@@ -18,22 +23,38 @@ def fetch_replies(
     """Ask a model, and wait for what others ask it; a model that packs requests is offered all of them each time."""
     backend, store = model
     keys, offered = list(requests), list(requests.values())
-    for mine in claims.take_batches(missing):
+    for claimed in claims.take_batches(missing):
         with time_part("store"):
-            stored = store.get(list(mine))
+            stored = store.get(list(claimed))
         if stored:
             tally.stored += len(stored)
             yield stored
-        wanted = frozenset(index for index, key in enumerate(keys) if key in mine and key not in stored)
-        if not wanted:
+        unanswered = frozenset(index for index, key in enumerate(keys) if key in claimed and key not in stored)
+        if not unanswered:
             continue
         with hold_signals():
-            for batch in backend.reply(offered, wanted):
+            for batch in backend.reply(offered, unanswered):
                 received = {keys[index]: reply for index, reply in batch}
                 with time_part("store"):
                     store.put(received.items())
                 tally.count_replies(offered[0].to, list(received.values()))
                 yield received
-                if not isinstance(backend, StreamingBackend):  # one that streams goes on until nothing is under way
+                if not isinstance(backend, StreamingBackend):  # a stream goes on until nothing is in flight
                     check_signal()
     tally.unshared = tally.unshared or claims.fault
+
+
+def ask_probes(role: Role, model: Answerer, tally: Tally, claims: Claims) -> None:
+    """Let a model's backend learn from its probes, stored or asked now."""
+    backend, store = model
+    if not isinstance(backend, ProbingBackend):
+        return
+    for probe in backend.probes:
+        request = replace(probe, to=role)
+        key = store.key(request)
+        replies = store.get([key])
+        if not replies:
+            tally.ask([request])
+            for received in fetch_replies({key: request}, [key], model, tally, claims):
+                replies.update(received)
+        tally.manners[role] = backend.learn(replies[key])

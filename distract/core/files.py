@@ -1,8 +1,8 @@
-"""Files: every one that is written, what a user names or what we keep for ourselves; and texts read whole.
+"""Files: every file that is written, for the user or for ourselves; and texts read whole.
 
 A file that a user names is written where its name leads: links are followed, a device or a pipe is written to, and
 anything else is replaced in one step and keeps its mode. A file of our own, in a run folder or a cache, is a regular
-file with one name. It is never opened through a link, which may come with a repository that somebody else wrote; the
+file with one name. It is never opened through a link, which may come with a repository that a stranger wrote; the
 folders above it may be links.
 """
 
@@ -22,13 +22,13 @@ from typing import IO
 from distract.core.errors import DataError, UsageError, write_error
 
 _NONBLOCKING = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-"""Opening a pipe that nobody reads fails instead of waiting; systems differ in the flags that they have."""
+"""Opening a pipe without a reader fails instead of waiting; not every system has both flags."""
 
 _NO_FOLLOW = _NONBLOCKING | getattr(os, "O_NOFOLLOW", 0)
-"""How a file of our own is opened: it may have become a link or a pipe since it was looked at."""
+"""Flags for opening a file of our own: it may have become a link or a pipe since it was checked."""
 
 _IN_PLACE_ERRORS = (errno.EACCES, errno.EPERM, errno.EBUSY)
-"""Why a file that may be written may not be replaced: its folder is read-only, or it is a mount point."""
+"""Errors for a writable file that cannot be replaced: its folder is read-only, or it is a mount point."""
 
 _SQLITE = b"SQLite format 3\x00"
 _STORE_SUFFIX = re.compile(r"(-wal|-shm|-journal|\.lock)\Z")
@@ -44,7 +44,7 @@ _KINDS = {
 
 
 def is_stream(path: Path) -> bool:
-    """Whether a user's name leads to what takes text as it comes and cannot be replaced: a device, a pipe, stdout."""
+    """Whether a user's path leads to something that takes text and cannot be replaced: a device, a pipe, stdout."""
     try:
         mode = path.stat().st_mode
     except OSError:
@@ -53,7 +53,7 @@ def is_stream(path: Path) -> bool:
 
 
 def check_writable(path: Path, option: str) -> None:
-    """See that a user's file can be written, before anything is paid for; its folder is made, and no pipe is opened."""
+    """Check that a user's file can be written, before anything is paid for; make its folder, open no pipe."""
     with _translate_errors(path, option):
         if is_stream(path):
             _check_access(path)
@@ -62,40 +62,37 @@ def check_writable(path: Path, option: str) -> None:
 
 
 def write(path: Path, text: str, option: str) -> None:
-    """Write a user's file; a reader of a regular one sees the old text or the new one, never half of it.
-
-    Arguments and errors are those of ``check``.
-    """
+    """Write a user's file; a reader of a regular one sees the old text or the new one, never half of it."""
     with _translate_errors(path, option):
         if is_stream(path) or not _replace_target(path, text):
             _write_in_place(path, text, os.O_TRUNC)
 
 
 def append(path: Path, text: str, option: str) -> None:
-    """Write at the end of a user's file, which may be new; arguments and errors are those of ``check``."""
+    """Append to a user's file, which may be new."""
     with _translate_errors(path, option):
         _write_in_place(path, text, os.O_APPEND | os.O_CREAT)
 
 
 def check_ownership(path: Path, most_names: int = 1) -> None:
-    """See that a file is ours, or that there is none; what has a second name is another file as well."""
+    """Check that a file is ours, if it exists; a file with a second name is another file as well."""
     try:
-        there = path.lstat()
+        state = path.lstat()
     except FileNotFoundError:
         return
-    kind = _KINDS.get(stat.S_IFMT(there.st_mode), "a second name of another file" * (there.st_nlink > most_names))
+    kind = _KINDS.get(stat.S_IFMT(state.st_mode), "a second name of another file" * (state.st_nlink > most_names))
     if kind:
         raise UsageError(f"{path}: is {kind} where distract keeps a file of its own; remove it, or name another place")
 
 
 def open_own(path: Path) -> BufferedReader:
-    """Open a file of our own to read it."""
+    """Open a file of our own for reading."""
     check_ownership(path, most_names=sys.maxsize)
     return os.fdopen(os.open(path, os.O_RDONLY | _NO_FOLLOW), "rb")
 
 
 def create(path: Path) -> IO[str]:
-    """Begin a file of our own in the place of the one that is there."""
+    """Create a file of our own, replacing an older one."""
     remove(path)
     return path.open("x", encoding="utf-8", newline="\n")
 
@@ -110,13 +107,13 @@ def replace(path: Path, text: str) -> None:
 
 
 def remove(path: Path) -> None:
-    """Remove a file of our own, if it is there."""
+    """Remove a file of our own, if it exists."""
     check_ownership(path)
     path.unlink(missing_ok=True)
 
 
 def open_lock(path: Path) -> IO[bytes]:
-    """Open a file of our own whose bytes are locked and never written; it is made with its folder."""
+    """Open a lock file of our own, whose bytes are locked and never written; create it and its folder."""
     path.parent.mkdir(parents=True, exist_ok=True)
     check_ownership(path)
     return os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | _NO_FOLLOW, 0o666), "r+b")
@@ -131,29 +128,29 @@ def _translate_errors(path: Path, option: str) -> Iterator[None]:
 
 
 def _replace_target(path: Path, text: str | None) -> bool:
-    """Replace the file that a user's name leads to; without a text, see whether that goes."""
-    # Not ``Path.resolve``, which raises an error of its own where links go in a circle.
+    """Replace the file that a user's path leads to; without a text, only check that this is possible."""
+    # Not ``Path.resolve``, which raises its own error for circular links.
     place = Path(os.path.realpath(path))
-    there = place.stat() if place.exists() else None
+    previous = place.stat() if place.exists() else None
     _check_replaceable(place)
-    for code, is_so in ((errno.EISDIR, place.is_dir()), (errno.ELOOP, place.is_symlink())):
-        if is_so:
+    for code, is_true in ((errno.EISDIR, place.is_dir()), (errno.ELOOP, place.is_symlink())):
+        if is_true:
             raise OSError(code, os.strerror(code), str(path))
-    if there is not None:
+    if previous is not None:
         _check_access(place)
     place.parent.mkdir(parents=True, exist_ok=True)
     part = _part_path(place)
     try:
         with create(part) as file:
             file.write(text or "")
-        if there is not None:
+        if previous is not None:
             with suppress(OSError, AttributeError):  # only root gives files away, and Windows has no owners
-                os.chown(part, there.st_uid, there.st_gid)
-            part.chmod(stat.S_IMODE(there.st_mode))
+                os.chown(part, previous.st_uid, previous.st_gid)
+            part.chmod(stat.S_IMODE(previous.st_mode))
         if text is not None:
             part.replace(place)
     except OSError as error:
-        if there is None or error.errno not in _IN_PLACE_ERRORS:
+        if previous is None or error.errno not in _IN_PLACE_ERRORS:
             raise
         return False
     finally:
@@ -163,37 +160,37 @@ def _replace_target(path: Path, text: str | None) -> bool:
 
 
 def _check_replaceable(place: Path) -> None:
-    """See that what a user's file would replace is nothing that distract keeps, whichever command keeps it."""
+    """Check that a user's file would replace nothing that distract keeps, whichever command keeps it."""
     if not place.is_file():
         return
-    for one in (place, place.with_name(_STORE_SUFFIX.sub("", place.name))):
-        with suppress(OSError), one.open("rb") as file:
+    for path in (place, place.with_name(_STORE_SUFFIX.sub("", place.name))):
+        with suppress(OSError), path.open("rb") as file:
             if file.read(len(_SQLITE)) == _SQLITE:
                 raise UsageError(f"{place}: belongs to a database, such as a store of replies; name another file")
     if place.suffix in (".json", ".jsonl") and (place.parent / "run.json").is_file():
         raise UsageError(f"{place}: lies in a run folder and is part of the run; name another file")
 
 
-def _write_in_place(path: Path, text: str, how: int) -> None:
-    """Write into what is there. A pipe that nobody reads is an error: a reader may never come."""
+def _write_in_place(path: Path, text: str, flags: int) -> None:
+    """Write into an existing file. A pipe without a reader is an error: a reader may never come."""
     if (number := _standard_stream(path)) is not None:
         (sys.stdout if number == 1 else sys.stderr).flush()
-        opened = os.dup(number)
+        descriptor = os.dup(number)
     else:
         try:
-            opened = os.open(path, os.O_WRONLY | _NONBLOCKING | how, 0o666)
+            descriptor = os.open(path, os.O_WRONLY | _NONBLOCKING | flags, 0o666)
         except OSError as error:
             if error.errno == errno.ENXIO:
-                raise OSError(errno.ENXIO, "nobody reads it", str(path)) from error
+                raise OSError(errno.ENXIO, "it has no reader", str(path)) from error
             raise
     if hasattr(os, "O_NONBLOCK"):
-        os.set_blocking(opened, True)
-    with os.fdopen(opened, "w", encoding="utf-8", newline="\n") as file:
+        os.set_blocking(descriptor, True)
+    with os.fdopen(descriptor, "w", encoding="utf-8", newline="\n") as file:
         file.write(text)
 
 
 def _standard_stream(path: Path) -> int | None:
-    """The number of the standard stream that a name leads to; what is printed elsewhere must not be cut off by it."""
+    """Return the number of the standard stream that a path leads to, so that other output there is not cut off."""
     for number in (1, 2):
         with suppress(OSError):
             if os.path.samestat(path.stat(), os.fstat(number)):
@@ -207,12 +204,12 @@ def _check_access(path: Path) -> None:
 
 
 def _part_path(path: Path) -> Path:
-    """The name of a part of a file, in the same folder and a process's own."""
+    """Name a temporary part of a file, in the same folder, for this process only."""
     return path.with_name(f"{path.name}.{os.getpid()}.part")
 
 
 def read_bytes(path: Path) -> bytes:
-    """The bytes of a file."""
+    """Read the bytes of an input file."""
     try:
         return path.read_bytes()
     except FileNotFoundError:
@@ -226,12 +223,12 @@ def read_bytes(path: Path) -> bytes:
 
 
 def read_text(path: Path) -> str:
-    """The text of a file."""
+    """Read the text of an input file."""
     return decode(read_bytes(path), str(path))
 
 
 def decode(raw: bytes, where: str) -> str:
-    """Bytes as text."""
+    """Decode UTF-8; report the first line that is not."""
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:

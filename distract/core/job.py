@@ -1,4 +1,4 @@
-"""Carry out a run: plans through models to rows, rows to a folder, a summary last."""
+"""Run a job: plans through models to rows, rows to a folder, and last a summary."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Generic, Protocol, Self
 
 from distract.core import plan
@@ -25,30 +24,25 @@ from distract.core.usage import Answerer, Tally
 
 
 class RunSink(Protocol):
-    """What keeps a run as it comes; a context manager."""
+    """Where the results of a run are kept; a context manager."""
 
     @property
     def rows(self) -> Sequence[Row]:
-        """All so far; they grow."""
-        ...
+        """All rows so far; the sequence grows."""
 
     @property
     def rewrites(self) -> Sequence[Rewrite]:
-        """All so far; they grow."""
-        ...
+        """All rewrites so far; the sequence grows."""
 
     def __enter__(self) -> Self: ...
 
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
+    def __exit__(self, *problem: object) -> None: ...
 
     def add(self, rows: Sequence[Row], rewrites: Sequence[Rewrite], smallest: Sequence[MinimalFlip]) -> None:
-        """Keep what came of a plan."""
+        """Keep the results of a plan."""
 
     def finish(self, summary: Mapping[str, Any], numbers: Mapping[str, Any]) -> str:
-        """Keep the document, and counts and times of this execution; returns the text of the document."""
-        ...
+        """Keep the summary, and the counts and times of this execution; returns the text of the summary."""
 
 
 Plans = Iterable[Plan[CaseResult]]
@@ -57,35 +51,26 @@ Stages = Callable[[Sequence[Row], Sequence[Rewrite]], Iterator[Plans]]
 
 @dataclass(frozen=True)
 class StageSample:
-    """Plans by which a stage is estimated.
+    """Plans by which to estimate a stage."""
 
-    Attributes:
-        plans: some of those of one protocol, with rules in the place of a generator and without a verifier.
-        scale: how many times as much the whole stage takes.
-        rewrites: whether what they rewrite is not also rewritten for the protocols before.
-    """
-
-    plans: Plans
-    scale: float
-    rewrites: bool = True
+    plans: Plans  # some plans of one protocol, with rules in place of a generator and without a verifier
+    scale: float  # how many times as much the whole stage takes
+    rewrites: bool = True  # whether the rewrites are new, rather than shared with earlier protocols
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """About what a run asks for: comparisons, rewrites, requests per protocol and writer.
-
-    ``tokens`` are those of the judge's prompts, ``answers`` the most that its answers take.
-    """
+    """About what a run takes."""
 
     comparisons: int
     rewrites: int
-    requests: Mapping[str, int]
-    tokens: int
-    answers: int
+    requests: Mapping[str, int]  # per protocol and writer
+    tokens: int  # of the judge's prompts
+    answers: int  # most tokens of the judge's answers
 
     @property
     def document(self) -> dict[str, Any]:
-        """As JSON values."""
+        """The estimate as JSON values."""
         return {
             "comparisons": self.comparisons,
             "rewrites": self.rewrites,
@@ -97,44 +82,26 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Job(Generic[R]):
-    """A run that can start.
+    """A run that is ready to start."""
 
-    Attributes:
-        study: what sums it up.
-        models: whom requests go to.
-        protocols: ways of asking.
-        cases: the drawn ones, in the order of the data.
-        stages: plans, each stage from the rows and rewrites of all that came before, which it is given once and which
-            grow.
-        samples: the plans by which the requests of one protocol are estimated, a few for each stage; None is given
-            where nothing is judged.
-        parameters: everything that decides what is judged.
-        out: the run folder, or the file that is written.
-        prices: of models whose tokens cost money; they decide nothing.
-        source: where the data lie, as the user said; it identifies nothing. None where nobody reads them again.
-        heading: what is about to be done, one line each.
-        remarks: what is said after the plan, one line each.
-        record: what keeps the run.
-    """
-
-    study: Study[R]
+    study: Study[R]  # sums up the run
     models: Mapping[Role, Backend]
     protocols: tuple[plan.Protocol, ...]
-    cases: tuple[Case, ...]
-    stages: Stages
-    samples: Callable[[Any], Iterable[StageSample]]
-    parameters: Mapping[str, Any]
-    out: Path
+    cases: tuple[Case, ...]  # the drawn ones, in the order of the data
+    stages: Stages  # each from the rows and rewrites of all earlier stages: passed once, and growing
+    samples: Callable[[Any], Iterable[StageSample]]  # for the estimate of a protocol; None if nothing is judged
+    parameters: Mapping[str, Any]  # everything that determines what is judged
+    out: Path  # the run folder, or the file to write
     prices: Mapping[Role, Price] = field(default_factory=dict)
-    source: Mapping[str, Any] | None = None
-    heading: tuple[str, ...] = ()
-    remarks: tuple[str, ...] = ()
+    source: Mapping[str, Any] | None = None  # where the data are, as the user named them; not part of the identity
+    heading: tuple[str, ...] = ()  # lines that describe the job
+    remarks: tuple[str, ...] = ()  # lines after the plan
     record: Callable[[Job[Any]], RunSink] = lambda job: Recorder(job.out, job.parameters, job.source)
 
 
 @dataclass(frozen=True)
 class FinishedRun(Generic[R]):
-    """A run that was carried out, or read back, and what it comes to."""
+    """A run that was carried out or read back, with its result."""
 
     study: Study[R]
     run: LoadedRun
@@ -142,18 +109,18 @@ class FinishedRun(Generic[R]):
 
     @property
     def document(self) -> dict[str, Any]:
-        """What ``--json`` prints."""
+        """The document that ``--json`` prints."""
         return self.study.document(self.run.parameters, self.result)
 
     @property
     def report(self) -> Iterable[Any]:
-        """What a person sees: renderables of Rich."""
+        """Rich renderables for the terminal."""
         return self.study.report(self.run.parameters, self.result)
 
 
 @contextmanager
 def open_stores(models: Mapping[Role, Backend], path: Path) -> Iterator[dict[Role, Answerer]]:
-    """Open the store of replies for each model."""
+    """Open the reply store for each model; check at the end that every reply is on file."""
     with ExitStack() as stack:
         opened = {
             role: (backend, stack.enter_context(Store(path, backend.identity, backend.reads_slots)))
@@ -171,43 +138,43 @@ def _check_stores(models: Mapping[Role, Answerer]) -> None:
 def run_job(
     job: Job[R], models: Mapping[Role, Answerer], tally: Tally, progress: Callable[[Tally], None] | None = None
 ) -> FinishedRun[R]:
-    """Judge everything and write the run folder."""
+    """Carry out a job and write the run folder."""
     smallest: list[MinimalFlip] = []
     sums = job.study.sums(job.parameters)
     begin, clock = time.time(), time.monotonic()
     with job.record(job) as record:
         for plans in job.stages(record.rows, record.rewrites):
-            for done in execute(plans, models, tally=tally, progress=progress):
+            for result in execute(plans, models, tally=tally, progress=progress):
                 with time_part("store"):
-                    record.add(done.rows, done.rewrites, done.smallest)
+                    record.add(result.rows, result.rewrites, result.smallest)
                 with time_part("analysis"):
-                    sums.add(done.rows, done.rewrites, done.smallest)
-                smallest.extend(done.smallest)
+                    sums.add(result.rows, result.rewrites, result.smallest)
+                smallest.extend(result.smallest)
         times = {"began": round(begin, 3), "seconds": round(time.monotonic() - clock, 3)}
         spent = cost(job.prices, tally.tokens)
         epoch = {"epoch": models["judge"][1].epoch} if "judge" in models else {}
         numbers = {"replies": tally.document(), **epoch, "times": times}
         if spent is not None:
             numbers["dollars"] = spent
-        # As far as this execution knows: stored replies do not say who answered.
+        # Only those of this execution: stored replies do not record who answered.
         servers = {role: backend for role, (backend, _) in models.items() if isinstance(backend, RemoteBackend)}
         if reported := {role: list(names) for role, server in servers.items() if (names := server.reported)}:
             numbers["reported"] = reported
         if tally.canary is not None:
             numbers["canary"] = asdict(tally.canary)
         with time_part("analysis"):
-            result = sums.result()
-            summary = job.study.document(job.parameters, result)
+            total = sums.result()
+            summary = job.study.document(job.parameters, total)
         _check_stores(models)
         text = record.finish(summary, numbers)
     minimal = tuple(smallest) if job.parameters.get("minimal") else None
     rows, rewrites = record.rows, record.rewrites
     run = LoadedRun(job.out, job.parameters, rows, rewrites, None, text, minimal, job.source, tally.unanswered > 0)
-    return FinishedRun(job.study, run, result)
+    return FinishedRun(job.study, run, total)
 
 
 def summarise(study: Study[R], run: LoadedRun) -> FinishedRun[R]:
-    """A run that was read back, and what it comes to."""
+    """Sum up a run that was read back."""
     sums = study.sums(run.parameters)
     sums.add(run.rows, run.rewrites, run.minimal or ())
     return FinishedRun(study, run, sums.result(run.flaw))

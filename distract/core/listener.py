@@ -1,4 +1,4 @@
-"""Who follows a run from outside: what is said before, during and after it. The engine tells, and prints nothing."""
+"""Listeners follow a run from outside: the engine reports to them and prints nothing."""
 
 from __future__ import annotations
 
@@ -14,27 +14,23 @@ if TYPE_CHECKING:
 
 
 class Listener:
-    """Who follows a run; this one keeps what is said and shows nothing.
-
-    Attributes:
-        notes: all that was said, a line each.
-    """
+    """Collects messages in ``notes``, a line each, and shows nothing."""
 
     def __init__(self) -> None:
         self.notes: list[str] = []
 
     def say(self, lines: Iterable[str]) -> None:
-        """Take in lines for the user."""
+        """Take lines for the user."""
         self.notes.extend(lines)
 
     def count(self, tally: Tally, prices: Mapping[Role, Price]) -> AbstractContextManager[None]:
-        """Listen while requests are made; the tally is complete at the end, however it ends."""
+        """Follow requests; the tally is complete at the end, even after an error."""
         return nullcontext()
 
     def follow(self, job: Job[Any], stored: int, doing: str) -> AbstractContextManager[Callable[[Tally], None] | None]:
-        """Listen while a job is carried out; is given what to call after every batch of replies."""
+        """Follow a job; yields a function to call after every batch of replies."""
         return nullcontext()
 
     def preview_gate(self, parameters: Mapping[str, Any]) -> Iterable[str]:
-        """What to say of a live gate before it begins."""
+        """Describe a live gate before it begins."""
         return ()

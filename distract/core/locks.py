@@ -1,8 +1,7 @@
-"""Who is asking what: runs that share a store of replies wait for each other instead of asking twice.
+"""Claims on requests: runs that share a store of replies wait for each other instead of asking twice.
 
-A claim on a request is a lock on one byte of a file beside the store, so that the system itself gives it back when a
-process dies. Claims know nothing of replies. Where the system has no such locks (Windows, some network drives), only
-the threads of one process wait for each other.
+A claim is a lock on one byte of a file beside the store, so that the system releases it when a process dies. Where the
+system has no such locks (Windows, some network drives), only the threads of one process wait for each other.
 """
 
 from __future__ import annotations
@@ -14,7 +13,6 @@ import time
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
 from typing import IO
 
 from distract.core import files
@@ -25,29 +23,28 @@ except ImportError:
     fcntl = None  # type: ignore[assignment]
 
 PLACES = 2**30
-"""Bytes to lock, none of which is ever written: two requests that meet in one only wait for each other."""
+"""Bytes to lock, never written: two requests that share one only wait for each other."""
 
 PAUSE = 0.1
-"""Seconds between two looks at what others ask."""
+"""Seconds between two checks of what others have claimed."""
 
 _LOCKED_ERRORS = (errno.EACCES, errno.EAGAIN)
 
 
 @dataclass(slots=True)
 class _LockFile:
-    """The file of a store, for a whole process: the system's locks are a process's, and keep no threads apart.
+    """The lock file of a store, for a whole process: file locks belong to a process and do not separate threads.
 
-    All claims share it, since closing one of several files on the same path would give back the locks of all.
-    ``holders`` has the claims that hold a place, ``askers`` those that hold any by their thread.
+    All claims share it, because closing any file on the same path would release the locks of all.
     """
 
     path: Path
     file: IO[bytes] | None = None
     users: int = 0
     fault: str = ""
-    holders: dict[int, Claims] = field(default_factory=dict)
-    askers: dict[int, Claims] = field(default_factory=dict)
-    alone: threading.Lock = field(default_factory=threading.Lock)
+    holders: dict[int, Claims] = field(default_factory=dict)  # by place
+    askers: dict[int, Claims] = field(default_factory=dict)  # those that hold a place, by thread
+    mutex: threading.Lock = field(default_factory=threading.Lock)
 
     def open(self) -> None:
         if fcntl is not None:
@@ -57,7 +54,7 @@ class _LockFile:
                 self._give_up(error)
 
     def lock(self, place: int) -> bool:
-        """Lock a place unless another process has; what cannot be locked counts as locked."""
+        """Lock a place unless another process holds it; where locking fails, it counts as locked."""
         return fcntl is None or self._set(fcntl.LOCK_EX | fcntl.LOCK_NB, place)
 
     def unlock(self, place: int) -> None:
@@ -69,10 +66,10 @@ class _LockFile:
             self.file.close()
             self.file = None
 
-    def _set(self, how: int, place: int) -> bool:
+    def _set(self, operation: int, place: int) -> bool:
         if self.file is not None:
             try:
-                fcntl.lockf(self.file, how, 1, place)
+                fcntl.lockf(self.file, operation, 1, place)
             except OSError as error:
                 if error.errno in _LOCKED_ERRORS:
                     return False
@@ -89,10 +86,10 @@ _MUTEX = threading.Lock()
 
 
 class Claims:
-    """The claims of one run loop on requests of a store; a context manager, which gives all of them back.
+    """The claims of one run loop on requests of a store; a context manager, which gives them back.
 
-    Nobody waits while it holds claims of its own. A model that asks another judge of the same store while it answers
-    holds those of the question that it answers, so it claims nothing and waits for nobody.
+    A run loop never waits while it holds claims. A model that asks another judge of the same store while it answers
+    already holds claims, so its inner loop claims nothing and waits for no other run.
     """
 
     def __init__(self, store: Path | None) -> None:
@@ -110,51 +107,48 @@ class Claims:
 
     @property
     def fault(self) -> str:
-        """Why processes cannot wait for each other here; empty where they do."""
+        """Why processes cannot wait for each other here; empty if they can."""
         return self._locks.fault if self._locks else ""
 
     def take(self, keys: Iterable[bytes]) -> set[bytes]:
-        """Claim keys without waiting; returns those that nobody else asks for."""
+        """Claim keys without waiting; returns those that no other run has claimed."""
         if not self._locks:
             return set(keys)
-        with self._locks.alone:
+        with self._locks.mutex:
             if self._locks.askers.setdefault(self._thread, self) is not self:
                 return set(keys)
-            taken = set[bytes]()
-            # The system looks through all locks of a file for each one; this order is the fastest.
+            claimed = set[bytes]()
+            # The system scans all locks of a file for each one; this order is the fastest.
             for place, key in sorted(((_place(key), key) for key in keys), reverse=True):
                 if place not in self._locks.holders and self._locks.lock(place):
                     self._locks.holders[place] = self
                     self._held.add(place)
-                    taken.add(key)
+                    claimed.add(key)
             self._free_thread()
-            return taken
+            return claimed
 
     def give_back(self, keys: Iterable[bytes]) -> None:
-        """Give claims back; those that are not held are left as they are."""
+        """Give claims back; ignores keys that are not held."""
         self._give_back(map(_place, keys))
 
     def take_batches(self, keys: Collection[bytes]) -> Iterator[set[bytes]]:
-        """All of the keys in parts, each held until the next one is asked for; waits where others hold them.
+        """Yield all of the keys in batches, each held until the next one is requested; wait for those others hold.
 
-        Whoever is handed a part looks into the store first: another process may have stored replies and given the keys
-        back.
+        Check the store for each batch first: another process may have stored the replies and given the keys back.
         """
         left = set(keys)
         while left:
-            if part := self.take(left):
-                yield part
-                self.give_back(part)
-                left -= part
+            if batch := self.take(left):
+                yield batch
+                self.give_back(batch)
+                left -= batch
             else:
                 time.sleep(PAUSE)
 
     def __enter__(self) -> Claims:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *problem: object) -> None:
         self._give_back(self._held.copy())
         if self._locks:
             with _MUTEX:
@@ -164,7 +158,7 @@ class Claims:
 
     def _give_back(self, places: Iterable[int]) -> None:
         if self._locks:
-            with self._locks.alone:
+            with self._locks.mutex:
                 for place in sorted(self._held.intersection(places)):
                     self._held.remove(place)
                     del self._locks.holders[place]
@@ -172,7 +166,7 @@ class Claims:
                 self._free_thread()
 
     def _free_thread(self) -> None:
-        """Let other claims of this thread be taken where these hold nothing."""
+        """Let other claims of this thread take places if these hold none."""
         assert self._locks is not None
         if not self._held and self._locks.askers.get(self._thread) is self:
             del self._locks.askers[self._thread]

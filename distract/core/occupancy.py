@@ -1,6 +1,6 @@
-"""The right to write a run folder, which one process has at a time: a locked file in it that names the process.
+"""The right to write a run folder, which one process holds at a time: a locked file in it that names the process.
 
-The system gives the lock back when a process dies, so that a file that is left behind stops nobody.
+The system releases the lock when a process dies, so a file left behind stops no one.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ _mutex = threading.Lock()
 
 @contextmanager
 def occupy(folder: Path) -> Iterator[None]:
-    """Keep other processes and threads from writing a folder; where there are no locks (Windows), only threads."""
+    """Keep other processes and threads from writing a folder; without file locks (Windows), only threads."""
     path = folder.resolve() / LOCK_NAME
     with _mutex:
-        # The system's locks are a process's: to its own threads they are always free.
+        # File locks belong to a process and never stop its own threads.
         if path in _folders:
             raise InUseError(folder, f"process {os.getpid()}")
         _folders.add(path)
@@ -54,7 +54,7 @@ def _acquire(path: Path, folder: Path) -> IO[bytes]:
         file = files.open_lock(path)
         try:
             _lock(file, folder)
-            # Whoever had the lock before may have removed the file that is locked now.
+            # The previous holder may have removed the file that is locked now.
             if os.path.samestat(os.fstat(file.fileno()), path.lstat()):
                 file.truncate(0)
                 file.write(f"{os.getpid()} {platform.node()}\n".encode())
@@ -75,11 +75,11 @@ def _lock(file: IO[bytes], folder: Path) -> None:
     except OSError as error:
         if error.errno in (errno.EACCES, errno.EAGAIN):
             raise InUseError(folder, _holder(file.read(500))) from None
-        # A file system without locks: a folder on it can be written as it always could.
+        # On a file system without locks, go on without one.
 
 
 def _holder(text: bytes) -> str:
-    """The process that a lock's file names; anybody may have written it."""
+    """Name the process in a lock file, which any program may have written."""
     pid, _, host = text.decode(errors="replace").partition(" ")
     if not (pid.isascii() and pid.isdecimal()):
         return "another process"

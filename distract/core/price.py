@@ -1,4 +1,4 @@
-"""What tokens cost. It knows no model: prices come from the catalogue or from the user."""
+"""What tokens cost. Prices come from the catalogue or from the user."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from distract.core.records import Role
 
 MAX_PRICE = 1_000_000
-"""US dollars per million tokens: a dollar for each is more than any costs."""
+"""US dollars per million tokens: no token costs a dollar."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,16 +21,16 @@ class Price:
     answers: float
 
     def of(self, prompts: int, answers: int) -> float:
-        """US dollars for so many tokens."""
+        """Cost of so many tokens in US dollars."""
         return (self.prompts * prompts + self.answers * answers) / 1e6
 
 
 def cost(prices: Mapping[Role, Price], tokens: Mapping[Role, tuple[int, int]]) -> float | None:
-    """US dollars for the tokens of the models whose price is known; None where that is none of them."""
+    """Sum the US dollars for models with a known price; None if there are none."""
     known = [prices[role].of(*used) for role, used in tokens.items() if role in prices]
     return sum(known) if known else None
 
 
 def format_dollars(amount: float) -> str:
-    """As people read it: ``$12.30``; small amounts with two digits that say something."""
+    """Format an amount: ``$12.30``; small ones with two significant digits."""
     return f"${amount:,.2f}" if amount >= 0.1 or amount == 0 else f"${amount:.2g}"

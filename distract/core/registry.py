@@ -1,8 +1,8 @@
 """Find plug-ins at run time: the folders shipped with distract, then installed third-party packages.
 
 A plug-in is a module-level value of the right record type (``Protocol``, ``Attack``, ``RatingSystem``) in a module of
-``distract.judges``, ``distract.attacks`` or ``distract.leaderboards``, or what an entry point of the group of that name
-loads (the value itself, or a module that holds some). The engine names no plug-in.
+``distract.judges``, ``distract.attacks`` or ``distract.leaderboards``, or anything that an entry point in the group of
+that name loads (the value itself, or a module that holds some).
 """
 
 from __future__ import annotations
@@ -25,68 +25,68 @@ from distract.core.study import Study
 
 P = TypeVar("P")
 _kinds: dict[str, type[Any]] = {}
-"""The record that plug-ins are, of each group in use."""
+"""The record type of each group in use."""
 
 
 def plugins(group: str, kind: type[P]) -> Mapping[str, P]:
-    """Every plug-in of a group by name."""
+    """Return the plug-ins of a group by name."""
     _kinds[group] = kind
     return _load(group)[0]
 
 
 def protocols() -> Mapping[str, Protocol]:
-    """Every protocol by name."""
+    """Return all protocols by name."""
     return plugins("distract.judges", Protocol)
 
 
 def attacks() -> Mapping[str, Attack]:
-    """Every attack by name."""
+    """Return all attacks by name."""
     return plugins("distract.attacks", Attack)
 
 
 def controls() -> tuple[Attack, ...]:
-    """The attacks that measure noise: they change something that does not matter, and not nothing at all."""
+    """List the attacks that measure noise: they change something irrelevant, but not nothing."""
     return tuple(attack for attack in attacks().values() if attack.control and attack.name != BASELINE)
 
 
 def code_checksum(name: str) -> str:
-    """SHA-256 (hex) of the code of a protocol: of its module's file, or of all that ship with distract together."""
+    """Hash the code of a protocol: its module's file, or all shipped modules together (SHA-256, hex)."""
     get_protocol(name)
     return _load("distract.judges")[2][name]
 
 
 def problems() -> tuple[str, ...]:
-    """Faults of installed third-party plug-ins of the kinds in use, a line each; the rest works without them."""
+    """List faults of third-party plug-ins of the kinds in use, a line each; the rest works without them."""
     return tuple(problem for group in _kinds for problem in _load(group)[1])
 
 
 def get_protocol(name: str) -> Protocol:
-    """The protocol of that name."""
+    """Look up a protocol."""
     return get_plugin("protocol", name, protocols())
 
 
 def choose_protocols(names: Sequence[str]) -> tuple[Protocol, ...]:
-    """The protocols of these names, else the defaults; by name, so that the order of options is no part of a run."""
+    """Look up protocols, or take the defaults; sorted, so that the order of options does not affect a run."""
     return tuple(map(get_protocol, sorted(set(names)))) or tuple(p for p in protocols().values() if p.default)
 
 
 def get_attack(name: str) -> Attack:
-    """The attack of that name."""
+    """Look up an attack."""
     return get_plugin("attack", name, attacks())
 
 
 def get_study(name: str) -> Study[Any]:
-    """The study that a command makes."""
+    """Look up the study that a command makes."""
     package = importlib.import_module("distract.studies")
     known = sorted(path.parent.name for folder in package.__path__ for path in Path(folder).glob("*/study.py"))
     if name not in known:
         raise UnknownName("study", name, known)
-    found: Study[Any] = importlib.import_module(f"distract.studies.{name}.study").STUDY
-    return found
+    study: Study[Any] = importlib.import_module(f"distract.studies.{name}.study").STUDY
+    return study
 
 
 def parse_attack(name: str) -> Attack | Degradation:
-    """What ``--attack`` takes: an attack, a severity, or both joined by a plus sign in either order."""
+    """Parse a value of ``--attack``: an attack, a severity, or both joined by a plus sign in either order."""
     parts = [get_attack(name)] if name in attacks() else [get_attack(part.strip()) for part in name.split("+")]
     lower = [part for part in parts if part.severity]
     others = [part for part in parts if not part.severity]
@@ -99,7 +99,7 @@ def parse_attack(name: str) -> Attack | Degradation:
 
 
 def get_plugin(kind: str, name: str, known: Mapping[str, P]) -> P:
-    """The plug-in of that name."""
+    """Look up a plug-in."""
     if name not in known:
         raise UnknownName(kind, name, known, "; ".join(problems()))
     return known[name]
@@ -107,32 +107,32 @@ def get_plugin(kind: str, name: str, known: Mapping[str, P]) -> P:
 
 @cache
 def _load(group: str) -> tuple[Mapping[str, Any], tuple[str, ...], Mapping[str, str]]:
-    """Plug-ins of a group by name, what is wrong with those of others, and checksums of code by name."""
+    """Load the plug-ins of a group by name, faults of third-party ones, and checksums of code by name."""
     kind = _kinds[group]
     package = importlib.import_module(group)
     modules = []
     for info in pkgutil.iter_modules(package.__path__):
         with guard_plugin(f"plug-in {group}.{info.name} does not load"):
             modules.append(importlib.import_module(f"{group}.{info.name}"))
-    found = {plugin.name: plugin for module in modules for plugin in _find_plugins(module, kind)}
-    sources = dict.fromkeys(found, _checksum(modules))
-    wrong = []
+    loaded = {plugin.name: plugin for module in modules for plugin in _find_plugins(module, kind)}
+    sources = dict.fromkeys(loaded, _checksum(modules))
+    faults = []
     for entry in entry_points(group=group):
         where = f"plug-in {entry.name!r} ({entry.value})"
         try:
             with guard_plugin(f"{where} does not load"):
-                loaded = entry.load()
-                plugins = [loaded] if isinstance(loaded, kind) else _find_plugins(loaded, kind)
-        except DistractError as error:  # somebody else's code must not stop the rest
-            wrong.append(str(error))
+                value = entry.load()
+                plugins = [value] if isinstance(value, kind) else _find_plugins(value, kind)
+        except DistractError as error:  # a third-party fault must not stop the rest
+            faults.append(str(error))
             continue
         if not plugins:
-            wrong.append(f"{where} holds no {kind.__name__}")
+            faults.append(f"{where} holds no {kind.__name__}")
         for plugin in plugins:
-            if found.setdefault(plugin.name, plugin) is not plugin:
-                wrong.append(f"{where} defines {kind.__name__.lower()} {plugin.name!r}, which exists already")
+            if loaded.setdefault(plugin.name, plugin) is not plugin:
+                faults.append(f"{where} defines {kind.__name__.lower()} {plugin.name!r}, which exists already")
             sources.setdefault(plugin.name, _checksum([sys.modules.get(entry.module)]))
-    return MappingProxyType(dict(sorted(found.items()))), tuple(wrong), sources
+    return MappingProxyType(dict(sorted(loaded.items()))), tuple(faults), sources
 
 
 def _checksum(modules: Iterable[ModuleType | None]) -> str:

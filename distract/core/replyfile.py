@@ -1,7 +1,7 @@
-"""The SQLite file of a store of replies: opened with care, and watched while it is open.
+"""The SQLite file of a reply store: opened with care, and watched while it is open.
 
-SQLite goes on with a file that was deleted, replaced or cut short as if nothing had happened. Here that is noticed,
-what can be read is brought to a file that lasts, and the run ends.
+SQLite goes on with a file that was deleted, replaced or cut short as if nothing had happened. We notice, copy what can
+be read to a file that lasts, and end the run.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from distract.core.errors import BackendError, UsageError
 from distract.core.signals import is_stopping
 
 TIMEOUT = 60.0
-"""Seconds to wait for another process that writes."""
+"""Seconds to wait for another writer."""
 
 _STEP = 0.5
-"""Seconds that SQLite itself waits at a time: as long as it does, no signal is heard."""
+"""Seconds that SQLite itself waits at a time, during which no signal is handled."""
 
 FAULTS = (sqlite3.Error, ValueError, MemoryError)
-"""What SQLite raises of a damaged file, whose names may be no text and whose sizes may be beyond all memory."""
+"""What SQLite raises for a damaged file: its names may be no text, and its sizes may exceed all memory."""
 
 _SCHEMA = """
 create table if not exists replies (key blob primary key, judge blob not null, reply text not null) without rowid;
@@ -33,10 +33,10 @@ create table if not exists epochs (judge blob primary key, epoch integer not nul
 """
 
 _SUFFIXES = ("", "-wal", "-shm")
-"""What a file that is open consists of, by how the names end."""
+"""Suffixes of the parts of an open file."""
 
 PartStates = list[tuple[int, int, int]]
-"""Device, number and size of each of the parts."""
+"""Device, inode and size of each part."""
 
 _ABSENT = (0, 0, 0)
 
@@ -44,21 +44,17 @@ _COPY_RULES = {
     "epochs": "values (?, ?) on conflict (judge) do update set epoch = max(epoch, excluded.epoch)",
     "replies": "values (?, ?, ?) on conflict (key) do nothing",
 }
-"""How the rows of each table join those of another file."""
+"""How to merge the rows of each table into another file."""
 
 
 class ReplyFile:
-    """A file of replies.
-
-    Attributes:
-        db: the connection; to another file once ``look`` had to bring replies there.
-    """
+    """A file of replies, open as ``db``; ``look`` may have to continue in another file."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._seen: PartStates = []
         self._is_given_up = False
-        # It may have come with a repository, to have a file made wherever it leads.
+        # A hostile repository may contain a link, to have a file created wherever it leads.
         if path.is_symlink() and not (path.exists() and path.stat().st_size):
             raise OSError("it is a link that leads to no store")
         place = path if path.name == ":memory:" else Path(os.path.realpath(path))
@@ -66,9 +62,9 @@ class ReplyFile:
 
     @contextmanager
     def used(self) -> Iterator[sqlite3.Connection]:
-        """The connection, with one line for what fails and for what has become of the file."""
+        """Yield the connection; report failures, and changes to the file, in one line."""
         self._restore_size()
-        before = self._part_states()  # what is to be stored is stored first, wherever that is
+        before = self._part_states()  # store first, wherever the file is now
         try:
             yield self.db
         except FAULTS as error:
@@ -77,13 +73,13 @@ class ReplyFile:
         self.look(before)
 
     def insert(self, rows: Sequence[Sequence[Any]]) -> None:
-        """Add replies in one transaction; stored ones stay. What cannot be written goes to a file beside."""
+        """Add replies in one transaction; stored ones stay. If that fails, write them to a spare file."""
         try:
             with self.used() as db, self.writing():
                 db.executemany(f"insert into replies {_COPY_RULES['replies']}", rows)
         except BackendError as error:
             if not isinstance(error.__cause__, sqlite3.Error):
-                with suppress(*FAULTS), self.writing():  # what was cut off before they were written
+                with suppress(*FAULTS), self.writing():  # the file was cut short before they were written
                     self.db.executemany(f"insert into replies {_COPY_RULES['replies']}", rows)
                 raise
             self._is_given_up = True
@@ -98,47 +94,43 @@ class ReplyFile:
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """A transaction; waits for another program that writes, unless the process is to end."""
-        begun = time.monotonic()
+        """A transaction; waits for another writer, unless the process is stopping."""
+        start = time.monotonic()
         while True:
             try:
                 self.db.execute("begin immediate")
                 break
             except sqlite3.OperationalError as error:
-                is_late = self._is_given_up or is_stopping() or time.monotonic() > begun + TIMEOUT
+                is_late = self._is_given_up or is_stopping() or time.monotonic() > start + TIMEOUT
                 if "locked" not in str(error) or is_late:
                     raise
-        with self.db:  # which rolls back
+        with self.db:  # rolls back after an error
             yield
 
     def drop_cache(self) -> None:
-        """Read from the file again what SQLite remembers."""
+        """Make SQLite read from the file again."""
         with self.used() as db:
             db.execute("pragma shrink_memory")
 
     def look(self, *earlier: PartStates) -> None:
-        """See that the file is still there and whole."""
+        """Check that the file is still in place and whole."""
         self._restore_size()
         for now in (*earlier, self._part_states()):
             pairs = list(zip(now, self._seen, strict=True))
-            is_there = [one[:2] == before[:2] for one, before in pairs]
-            is_cut = all(is_there) and any(one[2] < before[2] for one, before in pairs)
+            is_there = [part[:2] == before[:2] for part, before in pairs]
+            is_cut = all(is_there) and any(part[2] < before[2] for part, before in pairs)
             if is_cut or not all(is_there):
                 break
         else:
             self._seen = now
             return
-        if is_cut:
-            what = "was cut short"
-        elif is_there[0]:
-            what = "lost its -wal or -shm file"
-        else:
-            what = "was deleted, moved or replaced"
+        loss = "lost its -wal or -shm file" if is_there[0] else "was deleted, moved or replaced"
+        loss = "was cut short" if is_cut else loss
         try:
-            kept = self._rescue(is_there, is_cut)
+            outcome = self._rescue(is_there, is_cut)
         except (*FAULTS, OSError, UsageError) as error:
-            kept = f"its replies cannot be kept ({error})"
-        raise BackendError(f"{self._path}: the store of replies {what} during the run; {kept}")
+            outcome = f"its replies cannot be kept ({error})"
+        raise BackendError(f"{self._path}: the store of replies {loss} during the run; {outcome}")
 
     def close(self) -> None:
         """Close the connection."""
@@ -150,11 +142,11 @@ class ReplyFile:
         self._seen = self._part_states()
 
     def _rescue(self, is_there: Sequence[bool], is_cut: bool) -> str:
-        """Bring what can be read to a file that lasts, and go on with that one; says which it is."""
+        """Copy what can be read to a file that lasts, and continue with that one; says which it is."""
         old, home = self.db, self._place
         places = [self._spare_path]
         if not is_cut:
-            with suppress(*FAULTS):  # into the file itself, wherever that is now
+            with suppress(*FAULTS):  # the file itself, wherever it is now
                 is_busy, *_ = old.execute("pragma wal_checkpoint(truncate)").fetchone()
                 if is_there[0] and not is_busy:
                     self._seen = self._part_states()
@@ -162,7 +154,7 @@ class ReplyFile:
         if not is_there[0]:
             places.insert(0, home)
             for path, is_left, before in list(zip(self._paths, is_there, self._seen, strict=True))[1:]:
-                if is_left and before != _ABSENT:  # SQLite would take it for a part of the new file
+                if is_left and before != _ABSENT:  # SQLite would take it for part of the new file
                     files.remove(path)
         db, place = _open_first(places)
         with db:
@@ -177,29 +169,27 @@ class ReplyFile:
 
     @property
     def _spare_path(self) -> Path:
-        """A file for what the store itself cannot take or give any more."""
+        """A file for replies that the store itself can no longer take."""
         return self._place.with_stem(f"{self._place.stem}.kept-{os.getpid()}")
 
     def _restore_size(self) -> None:
-        """Give the part that SQLite has mapped its size back: where it ends too early, the system kills the process."""
+        """Restore the size of the mapped part: if it is too short, the system kills the process."""
         with suppress(OSError):
             if self._paths[2].stat().st_size < self._seen[2][2]:
                 os.truncate(self._paths[2], self._seen[2][2])
 
     def _part_states(self) -> PartStates:
-        """Which files it consists of, and their sizes."""
         parts = []
         for path in self._paths:
             try:
-                there = path.stat()
-                parts.append((there.st_dev, there.st_ino, there.st_size))
+                state = path.stat()
+                parts.append((state.st_dev, state.st_ino, state.st_size))
             except OSError:
                 parts.append(_ABSENT)
         return parts
 
 
 def _open_first(places: Sequence[Path]) -> tuple[sqlite3.Connection, Path]:
-    """The first of these that can be a file of replies."""
     for place in places[:-1]:
         with suppress(*FAULTS, OSError):
             return _open(place), place
@@ -227,7 +217,7 @@ def _open(path: Path) -> sqlite3.Connection:
 
 
 def _retry_execute(db: sqlite3.Connection, statement: str) -> list[Any]:
-    """Execute a statement; SQLite's own timeout does not wait where two processes begin a file at once."""
+    """Execute a statement; SQLite's own timeout does not apply if two processes create a file at once."""
     deadline = time.monotonic() + TIMEOUT
     while True:
         try:
@@ -239,6 +229,6 @@ def _retry_execute(db: sqlite3.Connection, statement: str) -> list[Any]:
 
 
 def _read_rows(db: sqlite3.Connection, table: str) -> Iterator[Any]:
-    """The rows of a table, up to where it is damaged."""
+    """Read the rows of a table, up to the first damage."""
     with suppress(*FAULTS):
         yield from db.execute(f"select * from {table}")

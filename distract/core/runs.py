@@ -1,11 +1,10 @@
-"""A run on disk: what was asked, what was judged, what came out.
+"""Read a run folder.
 
-``run.json`` (parameters and versions) is written first and identifies the run; ``rows.jsonl`` and
-``rewrites.jsonl`` grow, and ``minimal.jsonl`` where the smallest flips are looked for; so does ``texts.jsonl``, the
-replies whose verdict could not be read, which is no part of the run's identity; ``summary.json`` and, last,
-``manifest.json`` end it. The manifest says whether the run is complete: where a model did not answer something, the
-same command asks again. Replies live in the store, so a run that was killed writes its files again and pays for nothing
-twice.
+``run.json`` (parameters and versions) is written first and identifies the run. ``rows.jsonl`` and ``rewrites.jsonl``
+grow; so does ``minimal.jsonl`` with ``--minimal``, and ``texts.jsonl``, the replies whose verdict could not be read,
+which is not part of the run's identity. ``summary.json`` and, last, ``manifest.json`` end the run. The manifest says
+whether it is complete: if a model left a request unanswered, the same command asks again. Replies are in the store, so
+a killed run writes its files again and pays for nothing twice.
 """
 
 from __future__ import annotations
@@ -26,104 +25,92 @@ from distract.core.records import MinimalFlip, Rewrite, Row
 from distract.core.run_decoder import RecordFile, decode_flip, decode_rewrite, decode_row
 
 TEXTS = "texts.jsonl"
-"""What a judge said where its verdict could not be read: beside the records of a run, and covered by no checksum."""
+"""Replies whose verdict could not be read: beside the records of a run, and covered by no checksum."""
 
 _MAX_BYTES = 256 * 10**6
-"""Bytes that no file has of which a run has one: what it asked, its summary, its manifest."""
+"""Upper bound for run.json, summary.json and manifest.json."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoadedRun:
-    """A run read back.
-
-    Attributes:
-        parameters: of ``run.json``.
-        rows: all whole rows; of a run just carried out, read from disk whenever they are gone through.
-        rewrites: all whole rewrites, likewise.
-        flaw: why the run must not be relied on (unfinished, damaged); None when complete and intact.
-        summary: text of ``summary.json``, None for a run with a flaw.
-        minimal: the smallest flips, of whose cases only id and prompt are kept; None where they were not looked for.
-        source: where the data lie, as the user said; None where the run does not say.
-        unanswered: whether a model did not answer something, so that the same command would ask again.
-    """
+    """A run read back."""
 
     path: Path
     parameters: Mapping[str, Any]
-    rows: Sequence[Row]
-    rewrites: Sequence[Rewrite]
-    flaw: str | None
-    summary: str | None
-    minimal: tuple[MinimalFlip, ...] | None = None
-    source: Mapping[str, Any] | None = None
-    unanswered: bool = False
+    rows: Sequence[Row]  # all complete rows; those of a run just finished are read from disk on each iteration
+    rewrites: Sequence[Rewrite]  # likewise
+    flaw: str | None  # why the run must not be relied on (unfinished or damaged)
+    summary: str | None  # text of ``summary.json``, None for a run with a flaw
+    minimal: tuple[MinimalFlip, ...] | None = None  # None without ``--minimal``; cases keep only id and prompt
+    source: Mapping[str, Any] | None = None  # where the data are, as the user named them
+    unanswered: bool = False  # whether a request got no reply, so that the same command would ask again
 
     @property
     def command(self) -> str:
-        """The command that made it."""
+        """The command that made the run."""
         return str(self.parameters.get("command", "attack"))
 
     def check_command(self, *commands: str) -> None:
-        """See that one of these commands made it."""
+        """Check that one of these commands made the run."""
         if self.command not in commands:
-            wanted = " or ".join(f"`distract {command}`" for command in commands)
-            raise UsageError(f"{self.path}: is a run of `distract {self.command}`; name one of {wanted}")
+            expected = " or ".join(f"`distract {command}`" for command in commands)
+            raise UsageError(f"{self.path}: is a run of `distract {self.command}`; name one of {expected}")
 
     @property
     def gap(self) -> str:
-        """What is missing of a run that ended; empty where nothing is."""
+        """The gap in a finished run, in a sentence; empty if there is none."""
         gap = "some requests got no reply, so their verdicts are invalid; the command that made the run asks them again"
         return gap if self.unanswered else ""
 
     @property
     def epoch(self) -> int:
-        """The epoch of the judge whose replies it holds; see ``Store.epoch``."""
+        """The epoch of the judge's replies; see ``Store.epoch``."""
         epoch = self._manifest.get("epoch")
         return epoch if isinstance(epoch, int) else 0
 
     @property
     def origin(self) -> str:
-        """When it was judged and by whom, as it says itself."""
+        """When the run was judged and by which judge, as it records itself."""
         try:
             began = datetime.fromtimestamp(self._manifest["times"]["began"], UTC)
             when = f"on {began:%Y-%m-%d at %H:%M} UTC"
         except (LookupError, TypeError, ValueError, OverflowError, OSError):
-            when = "at a time that it does not say"
+            when = "at an unknown time"
         identity = self.parameters.get("identity")
         model = sorted(identity.items()) if isinstance(identity, dict) else []
-        named = ", ".join([str(self.parameters["judge"]), *(f"{name} {value}" for name, value in model)])
+        identified = ", ".join([str(self.parameters["judge"]), *(f"{name} {value}" for name, value in model)])
         made, stored = self._replies
-        how = f"judged {when} by" if made or not stored else f"put together {when} from stored replies of"
+        verb = f"judged {when} by" if made or not stored else f"put together {when} from stored replies of"
         older = f"; {stored:,} of {made + stored:,} replies were stored before" if made and stored else ""
-        return line(f"{how} {named}{older}; nothing was asked again")
+        return line(f"{verb} {identified}{older}; nothing was asked again")
 
     def is_copy_of(self, other: LoadedRun) -> bool:
-        """Whether it is a copy of another run, or holds the same replies of a server, which was not asked for them."""
-        here, there = self._manifest, other._manifest
-        if not here or not there:
+        """Whether the run is a copy of another, or holds the same replies of a server, which was not asked again."""
+        own, others = self._manifest, other._manifest
+        if not own or not others:
             return False
         made, stored = self._replies
-        sums = [one.get("checksums") for one in (here, there)]
-        rows = [one["rows.jsonl"] for one in sums if isinstance(one, dict) and "rows.jsonl" in one]
+        tables = [manifest.get("checksums") for manifest in (own, others)]
+        rows = [sums["rows.jsonl"] for sums in tables if isinstance(sums, dict) and "rows.jsonl" in sums]
         identity = self.parameters.get("identity")
         is_stored = not made and stored > 0 and isinstance(identity, dict) and "server" in identity
-        return here == there or (is_stored and len(rows) == 2 and rows[0] == rows[1])
+        return own == others or (is_stored and len(rows) == 2 and rows[0] == rows[1])
 
     @property
     def _replies(self) -> tuple[int, int]:
-        """How many were made for it, and how many stored before; 0 where it does not say."""
+        """How many replies were made for it, and how many were stored before; 0 if unknown."""
         counts = self._manifest.get("replies")
         made, stored = (counts.get(name) if isinstance(counts, dict) else 0 for name in ("made", "stored"))
         return (made if isinstance(made, int) else 0), (stored if isinstance(stored, int) else 0)
 
     @property
     def _manifest(self) -> Mapping[str, Any]:
-        """What the manifest says; nothing of a run that must not be relied on."""
-        place = self.path / "manifest.json"
-        return {} if self.flaw or not place.is_file() else read_json(place)
+        path = self.path / "manifest.json"
+        return {} if self.flaw or not path.is_file() else read_json(path)
 
 
 def run_files(parameters: Mapping[str, Any]) -> tuple[str, ...]:
-    """The files of a run with these parameters whose checksums are in its manifest."""
+    """List the files of a run that its manifest covers with checksums."""
     more = ("minimal.jsonl",) if parameters.get("minimal") else ()
     return ("run.json", "rows.jsonl", "rewrites.jsonl", *more, "summary.json")
 
@@ -134,15 +121,15 @@ def load(path: Path) -> LoadedRun:
         raise DataError("no such run folder" if not path.exists() else "is a file; name a run folder", path=path)
     if not (path / "run.json").exists():
         raise DataError("is no run folder (it holds no run.json)", path=path)
-    told = read_json(path / "run.json")
-    parameters, source = told.get("parameters"), told.get("source")
+    header = read_json(path / "run.json")
+    parameters, source = header.get("parameters"), header.get("source")
     if not isinstance(parameters, dict) or not _is_complete(parameters):
         raise DataError("does not hold the parameters of a run; run the command again", path=path / "run.json")
     records = open_records(path)
     rows, rewrites = tuple(records[0]), tuple(records[1])
     minimal = RecordFile(path / "minimal.jsonl", decode_flip) if parameters.get("minimal") else None
-    looked = None if minimal is None else tuple(minimal)
-    cut = any(one.cut for one in records) or (minimal is not None and minimal.cut)
+    flips = None if minimal is None else tuple(minimal)
+    cut = any(file.cut for file in records) or (minimal is not None and minimal.cut)
     flaw = _find_flaw(path, run_files(parameters), cut)
     return LoadedRun(
         path=path,
@@ -151,19 +138,19 @@ def load(path: Path) -> LoadedRun:
         rewrites=rewrites,
         flaw=flaw,
         summary=None if flaw else _read_text(path / "summary.json"),
-        minimal=looked,
+        minimal=flips,
         source=source if isinstance(source, dict) else None,
         unanswered=flaw is None and _has_unanswered(path / "manifest.json"),
     )
 
 
 def open_records(path: Path) -> tuple[RecordFile[Row], RecordFile[Rewrite]]:
-    """The rows and rewrites of a folder, as far as they are written."""
+    """Open the rows and rewrites of a folder, as far as they are written."""
     return RecordFile(path / "rows.jsonl", decode_row), RecordFile(path / "rewrites.jsonl", decode_rewrite)
 
 
 def read_texts(path: Path) -> Iterator[Mapping[str, Any]]:
-    """What a judge said where its verdict could not be read, as far as that is on file and whole."""
+    """Read the replies whose verdict could not be read; skip damaged lines."""
     try:
         with files.open_own(path / TEXTS) as file:
             for text in file:
@@ -172,11 +159,10 @@ def read_texts(path: Path) -> Iterator[Mapping[str, Any]]:
                     if isinstance(value, dict):
                         yield value
     except OSError:
-        return  # a run of before had no such file
+        return  # older runs have no such file
 
 
 def _has_unanswered(manifest: Path) -> bool:
-    """Whether a model was asked and did not answer."""
     # Manifests of earlier versions call every run complete.
     replies = read_json(manifest).get("replies")
     return isinstance(replies, dict) and bool(replies.get("unanswered"))
@@ -197,7 +183,6 @@ def _find_flaw(path: Path, names: tuple[str, ...], cut: bool) -> str | None:
 
 
 def _is_complete(parameters: Mapping[str, Any]) -> bool:
-    """Whether everything is there that documents and tables read."""
     try:
         study = registry.get_study(str(parameters.get("command", "attack")))
     except UnknownName:
@@ -206,7 +191,7 @@ def _is_complete(parameters: Mapping[str, Any]) -> bool:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """The JSON object that a file holds."""
+    """Read the JSON object in a file."""
     try:
         value = json.loads(_read_text(path))
     except (ValueError, RecursionError, OSError) as error:
@@ -225,6 +210,6 @@ def _read_text(path: Path) -> str:
 
 
 def checksum(path: Path) -> str:
-    """SHA-256 (hex) of a file of a run."""
+    """Hash a file of a run (SHA-256, hex)."""
     with files.open_own(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

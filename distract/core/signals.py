@@ -1,6 +1,6 @@
-"""Signals that end the process: they unwind what runs, at once or when what is under way has come.
+"""Signals that end the process: at once, or once the replies in flight have arrived.
 
-What is under way is paid for. A loop that waits for it holds the first signal back, begins nothing more, and raises
+Requests in flight are paid for. A loop that waits for them holds the first signal back, begins nothing more, and raises
 the signal once everything is stored. It waits ``GRACE`` seconds at most; a second signal ends the wait at once.
 """
 
@@ -14,20 +14,19 @@ from types import FrameType
 from typing import Any
 
 SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
-"""Those that ask the process to end; SIGHUP comes from a terminal that was closed."""
+"""Signals that ask the process to end; SIGHUP comes from a closed terminal."""
 
 GRACE = 5.0
-"""Seconds that a signal waits for what is under way."""
+"""Seconds that a signal waits for requests in flight."""
 
 _ALARM = getattr(signal, "SIGALRM", None)
-"""The signal at the end of the wait. Where the system has none (Windows), no signal is held back."""
+"""The signal that ends the wait. On a system without it (Windows), no signal is held back."""
 
 
 class StopSignal(KeyboardInterrupt):
-    """A signal asked the process to end, which tells it from a KeyboardInterrupt that some code raised.
+    """A signal asked the process to end; distinct from a KeyboardInterrupt that other code raised.
 
-    Attributes:
-        is_urgent: the wait is over, or nobody is to wait: a second signal came, or one that nothing held back.
+    ``is_urgent``: stop waiting, because time is up, a second signal arrived, or no loop held the first back.
     """
 
     def __init__(self, number: int) -> None:
@@ -42,10 +41,10 @@ _held: list[StopSignal] = []
 
 @contextmanager
 def raise_signals(notice: Callable[[], None] = lambda: None) -> Iterator[None]:
-    """Raise ``StopSignal`` for Ctrl-C and SIGTERM inside; a signal that is ignored stays so."""
+    """Raise ``StopSignal`` for Ctrl-C and SIGTERM inside; ignored signals stay ignored."""
     before: dict[signal.Signals, Any] = {}
     if threading.current_thread() is threading.main_thread():
-        before = {one: handler for one in SIGNALS if (handler := signal.getsignal(one)) not in (signal.SIG_IGN, None)}
+        before = {each: old for each in SIGNALS if (old := signal.getsignal(each)) not in (signal.SIG_IGN, None)}
 
     def receive(number: int, frame: FrameType | None) -> None:
         if _ALARM is None or _held or not any(is_busy() for is_busy in _loops):
@@ -61,25 +60,25 @@ def raise_signals(notice: Callable[[], None] = lambda: None) -> Iterator[None]:
         check_signal()
 
     try:
-        for one in before:
-            signal.signal(one, receive)
+        for each in before:
+            signal.signal(each, receive)
         yield
     finally:
         if _held:
             signal.setitimer(signal.ITIMER_REAL, 0)
             _held.clear()
-        for one, handler in list(before.items()):
-            signal.signal(one, handler)
+        for each, handler in list(before.items()):
+            signal.signal(each, handler)
 
 
 @contextmanager
 def hold_signals(is_busy: Callable[[], bool] = lambda: True) -> Iterator[None]:
-    """Hold the first signal back inside for as long as ``is_busy``; who waits there looks at ``is_stopping``."""
+    """Hold the first signal back inside while ``is_busy``; the loop inside checks ``is_stopping``."""
     _loops.append(is_busy)
     try:
         yield
     except Exception:
-        check_signal()  # what goes wrong while a run is being stopped is no longer what ends it
+        check_signal()  # while a run is being stopped, the signal ends it and no other error
         raise
     finally:
         _loops.remove(is_busy)
@@ -87,11 +86,11 @@ def hold_signals(is_busy: Callable[[], bool] = lambda: True) -> Iterator[None]:
 
 
 def is_stopping() -> bool:
-    """Whether a signal is held back, so that nothing more is to begin."""
+    """Whether a signal is held back, so that nothing more may begin."""
     return bool(_held)
 
 
 def check_signal() -> None:
-    """Raise the signal that is held back, if one is."""
+    """Raise the held signal, if there is one."""
     if _held:
         raise _held[0]

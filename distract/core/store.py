@@ -1,9 +1,8 @@
 """Every reply ever paid for, in one SQLite file shared by all runs and processes of a folder.
 
-A reply is found again by the SHA-256 of everything that determines it: the judge's identity, its epoch and the request.
-A new epoch begins where a user says that another judge may stand behind the same identity: older replies stay on file
-and are no longer used. A batch is one transaction, so that a killed process loses at most the forward in progress. It
-knows nothing of runs, rows or measures.
+A reply's key is the SHA-256 of everything that determines it: the judge's identity, its epoch and the request. A new
+epoch begins when a user says that another judge may stand behind the same identity: older replies stay on file but are
+no longer used. A batch is one transaction, so that a killed process loses at most the forward pass in progress.
 """
 
 from __future__ import annotations
@@ -15,8 +14,8 @@ import time
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
+from operator import attrgetter
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from distract.core.errors import BackendError, DistractError, UsageError
@@ -30,21 +29,20 @@ DEFAULT_PATH = Path(".distract/replies.sqlite")
 class Store:
     """Replies of one judge in a store file.
 
-    Attributes:
-        epoch: of the judge, the newest when the store was opened: milliseconds since 1970 at its beginning, so that it
-            is another one in another file too; 0 where none was begun.
+    ``epoch`` is the judge's newest when the store was opened: the milliseconds since 1970 at its beginning, so that it
+    differs between files; 0 if none was begun.
     """
 
     def __init__(self, path: Path, identity: Mapping[str, str], reads_slots: bool = False) -> None:
         self.path = path
-        self._who: list[Any] = sorted(identity.items())
+        self._identity: list[Any] = sorted(identity.items())
         self._reads_slots = reads_slots
-        self._made = set[bytes]()
+        self._new_keys = set[bytes]()
         try:
             self._file = ReplyFile(path)
             try:
                 query = "select epoch from epochs where judge = ?"
-                newest = self._file.db.execute(query, (_digest(self._who),)).fetchone()
+                newest = self._file.db.execute(query, (_digest(self._identity),)).fetchone()
                 self._use_epoch(newest[0] if newest else 0)
             except BaseException:
                 self._file.close()
@@ -57,58 +55,55 @@ class Store:
     def __enter__(self) -> Store:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *problem: object) -> None:
         try:
             self._file.look()
         except DistractError:
-            if kind is None:  # else there is another error to be seen
+            if problem[0] is None:  # else show the other error
                 raise
         finally:
             self._file.close()
 
     def check(self) -> None:
-        """See that every reply that was put is on file."""
-        if not self._made:
+        """Check that every new reply is on file."""
+        if not self._new_keys:
             return
         self._file.drop_cache()
-        if missing := len(self._made) - len(self.get(list(self._made))):
+        if missing := len(self._new_keys) - len(self.get(list(self._new_keys))):
             raise BackendError(f"{self.path}: the store of replies has lost {missing:,} replies during the run")
-        self._made.clear()
+        self._new_keys.clear()
 
     def renew(self) -> None:
-        """Begin a new epoch of the judge: no reply stored before is used again, by this process or a later one."""
+        """Begin a new epoch of the judge: no older reply is used again, by this process or a later one."""
         with self._file.used() as db, self._file.writing():
             ((epoch,),) = db.execute(
                 "insert into epochs values (?, ?) "
                 "on conflict (judge) do update set epoch = max(excluded.epoch, epoch + 1) returning epoch",
-                (_digest(self._who), round(time.time() * 1000)),
+                (_digest(self._identity), round(time.time() * 1000)),
             ).fetchall()
             self._use_epoch(epoch)
 
     def _use_epoch(self, epoch: int) -> None:
-        """Use the replies of an epoch."""
         if not isinstance(epoch, int):
             raise sqlite3.DatabaseError("the epoch of a judge is damaged")
         self.epoch = epoch
-        self._judge = _digest([*self._who, epoch] if epoch else self._who)
+        self._judge = _digest([*self._identity, epoch] if epoch else self._identity)
         self._begun = hashlib.sha256(self._judge)
 
     def key(self, request: Request) -> bytes:
-        """SHA-256 of what determines the reply to a request."""
+        """Hash everything that determines the reply to a request (SHA-256)."""
         digest = self._begun.copy()
         digest.update(request.key.encode())
         if self._reads_slots and request.slots is not None:
-            shown = ", ".join([_encode_text((r.author, r.turns, r.attack, r.severity)) for r in request.slots.shown])
-            # What ``json.dumps`` of all of it gives: a response is shown in many requests.
-            text = f"[{_encode_text(request.slots.case)}, [{shown}], {_encode_text(request.slots.outcomes)}]"
+            texts = [_encode_text((r.author, r.turns, r.attack, r.severity)) for r in request.slots.shown]
+            # Equals ``json.dumps`` of it all, but caches responses: each is shown in many requests.
+            text = f"[{_encode_text(request.slots.case)}, [{', '.join(texts)}], {_encode_text(request.slots.outcomes)}]"
             digest.update(text.encode())
         return digest.digest()
 
     def get(self, keys: Sequence[bytes]) -> dict[bytes, Reply]:
-        """The stored replies among ``keys``."""
-        found: dict[bytes, Reply] = {}
+        """Look up stored replies."""
+        replies: dict[bytes, Reply] = {}
         with self._file.used() as db:
             for start in range(0, len(keys), 500):
                 part = keys[start : start + 500]
@@ -116,54 +111,45 @@ class Store:
                 query = f"select key, reply from replies where key in ({marks})"
                 stored = dict(db.execute(query, part).fetchall())
                 try:
-                    found.update((key, _decode(key, text)) for key, text in stored.items())
+                    replies.update((key, _decode(key, text)) for key, text in stored.items())
                 except (ValueError, TypeError, RecursionError) as error:
                     why = "a stored reply is damaged; name another file with --store"
                     raise UsageError(f"{self.path}: {why}") from error
-        return found
+        return replies
 
     def put(self, replies: Iterable[tuple[bytes, Reply]]) -> None:
-        """Store a batch in one transaction; a reply already there stays, and what was not answered is left out."""
+        """Store a batch in one transaction; a stored reply stays, and unanswered requests are left out."""
         rows = [(key, self._judge, _encode(key, reply)) for key, reply in replies if reply.answered]
         self._file.insert(rows)
-        self._made.update(key for key, _, _ in rows)
+        self._new_keys.update(key for key, _, _ in rows)
 
     def claims(self) -> Claims:
-        """Claims on requests whose replies are to be stored here; one for each run loop."""
+        """Claim requests whose replies belong here; one object for each run loop."""
         return Claims(None if str(self.path) == ":memory:" else self.path)
 
     def __len__(self) -> int:
-        """How many replies of this judge and epoch are stored."""
+        """Count the stored replies of this judge and epoch."""
         with self._file.used() as db:
             (count,) = db.execute("select count(*) from replies where judge = ?", (self._judge,)).fetchone()
         return int(count)
 
 
-def _digest(who: Sequence[Any]) -> bytes:
-    return hashlib.sha256(json.dumps(who).encode()).digest()
+def _digest(identity: Sequence[Any]) -> bytes:
+    return hashlib.sha256(json.dumps(identity).encode()).digest()
 
 
 _encode_text = lru_cache(maxsize=256)(json.dumps)
+_get_values = attrgetter(*Reply.__slots__)
 
 
 def _encode(key: bytes, reply: Reply) -> str:
-    """A reply as JSON, with a checksum at its end: a letter that has changed on the disk is no other verdict."""
-    values = dump_json(
-        [
-            reply.text,
-            reply.probabilities,
-            reply.mass,
-            reply.finish,
-            reply.failure,
-            reply.tokens_in,
-            reply.tokens_out,
-        ]
-    )
+    """Encode a reply as JSON that ends in a checksum: a bit flipped on disk must not become another verdict."""
+    values = dump_json(_get_values(reply))
     return f"{values[:-1]}, {_checksum(key, values[:-1])}]"
 
 
 def _decode(key: bytes, text: str) -> Reply:
-    """What ``_encode`` encoded; earlier versions wrote no checksum."""
+    """Decode a reply; earlier versions wrote no checksum."""
     words, probabilities, mass, finish, failure, tokens_in, tokens_out, *sums = json.loads(text)
     if sums and sums != [_checksum(key, text.rpartition(", ")[0])]:
         raise ValueError("its checksum is another one")
@@ -172,12 +158,12 @@ def _decode(key: bytes, text: str) -> Reply:
         type(words) is type(finish) is str
         and isinstance(failure, str | None)
         and isinstance(probabilities, list | None)
-        and all(type(one) in (int, float) and -0.01 < one < 1.01 for one in shares)
+        and all(type(share) in (int, float) and -0.01 < share < 1.01 for share in shares)
         and type(tokens_in) is type(tokens_out) is int
     ):
         raise TypeError("a value is of another type")
-    shown = None if probabilities is None else tuple(probabilities)
-    return Reply(words, shown, mass, finish, failure, token_count(tokens_in), token_count(tokens_out))
+    choices = None if probabilities is None else tuple(probabilities)
+    return Reply(words, choices, mass, finish, failure, token_count(tokens_in), token_count(tokens_out))
 
 
 def _checksum(key: bytes, text: str) -> int:

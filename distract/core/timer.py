@@ -1,8 +1,8 @@
-"""Where the time of a run went: seconds by part, and what was counted on the way.
+"""Where the time of a run goes: seconds by part, and counters.
 
-Code says which part it is (``with part("store")``); nothing is measured unless somebody looks (``measured()``). Parts
-may lie in one another: an inner one's seconds are its own and not the outer one's, so that all parts together never
-exceed the whole. Only the thread that looks is measured. It knows no part by name.
+Code names its part (``with time_part("store")``); nothing is measured outside ``measure()``. Parts may nest: seconds of
+an inner part do not count for the outer one, so that all parts together never exceed the whole. Only the thread that
+called ``measure()`` is measured.
 """
 
 from __future__ import annotations
@@ -18,14 +18,9 @@ _NO_OP: AbstractContextManager[None] = nullcontext()
 
 @dataclass(slots=True)
 class Clock:
-    """What has been measured so far.
+    """The measurements so far."""
 
-    Attributes:
-        seconds: of each part, those of parts within it left out.
-        counts: whatever code counts, by name.
-    """
-
-    seconds: dict[str, float] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)  # by part, without parts inside it
     counts: dict[str, float] = field(default_factory=dict)
     _now: Callable[[], float] = time.perf_counter
     _open: list[str] = field(default_factory=list)
@@ -34,7 +29,7 @@ class Clock:
 
     @contextmanager
     def part(self, name: str) -> Iterator[None]:
-        """Charge what happens within to a part."""
+        """Charge the time inside to a part."""
         self._charge()
         self._open.append(name)
         try:
@@ -55,7 +50,7 @@ _clock: Clock | None = None
 
 @contextmanager
 def measure() -> Iterator[Clock]:
-    """Measure what this thread does within."""
+    """Measure this thread inside."""
     global _clock
     before, _clock = _clock, Clock()
     try:
@@ -65,13 +60,13 @@ def measure() -> Iterator[Clock]:
 
 
 def time_part(name: str) -> AbstractContextManager[None]:
-    """What happens within belongs to a part; never around a ``yield``, where others would run within."""
+    """Charge the time inside to a part; never use it around a ``yield``, where other code runs inside."""
     clock = _current_clock()
     return _NO_OP if clock is None else clock.part(name)
 
 
 def count(name: str, amount: float | Callable[[], float]) -> None:
-    """Add to what is counted; what takes time to know is given as a function, which is called if somebody looks."""
+    """Add to a counter; pass a slow amount as a function, which is called only if something measures."""
     clock = _current_clock()
     if clock is not None:
         clock.counts[name] = clock.counts.get(name, 0.0) + (amount() if callable(amount) else amount)

@@ -1,6 +1,6 @@
-"""What a person sees before and during a run: the plan, then a bar with rate and time left, all on stderr.
+"""Progress on stderr: the plan before a run, then a bar with rate and time left.
 
-On a terminal the bar is Rich's; elsewhere (a log) a line is written now and then. It decides nothing.
+On a terminal the bar is Rich's; elsewhere (a log) a line is written now and then.
 """
 
 from __future__ import annotations
@@ -8,7 +8,6 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from types import TracebackType
 from typing import Any
 
 from rich import progress as rich_progress
@@ -23,20 +22,20 @@ from distract.judging.orders import Manner
 
 SECONDS_BETWEEN_LINES = 15.0
 _READINGS = {
-    "packed": "packed: what several share was computed once",
-    "cached prefix": "one at a time, each after what it shares with the one before (this model cannot be packed)",
-    "one by one": "one by one, each from its start (this model can neither be packed nor continued)",
+    "packed": "packed: shared parts were computed once",
+    "cached prefix": "one at a time, reusing the prefix shared with the last one (this model does not support packing)",
+    "one by one": "one by one from the start (this model supports neither packing nor prefix reuse)",
 }
 
 
 def preview_lines(job: Job[Any], estimate: Estimate, stored: int) -> Iterator[str]:
-    """What is about to be done, and about what it takes."""
+    """Describe a job before it starts, and about what it takes."""
     p = job.parameters
     sets = p["data"] if isinstance(p["data"], list) else [{**p["data"], "drawn": p["limit"]}]
     drawn = (
-        f"{line(one['name'])}, {count(one['drawn'], 'case')}"
-        + (f" of {one['cases']}" if one["drawn"] != one["cases"] else "")
-        for one in sets
+        f"{line(data['name'])}, {count(data['drawn'], 'case')}"
+        + (f" of {data['cases']}" if data["drawn"] != data["cases"] else "")
+        for data in sets
     )
     judge = f"judge {line(p['judge'])} · " if "judge" in p else ""
     yield f"{judge}data {'; '.join(drawn)} · seed {p['seed']}"
@@ -46,7 +45,7 @@ def preview_lines(job: Job[Any], estimate: Estimate, stored: int) -> Iterator[st
     if left_out := p["left_out"]:
         yield format_exclusions("left out before the draw", left_out)
     sizes = {"comparison": estimate.comparisons, "rewrite": estimate.rewrites}
-    plan = [f"about {' and '.join(count(number, what) for what, number in sizes.items() if number)}"]
+    plan = [f"about {' and '.join(count(number, noun) for noun, number in sizes.items() if number)}"]
     if estimate.requests:
         plan.append("requests: " + ", ".join(f"{line(name)} {number:,}" for name, number in estimate.requests.items()))
     if estimate.tokens:
@@ -55,26 +54,25 @@ def preview_lines(job: Job[Any], estimate: Estimate, stored: int) -> Iterator[st
     if price := job.prices.get("judge"):
         most = format_dollars(price.of(estimate.tokens, estimate.answers))
         yield (
-            f"cost of the judge: at most about {most} ({format_dollars(price.prompts)} a million tokens of prompts, "
-            f"{format_dollars(price.answers)} of answers)"
+            f"cost of the judge: at most about {most} ({format_dollars(price.prompts)} per million prompt tokens, "
+            f"{format_dollars(price.answers)} per million answer tokens)"
         )
     if stored:
         held = count(stored, "reply", "replies")
-        yield f"the store holds {held} of this judge; those that this run needs are not asked for again"
+        yield f"the store holds {held} of this judge; this run reuses those it needs"
     yield from job.remarks
 
 
 def _manner_lines(manner: Manner) -> Iterator[str]:
-    """How judges are asked, where it is not the usual way."""
     parts = [f"in the {manner.orders} order only"] if manner.orders != "both" else []
-    parts += [f"{manner.samples} passes of each order, the majority decides"] if manner.samples > 1 else []
-    parts += [f"answers in words take at most {count(manner.answer_tokens, 'token')}"] if manner.answer_tokens else []
+    parts += [f"{manner.samples} passes of each order; the majority decides"] if manner.samples > 1 else []
+    parts += [f"answers in words have at most {count(manner.answer_tokens, 'token')}"] if manner.answer_tokens else []
     if parts:
         yield f"how: {'; '.join(parts)}"
 
 
 def usage_lines(tally: Tally, prices: Mapping[Role, Price]) -> Iterator[str]:
-    """What was used, and what is missing."""
+    """Report what was used and what is missing."""
     used = f" ({count(tally.tokens_in, 'token')} in, {tally.tokens_out:,} out)" if tally.made or tally.canary else ""
     spent = cost(prices, tally.tokens)
     yield f"replies: {tally.stored} were stored, {tally.made} made{used}" + (
@@ -82,8 +80,8 @@ def usage_lines(tally: Tally, prices: Mapping[Role, Price]) -> Iterator[str]:
     )
     if canary := tally.canary:
         moved = "" if canary.largest_move is None else f", probabilities moved by up to {canary.largest_move:.2f}"
-        asked = count(canary.asked, "stored request")
-        yield f"canary: {asked} asked again, {canary.differing} answered otherwise{moved}"
+        repeated = count(canary.asked, "stored request")
+        yield f"canary: {repeated} repeated, {canary.differing} answered differently{moved}"
     for role, reading in sorted(tally.readings.items()):
         yield f"prompts of the {role} were read {_READINGS.get(reading, reading)}"
     if tally.unanswered:
@@ -93,17 +91,17 @@ def usage_lines(tally: Tally, prices: Mapping[Role, Price]) -> Iterator[str]:
         )
     if tally.unshared:
         yield (
-            f"warning: the store cannot be locked ({line(tally.unshared)}): other commands on it at the same time may "
-            "ask for the same replies"
+            f"warning: the store cannot be locked ({line(tally.unshared)}): other commands that use it now "
+            "may send the same requests"
         )
 
 
 class Progress:
-    """A context that shows how far a run is."""
+    """Shows how far a run has come; a context manager."""
 
     def __init__(self, total: int, doing: str = "judging") -> None:
         self._total = total
-        self._begin = self._said = time.monotonic()
+        self._begin = self._printed = time.monotonic()
         self._bar: rich_progress.Progress | None = None
         if sys.stderr.isatty():
             self._bar = rich_progress.Progress(
@@ -121,9 +119,7 @@ class Progress:
             self._bar.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *problem: object) -> None:
         if self._bar:
             self._bar.stop()
 
@@ -131,13 +127,13 @@ class Progress:
         """Show the state after a batch of replies."""
         now = time.monotonic()
         rate = f"{tally.made / max(now - self._begin, 1e-3):.1f}/s"
-        seen = tally.stored + tally.made
-        # The plan is an upper bound and repeated requests count again: never show more than all.
-        total = max(self._total, seen)
+        done = tally.stored + tally.made
+        # Repeated requests count again: never show more than all.
+        total = max(self._total, done)
         if self._bar:
-            self._bar.update(self._task, completed=seen, total=total, rate=rate)
-        elif now - self._said >= SECONDS_BETWEEN_LINES:
-            self._said = now
-            left = (now - self._begin) / max(seen, 1) * (total - seen)
-            text = f"{seen}/{total} replies, {rate}, about {left:.0f} s left"
+            self._bar.update(self._task, completed=done, total=total, rate=rate)
+        elif now - self._printed >= SECONDS_BETWEEN_LINES:
+            self._printed = now
+            left = (now - self._begin) / max(done, 1) * (total - done)
+            text = f"{done}/{total} replies, {rate}, about {left:.0f} s left"
             print(text, file=sys.stderr, flush=True)

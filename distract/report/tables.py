@@ -1,6 +1,6 @@
-"""Printing for people: tables that fit 80 columns.
+"""Tables for the terminal that fit 80 columns.
 
-Cells are plain ``Text``, so that a name can hold markup and stay a name. It knows no figure.
+Cells are plain ``Text``, so that a name can hold markup and stay a name.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ def has_colour() -> bool:
 
 
 def show(parts: Iterable[RenderableType], console: Console | None = None) -> None:
-    """Print the parts, a blank line between tables and text left to the tables."""
+    """Print the parts one after the other."""
     console = console or Console(highlight=False)
     for part in parts:
         console.print(part)
 
 
 def grid(first: str, *others: str) -> Table:
-    """An empty table that fits 80 columns: a left-aligned label and right-aligned numbers."""
+    """Make an empty table that fits 80 columns: a left-aligned label and right-aligned numbers."""
     table = Table(box=SIMPLE_HEAD, padding=(0, 1), collapse_padding=True, pad_edge=False, show_edge=False)
-    # Names may be longer than any that ships: they go on below, and the figures stay.
+    # Long names wrap, so that the figures keep their place.
     table.add_column(Text(first), overflow="fold", min_width=18)
     for name in others:
         table.add_column(Text(name), justify="right", no_wrap=True)

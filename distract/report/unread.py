@@ -1,6 +1,7 @@
-"""An answer of the judge that could not be read as a verdict, shown beside what was looked for.
+"""An answer of the judge that could not be read as a verdict, beside what was looked for.
 
-It is hostile text, and may have been written to by anybody: it is one line, cut, and no markup or command of a log.
+The answer is hostile text, which anyone may have written to: it is shown on one line, cut, and free of markup and CI
+commands.
 """
 
 from __future__ import annotations
@@ -14,31 +15,31 @@ from distract.core.printable import count, line
 from distract.core.runs import TEXTS, read_texts
 
 MAX_LENGTH = 300
-"""Characters of an answer that are shown: half of them from its beginning, half from its end, where verdicts stand."""
+"""Most characters of an answer to show: half from its beginning, half from its end, where verdicts stand."""
 
 _COMMAND = re.compile(r":(?=:)|##(?=\[)")
-"""Where runners of CI take a line for a command."""
+"""Where a CI runner would read a command."""
 
 
 def unread_lines(path: Path) -> Iterator[str]:
-    """One answer of a run that could not be read, if there are any."""
+    """Quote one answer of a run that could not be read, if there are any."""
     number, example = 0, None
-    for found in read_texts(path):
+    for text in read_texts(path):
         number += 1
-        if example is None or (not _reply_text(example) and _reply_text(found)):
-            example = found
+        if example is None or (not _reply_text(example) and _reply_text(text)):
+            example = text
     if example is None:
         return
     place = ", ".join(_escape(example.get(name)) for name in ("protocol", "case", "failure"))
     labels = example.get("looked_for")
-    wanted = " or ".join(map(_escape, labels if isinstance(labels, list) else ())) or "a verdict"
-    yield f"1 of {count(number, 'unreadable answer')} ({place}): looked for {wanted}; the judge said:"
+    expected = " or ".join(map(_escape, labels if isinstance(labels, list) else ())) or "a verdict"
+    yield f"1 of {count(number, 'unreadable answer')} ({place}): looked for {expected}; the judge said:"
     yield f"  > {_shorten(_reply_text(example)) or '(nothing)'}"
-    yield f"every one: {line(str(path / TEXTS))}"
+    yield f"all of them: {line(str(path / TEXTS))}"
 
 
-def _reply_text(found: Mapping[str, Any]) -> str:
-    return _escape(found.get("text"))
+def _reply_text(entry: Mapping[str, Any]) -> str:
+    return _escape(entry.get("text"))
 
 
 def _escape(text: object) -> str:

@@ -195,7 +195,7 @@ def test_the_same_judge_is_asked_eight_requests_and_changes_no_byte(shop: Shop) 
     assert shop.manifest["canary"] == {"asked": ASKED, "differing": 0, "largest_move": 0.05}
     assert shop.manifest["replies"]["made"] == 0
     assert shop.manifest["replies"]["stored"] == number
-    assert "canary: 8 stored requests asked again, 0 answered otherwise, probabilities moved by up to 0.05" in again.err
+    assert "canary: 8 stored requests repeated, 0 answered differently, probabilities moved by up to 0.05" in again.err
     # What drifts does so from what is stored, not from what was said last.
     shop.endpoint.judge = lambda *two: fair(*two) - 0.11
     assert (REASON in shop.gate().words, shop.endpoint.new()) == (True, ASKED)
@@ -434,7 +434,7 @@ def test_a_record_says_when_it_was_made_and_by_whom(shop: Shop) -> None:
     assert re.match(r"judged on \d{4}-\d\d-\d\d at \d\d:\d\d UTC by http://127\.0\.0\.1:\d+/v1#m, engine openai", note)
     assert "version july" in note
     (Path("a") / "manifest.json").write_text('{"times": [], "epoch": "x"}', encoding="utf-8")
-    assert "judged at a time that it does not say by http" in shop.run("gate", "a", "--max-flip-rate", "0.2").words
+    assert "judged at an unknown time by http" in shop.run("gate", "a", "--max-flip-rate", "0.2").words
     for option in (("--trust-store",), ("--fresh",), ("--judge-version", "x")):
         refused_ = shop.run("gate", "a", "--max-flip-rate", "0.2", *option)
         assert (refused_.code, f"{option[0]} goes with --judge" in refused_.err) == (2, True)

@@ -40,7 +40,7 @@ from distract.core.locks import Claims
 draw, folder = random.Random(int(sys.argv[2])), Path(sys.argv[1]).parent
 for _ in range(10):
     with Claims(Path(sys.argv[1])) as claims:
-        for mine in claims.shares([bytes([n]) * 32 for n in draw.sample(range(6), 3)]):
+        for mine in claims.take_batches([bytes([n]) * 32 for n in draw.sample(range(6), 3)]):
             held = [folder / f"held-{key[0]}" for key in mine]
             for one in held:
                 one.touch(exist_ok=False)

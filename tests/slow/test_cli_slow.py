@@ -65,7 +65,7 @@ def test_the_plan_and_the_replies_are_told_on_stderr(run: Any) -> None:
     first, second = run(*arguments, "--out", "a"), run(*arguments, "--out", "b")
     assert "plan: about" in first.err
     assert "replies: 0 were stored" in first.err
-    assert "of this judge; those that this run needs are not asked for again" in second.err
+    assert "of this judge; this run reuses those it needs" in second.err
     assert ", 0 made" in second.err
     assert "run folder: b" in second.out
 

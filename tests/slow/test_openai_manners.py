@@ -19,7 +19,7 @@ from loopback import Answer, Asked, FakeServer, Script, completion, refused, tok
 
 from distract.core.backend import ProbingBackend
 from distract.core.errors import BackendError
-from distract.core.probes import ask_probes
+from distract.core.exchange import ask_probes
 from distract.core.records import Message, Reply, Request
 from distract.core.runs import load
 from distract.core.store import Store

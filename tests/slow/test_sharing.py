@@ -28,7 +28,7 @@ ATTACK = ("attack", "--limit", 8, "--protocol", "pairwise", "--attack", "asserti
 LOCAL = """
 import pathlib, time
 from distract.models import scripted
-planted = scripted.planted
+planted = scripted.make_planted
 longer = planted("longer")
 def slow(request):
     with open("asked", "a") as file:
@@ -36,9 +36,9 @@ def slow(request):
     print("asked", flush=True)
     while not pathlib.Path("go").exists():
         time.sleep(0.01)
-    return longer._one(request)
+    return longer._answer_one(request)
 scripted.BATCH = 5
-scripted.planted = lambda spec: scripted.Scripted(slow, name=spec) if spec == "longer" else planted(spec)
+scripted.make_planted = lambda spec: scripted.ScriptedBackend(slow, name=spec) if spec == "longer" else planted(spec)
 """
 
 

@@ -22,7 +22,7 @@ FOR_EVER = "from distract.core import signals\nsignals.GRACE = 10000.0"
 """A wait that a test does not see the end of: what ends before has not waited."""
 
 HALTED = """
-from distract.models import openai_stream
+from distract.models.server import stream as openai_stream
 halt = openai_stream.ThreadedStream.halt
 def told(stream):
     given_up = halt(stream)
@@ -33,12 +33,12 @@ openai_stream.ThreadedStream.halt = told
 """Says when nothing more is sent to a server."""
 
 TOLD = """
-from distract.models import openai_pacing
-pause = openai_pacing.Gate.pause
+from distract.models.server import limiter as openai_pacing
+pause = openai_pacing.Limiter.pause
 def told(gate, seconds):
     pause(gate, seconds)
     print("paused", flush=True)
-openai_pacing.Gate.pause = told
+openai_pacing.Limiter.pause = told
 """
 """Says when a server has asked to be left alone."""
 
@@ -46,15 +46,15 @@ LOCAL = f"""
 {FOR_EVER}
 import pathlib, time
 from distract.models import scripted
-planted = scripted.planted
+planted = scripted.make_planted
 longer = planted("longer")
 def slow(request):
     print("asked", flush=True)
     while not pathlib.Path("go").exists():
         time.sleep(0.01)
-    return longer._one(request)
+    return longer._answer_one(request)
 scripted.BATCH = 5
-scripted.planted = lambda spec: scripted.Scripted(slow, name=spec) if spec == "longer" else planted(spec)
+scripted.make_planted = lambda spec: scripted.ScriptedBackend(slow, name=spec) if spec == "longer" else planted(spec)
 """
 
 

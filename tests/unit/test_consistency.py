@@ -563,8 +563,8 @@ def test_the_plan_says_how_and_for_how_much(command: Any) -> None:
     manner = ("--orders", "given", "--samples", "3", "--answer-tokens", "20", "--price-in", "1", "--price-out", "2")
     _, _, err = command("--judge", "planted:fair", "--data", "d.jsonl", *manner)
     assert (
-        "how: in the given order only; 3 passes of each order, the majority decides; answers in words "
-        "take at most 20 tokens"
+        "how: in the given order only; 3 passes of each order; the majority decides; answers in words "
+        "have at most 20 tokens"
     ) in err
     assert "cost of the judge: at most about $0.0" in err
 

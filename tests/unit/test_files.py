@@ -110,7 +110,7 @@ def test_a_pipe_that_nobody_reads_is_one_line_when_it_is_written(
 ) -> None:
     os.mkfifo(tmp_path / "pipe")
     files.check_writable(tmp_path / "pipe", "--out")
-    with pytest.raises(UsageError, match=r"cannot be written \(nobody reads it\); name another file with --"):
+    with pytest.raises(UsageError, match=r"cannot be written \(it has no reader\); name another file with --"):
         write(tmp_path / "pipe")
 
 

@@ -125,7 +125,7 @@ def test_the_store_is_told_apart_from_what_a_run_takes_from_it(run: Any) -> None
     command = ("attack", "--judge", "planted:fair", "--generator", "rules", "--limit", "1", "--store", "s")
     run(*command, "--attack", "prolixity", "--protocol", "pairwise")
     other = run(*command, "--attack", "prolixity", "--protocol", "absolute")
-    assert re.search(r"the store holds \d+ replies of this judge; those that this run needs are not asked", other.err)
+    assert re.search(r"the store holds \d+ replies of this judge; this run reuses those it needs", other.err)
     assert "replies: 0 were stored" in other.err
 
 

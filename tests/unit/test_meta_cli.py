@@ -485,7 +485,7 @@ def test_stored_verdicts_cannot_be_asked_otherwise(run: Any, more: tuple[str, ..
     path = REPLAY / "llmbar" / "Colours" / "evaluators" / "judge-1" / "Reference" / "result.json"
     ran = run("meta", "--judge", f"replay:{path}", *more)
     assert (ran.code, ran.out) == (2, "")
-    assert ran.err == f"distract: {said} goes with judges that are asked; stored verdicts are shown as they are\n"
+    assert ran.err == f"distract: {said} applies only when a judge is asked; stored verdicts are shown as they are\n"
     assert not Path("new").exists()
     # What goes with stored verdicts too.
     data = write("d.jsonl")

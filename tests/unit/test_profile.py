@@ -17,7 +17,7 @@ def test_the_lines_add_up() -> None:
     assert lines[0] == "where the time went (110.0 s):"
     assert [line.split()[0] for line in lines[1:9]] == [*PARTS, "wait", "rest"]
     assert sum(float(line.split()[1]) for line in lines[1:9]) == 110.0
-    assert lines[9] == "tokens: 147,622 asked, 64,736 computed (44%), 647 a second of the model"
+    assert lines[9] == "tokens: 147,622 asked, 64,736 computed (44%), 647 per second of model time"
     assert lines[10].startswith("model: 150 GFLOP/s, 75% of the 200 that")
 
 

@@ -70,9 +70,9 @@ def test_a_wrong_file_is_one_clear_error(text: str, problem: str) -> None:
 @pytest.mark.parametrize(
     ("values", "problem"),
     [
-        ({"one": "x"}, r"prompt 'p': nothing is known to put into \{criterion\}, \{two\}$"),
-        ({"criterion": "", "one": "", "two": "", "three": ""}, r"prompt 'p': it lacks \{three\}$"),
-        ({"criterion": "", "one": "", "three": ""}, r"put into \{two\}; it lacks \{three\}$"),
+        ({"one": "x"}, r"prompt 'p': no value for \{criterion\}, \{two\}$"),
+        ({"criterion": "", "one": "", "two": "", "three": ""}, r"prompt 'p': no slot for \{three\}$"),
+        ({"criterion": "", "one": "", "three": ""}, r"no value for \{two\}; no slot for \{three\}$"),
     ],
 )
 def test_slots_and_values_must_agree(values: dict[str, str], problem: str) -> None:

@@ -88,7 +88,7 @@ def test_an_example_is_shown_by_the_command_and_by_the_report(run: Callable[...,
     assert attack.code == 3
     said = "(pairwise, tweak-025, no verdict): looked for [[A or [[B or [[C; the judge said: > banana"
     assert said in attack.words
-    assert "every one: r/texts.jsonl" in attack.words
+    assert "all of them: r/texts.jsonl" in attack.words
     assert said in run("report", "r").words
     gate = run("gate", *command, "--generator", "rules", "--max-flip-rate", "0.5", "--out", "g")
     assert (gate.code, "unreadable answers (pairwise, " in gate.words) == (3, True)

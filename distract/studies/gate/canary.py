@@ -12,9 +12,9 @@ from functools import partial
 from typing import Any
 
 from distract.core.errors import BackendError, DistractError
+from distract.core.exchange import ask_probes
 from distract.core.plan import PENDING, Comparison, Plan, PlanResult, Protocol, drive, is_enough, tap
 from distract.core.printable import count
-from distract.core.probes import ask_probes
 from distract.core.records import Case, CaseResult, Judgment, Reply, Request, Role
 from distract.core.usage import Answerer, Canary, Tally
 from distract.judging.comparison import track_usage

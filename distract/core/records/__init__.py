@@ -1,0 +1,39 @@
+"""The plain data that passes between the parts: frozen, slotted, with no behaviour beyond small pure views.
+
+Vocabulary: a *case* is a prompt with the responses to it; an *original* response has ``attack`` None; a *rewrite* has
+the author and severity of its original and the name of the attack that made it. Responses that break s format
+constraints on purpose have ``severity`` s.
+"""
+
+from distract.core.records.cases import BASELINE as BASELINE
+from distract.core.records.cases import Case as Case
+from distract.core.records.cases import Constraint as Constraint
+from distract.core.records.cases import Evidence as Evidence
+from distract.core.records.cases import Lineage as Lineage
+from distract.core.records.cases import Response as Response
+from distract.core.records.requests import MAX_TOKENS as MAX_TOKENS
+from distract.core.records.requests import NO_REPLY as NO_REPLY
+from distract.core.records.requests import ORDINALS as ORDINALS
+from distract.core.records.requests import Message as Message
+from distract.core.records.requests import ParseFailure as ParseFailure
+from distract.core.records.requests import Reply as Reply
+from distract.core.records.requests import Request as Request
+from distract.core.records.requests import Role as Role
+from distract.core.records.requests import Slots as Slots
+from distract.core.records.requests import dump_json as dump_json
+from distract.core.records.requests import join_message as join_message
+from distract.core.records.requests import token_count as token_count
+from distract.core.records.rewrites import CaseResult as CaseResult
+from distract.core.records.rewrites import Edit as Edit
+from distract.core.records.rewrites import MinimalFlip as MinimalFlip
+from distract.core.records.rewrites import Rewrite as Rewrite
+from distract.core.records.rewrites import apply_edits as apply_edits
+from distract.core.records.rewrites import slug as slug
+from distract.core.records.rows import MIRROR as MIRROR
+from distract.core.records.rows import RESAMPLED as RESAMPLED
+from distract.core.records.rows import UNCHANGED as UNCHANGED
+from distract.core.records.rows import Design as Design
+from distract.core.records.rows import Judgment as Judgment
+from distract.core.records.rows import Outcome as Outcome
+from distract.core.records.rows import Row as Row
+from distract.core.records.rows import Side as Side

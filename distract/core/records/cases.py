@@ -1,0 +1,104 @@
+"""Cases: prompts and the responses to them."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+BASELINE = "none"
+"""The attack named in rows from before any rewrite."""
+
+Evidence = tuple[tuple[str, float | int | str], ...]
+"""Measurements of a rewrite, by name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    """One verifiable format requirement.
+
+    Attributes:
+        kind: an IFEval id such as ``punctuation:no_comma``.
+        arguments: sorted (name, value) pairs; values are str, int or tuple of str.
+    """
+
+    kind: str
+    arguments: tuple[tuple[str, str | int | tuple[str, ...]], ...] = ()
+
+    def __getitem__(self, name: str) -> Any:
+        return dict(self.arguments)[name]
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """What one author answered: the assistant's turns, one per turn of the prompt."""
+
+    author: str
+    turns: tuple[str, ...]
+    attack: str | None = None
+    severity: int | None = None
+
+    @property
+    def text(self) -> str:
+        """The turns as one text, separated by a blank line."""
+        return "\n\n".join(self.turns)
+
+
+@dataclass(frozen=True, slots=True)
+class Lineage:
+    """How a recorded response was written."""
+
+    response: Response
+    generator: str  # name of the writer
+    model: tuple[tuple[str, str], ...] = ()  # the writer's identity, by name
+    prompt: str = ""  # SHA-256 (hex) of the prompt file; empty if no model was asked
+    parameters: tuple[tuple[str, float | int | str], ...] = ()  # generation settings (temperature, retries, seed …)
+    reasons: tuple[str, ...] = ()  # why the writer's checks rejected it; empty if accepted
+    evidence: Evidence = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A prompt and the responses to it.
+
+    Attributes:
+        id: unique in its data set.
+        prompt: the user's turns, at least one.
+        responses: originals and recorded rewrites.
+        preferred: the author labelled better, ``"tie"``, or None without a label.
+        criterion: what to judge, if the data say so; used for cases without constraints.
+        constraints: the format requirements that go with the prompt.
+        source: where the case comes from.
+        lineages: lineages of those responses that say how they were written.
+        reference: turns of a good answer in the data, for judges to compare with; empty without one.
+    """
+
+    id: str
+    prompt: tuple[str, ...]
+    responses: tuple[Response, ...]
+    preferred: str | None = None
+    criterion: str | None = None
+    constraints: tuple[Constraint, ...] = ()
+    source: str | None = None
+    lineages: tuple[Lineage, ...] = ()
+    reference: tuple[str, ...] = ()
+
+    @property
+    def originals(self) -> tuple[Response, ...]:
+        """The responses that no attack has rewritten."""
+        return tuple([response for response in self.responses if response.attack is None])
+
+    def lineage(self, response: Response) -> Lineage | None:
+        """Return how a response was written, if known."""
+        return next((lineage for lineage in self.lineages if lineage.response == response), None)
+
+    @property
+    def cluster(self) -> str:
+        """A name for the prompt: cases that share it are not independent."""
+        return _cluster(self.prompt)
+
+
+@lru_cache(maxsize=64)  # called for every row of a case
+def _cluster(prompt: tuple[str, ...]) -> str:
+    return hashlib.sha256("\x1e".join(prompt).encode()).hexdigest()[:16]

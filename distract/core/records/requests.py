@@ -1,0 +1,160 @@
+"""Requests to a model and its replies."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, ClassVar, Literal
+
+from distract.core.records.cases import Response
+
+Role = Literal["judge", "generator", "verifier", "reference"]
+"""What a model is asked to do: judge, rewrite, check that a rewrite says the same, or help the judge."""
+
+ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
+"""Names of places in ``Slots.outcomes``; no protocol shows more responses."""
+
+NO_REPLY = "no reply"
+"""Prefix of a reply's failure if the model never answered, through no fault of its own."""
+
+MAX_TOKENS = 10**9
+"""Upper bound for a reported token count; a sum of numbers with thousands of digits is no valid JSON."""
+
+dump_json = json.JSONEncoder(check_circular=False).encode
+"""``json.dumps`` for values that cannot contain themselves."""
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One turn sent to a model."""
+
+    role: Literal["system", "user", "assistant"]
+    content: str  # verbatim text, never markup
+    # The content as JSON if it was joined from pieces (``join_message``), for the request's key. It is no argument, so
+    # that a copy with other content never keeps it.
+    flat: str = field(default="", init=False, compare=False, repr=False)
+
+
+@lru_cache(maxsize=64)  # the system turn is the same in all prompts of a protocol
+def join_message(role: Literal["system", "user", "assistant"], pieces: tuple[str, ...]) -> Message:
+    """Join a turn from texts, most of which occur in other turns too."""
+    message = Message(role, "".join(pieces))
+    object.__setattr__(message, "flat", "".join(map(_escape_json, pieces)))
+    return message
+
+
+@lru_cache(maxsize=1024)  # each response occurs in many prompts
+def _escape_json(text: str) -> str:
+    return dump_json(text)[1:-1]
+
+
+@dataclass(frozen=True, slots=True)
+class Slots:
+    """The structure behind a request, for planted judges: they see this where a model sees text.
+
+    Attributes:
+        case: id of the case.
+        shown: the responses in the order in which the request shows them.
+        outcomes: the exact text of each possible answer, by meaning: ``"first"``, ``"second"``, ``"tie"`` for a
+            comparison (and ``"third"``, ``"fourth"`` … if more are shown); ``"1"``, ``"2"`` … for a rating; for a
+            ranking the letter of each, and ``"ranking"``: the form of an answer, ``...`` standing for the order.
+        ORDINALS: ``"first"``, ``"second"`` and so on, up to ten.
+    """
+
+    ORDINALS: ClassVar[tuple[str, ...]] = ORDINALS
+    case: str
+    shown: tuple[Response, ...]
+    outcomes: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One call of a model.
+
+    Attributes:
+        messages: the turns to send.
+        choices: if not empty, the probability of each as the next text is wanted instead of an answer.
+        prefill: the fixed start of the answer.
+        max_tokens: most tokens of an answer in text.
+        temperature: 0 is greedy.
+        top_p: share of the probability to sample from, above 0 up to 1; 1 is all of it.
+        seed: seed for a sampled answer; together with ``sample`` it fixes the draw.
+        sample: index that tells repeated samples of the same request apart.
+        stop: an answer in text ends with the first of these that it contains, which is kept.
+        slots: the structure behind the text; not part of ``key``.
+        to: which model of the run is asked; not part of ``key``, since the store adds that model's identity.
+        key: SHA-256 (hex) of everything the request itself says; the store adds the judge's identity.
+    """
+
+    messages: tuple[Message, ...]
+    choices: tuple[str, ...] = ()
+    prefill: str = ""
+    max_tokens: int = 16
+    temperature: float = 0.0
+    top_p: float = 1.0
+    seed: int = 0
+    sample: int = 0
+    stop: tuple[str, ...] = ()
+    slots: Slots | None = field(default=None, compare=False)
+    to: Role = field(default="judge", compare=False)
+    key: str = field(init=False, compare=False)
+
+    def __post_init__(self) -> None:
+        turns = ", ".join([f'["{m.role}", "{m.flat or dump_json(m.content)[1:-1]}"]' for m in self.messages])
+        settings = _encode_settings(
+            tuple(self.choices or ()),  # a plug-in may pass lists, or None
+            self.prefill,
+            self.max_tokens,
+            self.temperature,
+            self.top_p,
+            self.seed,
+            self.sample,
+            tuple(self.stop or ()),
+        )
+        # Computed once: both the store and the rows use it, and hashing a prompt takes time.
+        object.__setattr__(self, "key", hashlib.sha256(f"[[{turns}], {settings}".encode()).hexdigest())
+
+
+@lru_cache(maxsize=64, typed=True)  # most requests of a run differ only in their messages; 0 is not 0.0
+def _encode_settings(*parts: Any) -> str:
+    """Encode the part of a request's key text that follows its messages."""
+    return dump_json(parts)[1:]
+
+
+def token_count(value: object) -> int:
+    """Bound the token count that a server reports; 0 if it is no number."""
+    return min(max(value, 0), MAX_TOKENS) if type(value) is int else 0
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A model's reply."""
+
+    text: str = ""  # its own words, without the prefill
+    probabilities: tuple[float, ...] | None = None  # over the request's choices, in order, summing to 1
+    mass: float | None = None  # total probability of the choices before normalising, 0 to 1
+    finish: str = "stop"  # ``stop``, ``length`` or ``choices``
+    failure: str | None = None  # why there is no usable answer (``too long``, ``refused`` …)
+    tokens_in: int = 0  # tokens of the prompt, shared ones included
+    tokens_out: int = 0  # tokens generated
+
+    @property
+    def answered(self) -> bool:
+        """False if the model never answered: such a reply is not stored, and the same command asks again."""
+        return self.failure is None or not self.failure.startswith(NO_REPLY)
+
+
+class ParseFailure(str):
+    """Why a reply holds no verdict: plain text that remembers the reply until its row is written."""
+
+    reply: Reply
+    key: str = ""  # of the request; empty until known
+    wanted: tuple[str, ...] = ()  # what a verdict looks like, if known
+
+    def __new__(cls, why: str, reply: Reply) -> ParseFailure:
+        """Attach the reply to a reason."""
+        failure = super().__new__(cls, why)
+        failure.reply = reply
+        return failure

@@ -1,0 +1,100 @@
+"""Judgments, and the rows that record them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Literal
+
+UNCHANGED = "the control changes nothing in it"
+"""Why a comparison says nothing about noise: it is the same comparison, answered from the store."""
+
+RESAMPLED = "resample"
+"""The control for sampled verdicts: a second sample with nothing changed. It takes the place of an attack's name."""
+
+Outcome = Literal["a", "b", "tie"]
+"""Which of two responses a comparison prefers; ``a`` is the first one of the *comparison*, not the slot."""
+
+Design = Literal["fixed", "flip", "severity", "people", "triple", "set", "match"]
+"""What is compared with what; see ``Row``."""
+
+MIRROR: Mapping[Outcome, Outcome] = MappingProxyType({"a": "b", "b": "a", "tie": "tie"})
+
+
+@dataclass(frozen=True, slots=True)
+class Judgment:
+    """What a protocol concluded about one comparison, in terms of ``a`` and ``b``.
+
+    Attributes:
+        preferred: None exactly when ``failure`` is set.
+        probabilities: probabilities of a, b and tie, summing to 1, for a protocol that compares.
+        scores: scores of a and b, for a protocol that scores (probability-weighted mean).
+        ratings: ratings of a and b, for a protocol that scores (most likely integer).
+        mass: lowest probability mass on the choices among the replies read, if known.
+        read: ``choices`` (log-probabilities) or ``text`` (a parser).
+        failure: why there is no verdict; ``ParseFailure`` if a reply could not be read.
+    """
+
+    preferred: Outcome | None
+    probabilities: tuple[float, float, float] | None = None
+    scores: tuple[float, float] | None = None
+    ratings: tuple[int, int] | None = None
+    mass: float | None = None
+    read: str = "choices"
+    failure: str | None = None
+
+    def mirror(self) -> Judgment:
+        """Exchange a and b."""
+        p, s, r = self.probabilities, self.scores, self.ratings
+        return Judgment(
+            preferred=None if self.preferred is None else MIRROR[self.preferred],
+            probabilities=None if p is None else (p[1], p[0], p[2]),
+            scores=None if s is None else (s[1], s[0]),
+            ratings=None if r is None else (r[1], r[0]),
+            mass=self.mass,
+            read=self.read,
+            failure=self.failure,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """Which response stood on one side of a comparison."""
+
+    author: str
+    attack: str | None = None
+    severity: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One judged comparison, or the reason why it was not judged.
+
+    Its design is ``fixed`` (a response against its rewrite), ``flip`` (two authors, before and after), ``severity`` (a
+    good response against a worse one, whose severity b has), ``people`` (a pair that people have compared), ``triple``
+    (a pair of three responses), ``set`` (a pair shown beside a third response) or ``match`` (a pair of a tournament;
+    either, or both, may be rewritten).
+    """
+
+    case: str  # id of the case
+    cluster: str  # name of its prompt
+    design: Design
+    protocol: str
+    judge: str
+    attack: str  # ``none`` before a rewrite, else the distractor's name
+    a: Side
+    b: Side
+    target: Literal["a", "b"] | None = None  # the side that the attack rewrote, None before
+    judgments: tuple[Judgment, ...] = ()  # one per order shown, in terms of a and b; empty when excluded
+    keys: tuple[str, ...] = ()  # of the requests behind the judgments, each once
+    tokens: tuple[tuple[int, int], ...] = ()  # of each of those requests: (of the prompt, of the answer)
+    excluded: str | None = None  # why the comparison was not made
+    label: Outcome | None = None  # what people prefer, if known
+    data: str = ""  # name of the data set; empty if the run has only one
+    subset: str = ""  # name of the part of the data set that the case belongs to
+    shown: tuple[Literal["a", "b"], ...] = ()  # which stood first, per judgment; empty for separate scores
+    # For a ``triple`` the third response; for a ``set`` the one shown with the pair, then its replacement in the other.
+    beside: tuple[Side, ...] = ()
+    place: Literal["first", "last"] | None = None  # for a ``set``: where the third response stood
+    lengths: tuple[int, int] | tuple[()] = ()  # for a ``match``: the characters of a and b
