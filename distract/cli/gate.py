@@ -158,7 +158,7 @@ def compare(before: Path, now: Path, as_json: bool, **given: Any) -> None:
 def plan_gate(threshold: float, power: float, true_rate: float, confidence: float, checks: int, as_json: bool) -> None:
     """Say how many eligible cases a gate needs."""
     from distract.studies.gate.power_plan import analyse_power
-    from distract.studies.gate.power_view import power_report
+    from distract.studies.gate.power_plan import power_report
 
     found = analyse_power(threshold, true_rate, power, confidence, checks)
     if as_json:
