@@ -137,8 +137,8 @@ def compare(before: Path, now: Path, as_json: bool, **given: Any) -> None:
     from distract.core import runs
     from distract.report.tables import show
     from distract.studies.gate import finished
-    from distract.studies.gate.comparison_view import comparison_report
     from distract.studies.gate.limits import Limits
+    from distract.studies.gate.view import comparison_report
 
     limits = Limits(**{name: value for name, value in given.items() if value is not None})
     verdict = finished.decide(runs.load(now), limits, runs.load(before))
@@ -157,8 +157,7 @@ def compare(before: Path, now: Path, as_json: bool, **given: Any) -> None:
 @json_option
 def plan_gate(threshold: float, power: float, true_rate: float, confidence: float, checks: int, as_json: bool) -> None:
     """Say how many eligible cases a gate needs."""
-    from distract.studies.gate.power_plan import analyse_power
-    from distract.studies.gate.power_plan import power_report
+    from distract.studies.gate.power_plan import analyse_power, power_report
 
     found = analyse_power(threshold, true_rate, power, confidence, checks)
     if as_json:

@@ -15,8 +15,8 @@ from test_gate_planning import ALPHA
 from distract.core.errors import UsageError
 from distract.studies.gate import monitor as gate
 from distract.studies.gate.boundary import LONGEST, boundary
-from distract.studies.gate.power_plan import analyse_power
 from distract.studies.gate.power import compute_path, decision_chances
+from distract.studies.gate.power_plan import analyse_power
 from distract.studies.gate.verdict import Decision
 
 

@@ -15,10 +15,8 @@ from scipy.stats import binom
 from distract.core.errors import UsageError
 from distract.stats import intervals
 from distract.studies.gate.boundary import boundary
-from distract.studies.gate.power import TailTest, binomial_cdf
-from distract.studies.gate.power_plan import analyse_power
-from distract.studies.gate.power_plan import power_report
-from distract.studies.gate.power import compute_path
+from distract.studies.gate.power import TailTest, binomial_cdf, compute_path
+from distract.studies.gate.power_plan import analyse_power, power_report
 
 ALPHA = 0.05
 PASSES, FAILS = TailTest(0.1, ALPHA), TailTest(1 - 0.1, ALPHA)
@@ -138,7 +136,8 @@ def test_the_ends_of_the_range(arguments: tuple[float, float, float, float], n: 
 def test_what_is_printed() -> None:
     lines = list(power_report(analyse_power(0.1, 0.02, 0.9, 0.95, 2)))
     assert lines[0] == (
-        "A judge whose true flip rate is 0.02 should pass at a threshold of 0.1 with a chance of 90%, at 95% confidence."
+        "A judge whose true flip rate is 0.02 should pass at a threshold of 0.1 with a chance of 90%, "
+        "at 95% confidence."
     )
     assert "103 eligible comparisons or more. With 103, at most 5 flips pass: a chance of 98.2%" in lines[1]
     assert lines[2].startswith("A live gate: ")

@@ -11,6 +11,7 @@ from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any, Literal
 
 import numpy as np
@@ -58,30 +59,11 @@ class CompactRow:
         found = self.part.masses[self.at : self.at + len(self.kind.said)]
         return [mass for mass in found if not math.isnan(mass)]
 
-    @property
-    def attack(self) -> str:
-        """As in ``Row``, like the next ones."""
-        return self.kind.attack
-
-    @property
-    def a(self) -> Side:
-        """As in ``Row``."""
-        return self.kind.a
-
-    @property
-    def b(self) -> Side:
-        """As in ``Row``."""
-        return self.kind.b
-
-    @property
-    def target(self) -> Literal["a", "b"] | None:
-        """As in ``Row``."""
-        return self.kind.target
-
-    @property
-    def excluded(self) -> str | None:
-        """As in ``Row``."""
-        return self.kind.excluded
+    attack = property(attrgetter("kind.attack"))
+    a = property(attrgetter("kind.a"))
+    b = property(attrgetter("kind.b"))
+    target = property(attrgetter("kind.target"))
+    excluded = property(attrgetter("kind.excluded"))
 
     def outcome(self, rule: str | None) -> Outcome | None:
         """What all orders together say, under a rule of the protocol; see ``verdicts.outcome``."""

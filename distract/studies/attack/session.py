@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -12,6 +13,7 @@ from distract.core import registry
 from distract.core.backend import Backend
 from distract.core.errors import UsageError
 from distract.core.job import Job, Plans, StageSample
+from distract.core.listener import Listener
 from distract.core.plan import Protocol
 from distract.core.printable import count, line
 from distract.core.records import RESAMPLED, Case, Rewrite, Role, Row
@@ -23,6 +25,7 @@ from distract.rewriting.writers import Verifier, Writer, offline_writer
 from distract.studies.attack import design as audit
 from distract.studies.attack import selection
 from distract.studies.eligibility import check_fit
+from distract.studies.execution import renew, set_up
 from distract.studies.setup import Setup, sample_first
 
 NO_MODELS: Mapping[Role, Backend] = MappingProxyType({})
@@ -168,4 +171,20 @@ def prepare(selected: AttackSelection, setup: Setup, minimal: int = 0) -> Job[An
         heading=tuple(heading(selected)),
         remarks=(remark,) if minimal else (),
     )
+    return job
+
+
+def open_selection(judge: str, more: dict[str, Any], listener: Listener) -> tuple[AttackSelection, Setup]:
+    """What an audit is about, who judges and how."""
+    setup, asking = set_up(judge, more, listener)
+    limit = more.pop("limit") or None
+    return select(asking=asking, models=setup.helpers, limit=limit, **more), setup
+
+
+def attack_job(judge: str, more: dict[str, Any], store: Path | None, listener: Listener) -> Job[Any]:
+    """The job of ``distract attack``."""
+    minimal, fresh = more.pop("minimal", 0), more.pop("fresh", False)
+    job = prepare(*open_selection(judge, more, listener), minimal)
+    if fresh:
+        renew([job.models["judge"]], store)
     return job

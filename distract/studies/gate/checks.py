@@ -5,10 +5,13 @@ It knows neither rows nor models.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping
+
+import numpy as np
 
 from distract.core.printable import count, p_value
-from distract.studies.gate import confidence_bounds
+from distract.studies.gate.boundary import end_probability
 from distract.studies.gate.exact import (
     count_needed,
     format_bound,
@@ -18,8 +21,12 @@ from distract.studies.gate.exact import (
     threshold,
 )
 from distract.studies.gate.limits import Limits, is_unreadable, least_n
+from distract.studies.gate.mixture import Direction, log_evidence
 from distract.studies.gate.monitor import Monitor
 from distract.studies.gate.verdict import Check, Measure
+
+STEPS = 24
+"""Halvings of a bound, so that thresholds may be as small as a millionth."""
 
 _BOUNDED: Mapping[Measure, str] = {
     "flip_rate": "",
@@ -91,8 +98,40 @@ def build_check(
 def _bounds(monitor: Monitor, measure: Measure, alpha: float) -> tuple[float | None, float | None]:
     if not monitor.prompt_count:
         return None, None
-    low, high = confidence_bounds.lower_bound(monitor, alpha), confidence_bounds.upper_bound(monitor, alpha)
+    low, high = lower_bound(monitor, alpha), upper_bound(monitor, alpha)
     return (low, high) if measure == "flip_rate" else (2 * low - 1, 2 * high - 1)
+
+
+def lower_bound(monitor: Monitor, alpha: float) -> float:
+    """One-sided lower bound of the tested mean over prompts, 0 to 1, where invalid verdicts count for the judge."""
+    return _find_bound(lambda rate: _is_rejected(monitor, rate, "above", alpha))
+
+
+def upper_bound(monitor: Monitor, alpha: float) -> float:
+    """One-sided upper bound, as ``lower``, where invalid verdicts count against the judge."""
+    return 1 - _find_bound(lambda rest: _is_rejected(monitor, 1 - rest, "below", alpha))
+
+
+def _find_bound(rejected: Callable[[float], bool]) -> float:
+    """The largest number from 0 to 1 that is rejected with all below it, rounded down."""
+    low, high = 0.0, 1.0
+    for _ in range(STEPS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if rejected(middle) else (low, middle)
+    return low
+
+
+def _is_rejected(monitor: Monitor, rate: float, side: Direction, alpha: float) -> bool:
+    """Whether the test of this rate, at this level, would have ended against it."""
+    limits = monitor.limits
+    if limits is None or limits.inexact or monitor.reason not in ("end", "settled"):
+        return log_evidence(monitor.lows if side == "above" else monitor.highs, rate, side) >= math.log(1 / alpha)
+    n = monitor.looked
+    # Where no more was asked because none could matter, what was not heard counts for the other side.
+    if side == "above":
+        return end_probability(rate, limits.fail_at, n, round(monitor.low)) <= alpha
+    zeros = monitor.prompt_count - round(monitor.high)
+    return end_probability(1 - rate, np.arange(limits.most + 1) - limits.pass_at, n, zeros) <= alpha
 
 
 def _decision_reason(monitor: Monitor, measure: Measure, limit: float, ends: tuple[float, float]) -> str:

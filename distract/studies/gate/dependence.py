@@ -12,8 +12,8 @@ from statistics import fmean
 
 from distract.core.printable import count
 from distract.stats import intervals
-from distract.studies.gate.confidence_bounds import evidence
 from distract.studies.gate.limits import Limits, least_n
+from distract.studies.gate.mixture import log_evidence
 
 FEW_REPEATED = 1.2
 """Up to this mean number of comparisons that share a prompt, each with itself, repeated prompts decide nothing."""
@@ -64,6 +64,6 @@ def clustered_flips_reason(
     prompts: dict[Hashable, list[float]] = {}
     for value, prompt in zip(values, clusters, strict=True):
         prompts.setdefault(prompt, []).append(value)
-    if evidence([fmean(part) for part in prompts.values()], limit, "below") >= math.log(1 / limits.alpha):
+    if log_evidence([fmean(part) for part in prompts.values()], limit, "below") >= math.log(1 / limits.alpha):
         return None
     return f"{count(len(prompts), 'prompt')} do not show that the mean over prompts is below {limit:g}"

@@ -138,6 +138,16 @@ def excerpts(flip: Flip) -> tuple[tuple[str, str], ...]:
     return (("original", original), ("rewrite", rewrite))
 
 
+def detail_lines(finding: CheckFinding, confidence: float, flips: ClearestFlips, *, texts: bool = False) -> list[str]:
+    """Return the reason for a finding, its figures and, for a failure, its clearest flips."""
+    lines = [finding.reason]
+    if finding.check and finding.state != "skipped":
+        lines += figure_lines(finding.check, confidence)
+    for flip in select_flips(finding.check, flips) if finding.state == "fail" else ():
+        lines += [describe_flip(flip), *(f"{name}: {text}" for name, text in excerpts(flip) if texts)]
+    return lines
+
+
 def describe_effort(effort: Effort) -> str:
     """What a live gate took and saved."""
     return (

@@ -5,19 +5,22 @@ Pass where every check passes; fail where any does, after Holm's adjustment over
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 
+from distract.core.errors import UsageError
 from distract.core.printable import count, line
 from distract.core.runs import LoadedRun
 from distract.stats import intervals
 from distract.studies.gate import exact, regression
-from distract.studies.gate.combination import combine_checks
 from distract.studies.gate.comparable import check_comparable
 from distract.studies.gate.exact import RateTest
 from distract.studies.gate.limits import Limits
+from distract.studies.gate.live_rule import CheckKey, record, replay_gate
 from distract.studies.gate.power_plan import cures, too_few_reason
 from distract.studies.gate.regression import RiseTest
-from distract.studies.gate.verdict import Check, Verdict
+from distract.studies.gate.verdict import Check, Verdict, combine_checks
 
 FEW = 30
 """Below this many prompts a bound that allows for their dependence is rough."""
@@ -39,6 +42,29 @@ def decide(run: LoadedRun, limits: Limits, baseline: LoadedRun | None = None) ->
     notes += _too_few_notes(run, checks, limits) if decision == "inconclusive" and not run.flaw else []
     general = limits.max_flip_rate if rates else None
     return Verdict(decision, reason, general, limits.confidence, limits.certify, checks, notes=tuple(notes))
+
+
+def decide_excess(run: LoadedRun, limits: Limits) -> Verdict:
+    """Decide by the flip rates of a run in excess of its noise."""
+    p = run.parameters
+    if not p["controls"]:
+        raise UsageError(f"{run.path}: measured no noise; run `distract attack` with --control")
+    rows = [row for row in run.rows if row.design == "flip"] if run.flaw is None else []
+    by: dict[str, list[int]] = {}
+    for at, row in enumerate(rows):
+        by.setdefault(row.cluster, []).append(at)
+    pairs = (
+        max(Counter(rows[at].protocol for at in places if rows[at].target is None).values()) for places in by.values()
+    )
+    attacks = [attack for attack in p["attacks"] if attack not in p["controls"]]
+    checks: list[CheckKey] = [
+        (protocol, attack, "excess_flip_rate") for protocol in sorted(p["protocols"]) for attack in sorted(attacks)
+    ]
+    own = record(limits, checks, pairs, whole=True)
+    # Prompt by prompt, wherever their cases stand in the data.
+    ordered = [rows[at] for places in by.values() for at in places]
+    gate = replay_gate({**p, "gate": own}, ordered)
+    return replace(gate.verdict(run.flaw), certify=limits.certify, effort=None)
 
 
 def _few_prompts_notes(tests: Sequence[RateTest | RiseTest]) -> list[str]:

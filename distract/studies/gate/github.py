@@ -18,6 +18,7 @@ from distract.studies.gate.evidence import (
     attack_label,
     describe_effort,
     describe_flip,
+    detail_lines,
     excerpts,
     explain_open,
     figure_lines,
@@ -73,12 +74,9 @@ def summary(verdict: Verdict, flips: ClearestFlips, *, judge: str) -> str:
 
 def _annotation(found: CheckFinding, verdict: Verdict, flips: ClearestFlips) -> str:
     level = "error" if found.state == "inconclusive" and verdict.certify else _LEVELS[found.state]
-    said = [found.reason]
-    if found.check and found.state != "skipped":
-        said += figure_lines(found.check, verdict.confidence)
-    if found.state == "fail":
-        said += [describe_flip(flip) for flip in select_flips(found.check, flips)]
-    return _format_command(level, f"distract gate: {found.state}: {found.place}", said)
+    return _format_command(
+        level, f"distract gate: {found.state}: {found.place}", detail_lines(found, verdict.confidence, flips)
+    )
 
 
 def _format_command(level: str, title: str, lines: list[str]) -> str:

@@ -19,12 +19,9 @@ from distract.studies.gate.evidence import (
     ClearestFlips,
     attack_label,
     describe_effort,
-    describe_flip,
-    excerpts,
-    figure_lines,
+    detail_lines,
     findings,
     protocol_label,
-    select_flips,
 )
 from distract.studies.gate.verdict import Verdict
 
@@ -102,11 +99,7 @@ def _case_element(found: CheckFinding, verdict: Verdict, flips: ClearestFlips) -
     kind = check.measure if check and found.state == "fail" else "inconclusive"
     attributes = {"type": kind, "message": _escape(found.reason)}
     fault = ET.SubElement(case, "failure" if failed else "error", attributes)
-    told = [found.reason, *(figure_lines(check, verdict.confidence) if check else ())]
-    if found.state == "fail":
-        for flip in select_flips(check, flips):
-            told += [describe_flip(flip), *(f"{name}: {text}" for name, text in excerpts(flip))]
-    fault.text = _join_lines(told)
+    fault.text = _join_lines(detail_lines(found, verdict.confidence, flips, texts=True))
     return case
 
 

@@ -20,12 +20,11 @@ from distract.stats import intervals
 from distract.stats.figure import headline
 from distract.studies.attack.outcomes import Unit
 from distract.studies.gate.checks import build_check
-from distract.studies.gate.combination import combine_checks
 from distract.studies.gate.exact import threshold
 from distract.studies.gate.limits import Limits
 from distract.studies.gate.monitor import Hypothesis, Monitor, PromptOutcome
 from distract.studies.gate.prompt_outcomes import excess_outcome, rate_outcome, rise_outcome
-from distract.studies.gate.verdict import Effort, Measure, Verdict
+from distract.studies.gate.verdict import Effort, Measure, Verdict, combine_checks
 
 MOST = 1_000_000
 """Prompts of a gate, which keeps a number for each."""

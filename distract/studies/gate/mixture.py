@@ -10,6 +10,7 @@ McAuliffe and Sekhon, 2021; Waudby-Smith and Ramdas, 2024). It knows nothing of 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
@@ -79,3 +80,8 @@ def outcome_gains(threshold: float, side: Direction) -> tuple[Floats, Floats]:
     """The gains of a 1 and of a 0, shape (BETS,) each: k of n give ``mean(k * ones + (n - k) * zeros)``."""
     bets = Bets(threshold, side)
     return bets.gains(1 - threshold), bets.gains(-threshold)
+
+
+def log_evidence(means: Sequence[float], rate: float, side: Direction) -> float:
+    """Return the log of the mean stake of bets that a mean over prompts lies on one side of a rate."""
+    return log_mean(Bets(rate, side).gains(np.array(means).reshape(-1, 1) - rate).sum(axis=0))

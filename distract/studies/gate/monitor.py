@@ -122,6 +122,7 @@ class Monitor:
         self._above = Bets(test.threshold, "above")
         self._below = Bets(test.threshold if test.ceiling is None else test.ceiling, "below")
         self._rates, self._references = list[float](), list[float]()
+        self._fail_evidence, self._pass_evidence = math.log(1 / test.alpha_fail), math.log(1 / test.alpha_pass)
 
     def add(self, prompt: PromptOutcome) -> None:
         """Take in what came of a prompt."""
@@ -270,11 +271,3 @@ class Monitor:
             and not is_unreadable(n, invalid, self.test.max_invalid_rate)
             and (self.eligible + valid) / (self.asked + valid + lost) >= self.test.min_eligible
         )
-
-    @property
-    def _fail_evidence(self) -> float:
-        return math.log(1 / self.test.alpha_fail)
-
-    @property
-    def _pass_evidence(self) -> float:
-        return math.log(1 / self.test.alpha_pass)

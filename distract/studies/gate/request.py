@@ -18,9 +18,8 @@ from distract.core.listener import Listener
 from distract.core.plan import Degradation
 from distract.core.runs import LoadedRun
 from distract.studies.attack import session
-from distract.studies.attack.request import select
 from distract.studies.execution import renew, run_job
-from distract.studies.gate import canary, excess, live, settings
+from distract.studies.gate import canary, live, settings
 from distract.studies.gate import finished as run_gate
 from distract.studies.gate.comparable import list_changes, unusable_reason
 from distract.studies.gate.limits import Limits
@@ -85,7 +84,7 @@ def _decide_finished(run: Path, limits: Limits, baseline: LoadedRun | None, cont
         decided = "which has decided; `distract report` shows it again"
         raise UsageError(f"{run}: is a live gate, {loaded.flaw or decided}")
     loaded.check_command("attack")
-    verdict = excess.decide(loaded, limits) if control else run_gate.decide(loaded, limits, baseline)
+    verdict = run_gate.decide_excess(loaded, limits) if control else run_gate.decide(loaded, limits, baseline)
     return replace(verdict, notes=(loaded.origin, *verdict.notes)), loaded
 
 
@@ -101,7 +100,7 @@ def _decide_live(
     attacks, protocols = more.get("attacks", ()), more.get("protocols", ())
     if lower := [name for name in attacks if isinstance(registry.parse_attack(name), Degradation)]:
         raise UsageError(f"{lower[0]} breaks constraints and has no flip rate; gate an attack without a severity")
-    audited, setup = select(judge, {"limit": None, **more, "measures": ("flip_rate",)}, listener)
+    audited, setup = session.open_selection(judge, {"limit": None, **more, "measures": ("flip_rate",)}, listener)
     audited = live.shuffle_prompts(audited, baseline)
     named = (*attacks, *(protocol.name for protocol in setup.protocols if protocols))
     own = live.live_record(

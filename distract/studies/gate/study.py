@@ -22,10 +22,6 @@ def _sums(parameters: Mapping[str, Any]) -> Sums[Verdict]:
     return BufferedSums(measure)
 
 
-def _document(parameters: Mapping[str, Any], verdict: Verdict) -> dict[str, Any]:
-    return verdict.document()
-
-
 def _report(parameters: Mapping[str, Any], verdict: Verdict) -> Iterable[RenderableType]:
     from distract.studies.gate.view import gate_report
 
@@ -40,6 +36,6 @@ STUDY = Study(
         "gate": dict.fromkeys(_RECORDED, object),
     },
     sums=_sums,
-    document=_document,
+    document=lambda _, verdict: verdict.document(),
     report=_report,
 )
