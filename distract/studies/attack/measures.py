@@ -62,8 +62,9 @@ def figures(
         for rule in rules[protocol] or (None,):
             for design, places in conditions.items():
                 for place in places:
-                    counted = _count_outcomes(design, briefs, protocol, rule, *place)
-                    shares = _shares(design, counted, protocol, rule, *place)
+                    shares = _shares(
+                        design, _count_outcomes(design, briefs, protocol, rule, place), protocol, rule, place
+                    )
                     made += [f for f in shares if f.measure != "tie_rate" or ties is None or protocol in ties]
     for one, other in combinations(sorted(rules), 2):
         for design, places in conditions.items():
@@ -83,27 +84,20 @@ def _is_measured(design: str, attack: str) -> bool:
 
 
 def _count_outcomes(
-    design: str,
-    briefs: CompactRows,
-    protocol: str,
-    rule: str | None,
-    attack: str,
-    severity: int | None,
+    design: str, briefs: CompactRows, protocol: str, rule: str | None, place: Condition
 ) -> OutcomeCounts:
-    """The outcomes of one protocol under one condition."""
+    attack, severity = place
     rows = [row for row in briefs.of(protocol, design, attack) if severity in (None, row.b.severity)]
     return COUNTERS[design](rows, rule, attack)
 
 
-def _shares(
-    design: str, counted: OutcomeCounts, protocol: str, rule: str | None, attack: str, severity: int | None
-) -> list[Figure]:
+def _shares(design: str, counted: OutcomeCounts, protocol: str, rule: str | None, place: Condition) -> list[Figure]:
     clusters = [cluster for cluster, _, _ in counted.outcomes.values()]
     made = []
     for measure in GROUPS[design]:
         values = [float(CRITERIA[measure](after, before)) for _, after, before in counted.outcomes.values()]
         excluded = counted.reasons.total()
-        empty = Figure(measure, protocol, rule, attack, severity, invalid=counted.invalid, excluded=excluded)
+        empty = Figure(measure, protocol, rule, *place, invalid=counted.invalid, excluded=excluded)
         made.append(fill_rate(empty, values, clusters))
     return made
 
@@ -161,6 +155,16 @@ class PairedValues:
     clusters: tuple[str, ...]
     alone: tuple[int, int]
 
+    @property
+    def difference(self) -> float:
+        """The first rate minus the second."""
+        return (math.fsum(self.first) - math.fsum(self.second)) / len(self.clusters)
+
+    @property
+    def p_value(self) -> float:
+        """Exact two-sided McNemar test of the difference."""
+        return intervals.paired_p(self.first, self.second, self.clusters)
+
 
 def pair_conditions(measure: str, first: OutcomeCounts, second: OutcomeCounts) -> PairedValues:
     """Pair two conditions by their units, in the order of the first."""
@@ -180,23 +184,21 @@ def _difference(
     """Two protocols, or two conditions, on the units that are eligible and valid under both."""
     measure = PAIRED[design]
     rule, rule_other = (headline(measure, rules[protocol]) for protocol, _ in (one, other))
-    first = _count_outcomes(design, briefs, one[0], rule, *one[1])
-    second = _count_outcomes(design, briefs, other[0], rule_other, *other[1])
+    first = _count_outcomes(design, briefs, one[0], rule, one[1])
+    second = _count_outcomes(design, briefs, other[0], rule_other, other[1])
     both = pair_conditions(measure, first, second)
-    a, b, clusters = both.first, both.second, both.clusters
     figure = Figure(
         measure,
         one[0],
         rule,
         *one[1],
-        n=len(clusters),
+        n=len(both.clusters),
         excluded=sum(both.alone),
         against=other[0],
         against_rule=rule_other,
         against_attack=other[1][0],
     )
-    if not clusters:
+    if not both.clusters:
         return figure
-    low, high = intervals.difference_interval(a, b, clusters, CONFIDENCE)
-    value = (math.fsum(a) - math.fsum(b)) / len(clusters)
-    return replace(figure, value=value, low=low, high=high, p_value=intervals.paired_p(a, b, clusters))
+    low, high = intervals.difference_interval(both.first, both.second, both.clusters, CONFIDENCE)
+    return replace(figure, value=both.difference, low=low, high=high, p_value=both.p_value)

@@ -16,6 +16,7 @@ from distract.judging import BASE
 from distract.stats import intervals
 from distract.stats.figure import CONFIDENCE, headline, round_values
 from distract.studies.attack.briefs import CompactRow, CompactRows, Usage
+from distract.studies.attack.measures import pair_conditions
 from distract.studies.attack.outcomes import CRITERIA, OutcomeCounts, count_flips
 
 BaseComparison = Literal["better", "worse", "not distinguishable"]
@@ -113,7 +114,7 @@ def _pool_flips(flips: Sequence[CompactRow], rule: str | None, attacks: Sequence
 
 
 def _build_rank(protocol: str, rule: str | None, counted: OutcomeCounts, spent: Usage) -> ProtocolRank:
-    values = _flip_values(counted, counted.outcomes)
+    values = [float(CRITERIA[_MEASURE](after, before)) for _, after, before in counted.outcomes.values()]
     # One pair is there once per attack, with its prompt's cluster each time: it never passes for several prompts.
     clusters = [cluster for cluster, _, _ in counted.outcomes.values()]
     k, n = int(math.fsum(values)), len(values)
@@ -136,27 +137,16 @@ def _build_rank(protocol: str, rule: str | None, counted: OutcomeCounts, spent: 
     )
 
 
-def _flip_values(counted: OutcomeCounts, units: Iterable[tuple[Any, ...]]) -> list[float]:
-    """1 for each of these units that flipped, else 0."""
-    return [float(CRITERIA[_MEASURE](*counted.outcomes[unit][1:])) for unit in units]
-
-
 def _compare_with_base(standings: Sequence[ProtocolRank], counted: Mapping[str, OutcomeCounts]) -> list[ProtocolRank]:
     """Fill in how each compares with the base protocol on the units that count under both."""
     base = counted.get(BASE, OutcomeCounts())
     compared: dict[str, ProtocolRank] = {}
     for standing in standings:
-        mine = counted[standing.protocol]
-        units = [unit for unit in mine.outcomes if unit in base.outcomes]
-        if standing.protocol == BASE or not units:
-            continue
-        ours, theirs = _flip_values(mine, units), _flip_values(base, units)
-        compared[standing.protocol] = replace(
-            standing,
-            shared=len(units),
-            difference=(math.fsum(ours) - math.fsum(theirs)) / len(units),
-            p_value=intervals.paired_p(ours, theirs, [mine.outcomes[unit][0] for unit in units]),
-        )
+        both = pair_conditions(_MEASURE, counted[standing.protocol], base)
+        if standing.protocol != BASE and both.clusters:
+            compared[standing.protocol] = replace(
+                standing, shared=len(both.clusters), difference=both.difference, p_value=both.p_value
+            )
     adjusted = intervals.holm([standing.p_value or 0.0 for standing in compared.values()])
     for p, (name, standing) in zip(adjusted, compared.items(), strict=True):
         compared[name] = replace(

@@ -155,7 +155,7 @@ def prepare(selected: AttackSelection, setup: Setup, minimal: int = 0) -> Job[An
     def stages(rows: Sequence[Row], rewrites: Sequence[Rewrite]) -> Iterator[Plans]:
         yield (audit.audit_case(case, audited) for case in cases)
         if minimal:
-            from distract.studies.attack.minimal.stage import search_flips
+            from distract.studies.attack.minimal.clearest import search_flips
 
             yield search_flips(job.parameters, audited, cases, rows, rewrites)
 

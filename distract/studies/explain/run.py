@@ -16,7 +16,7 @@ from distract.core.records import RESAMPLED, Case, MinimalFlip
 from distract.core.runs import LoadedRun
 from distract.studies.attack import minimal
 from distract.studies.attack.flips import Flip
-from distract.studies.attack.minimal.stage import distractors, stop_unanswered
+from distract.studies.attack.minimal.clearest import distractors, stop_unanswered
 
 if TYPE_CHECKING:
     from distract.judging.judge import Judge

@@ -5,12 +5,17 @@ It knows no protocol or attack by name, and judges nothing itself.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain, zip_longest
+from typing import Any
 
-from distract.core.plan import Plan, Protocol
-from distract.core.records import Case, MinimalFlip, Response, Rewrite, Row
+from distract.core.plan import Plan, PlanResult, Protocol, T, tap
+from distract.core.printable import line
+from distract.core.records import Case, CaseResult, MinimalFlip, Reply, Request, Response, Rewrite, Row
 from distract.judging.orders import Manner
+from distract.stats.figure import headline
+from distract.studies.attack.design import AuditConfig
 from distract.studies.attack.flips import Flip, find_flips
 from distract.studies.attack.minimal.search import MOST
 from distract.studies.attack.minimal.smallest import find_smallest
@@ -29,8 +34,6 @@ def clearest_flips(
     What protocols say of strength is on scales of their own, so that they take turns: the clearest flip of each, then
     the second of each.
     """
-    from distract.stats.figure import headline
-
     mine = [row for row in rows if row.design == "flip" and case in (None, row.case)]
     made = list(rewrites)
     ranked = []
@@ -97,3 +100,42 @@ def _find_response(
 def _return_reason(why: str) -> Plan[MinimalFlip | str]:
     yield from ()
     return why
+
+
+def search_flips(
+    parameters: Mapping[str, Any],
+    audit: AuditConfig,
+    cases: Iterable[Case],
+    rows: Sequence[Row],
+    rewrites: Sequence[Rewrite],
+) -> Iterator[Plan[CaseResult]]:
+    """The searches of a run that asks for the smallest part of its clearest flips."""
+    by, protocols = {case.id: case for case in cases}, {one.name: one for one in audit.protocols}
+    attacks, rewrites = distractors(parameters), tuple(rewrites)
+    for flip in clearest_flips(rows, rewrites, parameters["protocols"], attacks, parameters["minimal"]):
+        case, protocol = by[flip.case], protocols[flip.protocol]
+        plan = search_flip(flip, case, protocol, audit.manner, audit.helped, rewrites)
+        yield _record_search(stop_unanswered(plan))
+
+
+def stop_unanswered(plan: Plan[T | str]) -> Plan[T | str]:
+    """A search that ends where a model does not answer: what it takes for no flip might be one."""
+
+    def check(_: Sequence[Request], replies: Sequence[Reply]) -> PlanResult[T | str] | None:
+        lost = next((reply.failure for reply in replies if not reply.answered), None)
+        return PlanResult(f"a request got no answer ({line(lost)})") if lost else None
+
+    return tap(plan, on_replies=check)
+
+
+def _record_search(plan: Plan[MinimalFlip | str]) -> Plan[CaseResult]:
+    """What a run keeps of a search: of the case only what is shown."""
+    found = yield from plan
+    if isinstance(found, str):
+        return CaseResult()
+    return CaseResult(smallest=[replace(found, case=Case(found.case.id, found.case.prompt, ()))])
+
+
+def distractors(parameters: Mapping[str, Any]) -> list[str]:
+    """The attacks of a run that are no controls."""
+    return [name for name in parameters["attacks"] if name not in parameters["controls"]]
