@@ -1,7 +1,4 @@
-"""What became of the rewrites: how many were rejected and why, and whether the layers of fidelity agree.
-
-It knows no attack by name and no protocol: a rewrite is judged for fidelity before any judge sees it.
-"""
+"""Counts of rewrites: how many were rejected and why, and whether rules and verifier agree."""
 
 from __future__ import annotations
 
@@ -13,7 +10,7 @@ from distract.stats.figure import Condition, Figure, fill_rate
 
 
 def rejections(rewrites: Iterable[Rewrite], attacks: Sequence[str], clusters: Mapping[str, str]) -> list[Figure]:
-    """Rejection rates by attack; responses that were made worse are counted by their severity."""
+    """Compute rejection rates by attack, or by severity for degraded responses."""
     by: dict[Condition, tuple[list[float], list[str]]] = {(attack, None): ([], []) for attack in attacks}
     for made in rewrites:
         rejected, where = by.setdefault(_condition(made), ([], []))
@@ -23,30 +20,28 @@ def rejections(rewrites: Iterable[Rewrite], attacks: Sequence[str], clusters: Ma
 
 
 def agreements(rewrites: Iterable[Rewrite], clusters: Mapping[str, str]) -> list[Figure]:
-    """How often the rules and a verifier agree on whether to accept a rewrite; nothing where no verifier was asked."""
-    by: dict[Condition, list[tuple[float, str]]] = {}
+    """Compute how often rules and verifier agree on a rewrite; nothing without a verifier."""
+    by: dict[Condition, tuple[list[float], list[str]]] = {}
     invalid = Counter[Condition]()
     for made in rewrites:
         condition = _condition(made)
-        layers = layer_verdicts(made)
-        if layers is None:
-            invalid[condition] += "verifier_kept" in dict(made.evidence)
-        else:
-            agree = float(layers[0] == layers[1])
-            by.setdefault(condition, []).append((agree, clusters.get(made.case, made.case)))
+        if (layers := layer_verdicts(made)) is not None:
+            agreed, prompts = by.setdefault(condition, ([], []))
+            agreed.append(float(layers[0] == layers[1]))
+            prompts.append(clusters.get(made.case, made.case))
+        elif "verifier_kept" in dict(made.evidence):
+            invalid[condition] += 1
     return [
         fill_rate(
             Figure("layer_agreement", None, None, *condition, invalid=invalid[condition]),
-            [agree for agree, _ in found],
-            [cluster for _, cluster in found],
+            *by.get(condition, ([], [])),
         )
-        for condition in sorted({*by, *+invalid}, key=str)
-        for found in [by.get(condition, [])]
+        for condition in sorted({*by, *invalid}, key=str)
     ]
 
 
 def layer_verdicts(made: Rewrite) -> tuple[bool, bool] | None:
-    """Whether the rules and whether the verifier accept a rewrite; None where the verifier gave no verdict."""
+    """Return whether the rules and the verifier accept a rewrite; None without a verdict of the verifier."""
     evidence = dict(made.evidence)
     said = [evidence.get(name) for name in ("verifier_kept", "verifier_nothing_added")]
     if not all(isinstance(share, float | int) for share in said):
@@ -56,7 +51,7 @@ def layer_verdicts(made: Rewrite) -> tuple[bool, bool] | None:
 
 
 def count_reasons(rewrites: Iterable[Rewrite]) -> dict[str, dict[str, int]]:
-    """Rejected rewrites by attack and reason; a rewrite counts under each of its reasons once."""
+    """Count rejected rewrites by attack and reason; a rewrite counts once under each of its reasons."""
     found: dict[str, Counter[str]] = {}
     for made in rewrites:
         attack, severity = _condition(made)
@@ -66,10 +61,7 @@ def count_reasons(rewrites: Iterable[Rewrite]) -> dict[str, dict[str, int]]:
 
 
 class CompactRewrites:
-    """All that is counted of rewrites: who was rewritten how, why it was rejected, and what a verifier said.
-
-    Of those that differ in their case only, one is held: there may be a million.
-    """
+    """Rewrites in compact form: of those that differ only in their case it stores one, as there may be a million."""
 
     def __init__(self, rewrites: Iterable[Rewrite] = ()) -> None:
         self._cases: list[str] = []
@@ -78,7 +70,7 @@ class CompactRewrites:
         self.extend(rewrites)
 
     def extend(self, rewrites: Iterable[Rewrite]) -> None:
-        """Take in more."""
+        """Add rewrites."""
         for made in rewrites:
             response = Response(made.response.author, (), made.response.attack, made.response.severity)
             evidence = tuple([(name, found) for name, found in made.evidence if name.startswith("verifier")])
@@ -90,12 +82,10 @@ class CompactRewrites:
         return len(self._made)
 
     def __iter__(self) -> Iterator[Rewrite]:
-        """Each of them without its texts, in order."""
         for case, made in zip(self._cases, self._made, strict=True):
             yield Rewrite(case, made.response, (), made.generator, made.reasons, made.evidence)
 
 
 def _condition(made: Rewrite) -> Condition:
-    """The attack; responses that were made worse are told apart by their severity."""
     attack = made.response.attack
     return (attack, None) if attack else (BASELINE, made.response.severity)

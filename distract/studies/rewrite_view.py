@@ -1,7 +1,4 @@
-"""What a person sees of texts that were written: how many rewrites were rejected and why, how much data were made.
-
-It computes no figure.
-"""
+"""Rewrites on the terminal: how many were rejected and why, and how many data were made."""
 
 from __future__ import annotations
 
@@ -20,7 +17,7 @@ from distract.studies.rewrite_counts import CompactRewrites, count_reasons, laye
 
 
 def rewrites_report(figures: Iterable[Figure], rewrites: Collection[Rewrite]) -> Iterable[RenderableType]:
-    """What became of the rewrites that were written."""
+    """Show how many rewrites were rejected."""
     table = grid("rejected", "%", "95% CI", "k/n")
     for f in figures:
         if f.measure == "rejection_rate":
@@ -31,7 +28,7 @@ def rewrites_report(figures: Iterable[Figure], rewrites: Collection[Rewrite]) ->
 
 
 def yield_report(found: Mapping[str, Any]) -> Iterable[RenderableType]:
-    """How much came of prompts that data were to be made of."""
+    """Show how many prompts gave usable data."""
     yield Text(f"made {found['made']} of {count(found['asked'], 'case')}", style="bold")
     if found["mean_attempts"] is not None:
         yield Text(f"attempts per prompt: {found['mean_attempts']:.2f}")
@@ -47,7 +44,7 @@ def yield_report(found: Mapping[str, Any]) -> Iterable[RenderableType]:
 
 
 def rewrite_notes(rewrites: Collection[Rewrite] | CompactRewrites) -> Iterable[str]:
-    """Why rewrites were rejected, and whether the layers of fidelity agree."""
+    """Describe why rewrites were rejected, and whether rules and verifier agree."""
     # A rewrite counts once under each of its reasons, as in the document.
     reasons = sum((Counter(counts) for counts in count_reasons(rewrites).values()), Counter[str]())
     if reasons:

@@ -1,7 +1,7 @@
-"""What is counted of rows, held small: a run of a million comparisons is summed up in the memory of a few.
+"""Rows in compact form, so that summarising a million comparisons takes the memory of a few.
 
-Most rows of a run say the same as many others but for their case (same protocol, attack, authors and outcome), so each
-is kept as two numbers, beside its choice masses. It knows no measure, protocol or attack by name.
+Most rows differ from many others only in their case: protocol, attack, authors and outcome agree. So each is stored as
+two numbers, plus its choice masses.
 """
 
 from __future__ import annotations
@@ -24,9 +24,8 @@ from distract.judging.verdicts import outcome
 class RowKind:
     """What many rows have in common; fields as in ``Row``.
 
-    Attributes:
-        said: which side each of the judgments preferred, None where one has no verdict.
-        outcomes: what they say together, by the rules of the protocol (None where it has none).
+    ``said`` holds the preference of each judgment (None: no verdict), ``outcomes`` their joint outcome by each rule of
+    the protocol.
     """
 
     attack: str
@@ -40,12 +39,7 @@ class RowKind:
 
 @dataclass(slots=True)
 class CompactRow:
-    """A row without its texts, keys and probabilities.
-
-    Attributes:
-        part: where its choice masses are kept.
-        at: from which place on.
-    """
+    """A row without its texts, keys and probabilities."""
 
     case: str
     cluster: str
@@ -55,7 +49,7 @@ class CompactRow:
 
     @property
     def masses(self) -> list[float]:
-        """Those of its judgments, where they are known."""
+        """The known choice masses of its judgments."""
         found = self.part.masses[self.at : self.at + len(self.kind.said)]
         return [mass for mass in found if not math.isnan(mass)]
 
@@ -66,20 +60,13 @@ class CompactRow:
     excluded = property(attrgetter("kind.excluded"))
 
     def outcome(self, rule: str | None) -> Outcome | None:
-        """What all orders together say, under a rule of the protocol; see ``verdicts.outcome``."""
+        """Return the outcome over all orders under a rule of the protocol."""
         return dict(self.kind.outcomes)[rule]
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What the verdicts of a protocol took; a request that serves several of them counts once.
-
-    Attributes:
-        comparisons: judged ones.
-        calls: distinct requests.
-        prompts: tokens of their prompts.
-        answers: tokens of their answers.
-    """
+    """Distinct calls and tokens behind the verdicts of a protocol, and how many comparisons they served."""
 
     comparisons: int
     calls: int
@@ -88,7 +75,7 @@ class Usage:
 
 
 class CompactRows:
-    """The rows of a run, in brief."""
+    """The rows of a run in compact form."""
 
     def __init__(self, rows: Iterable[Row], rules: Mapping[str, Sequence[str]]) -> None:
         self._cases: list[tuple[str, str]] = []
@@ -106,7 +93,7 @@ class CompactRows:
         self.extend(rows)
 
     def extend(self, rows: Iterable[Row]) -> None:
-        """Take in more rows of the same run."""
+        """Add rows of the same run."""
         for row in rows:
             self._add(row)
 
@@ -116,13 +103,13 @@ class CompactRows:
         return dict(self._cases)
 
     def of(self, protocol: str, design: str, attack: str | None = None) -> list[CompactRow]:
-        """The rows of a protocol under a design, in their order; of one attack with those from before any rewrite."""
+        """Return rows of a protocol under a design, in order; for one attack, along with those before any rewrite."""
         part = self._parts.get((protocol, design))
         wanted = [attack is None or kind.attack == attack or kind.target is None for kind in self._kind]
         return [] if part is None else list(self._read(part, wanted))
 
     def spent(self, protocol: str) -> Usage:
-        """What the verdicts of a protocol took."""
+        """Return what the verdicts of a protocol took."""
         return self._spent.get(protocol, _Requests()).spent()
 
     def _add(self, row: Row) -> None:
@@ -147,7 +134,6 @@ class CompactRows:
         self._spent[row.protocol].add(row)
 
     def _read(self, part: _DesignRows, wanted: Sequence[bool]) -> Iterator[CompactRow]:
-        """The rows whose kind is wanted."""
         at = 0
         for place, number in zip(part.places, part.kinds, strict=True):
             kind = self._kind[number]
@@ -157,14 +143,14 @@ class CompactRows:
 
 
 class _DesignRows:
-    """The rows of one protocol under one design: case and kind of each, and the masses of their judgments in turn."""
+    """Rows of one protocol under one design: case and kind of each, and the masses of all judgments in turn."""
 
     def __init__(self) -> None:
         self.places, self.kinds, self.masses = array("I"), array("I"), array("d")
 
 
 class _Requests:
-    """The requests of a protocol, by the hash of each key: of a million, two share one with a chance of 3e-8."""
+    """Requests of a protocol by the hash of their key: among a million, two collide with a chance of 3e-8."""
 
     def __init__(self) -> None:
         self.comparisons, self.keys, self.tokens = 0, array("q"), array("q")

@@ -1,10 +1,9 @@
 """What is compared with what: from a case to rows.
 
-Three designs (DESIGN, Measures 1 to 3). ``fixed``: the good response against its own rewrite, where a tie is the
-truth. ``flip``: two authors' responses; then the one that this protocol dis-preferred is rewritten and both are
-judged again. ``severity``: the good response against one that breaks some of its format constraints, as it is or
-rewritten. One plan per case covers all protocols and attacks, so that shared prompts and rewrites meet. It knows no
-protocol, attack or backend by name, and counts nothing.
+Three designs (DESIGN, Measures 1 to 3). ``fixed``: the good response against its own rewrite, where a tie is right.
+``flip``: responses by two authors; the one that the protocol dis-preferred is then rewritten and both are judged again.
+``severity``: the good response against one that breaks some format constraints, plain or with a distractor. One plan
+per case covers all protocols and attacks, so that they share prompts and rewrites.
 """
 
 from __future__ import annotations
@@ -23,18 +22,17 @@ from distract.rewriting.memory import Memory, obtain_rewrite, sort_rewrites
 from distract.rewriting.writers import Verifier, Writer
 
 AuditDesign = Literal["fixed", "flip", "severity"]
-"""Those of an audit; ``records.Design`` has all."""
+"""The designs of an audit; ``records.Design`` has all."""
 
 SIDES: tuple[Literal["a", "b"], ...] = ("a", "b")
 
 
 @dataclass(frozen=True)
 class AuditConfig:
-    """The parameters of a run that say what is judged.
+    """What a run judges.
 
-    ``degradations`` are those of the severity design; ``helped`` says whether there is a reference model; ``resample``
-    asks for a second sample of what is sampled, as a control. ``only`` names the protocols and attacks that are asked
-    together; None for each with each.
+    ``degradations`` belong to the severity design; ``helped`` means that there is a reference model; ``resample`` adds
+    a second sample as a control; ``only`` limits the run to these pairs of protocol and attack.
     """
 
     judge: str
@@ -51,14 +49,14 @@ class AuditConfig:
     only: frozenset[tuple[str, str]] | None = None
 
     def attacks_for(self, protocol: Protocol) -> tuple[Attack, ...]:
-        """The attacks under which a protocol is asked; the controls under any."""
+        """Return the attacks to ask a protocol under; it is always asked under controls."""
         if self.only is None:
             return self.attacks
         return tuple(a for a in self.attacks if a.control or (protocol.name, a.name) in self.only)
 
 
 def audit_case(case: Case, parameters: AuditConfig) -> Plan[CaseResult]:
-    """Judge everything that the parameters ask of one case."""
+    """Judge everything the run needs about one case."""
     memory: Memory = {}
     jobs = [job for protocol in parameters.protocols for job in _plan_case(case, protocol, parameters, memory)]
     parts = yield from gather(jobs)
@@ -88,7 +86,6 @@ def _exclude_case(case: Case, protocol: Protocol, p: AuditConfig) -> Plan[list[R
 
 
 def _judge_fixed(case: Case, protocol: Protocol, attack: Attack, p: AuditConfig, memory: Memory) -> Plan[list[Row]]:
-    """A good response against its rewrite."""
     good = good_response(case)
     one = side(good or case.originals[0])
     row = partial(Row, case.id, case.cluster, "fixed", protocol.name, p.judge, attack.name, one, target="b")
@@ -101,7 +98,7 @@ def _judge_fixed(case: Case, protocol: Protocol, attack: Attack, p: AuditConfig,
 
 
 def _judge_severity(case: Case, protocol: Protocol, d: Degradation, p: AuditConfig, memory: Memory) -> Plan[list[Row]]:
-    """A good response against a worse one; the distractor goes into the worse one only."""
+    """Judge a good response against a worse one; only the worse one gets the distractor."""
     good = compliant_response(case)
     one = side(good or case.originals[0])
     attack = d.distractor.name if d.distractor else BASELINE
@@ -122,7 +119,7 @@ def _judge_severity(case: Case, protocol: Protocol, d: Degradation, p: AuditConf
 def _judge_flip(
     case: Case, protocol: Protocol, pair: tuple[Response, Response], p: AuditConfig, memory: Memory
 ) -> Plan[list[Row]]:
-    """Baseline, then each attack on the response that lost it (under any of the protocol's rules)."""
+    """Judge the baseline, then each attack on the response that lost it under any rule of the protocol."""
     a, b = pair
     row = partial(Row, case.id, case.cluster, "flip", protocol.name, p.judge, a=side(a), b=side(b))
     baseline = partial(row, attack=BASELINE, label=label(case, a, b))

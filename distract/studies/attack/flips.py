@@ -1,8 +1,4 @@
-"""The verdicts that an attack turned over: which they are, by how much, and what had been rewritten.
-
-A flip is what ``outcomes`` counts as one (Distracted evaluation, section 3.1); here it is shown. It knows no protocol
-or attack by name, and neither terminal nor document.
-"""
+"""The verdicts that an attack flipped (see ``outcomes``): which they are, by how much, and what was rewritten."""
 
 from __future__ import annotations
 
@@ -15,31 +11,20 @@ from distract.core.records import MIRROR, Judgment, Outcome, Rewrite, Row
 from distract.studies.attack.outcomes import CRITERIA, Unit, count_flips, pair_unit
 
 MOST = 3
-"""How many flips are shown where nobody says how many."""
+"""Flips to show by default."""
 
 WIDTH = 160
-"""Characters of an excerpt where nobody says how many."""
+"""Characters of an excerpt by default."""
 
 
 @dataclass(frozen=True, slots=True)
 class Flip:
-    """A response that had lost and wins after its rewrite.
+    """A response that lost and, rewritten, wins.
 
-    Attributes:
-        case: id of the case.
-        protocol: by which both were judged.
-        rule: by which a scoring protocol is decided; None for others.
-        attack: that rewrote it.
-        rewritten: author of the rewritten response.
-        other: author of the response that had won, which stays as it is.
-        before: of the two, in that order: their probabilities averaged over the orders shown, 0 to 1 (what is left to
-            1 is the tie's share), or under a rule their scores or ratings.
-        after: the same after the rewrite.
-        margin: how much the rewritten one gained on the other, up to 2 in probabilities.
-        original: text of the response before, its turns a blank line apart; empty where no rewrite is on record.
-        rewrite: the same after.
-        severities: of the rewritten response and the other one.
-        first: whether the rewritten one is a of its rows.
+    ``other`` is the author of the response that had won. ``before`` and ``after`` hold the strength of the rewritten
+    and of the other response: probabilities averaged over the orders shown (a tie has the rest), or scores or ratings
+    under a ``rule``. ``margin`` is how much the rewritten one gained on the other; ``severities`` are in the same
+    order; ``first`` says whether the rewritten one is a of its rows. Both texts are empty if no rewrite is on record.
     """
 
     case: str
@@ -65,7 +50,7 @@ def find_flips(
     attack: str,
     most: int = MOST,
 ) -> tuple[Flip, ...]:
-    """The flips in which the rewritten response gained most."""
+    """Return the flips in which the rewritten response gained most."""
     mine = [row for row in rows if row.design == "flip" and row.protocol == protocol]
     counted = count_flips(mine, rule, attack)
     baselines = {pair_unit(row): row for row in mine if row.target is None}
@@ -87,9 +72,9 @@ def find_flips(
 
 
 def excerpt_difference(original: str, rewrite: str, width: int = WIDTH) -> tuple[str, str]:
-    """One line of each text, from shortly before the first place where they differ.
+    """Return one line of each text, starting shortly before their first difference.
 
-    Texts that differ in white space only look alike. What is left out is shown by an ellipsis.
+    Differences in white space do not count; an ellipsis marks what is left out.
     """
     texts = (line(original), line(rewrite))
     pairs = enumerate(zip(*texts, strict=False))
@@ -131,7 +116,7 @@ def _build_flip(before: Row, after: Row, rule: str | None, texts: dict[tuple[str
 
 
 def strengths(judgments: Sequence[Judgment], rule: str | None, mirrored: bool) -> tuple[float, float]:
-    """What a verdict rests on."""
+    """Return what the verdict of these judgments rests on."""
     if rule is None:
         given = [j.probabilities[:2] for j in judgments if j.probabilities is not None]
     else:

@@ -1,8 +1,7 @@
-"""Rows to figures: each with its k, n, invalid and excluded counts and a 95% interval.
+"""Rows to figures, each with its k, n, invalid and excluded counts and a 95% interval.
 
-Figures are derived and never stored with the rows, so a new one needs no model call. It knows the three designs of
-``design`` and no protocol, attack or judge by name. The definitions are DESIGN's measures 1 to 3 (Distracted
-evaluation, sections 3.1, 3.2 and 4).
+Figures are derived and never stored with the rows, so a new one needs no model call. Definitions: DESIGN, measures 1 to
+3 (Distracted evaluation, sections 3.1, 3.2 and 4).
 """
 
 from __future__ import annotations
@@ -25,17 +24,17 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     "flip": ("flip_rate", "softened_rate"),
     "severity": ("severity_accuracy",),
 }
-"""The measures that each design gives, by the design's name."""
+"""The measures of each design."""
 
 MEASURES = frozenset(measure for measures in GROUPS.values() for measure in measures)
-"""What a run is made to measure; the others say how well the judge could be read."""
+"""The measures a user can ask for; others say how readable the judge was."""
 
 ALWAYS = ("order_inconsistency", "rejection_rate", "layer_agreement", "choice_mass", "invalid_rate")
 """Measures that come with every design."""
 
 
 PAIRED: Mapping[str, str] = {"fixed": "tie_rate", "flip": "flip_rate", "severity": "severity_accuracy"}
-"""The measure of each design by which protocols are compared."""
+"""The measure by which each design compares protocols."""
 
 
 def figures(
@@ -45,7 +44,7 @@ def figures(
     attacks: Sequence[str],
     ties: Collection[str] | None = None,
 ) -> list[Figure]:
-    """Every figure that the rows support, in a total order."""
+    """Compute every figure that the rows support, in a total order."""
     briefs = rows if isinstance(rows, CompactRows) else CompactRows(rows, rules)
     conditions: dict[str, list[Condition]] = {
         design: [(attack, None) for attack in attacks if _is_measured(design, attack)] for design in briefs.designs
@@ -62,9 +61,7 @@ def figures(
         for rule in rules[protocol] or (None,):
             for design, places in conditions.items():
                 for place in places:
-                    shares = _shares(
-                        design, _count_outcomes(design, briefs, protocol, rule, place), protocol, rule, place
-                    )
+                    shares = _shares(design, briefs, protocol, rule, place)
                     made += [f for f in shares if f.measure != "tie_rate" or ties is None or protocol in ties]
     for one, other in combinations(sorted(rules), 2):
         for design, places in conditions.items():
@@ -79,7 +76,7 @@ def figures(
 
 
 def _is_measured(design: str, attack: str) -> bool:
-    """A second sample is drawn of pairs only: a response beside itself is no comparison."""
+    """Second samples exist for pairs only: a response against itself is no comparison."""
     return design == "flip" or attack != RESAMPLED
 
 
@@ -91,19 +88,22 @@ def _count_outcomes(
     return COUNTERS[design](rows, rule, attack)
 
 
-def _shares(design: str, counted: OutcomeCounts, protocol: str, rule: str | None, place: Condition) -> list[Figure]:
+def _shares(design: str, briefs: CompactRows, protocol: str, rule: str | None, place: Condition) -> list[Figure]:
+    counted = _count_outcomes(design, briefs, protocol, rule, place)
     clusters = [cluster for cluster, _, _ in counted.outcomes.values()]
-    made = []
-    for measure in GROUPS[design]:
-        values = [float(CRITERIA[measure](after, before)) for _, after, before in counted.outcomes.values()]
-        excluded = counted.reasons.total()
-        empty = Figure(measure, protocol, rule, *place, invalid=counted.invalid, excluded=excluded)
-        made.append(fill_rate(empty, values, clusters))
-    return made
+    empty = Figure("", protocol, rule, *place, invalid=counted.invalid, excluded=counted.reasons.total())
+    return [
+        fill_rate(
+            replace(empty, measure=measure),
+            [float(CRITERIA[measure](after, before)) for _, after, before in counted.outcomes.values()],
+            clusters,
+        )
+        for measure in GROUPS[design]
+    ]
 
 
 def _quality(protocol: str, briefs: CompactRows) -> list[Figure]:
-    """How well the judge could be read, by attack: invalid verdicts, order inconsistency, choice mass."""
+    """Measure how readable the judge was, by attack: invalid verdicts, order inconsistency, choice mass."""
     made = []
     by: dict[Condition, list[CompactRow]] = defaultdict(list)
     for design in GROUPS:
@@ -141,13 +141,9 @@ def _quality(protocol: str, briefs: CompactRows) -> list[Figure]:
 
 @dataclass(frozen=True, slots=True)
 class PairedValues:
-    """What came, under each of two conditions, of the units that are eligible and valid under both.
+    """Outcomes of the units eligible and valid under both of two conditions: 1 if a measure counts it, else 0.
 
-    Attributes:
-        first: for each unit 1 where a measure counts its outcome under the first condition, else 0.
-        second: the same under the second.
-        clusters: the prompt of each unit.
-        alone: how many more units there are under the first only, and under the second only.
+    ``alone`` counts the further units of each condition.
     """
 
     first: tuple[float, ...]
@@ -181,7 +177,7 @@ def _difference(
     one: tuple[str, Condition],
     other: tuple[str, Condition],
 ) -> Figure:
-    """Two protocols, or two conditions, on the units that are eligible and valid under both."""
+    """Compare two protocols, or two conditions, on the units eligible and valid under both."""
     measure = PAIRED[design]
     rule, rule_other = (headline(measure, rules[protocol]) for protocol, _ in (one, other))
     first = _count_outcomes(design, briefs, one[0], rule, one[1])

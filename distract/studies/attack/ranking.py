@@ -1,8 +1,4 @@
-"""Ways of asking one judge, ranked: how often each is distracted, at what measured cost, and against the base one.
-
-Derived from the rows of a run like any figure, so it needs no model call. It knows no protocol by name but the one
-that the others are compared with, and prints nothing.
-"""
+"""Protocols of one judge, ranked by how rarely they are distracted, with their measured cost and the lead over base."""
 
 from __future__ import annotations
 
@@ -28,31 +24,11 @@ _MEASURE = "flip_rate"
 class ProtocolRank:
     """Where one protocol stands among those of a run.
 
-    A unit is a pair of responses under one attack; controls are left out.
-
-    Attributes:
-        protocol: its name.
-        rule: ``score`` for a scoring protocol.
-        k: units whose verdict flipped.
-        n: units that are eligible and have a valid verdict.
-        value: k / n; None when n is 0.
-        low: lower end of its 95% interval, which allows for units that share a prompt.
-        high: upper end.
-        invalid: units without a valid verdict.
-        excluded: units not judged, or not eligible.
-        comparisons: judged ones, of all designs and controls; what the costs are shared among.
-        calls: of a model for one comparison; one that serves several comparisons counts once.
-        tokens: of prompts and answers for one comparison, of the same calls.
-        answer_tokens: of answers alone.
-        cost: by which ``pareto`` was found: ``tokens``, or ``calls`` where no protocol has any tokens.
-        cost_unit: which of them.
-        against_base: whether it flips less often (``better``) or more often than the base protocol; None for the base
-            itself and where there is nothing to compare.
-        shared: units that count under both.
-        difference: its flip rate minus the base's, on the shared units.
-        p_value: exact two-sided McNemar test of that difference.
-        p_adjusted: after Holm, over all protocols compared with the base.
-        pareto: no other protocol is at least as robust and as cheap, and better in one of the two.
+    A unit is a pair of responses under one attack, without controls; ``k`` of ``n`` flipped. ``calls`` and ``tokens``
+    are per comparison, of all designs and controls; a call that serves several comparisons counts once. ``cost`` is in
+    ``cost_unit``: tokens, or calls if no protocol has tokens. ``against_base`` to ``p_adjusted`` compare with the base
+    protocol on the ``shared`` units (McNemar, Holm). ``pareto``: no other protocol is at least as robust and as cheap,
+    and better in one of the two.
     """
 
     protocol: str
@@ -84,7 +60,7 @@ def rank_protocols(
     attacks: Sequence[str],
     controls: Collection[str],
 ) -> list[ProtocolRank]:
-    """The protocols of a run, most robust first, then cheapest first; those without a flip rate come last."""
+    """Rank the protocols of a run: most robust first, then cheapest, those without a flip rate last."""
     wanted = [attack for attack in dict.fromkeys(attacks) if attack not in controls]
     if not wanted:
         return []
@@ -98,12 +74,12 @@ def rank_protocols(
 
 
 def document(standings: Iterable[ProtocolRank]) -> list[dict[str, Any]]:
-    """As JSON values, figures rounded to four decimals."""
+    """Return JSON values, figures rounded to four decimals."""
     return [round_values(asdict(standing)) for standing in standings]
 
 
 def _pool_flips(flips: Sequence[CompactRow], rule: str | None, attacks: Sequence[str]) -> OutcomeCounts:
-    """Flips under all attacks together; the attack becomes part of the unit."""
+    """Count flips under all attacks together; the attack becomes part of the unit."""
     pooled = OutcomeCounts()
     for attack in attacks:
         counted = count_flips(flips, rule, attack)
@@ -138,7 +114,6 @@ def _build_rank(protocol: str, rule: str | None, counted: OutcomeCounts, spent: 
 
 
 def _compare_with_base(standings: Sequence[ProtocolRank], counted: Mapping[str, OutcomeCounts]) -> list[ProtocolRank]:
-    """Fill in how each compares with the base protocol on the units that count under both."""
     base = counted.get(BASE, OutcomeCounts())
     compared: dict[str, ProtocolRank] = {}
     for standing in standings:
@@ -163,7 +138,7 @@ def _classify_difference(difference: float, p_adjusted: float) -> BaseComparison
 
 
 def _mark_front(standings: Sequence[ProtocolRank]) -> list[ProtocolRank]:
-    """Fill in the cost that can tell them apart, and who is on the Pareto front of flip rate and cost."""
+    """Choose the cost that can tell protocols apart, and mark the Pareto front of flip rate and cost."""
     unit: Literal["tokens", "calls"] = "tokens" if any(s.tokens for s in standings) else "calls"
     made = [replace(s, cost=s.tokens if unit == "tokens" else s.calls, cost_unit=unit) for s in standings]
     places = [(s.value, s.cost) for s in made if s.value is not None]

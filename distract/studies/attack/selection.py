@@ -1,7 +1,6 @@
-"""What a user asked for and what the data allow: attacks, measures, rewrites on record, the cases drawn.
+"""From what a user asked for and what the data allow to attacks, designs and drawn cases.
 
-What was asked for by name and fits no case is an error; what came by default and does not fit is left out with a
-note. It knows no plug-in by name and makes no call.
+Anything asked for by name that fits no case is an error; a default that does not fit is left out with a note.
 """
 
 from __future__ import annotations
@@ -28,13 +27,10 @@ MISFIT_REASONS: Mapping[AuditDesign, str] = {
 
 @dataclass(frozen=True)
 class Scope:
-    """What a run is about.
+    """What a run covers.
 
-    Attributes:
-        attacks: of the fixed and flip designs.
-        degradations: of the severity design.
-        designs: those that are asked for and fit.
-        notes: what was left out of the defaults, and why; one line each.
+    ``attacks`` belong to the fixed and flip designs, ``degradations`` to the severity design; ``notes`` list the
+    defaults left out.
     """
 
     attacks: tuple[Attack, ...]
@@ -44,7 +40,7 @@ class Scope:
 
     @property
     def treatments(self) -> tuple[Treatment, ...]:
-        """Everything that is done to a response."""
+        """Everything done to a response."""
         return (*self.attacks, *self.degradations)
 
     @property
@@ -55,7 +51,7 @@ class Scope:
 
 
 def find_scope(names: Sequence[str], measures: Sequence[str], cases: Sequence[Case]) -> Scope:
-    """Find what to do."""
+    """Find the attacks and designs to run."""
     # By name, so that the order of the options is no part of a run.
     asked = [registry.parse_attack(name) for name in sorted(set(names))]
     attacks = tuple(a for a in asked if isinstance(a, Attack))
@@ -100,9 +96,9 @@ def find_scope(names: Sequence[str], measures: Sequence[str], cases: Sequence[Ca
 
 
 def add_controls(found: Scope) -> Scope:
-    """The scope with the controls among its attacks, where it has any: what changes without a distractor.
+    """Add the controls to a scope that has attacks.
 
-    The control that changes nothing at all needs no run: what is asked again is answered from the store.
+    The control that changes nothing needs no calls: its replies are in the store.
     """
     if not found.attacks:
         return found
@@ -111,19 +107,19 @@ def add_controls(found: Scope) -> Scope:
 
 
 def keep_recorded(found: Scope, names: Sequence[str], cases: Sequence[Case]) -> Scope:
-    """Leave out what the data hold no recorded rewrites of; controls are written by rule and need none."""
+    """Drop treatments without recorded rewrites; controls need none, since rules write them."""
     asked = [registry.parse_attack(name) for name in names]
     absent = {t: "the data hold no recorded rewrites for it" for t in found.treatments if not is_recorded(t, cases)}
     return _drop_treatments(found, absent, asked or (found.treatments if len(absent) == len(found.treatments) else ()))
 
 
 def has_recorded(found: Scope, cases: Sequence[Case]) -> bool:
-    """Whether the data store anything of what is to be done."""
+    """Return whether the data hold a recorded rewrite for the scope."""
     return any(is_recorded(t, cases) for t in found.treatments if isinstance(t, Degradation) or not t.control)
 
 
 def can_judge(design: AuditDesign, degradations: Sequence[Degradation], case: Case) -> bool:
-    """Whether a case can be judged under a design."""
+    """Return whether a design can judge a case."""
     if design == "flip":
         return bool(pairs(case))
     if design == "fixed":
@@ -149,7 +145,7 @@ def _misfit_reason(case: Case) -> str:
 
 
 def _drop_treatments(found: Scope, absent: Mapping[Treatment, str], named: Collection[Treatment]) -> Scope:
-    """The scope without some treatments, each with a note."""
+    """Drop some treatments with a note each; fail if the user named one."""
     if bad := [t.name for t in found.treatments if t in absent and t in named]:
         reason = next(reason for t, reason in absent.items() if t.name == bad[0])
         hint = "; write them with --generator rules" if "recorded" in reason else ""
@@ -163,7 +159,7 @@ def _drop_treatments(found: Scope, absent: Mapping[Treatment, str], named: Colle
 
 
 def _needed_designs(measures: Sequence[str]) -> dict[AuditDesign, str]:
-    """The designs that the measures need, with the name that asked for each."""
+    """Return the designs that the measures need, with the name that asked for each."""
     wanted: dict[AuditDesign, str] = {}
     for name in measures:
         plain = name.strip().lower().replace("-", "_")

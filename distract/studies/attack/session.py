@@ -1,4 +1,4 @@
-"""One ``distract attack``: from what the user asked for to a job, or to one line on what does not fit."""
+"""``distract attack`` from a user's options to a job, or to a one-line error."""
 
 from __future__ import annotations
 
@@ -33,13 +33,10 @@ NO_MODELS: Mapping[Role, Backend] = MappingProxyType({})
 
 @dataclass(frozen=True)
 class AttackSelection:
-    """What a command is about: data, what is to be done to it, by whom.
+    """The data, attacks and writer of a command.
 
-    Attributes:
-        cases: the drawn ones, in the order of the data.
-        parameters: all of it, for the record.
-        models: generator and verifier, where they are models.
-        source: where the data lie, as the user said; None where they lie nowhere.
+    ``parameters`` records all of it; ``models`` holds generator and verifier if they are models; ``source`` names the
+    data as the user did.
     """
 
     data: datasets.DataSet
@@ -99,7 +96,7 @@ def select(
 
 
 def audit_config(selected: AttackSelection, setup: Setup) -> audit.AuditConfig:
-    """What is judged."""
+    """Return what the run judges."""
     wanted = selected.scope
     check_fit(setup.protocols, wanted.designs, selected.cases, helped=setup.helped)
     return audit.AuditConfig(
@@ -118,7 +115,7 @@ def audit_config(selected: AttackSelection, setup: Setup) -> audit.AuditConfig:
 
 
 def parameters(selected: AttackSelection, setup: Setup) -> dict[str, Any]:
-    """Everything that decides what is judged, but for how judges are asked."""
+    """Return everything that decides what is judged, except how judges are asked."""
     authors, generators = set[str](), {selected.writer.name}
     attacks = {attack.name for attack in selected.scope.writing}
     for case in selected.cases:
@@ -132,7 +129,7 @@ def parameters(selected: AttackSelection, setup: Setup) -> dict[str, Any]:
 
 
 def heading(selected: AttackSelection) -> Iterator[str]:
-    """What is about to be done."""
+    """Describe the run."""
     p = selected.parameters
     attacks = ", ".join([*p["attacks"], *p["degradations"]])
     verified = f", verified by {line(selected.verifier.name)}" if selected.verifier else ""
@@ -141,13 +138,13 @@ def heading(selected: AttackSelection) -> Iterator[str]:
 
 
 def samples(audited: audit.AuditConfig, cases: Sequence[Case], protocol: Protocol) -> Iterator[StageSample]:
-    """The plans by which the requests of one protocol are estimated."""
+    """Sample the plans that estimate the requests of one protocol."""
     alone = replace(audited, protocols=(protocol,), writer=offline_writer(audited.writer), verifier=None)
     yield sample_first(cases, partial(audit.audit_case, parameters=alone), protocol is audited.protocols[0])
 
 
 def prepare(selected: AttackSelection, setup: Setup, minimal: int = 0) -> Job[Any]:
-    """The job of ``distract attack``."""
+    """Prepare the job of ``distract attack``."""
     cases, audited = selected.cases, audit_config(selected, setup)
     # Said only where it is wanted, so that other runs stay what they are.
     record = {**parameters(selected, setup), **({"minimal": minimal} if minimal else {})}
@@ -175,14 +172,14 @@ def prepare(selected: AttackSelection, setup: Setup, minimal: int = 0) -> Job[An
 
 
 def open_selection(judge: str, more: dict[str, Any], listener: Listener) -> tuple[AttackSelection, Setup]:
-    """What an audit is about, who judges and how."""
+    """Open the models and select what to audit."""
     setup, asking = set_up(judge, more, listener)
     limit = more.pop("limit") or None
     return select(asking=asking, models=setup.helpers, limit=limit, **more), setup
 
 
 def attack_job(judge: str, more: dict[str, Any], store: Path | None, listener: Listener) -> Job[Any]:
-    """The job of ``distract attack``."""
+    """Prepare the job of ``distract attack`` from a user's options."""
     minimal, fresh = more.pop("minimal", 0), more.pop("fresh", False)
     job = prepare(*open_selection(judge, more, listener), minimal)
     if fresh:

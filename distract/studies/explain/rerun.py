@@ -1,6 +1,6 @@
-"""A run taken up again: its data, how its judge was asked, and whether a model is the one that it asked.
+"""Reopen a run: its data, how its judge was asked, and whether a model is the one that it asked.
 
-What is not as it was then is said before anything is paid for. It opens no model and prints nothing.
+Any difference is reported before anything is paid for.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ _OPTIONS: Mapping[str, str] = {
     "server": "--base-url",
     "version": "--judge-version",
 }
-"""The option that sets what a model is told apart by."""
+"""The option that sets each part of a model's identity."""
 
 
 def reopen_case(run: LoadedRun, name: str, data: str | None, responses: Sequence[str]) -> Case:
-    """A case of a run, from the data that the run was about."""
+    """Load a case of a run from the run's data."""
     if responses and data is None:
         raise UsageError("--responses goes with --data; name both")
     told = run.source or {"data": run.parameters["data"]["name"], "responses": []}
@@ -51,7 +51,7 @@ def reopen_case(run: LoadedRun, name: str, data: str | None, responses: Sequence
 
 
 def restore_manner(run: LoadedRun) -> Manner:
-    """How the judge of a run was asked."""
+    """Return how the judge of a run was asked."""
     try:
         return Manner(**run.parameters["manner"])
     except (KeyError, TypeError, UsageError) as error:
@@ -59,7 +59,7 @@ def restore_manner(run: LoadedRun) -> Manner:
 
 
 def reference_model(run: LoadedRun) -> tuple[str, object] | None:
-    """Name of the reference model of a run, and what the run says of it; None without one."""
+    """Return the name and identity of a run's reference model, if it had one."""
     told = run.parameters.get("reference")
     if told is None:
         return None
@@ -69,9 +69,9 @@ def reference_model(run: LoadedRun) -> tuple[str, object] | None:
 
 
 def check_server(run: LoadedRun, name: str | None, given: str | None) -> None:
-    """See that the server of a run is named, before a key is looked for that is for another one.
+    """Fail if the server is not named, before looking for a key that may belong to another one.
 
-    It is not taken from the run: whoever made the run would learn the key.
+    The run does not supply it: whoever made the run would learn the key.
     """
     asked = [run.parameters.get("identity"), (run.parameters.get("reference") or {}).get("model")]
     servers = {one["server"] for one in asked if isinstance(one, dict) and isinstance(one.get("server"), str)}
@@ -83,7 +83,7 @@ def check_server(run: LoadedRun, name: str | None, given: str | None) -> None:
 
 
 def check_same(run: LoadedRun, name: str, there: object, here: Mapping[str, str]) -> None:
-    """See that a model is the one that a run asked."""
+    """Fail if a model is not the one that a run asked."""
     if not isinstance(there, dict):
         raise UsageError(f"{run.path}: does not say which model it asked; run it again")
     if differ := {key for key in there.keys() | here.keys() if there.get(key) != here.get(key)}:

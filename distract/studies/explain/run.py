@@ -1,7 +1,6 @@
-"""Which words turned a verdict of a run over: its flips, and the search for the smallest part of each.
+"""Which words flipped a verdict of a run: its flips, and the search for the smallest part of each.
 
-A run looks for them at its end; of a run that did not they are found later, from its folder, its data and its judge. It
-knows no protocol or attack by name and prints nothing.
+``attack --minimal`` does this at the end of a run; here it is done later, from the run's folder, data and judge.
 """
 
 from __future__ import annotations
@@ -22,16 +21,14 @@ if TYPE_CHECKING:
     from distract.judging.judge import Judge
 
 FEW = 8
-"""Cases that are named where another one was meant."""
+"""Cases to suggest if the one asked for has no flip."""
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """What came of one flip.
+    """The result for one flip: its smallest part, or why there is none.
 
-    Attributes:
-        found: its smallest part, or why there is none.
-        stored: how many replies came from the store; None where the run itself has looked.
+    ``stored`` counts replies from the store; None if the run itself had searched.
     """
 
     flip: Flip
@@ -42,7 +39,7 @@ class Explanation:
 def find_case_flips(
     run: LoadedRun, case: str, protocols: Sequence[str] = (), attacks: Sequence[str] = ()
 ) -> tuple[Flip, ...]:
-    """The flips of one case, the clearest first."""
+    """Return the flips of one case, the clearest first."""
     run.check_command("attack", "gate")
     p = run.parameters
     _check_known("protocol", protocols, p["protocols"])
@@ -60,13 +57,13 @@ def find_case_flips(
 
 
 def recorded_smallest(run: LoadedRun, flips: Iterable[Flip]) -> dict[Flip, MinimalFlip]:
-    """The smallest parts that the run itself has found."""
+    """Return the smallest parts that the run itself found."""
     there = {_smallest_key(one): one for one in run.minimal or ()}
     return {flip: there[place] for flip in flips if (place := _flip_key(flip)) in there}
 
 
 def explain_flips(run: LoadedRun, flips: Iterable[Flip], case: Case, judge: Judge | None) -> Iterator[Explanation]:
-    """Look for the smallest part of each flip that the run itself has not looked at."""
+    """Search for the smallest part of each flip, unless the run already has."""
     flips = tuple(flips)
     helped, there = run.parameters.get("reference") is not None, recorded_smallest(run, flips)
     for flip in flips:
@@ -89,7 +86,6 @@ def _check_known(kind: str, names: Iterable[str], known: Iterable[str]) -> None:
 
 
 def _list_flipped(flipped: Sequence[str]) -> str:
-    """The cases of a run that flipped, a few of them by name."""
     names = list(dict.fromkeys(flipped))
     if not names:
         return "no verdict of this run flipped"

@@ -1,7 +1,6 @@
-"""The smallest flips: the words that flip a judge, for people and as a document, and a text with its edits marked.
+"""An explained flip, on the terminal and as a document: the text with its edits marked, and how many were enough.
 
-Built on Rich with plain ``Text`` only; texts are hostile, and control characters in them are shown as escapes. It
-computes no figure and searches nothing.
+Texts are hostile: cells are plain ``Text``, and control characters show as escapes.
 """
 
 from __future__ import annotations
@@ -22,18 +21,18 @@ from distract.studies.attack.minimal.view import describe_smallest
 from distract.studies.explain.run import Explanation
 
 WHOLE = 600
-"""Characters of a text that is shown as a whole; of a longer one only what stands around its edits."""
+"""Texts up to this many characters are shown in full, longer ones only around their edits."""
 
 NEAR = 160
-"""Characters on either side of an edit within which its sentence is looked for."""
+"""How many characters on either side of an edit to search for the ends of its sentence."""
 
 _SENTENCE = re.compile(r"[.!?…]['\")\]]*\s+|[。！？]|\n+")
 _SIGNS = str.maketrans({" ": "·", "\t": "→", "\n": "↵"})
-"""White space where nothing else was changed."""
+"""How to show white space where nothing else changed."""
 
 
 def explanation_document(one: Explanation) -> dict[str, Any]:
-    """What came of one flip as JSON values; where nothing did, with the reason."""
+    """Return one explained flip as JSON values, with the reason if there is no explanation."""
     if isinstance(one.found, str):
         flip = one.flip
         names = ("case", "protocol", "rule", "attack", "rewritten", "other")
@@ -46,13 +45,13 @@ def explanation_document(one: Explanation) -> dict[str, Any]:
 
 
 def heading(case: str, prompt: Sequence[str], judge: str) -> Iterator[RenderableType]:
-    """What is explained: a case, its prompt in one line, the judge."""
+    """Show the case, its prompt in one line and the judge."""
     yield Text(f"case {line(case)} · judge {line(judge)}", style="bold")
     yield Text(f"prompt: {_shorten(' / '.join(prompt))}")
 
 
 def explanation_parts(one: Explanation, colour: bool) -> Iterator[RenderableType]:
-    """One flip: who won before and after, the text with its edits marked, how many were enough."""
+    """Show one flip: who won before and after, the text with its edits marked, how many were enough."""
     flip, found = one.flip, one.found
     by = f" by {line(flip.rule)}" if flip.rule else ""
     yield Text(f"\n{line(flip.protocol)}{by} under {line(flip.attack)}", style="bold")
@@ -70,7 +69,6 @@ def explanation_parts(one: Explanation, colour: bool) -> Iterator[RenderableType
 
 
 def _describe_winner(flip: Flip, after: tuple[float, float], how: str) -> str:
-    """Who won before, and who does after, and how that came."""
     (a, b), (c, d) = flip.before, after
     mine, other = line(flip.rewritten), line(flip.other)
     few = count_decimals((flip.before, after))
@@ -79,7 +77,7 @@ def _describe_winner(flip: Flip, after: tuple[float, float], how: str) -> str:
 
 
 def mark_edits(turns: Sequence[str], edits: Sequence[Edit], colour: bool) -> Iterator[Text]:
-    """A text with its edits marked in place; of a long one only what stands around them."""
+    """Mark edits in a text; show a long one only around them."""
     whole = sum(map(len, turns)) <= WHOLE
     for index, text in enumerate(turns):
         mine = [_merge_edits(phrase) for phrase in group_edits(edit for edit in edits if edit.turn == index)]
@@ -99,13 +97,12 @@ def mark_edits(turns: Sequence[str], edits: Sequence[Edit], colour: bool) -> Ite
 
 
 def _merge_edits(phrase: Sequence[Edit]) -> Edit:
-    """Edits with nothing between them as one."""
     old, new = ("".join(texts) for texts in zip(*((edit.old, edit.new) for edit in phrase), strict=True))
     return Edit(phrase[0].turn, phrase[0].start, phrase[-1].end, new, old)
 
 
 def _windows(text: str, edits: Sequence[Edit]) -> list[tuple[int, int]]:
-    """What is shown of a long text: from and to where, for the edits that stand close together."""
+    """Return the ranges of a long text to show; those of neighbouring edits merge."""
     found: list[tuple[int, int]] = []
     for edit in edits:
         start, end = _window_start(text, edit.start), _window_end(text, edit.end)
@@ -116,7 +113,7 @@ def _windows(text: str, edits: Sequence[Edit]) -> list[tuple[int, int]]:
 
 
 def _window_start(text: str, at: int) -> int:
-    """Where the sentence begins, or a word of it where that is far."""
+    """Return where the sentence begins, or a word of it if that is far."""
     lowest = max(0, at - NEAR)
     ends = [match.end() for match in _SENTENCE.finditer(text, lowest, at)]
     if ends or not lowest:
@@ -125,7 +122,7 @@ def _window_start(text: str, at: int) -> int:
 
 
 def _window_end(text: str, at: int) -> int:
-    """Where the sentence ends, or a word of it where that is far."""
+    """Return where the sentence ends, or a word of it if that is far."""
     highest = min(len(text), at + NEAR)
     if match := _SENTENCE.search(text, at, highest):
         return match.start() + len(match[0].rstrip())
@@ -136,7 +133,7 @@ def _window_end(text: str, at: int) -> int:
 
 
 def _mark_edit(edit: Edit, colour: bool) -> Text:
-    """What is gone and what came, without the white space around it where that stays out of the matter."""
+    """Mark what was removed and added; white space that both share stays outside."""
     old, new = edit.old, edit.new
     parts = [part for part in (old, new) if part]
     heads = {part[: len(part) - len(part.lstrip())] for part in parts}

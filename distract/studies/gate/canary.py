@@ -1,7 +1,7 @@
 """Whether the judge behind a server's name is still the one whose replies are stored.
 
-A server does not say which weights answer, so a few of the requests whose replies a gate is about to trust are asked
-again first. Only the verdict read from a reply counts: a server that batches does not repeat a text letter by letter.
+A server does not say which weights answer, so before the gate trusts stored replies it repeats a few of their requests.
+Only the verdict read from a reply counts, because a server that batches does not repeat a text letter by letter.
 """
 
 from __future__ import annotations
@@ -22,39 +22,36 @@ from distract.judging.consultation import consult
 from distract.studies.attack.design import AuditConfig, audit_case
 
 ASKED = 8
-"""Requests that are asked again; half of them have a narrow margin, where there are such."""
+"""Requests to repeat; half of them with a narrow margin, if there are that many."""
 
 NARROW = 0.2
-"""Between the two largest probabilities: another judge decides otherwise there first."""
+"""Margin between the two largest probabilities below which a different judge is likely to decide differently."""
 
 DIFFERING, MOVE = 2, 0.1
-"""So many outcomes that differ, or a probability that moves by more, are no noise."""
+"""This many different outcomes, or a probability that moves by more than this, are not noise."""
 
 
 class JudgeChanged(DistractError):
-    """The stored replies are not those of the judge that answers now, or nothing shows whether they are."""
+    """The stored replies are not from the judge that answers now, or nothing shows whether they are."""
 
     exit_code = 3
 
 
 @dataclass(frozen=True, slots=True)
 class _StoredReply:
-    """A request whose reply is stored."""
-
     key: bytes
     request: Request
     reply: Reply
 
     @property
     def margin(self) -> float:
-        """Between the two largest probabilities; 1 where there are none."""
         largest = sorted(self.reply.probabilities or (), reverse=True)
         return largest[0] - largest[1] if len(largest) > 1 else 1.0
 
 
 @dataclass(slots=True)
 class _ReplayedOrder:
-    """One order of a comparison as stored replies carried it to a judgment; ``rounds`` have requests and replies."""
+    """One order of a comparison, replayed from stored replies; ``rounds`` pairs requests with replies."""
 
     protocol: Protocol
     comparison: Comparison
@@ -62,13 +59,13 @@ class _ReplayedOrder:
     judgment: Judgment | None = None
 
     def plan(self) -> Plan[tuple[Judgment, ...]]:
-        """Ask, and take down what is asked, what comes back and what is read from it."""
+        """Ask, and record requests, replies and judgment."""
         plan = consult(self.protocol, self.comparison)
         self.judgment = yield from tap(plan, on_replies=lambda *round_: self.rounds.append(round_))
         return (self.judgment,)
 
     def is_read_alike(self, old: Reply, new: Reply) -> bool:
-        """Whether the same is read where a new reply stands for an old one."""
+        """Return whether the judgment stays the same if a new reply replaces an old one."""
         again, rounds = _ReplayedOrder(self.protocol, self.comparison), iter(self.rounds)
 
         def answer(requests: Sequence[Request]) -> Sequence[Reply] | PlanResult[Any]:
@@ -84,7 +81,7 @@ class _ReplayedOrder:
 def check_judge(
     judge: str, design: AuditConfig, cases: Sequence[Case], models: Mapping[Role, Answerer], tally: Tally
 ) -> None:
-    """Ask a judge again for a few of the replies of a run that are stored; where none are, nothing is asked."""
+    """Repeat a few requests of a run whose replies are stored, and fail if the judge has changed."""
     if not len(models["judge"][1]):
         return
     stored, verdicts = _find_stored(design, cases, models)
@@ -121,9 +118,9 @@ def check_judge(
 def _find_stored(
     design: AuditConfig, cases: Sequence[Case], models: Mapping[Role, Answerer]
 ) -> tuple[list[_StoredReply], dict[int, _ReplayedOrder]]:
-    """The stored replies of the judge to a run's requests, and what the last ones of a comparison are read as.
+    """Return the judge's stored replies to a run's requests, and by reply the comparison that it decides.
 
-    Earlier ones are analyses that others are asked with: another text alone says nothing.
+    Only the last replies of a comparison decide it. Earlier ones are analyses: another wording there means nothing.
     """
     askings = list[_ReplayedOrder]()
 
@@ -143,7 +140,7 @@ def _find_stored(
 
 
 def _replay_plan(plan: Plan[CaseResult], models: Mapping[Role, Answerer], known: dict[bytes, _StoredReply]) -> None:
-    """Carry a plan as far as stored replies do; ``known`` gains them."""
+    """Drive a plan as far as stored replies go, and add them to ``known``."""
 
     def answer(requests: Sequence[Request]) -> Sequence[Reply] | PlanResult[CaseResult]:
         keys = [models[request.to][1].key(request) for request in requests]
@@ -157,14 +154,13 @@ def _replay_plan(plan: Plan[CaseResult], models: Mapping[Role, Answerer], known:
 
 
 def _choose_stored(able: Sequence[_StoredReply]) -> list[_StoredReply]:
-    """Those to ask again: by the smallest keys, first of those with a narrow margin."""
+    """Choose which requests to repeat: smallest keys, narrow margins first."""
     ordered = sorted(able, key=lambda one: one.key)
     narrow = [one for one in ordered if one.margin < NARROW][: ASKED // 2]
     return narrow + [one for one in ordered if one not in narrow][: ASKED - len(narrow)]
 
 
 def _ask_again(requests: Sequence[Request], model: Answerer, tally: Tally) -> list[Reply]:
-    """What the judge says now."""
     backend, store = model
     with store.claims() as claims:
         ask_probes("judge", model, tally, claims)
@@ -178,5 +174,5 @@ def _ask_again(requests: Sequence[Request], model: Answerer, tally: Tally) -> li
 
 
 def _outcome(judgment: Judgment | None) -> object:
-    """What is read, but for shares of probabilities, which a reply in words does not have."""
+    """Return the verdict without probabilities, which a reply in words does not have."""
     return judgment and (judgment.preferred, judgment.ratings or judgment.scores)

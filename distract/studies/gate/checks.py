@@ -1,7 +1,4 @@
-"""What one check of a live gate says, from the evidence that its monitor has gathered.
-
-It knows neither rows nor models.
-"""
+"""The check of a live gate, worded from the evidence that its monitor has gathered."""
 
 from __future__ import annotations
 
@@ -26,7 +23,7 @@ from distract.studies.gate.monitor import Monitor
 from distract.studies.gate.verdict import Check, Measure
 
 STEPS = 24
-"""Halvings of a bound, so that thresholds may be as small as a millionth."""
+"""Bisection steps for a bound, enough for thresholds of a millionth."""
 
 _BOUNDED: Mapping[Measure, str] = {
     "flip_rate": "",
@@ -45,7 +42,7 @@ def build_check(
     limits: Limits,
     checks: int,
 ) -> Check:
-    """A check as it stands."""
+    """Describe a check as it stands."""
     limit = limits.max_rise if measure == "flip_rate_rise" else threshold(limits, protocol, attack)
     lower, upper = _bounds(monitor, measure, limits.alpha)
     decision = monitor.decision or "inconclusive"
@@ -103,17 +100,17 @@ def _bounds(monitor: Monitor, measure: Measure, alpha: float) -> tuple[float | N
 
 
 def lower_bound(monitor: Monitor, alpha: float) -> float:
-    """One-sided lower bound of the tested mean over prompts, 0 to 1, where invalid verdicts count for the judge."""
+    """Return the one-sided lower bound of the mean over prompts, invalid verdicts counted for the judge."""
     return _find_bound(lambda rate: _is_rejected(monitor, rate, "above", alpha))
 
 
 def upper_bound(monitor: Monitor, alpha: float) -> float:
-    """One-sided upper bound, as ``lower``, where invalid verdicts count against the judge."""
+    """Return the one-sided upper bound of the mean over prompts, invalid verdicts counted against the judge."""
     return 1 - _find_bound(lambda rest: _is_rejected(monitor, 1 - rest, "below", alpha))
 
 
 def _find_bound(rejected: Callable[[float], bool]) -> float:
-    """The largest number from 0 to 1 that is rejected with all below it, rounded down."""
+    """Return the largest number from 0 to 1 that is rejected along with all below it, rounded down."""
     low, high = 0.0, 1.0
     for _ in range(STEPS):
         middle = (low + high) / 2
@@ -122,7 +119,7 @@ def _find_bound(rejected: Callable[[float], bool]) -> float:
 
 
 def _is_rejected(monitor: Monitor, rate: float, side: Direction, alpha: float) -> bool:
-    """Whether the test of this rate, at this level, would have ended against it."""
+    """Return whether a test of this rate at this level would have rejected it."""
     limits = monitor.limits
     if limits is None or limits.inexact or monitor.reason not in ("end", "settled"):
         return log_evidence(monitor.lows if side == "above" else monitor.highs, rate, side) >= math.log(1 / alpha)
@@ -135,7 +132,6 @@ def _is_rejected(monitor: Monitor, rate: float, side: Direction, alpha: float) -
 
 
 def _decision_reason(monitor: Monitor, measure: Measure, limit: float, ends: tuple[float, float]) -> str:
-    """Why it passes or fails by its own evidence."""
     if monitor.reason == "settled":
         return f"{_describe_flips(monitor, measure)} decide it, {_describe_others(monitor)}"
     (lower, upper), of, is_rise = ends, _describe_rate(monitor, measure), measure == "flip_rate_rise"
@@ -154,7 +150,6 @@ def _open_reason(
     limits: Limits,
     more: int | None,
 ) -> str:
-    """Why it is inconclusive."""
     share = monitor.eligible / monitor.asked if monitor.asked else None
     if short := invalid_reason(monitor.n, monitor.invalid, limits) or ineligible_reason(share, limits):
         return short
@@ -173,7 +168,6 @@ def _open_reason(
 
 
 def _describe_rate(monitor: Monitor, measure: Measure) -> str:
-    """What bounds are of, where that is not the rate of all comparisons."""
     return _BOUNDED[measure] + ("" if monitor.test.is_single else " (mean over prompts)")
 
 

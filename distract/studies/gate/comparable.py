@@ -1,7 +1,6 @@
-"""Whether two runs can be compared, and how they differ all the same.
+"""Whether two runs can be compared, and what differs between them.
 
-A rise of a flip rate says that the judge got worse only where nothing else changed: what did is told. It knows no
-protocol or attack by name, and no statistics.
+A higher flip rate shows that the judge got worse only if nothing else changed, so every other change is reported.
 """
 
 from __future__ import annotations
@@ -15,21 +14,21 @@ from distract.core.printable import count, line
 from distract.core.runs import LoadedRun, read_json
 
 _SETTINGS = ("judge", "identity", "reference", "manner", "limit", "seed", "generator", "asking", "verifier")
-"""What may differ between runs that are compared, as the parameters name it."""
+"""Parameters that may differ between compared runs."""
 
 _LONG = 60
-"""Characters of a setting that are told."""
+"""Characters of a setting to show."""
 
 
 def check_comparable(baseline: LoadedRun, run: LoadedRun) -> list[str]:
-    """See that two runs can be compared."""
+    """Fail if two runs cannot be compared; return what differs otherwise."""
     if why := next(_obstacles(baseline, run), None):
         raise UsageError(f"{run.path} cannot be compared with {baseline.path}: {why}")
     return list_changes(baseline, run)
 
 
 def unusable_reason(run: LoadedRun) -> str | None:
-    """Why a run is no fair measure of a judge, as it is; None where it is one."""
+    """Explain why a run does not measure a judge fairly; None if it does."""
     if run.command == "gate":
         return (
             "is a live gate, which stops where its own flips tell it to, so that its rates are no fair measure; name a "
@@ -41,12 +40,12 @@ def unusable_reason(run: LoadedRun) -> str | None:
 
 
 def list_changes(baseline: LoadedRun, run: LoadedRun) -> list[str]:
-    """What differs between two runs that can be compared, one line each; of every setting first what it was."""
+    """List what differs between two comparable runs, the baseline's value first."""
     return [line(note) for note in (*_differences(baseline, run), *_rewrite_differences(baseline, run))]
 
 
 def common_names(baseline: LoadedRun, run: LoadedRun) -> tuple[list[str], list[str]]:
-    """Protocols and attacks of both; controls measure noise."""
+    """Return the protocols and attacks of both runs, without controls."""
     there, here = baseline.parameters, run.parameters
     protocols = sorted(here["protocols"].keys() & there["protocols"].keys())
     left = {*there["attacks"]} - {*here["controls"], *there["controls"]}
@@ -77,7 +76,6 @@ def _list_names(one: LoadedRun, name: str) -> str:
 
 
 def _differences(baseline: LoadedRun, run: LoadedRun) -> Iterator[str]:
-    """Settings, files and libraries that are not those of the baseline."""
     there, here = baseline.parameters, run.parameters
     for name in ("protocols", "attacks"):
         if alone := sorted(({*there[name]} ^ {*here[name]}) - {*there["controls"], *here["controls"]}):
@@ -92,7 +90,7 @@ def _differences(baseline: LoadedRun, run: LoadedRun) -> Iterator[str]:
 
 
 def _setting_changes(name: str, there: Any, here: Any) -> Iterator[str]:
-    """What a setting was and is; of an object each value by itself."""
+    """Compare a setting, key by key if it is an object."""
     old, new = (value if isinstance(value, dict) else {"": value} for value in (there, here))
     for key in sorted(old.keys() | new.keys()):
         before, now = _format_value(old.get(key)), _format_value(new.get(key))
@@ -116,13 +114,12 @@ def _as_object(value: Any) -> Mapping[str, Any]:
 
 
 def _versions(one: LoadedRun) -> Mapping[str, Any]:
-    """The libraries that a run was made with; nothing where that is not known."""
     file = one.path / "run.json"
     return _as_object(read_json(file).get("versions")) if file.exists() else {}
 
 
 def _rewrite_differences(baseline: LoadedRun, run: LoadedRun) -> Iterator[str]:
-    """Whether the attacks wrote the same: a judge may flip more because it was shown something else."""
+    """Report whether the attacks wrote different texts, which may explain a rise as well."""
     attacks = {*common_names(baseline, run)[1]}
     there, here = (
         {

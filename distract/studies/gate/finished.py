@@ -1,6 +1,6 @@
-"""Decide by finished runs: every flip rate against its threshold, against a baseline, or both.
+"""Decide on finished runs: flip rates against thresholds, a baseline, both, or the judge's own noise.
 
-Pass where every check passes; fail where any does, after Holm's adjustment over all of them. It measures nothing.
+A gate passes if every check does, and fails if any does after Holm's adjustment over all of them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from distract.studies.gate.regression import RiseTest
 from distract.studies.gate.verdict import Check, Verdict, combine_checks
 
 FEW = 30
-"""Below this many prompts a bound that allows for their dependence is rough."""
+"""With fewer prompts, bounds that allow for their dependence are rough."""
 
 
 def decide(run: LoadedRun, limits: Limits, baseline: LoadedRun | None = None) -> Verdict:
@@ -45,7 +45,10 @@ def decide(run: LoadedRun, limits: Limits, baseline: LoadedRun | None = None) ->
 
 
 def decide_excess(run: LoadedRun, limits: Limits) -> Verdict:
-    """Decide by the flip rates of a run in excess of its noise."""
+    """Decide by how far the flip rates of a run exceed the judge's own noise.
+
+    An excess has no exact bound, so the bets of a live gate go through the whole run.
+    """
     p = run.parameters
     if not p["controls"]:
         raise UsageError(f"{run.path}: measured no noise; run `distract attack` with --control")
@@ -73,7 +76,6 @@ def _few_prompts_notes(tests: Sequence[RateTest | RiseTest]) -> list[str]:
 
 
 def _too_few_notes(run: LoadedRun, checks: Sequence[Check], limits: Limits) -> list[str]:
-    """That the data are too few, where a check is open for that alone."""
     p = run.parameters
     rates = [check for check in checks if check.measure == exact.MEASURE]
     open_ = [(check.threshold, check.n) for check in rates if check.decision == "inconclusive" and check.threshold]

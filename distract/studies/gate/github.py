@@ -1,8 +1,7 @@
-"""A gate's verdict for GitHub Actions: annotations, as workflow commands, and a job summary in Markdown.
+"""A gate's verdict for GitHub Actions: annotations (workflow commands) and a job summary in Markdown.
 
-Annotations go to standard output, each on a line of its own; the runner shows ten of a kind for a step, and all of them
-are in the log. Names, reasons and texts are hostile: none of them ends its command, opens a link, mentions anyone or
-breaks a table. It decides nothing, writes nothing and reads no environment.
+Each annotation is a line of standard output; the runner shows ten of a kind per step and logs all. Names, reasons and
+texts are hostile: none may end its command, open a link, mention anyone or break a table.
 """
 
 # No __future__ import here: it would take the name of ``annotations``.
@@ -33,15 +32,17 @@ _LEVELS: dict[State, str] = {"pass": "notice", "skipped": "notice", "inconclusiv
 _HEAD = ("protocol", "attack", "flips", "rate, %", "bounds, %", "p (Holm)", "threshold, %", "decision")
 _ALIGN = (":--", ":--", "--:", "--:", "--:", "--:", "--:", ":--")
 _MARKUP = re.compile(r"[!-$&*+:<-@\[-`{-~-]")
-"""ASCII punctuation that is markup wherever it stands; a bracket or a full stop is so only beside one of these."""
+"""ASCII punctuation that is always markup; a bracket or a full stop is so only beside one of these."""
 
 _MEANING = re.compile(r"(?i)[@#]|:(?=//)|www(?=\.)|^\d+(?=[.)])")
-"""What a word joiner, which has no width, keeps from beginning a mention, a reference, an address or a list. Some of
-them are looked for after Markdown was read, when an entity is a character again."""
+"""What GitHub recognises as a mention, reference, address or list; a zero-width word joiner keeps it from that.
+
+Some are recognised after the Markdown is read, when an entity is a character again.
+"""
 
 
 def annotations(verdict: Verdict, flips: ClearestFlips) -> list[str]:
-    """Workflow commands, one line each: an error, a warning or a notice for each check that did not pass."""
+    """Return workflow commands, one line each: one for every check that did not pass, or one for a pass."""
     found = findings(verdict)
     if all(one.state == "pass" for one in found):
         effort = [describe_effort(verdict.effort)] if verdict.effort else []
@@ -50,7 +51,7 @@ def annotations(verdict: Verdict, flips: ClearestFlips) -> list[str]:
 
 
 def summary(verdict: Verdict, flips: ClearestFlips, *, judge: str) -> str:
-    """A job summary in Markdown, to be written as UTF-8."""
+    """Return a job summary in Markdown."""
     blocks = [
         f"## distract gate: {verdict.decision.upper()}",
         f"Judge {_format_code(judge)}: {_escape_markup(verdict.reason)}",
@@ -103,7 +104,6 @@ def _row(check: Check, state: State) -> tuple[str, ...]:
 
 
 def _details(found: CheckFinding, check: Check, confidence: float, flips: ClearestFlips) -> Iterator[str]:
-    """What a failed check rests on, folded away."""
     yield f"<details>\n<summary>{_escape_markup(found.place)}: {_escape_markup(found.reason)}</summary>"
     yield "\n".join(f"- {_escape_markup(text)}" for text in figure_lines(check, confidence))
     for flip in select_flips(check, flips):
@@ -118,6 +118,6 @@ def _format_code(text: str) -> str:
 
 
 def _escape_markup(text: str) -> str:
-    """A text on one line in which nothing is markup: what could be becomes numeric entities."""
+    """Put a text on one line and turn anything that could be markup into numeric entities."""
     apart = _MEANING.sub("\\g<0>\u2060", line(text))
     return _MARKUP.sub(lambda match: f"&#{ord(match[0])};", apart) or "–"

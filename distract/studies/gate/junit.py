@@ -1,8 +1,7 @@
-"""A gate's verdict as JUnit XML, the format in which continuous integration reads tests.
+"""A gate's verdict as JUnit XML, the test report that CI systems read: one test case per protocol and attack.
 
-One test case for each protocol and attack. The document fits both schemas in use, that of Ant's reports and the
-stricter parts of Jenkins' xUnit plugin: each attribute that either demands, in the order that Ant's demands, and no
-more. It decides nothing and writes no file.
+The document fits both schemas in use, Ant's and the stricter parts of that of Jenkins' xUnit plugin: every attribute
+that either requires, in Ant's order, and no more.
 """
 
 from __future__ import annotations
@@ -29,14 +28,14 @@ _FAULTS = {"failure": "failures", "error": "errors", "skipped": "skipped"}
 """The suite's attribute that counts each element."""
 
 _FORBIDDEN = re.compile("[\ufffe\uffff]")
-"""What XML 1.0 does not allow and printing does."""
+"""What printing allows and XML 1.0 does not."""
 
 
 def format_junit(verdict: Verdict, flips: ClearestFlips, *, judge: str, began: datetime, seconds: float) -> str:
-    """The verdict as a JUnit document, to be written as UTF-8.
+    """Format the verdict as a JUnit document.
 
-    A failed check is a failure, an inconclusive one an error (a failure with ``certify``). A decision that no check
-    shows, such as that of a gate without data, is an error of its own: a document without a fault reads as green.
+    A failed check is a failure, an inconclusive one an error (or a failure with ``certify``). A decision that no check
+    shows, such as that of a gate without data, becomes an error of its own.
     """
     found = findings(verdict)
     cases = [_case_element(one, verdict, flips) for one in found]
@@ -104,7 +103,7 @@ def _case_element(found: CheckFinding, verdict: Verdict, flips: ClearestFlips) -
 
 
 def _escape(text: str) -> str:
-    """A text on one line that any XML parser takes, what it forbids shown as an escape."""
+    """Put a text on one line and escape what XML forbids."""
     return _FORBIDDEN.sub(lambda match: match[0].encode("unicode_escape").decode(), line(text))
 
 

@@ -1,4 +1,4 @@
-"""A live gate: an audit whose cases are judged in random order, and only until every check is decided."""
+"""A live gate: an audit that judges its cases in random order, only until every check is decided."""
 
 from __future__ import annotations
 
@@ -32,13 +32,10 @@ from distract.studies.setup import Setup
 
 @dataclass(slots=True)
 class Meter:
-    """The distinct requests of a gate so far, stored ones too, so that the same command ends the same way.
+    """Counts distinct requests, stored ones included, so that repeating a command stops at the same place.
 
-    Attributes:
-        budget: the most there may be; None for any number.
-        structured: the models whose replies depend on the structure behind a request too.
-        spent: whether one more case would have needed more.
-        asked: the requests, by model and key.
+    ``structured`` holds the models whose replies also depend on the structure of a request; ``spent`` means that one
+    more case would have exceeded the budget.
     """
 
     budget: int | None
@@ -47,7 +44,7 @@ class Meter:
     asked: set[tuple[Role, str, Slots | None]] = field(default_factory=set)
 
     def admit(self, requests: Iterable[Request]) -> bool:
-        """Count requests, unless they are too many."""
+        """Count requests unless they exceed the budget."""
         new = {(one.to, one.key, one.slots if one.to in self.structured else None) for one in requests} - self.asked
         if self.budget is not None and len(self.asked) + len(new) > self.budget:
             self.spent = True
@@ -57,7 +54,7 @@ class Meter:
 
 
 def shuffle_prompts(selected: AttackSelection, baseline: LoadedRun | None) -> AttackSelection:
-    """The cases to judge, prompt by prompt in random order; only those that the baseline has, where there is one."""
+    """Put cases in random order, prompt by prompt, and drop those that the baseline lacks."""
     cases = selected.cases
     if baseline is not None:
         there = {row.case for row in baseline.rows}
@@ -84,7 +81,7 @@ def live_record(
     ahead: int,
     named: Collection[str] = (),
 ) -> dict[str, Any]:
-    """What a live gate decides by, for the record of its run."""
+    """Return what a live gate decides by, for the record of its run."""
     attacks = [a for a in selected.parameters["attacks"] if a not in selected.parameters["controls"]]
     asked = sorted((protocol.name, attack) for protocol in protocols for attack in attacks)
     if not asked:
@@ -110,7 +107,7 @@ def live_record(
 
 
 def _baseline_flips(baseline: LoadedRun, protocol: str, attack: str) -> dict[str, Any]:
-    """The baseline's flips of its valid pairs under one attack, so that the run folder needs no other."""
+    """Copy the baseline's flips under one attack, so that the run folder needs no other."""
     rule = headline("flip_rate", baseline.parameters["protocols"][protocol])
     mine = [row for row in baseline.rows if (row.design, row.protocol) == ("flip", protocol)]
     flips, _ = pair_flips(mine, rule, attack)
@@ -124,7 +121,7 @@ def prepare(
     own: Mapping[str, Any],
     remarks: Callable[[Mapping[str, Any]], Iterable[str]],
 ) -> Job[Verdict]:
-    """The job of a live gate."""
+    """Prepare the job of a live gate."""
     design = session.audit_config(selected, setup)
     parameters = {**session.parameters(selected, setup), "gate": dict(own)}
     structured = frozenset(role for role, backend in setup.models.items() if backend.reads_slots)
@@ -149,7 +146,7 @@ def prepare(
 def _stages(
     cases: Iterable[Case], design: audit.AuditConfig, gate: LiveGate, rows: Sequence[Row], meter: Meter, ahead: int
 ) -> Iterator[Plans]:
-    """The plans of as many prompts at once as cannot be too many, until every check is decided."""
+    """Yield plans for as many prompts as can be judged at once, until every check is decided."""
     left: dict[str, list[Case]] = {}
     for case in cases:
         left.setdefault(case.cluster, []).append(case)
@@ -165,7 +162,6 @@ def _stages(
 
 
 def _narrow_audit(parameters: audit.AuditConfig, places: frozenset[CheckKey]) -> audit.AuditConfig:
-    """The audit of the checks that need more."""
     only = frozenset((protocol, attack) for protocol, attack, _ in places)
     asked = {protocol for protocol, _ in only}
     controls = {attack.name for attack in parameters.attacks if attack.control}
@@ -179,11 +175,10 @@ def _narrow_audit(parameters: audit.AuditConfig, places: frozenset[CheckKey]) ->
 
 
 def _judge_prompt(cases: Sequence[Case], parameters: audit.AuditConfig) -> Plan[CaseResult]:
-    """Judge all cases of a prompt."""
     parts = yield from gather([audit.audit_case(case, parameters) for case in cases])
     return CaseResult([row for part in parts for row in part.rows], [one for part in parts for one in part.rewrites])
 
 
 def meter_plan(plan: Plan[CaseResult], meter: Meter) -> Plan[CaseResult]:
-    """A plan that gives nothing where it would take more requests than the meter allows."""
+    """Stop a plan that would exceed the budget."""
     return tap(plan, lambda requests: requests if meter.admit(requests) else PlanResult(CaseResult()))

@@ -1,8 +1,8 @@
 """Whether a judge got worse: two runs on the same cases, and how much more often it flips in the new one.
 
-Each check takes the pairs of responses that are eligible in both runs. It passes where the upper bound of the rise is
-below the largest one to accept, and else fails where the flips that only the new run has are more than chance gives
-(exact one-sided McNemar test, after Holm's adjustment). Invalid verdicts count against the decision.
+Each check takes the pairs eligible in both runs. It passes if the upper bound of the rise is below the largest one to
+accept. Otherwise it fails if flips in the new run only outnumber those in the old run only beyond chance (exact
+one-sided McNemar test, after Holm's adjustment). Invalid verdicts count against the decision.
 """
 
 from __future__ import annotations
@@ -32,13 +32,7 @@ from distract.studies.gate.verdict import Check, Decision
 
 @dataclass(frozen=True, slots=True)
 class Discordance:
-    """Pairs that flip in one of two runs only, as often as they count beside others of their prompts.
-
-    Attributes:
-        up: that flip in the new run.
-        down: that flip in the baseline.
-        n: all of them.
-    """
+    """Pairs that flip only in the new run (``up``), only in the baseline, and all pairs, in effective numbers."""
 
     up: float
     down: float
@@ -46,12 +40,7 @@ class Discordance:
 
 
 class RiseTest:
-    """The flip rate of one protocol under one attack in two runs.
-
-    Attributes:
-        alone: how many pairs are eligible in the baseline only, and in the new run only.
-        prompts: as ``exact.repeated`` says.
-    """
+    """Tests the rise of a flip rate between two runs; ``alone`` counts the pairs eligible in only one of them."""
 
     def __init__(self, now: FlipCounts, before: OutcomeCounts, limits: Limits) -> None:
         self.now, self._limits = now, limits
@@ -70,12 +59,12 @@ class RiseTest:
 
     @property
     def p_value(self) -> float:
-        """Of "the flip rate did not rise": exact, one-sided, on counts shrunk to the effective number."""
+        """P-value of "the flip rate did not rise": exact, one-sided, on effective numbers."""
         found = self._discordance(self._best)
         return intervals.mcnemar_above(found.up, found.down)
 
     def check(self, adjusted: float, checks: int) -> Check:
-        """What it comes to: ``lower`` and ``upper`` bound the rise, -1 to 1."""
+        """Decide; ``lower`` and ``upper`` bound the rise, from -1 to 1."""
         lower = upper = None
         if self._clusters:
             lower, upper = self._bounds(self._best)[0], self._bounds(self._worst)[1]
@@ -119,7 +108,7 @@ class RiseTest:
     def _decide(
         self, adjusted: float, checks: int, lower: float | None, upper: float | None
     ) -> tuple[Decision, str, int | None]:
-        """What it comes to, why, and about how many pairs would settle it."""
+        """Return the decision, its reason and about how many pairs would settle it."""
         n, counted, limits = self._n, self.now.counted, self._limits
         most = limits.max_rise
         if not n or lower is None or upper is None:
@@ -152,7 +141,7 @@ class RiseTest:
         return max(self._limits.min_n, least_n(self._limits.max_rise, self._limits.confidence))
 
     def _count_needed(self, checks: int) -> int | None:
-        """About how many eligible pairs would settle it, where they go on as they began."""
+        """Estimate how many eligible pairs would settle it if the rates stay the same."""
         limits, (worst, best) = self._limits, (self._discordance(one) for one in (self._worst, self._best))
 
         def passes(n: int) -> bool:
@@ -174,7 +163,7 @@ class RiseTest:
 
 
 def rise_tests(baseline: LoadedRun, run: LoadedRun, limits: Limits) -> list[RiseTest]:
-    """One for each protocol, by name, and attack, in the order of the new run, that is in both and no control."""
+    """Return a test for each protocol and attack (no controls) of both runs."""
     protocols, attacks = common_names(baseline, run)
     here, there = count_run_flips(run), count_run_flips(baseline)
     places = [(protocol, attack) for protocol in protocols for attack in attacks]
@@ -185,7 +174,7 @@ def rise_tests(baseline: LoadedRun, run: LoadedRun, limits: Limits) -> list[Rise
 
 
 def unmatched_notes(rises: Sequence[RiseTest]) -> list[str]:
-    """What is eligible in one run only, as a note."""
+    """Report the pairs eligible in one run only."""
     alone = [
         f"{one.now.protocol} under {one.now.attack} ({one.alone[0]} before, {one.alone[1]} now)"
         for one in rises

@@ -1,7 +1,4 @@
-"""A gate from what its user asked for: by a finished run, or by a judge that is asked only as much as it needs.
-
-It prints nothing and ends no process; a command and a call from Python get the same verdict here.
-"""
+"""Run a gate from a user's options, on a finished run or by asking a judge; commands and Python calls share this."""
 
 from __future__ import annotations
 
@@ -28,7 +25,7 @@ from distract.studies.gate.verdict import Verdict, undecided_verdict
 LIMITS = ("max_flip_rate", "max_rise", "max_invalid_rate", "min_eligible", "min_n", "confidence", "certify")
 
 RUN_OPTIONS = (*LIMITS, "run", "config", "baseline", "control", "junit", "github", "summary", "as_json")
-"""The options that go with a finished run too."""
+"""The options that also apply to a finished run."""
 
 
 def decide(
@@ -54,13 +51,12 @@ def decide(
 
 
 def _read_limits(more: dict[str, Any]) -> Limits:
-    """What is accepted: the options that were given over the file. They are taken out of ``more``."""
+    """Merge the limits in ``more``, which are removed from it, over those of the settings file."""
     given = {name: value for name in LIMITS if (value := more.pop(name, None)) is not None}
     return settings.merge_limits(settings.load_settings(more.pop("config", None)), given)
 
 
 def _load_baseline(path: Path | None) -> LoadedRun | None:
-    """The run that the judge may not be worse than."""
     if path is None:
         return None
     loaded = runs.load(path)
@@ -70,7 +66,7 @@ def _load_baseline(path: Path | None) -> LoadedRun | None:
 
 
 def _check_finished(given: Mapping[str, str]) -> None:
-    """See that no option is given that goes with a judge that is asked."""
+    """Fail on options that only apply to a judge."""
     if "judge" in given:
         raise UsageError("name a finished run, or a judge to ask with --judge, not both")
     if live_only := next((written for name, written in given.items() if name not in RUN_OPTIONS), None):
@@ -78,7 +74,6 @@ def _check_finished(given: Mapping[str, str]) -> None:
 
 
 def _decide_finished(run: Path, limits: Limits, baseline: LoadedRun | None, control: bool) -> tuple[Verdict, LoadedRun]:
-    """Decide by a run of ``attack``."""
     loaded = runs.load(run)
     if loaded.command == "gate":
         decided = "which has decided; `distract report` shows it again"
@@ -91,7 +86,6 @@ def _decide_finished(run: Path, limits: Limits, baseline: LoadedRun | None, cont
 def _decide_live(
     limits: Limits, baseline: LoadedRun | None, more: dict[str, Any], listener: Listener
 ) -> tuple[Verdict, LoadedRun | None]:
-    """Ask the judge, only as much as it needs."""
     judge: str | None = more.pop("judge", None)
     store, fresh, trusts = more.pop("store", None), more.pop("fresh", False), more.pop("trust_store", False)
     budget, ahead = more.pop("budget", None), more.pop("ahead", 1)

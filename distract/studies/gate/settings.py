@@ -1,7 +1,4 @@
-"""What a project's ``pyproject.toml`` says about its gate: a table of TOML to limits, or one line on what is wrong.
-
-It knows which names a limit may have, and neither what is judged nor how a gate decides.
-"""
+"""Read a gate's limits from a project's ``pyproject.toml``; anything wrong there gives a one-line error."""
 
 from __future__ import annotations
 
@@ -34,19 +31,14 @@ _FIELDS: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The limits that a file sets.
-
-    Attributes:
-        path: the file.
-        values: what it sets, by the names of ``Limits``' fields; what it leaves out is not there.
-    """
+    """The limits that a file sets, by the names of ``Limits``' fields."""
 
     path: Path
     values: Mapping[str, Any]
 
 
 def load_settings(path: Path | None = None) -> Settings | None:
-    """The table ``[tool.distract.gate]`` of a project."""
+    """Load the table ``[tool.distract.gate]`` of a project."""
     found = path or find_project()
     if found is None:
         return None
@@ -65,7 +57,7 @@ def load_settings(path: Path | None = None) -> Settings | None:
 
 
 def merge_limits(settings: Settings | None, given: Mapping[str, Any]) -> Limits:
-    """What a gate accepts: the command line over the file over what ``Limits`` says by itself."""
+    """Combine limits: the command line overrides the file, which overrides the defaults."""
     values = {} if settings is None else dict(settings.values)
     if "max_flip_rate" in given:
         values.pop("others", None)
@@ -98,7 +90,7 @@ def _read_value(path: Path, key: str, value: object) -> Any:
 
 
 def _check_value(path: Path, at: tuple[str, ...], field: str, value: object) -> Any:
-    """A value that a gate can have; the ranges are those of ``Limits``."""
+    """Check a value; ``Limits`` knows the ranges."""
     if field == "certify":
         if not isinstance(value, bool):
             raise setting_error(path, at, f"expected true or false, found {describe_value(value)}")
@@ -118,7 +110,7 @@ def _check_value(path: Path, at: tuple[str, ...], field: str, value: object) -> 
 
 
 def _check_name(path: Path, at: tuple[str, ...], name: str) -> None:
-    """Fail on what is neither a protocol, an attack whose flip rate is gated, nor one of each."""
+    """Fail on anything but a protocol, an attack with a gated flip rate, or one of each."""
     protocols, attacks = registry.protocols(), registry.attacks()
     gated = {name for name, attack in attacks.items() if attack.severity is None and not attack.control}
     protocol, slash, attack = name.partition("/")

@@ -1,7 +1,4 @@
-"""What a person sees of a gate: its checks, what it decides and what it took.
-
-It decides nothing and knows no protocol or attack by name.
-"""
+"""A gate on the terminal: its checks, its decision and its cost."""
 
 from __future__ import annotations
 
@@ -31,7 +28,7 @@ _REFERENCES: Mapping[Measure, str] = {"excess_flip_rate": "noise", "flip_rate_ri
 
 
 def gate_report(verdict: Verdict) -> Iterable[RenderableType]:
-    """The checks of a gate, its decision, and what it took where it was live."""
+    """Show the checks of a gate, its decision and its cost."""
     for measure in dict.fromkeys(check.measure for check in verdict.checks):
         yield _table(measure, [check for check in verdict.checks if check.measure == measure])
     shares = sorted(check.eligible_share for check in verdict.checks if check.eligible_share is not None)
@@ -71,7 +68,7 @@ def _table(measure: Measure, checks: Sequence[Check]) -> Table:
 
 
 def comparison_report(baseline_name: str, run_name: str, verdict: Verdict) -> Iterable[RenderableType]:
-    """The flip rates of two runs on the same pairs, and whether they rose."""
+    """Show the flip rates of two runs on the same pairs, and whether they rose."""
     yield Text(f"before: {line(baseline_name)} · now: {line(run_name)}", style="bold")
     yield Text("\nFlip rates on the same pairs, in %", style="italic")
     table = grid("", "before", "now", "rise", "+/−", "n", "p")
@@ -111,7 +108,6 @@ def _format_rise(check: Check) -> str:
 
 
 def _describe_rise(check: Check) -> str:
-    """A decision in words about a rise."""
     if check.decision == "inconclusive":
         return "too few" if check.needed is not None else "open"
     if check.decision == "fail":
@@ -120,7 +116,7 @@ def _describe_rise(check: Check) -> str:
 
 
 def gate_lines(p: Mapping[str, Any]) -> Iterator[str]:
-    """When a live gate with these parameters stops, and what it cannot decide."""
+    """Describe when a live gate with these parameters stops, and what it cannot decide."""
     own = p["gate"]
     limits = Limits(**own["limits"])
     bounded = [(measure, threshold(limits, *place)) for *place, measure in own["checks"] if measure != "flip_rate_rise"]
@@ -158,7 +154,6 @@ def _describe_bound(verdict: Verdict) -> str:
 
 
 def _undecidable_notes(p: Mapping[str, Any], limits: Limits, thresholds: Sequence[float]) -> Iterator[str]:
-    """That the data cannot decide, and what would."""
     own = p["gate"]
     n, unit = sum(own["prompts"].values()), "prompts" if max(map(int, own["prompts"]), default=1) > 1 else "cases"
     what, checks = cures(p["limit"], p["data"]["cases"], len(own["checks"])), len(thresholds)

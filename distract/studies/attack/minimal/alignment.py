@@ -1,27 +1,26 @@
-"""Which words of two texts are the same ones. It knows words by their places, and no edit."""
+"""Which words two texts have in common."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 MOST = 1 << 29
-"""Pairs of words of two texts, their common start and end left out, up to which common words are sought."""
+"""Beyond this many pairs of words, without common start and end, no longest common sequence is sought."""
 
 Spans = Sequence[tuple[int, int]]
-"""Where words stand in a text, between an empty one at its start and an empty one at its end."""
+"""Where the words of a text are, between an empty word at either end."""
 
 WordMatches = Sequence[tuple[int, int]]
-"""Words that two texts have in common, in order: the place of each among the words of either."""
+"""Words that two texts have in common, in order, as pairs of word numbers."""
 
 _SENTENCE, _CLAUSE = ".!?…。！？", ",;:—，、；："  # what they end with
 
 
 def match_words(old: Sequence[str], new: Sequence[str]) -> WordMatches:
-    """The longest sequence of words that both texts have in common.
+    """Find the longest sequence of words that both texts have in common.
 
-    Bit-parallel (Hyyrö 2004, "Bit-parallel LCS-length computation revisited"): one sum of long integers for each old
-    word, however often words come again. All sums are kept, a bit for each pair of words: beyond ``MOST`` pairs only
-    the common start and the common end count.
+    Bit-parallel (Hyyrö 2004, "Bit-parallel LCS-length computation revisited"): one addition of long integers per old
+    word. All sums are kept, one bit per pair of words; beyond ``MOST`` pairs only the common start and end count.
     """
     shorter = min(len(old), len(new))
     head = next((k for k in range(shorter) if old[k] != new[k]), shorter)
@@ -54,10 +53,10 @@ def match_words(old: Sequence[str], new: Sequence[str]) -> WordMatches:
 
 
 def settle_edges(texts: tuple[str, str], spans: tuple[Spans, Spans], same: WordMatches) -> WordMatches:
-    """The same matches, but what is only inserted or only deleted begins and ends with a sentence or line, if it can.
+    """Move insertions and deletions so that they begin and end with a sentence or line, if possible.
 
-    A sentence added at the end of a text has a full stop, and so had the one before it: which of the two is the new one
-    is open. Here it is the last one.
+    A sentence added at the end of a text ends in a full stop, and so does the one before it: which of the two is new is
+    open. Here it is the last.
     """
     words = [[text[start:end] for start, end in places] for text, places in zip(texts, spans, strict=True)]
     found = list(same)
@@ -79,14 +78,13 @@ def settle_edges(texts: tuple[str, str], spans: tuple[Spans, Spans], same: WordM
 
 
 def _best_move(text: str, spans: Spans, block: tuple[int, int], moves: Sequence[int]) -> int:
-    """How far words are to be moved; not at all where it makes nothing better."""
     return max(moves, key=lambda move: (sum(_score_edge(text, spans, word + move) for word in block), -abs(move)))
 
 
 def _count_moves(words: Sequence[str], same: WordMatches, match: int, leaves: int, enters: int, step: int) -> int:
-    """By how many words a block can move one way: it leaves a word that is the same as the one it takes in.
+    """Count by how many words a block can move one way without touching another change.
 
-    It does not come to touch what else is changed: that would make one change of two.
+    It can move if the word it leaves equals the one it takes in.
     """
     moved = 0
     while 0 < match < len(same) - 1 and words[leaves] == words[enters]:
@@ -98,7 +96,7 @@ def _count_moves(words: Sequence[str], same: WordMatches, match: int, leaves: in
 
 
 def _score_edge(text: str, spans: Spans, word: int) -> int:
-    """How good a place before a word is to begin or end a change: 4 for a line, 3 a sentence, 2 a clause, 1 a word."""
+    """Score a place before a word as the edge of a change: 4 for a line, 3 a sentence, 2 a clause, 1 a word."""
     before, last = gap(text, spans, word), text[max(0, spans[word - 1][1] - 1)]
     if word in (1, len(spans) - 1) or "\n" in before:
         return 4
@@ -106,5 +104,5 @@ def _score_edge(text: str, spans: Spans, word: int) -> int:
 
 
 def gap(text: str, spans: Spans, word: int) -> str:
-    """What stands before a word."""
+    """Return the text before a word."""
     return text[spans[word - 1][1] : spans[word][0]]

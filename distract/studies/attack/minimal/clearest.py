@@ -1,7 +1,4 @@
-"""The flips of a run that are worth a closer look, and the search for the smallest part of each.
-
-It knows no protocol or attack by name, and judges nothing itself.
-"""
+"""The flips of a run that deserve a closer look, and the search for the smallest part of each."""
 
 from __future__ import annotations
 
@@ -29,10 +26,10 @@ def clearest_flips(
     most: int,
     case: str | None = None,
 ) -> tuple[Flip, ...]:
-    """The clearest flips of a run, whatever turned them over.
+    """Return the clearest flips of a run.
 
-    What protocols say of strength is on scales of their own, so that they take turns: the clearest flip of each, then
-    the second of each.
+    Protocols measure strength on different scales, so they take turns: the clearest flip of each, then the second of
+    each.
     """
     mine = [row for row in rows if row.design == "flip" and case in (None, row.case)]
     made = list(rewrites)
@@ -55,7 +52,7 @@ def search_flip(
     rewrites: Iterable[Rewrite],
     most: int = MOST,
 ) -> Plan[MinimalFlip | str]:
-    """The search for the smallest part of one flip of a run."""
+    """Search for the smallest part of one flip."""
     mine, others = flip.severities
     made = next(
         (
@@ -92,7 +89,7 @@ def search_flip(
 def _find_response(
     case: Case, author: str, severity: int | None, turns: tuple[str, ...] | None = None
 ) -> Response | None:
-    """An original of the case; with these turns, where they are known."""
+    """Find an original of the case, with these turns if known."""
     found = (one for one in case.originals if (one.author, one.severity) == (author, severity))
     return next((one for one in found if turns in (None, one.turns)), None)
 
@@ -109,7 +106,7 @@ def search_flips(
     rows: Sequence[Row],
     rewrites: Sequence[Rewrite],
 ) -> Iterator[Plan[CaseResult]]:
-    """The searches of a run that asks for the smallest part of its clearest flips."""
+    """Yield the searches for the smallest part of a run's clearest flips, its last stage."""
     by, protocols = {case.id: case for case in cases}, {one.name: one for one in audit.protocols}
     attacks, rewrites = distractors(parameters), tuple(rewrites)
     for flip in clearest_flips(rows, rewrites, parameters["protocols"], attacks, parameters["minimal"]):
@@ -119,7 +116,7 @@ def search_flips(
 
 
 def stop_unanswered(plan: Plan[T | str]) -> Plan[T | str]:
-    """A search that ends where a model does not answer: what it takes for no flip might be one."""
+    """End a search when a model does not answer: its verdict would wrongly count as no flip."""
 
     def check(_: Sequence[Request], replies: Sequence[Reply]) -> PlanResult[T | str] | None:
         lost = next((reply.failure for reply in replies if not reply.answered), None)
@@ -129,7 +126,7 @@ def stop_unanswered(plan: Plan[T | str]) -> Plan[T | str]:
 
 
 def _record_search(plan: Plan[MinimalFlip | str]) -> Plan[CaseResult]:
-    """What a run keeps of a search: of the case only what is shown."""
+    """Keep only what is shown of the case."""
     found = yield from plan
     if isinstance(found, str):
         return CaseResult()
@@ -137,5 +134,5 @@ def _record_search(plan: Plan[MinimalFlip | str]) -> Plan[CaseResult]:
 
 
 def distractors(parameters: Mapping[str, Any]) -> list[str]:
-    """The attacks of a run that are no controls."""
+    """Return the attacks of a run without its controls."""
     return [name for name in parameters["attacks"] if name not in parameters["controls"]]

@@ -10,12 +10,12 @@ from distract.studies.attack.minimal import count_words
 
 
 def minimal_document(found: Sequence[MinimalFlip]) -> dict[str, Any]:
-    """What the smallest flips add to the document of a run."""
+    """Return what the smallest flips add to the document of a run."""
     return {"minimal": {"flips": [flatten(one) for one in found], "words": _word_documents(found)}}
 
 
 def flatten(one: MinimalFlip) -> dict[str, Any]:
-    """A smallest flip as JSON values."""
+    """Return a smallest flip as JSON values."""
     return {
         "case": one.case.id,
         "protocol": one.protocol,

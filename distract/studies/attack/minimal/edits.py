@@ -1,7 +1,7 @@
-"""What lies between two texts: edits of about a word each, any of which can be applied without the others.
+"""The edits between two texts, about a word each; any of them can be applied without the others.
 
-All of them together make the rewrite, exactly; with some of them left out the text should still read as one, so that
-white space goes with a word next to it. It knows no judge, and does not say which edits matter.
+All together make the rewrite exactly. A text with only some applied should still read well, so white space goes with an
+adjacent word.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from distract.core.records import Edit
 from distract.studies.attack.minimal.alignment import Spans, gap, match_words, settle_edges
 
 _MARKS = "\u0300-\u036f\u0591-\u05bd\u064b-\u065f\u0900-\u0963\u0966-\u0dff\u0e31-\u0e3a\u0e47-\u0e4e\u200c\u200d\ufe0f"
-"""What belongs to a letter and is none: accents, vowel signs, joiners."""
+"""Marks that belong to a letter: accents, vowel signs, joiners."""
 
 _ALONE = "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
-"""Scripts that put no space between words: each sign stands for itself."""
+"""Scripts without spaces between words: each sign counts as a word."""
 
 _LETTERS = f"(?:(?![{_ALONE}])[\\w{_MARKS}])+"
 _WORD = re.compile(rf"[{_ALONE}]|{_LETTERS}(?:['’-]{_LETTERS}|[.,]\d+)*|([^\w\s])\1*")
 
 
 def find_edits(original: Sequence[str], rewrite: Sequence[str]) -> tuple[Edit, ...]:
-    """What has to be done to one text to make it another."""
+    """Return the edits that turn one text into another."""
     if len(original) != len(rewrite):
         raise ValueError(f"{len(original)} turns and {len(rewrite)}: expected a rewrite with as many turns as it had")
     pairs = enumerate(zip(original, rewrite, strict=True))
@@ -32,7 +32,7 @@ def find_edits(original: Sequence[str], rewrite: Sequence[str]) -> tuple[Edit, .
 
 
 def group_edits(found: Iterable[Edit]) -> tuple[tuple[Edit, ...], ...]:
-    """Edits that stand next to each other taken together: what a reader calls one change."""
+    """Group adjacent edits: a reader sees them as one change."""
     grouped: list[list[Edit]] = []
     for edit in found:
         last = grouped[-1][-1] if grouped else None
@@ -54,14 +54,14 @@ def _edit_turn(turn: int, original: str, rewrite: str) -> Iterator[Edit]:
 
 
 def _edit_gap(turn: int, texts: tuple[str, str], old: Spans, new: Spans) -> Iterator[Edit]:
-    """Edits of what stands between two words that stay."""
+    """Yield the edits between two words that stay."""
     if len(old) != len(new):
         old, new = _chunks(texts[0], old), _chunks(texts[1], new)
     yield from (_replace_words if len(old) == len(new) else _delete_and_insert)(turn, texts, old, new)
 
 
 def _replace_words(turn: int, texts: tuple[str, str], old: Spans, new: Spans) -> Iterator[Edit]:
-    """Each word replaced by the one in its place, with the white space before it; the last with that after it too."""
+    """Replace word by word, each with the white space before it; the last also with that after it."""
     last = len(old) - 1
     head, tail = (gap(texts[0], old, at) == gap(texts[1], new, at) for at in (1, last))
     if last == 1 and head:
@@ -77,7 +77,7 @@ def _replace_words(turn: int, texts: tuple[str, str], old: Spans, new: Spans) ->
 
 
 def _delete_and_insert(turn: int, texts: tuple[str, str], old: Spans, new: Spans) -> Iterator[Edit]:
-    """Old words deleted and new ones inserted, each with the white space on one side of it: the same side for all."""
+    """Delete old words and insert new ones, all with the white space on the same side."""
     original, rewrite = texts
     before, after = gap(original, old, 1), gap(original, old, len(old) - 1)
     head, tail = before == gap(rewrite, new, 1), after == gap(rewrite, new, len(new) - 1)
@@ -98,7 +98,7 @@ def _delete_and_insert(turn: int, texts: tuple[str, str], old: Spans, new: Spans
 
 
 def _is_boundary(space: str) -> bool:
-    """Whether what stands between two words is no white space, or ends a line: a word next to it is better kept off."""
+    """Return whether a gap should stay untouched: no white space, or the end of a line."""
     return not space or "\n" in space
 
 
@@ -107,7 +107,7 @@ def _make_edit(turn: int, texts: tuple[str, str], old: tuple[int, int], new: tup
 
 
 def _chunks(text: str, spans: Spans) -> Spans:
-    """Words with the punctuation attached to them."""
+    """Attach punctuation to words."""
     found = [spans[0]]
     for start, end in spans[1:-1]:
         before, last = found[-1]

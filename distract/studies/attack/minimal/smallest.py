@@ -1,7 +1,6 @@
-"""Of one rewrite that turned a verdict over, the fewest edits that are enough to: judged one text after another.
+"""Search one rewrite that flipped a verdict for the fewest edits that still do, one text after another.
 
-The requests for the original and for the whole rewrite are those of the run that found the flip, so that the store
-answers them. It knows no protocol or attack by name, and nothing of where a flip comes from.
+The requests for the original and the full rewrite are those of the run that found the flip, so the store answers them.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ Turns = tuple[str, ...]
 
 @dataclass(frozen=True)
 class _Pair:
-    """A response that is rewritten beside one that is not, with what was judged of it: a row for each text."""
+    """A response under rewriting beside a fixed one, with a row for each text judged so far."""
 
     case: Case
     protocol: Protocol
@@ -38,26 +37,23 @@ class _Pair:
 
     @property
     def winning_outcome(self) -> Outcome:
-        """What the verdict is where the rewritten response wins."""
+        """The verdict if the rewritten response wins."""
         return "a" if self.first else "b"
 
     def judged(self, responses: Iterable[Response]) -> Plan[None]:
-        """Have those judged that have not been: all of them together."""
         new = {one.turns: one for one in responses if one.turns not in self.rows}
         rows = yield from gather([self._row(one) for one in new.values()])
         self.rows.update(zip(new, rows, strict=True))
 
     def outcome(self, turns: Turns) -> Outcome | None:
-        """Of a text that was judged; None without a verdict."""
         return outcome(self.rows[turns].judgments, self.rule)
 
     def told(self, original: Response, kept: Sequence[Edit]) -> bool:
-        """Whether the verdict without each of the edits is a valid one."""
+        """Return whether every verdict without one of the edits is valid."""
         rest = ((edit for edit in kept if edit is not left_out) for left_out in kept)
         return all(self.outcome(apply_edits(original.turns, edits)) is not None for edits in rest)
 
     def strengths(self, turns: Turns) -> tuple[float, float]:
-        """Of a text that has a verdict: its own, and those of the other one."""
         return strengths(self.rows[turns].judgments, self.rule, not self.first)
 
     def _row(self, response: Response) -> Plan[Row]:
@@ -80,7 +76,7 @@ def find_smallest(
     helped: bool,
     most: int = MOST,
 ) -> Plan[MinimalFlip | str]:
-    """Look for the fewest edits that still flip a verdict."""
+    """Search for the fewest edits that still flip a verdict."""
     if len(original.turns) != len(rewrite.turns):
         return "the rewrite has another number of turns than the original"
     pair = _Pair(case, protocol, rule, rewrite, other, first, manner, helped)
@@ -124,7 +120,7 @@ def find_smallest(
 
 
 def _group_edits(changes: tuple[Edit, ...]) -> list[list[int]]:
-    """The edits by phrase, the largest ones first: they are the likeliest to matter, and so rather kept."""
+    """Group edits by phrase, the largest first: they are the likeliest to matter, so the search keeps them."""
     places = iter(range(len(changes)))
     sizes = [len("".join((change.old + change.new).split())) for change in changes]
     groups = [

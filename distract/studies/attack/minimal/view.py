@@ -1,4 +1,4 @@
-"""The smallest flips of a run, for people: the words that flip its judge, then each flip in a few lines."""
+"""The smallest flips of a run on the terminal: the words that flip its judge, then each flip in a few lines."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from distract.report.tables import grid
 from distract.studies.attack.minimal import count_words, describe_edits
 
 TOP = 10
-"""Words that are shown."""
+"""Words to show."""
 
 
 def minimal_parts(found: Sequence[MinimalFlip]) -> Iterator[RenderableType]:
-    """The words that flip a judge, and each smallest flip in a few lines."""
+    """Show the words that flip a judge, and each smallest flip."""
     yield Text("\nWords that flip this judge: in how many of the smallest flips", style="italic")
     if not found:
         yield Text(" no flip was found to be explained")
@@ -34,7 +34,7 @@ def minimal_parts(found: Sequence[MinimalFlip]) -> Iterator[RenderableType]:
 
 
 def describe_smallest(one: MinimalFlip) -> str:
-    """Which edits are enough, in words."""
+    """Describe which edits are enough."""
     unsure = "; ".join(
         why
         for why, holds in (
